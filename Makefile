@@ -1,0 +1,90 @@
+# Every target sets up what it needs: a virtual environment in .venv, from requirements.lock, once.
+
+PYTHON   ?= python3
+ARGS     ?=
+SECONDS_ ?= 600
+
+VENV  := .venv
+PY    := $(VENV)/bin/python
+READY := $(VENV)/.ready
+UV    := build/uv/bin/uv
+UV_VERSION := 0.13.7
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check fmt fuzz bench docs-gen lock clean
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+demo: $(READY) ## Show what omnigraph does, on sample data
+	@$(PY) demo/run.py $(ARGS)
+
+test: check ## Run the checks and the whole suite (ARGS="-k parser" goes to pytest)
+	$(PY) -m pytest $(ARGS)
+
+check: $(READY) ## Lint, format check, types, import layers, spelling
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m mypy
+	$(VENV)/bin/lint-imports --no-logo
+	$(PY) -m codespell_lib
+
+fmt: $(READY) ## Format the code and apply the safe lint fixes
+	$(PY) -m ruff check --fix-only .
+	$(PY) -m ruff format .
+
+fuzz: $(READY) ## Fuzz both parsers (SECONDS_=600)
+	$(PY) tests/fuzz/run.py --seconds $(SECONDS_) $(ARGS)
+
+bench: $(READY) ## Measure speed and record it
+	$(PY) benchmarks/run.py $(ARGS)
+
+docs-gen: $(READY) ## Regenerate the reference tables in docs/ from the registries
+	$(PY) scripts/docs_gen.py $(ARGS)
+
+lock: $(UV) ## Rewrite requirements.lock after a change of dependencies (ARGS=--upgrade for newer versions)
+	$(UV) pip compile --quiet --universal --python-version 3.11 --extra dev --generate-hashes \
+	  --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" \
+	  --output-file requirements.lock $(ARGS) pyproject.toml
+
+clean: ## Remove the virtual environment, caches and build output
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis .coverage*
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# ---------------------------------------------------------------- set-up
+
+# Sets $$python to the first interpreter that is new enough and can make a virtual environment.
+PROBE := import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))
+define find_python
+python=; for candidate in "$(PYTHON)" python3 python3.13 python3.12 python3.11; do \
+  if "$$candidate" -c '$(PROBE)' >/dev/null 2>&1; then python=$$candidate; break; fi; \
+done; \
+if [ -z "$$python" ]; then \
+  echo "omnigraph needs Python 3.11 or newer with its venv module: install it (Debian, Ubuntu: apt install python3 python3-venv) or name one with make PYTHON=/path/to/python3." >&2; exit 1; \
+fi
+endef
+
+# The stamp names the folder it was made for, because a virtual environment does not survive a move.
+ifneq ($(shell cat $(READY) 2>/dev/null),$(CURDIR))
+.PHONY: $(READY)
+endif
+
+# The stamp is written last: an interrupted set-up is taken up again by the next command.
+$(READY): requirements.lock pyproject.toml
+	@if [ "$$(cat $@ 2>/dev/null)" = '$(CURDIR)' ] && $(PY) -m pip --version >/dev/null 2>&1; then \
+	  echo "Bringing $(VENV) up to date."; \
+	else \
+	  $(find_python); \
+	  echo "Setting up $(VENV) with $$("$$python" --version); this happens once."; \
+	  "$$python" -m venv --clear $(VENV); \
+	fi
+	@$(PY) -m pip install --quiet --require-hashes -r requirements.lock
+	@$(PY) -m pip install --quiet --no-deps --no-build-isolation -e .
+	@broken=$$($(PY) -m pip check) || { echo "$$broken"; echo "requirements.lock is behind pyproject.toml: run make lock."; exit 1; } >&2
+	@echo '$(CURDIR)' > $@
+
+$(UV):
+	@$(find_python); "$$python" -m venv --clear build/uv
+	@build/uv/bin/python -m pip install --quiet uv==$(UV_VERSION)

@@ -1,0 +1,6 @@
+"""This module names the version of the package and of the storage format it writes."""
+
+__version__ = "0.1.0"
+
+INTERNAL_SCHEMA_VERSION = 1
+"""The `omnigraph:internal_schema_version` stamp this package reads and writes."""

@@ -1,0 +1,101 @@
+"""The shape of the source tree: one-way imports, small files, light start-up, docstrings."""
+
+import ast
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCE = ROOT / "src" / "omnigraph"
+MODULES = sorted(SOURCE.rglob("*.py"))
+MAX_LINES = 900
+HEAVY = ("hypothesis", "pyarrow", "rich")
+
+every_module = pytest.mark.parametrize(
+    "path", MODULES, ids=lambda path: path.relative_to(SOURCE).as_posix()
+)
+
+
+def test_import_contracts_hold():
+    run = subprocess.run(
+        [sys.executable, "-c", "from importlinter.cli import lint_imports_command as c; c()"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "NO_COLOR": "1"},
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
+@every_module
+def test_first_party_imports_stand_at_the_top_of_the_module(path):
+    hidden = [f"line {node.lineno}" for node in hidden_imports(ast.parse(path.read_bytes()))]
+    assert not hidden, f"{path.name}: omnigraph imported out of sight at {', '.join(hidden)}"
+
+
+@every_module
+def test_module_is_short_enough_to_read(path):
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= MAX_LINES
+
+
+@every_module
+def test_module_says_what_it_is_for(path):
+    assert ast.get_docstring(ast.parse(path.read_bytes())), f"{path.name} has no docstring"
+
+
+@pytest.mark.parametrize("module", ["omnigraph", "omnigraph.cli.app"])
+def test_import_leaves_heavy_libraries_alone(module):
+    program = f"import sys, {module}; print(*sorted(set({HEAVY}) & set(sys.modules)))"
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.split() == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def f():\n    import omnigraph.lang",
+        "class C:\n    async def f(self):\n        from omnigraph import lang",
+        "if TYPE_CHECKING:\n    from omnigraph.lang import tokens",
+        "if typing.TYPE_CHECKING:\n    from . import tokens",
+    ],
+)
+def test_hidden_imports_are_found(text):
+    assert len(list(hidden_imports(ast.parse(text)))) == 1
+
+
+def test_open_and_foreign_imports_are_not_hidden():
+    text = "import omnigraph.lang\ndef f():\n    import json\nif TYPE_CHECKING:\n    import omni"
+    assert list(hidden_imports(ast.parse(text))) == []
+
+
+def hidden_imports(tree: ast.Module) -> Iterator[ast.Import | ast.ImportFrom]:
+    """Yield first-party imports inside a function or under ``if TYPE_CHECKING``, each once."""
+    seen = set()
+    for place in filter(hides_imports, ast.walk(tree)):
+        for node in ast.walk(place):
+            if is_first_party_import(node) and node not in seen:
+                seen.add(node)
+                yield node
+
+
+def hides_imports(node: ast.AST) -> bool:
+    match node:
+        case ast.FunctionDef() | ast.AsyncFunctionDef():
+            return True
+        case ast.If(test=ast.Name(id="TYPE_CHECKING") | ast.Attribute(attr="TYPE_CHECKING")):
+            return True
+    return False
+
+
+def is_first_party_import(node: ast.AST) -> bool:
+    match node:
+        case ast.Import(names=names):
+            return any(name.name.split(".")[0] == "omnigraph" for name in names)
+        case ast.ImportFrom(module=module, level=level):
+            return level > 0 or (module or "").split(".")[0] == "omnigraph"
+    return False

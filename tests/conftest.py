@@ -1,0 +1,7 @@
+"""Settings every suite shares. Builders belong in ``tests/support``."""
+
+from hypothesis import settings
+
+# A busy machine is no failure: time is measured by `make bench`, not by property tests.
+settings.register_profile("suite", deadline=None)
+settings.load_profile("suite")

@@ -1,0 +1,1 @@
+"""Builders and helpers shared by the suites; import them as ``tests.support.<module>``."""
