@@ -1,0 +1,27 @@
+"""What a value is.
+
+The scalar registry, the type of a property, the reading of JSON values and temporal text, and
+the canonical text from which ids are made. Nothing here knows a schema, a query or a file.
+A value that does not fit raises ValueError with a sentence; the caller knows where it came from.
+"""
+
+from omnigraph.types.identity import entity_id, key_text
+from omnigraph.types.pattern import pattern_problem
+from omnigraph.types.property_type import MAX_VECTOR_DIMENSION, PropertyType
+from omnigraph.types.scalar import BASE_NAMES, SCALARS, Scalar, ScalarSpec, json_kind
+from omnigraph.types.temporal import parse_date, parse_datetime
+
+__all__ = [
+    "BASE_NAMES",
+    "MAX_VECTOR_DIMENSION",
+    "SCALARS",
+    "PropertyType",
+    "Scalar",
+    "ScalarSpec",
+    "entity_id",
+    "json_kind",
+    "key_text",
+    "parse_date",
+    "parse_datetime",
+    "pattern_problem",
+]

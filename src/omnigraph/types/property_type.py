@@ -1,0 +1,138 @@
+"""This module defines what type a property, parameter or expression has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from omnigraph.types.scalar import SCALARS, Scalar, ScalarSpec, json_kind
+
+MAX_VECTOR_DIMENSION = 2_147_483_647
+
+
+@dataclass(frozen=True, slots=True)
+class PropertyType:
+    """A scalar, possibly a list of it, possibly nullable, possibly limited to enum values."""
+
+    scalar: Scalar
+    nullable: bool = False
+    is_list: bool = False
+    enum_values: tuple[str, ...] | None = None
+    dimension: int | None = None
+
+    def __post_init__(self) -> None:
+        if (self.scalar is Scalar.VECTOR) != (self.dimension is not None):
+            raise ValueError("a Vector has a dimension, nothing else does")
+        if self.dimension is not None and not 1 <= self.dimension <= MAX_VECTOR_DIMENSION:
+            raise ValueError(f"vector dimension must be 1..{MAX_VECTOR_DIMENSION}")
+        if self.is_list and self.scalar in (Scalar.VECTOR, Scalar.BLOB):
+            raise ValueError(f"list of {self.scalar} is not supported")
+        if self.enum_values is not None:
+            if self.scalar is not Scalar.STRING or self.is_list:
+                raise ValueError("only a plain String can be an enum")
+            if not self.enum_values:
+                raise ValueError("an enum needs at least one value")
+            object.__setattr__(self, "enum_values", tuple(sorted(set(self.enum_values))))
+
+    def __str__(self) -> str:
+        return self.base_text + ("?" if self.nullable else "")
+
+    @property
+    def base_text(self) -> str:
+        """The spelling without the nullability mark."""
+        if self.enum_values is not None:
+            return f"enum({', '.join(self.enum_values)})"
+        name = f"Vector({self.dimension})" if self.dimension is not None else str(self.scalar)
+        return f"[{name}]" if self.is_list else name
+
+    @property
+    def spec(self) -> ScalarSpec:
+        """The registry row of the scalar."""
+        return SCALARS[self.scalar]
+
+    @property
+    def numeric(self) -> bool:
+        """Tell whether one value is a number."""
+        return self.spec.numeric and not self.is_list
+
+    @property
+    def text(self) -> bool:
+        """Tell whether one value is a String (an enum is one)."""
+        return self.scalar is Scalar.STRING and not self.is_list
+
+    @property
+    def orderable(self) -> bool:
+        """Tell whether values have an order."""
+        return self.spec.orderable and not self.is_list
+
+    @property
+    def keyable(self) -> bool:
+        """Tell whether values can identify an entity."""
+        return self.spec.key_text is not None and not self.is_list
+
+    @property
+    def element(self) -> PropertyType:
+        """The type of one element of a list."""
+        return replace(self, is_list=False, nullable=False)
+
+    def as_nullable(self, nullable: bool = True) -> PropertyType:
+        """Return the same type with the given nullability."""
+        return replace(self, nullable=nullable)
+
+    def comparable_with(self, other: PropertyType) -> bool:
+        """Tell whether the two may be compared: same list-ness, same scalar or both numbers."""
+        if self.is_list != other.is_list:
+            return False
+        if self.scalar == other.scalar:
+            return self.dimension == other.dimension
+        return self.spec.numeric and other.spec.numeric
+
+    def from_json(self, value: Any) -> Any:
+        """Turn a decoded JSON value into ours, or raise ValueError saying what was expected."""
+        if value is None:
+            if self.nullable:
+                return None
+            raise ValueError(f"expected {self}, got null")
+        if self.is_list:
+            return self._list_from_json(value)
+        converted = self.spec.from_json(value)
+        if self.dimension is not None and len(converted) != self.dimension:
+            raise ValueError(f"expected {self.dimension} values, got {len(converted)}")
+        return converted
+
+    def _list_from_json(self, value: Any) -> list[Any]:
+        if not isinstance(value, list | tuple):
+            raise ValueError(f"expected array, got {json_kind(value)}")
+        items = []
+        for index, item in enumerate(value):
+            try:
+                items.append(self.element.from_json(item))
+            except ValueError as error:
+                raise ValueError(f"element {index}: {error}") from error
+        return items
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the wire form used in migration steps and the accepted schema."""
+        scalar: Any = {"Vector": self.dimension} if self.dimension else str(self.scalar)
+        values = list(self.enum_values) if self.enum_values is not None else None
+        return {
+            "scalar": scalar,
+            "nullable": self.nullable,
+            "list": self.is_list,
+            "enum_values": values,
+        }
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> PropertyType:
+        """Read the form `to_json` writes."""
+        scalar = wire["scalar"]
+        dimension = scalar["Vector"] if isinstance(scalar, Mapping) else None
+        values = wire["enum_values"]
+        return cls(
+            Scalar.VECTOR if dimension else Scalar(scalar),
+            nullable=wire["nullable"],
+            is_list=wire["list"],
+            enum_values=tuple(values) if values is not None else None,
+            dimension=dimension,
+        )
