@@ -1,0 +1,188 @@
+"""This module defines what a person is told about their text, and collects it.
+
+A diagnostic has a stable code, a place, a sentence in graph words and, where we can, the way
+out. A `Report` gathers the diagnostics of one source so that one run shows them all.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from omnigraph.errors import Category, OmniError
+from omnigraph.lang.codes import Code, Severity
+from omnigraph.lang.source import Source, Span
+
+MAX_DIAGNOSTICS = 100
+"""Diagnostics kept per source; after that many, more text would not help anybody."""
+
+_MAX_QUOTE = 60
+_LONG_NAME = re.compile(rf"\w{{{_MAX_QUOTE + 1},}}")
+_SNIPPET_WIDTH = 120
+
+
+def quote(text: str) -> str:
+    """Return user text fit for a message: short, and with nothing unprintable in it."""
+    short = text if len(text) <= _MAX_QUOTE else text[: _MAX_QUOTE - 1] + "…"
+    return "".join(c if c.isprintable() else f"\\u{{{ord(c):x}}}" for c in short)
+
+
+def _with_short_names(message: str) -> str:
+    """Return the message with names cut that would fill a screen."""
+    return _LONG_NAME.sub(lambda name: name[0][: _MAX_QUOTE - 1] + "…", message)
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One thing to tell about one place of one source."""
+
+    code: Code
+    message: str
+    span: Span | None = None
+    hint: str | None = None
+    severity: Severity = Severity.ERROR
+    source: Source | None = field(default=None, repr=False, compare=False)
+
+    def __str__(self) -> str:
+        return f"{self.code}: {self.message}"
+
+    @property
+    def location(self) -> str:
+        """`file:line:column`, as editors understand it."""
+        if self.source is None:
+            return ""
+        if self.span is None:
+            return self.source.name
+        line, column = self.source.position(self.span.start)
+        return f"{self.source.name}:{line}:{column}"
+
+    def render(self) -> str:
+        """Return the full text for people: headline, place, snippet with caret, hint."""
+        lines = [f"{self.severity}[{self.code}]: {self.message}"]
+        if self.source is not None:
+            lines.append(f"  --> {self.location}")
+            if self.span is not None:
+                lines += _snippet(self.source, self.span)
+        if self.hint is not None:
+            lines.append(f"   = help: {self.hint}")
+        return "\n".join(lines)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the same facts as plain JSON values."""
+        facts: dict[str, Any] = {
+            "code": str(self.code),
+            "name": self.code.slug,
+            "severity": str(self.severity),
+            "message": self.message,
+            "hint": self.hint,
+        }
+        if self.source is not None:
+            facts["file"] = self.source.name
+            if self.span is not None:
+                start = self.source.position(self.span.start)
+                end = self.source.position(self.span.end)
+                facts["span"] = {
+                    "start": self.span.start,
+                    "end": self.span.end,
+                    "line": start.line,
+                    "column": start.column,
+                    "end_line": end.line,
+                    "end_column": end.column,
+                }
+        return facts
+
+
+def _snippet(source: Source, span: Span) -> list[str]:
+    """Draw the line of `span` with carets under it; a very long line is cut around the place."""
+    start = source.position(span.start)
+    text = source.line(start.line)
+    column = start.column - 1
+    width = max(1, min(span.end - span.start, len(text) - column))
+    left = max(0, column - _SNIPPET_WIDTH // 2) if len(text) > _SNIPPET_WIDTH else 0
+    shown = quote_line(text[left : left + _SNIPPET_WIDTH])
+    prefix = quote_line(text[left:column])
+    marked = quote_line(text[column : column + min(width, _SNIPPET_WIDTH - (column - left))])
+    gutter = str(start.line)
+    pad = " " * len(gutter)
+    return [
+        f"{pad}  |",
+        f"{gutter}  | {'…' if left else ''}{shown}",
+        f"{pad}  | {' ' * (_columns(prefix) + (1 if left else 0))}{'^' * max(1, _columns(marked))}",
+    ]
+
+
+def _columns(text: str) -> int:
+    """Return how many columns a terminal needs: wide letters take two, combining marks none."""
+    wide = sum(unicodedata.east_asian_width(c) in "WF" for c in text)
+    return len(text) + wide - sum(unicodedata.combining(c) > 0 for c in text)
+
+
+def quote_line(text: str) -> str:
+    """Return one line of source with tabs as spaces and control characters made visible."""
+    return "".join(
+        c if c.isprintable() else ("    " if c == "\t" else "\N{REPLACEMENT CHARACTER}")
+        for c in text
+    )
+
+
+class Report:
+    """Collects the diagnostics of one source."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.diagnostics: list[Diagnostic] = []
+
+    @property
+    def full(self) -> bool:
+        """Tell whether there is no point in looking for more."""
+        return len(self.errors) >= MAX_DIAGNOSTICS
+
+    @property
+    def errors(self) -> list[Diagnostic]:
+        """The diagnostics that refuse the text."""
+        return [d for d in self.diagnostics if d.severity is Severity.ERROR]
+
+    def add(
+        self,
+        code: Code,
+        message: str,
+        span: Span | None = None,
+        *,
+        hint: str | None = None,
+        severity: Severity | None = None,
+    ) -> None:
+        """Record one diagnostic; the same thing about the same place is told once."""
+        message = _with_short_names(message)
+        hint = _with_short_names(hint) if hint is not None else None
+        found = Diagnostic(code, message, span, hint, severity or code.severity, self.source)
+        if not self.full and found not in self.diagnostics:
+            self.diagnostics.append(found)
+
+    def in_order(self) -> tuple[Diagnostic, ...]:
+        """Return everything recorded, in the order of the text."""
+        return tuple(sorted(self.diagnostics, key=lambda d: (d.span or Span(0, 0), d.code)))
+
+
+class DiagnosticError(OmniError):
+    """Text was refused; `diagnostics` says why, completely."""
+
+    def __init__(self, diagnostics: Iterable[Diagnostic]) -> None:
+        self.diagnostics: Sequence[Diagnostic] = tuple(diagnostics)
+        errors = [d for d in self.diagnostics if d.severity is Severity.ERROR]
+        super().__init__(
+            "\n\n".join(d.render() for d in errors),
+            code=str(errors[0].code),
+            category=Category.INVALID,
+            details={"diagnostics": [d.to_json() for d in self.diagnostics]},
+        )
+
+
+class SchemaError(DiagnosticError):
+    """A schema was refused."""
+
+
+class QueryError(DiagnosticError):
+    """A query, or the parameters given to it, were refused."""

@@ -1,0 +1,538 @@
+"""This module reads `.gq` text into a `QueryTree`, reporting every syntax error it finds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from omnigraph.lang import query_tree as qt
+from omnigraph.lang import tokens as tk
+from omnigraph.lang.codes import Code
+from omnigraph.lang.cursor import I64_MIN, Abort, Cursor, Fault
+from omnigraph.lang.diagnostics import QueryError, Report, quote
+from omnigraph.lang.query_tree import Operator
+from omnigraph.lang.text import admit
+from omnigraph.lang.tokens import Token
+from omnigraph.lang.tree import Name
+from omnigraph.types import Scalar
+
+_WORDS = {op.value: op for op in (Operator.CONTAINS, Operator.STARTS_WITH)}
+_SYMBOLS = {op.value: op for op in Operator if op.value not in _WORDS}
+_QUERY_ANNOTATIONS = ("description", "instruction")
+_TEMPORAL = {"date": Scalar.DATE, "datetime": Scalar.DATE_TIME}
+_U64_MAX = 2**64 - 1
+_MAX_HOPS = 2**32 - 1
+_ItemT = TypeVar("_ItemT")
+
+
+def parse_queries(text: str, name: str = "<query>") -> qt.QueryTree:
+    """Read query text; raise QueryError with every syntax error.
+
+    >>> tree = parse_queries("query all() { match { $p: Port } return { $p.code } }")
+    >>> tree.queries[0].name.text
+    'all'
+    """
+    report = admit(text, name, Code.QUERY_UNREADABLE)
+    tree = read_queries(report)
+    if report.errors:
+        raise QueryError(report.in_order())
+    return tree
+
+
+def read_queries(report: Report) -> qt.QueryTree:
+    """Read the report's source, adding what is wrong with it to the report."""
+    if report.errors:
+        return qt.QueryTree()
+    return _QueryParser(report).file()
+
+
+class _QueryParser(Cursor):
+    def __init__(self, report: Report) -> None:
+        super().__init__(report, Code.QUERY_SYNTAX, Code.QUERY_TOO_DEEP)
+
+    def file(self) -> qt.QueryTree:
+        """`{ query } EOF`."""
+        queries: list[qt.QueryDecl] = []
+        try:
+            while not self.at(tk.END):
+                try:
+                    queries.append(self._query())
+                except Fault:
+                    self.skip_to(self._at_query)
+            self.finish()
+        except Abort:
+            pass
+        return qt.QueryTree(tuple(queries))
+
+    def _query(self) -> qt.QueryDecl:
+        """`"query" ident "(" [ param { "," param } ] ")" { qannot } "{" body "}"`."""
+        start = self.token
+        self.depth = 0
+        self.expect_word("query", "here")
+        name = self.name("after `query`")
+        self.expect("(", "to open the parameter list")
+        parameters: list[qt.Parameter] = []
+        if not self.at(")"):
+            parameters.append(self._parameter())
+            while self.accept(","):
+                parameters.append(self._parameter())
+        self.expect(")", "to close the parameter list")
+        annotations = self._annotations()
+        self.expect("{", f"to open the body of `{name}`")
+        body = self._read_body() if self.at_word("match") else self._mutation_body(name)
+        self.expect("}", f"to close the body of `{name}`")
+        return qt.QueryDecl(name, tuple(parameters), annotations, body, self.span_from(start))
+
+    def _parameter(self) -> qt.Parameter:
+        """`Var ":" ptype`."""
+        variable = self._variable("as a parameter")
+        self.expect(":", f"after `${variable.name}`")
+        if self.at_word("enum"):
+            self.fail("a parameter cannot be an enum", hint="declare it as `String`")
+        return qt.Parameter(variable, self.type_expr(enums=False))
+
+    def _annotations(self) -> tuple[qt.QueryAnnotation, ...]:
+        """`("@description" | "@instruction") "(" String ")"`, each at most once."""
+        found: list[qt.QueryAnnotation] = []
+        while self.accept("@"):
+            name = self.name("after `@`")
+            if name.text not in _QUERY_ANNOTATIONS:
+                self.fail(
+                    f"unknown query annotation `@{quote(name.text)}`",
+                    span=name.span,
+                    hint="a query knows `@description` and `@instruction`",
+                )
+            if any(name == other.name for other in found):
+                self.fail(f"`@{name}` is given twice", span=name.span)
+            self.expect("(", f"after `@{name}`")
+            string = self.token.span
+            found.append(qt.QueryAnnotation(name, self.string(f"in `@{name}`"), string))
+            self.expect(")", f"to close `@{name}`")
+        return tuple(found)
+
+    # --- reads ---------------------------------------------------------------------------------
+
+    def _read_body(self) -> qt.ReadBody:
+        """`match { … } return [distinct] { … } [order { … }] [limit n] [offset n]`."""
+        match = self.advance()
+        clauses = self._block("match", self._clause)
+        match_span = self.span_from(match)
+        returns = self.expect_word("return", "after the match block")
+        distinct = self.accept_word("distinct") is not None
+        projections, marked = self._projections()
+        return_span = self.span_from(returns)
+        order = self.accept_word("order")
+        orderings = self._orderings() if order else ()
+        order_span = self.span_from(order) if order else return_span
+        limit = self._count("limit") if self.accept_word("limit") else None
+        offset = self._count("offset") if self.accept_word("offset") else None
+        return qt.ReadBody(
+            clauses,
+            projections,
+            distinct or marked,
+            orderings,
+            limit,
+            offset,
+            (match_span, return_span, order_span),
+        )
+
+    def _block(self, owner: str, item: Callable[[], _ItemT]) -> tuple[_ItemT, ...]:
+        """`"{" { item }+ "}"`; an item that cannot be read is skipped."""
+        opening = self.expect("{", f"after `{owner}`")
+        self.enter()
+        level = self.depth
+        items: list[_ItemT] = []
+        failed = False
+        while not self.at("}"):
+            if self.at(tk.END) or self._at_query():
+                self.fail(
+                    f"the `{owner}` block is not closed",
+                    span=opening.span,
+                    hint="close it with `}`",
+                )
+            try:
+                items.append(item())
+            except Fault:
+                failed = True
+                self.depth = level
+                self.skip_within_block(self._at_item, self._at_query)
+        if not items and not failed:
+            self.fail(f"the `{owner}` block is empty", span=opening.span.to(self.token.span))
+        self.advance()
+        self.leave()
+        return tuple(items)
+
+    def _clause(self) -> qt.Clause:
+        """`not { … } | binding | traversal | condition`."""
+        start = self.token
+        if self.at_word("not") and self.peek().kind == "{":
+            self.advance()
+            return qt.Negation(self._block("not", self._clause), self.span_from(start))
+        if self.at(tk.VARIABLE):
+            if self.peek().kind == ":":
+                return self._binding()
+            if self._at_traversal():
+                return self._traversal()
+        if self.at(","):
+            self.fail("unexpected `,`", hint="clauses of a match are not separated by commas")
+        condition = self._condition()
+        return qt.Filter(condition, self.span_from(start))
+
+    def _binding(self) -> qt.Binding:
+        """`Var ":" TypeName [ "{" propMatch { "," propMatch } [ "," ] "}" ]`."""
+        start = self.token
+        variable = self._variable("to bind")
+        self.advance()
+        type_name = self.type_name("after `:`")
+        matches: list[qt.PropertyMatch] = []
+        if self.accept("{"):
+            matches.append(self._property_match())
+            while self.accept(",") and not self.at("}"):
+                matches.append(self._property_match())
+            self.expect("}", "to close the inline match")
+        return qt.Binding(variable, type_name, tuple(matches), self.span_from(start))
+
+    def _property_match(self) -> qt.PropertyMatch:
+        name = self.name("of a property to match")
+        self.expect(":", f"after `{name}`")
+        return qt.PropertyMatch(name, self._value())
+
+    def _at_traversal(self) -> bool:
+        """Tell `$a edge $b`, `$a <edge> $b` and `$a $w:edge $b` from a condition."""
+        second, third, fourth = self.peek(1), self.peek(2), self.peek(3)
+        if second.kind == tk.VARIABLE:
+            return True
+        if second.kind == "<":
+            return third.kind == tk.NAME and fourth.kind == ">"
+        if second.kind != tk.NAME:
+            return False
+        if third.kind in (tk.VARIABLE, "{"):
+            return True
+        return second.text not in (*_WORDS, "is", "in", "and", "or")
+
+    def _traversal(self) -> qt.Traversal:
+        """`Var [ Var ":" ] ( edgeWord | "<" edgeWord ">" ) [ "{" Int "," [ Int ] "}" ] Var`."""
+        start = self.token
+        src = self._variable("where the traversal starts")
+        edge_variable = None
+        if self.at(tk.VARIABLE):
+            edge_variable = self._variable("for the edge")
+            self.expect(":", f"after the edge variable `${edge_variable.name}`")
+        undirected = self.accept("<") is not None
+        if self.at_word("not"):
+            self.fail("`not` cannot be an edge name", hint="negate a pattern with `not { … }`")
+        edge = self._edge_word()
+        if undirected:
+            self.expect(">", f"to close `<{edge}`")
+        hops = self._hops() if self.at("{") else None
+        dst = self._variable("where the traversal ends")
+        return qt.Traversal(src, edge, dst, edge_variable, undirected, hops, self.span_from(start))
+
+    def _edge_word(self) -> Name:
+        if self.at(tk.TYPE_NAME):
+            word = self.token.text[0].lower() + self.token.text[1:]
+            self.fail_expected(
+                "an edge name", "here", hint=f"in a traversal an edge is written `{quote(word)}`"
+            )
+        return self.name("of an edge")
+
+    def _hops(self) -> qt.Hops:
+        """`"{" Int "," [ Int ] "}"`."""
+        start = self.advance()
+        minimum = self.integer("as the least number of hops", high=_MAX_HOPS)
+        self.expect(",", "between the two bounds")
+        high = "as the greatest number of hops"
+        maximum = self.integer(high, high=_MAX_HOPS) if self.at(tk.INT) else None
+        self.expect("}", "to close the bounds")
+        return qt.Hops(minimum, maximum, self.span_from(start))
+
+    # --- conditions ----------------------------------------------------------------------------
+
+    def _condition(self) -> qt.Condition:
+        """`group | expr op expr | expr is [not] null | expr in expr | predicate(…)`."""
+        start = self.token
+        if self.at("("):
+            return self._group()
+        left = self._expr()
+        operator = self._operator()
+        if operator is not None:
+            return qt.Comparison(left, operator, self._expr(), self.span_from(start))
+        if self.accept_word("is"):
+            negated = self.accept_word("not") is not None
+            self.expect_word("null", "after `is`")
+            return qt.NullTest(left, negated, self.span_from(start))
+        if self.accept_word("in"):
+            return qt.Membership(left, self._expr(), self.span_from(start))
+        if isinstance(left, qt.Call):
+            return qt.CallCondition(left, self.span_from(start))
+        self.fail_expected("a comparison", "here", hint=self._condition_hint())
+
+    def _condition_hint(self) -> str:
+        if self.at_word("and"):
+            return "clauses are joined by writing one after the other"
+        if self.at_word("or"):
+            return "`or` stands inside parentheses: `( … or … )`"
+        return "operators: = != < <= > >= contains starts_with in, is null, is not null"
+
+    def _operator(self) -> Operator | None:
+        if self.token.kind in _SYMBOLS:
+            return _SYMBOLS[self.advance().kind]
+        if self.at_word(*_WORDS):
+            return _WORDS[self.advance().text]
+        return None
+
+    def _group(self) -> qt.Condition:
+        """`"(" all { "or" all } ")"` where `all = condition { "and" condition }`."""
+        start = self.advance()
+        self.enter()
+        choices = [self._all()]
+        while self.accept_word("or"):
+            choices.append(self._all())
+        self.expect(")", "to close the group")
+        self.leave()
+        if len(choices) == 1:
+            return choices[0]
+        return qt.AnyOf(tuple(choices), self.span_from(start))
+
+    def _all(self) -> qt.Condition:
+        start = self.token
+        parts = [self._condition()]
+        while self.accept_word("and"):
+            parts.append(self._condition())
+        return parts[0] if len(parts) == 1 else qt.AllOf(tuple(parts), self.span_from(start))
+
+    # --- expressions ---------------------------------------------------------------------------
+
+    def _expr(self) -> qt.Expr:
+        """`call | Var "." ident | Var | literal | ident`."""
+        start = self.token
+        if self.at(tk.VARIABLE):
+            variable = self._variable("here")
+            if self.accept("."):
+                name = self.name(f"of a property of `${variable.name}`")
+                return qt.Access(variable, name, self.span_from(start))
+            return variable
+        if self.at(tk.NAME) and not self.at_word("true", "false"):
+            if self.peek().kind != "(":
+                self.advance()
+                return qt.AliasRef(start.text, start.span)
+            if start.text not in _TEMPORAL:
+                return self._call()
+        return self._literal()
+
+    def _call(self) -> qt.Call:
+        """`ident "(" [ [ "distinct" ] expr { "," expr } ] ")"`."""
+        start = self.advance()
+        self.advance()
+        self.enter()
+        distinct = self.at_word("distinct") and self.peek().kind not in (")", ",")
+        if distinct:
+            self.advance()
+        arguments: list[qt.Expr] = []
+        if not self.at(")"):
+            arguments.append(self._expr())
+            while self.accept(","):
+                arguments.append(self._expr())
+        self.expect(")", f"to close `{quote(start.text)}(`")
+        self.leave()
+        name = Name(start.text, start.span)
+        return qt.Call(name, tuple(arguments), distinct, self.span_from(start))
+
+    def _literal(self) -> qt.Literal | qt.ListLiteral:
+        """`String | Int | Float | Bool | date("…") | datetime("…") | "[" literals "]"`."""
+        start = self.token
+        if self.at(tk.STRING):
+            return qt.Literal(Scalar.STRING, self.string("here"), start.span)
+        if self.at_word("true", "false"):
+            return qt.Literal(Scalar.BOOL, self.advance().text == "true", start.span)
+        if self.at_word(*_TEMPORAL) and self.peek().kind == "(":
+            scalar = _TEMPORAL[self.advance().text]
+            self.advance()
+            text = self.string(f"in `{start.text}(…)`")
+            self.expect(")", f"to close `{start.text}(`")
+            return qt.Literal(scalar, text, self.span_from(start))
+        if self.at("["):
+            return self._list()
+        return self._number()
+
+    def _number(self) -> qt.Literal:
+        """`[ "-" ] ( Int | Float )`."""
+        start = self.token
+        negative = self.accept("-") is not None
+        if self.at(tk.INT):
+            whole = self.to_int(self.advance(), negative=negative, low=I64_MIN)
+            return qt.Literal(Scalar.I64, whole, self.span_from(start))
+        if self.at(tk.FLOAT):
+            value = self.to_float(self.advance(), negative=negative)
+            return qt.Literal(Scalar.F64, value, self.span_from(start))
+        self.fail_expected("a number" if negative else "a value", "here")
+
+    def _list(self) -> qt.ListLiteral:
+        start = self.advance()
+        self.enter()
+        items: list[qt.Literal | qt.ListLiteral] = []
+        if not self.at("]"):
+            items.append(self._literal())
+            while self.accept(","):
+                items.append(self._literal())
+        self.expect("]", "to close the list")
+        self.leave()
+        return qt.ListLiteral(tuple(items), self.span_from(start))
+
+    def _value(self) -> qt.Value:
+        """`literal | Var | now()`."""
+        if self.at(tk.VARIABLE):
+            return self._variable("here")
+        if self.at_word("now") and self.peek().kind == "(":
+            return self._call()
+        if self.at_word("null"):
+            self.fail(
+                "there is no null literal",
+                hint="leave the property out, or pass a nullable parameter",
+            )
+        return self._literal()
+
+    def _variable(self, where: str) -> qt.Variable:
+        token = self.expect(tk.VARIABLE, where)
+        return qt.Variable(token.text, token.span)
+
+    # --- return, order, limit ------------------------------------------------------------------
+
+    def _projections(self) -> tuple[tuple[qt.Projection, ...], bool]:
+        """`"{" [ "distinct" ] { expr [ "as" ident ] [ "," ] }+ "}"`."""
+        marked = self.at("{") and self.before_word("distinct") and _starts_expr(self.peek(2))
+        return self._block("return", self._projection), marked
+
+    def _projection(self) -> qt.Projection:
+        if self.at_word("distinct") and self.previous.kind == "{" and _starts_expr(self.peek()):
+            self.advance()
+        start = self.token
+        expr = self._expr()
+        alias = self.name("after `as`") if self.accept_word("as") else None
+        span = self.span_from(start)
+        self.accept(",")
+        return qt.Projection(expr, alias, span)
+
+    def _orderings(self) -> tuple[qt.Ordering, ...]:
+        """`"{" ordering { "," ordering } "}"`."""
+        self.expect("{", "after `order`")
+        level = self.depth
+        try:
+            orderings = [self._ordering()]
+            while self.accept(","):
+                orderings.append(self._ordering())
+            self.expect("}", "to close the `order` block")
+        except Fault:
+            self.depth = level
+            self.skip_within_block(lambda: False, self._at_query)
+            self.accept("}")
+            return ()
+        return tuple(orderings)
+
+    def _ordering(self) -> qt.Ordering:
+        start = self.token
+        expr = self._expr()
+        direction = None
+        if self.at_word(*qt.Direction):
+            direction = qt.Direction(self.advance().text)
+        return qt.Ordering(expr, direction, self.span_from(start))
+
+    def _count(self, word: str) -> qt.Count:
+        """`Int | Var`."""
+        if self.at(tk.VARIABLE):
+            return self._variable(f"after `{word}`")
+        start = self.token
+        value = self.integer(f"after `{word}`", high=_U64_MAX)
+        return qt.Literal(Scalar.U64, value, start.span)
+
+    # --- mutations -----------------------------------------------------------------------------
+
+    def _mutation_body(self, owner: Name) -> qt.MutationBody:
+        """`{ insert | update | delete }+`."""
+        statements: list[qt.Statement] = []
+        failed = False
+        while not self.at("}"):
+            if self.at(tk.END) or self._at_query():
+                self.fail(f"the body of `{owner}` is not closed", span=owner.span)
+            try:
+                statements.append(self._statement())
+            except Fault:
+                failed = True
+                self.depth = 0
+                self._skip_to_statement()
+        if not statements and not failed:
+            self.fail(
+                f"the body of `{owner}` is empty",
+                hint="a query reads (`match … return …`) or changes (`insert`, `update`, `delete`)",
+            )
+        return qt.MutationBody(tuple(statements))
+
+    def _statement(self) -> qt.Statement:
+        start = self.token
+        if self.accept_word("insert"):
+            name = self.type_name("after `insert`")
+            return qt.Insert(name, self._assignments(f"insert {name}"), self.span_from(start))
+        if self.accept_word("update"):
+            name = self.type_name("after `update`")
+            self.expect_word("set", f"after `update {name}`")
+            assignments = self._assignments("set")
+            return qt.Update(name, assignments, self._where(), self.span_from(start))
+        if self.accept_word("delete"):
+            name = self.type_name("after `delete`")
+            return qt.Delete(name, self._where(), self.span_from(start))
+        self.fail_expected("`match`, `insert`, `update` or `delete`", "here")
+
+    def _assignments(self, owner: str) -> tuple[qt.Assignment, ...]:
+        """`"{" { ident ":" value [ "," ] }+ "}"`."""
+        return self._block(owner, self._assignment)
+
+    def _assignment(self) -> qt.Assignment:
+        name = self.name("of a property to assign")
+        self.expect(":", f"after `{name}`")
+        value = self._value()
+        self.accept(",")
+        return qt.Assignment(name, value)
+
+    def _where(self) -> tuple[qt.MutationTest, ...]:
+        """`"where" pred { "and" pred }`."""
+        self.expect_word("where", "here: a mutation says which entities it is about")
+        tests = [self._test()]
+        while self.accept_word("and"):
+            tests.append(self._test())
+        return tuple(tests)
+
+    def _test(self) -> qt.MutationTest:
+        """`ident cmpOp value`."""
+        name = self.name("of a property to test")
+        if self.token.kind not in _SYMBOLS:
+            self.fail_expected("a comparison", "here", hint="operators: = != < <= > >=")
+        operator = _SYMBOLS[self.advance().kind]
+        return qt.MutationTest(name, operator, self._value())
+
+    def _at_item(self) -> bool:
+        return self.token.kind in (tk.VARIABLE, tk.NAME, "(")
+
+    # --- looking -------------------------------------------------------------------------------
+
+    def _at_query(self) -> bool:
+        if not (self.at_word("query") and self.peek().kind == tk.NAME):
+            return False
+        return self.peek(2).kind == "("
+
+    def _at_query_end(self) -> bool:
+        return self.at("}") and (self.peek().kind == tk.END or self.before_word("query"))
+
+    def _skip_to_statement(self) -> None:
+        first = self.token
+
+        def stop() -> bool:
+            if self._at_query() or self._at_query_end():
+                return True
+            statement = self.at_word("insert", "update", "delete")
+            return statement and self.token is not first and self.peek().kind == tk.TYPE_NAME
+
+        self.skip_to(stop)
+
+
+def _starts_expr(token: Token) -> bool:
+    return token.kind in (tk.VARIABLE, tk.NAME, tk.STRING, tk.INT, tk.FLOAT, "-", "[")

@@ -1,0 +1,162 @@
+"""This module writes a `SchemaTree` as canonical `.pg` text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from omnigraph.lang.schema_tree import (
+    AnnotationDecl,
+    Argument,
+    ArgumentKind,
+    ConstraintDecl,
+    Declaration,
+    EdgeDecl,
+    InterfaceDecl,
+    Member,
+    NodeDecl,
+    PropertyDecl,
+    RangeBounds,
+    SchemaTree,
+)
+from omnigraph.lang.source import Source, Span
+from omnigraph.lang.tokens import Comment
+from omnigraph.lang.tree import Name, TypeExpr
+from omnigraph.lang.writer import LINE_WIDTH, Writer, plain_number
+
+
+def print_schema(
+    tree: SchemaTree, source: Source | None = None, comments: Sequence[Comment] = ()
+) -> str:
+    """Return the text of a schema; with its source, comments and spelling are kept."""
+    writer = Writer(source, comments)
+    previous: Declaration | None = None
+    for declaration in tree.declarations:
+        if previous is not None and not (_is_line(previous) and _is_line(declaration)):
+            writer.blank()
+        _declaration(writer, declaration)
+        previous = declaration
+    return writer.text()
+
+
+def print_type(type_: TypeExpr) -> str:
+    """Return the text of a written type.
+
+    >>> print_type(TypeExpr("String", is_list=True, nullable=True))
+    '[String]?'
+    """
+    name = type_.base
+    if type_.base == "enum":
+        name = f"enum({', '.join(value.text for value in type_.enum_values)})"
+    elif type_.dimension is not None:
+        name = f"Vector({type_.dimension})"
+    return (f"[{name}]" if type_.is_list else name) + ("?" if type_.nullable else "")
+
+
+def _is_line(declaration: Declaration) -> bool:
+    return isinstance(declaration, EdgeDecl) and not declaration.members
+
+
+def _declaration(writer: Writer, declaration: Declaration) -> None:
+    header = _header(writer, declaration)
+    if _is_line(declaration):
+        writer.line(header, declaration.span)
+        return
+    first = declaration.members[0].span.start if declaration.members else declaration.span.end
+    start = declaration.span.start
+    if not declaration.members:
+        has_comments = writer.has_comments(Span(declaration.name.span.end, declaration.span.end))
+        if not has_comments:
+            writer.line(header + " {}", declaration.span)
+            return
+    writer.open(header + " {", Span(start, min(first, _header_end(declaration))))
+    for member in declaration.members:
+        _member(writer, member)
+    writer.close("}", declaration.span.end)
+
+
+def _header_end(declaration: Declaration) -> int:
+    """Return where the header's last name or annotation ends."""
+    ends = [declaration.name.span.end]
+    match declaration:
+        case NodeDecl():
+            ends += [a.span.end for a in declaration.annotations]
+            ends += [name.span.end for name in declaration.implements]
+        case EdgeDecl():
+            ends += [declaration.dst.span.end]
+            ends += [a.span.end for a in declaration.annotations]
+            ends += [declaration.cardinality.span.end] if declaration.cardinality else []
+        case InterfaceDecl():
+            pass
+    return max(ends)
+
+
+def _header(writer: Writer, declaration: Declaration) -> str:
+    match declaration:
+        case InterfaceDecl(name=name):
+            return f"interface {name}"
+        case NodeDecl(name=name):
+            text = f"node {name}" + _annotations(writer, declaration.annotations)
+            if declaration.implements:
+                text += " implements " + ", ".join(str(i) for i in declaration.implements)
+            return text
+        case EdgeDecl(name=name):
+            text = f"edge {name}: {declaration.src} -> {declaration.dst}"
+            if declaration.cardinality is not None:
+                maximum = declaration.cardinality.maximum
+                high = "" if maximum is None else str(maximum)
+                text += f" @card({declaration.cardinality.minimum}..{high})"
+            return text + _annotations(writer, declaration.annotations)
+
+
+def _member(writer: Writer, member: Member) -> None:
+    match member:
+        case PropertyDecl():
+            annotations = _annotations(writer, member.annotations)
+            text = f"{member.name}: {print_type(member.type)}{annotations}"
+            if writer.width(text) > LINE_WIDTH and member.type.base == "enum":
+                _wide_enum(writer, member, annotations)
+            else:
+                writer.line(text, member.span)
+        case ConstraintDecl():
+            arguments = ", ".join(_constraint_argument(writer, a) for a in member.arguments)
+            writer.line(f"@{member.name}({arguments})", member.span)
+
+
+def _wide_enum(writer: Writer, member: PropertyDecl, annotations: str) -> None:
+    """Write one enum value a line."""
+    values = member.type.enum_values
+    writer.open(f"{member.name}: enum(", Span(member.span.start, values[0].span.start))
+    for value in values[:-1]:
+        writer.line(f"{value},", value.span)
+    writer.line(str(values[-1]), values[-1].span)
+    mark = "?" if member.type.nullable else ""
+    writer.close(f"){mark}{annotations}", member.span.end)
+
+
+def _constraint_argument(writer: Writer, argument: Name | RangeBounds | Argument) -> str:
+    match argument:
+        case Name():
+            return argument.text
+        case RangeBounds(low=low, high=high):
+            first = "" if low is None else plain_number(low)
+            return f"{first}..{'' if high is None else plain_number(high)}"
+        case Argument():
+            return _argument(writer, argument)
+
+
+def _annotations(writer: Writer, annotations: Sequence[AnnotationDecl]) -> str:
+    return "".join(" " + _annotation(writer, annotation) for annotation in annotations)
+
+
+def _annotation(writer: Writer, annotation: AnnotationDecl) -> str:
+    if annotation.value is None:
+        return f"@{annotation.name}"
+    arguments = [_argument(writer, annotation.value)]
+    arguments += [f"{named.name}={_argument(writer, named.value)}" for named in annotation.named]
+    return f"@{annotation.name}({', '.join(arguments)})"
+
+
+def _argument(writer: Writer, argument: Argument) -> str:
+    if argument.kind is ArgumentKind.STRING:
+        return writer.string(argument.text, argument.span)
+    return argument.text

@@ -1,0 +1,133 @@
+"""This module defines the tree of a `.pg` schema as written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TypeAlias
+
+from omnigraph.lang.source import NO_SPAN, Span
+from omnigraph.lang.tree import Name, TypeExpr
+
+
+class ArgumentKind(StrEnum):
+    """How an annotation argument is written."""
+
+    STRING = "string"
+    INT = "integer"
+    FLOAT = "decimal number"
+    BOOL = "boolean"
+    NAME = "name"
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """One argument of an annotation; `text` is its decoded text whatever its kind."""
+
+    kind: ArgumentKind
+    text: str
+    span: Span = field(default=NO_SPAN, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class NamedArgument:
+    """`name=literal` inside an annotation."""
+
+    name: Name
+    value: Argument
+
+
+@dataclass(frozen=True, slots=True)
+class AnnotationDecl:
+    """`@name`, `@name(value)` or `@name(value, key=value)`."""
+
+    name: Name
+    value: Argument | None = None
+    named: tuple[NamedArgument, ...] = ()
+    span: Span = field(default=NO_SPAN, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class RangeBounds:
+    """`lo..hi` with either side optional; whole numbers stay whole."""
+
+    low: int | float | None
+    high: int | float | None
+    span: Span = field(default=NO_SPAN, compare=False)
+
+
+ConstraintArgument: TypeAlias = Name | RangeBounds | Argument
+
+
+@dataclass(frozen=True, slots=True)
+class ConstraintDecl:
+    """`@key(a, b)`, `@unique(a)`, `@index(a)`, `@range(p, 0..9)` or `@check(p, "re")` in a body."""
+
+    name: Name
+    arguments: tuple[ConstraintArgument, ...]
+    span: Span = field(default=NO_SPAN, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class PropertyDecl:
+    """`name: Type @annotation…`."""
+
+    name: Name
+    type: TypeExpr
+    annotations: tuple[AnnotationDecl, ...] = ()
+    span: Span = field(default=NO_SPAN, compare=False)
+
+
+Member: TypeAlias = PropertyDecl | ConstraintDecl
+
+
+@dataclass(frozen=True, slots=True)
+class InterfaceDecl:
+    """`interface Name { properties }`."""
+
+    name: Name
+    members: tuple[PropertyDecl, ...] = ()
+    span: Span = field(default=NO_SPAN, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeDecl:
+    """`node Name @annotation… implements A, B { members }`."""
+
+    name: Name
+    annotations: tuple[AnnotationDecl, ...] = ()
+    implements: tuple[Name, ...] = ()
+    members: tuple[Member, ...] = ()
+    span: Span = field(default=NO_SPAN, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class CardinalityDecl:
+    """`@card(min..max)`; no maximum means unlimited."""
+
+    minimum: int
+    maximum: int | None
+    span: Span = field(default=NO_SPAN, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeDecl:
+    """`edge Name: Src -> Dst @card(0..1) @annotation… { members }`."""
+
+    name: Name
+    src: Name
+    dst: Name
+    cardinality: CardinalityDecl | None = None
+    annotations: tuple[AnnotationDecl, ...] = ()
+    members: tuple[Member, ...] = ()
+    span: Span = field(default=NO_SPAN, compare=False)
+
+
+Declaration: TypeAlias = InterfaceDecl | NodeDecl | EdgeDecl
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaTree:
+    """A whole `.pg` file."""
+
+    declarations: tuple[Declaration, ...] = ()
