@@ -1,0 +1,92 @@
+"""The resolved schema: types, constraints, stable identities, and how one becomes another.
+
+A `SchemaTree` enters, a `Catalog` leaves, or diagnostics do. A catalog alone says what the schema
+means; an accepted schema also says which identity each type and property has, so that renames keep
+their data. The planner compares two accepted schemas and lists the steps between them.
+"""
+
+from omnigraph.catalog.accepted import AcceptedSchema
+from omnigraph.catalog.accepted_type import AcceptedType, SchemaCorrupt
+from omnigraph.catalog.build import build_catalog, load_catalog, read_catalog
+from omnigraph.catalog.identity import (
+    IdentityAllocator,
+    IdentityError,
+    IncarnationId,
+    PropertyId,
+    SequentialAllocator,
+    TimeOrderedAllocator,
+    TypeId,
+    identity_text,
+    parse_identity,
+)
+from omnigraph.catalog.model import (
+    DST,
+    ID,
+    SRC,
+    Annotation,
+    Cardinality,
+    Catalog,
+    Check,
+    Constraint,
+    Definition,
+    EdgeType,
+    Embed,
+    Index,
+    InterfaceType,
+    Key,
+    NodeType,
+    Property,
+    Range,
+    TypeKind,
+    Unique,
+)
+from omnigraph.catalog.planner import plan_migration
+from omnigraph.catalog.resolve import accept, resolve
+from omnigraph.catalog.shape import schema_shape, shape_hash
+from omnigraph.catalog.steps import DropMode, MigrationPlan, Step, UnsupportedChange
+
+__all__ = [
+    "DST",
+    "ID",
+    "SRC",
+    "AcceptedSchema",
+    "AcceptedType",
+    "Annotation",
+    "Cardinality",
+    "Catalog",
+    "Check",
+    "Constraint",
+    "Definition",
+    "DropMode",
+    "EdgeType",
+    "Embed",
+    "IdentityAllocator",
+    "IdentityError",
+    "IncarnationId",
+    "Index",
+    "InterfaceType",
+    "Key",
+    "MigrationPlan",
+    "NodeType",
+    "Property",
+    "PropertyId",
+    "Range",
+    "SchemaCorrupt",
+    "SequentialAllocator",
+    "Step",
+    "TimeOrderedAllocator",
+    "TypeId",
+    "TypeKind",
+    "Unique",
+    "UnsupportedChange",
+    "accept",
+    "build_catalog",
+    "identity_text",
+    "load_catalog",
+    "parse_identity",
+    "plan_migration",
+    "read_catalog",
+    "resolve",
+    "schema_shape",
+    "shape_hash",
+]

@@ -1,0 +1,231 @@
+"""This module reads the JSON document of an accepted schema.
+
+A document in any other form than the one we write was damaged or made by hand, and is refused with
+the place where it goes wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from reprlib import repr as brief
+from typing import Any, TypeVar
+
+from omnigraph.catalog.accepted_type import AcceptedType, SchemaCorrupt
+from omnigraph.catalog.accepted_writer import IR_VERSION, SECTIONS
+from omnigraph.catalog.identity import IncarnationId, PropertyId, TypeId, parse_identity
+from omnigraph.catalog.model import (
+    COLUMN_CONSTRAINTS,
+    Annotation,
+    Cardinality,
+    Check,
+    Constraint,
+    Definition,
+    EdgeType,
+    Embed,
+    InterfaceType,
+    NodeType,
+    Property,
+    Range,
+    TypeKind,
+    canonical_constraints,
+)
+from omnigraph.catalog.properties import canonical_annotations
+from omnigraph.catalog.shape import compact_json
+from omnigraph.types import PropertyType
+
+_T = TypeVar("_T")
+
+
+def read_accepted(document: object) -> tuple[str, tuple[AcceptedType, ...]]:
+    """Return domain and types of a document; raise SchemaCorrupt where a value is unusable."""
+    root = _Reader(document, "document")
+    version = root.get("ir_version", int)
+    if version != IR_VERSION:
+        raise SchemaCorrupt(f"ir_version is {version}, this omnigraph reads {IR_VERSION}")
+    types = [
+        _decode_type(kind, entry)
+        for kind, section in SECTIONS.items()
+        for entry in root.entries(section)
+    ]
+    return root.get("schema_identity_domain", str), tuple(types)
+
+
+def check_canonical(document: object, canonical: object, place: str = "document") -> None:
+    """Raise SchemaCorrupt at the first place where a document is not in its canonical form."""
+    if type(document) is not type(canonical):
+        raise SchemaCorrupt(f"{place} is {brief(document)}, expected {brief(canonical)}")
+    if isinstance(document, Mapping) and isinstance(canonical, Mapping):
+        for key in sorted({*document, *canonical}, key=str):
+            if key not in canonical:
+                raise SchemaCorrupt(f"{place} has an unknown field `{key!s:.40}`")
+            check_canonical(document.get(key), canonical[key], f"{place}.{key}")
+    elif isinstance(document, list) and isinstance(canonical, list):
+        if len(document) != len(canonical):
+            raise SchemaCorrupt(f"{place} repeats an entry")
+        if _is_shuffled(document, canonical):
+            raise SchemaCorrupt(f"{place} is not sorted")
+        for index, (found, expected) in enumerate(zip(document, canonical, strict=True)):
+            check_canonical(found, expected, f"{place}[{index}]")
+    elif document != canonical:
+        raise SchemaCorrupt(f"{place} is {brief(document)}, expected {brief(canonical)}")
+
+
+def _is_shuffled(found: list[Any], expected: list[Any]) -> bool:
+    return found != expected and sorted(map(compact_json, found)) == sorted(
+        map(compact_json, expected)
+    )
+
+
+class _Reader:
+    """One JSON object, with the place it stands at."""
+
+    def __init__(self, value: object, place: str) -> None:
+        if not isinstance(value, Mapping):
+            raise SchemaCorrupt(f"{place} is {brief(value)}, expected an object")
+        self.value: Mapping[str, Any] = value
+        self.place = place
+
+    def get(self, key: str, kind: type[_T]) -> _T:
+        """Return a field that has exactly the given type."""
+        return self.convert(key, lambda value: _exactly(value, kind))
+
+    def convert(self, key: str, read: Callable[[Any], _T]) -> _T:
+        """Return what `read` makes of a field, naming the field when it makes nothing."""
+        if key not in self.value:
+            raise SchemaCorrupt(f"{self.place} has no field `{key}`")
+        try:
+            return read(self.value[key])
+        except (ValueError, TypeError, KeyError) as error:
+            raise SchemaCorrupt(f"{self.place}.{key}: {error}") from error
+
+    def entry(self, key: str) -> _Reader:
+        """Return a field that is an object."""
+        return _Reader(self.get(key, dict), f"{self.place}.{key}")
+
+    def entries(self, key: str) -> list[_Reader]:
+        """Return a field that is a list of objects."""
+        items = self.get(key, list)
+        return [_Reader(item, f"{self.place}.{key}[{i}]") for i, item in enumerate(items)]
+
+    def name(self, key: str) -> str:
+        """Return the name a reference carries; that its identity fits is checked at the end."""
+        return self.entry(key).get("name", str)
+
+
+def _exactly(value: Any, kind: type[_T]) -> _T:  # noqa: ANN401 - a decode edge
+    if type(value) is not kind:
+        raise ValueError(f"expected {kind.__name__}, found {brief(value)}")
+    return value
+
+
+def _decode_type(kind: TypeKind, entry: _Reader) -> AcceptedType:
+    name = entry.get("name", str)
+    properties: dict[str, Property] = {}
+    property_ids: dict[str, PropertyId] = {}
+    for item in entry.entries("properties"):
+        property_ = _decode_property(item)
+        if property_.name in properties:
+            raise SchemaCorrupt(f"duplicate property `{property_.name}` on {kind}:{name}")
+        properties[property_.name] = property_
+        property_ids[property_.name] = PropertyId(item.convert("id", parse_identity))
+    incarnation = None
+    if kind is not TypeKind.INTERFACE:
+        incarnation = IncarnationId(entry.convert("incarnation", parse_identity))
+    return AcceptedType(
+        id=TypeId(entry.convert("id", parse_identity)),
+        incarnation=incarnation,
+        definition=_decode_definition(kind, name, properties, entry),
+        property_ids=property_ids,
+    )
+
+
+def _decode_definition(
+    kind: TypeKind, name: str, properties: Mapping[str, Property], entry: _Reader
+) -> Definition:
+    if kind is TypeKind.INTERFACE:
+        return InterfaceType(name=name, properties=properties)
+    annotations = _decode_annotations(entry)
+    constraints = canonical_constraints(
+        [_decode_constraint(c) for c in entry.entries("constraints")]
+    )
+    if kind is TypeKind.NODE:
+        return NodeType(
+            name=name,
+            properties=properties,
+            constraints=constraints,
+            interfaces=_names(i.get("name", str) for i in entry.entries("implements")),
+            annotations=annotations,
+        )
+    cardinality = entry.entry("cardinality")
+    return EdgeType(
+        name=name,
+        src=entry.name("src"),
+        dst=entry.name("dst"),
+        properties=properties,
+        cardinality=Cardinality(
+            cardinality.get("min", int),
+            cardinality.convert("max", lambda v: None if v is None else _exactly(v, int)),
+        ),
+        constraints=constraints,
+        annotations=annotations,
+    )
+
+
+def _decode_property(entry: _Reader) -> Property:
+    embed: Embed | None = None
+    if entry.value.get("embed") is not None:
+        wire = entry.entry("embed")
+        model = wire.convert("model", lambda v: None if v is None else _exactly(v, str))
+        embed = Embed(wire.name("source"), model)
+    return Property(
+        name=entry.get("name", str),
+        type=_decode_property_type(entry),
+        annotations=_decode_annotations(entry),
+        embed=embed,
+        shorthands=entry.convert("constraints", lambda v: _names(_exactly(v, list))),
+        declared_directly=entry.get("declared_directly", bool),
+        satisfies=_names(link.name("interface") for link in entry.entries("satisfies")),
+    )
+
+
+def _decode_property_type(entry: _Reader) -> PropertyType:
+    wire = entry.entry("type")
+    for key in ("nullable", "list"):
+        wire.get(key, bool)
+    wire.convert("scalar", lambda v: _exactly(v, str) if not isinstance(v, Mapping) else v)
+    wire.convert("enum_values", lambda v: None if v is None else _names(_exactly(v, list)))
+    return entry.convert("type", PropertyType.from_wire)
+
+
+def _names(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted({_exactly(name, str) for name in names}))
+
+
+def _decode_annotations(entry: _Reader) -> tuple[Annotation, ...]:
+    found = []
+    for item in entry.entries("annotations"):
+        value = item.convert("value", lambda v: None if v is None else _exactly(v, str))
+        named = _Reader(item.value.get("kwargs", {}), f"{item.place}.kwargs")
+        pairs = ((key, named.get(key, str)) for key in sorted(named.value))
+        found.append(Annotation(item.get("name", str), value, tuple(pairs)))
+    return canonical_annotations(found)
+
+
+def _decode_constraint(entry: _Reader) -> Constraint:
+    word = entry.get("kind", str)
+    names = _names(reference.get("name", str) for reference in entry.entries("properties"))
+    if word in COLUMN_CONSTRAINTS:
+        return COLUMN_CONSTRAINTS[word](names)
+    if len(names) != 1:
+        raise SchemaCorrupt(f"{entry.place}.properties: @{word} speaks of exactly one property")
+    if word == "range":
+        return Range(names[0], entry.convert("min", _bound), entry.convert("max", _bound))
+    if word == "check":
+        return Check(names[0], entry.get("pattern", str))
+    raise SchemaCorrupt(f"{entry.place}.kind: unknown constraint `{word:.40}`")
+
+
+def _bound(value: Any) -> int | float | None:  # noqa: ANN401 - a decode edge
+    if value is None or type(value) in (int, float):
+        return value  # type: ignore[no-any-return]
+    raise ValueError(f"expected a number or null, found {brief(value)}")

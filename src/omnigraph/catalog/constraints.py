@@ -1,0 +1,189 @@
+"""This module resolves body constraints and checks them against the properties they name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from omnigraph.catalog.model import (
+    COLUMN_CONSTRAINTS,
+    DST,
+    ID,
+    SRC,
+    Check,
+    Constraint,
+    Index,
+    Key,
+    Property,
+    Range,
+    TypeKind,
+    Unique,
+    canonical_constraints,
+)
+from omnigraph.catalog.properties import Admission, Owner, property_kind
+from omnigraph.lang import Code, Span, did_you_mean
+from omnigraph.lang.schema_tree import Argument, ArgumentKind, ConstraintDecl, RangeBounds
+from omnigraph.lang.tree import Name
+from omnigraph.types import pattern_problem
+
+_NODE_ONLY = ("key", "range", "check")
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A constraint with the place it was written at, and the names it was written with."""
+
+    constraint: Constraint
+    span: Span
+    names: tuple[Name, ...] = ()
+
+    def place(self, name: str) -> Span:
+        """Return where the constraint names a property."""
+        return next((n.span for n in self.names if n.text == name), self.span)
+
+
+def resolve_constraint(decl: ConstraintDecl, owner: Owner, admission: Admission) -> Placed | None:
+    """Return the constraint a declaration means, or None after reporting why it means none."""
+    word = decl.name.text
+    if owner.kind is TypeKind.EDGE and word in _NODE_ONLY:
+        message = f"@{word} is not supported on edges"
+        admission.error(Code.CONSTRAINT_MISPLACED, message, decl.span)
+        return None
+    names = tuple(argument for argument in decl.arguments if isinstance(argument, Name))
+    if word in COLUMN_CONSTRAINTS:
+        if len(names) == len(decl.arguments):
+            columns = tuple(sorted({name.text for name in names}))
+            return Placed(COLUMN_CONSTRAINTS[word](columns), decl.span, names)
+        message, example = f"@{word} takes property names", f"@{word}(a, b)"
+    elif word == "range":
+        match decl.arguments:
+            case (Name(text=name), RangeBounds(low=low, high=high)):
+                return Placed(Range(name, low, high), decl.span, names)
+        message, example = "@range takes a property and bounds", "@range(age, 0..120)"
+    else:
+        match decl.arguments:
+            case (Name(text=name), Argument(kind=ArgumentKind.STRING, text=pattern)):
+                return Placed(Check(name, pattern), decl.span, names)
+        message, example = "@check takes a property and a pattern", '@check(code, "^[A-Z]+$")'
+    admission.error(Code.ANNOTATION_MISUSE, message, decl.span, hint=f"write `{example}`")
+    return None
+
+
+def check_constraints(
+    placed: Iterable[Placed],
+    properties: Mapping[str, Property],
+    owner: Owner,
+    admission: Admission,
+) -> tuple[Constraint, ...]:
+    """Return the canonical constraints of a type after checking each against its properties."""
+    system = (ID, SRC, DST) if owner.kind is TypeKind.EDGE else (ID,)
+    checker = _Checker({**{p.name: p for p in system}, **properties}, owner, admission)
+    kept: list[Constraint] = []
+    keys = 0
+    for item in placed:
+        if isinstance(item.constraint, Key):
+            keys += 1
+            if keys > 1:
+                admission.error(
+                    Code.MULTIPLE_KEYS,
+                    f"node {owner.name} has multiple @key constraints",
+                    item.span,
+                    hint="write one `@key(a, b)` over all key properties",
+                )
+                continue
+        if checker.check(item):
+            kept.append(item.constraint)
+    return canonical_constraints(kept)
+
+
+@dataclass(frozen=True, slots=True)
+class _Checker:
+    known: Mapping[str, Property]
+    owner: Owner
+    admission: Admission
+
+    def check(self, placed: Placed) -> bool:
+        """Report what is wrong with one constraint; tell whether its properties exist."""
+        constraint, span = placed.constraint, placed.span
+        match constraint:
+            case Key(columns) | Unique(columns) | Index(columns):
+                found = [self._property(name, placed.place(name)) for name in columns]
+                members = [member for member in found if member is not None]
+                for member in members:
+                    self._column(constraint, member, placed.place(member.name))
+                return len(members) == len(columns)
+            case Range(name):
+                property_ = self._property(name, placed.place(name))
+                if property_ is not None:
+                    self._range(constraint, property_, span)
+                return property_ is not None
+            case Check(name):
+                property_ = self._property(name, placed.place(name))
+                if property_ is not None:
+                    self._check(constraint, property_, span)
+                return property_ is not None
+
+    def _property(self, name: str, span: Span) -> Property | None:
+        found = self.known.get(name)
+        if found is None:
+            hint = did_you_mean(name, self.known)
+            if self.owner.kind is TypeKind.EDGE and name in ("from", "to"):
+                hint = f"the endpoint is called `{'src' if name == 'from' else 'dst'}` here"
+            place = f"{self.owner.kind} {self.owner.name}"
+            self.admission.error(
+                Code.CONSTRAINT_UNKNOWN_PROPERTY,
+                f"constraint names unknown property `{name}` of {place}",
+                span,
+                hint=hint,
+            )
+        return found
+
+    def _column(self, constraint: Key | Unique | Index, member: Property, span: Span) -> None:
+        word = type(constraint).__name__.lower()
+        place = f"{self.owner.name}.{member.name}"
+        kind = property_kind(member.type)
+        if isinstance(constraint, Key):
+            if member is ID:
+                message = f"@key cannot name the system property {place}"
+                self.admission.error(Code.CONSTRAINT_UNSUPPORTED, message, span)
+            elif not member.type.keyable:
+                message = f"@key is not supported on {kind} property {place}"
+                self.admission.error(Code.CONSTRAINT_UNSUPPORTED, message, span)
+            elif member.type.nullable:
+                self.admission.error(
+                    Code.NULLABLE_KEY,
+                    f"key property {place} cannot be nullable",
+                    span,
+                    hint=f"declare it as `{member.name}: {member.type.as_nullable(False)}`",
+                )
+        elif kind is not None and not (
+            kind == "vector" and isinstance(constraint, Index) and len(constraint.columns) == 1
+        ):
+            message = f"@{word} is not supported on {kind} property {place}"
+            self.admission.refuse_new(Code.CONSTRAINT_UNSUPPORTED, message, span)
+
+    def _range(self, constraint: Range, member: Property, span: Span) -> None:
+        place = f"{self.owner.name}.{member.name}"
+        if not member.type.spec.numeric:
+            message = f"@range needs a number, {place} is {member.type}"
+            self.admission.error(Code.RANGE_INVALID, message, span)
+        elif member.type.is_list:
+            message = f"@range is not supported on list property {place}"
+            self.admission.refuse_new(Code.RANGE_INVALID, message, span)
+        low, high = constraint.minimum, constraint.maximum
+        if low is not None and high is not None and low > high:
+            message = f"@range on {place} is empty: {low} is above {high}"
+            self.admission.refuse_new(Code.RANGE_INVALID, message, span)
+
+    def _check(self, constraint: Check, member: Property, span: Span) -> None:
+        place = f"{self.owner.name}.{member.name}"
+        if member.type.spec.wire != "string":
+            message = f"@check needs a String, {place} is {member.type}"
+            self.admission.error(Code.CHECK_INVALID, message, span)
+        elif member.type.is_list:
+            message = f"@check is not supported on list property {place}"
+            self.admission.refuse_new(Code.CHECK_INVALID, message, span)
+        problem = pattern_problem(constraint.pattern)
+        if problem is not None:
+            message = f"@check on {place} has an invalid pattern: {problem}"
+            self.admission.refuse_new(Code.CHECK_INVALID, message, span)

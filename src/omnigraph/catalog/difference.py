@@ -1,0 +1,294 @@
+"""This module lists the steps from one accepted state of a type to another.
+
+A `@key`, `@unique` or `@index` over one property is treated beside that property, however it was
+written; all other constraints belong to the type as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from omnigraph.catalog.accepted import AcceptedSchema
+from omnigraph.catalog.accepted_type import AcceptedType
+from omnigraph.catalog.identity import PropertyId
+from omnigraph.catalog.model import (
+    Annotation,
+    Check,
+    Constraint,
+    EdgeType,
+    Index,
+    Key,
+    NodeType,
+    Property,
+    Range,
+    TypeKind,
+    annotation_text,
+    constraint_columns,
+    constraint_text,
+    constraint_word,
+    type_constraints,
+)
+from omnigraph.catalog.steps import (
+    AddConstraint,
+    AddProperty,
+    DropProperty,
+    ExtendEnum,
+    RenameProperty,
+    RenameType,
+    Step,
+    UnsupportedChange,
+    UpdatePropertyMetadata,
+    UpdateTypeMetadata,
+)
+from omnigraph.lang import Code
+from omnigraph.types import PropertyType
+
+_METADATA = ("description", "instruction")
+
+
+def type_steps(
+    old: AcceptedType, new: AcceptedType, accepted: AcceptedSchema, desired: AcceptedSchema
+) -> Iterator[Step]:
+    """Yield the steps from one state of a type to another, in the order they are taken."""
+    before, after = _Side.of(old, accepted), _Side.of(new, desired)
+    if old.name != new.name:
+        yield _renamed(old, new)
+    yield from _structure_steps(before, after)
+    yield from _type_metadata_steps(old, new)
+    for name, property_id in sorted(new.property_ids.items()):
+        if property_id in before.names:
+            yield from _property_steps(property_id, before, after)
+        else:
+            yield from _new_property_steps(name, property_id, before, after)
+    yield from _drop_steps(before, after)
+    yield from _constraint_steps(None, before, after)
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """A type before or after, with everything it refers to known by identity."""
+
+    type: AcceptedType
+    schema: AcceptedSchema
+    names: Mapping[PropertyId, str]
+    constraints: Mapping[Hashable, Constraint]
+
+    @classmethod
+    def of(cls, type_: AcceptedType, schema: AcceptedSchema) -> _Side:
+        names = {property_id: name for name, property_id in type_.property_ids.items()}
+        constraints = {
+            _constraint_identity(c, type_): c for c in type_constraints(type_.definition)
+        }
+        return cls(type_, schema, names, constraints)
+
+    def property(self, property_id: PropertyId) -> Property:
+        """Return one property by identity."""
+        return self.type.definition.properties[self.names[property_id]]
+
+    def place(self, property_id: PropertyId) -> str:
+        """Return the spelling of a property in refusals: `node:Ship.imo`."""
+        return f"{self.type.entity}.{self.names[property_id]}"
+
+    def reference(self, name: str) -> Hashable:
+        """Return the identity behind a property name; system properties are their own."""
+        return self.type.property_ids.get(name, name)
+
+    def focus(self, constraint: Constraint) -> PropertyId | None:
+        """Return the property beside which a constraint is treated, if there is one."""
+        columns = constraint_columns(constraint)
+        if isinstance(constraint, Range | Check) or len(columns) > 1:
+            return None
+        return self.type.property_ids.get(columns[0])
+
+    def link(self, kind: TypeKind, name: str) -> AcceptedType:
+        """Return a type this one refers to."""
+        found = self.schema.find(kind, name)
+        assert found is not None, "an accepted schema has no dangling references"
+        return found
+
+
+def _constraint_identity(constraint: Constraint, type_: AcceptedType) -> Hashable:
+    columns = constraint_columns(constraint)
+    members = frozenset(type_.property_ids.get(name, name) for name in columns)
+    match constraint:
+        case Range(_, low, high):
+            return "range", members, low, high
+        case Check(_, pattern):
+            return "check", members, pattern
+        case _:
+            return constraint_word(constraint), members
+
+
+# --- the type itself ---------------------------------------------------------------------------
+
+
+def _renamed(old: AcceptedType, new: AcceptedType) -> Step:
+    if new.kind is TypeKind.INTERFACE:
+        reason = f"renaming an interface is not supported: {old.name} -> {new.name}"
+        return UnsupportedChange(new.entity, reason)
+    return RenameType(new.kind, old.name, new.name)
+
+
+def _structure_steps(before: _Side, after: _Side) -> Iterator[Step]:
+    """Refuse changes of what a node implements, and of what an edge connects and how often."""
+    entity = after.type.entity
+    match before.type.definition, after.type.definition:
+        case NodeType(interfaces=old), NodeType(interfaces=new):
+            if _ids(before, TypeKind.INTERFACE, old) != _ids(after, TypeKind.INTERFACE, new):
+                change = f"{', '.join(old) or 'none'} -> {', '.join(new) or 'none'}"
+                reason = f"changing the implemented interfaces is not supported: {change}"
+                yield UnsupportedChange(entity, reason)
+        case EdgeType() as old_edge, EdgeType() as new_edge:
+            for word, old_end, new_end in (
+                ("src", old_edge.src, new_edge.src),
+                ("dst", old_edge.dst, new_edge.dst),
+            ):
+                node = TypeKind.NODE
+                if before.link(node, old_end).id != after.link(node, new_end).id:
+                    reason = f"changing edge endpoints is not supported: {word}"
+                    yield UnsupportedChange(entity, f"{reason} {old_end} -> {new_end}")
+            if old_edge.cardinality != new_edge.cardinality:
+                change = f"{old_edge.cardinality} -> {new_edge.cardinality}"
+                reason = f"changing edge cardinality is not supported: {change}"
+                yield UnsupportedChange(entity, reason)
+
+
+def _ids(side: _Side, kind: TypeKind, names: tuple[str, ...]) -> set[int]:
+    return {side.link(kind, name).id for name in names}
+
+
+def _type_metadata_steps(old: AcceptedType, new: AcceptedType) -> Iterator[Step]:
+    match old.definition, new.definition:
+        case (NodeType(annotations=was), NodeType(annotations=wanted)) | (
+            EdgeType(annotations=was),
+            EdgeType(annotations=wanted),
+        ):
+            refusal = _annotation_refusal(new.entity, was, wanted)
+            if refusal is not None:
+                yield refusal
+            elif set(was) != set(wanted):
+                yield UpdateTypeMetadata(new.kind, new.name, wanted)
+
+
+def _annotation_refusal(
+    entity: str, was: tuple[Annotation, ...], wanted: tuple[Annotation, ...]
+) -> UnsupportedChange | None:
+    changed = sorted({a for a in set(was) ^ set(wanted) if a.name not in _METADATA}, key=str)
+    if not changed:
+        return None
+    reason = "only @description and @instruction can change, not"
+    return UnsupportedChange(entity, f"{reason} {', '.join(map(annotation_text, changed))}")
+
+
+# --- its properties ----------------------------------------------------------------------------
+
+
+def _new_property_steps(
+    name: str, property_id: PropertyId, before: _Side, after: _Side
+) -> Iterator[Step]:
+    type_ = after.property(property_id).type
+    if type_.nullable:
+        yield AddProperty(after.type.kind, after.type.name, name, type_)
+        yield from _constraint_steps(property_id, before, after)
+    else:
+        reason = f"a required property cannot be added ({type_}); make it {type_.as_nullable()}"
+        yield UnsupportedChange(after.place(property_id), reason, Code.REQUIRED_PROPERTY_ADDED)
+
+
+def _property_steps(property_id: PropertyId, before: _Side, after: _Side) -> Iterator[Step]:
+    old, new = before.property(property_id), after.property(property_id)
+    kind, type_name, place = after.type.kind, after.type.name, after.place(property_id)
+    if old.name != new.name:
+        yield RenameProperty(kind, type_name, old.name, new.name)
+    if old.type != new.type:
+        added = _widening(old.type, new.type)
+        if added:
+            yield ExtendEnum(kind, type_name, new.name, added)
+        else:
+            reason = f"the type cannot change ({old.type} -> {new.type}); enum values can be added"
+            yield UnsupportedChange(place, reason, Code.PROPERTY_TYPE_CHANGED)
+    if _embed_identity(old, before) != _embed_identity(new, after):
+        yield UnsupportedChange(place, "changing the source or model of @embed is not supported")
+    yield from _constraint_steps(property_id, before, after)
+    yield from _provenance_steps(property_id, before, after)
+    refusal = _annotation_refusal(place, old.annotations, new.annotations)
+    if refusal is not None:
+        yield refusal
+    elif set(old.annotations) != set(new.annotations):
+        yield UpdatePropertyMetadata(kind, type_name, new.name, new.annotations)
+
+
+def _widening(old: PropertyType, new: PropertyType) -> tuple[str, ...]:
+    """Return the enum values a pure widening adds; nothing when the change is something else."""
+    if old.enum_values is None or new.enum_values is None:
+        return ()
+    if replace(new, enum_values=old.enum_values) != old:
+        return ()
+    if not set(old.enum_values) < set(new.enum_values):
+        return ()
+    return tuple(sorted(set(new.enum_values) - set(old.enum_values)))
+
+
+def _embed_identity(property_: Property, side: _Side) -> Hashable:
+    embed = property_.embed
+    return None if embed is None else (side.reference(embed.source), embed.model)
+
+
+def _provenance_steps(property_id: PropertyId, before: _Side, after: _Side) -> Iterator[Step]:
+    old, new = before.property(property_id), after.property(property_id)
+    place = after.place(property_id)
+    if old.declared_directly != new.declared_directly:
+        words = {True: "declared directly", False: "injected by an interface"}
+        change = f"{words[old.declared_directly]} -> {words[new.declared_directly]}"
+        reason = f"changing the declaration provenance is not supported: {change}"
+        yield UnsupportedChange(place, reason)
+    if _satisfied(old, before) != _satisfied(new, after):
+        change = f"{', '.join(old.satisfies) or 'none'} -> {', '.join(new.satisfies) or 'none'}"
+        reason = f"changing which interfaces a property satisfies is not supported: {change}"
+        yield UnsupportedChange(place, reason)
+
+
+def _satisfied(property_: Property, side: _Side) -> set[tuple[int, int]]:
+    interfaces = (side.link(TypeKind.INTERFACE, name) for name in property_.satisfies)
+    return {(interface.id, interface.property_ids[property_.name]) for interface in interfaces}
+
+
+def _drop_steps(before: _Side, after: _Side) -> Iterator[Step]:
+    for name, property_id in sorted(before.type.property_ids.items()):
+        if property_id not in after.names:
+            yield DropProperty(after.type.kind, after.type.name, name)
+            yield from _constraint_steps(property_id, before, after)
+
+
+# --- constraints -------------------------------------------------------------------------------
+
+
+def _constraint_steps(focus: PropertyId | None, before: _Side, after: _Side) -> Iterator[Step]:
+    """Yield what changes about the constraints beside one property, or about all others."""
+    entity = after.type.entity
+    if focus is not None:
+        entity += f".{after.names.get(focus) or before.names[focus]}"
+    for identity, constraint in before.constraints.items():
+        if identity in after.constraints or before.focus(constraint) != focus:
+            continue
+        if not _goes_with_its_properties(constraint, before, after):
+            what = "constraints" if focus is None else "property constraints"
+            reason = f"removing {what} is not supported: {constraint_text(constraint)}"
+            yield UnsupportedChange(entity, reason)
+    for identity, constraint in after.constraints.items():
+        if identity in before.constraints or after.focus(constraint) != focus:
+            continue
+        if isinstance(constraint, Index):
+            yield AddConstraint(after.type.kind, after.type.name, constraint)
+        else:
+            text = constraint_text(constraint)
+            reason = f"only @index can be added to an existing type, not {text}"
+            yield UnsupportedChange(entity, reason)
+
+
+def _goes_with_its_properties(constraint: Constraint, before: _Side, after: _Side) -> bool:
+    """Tell whether a constraint ends because its properties do; a key cannot, ids outlive it."""
+    members = {before.reference(name) for name in constraint_columns(constraint)}
+    dropped = before.names.keys() - after.names.keys()
+    return not isinstance(constraint, Key) and members <= dropped

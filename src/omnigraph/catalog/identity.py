@@ -1,0 +1,100 @@
+"""This module hands out the stable identities of types, properties and datasets.
+
+An identity is a number that never changes and is never used again, so that a rename keeps its data
+and a drop followed by a re-add does not. Numbers are time-ordered rather than counted per graph:
+two branches can then add types independently and still merge (docs/adr/0003).
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+import time
+from collections.abc import Callable
+from typing import NewType, Protocol
+
+from omnigraph.errors import Category, OmniError
+
+TypeId = NewType("TypeId", int)
+PropertyId = NewType("PropertyId", int)
+IncarnationId = NewType("IncarnationId", int)
+
+MAX_IDENTITY = 2**64 - 1
+RANDOM_BITS = 22
+
+_HEX = re.compile(r"[0-9a-f]{16}", re.ASCII)
+
+
+class IdentityError(OmniError):
+    """Two schemas, or an allocator, break the rules stable identities live by."""
+
+    def __init__(self, message: str, *, code: str = "schema_identity") -> None:
+        super().__init__(message, code=code, category=Category.INTERNAL)
+
+
+class IdentityAllocator(Protocol):
+    """Hands out identities that were never handed out before."""
+
+    def allocate(self, count: int) -> int:
+        """Return the first of `count` consecutive new identities."""
+
+
+class SequentialAllocator:
+    """Counts up from a start: for tests, and for tools that compare schemas without a graph."""
+
+    def __init__(self, start: int = 1) -> None:
+        self._next = start
+
+    def allocate(self, count: int) -> int:
+        """Return the first of `count` consecutive new identities."""
+        first = self._next
+        self._next = first + _fitting(first, count)
+        return first
+
+
+class TimeOrderedAllocator:
+    """Starts at the present millisecond plus random bits, and counts up within a millisecond."""
+
+    def __init__(
+        self,
+        clock: Callable[[], int] = time.time_ns,
+        random_bits: Callable[[int], int] = secrets.randbits,
+    ) -> None:
+        self._clock = clock
+        self._random_bits = random_bits
+        self._millisecond = -1
+        self._next = 1
+
+    def allocate(self, count: int) -> int:
+        """Return the first of `count` consecutive new identities."""
+        millisecond = self._clock() // 1_000_000
+        first = self._next
+        if millisecond > self._millisecond:
+            self._millisecond = millisecond
+            first = max(first, millisecond << RANDOM_BITS | self._random_bits(RANDOM_BITS))
+        self._next = first + _fitting(first, count)
+        return first
+
+
+def _fitting(first: int, count: int) -> int:
+    if count < 1:
+        raise ValueError("at least one identity must be asked for")
+    if first + count - 1 > MAX_IDENTITY:
+        raise IdentityError("the identity allocator is exhausted", code="identity_exhausted")
+    return count
+
+
+def identity_text(identity: int) -> str:
+    """Return an identity as 16 hexadecimal digits, the form used in documents and paths.
+
+    >>> identity_text(255)
+    '00000000000000ff'
+    """
+    return f"{identity:016x}"
+
+
+def parse_identity(text: str) -> int:
+    """Read what `identity_text` writes; raise ValueError for anything else."""
+    if _HEX.fullmatch(text) is None:
+        raise ValueError(f"an identity is 16 lower-case hexadecimal digits, not `{text[:40]}`")
+    return int(text, 16)

@@ -1,0 +1,307 @@
+"""This module defines the catalog: a schema with every name resolved and every rule checked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, TypeAlias
+
+from omnigraph.lang.source import NO_SPAN, Span
+from omnigraph.lang.tokens import encode_string
+from omnigraph.lang.writer import plain_number
+from omnigraph.types import PropertyType, Scalar
+
+_EXACT_FLOATS = 2**53
+
+
+class TypeKind(StrEnum):
+    """What a declaration declares; also the order in which kinds are listed."""
+
+    INTERFACE = "interface"
+    NODE = "node"
+    EDGE = "edge"
+
+
+@dataclass(frozen=True, slots=True)
+class Annotation:
+    """An annotation that has no meaning for storage: text for people, agents and tools."""
+
+    name: str
+    value: str | None = None
+    named: tuple[tuple[str, str], ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the wire form."""
+        wire: dict[str, Any] = {"name": self.name, "value": self.value}
+        if self.named:
+            wire["kwargs"] = dict(self.named)
+        return wire
+
+
+def annotation_text(annotation: Annotation) -> str:
+    """Return an annotation as it stands in a schema: `@description("a vessel")`."""
+    if annotation.value is None:
+        return f"@{annotation.name}"
+    named = "".join(f", {name}={encode_string(value)}" for name, value in annotation.named)
+    return f"@{annotation.name}({encode_string(annotation.value)}{named})"
+
+
+@dataclass(frozen=True, slots=True)
+class Embed:
+    """`@embed`: the String property a vector is made from, and by which model."""
+
+    source: str
+    model: str | None = None
+
+
+# --- constraints -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """The properties an entity's id is made from."""
+
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Unique:
+    """No two entities share this tuple of values; a tuple with a null is exempt."""
+
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """An index is wanted."""
+
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """A number lies in a closed interval; either side may be open."""
+
+    property: str
+    minimum: int | float | None
+    maximum: int | float | None
+
+    def __post_init__(self) -> None:
+        # `0..1` and `0.0..1.0` mean the same, so they are kept alike.
+        object.__setattr__(self, "minimum", _whole(self.minimum))
+        object.__setattr__(self, "maximum", _whole(self.maximum))
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A String matches a regular expression somewhere."""
+
+    property: str
+    pattern: str
+
+
+def _whole(bound: float | None) -> int | float | None:
+    """Return a bound as an integer when it is one that floats represent exactly."""
+    if isinstance(bound, float) and bound.is_integer() and abs(bound) < _EXACT_FLOATS:
+        return int(bound)
+    return bound
+
+
+Constraint: TypeAlias = Key | Unique | Index | Range | Check
+COLUMN_CONSTRAINTS: Mapping[str, type[Key | Unique | Index]] = {
+    "key": Key,
+    "unique": Unique,
+    "index": Index,
+}
+
+
+def constraint_columns(constraint: Constraint) -> tuple[str, ...]:
+    """Return the properties a constraint speaks of."""
+    if isinstance(constraint, Range | Check):
+        return (constraint.property,)
+    return constraint.columns
+
+
+def constraint_word(constraint: Constraint) -> str:
+    """Return the annotation word of a constraint: `key`, `unique`, …."""
+    return type(constraint).__name__.lower()
+
+
+def constraint_text(constraint: Constraint) -> str:
+    """Return a constraint as it stands in a body: `@unique(a, b)`.
+
+    >>> constraint_text(Range("draught", 0, 30.5))
+    '@range(draught, 0..30.5)'
+    """
+    match constraint:
+        case Key(columns) | Unique(columns) | Index(columns):
+            arguments = ", ".join(columns)
+        case Range(name, low, high):
+            first, last = ("" if b is None else plain_number(b) for b in (low, high))
+            arguments = f"{name}, {first}..{last}"
+        case Check(name, pattern):
+            arguments = f"{name}, {encode_string(pattern)}"
+    return f"@{constraint_word(constraint)}({arguments})"
+
+
+def constraint_to_json(constraint: Constraint) -> dict[str, Any]:
+    """Return the wire form, tagged by kind."""
+    match constraint:
+        case Key(columns) | Unique(columns) | Index(columns):
+            return {type(constraint).__name__: list(columns)}
+        case Range(name, low, high):
+            return {"Range": {"property": name, "min": low, "max": high}}
+        case Check(name, pattern):
+            return {"Check": {"property": name, "pattern": pattern}}
+
+
+def canonical_constraints(constraints: list[Constraint]) -> tuple[Constraint, ...]:
+    """Return constraints without repetition, in the order of their wire text."""
+    by_text = {json.dumps(constraint_to_json(c), sort_keys=True): c for c in constraints}
+    return tuple(by_text[text] for text in sorted(by_text))
+
+
+# --- types -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Property:
+    """A property of a type.
+
+    `shorthands` are the words of `@key`, `@unique`, `@index` on an interface property; on nodes and
+    edges they have become constraints of the type. `satisfies` names the interfaces that ask for
+    this property; `declared_directly` is false when it exists only because of them.
+    """
+
+    name: str
+    type: PropertyType
+    annotations: tuple[Annotation, ...] = ()
+    embed: Embed | None = None
+    shorthands: tuple[str, ...] = ()
+    declared_directly: bool = True
+    satisfies: tuple[str, ...] = ()
+    rename_from: str | None = None
+    span: Span = field(default=NO_SPAN, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Cardinality:
+    """How many edges of a type may leave one node; no maximum means any number."""
+
+    minimum: int = 0
+    maximum: int | None = None
+
+    def __str__(self) -> str:
+        return f"{self.minimum}..{'' if self.maximum is None else self.maximum}"
+
+
+ID = Property(name="id", type=PropertyType(Scalar.STRING))
+SRC = Property(name="src", type=PropertyType(Scalar.STRING))
+DST = Property(name="dst", type=PropertyType(Scalar.STRING))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InterfaceType:
+    """Properties several node types share."""
+
+    name: str
+    properties: Mapping[str, Property]
+    span: Span = field(default=NO_SPAN, compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeType:
+    """A kind of node."""
+
+    name: str
+    properties: Mapping[str, Property]
+    constraints: tuple[Constraint, ...] = ()
+    interfaces: tuple[str, ...] = ()
+    annotations: tuple[Annotation, ...] = ()
+    rename_from: str | None = None
+    span: Span = field(default=NO_SPAN, compare=False)
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """The key properties by name; empty when ids are generated."""
+        return next((c.columns for c in self.constraints if isinstance(c, Key)), ())
+
+    def lookup(self, name: str) -> Property | None:
+        """Return a declared property or the system property `id`."""
+        return ID if name == ID.name else self.properties.get(name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EdgeType:
+    """A kind of edge."""
+
+    name: str
+    src: str
+    dst: str
+    properties: Mapping[str, Property]
+    cardinality: Cardinality = Cardinality()
+    constraints: tuple[Constraint, ...] = ()
+    annotations: tuple[Annotation, ...] = ()
+    rename_from: str | None = None
+    span: Span = field(default=NO_SPAN, compare=False)
+
+    def lookup(self, name: str) -> Property | None:
+        """Return a declared property or the system property `id`."""
+        return ID if name == ID.name else self.properties.get(name)
+
+
+Definition: TypeAlias = InterfaceType | NodeType | EdgeType
+
+
+def definition_kind(definition: Definition) -> TypeKind:
+    """Return what kind of declaration a definition comes from."""
+    match definition:
+        case InterfaceType():
+            return TypeKind.INTERFACE
+        case NodeType():
+            return TypeKind.NODE
+        case EdgeType():
+            return TypeKind.EDGE
+
+
+def type_constraints(definition: Definition) -> tuple[Constraint, ...]:
+    """Return the constraints of a type; those of an interface are its properties' shorthands."""
+    if not isinstance(definition, InterfaceType):
+        return definition.constraints
+    return canonical_constraints(
+        [
+            COLUMN_CONSTRAINTS[word]((property_.name,))
+            for property_ in definition.properties.values()
+            for word in property_.shorthands
+        ]
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """All types of a graph; node, edge and interface names are three separate namespaces."""
+
+    interfaces: Mapping[str, InterfaceType] = field(default_factory=dict)
+    nodes: Mapping[str, NodeType] = field(default_factory=dict)
+    edges: Mapping[str, EdgeType] = field(default_factory=dict)
+    _edges_folded: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        self._edges_folded.update({name.lower(): name for name in self.edges})
+
+    def definitions(self) -> list[Definition]:
+        """Return every type: interfaces, then nodes, then edges, each by name."""
+        kinds: tuple[Mapping[str, Definition], ...] = (self.interfaces, self.nodes, self.edges)
+        return [types[name] for types in kinds for name in sorted(types)]
+
+    def edge(self, word: str) -> EdgeType | None:
+        """Return an edge type by the word used for it: exact, else whatever the case."""
+        name = word if word in self.edges else self._edges_folded.get(word.lower())
+        return None if name is None else self.edges[name]
+
+    def incident_edges(self, node_name: str) -> list[EdgeType]:
+        """Return the edge types that start or end at a node type, by name."""
+        incident = (e for e in self.edges.values() if node_name in (e.src, e.dst))
+        return sorted(incident, key=lambda edge: edge.name)

@@ -1,0 +1,263 @@
+"""This module resolves one property declaration: its type, its annotations, its limits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from omnigraph.catalog.model import COLUMN_CONSTRAINTS, Annotation, Embed, Property, TypeKind
+from omnigraph.lang import Code, Report
+from omnigraph.lang.codes import Severity
+from omnigraph.lang.schema_tree import AnnotationDecl, ArgumentKind, PropertyDecl
+from omnigraph.lang.source import Span
+from omnigraph.lang.tree import TypeExpr
+from omnigraph.types import PropertyType, Scalar
+
+PHYSICAL_NAMES = frozenset(
+    {"_rowid", "_rowaddr", "_rowoffset", "_row_created_at_version", "_row_last_updated_at_version"}
+)
+"""Names the storage engine keeps for itself."""
+
+_TEXT_ANNOTATIONS = ("description", "instruction")
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """Where resolution reports to, and how strict it is.
+
+    A schema that was accepted once must stay readable: rules that came later than the format are
+    errors for a new schema and warnings for a persisted one.
+    """
+
+    report: Report
+    persisted: bool = False
+
+    def error(self, code: Code, message: str, span: Span, *, hint: str | None = None) -> None:
+        """Refuse something no accepted schema can contain."""
+        self.report.add(code, message, span, hint=hint)
+
+    def refuse_new(self, code: Code, message: str, span: Span, *, hint: str | None = None) -> None:
+        """Refuse something that older accepted schemas may contain."""
+        severity = Severity.WARNING if self.persisted else Severity.ERROR
+        self.report.add(code, message, span, hint=hint, severity=severity)
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """The declaration whose properties are resolved."""
+
+    kind: TypeKind
+    name: str
+
+
+def resolve_type(expr: TypeExpr, admission: Admission) -> PropertyType | None:
+    """Return the type a written one means, or None after reporting why it means none."""
+    values = tuple(value.text for value in expr.enum_values)
+    for index, value in enumerate(expr.enum_values):
+        if value.text in values[:index]:
+            message = f"enum value `{value}` is given twice"
+            admission.error(Code.TYPE_INVALID, message, value.span)
+    try:
+        return PropertyType(
+            Scalar.STRING if expr.base == "enum" else Scalar(expr.base),
+            nullable=expr.nullable,
+            is_list=expr.is_list,
+            enum_values=values or None,
+            dimension=expr.dimension,
+        )
+    except ValueError as error:
+        admission.error(Code.TYPE_INVALID, str(error), expr.span)
+        return None
+
+
+def resolve_property(decl: PropertyDecl, owner: Owner, admission: Admission) -> Property | None:
+    """Return the property a declaration means, or None when it has no usable type."""
+    _check_name(decl, owner, admission)
+    type_ = resolve_type(decl.type, admission)
+    if type_ is None:
+        return None
+    place = f"{owner.name}.{decl.name}"
+    kept: list[Annotation] = []
+    shorthands: list[str] = []
+    embed: Embed | None = None
+    rename_from: str | None = None
+    _check_repeats(decl.annotations, admission)
+    for annotation in decl.annotations:
+        word = annotation.name.text
+        if word in COLUMN_CONSTRAINTS:
+            if _check_shorthand(annotation, type_, owner, place, admission):
+                shorthands.append(word)
+        elif word == "embed":
+            embed = _embed(annotation, type_, owner, place, admission)
+        elif word == "rename_from":
+            rename_from = rename_origin(annotation, admission)
+        elif word == "instruction":
+            admission.error(
+                Code.CONSTRAINT_MISPLACED,
+                "@instruction is only supported on node and edge types",
+                annotation.span,
+                hint="describe a property with `@description`",
+            )
+        else:
+            kept.append(plain_annotation(annotation, admission))
+    return Property(
+        name=decl.name.text,
+        type=type_,
+        annotations=canonical_annotations(kept),
+        embed=embed,
+        shorthands=tuple(sorted(set(shorthands))),
+        rename_from=rename_from,
+        span=decl.name.span,
+    )
+
+
+def header_annotations(
+    annotations: Sequence[AnnotationDecl], owner: Owner, admission: Admission
+) -> tuple[tuple[Annotation, ...], str | None]:
+    """Return the annotations of a node or edge header and the name it was renamed from."""
+    kept: list[Annotation] = []
+    rename_from: str | None = None
+    _check_repeats(annotations, admission)
+    for annotation in annotations:
+        word = annotation.name.text
+        if word in COLUMN_CONSTRAINTS or word == "embed":
+            if owner.kind is TypeKind.NODE:
+                message = f"@{word} is only supported on node properties or as body constraint"
+            else:
+                message = f"@{word} is not supported on edges"
+            admission.error(Code.CONSTRAINT_MISPLACED, message, annotation.span)
+        elif word == "rename_from":
+            rename_from = rename_origin(annotation, admission)
+        else:
+            kept.append(plain_annotation(annotation, admission))
+    return canonical_annotations(kept), rename_from
+
+
+def canonical_annotations(annotations: Sequence[Annotation]) -> tuple[Annotation, ...]:
+    """Return annotations without repetition, in one order."""
+    return tuple(sorted(set(annotations), key=lambda a: (a.name, a.value or "", a.named)))
+
+
+def plain_annotation(decl: AnnotationDecl, admission: Admission) -> Annotation:
+    """Return an annotation to be carried along, checking the two kinds meant for people."""
+    value = decl.value.text if decl.value is not None else None
+    if decl.name.text in _TEXT_ANNOTATIONS:
+        is_string = decl.value is not None and decl.value.kind is ArgumentKind.STRING
+        if not is_string or not (value or "").strip() or decl.named:
+            admission.error(
+                Code.ANNOTATION_MISUSE,
+                f"@{decl.name} needs one non-blank string",
+                decl.span,
+                hint=f'write `@{decl.name}("…")`',
+            )
+    named = {argument.name.text: argument.value.text for argument in decl.named}
+    return Annotation(decl.name.text, value, tuple(sorted(named.items())))
+
+
+def rename_origin(decl: AnnotationDecl, admission: Admission) -> str | None:
+    """Return the old name `@rename_from` gives."""
+    if decl.value is None or not decl.value.text.strip() or decl.named:
+        admission.error(
+            Code.ANNOTATION_MISUSE,
+            "@rename_from needs exactly one non-blank name",
+            decl.span,
+            hint='write `@rename_from("OldName")`',
+        )
+        return None
+    return decl.value.text
+
+
+def _check_name(decl: PropertyDecl, owner: Owner, admission: Admission) -> None:
+    name = decl.name.text
+    if name in PHYSICAL_NAMES:
+        message = f"property name `{name}` is reserved by the storage"
+        admission.error(Code.RESERVED_PROPERTY, message, decl.name.span)
+    elif name == "id" or (name in ("src", "dst") and owner.kind is TypeKind.EDGE):
+        what = "every node and edge has" if name == "id" else "every edge has"
+        hint = "give it another name, e.g. `slug` for a key of your own" if name == "id" else None
+        admission.refuse_new(
+            Code.RESERVED_PROPERTY,
+            f"property name `{name}` is reserved: {what} a system property `{name}`",
+            decl.name.span,
+            hint=hint,
+        )
+
+
+def _check_repeats(annotations: Sequence[AnnotationDecl], admission: Admission) -> None:
+    """Refuse a second annotation of a kind that has meaning only once, and a repeated argument."""
+    once = {*COLUMN_CONSTRAINTS, *_TEXT_ANNOTATIONS, "embed", "rename_from"}
+    seen: set[str] = set()
+    for annotation in annotations:
+        word = annotation.name.text
+        if word in once and word in seen:
+            message = f"@{word} is given more than once"
+            admission.error(Code.ANNOTATION_MISUSE, message, annotation.span)
+        seen.add(word)
+        arguments: set[str] = set()
+        for argument in annotation.named:
+            if argument.name.text in arguments:
+                message = f"argument `{argument.name}=` is given twice in @{word}"
+                admission.refuse_new(Code.ANNOTATION_MISUSE, message, argument.name.span)
+            arguments.add(argument.name.text)
+
+
+def _check_shorthand(
+    decl: AnnotationDecl, type_: PropertyType, owner: Owner, place: str, admission: Admission
+) -> bool:
+    word = decl.name.text
+    if decl.value is not None or decl.named:
+        admission.error(Code.ANNOTATION_MISUSE, f"@{word} takes no value here", decl.span)
+        return False
+    if owner.kind is TypeKind.EDGE and word == "key":
+        message = f"@key is not supported on edge property {place}"
+        admission.error(Code.CONSTRAINT_MISPLACED, message, decl.span)
+        return False
+    kind = property_kind(type_)
+    if kind is not None and not (kind == "vector" and word == "index"):
+        message = f"@{word} is not supported on {kind} property {place}"
+        admission.error(Code.CONSTRAINT_UNSUPPORTED, message, decl.span)
+        return False
+    return True
+
+
+def property_kind(type_: PropertyType) -> str | None:
+    """Name the kinds of property on which constraints are limited."""
+    if type_.is_list:
+        return "list"
+    return {Scalar.VECTOR: "vector", Scalar.BLOB: "blob"}.get(type_.scalar)
+
+
+def _embed(
+    decl: AnnotationDecl, type_: PropertyType, owner: Owner, place: str, admission: Admission
+) -> Embed | None:
+    if owner.kind is TypeKind.EDGE:
+        message = f"@embed is not supported on edge property {place}"
+        admission.error(Code.CONSTRAINT_MISPLACED, message, decl.span)
+        return None
+    if type_.scalar is not Scalar.VECTOR:
+        kind = property_kind(type_) or str(type_.scalar)
+        message = f"@embed is not supported on {kind} property {place}"
+        admission.error(
+            Code.EMBED_MISUSE, message, decl.span, hint="put it on a `Vector(n)` property"
+        )
+        return None
+    if decl.value is None or not decl.value.text.strip():
+        admission.error(
+            Code.EMBED_MISUSE,
+            f"@embed on {place} needs the name of a String property",
+            decl.span,
+            hint="write `@embed(title)`",
+        )
+        return None
+    model: str | None = None
+    for named in decl.named:
+        if named.name.text == "model":
+            model = named.value.text
+        else:
+            admission.error(
+                Code.EMBED_MISUSE,
+                f"unknown argument `{named.name}=` in @embed",
+                named.name.span,
+                hint="@embed knows only `model=`",
+            )
+    return Embed(decl.value.text, model)

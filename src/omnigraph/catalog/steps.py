@@ -1,0 +1,283 @@
+"""This module defines the steps of a migration: what they are, on the wire and for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields, replace
+from enum import StrEnum
+from typing import Any, ClassVar, TypeAlias
+
+from omnigraph.catalog.model import (
+    Annotation,
+    Check,
+    Constraint,
+    Index,
+    Key,
+    Range,
+    TypeKind,
+    Unique,
+    annotation_text,
+    constraint_text,
+    constraint_to_json,
+)
+from omnigraph.lang import Code
+from omnigraph.types import PropertyType
+
+
+class DropMode(StrEnum):
+    """Whether older snapshots keep what is dropped (soft) or lose it at once (hard)."""
+
+    SOFT = "soft"
+    HARD = "hard"
+
+
+class _Wire:
+    """Writes a step as its kind and its fields, under the names they have in the class."""
+
+    __slots__ = ()
+    kind: ClassVar[str]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the wire form."""
+        wire: dict[str, Any] = {"kind": self.kind}
+        for field in fields(self):  # type: ignore[arg-type]  # every subclass is a dataclass
+            value = getattr(self, field.name)
+            if value is not None:
+                wire[_WIRE_NAMES.get(field.name, field.name)] = _to_wire(value)
+        return wire
+
+
+_WIRE_NAMES = {"old": "from", "new": "to"}
+
+
+def _to_wire(value: object) -> object:
+    match value:
+        case Key() | Unique() | Index() | Range() | Check():
+            return constraint_to_json(value)
+        case PropertyType() | Annotation():
+            return value.to_json()
+        case tuple():
+            return [_to_wire(item) for item in value]
+        case _:
+            return str(value)
+
+
+@dataclass(frozen=True, slots=True)
+class AddType(_Wire):
+    """A type exists from now on."""
+
+    kind = "add_type"
+    type_kind: TypeKind
+    name: str
+
+    def describe(self) -> str:
+        """Return one line for people."""
+        return f"add type {self.type_kind} {self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class RenameType(_Wire):
+    """A type has another name from now on."""
+
+    kind = "rename_type"
+    type_kind: TypeKind
+    old: str
+    new: str
+
+    def describe(self) -> str:
+        """Return one line for people."""
+        return f"rename type {self.type_kind} {self.old} -> {self.new}"
+
+
+@dataclass(frozen=True, slots=True)
+class AddProperty(_Wire):
+    """A type has one more property, null everywhere."""
+
+    kind = "add_property"
+    type_kind: TypeKind
+    type_name: str
+    property_name: str
+    property_type: PropertyType
+
+    def describe(self) -> str:
+        """Return one line for people."""
+        place = f"{self.type_kind} {self.type_name}.{self.property_name}"
+        return f"add property {place}: {self.property_type}"
+
+
+@dataclass(frozen=True, slots=True)
+class RenameProperty(_Wire):
+    """A property has another name from now on."""
+
+    kind = "rename_property"
+    type_kind: TypeKind
+    type_name: str
+    old: str
+    new: str
+
+    def describe(self) -> str:
+        """Return one line for people."""
+        return f"rename property {self.type_kind} {self.type_name}.{self.old} -> {self.new}"
+
+
+@dataclass(frozen=True, slots=True)
+class AddConstraint(_Wire):
+    """A type has one more constraint."""
+
+    kind = "add_constraint"
+    type_kind: TypeKind
+    type_name: str
+    constraint: Constraint
+
+    def describe(self) -> str:
+        """Return one line for people."""
+        text = constraint_text(self.constraint)
+        return f"add constraint {self.type_kind} {self.type_name} {text}"
+
+
+@dataclass(frozen=True, slots=True)
+class ExtendEnum(_Wire):
+    """An enum property allows more values; the name is the one the property has afterwards."""
+
+    kind = "extend_enum"
+    type_kind: TypeKind
+    type_name: str
+    property_name: str
+    added_values: tuple[str, ...]
+
+    def describe(self) -> str:
+        """Return one line for people."""
+        place = f"{self.type_kind} {self.type_name}.{self.property_name}"
+        return f"extend enum {place}: {', '.join(self.added_values)}"
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateTypeMetadata(_Wire):
+    """A type is described differently; `annotations` are all it has afterwards."""
+
+    kind = "update_type_metadata"
+    type_kind: TypeKind
+    name: str
+    annotations: tuple[Annotation, ...]
+
+    def describe(self) -> str:
+        """Return one line for people."""
+        return f"update metadata {self.type_kind} {self.name}: {_texts(self.annotations)}"
+
+
+@dataclass(frozen=True, slots=True)
+class UpdatePropertyMetadata(_Wire):
+    """A property is described differently; `annotations` are all it has afterwards."""
+
+    kind = "update_property_metadata"
+    type_kind: TypeKind
+    type_name: str
+    property_name: str
+    annotations: tuple[Annotation, ...]
+
+    def describe(self) -> str:
+        """Return one line for people."""
+        place = f"{self.type_kind} {self.type_name}.{self.property_name}"
+        return f"update metadata {place}: {_texts(self.annotations)}"
+
+
+@dataclass(frozen=True, slots=True)
+class DropType(_Wire):
+    """A type exists no longer."""
+
+    kind = "drop_type"
+    type_kind: TypeKind
+    name: str
+    mode: DropMode = DropMode.SOFT
+
+    def describe(self) -> str:
+        """Return one line for people."""
+        return f"drop type {self.type_kind} {self.name} ({self.mode})"
+
+
+@dataclass(frozen=True, slots=True)
+class DropProperty(_Wire):
+    """A property exists no longer."""
+
+    kind = "drop_property"
+    type_kind: TypeKind
+    type_name: str
+    property_name: str
+    mode: DropMode = DropMode.SOFT
+
+    def describe(self) -> str:
+        """Return one line for people."""
+        place = f"{self.type_kind} {self.type_name}.{self.property_name}"
+        return f"drop property {place} ({self.mode})"
+
+
+@dataclass(frozen=True, slots=True)
+class UnsupportedChange(_Wire):
+    """A change that cannot be made; `entity` is spelled `node:T`, `edge:T.p`, `interface:I`."""
+
+    kind = "unsupported_change"
+    entity: str
+    reason: str
+    code: Code | None = None
+
+    @property
+    def message(self) -> str:
+        """The reason as errors give it: `[CODE] reason` where there is a code."""
+        return self.reason if self.code is None else f"[{self.code}] {self.reason}"
+
+    def describe(self) -> str:
+        """Return one line for people."""
+        code = "" if self.code is None else f"[{self.code}] "
+        return f"refused {code}{self.entity}: {self.reason}"
+
+
+Step: TypeAlias = (
+    AddType
+    | RenameType
+    | AddProperty
+    | RenameProperty
+    | AddConstraint
+    | ExtendEnum
+    | UpdateTypeMetadata
+    | UpdatePropertyMetadata
+    | DropType
+    | DropProperty
+    | UnsupportedChange
+)
+
+
+@dataclass(frozen=True, slots=True)
+class MigrationPlan:
+    """The steps from one accepted schema to another, in the order they are taken."""
+
+    steps: tuple[Step, ...] = ()
+
+    @property
+    def refusals(self) -> tuple[UnsupportedChange, ...]:
+        """The changes that cannot be made."""
+        return tuple(step for step in self.steps if isinstance(step, UnsupportedChange))
+
+    @property
+    def supported(self) -> bool:
+        """Tell whether every step can be taken."""
+        return not self.refusals
+
+    def with_data_loss(self) -> MigrationPlan:
+        """Return the same plan with every drop made hard."""
+        return MigrationPlan(tuple(_hardened(step) for step in self.steps))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the wire form."""
+        return {
+            "supported": self.supported,
+            "step_count": len(self.steps),
+            "steps": [step.to_json() for step in self.steps],
+        }
+
+
+def _hardened(step: Step) -> Step:
+    return replace(step, mode=DropMode.HARD) if isinstance(step, DropType | DropProperty) else step
+
+
+def _texts(annotations: Iterable[Annotation]) -> str:
+    return " ".join(annotation_text(annotation) for annotation in annotations) or "none"
