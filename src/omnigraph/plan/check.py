@@ -1,0 +1,66 @@
+"""This module checks a schema and queries together, as the public `omnigraph.check` does."""
+
+from __future__ import annotations
+
+from omnigraph.catalog.build import read_catalog
+from omnigraph.catalog.model import Catalog
+from omnigraph.lang import Code, Diagnostic, QueryError, Report, SchemaError, admit, did_you_mean
+from omnigraph.lang.query_parser import read_queries
+from omnigraph.plan.lint import lint_queries
+from omnigraph.plan.query import QueryPlan
+from omnigraph.plan.typecheck import plan_query
+
+
+def check(schema_text: str, query_text: str | None = None) -> list[Diagnostic]:
+    """Check a schema, and queries against it.
+
+    Returns the diagnostics that do not refuse anything (warnings and infos).
+
+    Raises:
+        SchemaError: the schema is refused; `diagnostics` lists every reason.
+        QueryError: a query is refused; `diagnostics` lists every reason in every query.
+
+    >>> check("node Port { code: String @key }", "query q() { match { $p: Port } return { $p } }")
+    []
+    """
+    schema = admit(schema_text, "<schema>", Code.SCHEMA_UNREADABLE)
+    catalog = read_catalog(schema)
+    if schema.errors:
+        raise SchemaError(schema.in_order())
+    if query_text is None:
+        return list(schema.in_order())
+    queries = admit(query_text, "<query>", Code.QUERY_UNREADABLE)
+    [linted] = lint_queries([queries], catalog)
+    if not linted.ok:
+        raise QueryError(linted.diagnostics)
+    return [*schema.in_order(), *linted.diagnostics]
+
+
+def compile_query(
+    catalog: Catalog, text: str, name: str | None = None, *, source_name: str = "<query>"
+) -> QueryPlan:
+    """Return the typed plan of one query of a file; raise QueryError with all its mistakes.
+
+    `name` may be left out when the file holds exactly one query.
+    """
+    report = admit(text, source_name, Code.QUERY_UNREADABLE)
+    tree = read_queries(report)
+    if report.errors:
+        raise QueryError(report.in_order())
+    names = [query.name.text for query in tree.queries]
+    if name is None and len(names) == 1:
+        name = names[0]
+    for query in tree.queries:
+        if query.name.text == name:
+            return plan_query(query, catalog, report)
+    raise QueryError([_not_found(name, names, report)])
+
+
+def _not_found(name: str | None, names: list[str], report: Report) -> Diagnostic:
+    if name is not None:
+        message = f"query '{name}' not found"
+        hint = did_you_mean(name, names)
+    else:
+        message = f"the text holds {len(names)} queries; say which one to run"
+        hint = did_you_mean("", names)
+    return Diagnostic(Code.QUERY_NOT_FOUND, message, hint=hint, source=report.source)

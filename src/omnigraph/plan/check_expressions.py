@@ -1,0 +1,433 @@
+"""This module type-checks expressions and conditions of a read query."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from omnigraph.lang import Code, Span, did_you_mean
+from omnigraph.lang import query_tree as qt
+from omnigraph.lang.query_tree import Operator
+from omnigraph.plan.check_values import constant, misfit, now_call
+from omnigraph.plan.expressions import (
+    And,
+    Compare,
+    Constant,
+    EntityKind,
+    Expression,
+    FunctionCall,
+    Holds,
+    IsIn,
+    IsNull,
+    Or,
+    ParameterRef,
+    Predicate,
+    PropertyRef,
+)
+from omnigraph.plan.functions import FUNCTIONS, Argument, FunctionKind, FunctionSpec, Takes
+from omnigraph.plan.scope import Context, Scope
+from omnigraph.types import PropertyType, Scalar
+
+_FIELDS = (Takes.TEXT_PROPERTY, Takes.VECTOR_PROPERTY)
+
+
+class ExpressionChecker:
+    """Checks expressions in one scope; None means the mistake has been reported."""
+
+    def __init__(self, context: Context, scope: Scope) -> None:
+        self.context = context
+        self.scope = scope
+
+    # --- expressions ---------------------------------------------------------------------------
+
+    def read_value(self, expr: qt.Expr) -> Expression | None:
+        """Check an expression whose value reaches the result: no blob, no predicate variable."""
+        found = self.expression(expr)
+        if found is not None and found.type.scalar is Scalar.BLOB:
+            self.context.error(
+                Code.BLOB_READ,
+                "a Blob cannot be read by a query",
+                expr.span,
+                hint="fetch it with the blob interface, by type, id and property",
+            )
+            return None
+        return found
+
+    def expression(self, expr: qt.Expr) -> Expression | None:
+        """Check any expression."""
+        match expr:
+            case qt.Literal() | qt.ListLiteral():
+                return constant(expr, self.context)
+            case qt.Variable():
+                return self._variable(expr)
+            case qt.Access():
+                return self.access(expr)
+            case qt.Call():
+                return self.call(expr)
+            case qt.AliasRef():
+                self.context.error(
+                    Code.UNBOUND_VARIABLE,
+                    f"`{expr.name}` is neither a variable nor a value",
+                    expr.span,
+                    hint=self._bare_word_hint(expr.name),
+                )
+                return None
+            case _ as unreachable:
+                assert_never(unreachable)
+
+    def _bare_word_hint(self, word: str) -> str:
+        if word in self.scope.bindings or word in self.context.parameters:
+            return f"did you mean `${word}`?"
+        return "variables are written with `$`, text in double quotes"
+
+    def _variable(self, variable: qt.Variable) -> Expression | None:
+        type_ = self.context.parameters.get(variable.name)
+        if type_ is not None:
+            return ParameterRef(variable.name, type_)
+        binding = self.scope.get(variable)
+        if binding is None and variable.name in self.scope.poisoned:
+            return None
+        if binding is None:
+            names = {*self.scope.bindings, *self.context.parameters}
+            self.context.error(
+                Code.UNBOUND_VARIABLE,
+                f"`${variable.name}` is neither bound by the match nor a parameter",
+                variable.span,
+                hint=did_you_mean(variable.name, names, prefix="$"),
+            )
+            return None
+        if binding.kind is EntityKind.EDGE:
+            self.context.error(
+                Code.EDGE_VARIABLE_MISUSE,
+                f"edge variable `${variable.name}` cannot be used bare",
+                variable.span,
+                hint=f"use one of its properties: `${variable.name}.…`",
+            )
+            return None
+        return PropertyRef(binding.name, "id", PropertyType(Scalar.STRING))
+
+    def access(self, access: qt.Access) -> PropertyRef | None:
+        """Check `$x.p`."""
+        binding = self.scope.get(access.variable)
+        name = access.variable.name
+        if binding is None and name in self.scope.poisoned:
+            return None
+        if binding is None:
+            hint = self.scope.hint(name)
+            if name in self.context.parameters:
+                hint = f"`${name}` is a parameter; parameters have no properties"
+            message = f"`${name}` is not bound here"
+            self.context.error(Code.UNKNOWN_PROPERTY, message, access.variable.span, hint=hint)
+            return None
+        property_ = self.context.property(binding, access.property.text)
+        if property_ is None:
+            known = [*self.context.entity_type(binding).properties, "id"]
+            self.context.error(
+                Code.UNKNOWN_PROPERTY,
+                f"{binding.kind} type {binding.type_name} has no property `{access.property}`",
+                access.property.span,
+                hint=did_you_mean(access.property.text, known),
+            )
+            return None
+        return PropertyRef(binding.name, property_.name, property_.type)
+
+    # --- functions -----------------------------------------------------------------------------
+
+    def call(self, call: qt.Call) -> FunctionCall | None:
+        """Check a call against its row of the function table."""
+        spec = FUNCTIONS.get(call.function.text)
+        if spec is None:
+            self.context.error(
+                Code.FUNCTION_MISUSE,
+                f"unknown function `{call.function}`",
+                call.function.span,
+                hint=did_you_mean(call.function.text, FUNCTIONS),
+            )
+            return None
+        if not spec.arguments:
+            return now_call(call, self.context)
+        if call.distinct and not spec.allows_distinct:
+            message = f"{spec.name}() cannot be distinct"
+            hint = "only count() counts different values"
+            self.context.error(Code.FUNCTION_MISUSE, message, call.span, hint=hint)
+            return None
+        required = sum(not argument.optional for argument in spec.arguments)
+        if not required <= len(call.arguments) <= len(spec.arguments):
+            message = f"{spec.name}() takes {_count_text(spec)}, not {len(call.arguments)}"
+            hint = f"write `{spec.signature}`"
+            self.context.error(Code.FUNCTION_MISUSE, message, call.span, hint=hint)
+            return None
+        return self._arguments(spec, call)
+
+    def _arguments(self, spec: FunctionSpec, call: qt.Call) -> FunctionCall | None:
+        arguments: list[Expression] = []
+        for argument, written in zip(spec.arguments, call.arguments, strict=False):
+            found = self._argument(spec, argument, written)
+            if found is None or not self._fits(spec, argument, found, written, arguments):
+                return None
+            arguments.append(found)
+        result = spec.result or arguments[0].type.as_nullable()
+        return FunctionCall(spec, tuple(arguments), result, call.distinct)
+
+    def _argument(
+        self, spec: FunctionSpec, argument: Argument, written: qt.Expr
+    ) -> Expression | None:
+        if argument.takes in _FIELDS:
+            return self._field(spec, argument, written)
+        if argument.takes is Takes.RANKING:
+            known = FUNCTIONS.get(written.function.text) if isinstance(written, qt.Call) else None
+            if known is None or known.kind is not FunctionKind.RANK or known is spec:
+                self._misfit(spec, argument, written.span)
+                return None
+        found = self.read_value(written)
+        nested = isinstance(found, FunctionCall) and found.function.kind is FunctionKind.AGGREGATE
+        if found is not None and nested:
+            message = f"{spec.name}() cannot hold another aggregate"
+            self.context.error(Code.AGGREGATE_MISFIT, message, written.span)
+            return None
+        return found
+
+    def _field(
+        self, spec: FunctionSpec, argument: Argument, written: qt.Expr
+    ) -> PropertyRef | None:
+        """Check the property a search function looks into."""
+        if not isinstance(written, qt.Access):
+            self._misfit(spec, argument, written.span)
+            return None
+        binding = self.scope.get(written.variable)
+        if binding is not None and binding.kind is EntityKind.EDGE:
+            self.context.error(
+                Code.EDGE_VARIABLE_MISUSE,
+                f"{spec.name}() cannot look into edge variable `${written.variable.name}`",
+                written.span,
+            )
+            return None
+        if written.variable.name in self.scope.poisoned and binding is None:
+            return None
+        if spec.misfit is Code.BOUNDS_OR_NEAREST and (
+            binding is None or self.context.property(binding, written.property.text) is None
+        ):
+            what = f"`${written.variable.name}.{written.property}`"
+            message = f"{spec.name}() names unknown property {what}"
+            known = self.context.entity_type(binding).properties if binding else {}
+            hint = did_you_mean(written.property.text, known) if binding else None
+            self.context.error(spec.misfit, message, written.span, hint=hint)
+            return None
+        return self.access(written)
+
+    def _misfit(self, spec: FunctionSpec, argument: Argument, span: Span) -> None:
+        message = f"{spec.name}(): {argument.name} must be {argument.takes}"
+        self.context.error(spec.misfit, message, span)
+
+    def _fits(
+        self,
+        spec: FunctionSpec,
+        argument: Argument,
+        found: Expression,
+        written: qt.Expr,
+        before: list[Expression],
+    ) -> bool:
+        type_ = found.type
+        match argument.takes:
+            case Takes.ANYTHING | Takes.RANKING:
+                return True
+            case Takes.NUMBER:
+                fits = type_.numeric
+            case Takes.ORDERABLE:
+                fits = type_.orderable
+            case Takes.TEXT_PROPERTY | Takes.TEXT:
+                fits = type_.text
+            case Takes.INTEGER:
+                fits = type_.spec.integer and not type_.is_list and self._positive(spec, found)
+            case Takes.VECTOR_PROPERTY:
+                fits = type_.scalar is Scalar.VECTOR
+            case Takes.VECTOR_OR_TEXT:
+                fits = _is_query_for(before[0].type, found)
+            case _ as unreachable:
+                assert_never(unreachable)
+        if not fits:
+            takes = f"{argument.takes}, not {_shown(found)}"
+            message = f"{spec.name}(): {argument.name} must be {takes}"
+            self.context.error(spec.misfit, message, written.span)
+        return fits
+
+    def _positive(self, spec: FunctionSpec, found: Expression) -> bool:
+        """Refuse a literal `k` of rrf() that is not positive."""
+        if spec.name != "rrf" or not isinstance(found, Constant):
+            return True
+        return bool(found.value > 0)
+
+    # --- conditions ----------------------------------------------------------------------------
+
+    def condition(self, condition: qt.Condition) -> Predicate | None:
+        """Check a condition of a match block."""
+        match condition:
+            case qt.Comparison():
+                return self._comparison(condition)
+            case qt.NullTest(operand=operand, negated=negated):
+                found = self._operand(operand)
+                return None if found is None else IsNull(found, negated)
+            case qt.Membership():
+                return self._membership(condition)
+            case qt.CallCondition(call=call):
+                return self._holds(call)
+            case qt.AllOf(conditions=conditions) | qt.AnyOf(conditions=conditions):
+                parts = [self.condition(part) for part in conditions]
+                kept = tuple(part for part in parts if part is not None)
+                if len(kept) < len(parts):
+                    return None
+                return And(kept) if isinstance(condition, qt.AllOf) else Or(kept)
+            case _ as unreachable:
+                assert_never(unreachable)
+
+    def _holds(self, call: qt.Call) -> Holds | None:
+        spec = FUNCTIONS.get(call.function.text)
+        if spec is not None and spec.kind is not FunctionKind.PREDICATE:
+            self.context.error(
+                Code.FUNCTION_MISUSE,
+                f"{spec.name}() is no condition",
+                call.span,
+                hint=_PLACES[spec.kind],
+            )
+            return None
+        found = self.call(call)
+        return None if found is None else Holds(found)
+
+    def _operand(self, expr: qt.Expr) -> Expression | None:
+        """Check one side of a comparison: a property, a literal, a parameter or now()."""
+        found = self.expression(expr)
+        if found is None:
+            return None
+        if isinstance(expr, qt.Variable) and isinstance(found, PropertyRef):
+            self.context.error(
+                Code.INCOMPATIBLE_TYPES,
+                f"node variable `${expr.name}` cannot be compared",
+                expr.span,
+                hint=f"compare its id: `${expr.name}.id`",
+            )
+            return None
+        if isinstance(found, FunctionCall) and found.function.kind is not FunctionKind.SCALAR:
+            self.context.error(
+                Code.INCOMPATIBLE_TYPES,
+                f"{found.function.name}() cannot be compared",
+                expr.span,
+                hint=_PLACES[found.function.kind],
+            )
+            return None
+        return found
+
+    def _comparison(self, comparison: qt.Comparison) -> Predicate | None:
+        bare = _bare_predicate(comparison)
+        if bare is not None:
+            return self._holds(bare)
+        left, right = self._operand(comparison.left), self._operand(comparison.right)
+        if left is None or right is None:
+            return None
+        operator = comparison.operator
+        try:
+            found = Compare(left, operator, right)
+        except ValueError:
+            self.context.error(
+                Code.INCOMPATIBLE_TYPES,
+                f"cannot compare {_shown(left)} {operator} {_shown(right)}",
+                comparison.span,
+                hint=_comparison_hint(left, operator, right),
+            )
+            return None
+        self._warn_never_matches(found, comparison)
+        return found
+
+    def _warn_never_matches(self, compare: Compare, written: qt.Comparison) -> None:
+        for one, other in ((compare.left, compare.right), (compare.right, compare.left)):
+            if compare.operator is not Operator.EQ or not isinstance(other, Constant):
+                continue
+            if not isinstance(one, PropertyRef) or one.type.enum_values is None:
+                continue
+            problem, hint = misfit(other, one.type, exact=False)
+            if problem is not None:
+                message = f"`{one.property}` {problem}, so this never matches"
+                self.context.warn(Code.NEVER_MATCHES, message, written.span, hint=hint)
+
+    def _membership(self, membership: qt.Membership) -> IsIn | None:
+        operand, choices = self._operand(membership.operand), self._operand(membership.choices)
+        if operand is None or choices is None:
+            return None
+        if isinstance(choices, Constant) and choices.value == []:
+            choices = Constant([], PropertyType(operand.type.scalar, is_list=True))
+        if operand.type.orderable:
+            try:
+                return IsIn(operand, choices)
+            except ValueError:
+                pass
+        self.context.error(
+            Code.INCOMPATIBLE_TYPES,
+            f"cannot look for {_shown(operand)} in {_shown(choices)}",
+            membership.span,
+        )
+        return None
+
+
+_PLACES = {
+    FunctionKind.AGGREGATE: "aggregates stand in `return`",
+    FunctionKind.RANK: "rankings stand in `order` and `return`",
+    FunctionKind.PREDICATE: "write it alone as a condition; negate it with `not { … }`",
+    FunctionKind.SCALAR: "compare it with a property",
+}
+
+
+def _bare_predicate(comparison: qt.Comparison) -> qt.Call | None:
+    """Return the call of `predicate(…) = true`, which means the same as the call alone."""
+    match comparison:
+        case qt.Comparison(
+            left=qt.Call() as call,
+            operator=Operator.EQ,
+            right=qt.Literal(scalar=Scalar.BOOL, value=True),
+        ):
+            spec = FUNCTIONS.get(call.function.text)
+            return call if spec is not None and spec.kind is FunctionKind.PREDICATE else None
+    return None
+
+
+def _is_query_for(vector: PropertyType, query: Expression) -> bool:
+    """Tell whether nearest() can compare a vector property with this query."""
+    if query.type.text:
+        return True
+    if isinstance(query, Constant) and query.type.is_list:
+        return query.type.spec.numeric and len(query.value) == vector.dimension
+    return vector.comparable_with(query.type)
+
+
+def _count_text(spec: FunctionSpec) -> str:
+    least = sum(not argument.optional for argument in spec.arguments)
+    most = len(spec.arguments)
+    counts = str(most) if least == most else f"{least} or {most}"
+    return f"{counts} argument{'' if counts == '1' else 's'}"
+
+
+def _shown(expression: Expression) -> str:
+    """Name an expression and its type for a message."""
+    match expression:
+        case PropertyRef(property=name, type=type_):
+            return f"{name} ({type_.base_text})"
+        case ParameterRef(name=name, type=type_):
+            return f"${name} ({type_.base_text})"
+        case Constant(value=value, type=type_):
+            if type_.is_list:
+                return f"a list of {len(value)} values"
+            return f"a {type_.base_text} literal"
+        case FunctionCall(function=function):
+            return f"{function.name}()"
+
+
+def _comparison_hint(left: Expression, operator: Operator, right: Expression) -> str | None:
+    scalars = {left.type.scalar, right.type.scalar}
+    if left.type.is_list and operator is Operator.EQ and not right.type.is_list:
+        return "ask for membership with `contains`"
+    if Scalar.STRING in scalars and Scalar.DATE in scalars:
+        return 'write a day as `date("2024-05-01")`'
+    if Scalar.STRING in scalars and Scalar.DATE_TIME in scalars:
+        return 'write an instant as `datetime("2024-05-01T12:00:00Z")`'
+    if operator in (Operator.CONTAINS, Operator.STARTS_WITH):
+        return f"`{operator}` needs text on both sides" + (
+            ", or a list on the left" if operator is Operator.CONTAINS else ""
+        )
+    return None

@@ -1,0 +1,217 @@
+"""This module type-checks the statements of a mutation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import assert_never
+
+from omnigraph.catalog.model import DST, ID, SRC, EdgeType, NodeType, Property
+from omnigraph.lang import Code, did_you_mean
+from omnigraph.lang import query_tree as qt
+from omnigraph.lang.tree import Name
+from omnigraph.plan.check_values import assigned_value, tested_value
+from omnigraph.plan.expressions import Compare, EntityKind, Expression, PropertyRef
+from omnigraph.plan.query import ENTITY, Delete, InsertEdge, InsertNode, Statement, Update
+from omnigraph.plan.scope import Context
+from omnigraph.types import Scalar
+
+_ENDPOINTS = {"from": SRC, "to": DST}
+
+
+def check_mutation(body: qt.MutationBody, context: Context) -> tuple[Statement, ...]:
+    """Check every statement; those with mistakes are left out, the report has why."""
+    checker = _MutationChecker(context)
+    found = [checker.statement(statement) for statement in body.statements]
+    deletes = [s for s in body.statements if isinstance(s, qt.Delete)]
+    if deletes and len(deletes) < len(body.statements):
+        context.error(
+            Code.MIXED_MUTATION,
+            "this query mixes inserts/updates and deletes",
+            deletes[0].span,
+            hint="write two queries: one that inserts and updates, one that deletes",
+        )
+    return tuple(statement for statement in found if statement is not None)
+
+
+class _MutationChecker:
+    def __init__(self, context: Context) -> None:
+        self.context = context
+
+    def statement(self, statement: qt.Statement) -> Statement | None:
+        type_ = self._type(statement)
+        match statement:
+            case qt.Insert():
+                if isinstance(type_, NodeType):
+                    return self._insert_node(statement, type_)
+                return None if type_ is None else self._insert_edge(statement, type_)
+            case qt.Update():
+                if isinstance(type_, EdgeType):
+                    self.context.error(
+                        Code.EDGE_UPDATE,
+                        f"edge type {type_.name} cannot be updated",
+                        statement.type_name.span,
+                        hint="delete the edge and insert it again",
+                    )
+                    return None
+                return None if type_ is None else self._update(statement, type_)
+            case qt.Delete():
+                return None if type_ is None else self._delete(statement, type_)
+            case _ as unreachable:
+                assert_never(unreachable)
+
+    # --- types ---------------------------------------------------------------------------------
+
+    def _type(self, statement: qt.Statement) -> NodeType | EdgeType | None:
+        """Find the type; a name shared by a node and an edge type means the one that fits."""
+        catalog, name = self.context.catalog, statement.type_name.text
+        node, edge = catalog.nodes.get(name), catalog.edges.get(name)
+        if node is not None and edge is not None:
+            names = _names(statement)
+            return edge if names & {*_ENDPOINTS} - {*node.properties} else node
+        if node is None and edge is None:
+            hint = did_you_mean(name, {*catalog.nodes, *catalog.edges})
+            if name in catalog.interfaces:
+                hint = f"{name} is an interface; name a node type that implements it"
+            message = f"unknown type `{name}`"
+            self.context.error(
+                Code.UNKNOWN_MUTATION_TYPE, message, statement.type_name.span, hint=hint
+            )
+        return node or edge
+
+    # --- statements ----------------------------------------------------------------------------
+
+    def _insert_node(self, statement: qt.Insert, type_: NodeType) -> InsertNode | None:
+        values = self._assignments(statement.assignments, type_, type_.properties)
+        given = {assignment.property.text for assignment in statement.assignments}
+        missing = [p.name for p in type_.properties.values() if _is_missing(p, given)]
+        self._require(statement, missing)
+        return InsertNode(type_.name, values, keyed=bool(type_.key))
+
+    def _insert_edge(self, statement: qt.Insert, type_: EdgeType) -> InsertEdge | None:
+        addressable = {**type_.properties, **_ENDPOINTS}
+        values = self._assignments(statement.assignments, type_, addressable)
+        given = {assignment.property.text for assignment in statement.assignments}
+        missing = [word for word in _ENDPOINTS if word not in given]
+        missing += [p.name for p in type_.properties.values() if _is_missing(p, given)]
+        self._require(statement, missing)
+        src, dst = values.pop("from", None), values.pop("to", None)
+        return None if src is None or dst is None else InsertEdge(type_.name, src, dst, values)
+
+    def _require(self, statement: qt.Insert, missing: list[str]) -> None:
+        if missing:
+            names = ", ".join(f"`{name}`" for name in missing)
+            self.context.error(
+                Code.REQUIRED_MISSING,
+                f"insert of {statement.type_name} lacks required {names}",
+                statement.type_name.span,
+            )
+
+    def _update(self, statement: qt.Update, type_: NodeType) -> Update | None:
+        values = self._assignments(statement.assignments, type_, type_.properties)
+        for assignment in statement.assignments:
+            if assignment.property.text in type_.key:
+                self.context.error(
+                    Code.KEY_UPDATE,
+                    f"cannot update @key property {type_.name}.{assignment.property}",
+                    assignment.property.span,
+                    hint="insert an entity with the new key and delete this one",
+                )
+        tests = self._tests(statement.tests, type_)
+        return Update(type_.name, values, tests) if values and tests else None
+
+    def _delete(self, statement: qt.Delete, type_: NodeType | EdgeType) -> Delete | None:
+        kind = EntityKind.NODE if isinstance(type_, NodeType) else EntityKind.EDGE
+        tests = self._tests(statement.tests, type_)
+        return Delete(kind, type_.name, tests) if tests else None
+
+    # --- assignments and tests -----------------------------------------------------------------
+
+    def _assignments(
+        self,
+        assignments: Sequence[qt.Assignment],
+        type_: NodeType | EdgeType,
+        addressable: Mapping[str, Property],
+    ) -> dict[str, Expression]:
+        values: dict[str, Expression] = {}
+        seen: set[str] = set()
+        for assignment in assignments:
+            name = assignment.property
+            if name.text in seen:
+                message = f"`{name}` is assigned twice"
+                self.context.error(Code.ASSIGNED_TWICE, message, name.span)
+                continue
+            seen.add(name.text)
+            property_ = addressable.get(name.text)
+            if property_ is None:
+                self._not_addressable(name, type_, addressable, "assigned")
+                continue
+            place = f"{type_.name}.{name}"
+            value = assigned_value(assignment.value, property_.type, place, self.context)
+            if value is not None:
+                values[name.text] = value
+        return values
+
+    def _not_addressable(
+        self, name: Name, type_: NodeType | EdgeType, known: Mapping[str, Property], verb: str
+    ) -> None:
+        kind = "node" if isinstance(type_, NodeType) else "edge"
+        hint = did_you_mean(name.text, known)
+        if name.text == ID.name:
+            message = f"`id` of {type_.name} cannot be {verb}"
+            hint = "ids come from the key, or are generated"
+        else:
+            message = f"{kind} type {type_.name} has no property `{name}`"
+            if isinstance(type_, EdgeType) and name.text in ("src", "dst"):
+                hint = f"write `{'from' if name.text == 'src' else 'to'}`"
+        self.context.error(Code.PROPERTY_NOT_ADDRESSABLE, message, name.span, hint=hint)
+
+    def _tests(
+        self, tests: Sequence[qt.MutationTest], type_: NodeType | EdgeType
+    ) -> tuple[Compare, ...]:
+        found = [self._test(test, type_) for test in tests]
+        kept = tuple(test for test in found if test is not None)
+        return kept if len(kept) == len(tests) else ()
+
+    def _test(self, test: qt.MutationTest, type_: NodeType | EdgeType) -> Compare | None:
+        known = {**type_.properties, ID.name: ID}
+        if isinstance(type_, EdgeType):
+            known |= _ENDPOINTS
+        property_ = known.get(test.property.text)
+        if property_ is None:
+            self._not_addressable(test.property, type_, known, "tested")
+            return None
+        place = f"{type_.name}.{test.property}"
+        if property_.type.scalar is Scalar.BLOB:
+            message = f"blob {place} cannot be tested"
+            self.context.error(Code.PROPERTY_NOT_ADDRESSABLE, message, test.property.span)
+            return None
+        if not property_.type.orderable:
+            message = f"{place} is {property_.type.base_text}, which cannot be compared"
+            self.context.error(Code.INCOMPATIBLE_TYPES, message, test.property.span)
+            return None
+        value = tested_value(test.value, property_.type, place, self.context)
+        if value is None:
+            return None
+        left = PropertyRef(ENTITY, property_.name, property_.type)
+        return Compare(left, test.operator, value)
+
+
+def _names(statement: qt.Statement) -> set[str]:
+    """Return the properties a statement assigns or tests."""
+    match statement:
+        case qt.Insert(assignments=assignments):
+            return {a.property.text for a in assignments}
+        case qt.Update(assignments=assignments, tests=tests):
+            return {a.property.text for a in assignments} | {t.property.text for t in tests}
+        case qt.Delete(tests=tests):
+            return {t.property.text for t in tests}
+
+
+def _is_missing(property_: Property, given: set[str]) -> bool:
+    """Tell whether an insert must assign a property and does not.
+
+    A required vector made from a source is given with its source.
+    """
+    if property_.type.nullable or property_.name in given:
+        return False
+    return property_.embed is None or property_.embed.source not in given

@@ -1,0 +1,218 @@
+"""This module type-checks the values that stand for properties: literals, parameters, now()."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from omnigraph.catalog.model import Property
+from omnigraph.lang import Code, did_you_mean
+from omnigraph.lang import query_tree as qt
+from omnigraph.lang.diagnostics import quote
+from omnigraph.plan.expressions import Constant, Expression, FunctionCall, ParameterRef
+from omnigraph.plan.functions import FUNCTIONS
+from omnigraph.plan.scope import Context
+from omnigraph.types import PropertyType, Scalar, parse_date, parse_datetime
+
+_TEMPORAL = {Scalar.DATE: parse_date, Scalar.DATE_TIME: parse_datetime}
+
+
+def constant(literal: qt.Literal | qt.ListLiteral, context: Context) -> Constant | None:
+    """Return the value a literal means, with its natural type."""
+    if isinstance(literal, qt.ListLiteral):
+        return _list_constant(literal, context)
+    value: Any = literal.value
+    parse = _TEMPORAL.get(literal.scalar)
+    if parse is not None:
+        try:
+            value = parse(str(literal.value))
+        except ValueError as error:
+            context.error(Code.TEMPORAL_LITERAL_INVALID, quote_long(str(error)), literal.span)
+            return None
+    return Constant(value, PropertyType(literal.scalar))
+
+
+def quote_long(text: str) -> str:
+    """Return an error text that quotes user input, safe to print."""
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
+def _list_constant(literal: qt.ListLiteral, context: Context) -> Constant | None:
+    items: list[Constant] = []
+    for item in literal.items:
+        if isinstance(item, qt.ListLiteral):
+            message = "a list literal cannot hold lists"
+            context.error(Code.LIST_LITERAL_INVALID, message, item.span)
+            return None
+        value = constant(item, context)
+        if value is None:
+            return None
+        items.append(value)
+    if not items:
+        return Constant([], PropertyType(Scalar.STRING, is_list=True))
+    first = items[0].type
+    for found, written in zip(items, literal.items, strict=True):
+        if not first.comparable_with(found.type):
+            message = f"a list literal cannot mix {first} and {found.type}"
+            context.error(Code.LIST_LITERAL_INVALID, message, written.span)
+            return None
+    scalars = {item.type.scalar for item in items}
+    scalar = first.scalar if len(scalars) == 1 else Scalar.F64
+    return Constant([item.value for item in items], PropertyType(scalar, is_list=True))
+
+
+def parameter(variable: qt.Variable, context: Context) -> ParameterRef | None:
+    """Return the parameter a variable used as a value means."""
+    type_ = context.parameters.get(variable.name)
+    if type_ is None:
+        context.error(
+            Code.UNDECLARED_PARAMETER,
+            f"`${variable.name}` is not a declared parameter",
+            variable.span,
+            hint=did_you_mean(variable.name, context.parameters, prefix="$")
+            or "declare it in the parameter list of the query",
+        )
+        return None
+    return ParameterRef(variable.name, type_)
+
+
+def now_call(call: qt.Call, context: Context) -> FunctionCall | None:
+    """Return `now()`, the only function that may stand for a value."""
+    spec = FUNCTIONS["now"]
+    if call.arguments or call.distinct:
+        context.error(Code.FUNCTION_MISUSE, "now() takes no arguments", call.span)
+        return None
+    assert spec.result is not None
+    return FunctionCall(spec, (), spec.result)
+
+
+def matched_value(
+    value: qt.Value, property_: Property, place: str, context: Context
+) -> Expression | None:
+    """Check `property: value` of a binding: equality, or membership for a list property."""
+    type_ = property_.type
+    if type_.scalar is Scalar.BLOB:
+        context.error(Code.LITERAL_MISFIT, f"blob {place} cannot be matched", value.span)
+        return None
+    if type_.scalar is Scalar.VECTOR:
+        context.error(
+            Code.INCOMPATIBLE_TYPES,
+            f"vector {place} cannot be matched",
+            value.span,
+            hint="rank by similarity with `order { nearest(…) }`",
+        )
+        return None
+    wanted = type_.element if type_.is_list else type_
+    if isinstance(value, qt.ListLiteral):
+        message = f"{place} is {type_}: a list literal cannot be matched"
+        hint = (
+            "give one value to ask for membership"
+            if type_.is_list
+            else "several values are asked for with `$x.p in [ … ]`"
+        )
+        context.error(Code.LITERAL_MISFIT, message, value.span, hint=hint)
+        return None
+    return _checked(value, wanted, place, context, exact=False)
+
+
+def assigned_value(
+    value: qt.Value, type_: PropertyType, place: str, context: Context
+) -> Expression | None:
+    """Check `property: value` of an insert or update: what is written must be storable."""
+    return _checked(value, type_, place, context, exact=True)
+
+
+def tested_value(
+    value: qt.Value, type_: PropertyType, place: str, context: Context
+) -> Expression | None:
+    """Check the right side of `property op value` in a mutation's `where`."""
+    return _checked(value, type_, place, context, exact=False)
+
+
+def _checked(
+    value: qt.Value, wanted: PropertyType, place: str, context: Context, *, exact: bool
+) -> Expression | None:
+    match value:
+        case qt.Variable():
+            found = parameter(value, context)
+            if found is not None and not _parameter_fits(found.type, wanted, exact=exact):
+                message = f"{place} is {wanted.base_text}, but `${found.name}` is {found.type}"
+                context.error(Code.INCOMPATIBLE_TYPES, message, value.span)
+                return None
+            return found
+        case qt.Call():
+            call = now_call(value, context)
+            if call is not None and not (wanted.scalar is Scalar.DATE_TIME and not wanted.is_list):
+                message = f"now() is a DateTime, but {place} is {wanted.base_text}"
+                context.error(Code.INCOMPATIBLE_TYPES, message, value.span)
+                return None
+            return call
+        case qt.Literal() | qt.ListLiteral():
+            literal = constant(value, context)
+            if literal is None:
+                return None
+            problem, hint = misfit(literal, wanted, exact=exact)
+            if problem is not None:
+                context.error(Code.LITERAL_MISFIT, f"{place} {problem}", value.span, hint=hint)
+                return None
+            return _stored(literal, wanted.as_nullable(False))
+
+
+def _parameter_fits(given: PropertyType, wanted: PropertyType, *, exact: bool) -> bool:
+    if exact and wanted.scalar is Scalar.BLOB:
+        return given.text or given.scalar is Scalar.BLOB
+    return wanted.comparable_with(given)
+
+
+def misfit(
+    literal: Constant, wanted: PropertyType, *, exact: bool
+) -> tuple[str | None, str | None]:
+    """Return why a literal does not fit a type and a hint, or (None, None).
+
+    `exact` asks for a value the property can store; otherwise any comparable value will do.
+    """
+    if literal.type.is_list:
+        return _list_misfit(literal, wanted)
+    expected = f"is {wanted.base_text}, not {literal.type}"
+    if wanted.is_list or not wanted.comparable_with(literal.type):
+        return expected, _temporal_hint(literal, wanted)
+    if wanted.enum_values is not None and literal.value not in wanted.enum_values:
+        problem = f"has no enum value `{quote(literal.value)}`"
+        return problem, did_you_mean(literal.value, wanted.enum_values)
+    if exact and wanted.spec.numeric:
+        try:
+            wanted.spec.from_json(literal.value)
+        except ValueError as error:
+            return f"is {wanted.base_text}: {error}", None
+    return None, None
+
+
+def _list_misfit(literal: Constant, wanted: PropertyType) -> tuple[str | None, str | None]:
+    if wanted.dimension is not None:
+        if literal.value and not literal.type.spec.numeric:
+            return f"is {wanted.base_text}, not {literal.type}", None
+        if len(literal.value) != wanted.dimension:
+            return f"is {wanted.base_text}, but the literal has {len(literal.value)} values", None
+    elif not wanted.is_list:
+        return f"is {wanted.base_text}, not a list", None
+    elif literal.value and not wanted.element.comparable_with(literal.type.element):
+        return f"is {wanted.base_text}, not {literal.type}", None
+    try:
+        wanted.as_nullable(False).from_json(literal.value)
+    except ValueError as error:
+        return f"is {wanted.base_text}: {error}", None
+    return None, None
+
+
+def _stored(literal: Constant, wanted: PropertyType) -> Constant:
+    """Return a literal in the form its property stores, or as it is when no stored value is so."""
+    try:
+        return Constant(wanted.from_json(literal.value), wanted)
+    except ValueError:
+        return literal
+
+
+def _temporal_hint(literal: Constant, wanted: PropertyType) -> str | None:
+    if wanted.scalar not in _TEMPORAL or literal.type.scalar is not Scalar.STRING:
+        return None
+    word = "date" if wanted.scalar is Scalar.DATE else "datetime"
+    return f'write `{word}("{quote(str(literal.value))}")`'

@@ -1,0 +1,197 @@
+"""This module defines typed expressions and predicates; every expression knows its type."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, TypeAlias, assert_never
+
+from omnigraph.lang.query_tree import Operator
+from omnigraph.plan.functions import FunctionKind, FunctionSpec
+from omnigraph.types import PropertyType, Scalar
+
+
+class EntityKind(StrEnum):
+    """What a binding stands for."""
+
+    NODE = "node"
+    EDGE = "edge"
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """A query variable that stands for one entity per row."""
+
+    name: str
+    kind: EntityKind
+    type_name: str
+
+    @property
+    def is_named(self) -> bool:
+        """Tell whether the author named it; each `$_` becomes a binding called `_#n`."""
+        return not self.name.startswith("_#")
+
+
+# --- expressions -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A literal, already converted to the value it means."""
+
+    value: Any
+    type: PropertyType
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterRef:
+    """A declared parameter."""
+
+    name: str
+    type: PropertyType
+
+
+@dataclass(frozen=True, slots=True)
+class PropertyRef:
+    """A property of a bound entity; a bare variable is its `id`."""
+
+    variable: str
+    property: str
+    type: PropertyType
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionCall:
+    """A call that fits its row of the function table."""
+
+    function: FunctionSpec
+    arguments: tuple[Expression, ...]
+    type: PropertyType
+    distinct: bool = False
+
+    def __post_init__(self) -> None:
+        required = sum(not argument.optional for argument in self.function.arguments)
+        if not required <= len(self.arguments) <= len(self.function.arguments):
+            raise ValueError(f"{self.function.name} cannot take {len(self.arguments)} arguments")
+        if self.distinct and not self.function.allows_distinct:
+            raise ValueError(f"{self.function.name} cannot be distinct")
+
+
+Expression: TypeAlias = Constant | ParameterRef | PropertyRef | FunctionCall
+
+
+def is_call(expression: Expression, kind: FunctionKind) -> bool:
+    """Tell whether an expression is a call of a function of this kind."""
+    return isinstance(expression, FunctionCall) and expression.function.kind is kind
+
+
+def property_refs(expression: Expression) -> Iterator[PropertyRef]:
+    """Yield every property an expression reads."""
+    match expression:
+        case PropertyRef():
+            yield expression
+        case FunctionCall(arguments=arguments):
+            for argument in arguments:
+                yield from property_refs(argument)
+        case Constant() | ParameterRef():
+            return
+        case _ as unreachable:
+            assert_never(unreachable)
+
+
+# --- predicates --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    """`left operator right`; anything compared with null is no match."""
+
+    left: Expression
+    operator: Operator
+    right: Expression
+
+    def __post_init__(self) -> None:
+        left, right = self.left.type, self.right.type
+        if self.operator is Operator.CONTAINS:
+            fits = (left.is_list and left.element.comparable_with(right)) or (
+                left.text and right.text
+            )
+        elif self.operator is Operator.STARTS_WITH:
+            fits = left.text and right.text
+        else:
+            fits = left.comparable_with(right) and left.orderable and right.orderable
+        if not fits:
+            raise ValueError(f"cannot compare {left} {self.operator} {right}")
+
+
+@dataclass(frozen=True, slots=True)
+class IsNull:
+    """`operand is null`, or the contrary."""
+
+    operand: Expression
+    negated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class IsIn:
+    """`operand in choices`; a null operand is no match."""
+
+    operand: Expression
+    choices: Expression
+
+    def __post_init__(self) -> None:
+        if not self.choices.type.is_list:
+            raise ValueError(f"{self.choices.type} is no list of choices")
+        if not self.choices.type.element.comparable_with(self.operand.type):
+            raise ValueError(f"cannot look for {self.operand.type} in {self.choices.type}")
+
+
+@dataclass(frozen=True, slots=True)
+class Holds:
+    """A predicate function is true."""
+
+    call: FunctionCall
+
+    def __post_init__(self) -> None:
+        if self.call.type.scalar is not Scalar.BOOL:
+            raise ValueError(f"{self.call.function.name} is no predicate")
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    """Every part holds."""
+
+    parts: tuple[Predicate, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Or:
+    """At least one part holds."""
+
+    parts: tuple[Predicate, ...]
+
+
+Predicate: TypeAlias = Compare | IsNull | IsIn | Holds | And | Or
+
+
+def predicate_variables(predicate: Predicate) -> frozenset[str]:
+    """Return the bindings a predicate speaks of."""
+    return frozenset(ref.variable for ref in predicate_refs(predicate))
+
+
+def predicate_refs(predicate: Predicate) -> Iterator[PropertyRef]:
+    """Yield every property a predicate reads."""
+    match predicate:
+        case Compare(left=left, right=right) | IsIn(operand=left, choices=right):
+            yield from property_refs(left)
+            yield from property_refs(right)
+        case IsNull(operand=operand):
+            yield from property_refs(operand)
+        case Holds(call=call):
+            yield from property_refs(call)
+        case And(parts=parts) | Or(parts=parts):
+            for part in parts:
+                yield from predicate_refs(part)
+        case _ as unreachable:
+            assert_never(unreachable)

@@ -1,0 +1,209 @@
+"""This module lints query files: every mistake, every doubt, and what each query does."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from omnigraph.catalog.model import Catalog, NodeType, Property
+from omnigraph.lang import Code, Diagnostic, Report, Severity, read_queries
+from omnigraph.lang import query_tree as qt
+from omnigraph.plan.describe import describe_operation
+from omnigraph.plan.query import MutationPlan, QueryPlan, Update
+from omnigraph.plan.typecheck import typecheck
+
+
+@dataclass(frozen=True, slots=True)
+class QueryLint:
+    """What lint has to say about one query."""
+
+    name: str
+    is_mutation: bool
+    plan: QueryPlan | None
+    diagnostics: tuple[Diagnostic, ...]
+    operation: dict[str, Any] | None
+
+    @property
+    def errors(self) -> list[Diagnostic]:
+        """The diagnostics that refuse the query."""
+        return [d for d in self.diagnostics if d.severity is Severity.ERROR]
+
+    @property
+    def warnings(self) -> list[Diagnostic]:
+        """The diagnostics that only doubt it."""
+        return [d for d in self.diagnostics if d.severity is Severity.WARNING]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the wire form."""
+        facts: dict[str, Any] = {
+            "name": self.name,
+            "kind": "mutation" if self.is_mutation else "read",
+            "status": "error" if self.errors else "ok",
+        }
+        if self.warnings:
+            facts["warnings"] = [warning.message for warning in self.warnings]
+        if self.errors:
+            facts["error"] = str(self.errors[0])
+        if self.diagnostics:
+            facts["diagnostics"] = [d.to_json() for d in self.diagnostics]
+        if self.operation is not None:
+            facts["operation"] = self.operation
+        return facts
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something lint noticed about a file rather than about one query."""
+
+    diagnostic: Diagnostic
+    type_name: str | None = None
+    property: str | None = None
+    query_names: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the wire form."""
+        facts = self.diagnostic.to_json()
+        if self.type_name is not None:
+            facts["type_name"] = self.type_name
+            facts["property"] = self.property
+        if self.query_names:
+            facts["query_names"] = list(self.query_names)
+        return facts
+
+
+@dataclass(frozen=True, slots=True)
+class FileLint:
+    """What lint has to say about one file."""
+
+    path: str
+    results: tuple[QueryLint, ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def diagnostics(self) -> list[Diagnostic]:
+        """Everything said, findings first."""
+        about_queries = [d for result in self.results for d in result.diagnostics]
+        return [*(finding.diagnostic for finding in self.findings), *about_queries]
+
+    def count(self, severity: Severity) -> int:
+        """Count what was said with this severity."""
+        return sum(d.severity is severity for d in self.diagnostics)
+
+    @property
+    def ok(self) -> bool:
+        """Tell whether nothing is refused."""
+        return self.count(Severity.ERROR) == 0
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the wire form, without the schema it was linted against."""
+        return {
+            "status": "ok" if self.ok else "error",
+            "query_path": self.path,
+            "queries_processed": len(self.results),
+            "errors": self.count(Severity.ERROR),
+            "warnings": self.count(Severity.WARNING),
+            "infos": self.count(Severity.INFO),
+            "results": [result.to_json() for result in self.results],
+            "findings": [finding.to_json() for finding in self.findings],
+        }
+
+
+@dataclass(slots=True)
+class _Coverage:
+    """Which properties of a node type the update queries assign."""
+
+    assigned: set[str] = field(default_factory=set)
+    queries: set[str] = field(default_factory=set)
+
+
+def lint_queries(reports: Iterable[Report], catalog: Catalog) -> list[FileLint]:
+    """Lint query files together; rules that look at many queries look at all of them."""
+    reports = list(reports)
+    files = [_lint_file(report, catalog) for report in reports]
+    extra = _duplicates_across(reports, files)
+    if files:
+        last = len(files) - 1
+        extra[last] += _never_updated(files, catalog, reports[last])
+    return [
+        FileLint(file.path, file.results, (*file.findings, *extra[index]))
+        for index, file in enumerate(files)
+    ]
+
+
+def _lint_file(report: Report, catalog: Catalog) -> FileLint:
+    tree = read_queries(report)
+    path = report.source.name
+    if report.errors:
+        return FileLint(path, findings=tuple(Finding(d) for d in report.in_order()))
+    seen: set[str] = set()
+    results: list[QueryLint] = []
+    for query in tree.queries:
+        results.append(_lint_query(query, catalog, report, duplicate=query.name.text in seen))
+        seen.add(query.name.text)
+    return FileLint(path, tuple(results))
+
+
+def _lint_query(
+    query: qt.QueryDecl, catalog: Catalog, file_report: Report, *, duplicate: bool
+) -> QueryLint:
+    report = Report(file_report.source)
+    if duplicate:
+        report.add(
+            Code.DUPLICATE_QUERY,
+            f"another query of this file is called `{query.name}`",
+            query.name.span,
+        )
+    plan = typecheck(query, catalog, report)
+    if query.is_mutation and not query.parameters:
+        report.add(Code.NO_PARAMS, Code.NO_PARAMS.about, query.name.span)
+    operation = None
+    if plan is not None and not report.errors:
+        operation = describe_operation(plan, catalog)
+    return QueryLint(query.name.text, query.is_mutation, plan, report.in_order(), operation)
+
+
+def _duplicates_across(reports: Sequence[Report], files: Sequence[FileLint]) -> list[list[Finding]]:
+    homes: dict[str, str] = {}
+    found: list[list[Finding]] = [[] for _ in files]
+    for index, file in enumerate(files):
+        for name in Counter(result.name for result in file.results):
+            home = homes.setdefault(name, file.path)
+            if home != file.path:
+                message = f"query `{name}` is also declared in {home}"
+                code = Code.DUPLICATE_ACROSS_FILES
+                diagnostic = Diagnostic(
+                    code, message, severity=code.severity, source=reports[index].source
+                )
+                found[index].append(Finding(diagnostic, query_names=(name,)))
+    return found
+
+
+def _never_updated(files: Sequence[FileLint], catalog: Catalog, report: Report) -> list[Finding]:
+    """Find nullable properties that no update query of their type ever assigns."""
+    coverage: dict[str, _Coverage] = {}
+    for result in (result for file in files for result in file.results):
+        if not isinstance(result.plan, MutationPlan) or result.errors:
+            continue
+        for statement in result.plan.statements:
+            if isinstance(statement, Update):
+                about = coverage.setdefault(statement.type_name, _Coverage())
+                about.assigned |= set(statement.values)
+                about.queries.add(result.name)
+    findings: list[Finding] = []
+    for type_name in sorted(coverage):
+        node, about = catalog.nodes[type_name], coverage[type_name]
+        for name in sorted(set(node.properties) - about.assigned):
+            if _should_be_updatable(node, node.properties[name]):
+                code = Code.NEVER_UPDATED
+                message = f"nullable property {type_name}.{name} is never assigned by an update"
+                diagnostic = Diagnostic(code, message, severity=code.severity, source=report.source)
+                names = tuple(sorted(about.queries))
+                findings.append(Finding(diagnostic, type_name, name, names))
+    return findings
+
+
+def _should_be_updatable(node: NodeType, property_: Property) -> bool:
+    is_key = property_.name in node.key
+    return property_.type.nullable and not is_key and property_.embed is None

@@ -1,0 +1,155 @@
+"""This module lowers a checked read query to operators.
+
+Bindings joined by traversals form components. Each component starts at its first declared binding
+(or, when none is declared, at the first endpoint written), then follows its traversals as soon as
+one endpoint is bound; when both are, the step only checks that they are connected. Components are
+crossed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from omnigraph.plan.check_result import CheckedResult
+from omnigraph.plan.expressions import Binding, is_call
+from omnigraph.plan.functions import FunctionKind
+from omnigraph.plan.operators import (
+    Aggregate,
+    AntiJoin,
+    Close,
+    Column,
+    ColumnKey,
+    Cross,
+    Distinct,
+    Expand,
+    Filter,
+    OuterRow,
+    Project,
+    ResultOperator,
+    RowOperator,
+    Scan,
+    SliceColumns,
+    SliceRows,
+    SortColumns,
+    SortKey,
+    SortRows,
+)
+from omnigraph.plan.pattern import Pattern, Step
+
+
+def lower_read(pattern: Pattern, result: CheckedResult) -> ResultOperator:
+    """Return the operators that compute a result from a pattern."""
+    rows = lower_pattern(pattern)
+    if result.is_aggregate:
+        return _lower_columns(_aggregate(rows, result.columns), result)
+    if result.distinct:
+        return _lower_columns(Distinct(Project(rows, result.columns)), result)
+    if result.sort:
+        named = sorted(b.name for b in rows.variables.values() if b.is_named)
+        rows = SortRows(rows, result.sort, tuple(named))
+    if result.limit is not None or result.offset is not None:
+        rows = SliceRows(rows, result.limit, result.offset)
+    return Project(rows, result.columns)
+
+
+def _aggregate(rows: RowOperator, columns: Sequence[Column]) -> Aggregate:
+    measures = tuple(c for c in columns if is_call(c.expression, FunctionKind.AGGREGATE))
+    keys = tuple(c for c in columns if c not in measures)
+    return Aggregate(rows, keys, measures, tuple(c.name for c in columns))
+
+
+def _lower_columns(source: Aggregate | Distinct, result: CheckedResult) -> ResultOperator:
+    ordered: Aggregate | Distinct | SortColumns = source
+    if result.sort:
+        keys = tuple(_column_key(key, result.columns) for key in result.sort)
+        ties = source.names
+        if isinstance(source, Aggregate):
+            ties = tuple(key.name for key in source.keys)
+        useful = {c.name for c in result.columns if c.type.orderable} - {k.name for k in keys}
+        ordered = SortColumns(source, keys, tuple(name for name in ties if name in useful))
+    if result.limit is None and result.offset is None:
+        return ordered
+    return SliceColumns(ordered, result.limit, result.offset)
+
+
+def _column_key(key: SortKey, columns: Sequence[Column]) -> ColumnKey:
+    name = next(c.name for c in columns if c.expression == key.expression)
+    return ColumnKey(name, key.descending)
+
+
+def lower_pattern(pattern: Pattern, outer: Sequence[Binding] = ()) -> RowOperator:
+    """Return the operators that find a pattern; inside a negation, for one outer row."""
+    rows: RowOperator | None = OuterRow(tuple(outer)) if outer else None
+    bound = {binding.name for binding in outer}
+    steps = list(pattern.steps)
+    rows, steps = _follow(rows, bound, steps) if rows is not None else (None, steps)
+    for root in _roots(pattern):
+        if root.name in bound:
+            continue
+        scan = Scan(root)
+        # A component starts as its own input, so that it is planned before it is multiplied.
+        component, steps = _follow(scan, {root.name}, steps)
+        bound |= set(component.variables)
+        rows = component if rows is None else Cross(rows, component)
+    assert rows is not None, "the type checker refuses a match that binds nothing"
+    assert not steps, "every step belongs to a component with a root"
+    for predicate in pattern.filters:
+        rows = Filter(rows, predicate)
+    for negation in pattern.negations:
+        inner = lower_pattern(negation, tuple(rows.variables.values()))
+        rows = AntiJoin(rows, inner)
+    return rows
+
+
+def _roots(pattern: Pattern) -> list[Binding]:
+    """Return where components may start: declared bindings first, then first endpoints."""
+    return [*pattern.declared, *(step.src for step in pattern.steps)]
+
+
+def _follow(
+    rows: RowOperator, bound: set[str], steps: list[Step]
+) -> tuple[RowOperator, list[Step]]:
+    """Apply every step that can be reached from what is bound; return those that cannot."""
+    waiting = steps
+    progress = True
+    while progress:
+        progress = False
+        later: list[Step] = []
+        for step in waiting:
+            if step.src.name in bound and step.dst.name in bound:
+                rows = _close(rows, step)
+            elif step.src.name in bound:
+                rows = _expand(rows, step)
+            elif step.dst.name in bound:
+                rows = _expand(rows, step.backwards)
+            else:
+                later.append(step)
+                continue
+            bound |= set(rows.variables)
+            progress = True
+        waiting = later
+    return rows, waiting
+
+
+def _expand(rows: RowOperator, step: Step) -> Expand:
+    return Expand(
+        input=rows,
+        src=step.src.name,
+        edge=step.edge,
+        direction=step.direction,
+        dst=step.dst,
+        hops=step.hops,
+        edge_binding=step.edge_binding,
+    )
+
+
+def _close(rows: RowOperator, step: Step) -> Close:
+    return Close(
+        input=rows,
+        src=step.src.name,
+        edge=step.edge,
+        direction=step.direction,
+        dst=step.dst.name,
+        hops=step.hops,
+        edge_binding=step.edge_binding,
+    )

@@ -1,0 +1,380 @@
+"""This module defines the operators a read plan is made of.
+
+Each operator names its input, says which bindings (`variables`) or columns it yields, and refuses
+in its constructor whatever could not be executed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from omnigraph.plan.expressions import (
+    Binding,
+    EntityKind,
+    Expression,
+    ParameterRef,
+    Predicate,
+    is_call,
+    predicate_variables,
+    property_refs,
+)
+from omnigraph.plan.functions import FunctionKind
+from omnigraph.plan.pattern import ONE_HOP, Direction, Hops
+from omnigraph.types import PropertyType
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One named column of a result and the expression that gives it."""
+
+    name: str
+    expression: Expression
+
+    @property
+    def type(self) -> PropertyType:
+        """The type of its values."""
+        return self.expression.type
+
+
+# --- rows of bindings --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """All nodes of a type that satisfy the predicates."""
+
+    binding: Binding
+    predicates: tuple[Predicate, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.binding.kind is not EntityKind.NODE:
+            raise ValueError("only nodes are scanned")
+        _require_known(self.predicates, self.variables, "scan")
+
+    @property
+    def variables(self) -> dict[str, Binding]:
+        """The bindings of each row."""
+        return {self.binding.name: self.binding}
+
+
+@dataclass(frozen=True, slots=True)
+class OuterRow:
+    """The one row of the enclosing pattern a negation is asked about."""
+
+    bindings: tuple[Binding, ...]
+
+    @property
+    def variables(self) -> dict[str, Binding]:
+        """The bindings of each row."""
+        return {binding.name: binding for binding in self.bindings}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expand:
+    """Follow edges from a bound node to new nodes, which must satisfy the predicates.
+
+    Without an edge binding each destination appears once per incoming row.
+    """
+
+    input: RowOperator
+    src: str
+    edge: str
+    direction: Direction
+    dst: Binding
+    hops: Hops = ONE_HOP
+    edge_binding: Binding | None = None
+    predicates: tuple[Predicate, ...] = ()
+
+    def __post_init__(self) -> None:
+        known = self.input.variables
+        if self.src not in known:
+            raise ValueError(f"expand starts at unbound ${self.src}")
+        new = [self.dst, *([self.edge_binding] if self.edge_binding else [])]
+        if any(binding.name in known for binding in new):
+            raise ValueError("expand binds a variable that is bound already")
+        if self.edge_binding is not None and not self.hops.is_single:
+            raise ValueError("an edge binding needs a single hop")
+        _require_known(self.predicates, self.variables, "expand")
+
+    @property
+    def variables(self) -> dict[str, Binding]:
+        """The bindings of each row."""
+        found = {**self.input.variables, self.dst.name: self.dst}
+        if self.edge_binding is not None:
+            found[self.edge_binding.name] = self.edge_binding
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Close:
+    """Keep rows whose two bound nodes are connected; an edge binding yields a row per edge."""
+
+    input: RowOperator
+    src: str
+    edge: str
+    direction: Direction
+    dst: str
+    hops: Hops = ONE_HOP
+    edge_binding: Binding | None = None
+
+    def __post_init__(self) -> None:
+        known = self.input.variables
+        if self.src not in known or self.dst not in known:
+            raise ValueError("close needs two bound endpoints")
+        if self.edge_binding is not None and self.edge_binding.name in known:
+            raise ValueError("close binds a variable that is bound already")
+
+    @property
+    def variables(self) -> dict[str, Binding]:
+        """The bindings of each row."""
+        found = dict(self.input.variables)
+        if self.edge_binding is not None:
+            found[self.edge_binding.name] = self.edge_binding
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Cross:
+    """Every row of the left with every row of the right."""
+
+    left: RowOperator
+    right: RowOperator
+
+    def __post_init__(self) -> None:
+        if set(self.left.variables) & set(self.right.variables):
+            raise ValueError("the two sides of a cross product share a variable")
+
+    @property
+    def variables(self) -> dict[str, Binding]:
+        """The bindings of each row."""
+        return {**self.left.variables, **self.right.variables}
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Rows that satisfy a predicate."""
+
+    input: RowOperator
+    predicate: Predicate
+
+    def __post_init__(self) -> None:
+        _require_known((self.predicate,), self.input.variables, "filter")
+
+    @property
+    def variables(self) -> dict[str, Binding]:
+        """The bindings of each row."""
+        return self.input.variables
+
+
+@dataclass(frozen=True, slots=True)
+class AntiJoin:
+    """Rows for which the inner pattern, started at an `OuterRow`, finds nothing."""
+
+    input: RowOperator
+    inner: RowOperator
+
+    def __post_init__(self) -> None:
+        missing = set(_outer_variables(self.inner)) - set(self.input.variables)
+        if missing:
+            raise ValueError(f"negation refers to unbound {sorted(missing)}")
+
+    @property
+    def variables(self) -> dict[str, Binding]:
+        """The bindings of each row."""
+        return self.input.variables
+
+
+@dataclass(frozen=True, slots=True)
+class SortKey:
+    """An expression to order rows by; nulls sort lowest. Rankings put the best match first."""
+
+    expression: Expression
+    descending: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SortRows:
+    """Rows in order; ties break by the ids of `tie_break` bindings, ascending."""
+
+    input: RowOperator
+    keys: tuple[SortKey, ...]
+    tie_break: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        known = self.input.variables
+        for key in self.keys:
+            unknown = {r.variable for r in property_refs(key.expression)} - set(known)
+            if unknown:
+                raise ValueError(f"order refers to unbound {sorted(unknown)}")
+            if not key.expression.type.orderable:
+                raise ValueError(f"{key.expression.type} has no order")
+        if set(self.tie_break) - set(known):
+            raise ValueError("ties break by bound variables")
+
+    @property
+    def variables(self) -> dict[str, Binding]:
+        """The bindings of each row."""
+        return self.input.variables
+
+
+Count: TypeAlias = int | ParameterRef
+
+
+@dataclass(frozen=True, slots=True)
+class SliceRows:
+    """Skip `offset` rows, then keep at most `limit`."""
+
+    input: RowOperator
+    limit: Count | None
+    offset: Count | None
+
+    @property
+    def variables(self) -> dict[str, Binding]:
+        """The bindings of each row."""
+        return self.input.variables
+
+
+RowOperator: TypeAlias = (
+    Scan | OuterRow | Expand | Close | Cross | Filter | AntiJoin | SortRows | SliceRows
+)
+
+
+# --- result ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """The result columns of each row."""
+
+    input: RowOperator
+    columns: tuple[Column, ...]
+
+    def __post_init__(self) -> None:
+        _require_columns(self.columns, self.input.variables)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The column names, in order."""
+        return tuple(column.name for column in self.columns)
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """One result row per group; without keys, exactly one."""
+
+    input: RowOperator
+    keys: tuple[Column, ...]
+    measures: tuple[Column, ...]
+    names: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        _require_columns((*self.keys, *self.measures), self.input.variables)
+        if not all(is_call(m.expression, FunctionKind.AGGREGATE) for m in self.measures):
+            raise ValueError("a measure is an aggregate")
+        if any(is_call(k.expression, FunctionKind.AGGREGATE) for k in self.keys):
+            raise ValueError("a group key is no aggregate")
+        if set(self.names) != {column.name for column in (*self.keys, *self.measures)}:
+            raise ValueError("names list every key and measure once")
+
+
+@dataclass(frozen=True, slots=True)
+class Distinct:
+    """Each result row once."""
+
+    input: ResultOperator
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.input, Project):
+            raise ValueError("only projected rows are made distinct")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The column names, in order."""
+        return self.input.names
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnKey:
+    """A result column to order by."""
+
+    name: str
+    descending: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SortColumns:
+    """Result rows in order; ties break by the columns of `tie_break`, ascending."""
+
+    input: ResultOperator
+    keys: tuple[ColumnKey, ...]
+    tie_break: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        unknown = {*(key.name for key in self.keys), *self.tie_break} - set(self.input.names)
+        if unknown:
+            raise ValueError(f"order refers to unknown columns {sorted(unknown)}")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The column names, in order."""
+        return self.input.names
+
+
+@dataclass(frozen=True, slots=True)
+class SliceColumns:
+    """Skip `offset` result rows, then keep at most `limit`."""
+
+    input: ResultOperator
+    limit: Count | None
+    offset: Count | None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The column names, in order."""
+        return self.input.names
+
+
+ResultOperator: TypeAlias = Project | Aggregate | Distinct | SortColumns | SliceColumns
+Operator: TypeAlias = RowOperator | ResultOperator
+
+
+def inputs(operator: Operator) -> tuple[Operator, ...]:
+    """Return the operators an operator reads from, a negation's pattern included."""
+    match operator:
+        case Scan() | OuterRow():
+            return ()
+        case Cross(left=left, right=right):
+            return (left, right)
+        case AntiJoin(input=source, inner=inner):
+            return (source, inner)
+        case _:
+            return (operator.input,)
+
+
+def _outer_variables(operator: Operator) -> dict[str, Binding]:
+    """Return the bindings of the OuterRow at the root of a negation's pattern."""
+    if isinstance(operator, OuterRow):
+        return operator.variables
+    first = inputs(operator)
+    return _outer_variables(first[0]) if first else {}
+
+
+def _require_known(
+    predicates: tuple[Predicate, ...], known: Mapping[str, Binding], where: str
+) -> None:
+    for predicate in predicates:
+        unknown = predicate_variables(predicate) - set(known)
+        if unknown:
+            raise ValueError(f"{where} refers to unbound {sorted(unknown)}")
+
+
+def _require_columns(columns: tuple[Column, ...], known: Mapping[str, Binding]) -> None:
+    names = [column.name for column in columns]
+    if len(set(names)) != len(names):
+        raise ValueError("result columns have different names")
+    for column in columns:
+        unknown = {r.variable for r in property_refs(column.expression)} - set(known)
+        if unknown:
+            raise ValueError(f"column {column.name} refers to unbound {sorted(unknown)}")

@@ -1,0 +1,69 @@
+"""This module turns the JSON parameters of a request into typed values, or says what is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from omnigraph.lang import Code, Diagnostic, QueryError, did_you_mean
+from omnigraph.lang.diagnostics import quote
+from omnigraph.plan.query import Parameter
+from omnigraph.types import PropertyType, json_kind
+
+_SAFE_INTEGER = 2**53 - 1
+
+
+def bind_parameters(
+    declared: Sequence[Parameter], given: object = None, *, javascript: bool = False
+) -> dict[str, Any]:
+    """Return a value for every declared parameter; raise QueryError naming every misfit.
+
+    A nullable parameter that is absent is null; undeclared keys are kept as they are. With
+    `javascript`, integers a double cannot hold are refused and whole floats are integers.
+    """
+    if given is None:
+        given = {}
+    if not isinstance(given, Mapping):
+        message = f"parameters must be an object, got {json_kind(given)}"
+        raise QueryError([Diagnostic(Code.PARAMETERS_NOT_AN_OBJECT, message)])
+    problems: list[Diagnostic] = []
+    bound: dict[str, Any] = {}
+    for parameter in declared:
+        try:
+            bound[parameter.name] = _bind(parameter, given, javascript=javascript)
+        except LookupError:
+            undeclared = [name for name in given if name not in {p.name for p in declared}]
+            hint = did_you_mean(parameter.name, undeclared) if undeclared else None
+            message = f"parameter '{parameter.name}' not provided ({parameter.type})"
+            problems.append(Diagnostic(Code.PARAMETER_MISSING, message, hint=hint))
+        except ValueError as error:
+            message = f"param '{parameter.name}': {error}"
+            problems.append(Diagnostic(Code.PARAMETER_VALUE, message))
+    for name, value in given.items():
+        if name not in bound and isinstance(value, Mapping):
+            message = f"param '{quote(str(name))}': an object cannot be a parameter"
+            problems.append(Diagnostic(Code.PARAMETER_VALUE, message))
+        bound.setdefault(name, value)
+    if problems:
+        raise QueryError(problems)
+    return bound
+
+
+def _bind(parameter: Parameter, given: Mapping[Any, Any], *, javascript: bool) -> object:
+    if parameter.name not in given and not parameter.type.nullable:
+        raise LookupError(parameter.name)
+    value = given.get(parameter.name)
+    if javascript:
+        value = _from_javascript(value, parameter.type)
+    return parameter.type.from_json(value)
+
+
+def _from_javascript(value: object, type_: PropertyType) -> object:
+    """Read numbers as a JavaScript client writes them: all of them doubles."""
+    if isinstance(value, list | tuple):
+        return [_from_javascript(item, type_) for item in value]
+    if isinstance(value, bool) or not isinstance(value, int | float) or not type_.spec.integer:
+        return value
+    if not abs(value) <= _SAFE_INTEGER:
+        raise ValueError(f"value {value} exceeds ±{_SAFE_INTEGER}; pass it as a decimal string")
+    return int(value) if value == int(value) else value

@@ -1,0 +1,83 @@
+"""This module defines a type-checked match block: what must be found, before how."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from omnigraph.plan.expressions import Binding, Predicate
+
+
+class Direction(StrEnum):
+    """Which way an edge is followed from the first endpoint to the second."""
+
+    OUT = "out"
+    IN = "in"
+    BOTH = "both"
+
+    @property
+    def reversed(self) -> Direction:
+        """The same edges seen from the second endpoint."""
+        return {Direction.OUT: Direction.IN, Direction.IN: Direction.OUT}.get(self, self)
+
+
+@dataclass(frozen=True, slots=True)
+class Hops:
+    """How many edges a traversal follows, at least and at most."""
+
+    minimum: int = 1
+    maximum: int = 1
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.minimum <= self.maximum:
+            raise ValueError(f"hops {self.minimum}..{self.maximum} are out of order")
+
+    @property
+    def is_single(self) -> bool:
+        """Tell whether exactly one edge is followed."""
+        return self.minimum == self.maximum == 1
+
+
+ONE_HOP = Hops()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """A traversal between two bindings."""
+
+    src: Binding
+    edge: str
+    dst: Binding
+    direction: Direction
+    hops: Hops = ONE_HOP
+    edge_binding: Binding | None = None
+
+    def __post_init__(self) -> None:
+        if self.edge_binding is not None and not self.hops.is_single:
+            raise ValueError("an edge binding needs a single hop")
+
+    @property
+    def backwards(self) -> Step:
+        """The same step walked from its second endpoint."""
+        return Step(
+            src=self.dst,
+            edge=self.edge,
+            dst=self.src,
+            direction=self.direction.reversed,
+            hops=self.hops,
+            edge_binding=self.edge_binding,
+        )
+
+
+@dataclass(slots=True)
+class Pattern:
+    """Bindings declared, steps between them, filters, and patterns that must not match.
+
+    `declared` lists the bindings of `$x: T` clauses in the order of the text; other bindings are
+    introduced by steps. Inside a negation, bindings of the enclosing rows are not listed.
+    """
+
+    declared: list[Binding] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
+    filters: list[Predicate] = field(default_factory=list)
+    negations: list[Pattern] = field(default_factory=list)
