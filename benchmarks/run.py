@@ -1,0 +1,96 @@
+"""Measure speed and record it in benchmarks/results.json, with the machine and versions.
+
+Nothing is asserted: a number is a fact about one machine. Each benchmark gives the budget it is
+compared with.
+"""
+
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+
+from workload import big_queries, big_schema
+
+from omnigraph.catalog import read_catalog
+from omnigraph.lang import Code, admit
+from omnigraph.plan import lint_queries
+
+RESULTS = Path(__file__).with_name("results.json")
+REPEATS = 5
+
+
+def main() -> None:
+    """Run every benchmark, print the table, record it."""
+    rows = [lint_60_types_600_queries(), start_of_version_command(), import_of_the_package()]
+    for row in rows:
+        spread = f"{row['best']:.3f} best, {row['median']:.3f} median of {REPEATS}"
+        print(f"{row['name']:<42} {spread}  {row['unit']}; budget {row['budget']}")
+    record = {
+        "recorded": datetime.now(UTC).isoformat(timespec="seconds"),
+        "machine": {"cores": os.cpu_count(), "system": platform.platform()},
+        "versions": {
+            "python": platform.python_version(),
+            "omnigraph": version("omnigraph"),
+            "click": version("click"),
+        },
+        "results": rows,
+    }
+    RESULTS.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+
+
+def lint_60_types_600_queries() -> dict[str, object]:
+    """Parse, resolve, type-check, lower and describe; process CPU after import."""
+    schema, queries = big_schema(), big_queries()
+
+    def lint() -> None:
+        catalog = read_catalog(admit(schema, "bench.pg", Code.SCHEMA_UNREADABLE))
+        report = admit(queries, "bench.gq", Code.QUERY_UNREADABLE)
+        [linted] = lint_queries([report], catalog)
+        if not linted.ok or len(linted.results) != 600:
+            raise SystemExit(f"the workload is broken: {linted.diagnostics[:1]}")
+
+    return measure("lint 60 types, 600 queries", lint, time.process_time, "s of CPU", 1.0)
+
+
+def start_of_version_command() -> dict[str, object]:
+    """Run the whole process, from start to exit."""
+    return _process("omnigraph version", ["-m", "omnigraph.cli", "version"], 0.3)
+
+
+def import_of_the_package() -> dict[str, object]:
+    """Import the face and use one name of it."""
+    return _process(
+        "import omnigraph; omnigraph.check", ["-c", "import omnigraph as o; o.check"], 0.3
+    )
+
+
+def _process(name: str, arguments: list[str], budget: float) -> dict[str, object]:
+    def run() -> None:
+        subprocess.run([sys.executable, *arguments], check=True, stdout=subprocess.DEVNULL)
+
+    return measure(name, run, time.perf_counter, "s of wall time", budget)
+
+
+def measure(
+    name: str, work: Callable[[], None], clock: Callable[[], float], unit: str, budget: float
+) -> dict[str, object]:
+    """Time a piece of work after one warm-up."""
+    work()
+    times = []
+    for _ in range(REPEATS):
+        before = clock()
+        work()
+        times.append(clock() - before)
+    best, median = round(min(times), 4), round(statistics.median(times), 4)
+    return {"name": name, "best": best, "median": median, "unit": unit, "budget": budget}
+
+
+if __name__ == "__main__":
+    main()

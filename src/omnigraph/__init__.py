@@ -1,0 +1,41 @@
+"""OmniGraph: a typed property-graph database on open storage.
+
+Names are loaded when first used, so that importing the package costs nothing; `__init__.pyi` tells
+type checkers the same names.
+
+>>> import omnigraph as og
+>>> og.check("node Port { code: String @key }", "query q() { match { $p: Port } return { $p } }")
+[]
+"""
+
+from importlib import import_module
+
+_HOMES = {
+    "Catalog": "omnigraph.catalog",
+    "Category": "omnigraph.errors",
+    "Diagnostic": "omnigraph.lang",
+    "OmniError": "omnigraph.errors",
+    "QueryError": "omnigraph.lang",
+    "SchemaError": "omnigraph.lang",
+    "__version__": "omnigraph.version",
+    "check": "omnigraph.plan",
+    "compile_query": "omnigraph.plan",
+    "format_queries": "omnigraph.lang",
+    "format_schema": "omnigraph.lang",
+    "load_catalog": "omnigraph.catalog",
+}
+
+__all__ = list(_HOMES)
+
+
+def __getattr__(name: str) -> object:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'omnigraph' has no attribute {name!r}")
+    value: object = getattr(import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

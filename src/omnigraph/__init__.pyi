@@ -1,0 +1,12 @@
+from omnigraph.catalog import Catalog as Catalog
+from omnigraph.catalog import load_catalog as load_catalog
+from omnigraph.errors import Category as Category
+from omnigraph.errors import OmniError as OmniError
+from omnigraph.lang import Diagnostic as Diagnostic
+from omnigraph.lang import QueryError as QueryError
+from omnigraph.lang import SchemaError as SchemaError
+from omnigraph.lang import format_queries as format_queries
+from omnigraph.lang import format_schema as format_schema
+from omnigraph.plan import check as check
+from omnigraph.plan import compile_query as compile_query
+from omnigraph.version import __version__ as __version__

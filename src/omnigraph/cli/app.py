@@ -1,0 +1,52 @@
+"""This module puts the commands together into the program `omnigraph`."""
+
+from __future__ import annotations
+
+import sys
+from difflib import get_close_matches
+from importlib import import_module
+
+import click
+
+from omnigraph.errors import OmniError
+from omnigraph.version import __version__
+
+COMMANDS = ("fmt", "lint", "schema", "version")
+"""Each name is a module of `cli.commands` and the command in it."""
+
+
+class _Commands(click.Group):
+    """Loads a command's module when the command is used, so that starting costs nothing."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of all commands."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return a command by name."""
+        if cmd_name not in COMMANDS:
+            near = get_close_matches(cmd_name, COMMANDS, n=1)
+            hint = f" Did you mean '{near[0]}'?" if near else ""
+            ctx.fail(f"No such command '{cmd_name}'.{hint}")
+        module = import_module(f"omnigraph.cli.commands.{cmd_name}")
+        command: click.Command = getattr(module, cmd_name)
+        return command
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, "-v", "--version", message="omnigraph %(version)s")
+def cli() -> None:
+    """OmniGraph: a typed property-graph database on open storage."""
+
+
+def main() -> None:
+    """Run the program; a failure becomes a message on standard error and exit code 1."""
+    try:
+        cli(prog_name="omnigraph")
+    except OmniError as error:
+        import_module("omnigraph.cli.errors").report_error(error)
+        sys.exit(1)
+    except BrokenPipeError:
+        # The reader of our output went away; there is nobody left to tell.
+        sys.stderr.close()
+        sys.exit(1)

@@ -1,0 +1,1 @@
+"""One module per noun or verb of the command line."""

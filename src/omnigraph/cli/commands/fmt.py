@@ -1,0 +1,100 @@
+"""This module is `omnigraph fmt`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from omnigraph.cli.errors import diagnostics_text
+from omnigraph.cli.files import expand_paths, read_query_report, read_schema_report
+from omnigraph.cli.output import count_text, print_json
+from omnigraph.lang import DiagnosticError, QueryError, SchemaError, format_queries, format_schema
+
+
+@dataclass(frozen=True, slots=True)
+class Formatted:
+    """What formatting one file would do."""
+
+    path: Path
+    text: str = ""
+    changed: bool = False
+    error: DiagnosticError | None = None
+
+
+@click.command()
+@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--check", is_flag=True, help="Change nothing; exit 1 if a file is not formatted.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def fmt(paths: tuple[Path, ...], check: bool, as_json: bool) -> None:
+    """Format .pg and .gq files in place; folders are searched.
+
+    Comments, blank lines and the spelling of literals are kept.
+    """
+    files = [_format(path) for path in expand_paths(paths, ".pg", ".gq")]
+    broken = [file for file in files if file.error is not None]
+    changed = [file for file in files if file.changed]
+    if not check:
+        for file in changed:
+            _replace(file.path, file.text)
+    if as_json:
+        print_json(_facts(files, check=check))
+    else:
+        _tell(files, check=check)
+    sys.exit(1 if broken or (check and changed) else 0)
+
+
+def _format(path: Path) -> Formatted:
+    try:
+        text = _formatted_queries(path) if path.suffix == ".gq" else _formatted_schema(path)
+    except DiagnosticError as error:
+        return Formatted(path, error=error)
+    return Formatted(path, text, text.encode() != path.read_bytes())
+
+
+def _formatted_queries(path: Path) -> str:
+    report = read_query_report(path)
+    if report.errors:
+        raise QueryError(report.in_order())
+    return format_queries(report.source.text, str(path))
+
+
+def _formatted_schema(path: Path) -> str:
+    report = read_schema_report(path)
+    if report.errors:
+        raise SchemaError(report.in_order())
+    return format_schema(report.source.text, str(path))
+
+
+def _replace(path: Path, text: str) -> None:
+    """Write beside the file and rename over it, so that no interruption can lose a line."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        beside.write_bytes(text.encode())
+        beside.chmod(path.stat().st_mode)
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def _facts(files: list[Formatted], *, check: bool) -> dict[str, object]:
+    return {
+        "checked": len(files),
+        "changed": [str(file.path) for file in files if file.changed],
+        "written": not check,
+        "diagnostics": [d.to_json() for f in files if f.error for d in f.error.diagnostics],
+    }
+
+
+def _tell(files: list[Formatted], *, check: bool) -> None:
+    for file in files:
+        if file.error is not None:
+            click.echo(diagnostics_text(file.error.diagnostics), err=True)
+        elif file.changed:
+            click.echo(f"{'would format' if check else 'formatted'} {file.path}")
+    changed = sum(file.changed for file in files)
+    verb = "would change" if check else "changed"
+    click.echo(f"{count_text(len(files), 'file')} looked at, {changed:,} {verb}", err=True)

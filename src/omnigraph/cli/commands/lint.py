@@ -1,0 +1,104 @@
+"""This module is `omnigraph lint`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from omnigraph.cli.errors import diagnostics_text
+from omnigraph.cli.files import expand_paths, open_catalog, read_query_report
+from omnigraph.cli.output import count_text, print_json
+from omnigraph.lang import Diagnostic, Severity
+from omnigraph.plan import FileLint, QueryLint, lint_queries
+
+
+@click.command()
+@click.option(
+    "--schema",
+    "schema_path",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="Schema (.pg) to check against.",
+)
+@click.option(
+    "--query",
+    "query_paths",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="Query file (.gq) or folder of such; may be given several times.",
+)
+@click.argument("more_queries", nargs=-1, type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def lint(
+    schema_path: Path, query_paths: tuple[Path, ...], more_queries: tuple[Path, ...], as_json: bool
+) -> None:
+    """Check query files against a schema; exit 1 on errors only."""
+    paths = (*query_paths, *more_queries)
+    if not paths:
+        raise click.UsageError("name at least one query file or folder with --query")
+    catalog, _ = open_catalog(schema_path)
+    reports = [read_query_report(path) for path in expand_paths(paths, ".gq")]
+    files = lint_queries(reports, catalog)
+    if as_json:
+        single = len(paths) == 1 and not paths[0].is_dir()
+        print_json(_facts(files, schema_path, single=single))
+    else:
+        for file in files:
+            _tell(file, several=len(files) > 1)
+        _summarise(files)
+    sys.exit(0 if all(file.ok for file in files) else 1)
+
+
+def _facts(files: list[FileLint], schema_path: Path, *, single: bool) -> dict[str, Any]:
+    """Return one report for one file, or a report of reports for several."""
+    source = {"kind": "file", "path": str(schema_path)}
+    reports = [{"schema_source": source, **file.to_json()} for file in files]
+    if single:
+        return reports[0]
+    counts = ("queries_processed", "errors", "warnings", "infos")
+    return {
+        "status": "ok" if all(file.ok for file in files) else "error",
+        "schema_source": source,
+        **{name: sum(report[name] for report in reports) for name in counts},
+        "files": reports,
+    }
+
+
+def _tell(file: FileLint, *, several: bool) -> None:
+    if several:
+        click.echo(click.style(file.path, bold=True))
+    for result in file.results:
+        click.echo(f"{_label(result)} query `{result.name}` ({_kind(result)})")
+        _tell_all(result.diagnostics)
+    _tell_all([finding.diagnostic for finding in file.findings])
+
+
+def _tell_all(diagnostics: Sequence[Diagnostic]) -> None:
+    if diagnostics:
+        click.echo(diagnostics_text(diagnostics) + "\n")
+
+
+def _label(result: QueryLint) -> str:
+    if result.errors:
+        return click.style("ERROR", fg="red", bold=True)
+    if result.warnings:
+        return click.style("WARN ", fg="yellow", bold=True)
+    return click.style("OK   ", fg="green", bold=True)
+
+
+def _kind(result: QueryLint) -> str:
+    return "mutation" if result.is_mutation else "read"
+
+
+def _summarise(files: list[FileLint]) -> None:
+    queries = sum(len(file.results) for file in files)
+    errors = sum(file.count(Severity.ERROR) for file in files)
+    warnings = sum(file.count(Severity.WARNING) for file in files)
+    click.echo(
+        f"INFO  Lint complete: {count_text(queries, 'query', 'queries')} processed, "
+        f"{count_text(errors, 'error')}, {count_text(warnings, 'warning')}"
+    )

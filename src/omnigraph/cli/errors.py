@@ -1,0 +1,39 @@
+"""This module tells people what is wrong: diagnostics with colours, errors with exit code 1."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import click
+
+from omnigraph.cli.output import print_json, wants_json
+from omnigraph.errors import OmniError
+from omnigraph.lang import Diagnostic, DiagnosticError, Severity
+
+_COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.INFO: "cyan"}
+
+
+def report_error(error: OmniError) -> None:
+    """Print an error on standard error; as JSON on standard output too when asked for."""
+    if wants_json():
+        print_json({"status": "error", "error": error.to_json()})
+    if isinstance(error, DiagnosticError):
+        click.echo(diagnostics_text(error.diagnostics), err=True)
+    else:
+        click.echo(f"error[{error.code}]: {error.message}", err=True)
+
+
+def diagnostics_text(diagnostics: Iterable[Diagnostic]) -> str:
+    """Return diagnostics for people; click takes the colours out where nobody sees them."""
+    return "\n\n".join(_coloured(diagnostic) for diagnostic in diagnostics)
+
+
+def _coloured(diagnostic: Diagnostic) -> str:
+    head, *rest = diagnostic.render().split("\n")
+    label, _, message = head.partition(": ")
+    colour = _COLOURS[diagnostic.severity]
+    lines = [click.style(label, fg=colour, bold=True) + ": " + click.style(message, bold=True)]
+    for line in rest:
+        is_caret = line.lstrip(" |").startswith("^")
+        lines.append(click.style(line, fg=colour) if is_caret else line)
+    return "\n".join(lines)

@@ -1,0 +1,71 @@
+"""This module finds and reads schema and query files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from omnigraph.catalog import Catalog, read_catalog
+from omnigraph.errors import Category, OmniError
+from omnigraph.lang import Code, Report, SchemaError, decode
+
+
+def read_bytes(path: Path) -> bytes:
+    """Return the content of a file; raise OmniError saying what is wrong with it."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        missing = isinstance(error, FileNotFoundError)
+        raise OmniError(
+            f"cannot read {path}: {error.strerror or error}",
+            code="file_not_found" if missing else "file_unreadable",
+            category=Category.NOT_FOUND if missing else Category.INVALID,
+            details={"path": str(path)},
+        ) from error
+
+
+def read_schema_report(path: Path) -> Report:
+    """Return the report of a schema file, with an error in it when it is no text."""
+    return decode(read_bytes(path), str(path), Code.SCHEMA_UNREADABLE)
+
+
+def read_query_report(path: Path) -> Report:
+    """Return the report of a query file, with an error in it when it is no text."""
+    return decode(read_bytes(path), str(path), Code.QUERY_UNREADABLE)
+
+
+def open_catalog(path: Path) -> tuple[Catalog, Report]:
+    """Return the catalog of a schema file; raise SchemaError with all its mistakes."""
+    report = read_schema_report(path)
+    catalog = read_catalog(report)
+    if report.errors:
+        raise SchemaError(report.in_order())
+    return catalog, report
+
+
+def expand_paths(paths: Iterable[Path], *suffixes: str) -> list[Path]:
+    """Return the files meant by paths: a folder means every such file below it, in order.
+
+    Raises:
+        OmniError: a path does not exist, or a folder holds no such file.
+    """
+    found: dict[Path, None] = {}
+    for path in paths:
+        if not path.is_dir():
+            found[path] = None
+            continue
+        below = sorted(_files_below(path, suffixes))
+        if not below:
+            wanted = " or ".join(f"*{suffix}" for suffix in suffixes)
+            message = f"no {wanted} file below {path}"
+            raise OmniError(message, code="file_not_found", category=Category.NOT_FOUND)
+        found.update(dict.fromkeys(below))
+    return list(found)
+
+
+def _files_below(folder: Path, suffixes: tuple[str, ...]) -> Iterable[Path]:
+    """Yield files with one of the suffixes, not looking into hidden folders."""
+    for parent, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        yield from (Path(parent) / name for name in names if name.endswith(suffixes))

@@ -1,0 +1,48 @@
+"""This module writes answers: JSON, counts, tables; drawn only where somebody sees it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+
+import click
+
+
+def wants_json() -> bool:
+    """Tell whether the command line asks for JSON, also before it could be parsed."""
+    return "--json" in sys.argv[1:]
+
+
+def print_json(value: object) -> None:
+    """Print a value as indented JSON."""
+    click.echo(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def count_text(count: int, noun: str, plural: str | None = None) -> str:
+    """Return `1 error`, `2 errors`."""
+    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
+
+
+def print_table(title: str, headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print a titled table: drawn on a terminal, plain aligned columns elsewhere."""
+    if not sys.stdout.isatty():
+        click.echo(title)
+        widths = [max((len(row[i]) for row in rows), default=0) for i in range(len(headers))]
+        for row in rows:
+            cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+            click.echo(f"  {'  '.join(cells)}".rstrip())
+        return
+    # Rich is for terminals only; plain output must not pay for it.
+    from rich.console import Console  # noqa: PLC0415
+    from rich.markup import escape  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+
+    console = Console()
+    console.print(f"[bold]{escape(title)}[/bold]", highlight=False)
+    if rows:
+        table = Table(*headers, box=None, padding=(0, 2), header_style="dim")
+        for row in rows:
+            table.add_row(*(escape(cell) for cell in row))
+        console.print(table)
+    console.print()

@@ -1,0 +1,56 @@
+"""Run the program `omnigraph` as a person or a script would: as a process of its own."""
+
+import os
+import pty
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+HARBOUR = ROOT / "samples" / "harbour"
+_PROGRAM = (sys.executable, "-m", "omnigraph.cli")
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """How one run of the program ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+def omnigraph(*arguments: str | Path, cwd: Path = ROOT) -> Ran:
+    """Run the program with its output captured."""
+    done = subprocess.run(
+        _command(arguments), cwd=cwd, capture_output=True, text=True, check=False, encoding="utf-8"
+    )
+    return Ran(done.returncode, done.stdout, done.stderr)
+
+
+def omnigraph_on_terminal(*arguments: str | Path, cwd: Path = ROOT) -> str:
+    """Run the program on a terminal of its own and return what the terminal got."""
+    leader, follower = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "100"}
+    environment.pop("NO_COLOR", None)
+    with subprocess.Popen(
+        _command(arguments), cwd=cwd, stdout=follower, stderr=follower, env=environment
+    ):
+        os.close(follower)
+        chunks = []
+        while True:
+            try:
+                chunk = os.read(leader, 65536)
+            except OSError:  # how Linux says that the other end is closed
+                break
+            if not chunk:
+                break
+            chunks.append(chunk)
+    os.close(leader)
+    return b"".join(chunks).decode()
+
+
+def _command(arguments: Sequence[str | Path]) -> list[str]:
+    return [*_PROGRAM, *(str(argument) for argument in arguments)]
