@@ -1,0 +1,147 @@
+"""This script rewrites the generated tables of the docs from the registries.
+
+A block starts with `<!-- generated:NAME -->` and ends with `<!-- /generated -->`. With `--check`
+nothing is written, and the exit code is 1 when a page is not what the registries say.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import get_args
+
+from omnigraph.catalog.steps import _WIRE_NAMES as WIRE_NAMES
+from omnigraph.catalog.steps import Step
+from omnigraph.lang import Code
+from omnigraph.lang.cursor import MAX_NESTING
+from omnigraph.lang.diagnostics import MAX_DIAGNOSTICS
+from omnigraph.lang.text import MAX_SOURCE_BYTES
+from omnigraph.plan import FUNCTIONS, FunctionKind
+from omnigraph.plan.typecheck import MAX_MATCH_SIZE, MAX_RESULT_SIZE
+from omnigraph.types import MAX_VECTOR_DIMENSION, SCALARS, Scalar
+
+ROOT = Path(__file__).resolve().parent.parent
+
+_BLOCK = re.compile(r"(<!-- generated:([a-z]+) -->\n)(.*?)(<!-- /generated -->)", re.DOTALL)
+_FAMILIES = {
+    "S": "Schemas",
+    "Q": "Query text",
+    "T": "Query types",
+    "D": "Mutations",
+    "L": "Lint",
+    "P": "Parameter values",
+    "OG-": "Refused schema changes",
+}
+_PLACES = {
+    FunctionKind.SCALAR: "any value",
+    FunctionKind.AGGREGATE: "`return`, `order`",
+    FunctionKind.PREDICATE: "`match`, `return`",
+    FunctionKind.RANK: "`order`, `return`",
+}
+
+
+def table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a Markdown table."""
+    lines = [headers, ["---"] * len(headers), *rows]
+    cells = ([cell.replace("|", r"\|") for cell in line] for line in lines)
+    return "".join(f"| {' | '.join(line)} |\n" for line in cells)
+
+
+def types() -> str:
+    """Return the table of scalar types."""
+    rows = []
+    for spec in SCALARS.values():
+        name = f"{spec.scalar}(n)" if spec.scalar is Scalar.VECTOR else str(spec.scalar)
+        about = f"{spec.about}, {_powers(*spec.bounds)}" if spec.bounds else spec.about
+        marks = ["yes" if yes else "no" for yes in (spec.orderable, spec.key_text is not None)]
+        rows.append([f"`{name}`", about, *marks, f"`{spec.arrow}`", f"`{spec.wire}`"])
+    return table(["type", "values", "ordered", "in a key", "Arrow type", "kind"], rows)
+
+
+def _powers(low: int, high: int) -> str:
+    bits = high.bit_length()
+    return f"{f'-2^{bits}' if low else '0'} to 2^{bits} - 1"
+
+
+def functions() -> str:
+    """Return the table of query functions."""
+    rows = []
+    for spec in FUNCTIONS.values():
+        arguments = "; ".join(f"`{a.name}`: {a.takes}" for a in spec.arguments) or "none"
+        result = f"`{spec.result}`" if spec.result else "the type of `value`, nullable"
+        rows.append([f"`{spec.signature}`", spec.about, arguments, result, _PLACES[spec.kind]])
+    return table(["call", "meaning", "arguments", "result", "stands in"], rows)
+
+
+def diagnostics() -> str:
+    """Return a table of codes for each family."""
+    return "\n".join(f"### {title}\n\n{_family(prefix)}" for prefix, title in _FAMILIES.items())
+
+
+def _family(prefix: str) -> str:
+    codes = [code for code in Code if _prefix(code) == prefix]
+    rows = [[f"`{code}`", str(code.severity), f"`{code.slug}`", code.about] for code in codes]
+    return table(["code", "severity", "name", "meaning"], rows)
+
+
+def _prefix(code: Code) -> str:
+    return next(p for p in sorted(_FAMILIES, key=len, reverse=True) if code.startswith(p))
+
+
+def steps() -> str:
+    """Return the table of migration steps."""
+    rows = []
+    for step in get_args(Step):
+        names = (f"`{WIRE_NAMES.get(field.name, field.name)}`" for field in fields(step))
+        rows.append([f"`{step.kind}`", step.__doc__.splitlines()[0], ", ".join(names)])
+    return table(["kind", "meaning", "further JSON members"], rows)
+
+
+def limits() -> str:
+    """Return the table of limits of both languages."""
+    rows = {
+        "bytes of one file": MAX_SOURCE_BYTES,
+        "nesting of blocks, groups, calls and lists in a query": MAX_NESTING,
+        "bindings, inline matches, traversals and conditions of a query": MAX_MATCH_SIZE,
+        "columns and order keys of a query": MAX_RESULT_SIZE,
+        "diagnostics listed for one file": MAX_DIAGNOSTICS,
+        "dimension of a vector": MAX_VECTOR_DIMENSION,
+    }
+    return table(["limit", "value"], [[what, f"{value:,}"] for what, value in rows.items()])
+
+
+BLOCKS: dict[str, Callable[[], str]] = {
+    made.__name__: made for made in (types, functions, diagnostics, steps, limits)
+}
+
+
+def generate(text: str) -> str:
+    """Return the text of a page with every generated block made anew."""
+    return _BLOCK.sub(lambda block: f"{block[1]}\n{BLOCKS[block[2]]()}\n{block[4]}", text)
+
+
+def stale_pages(root: Path = ROOT) -> Iterator[tuple[Path, str]]:
+    """Yield each page that is not current, with the text it should have."""
+    for page in sorted([*root.glob("*.md"), *root.glob("docs/**/*.md")]):
+        text = page.read_text(encoding="utf-8")
+        wanted = generate(text)
+        if wanted != text:
+            yield page, wanted
+
+
+def main(root: Path = ROOT) -> int:
+    """Rewrite or check the pages."""
+    check = "--check" in sys.argv[1:]
+    stale = list(stale_pages(root))
+    for page, text in stale:
+        print(f"{'stale: run make docs-gen:' if check else 'rewrote'} {page.relative_to(root)}")
+        if not check:
+            page.write_text(text, encoding="utf-8")
+    return 1 if check and stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,189 @@
+"""Everything the pages show is executed, and everything they refer to exists.
+
+A block of `pg` is a schema that is accepted. A block of `gq` holds queries that are accepted for
+the harbour schema, or with `gq local` for the nearest `pg` block above. `error:CODE` after the
+language says that the block is refused with that code alone. In a block of `console` every
+`$ omnigraph …` prints what is shown; a line `…` stands for any lines. Blocks of `python` run.
+"""
+
+import doctest
+import os
+import shlex
+import subprocess
+import sys
+from importlib import import_module
+
+import pytest
+
+import omnigraph
+from omnigraph import OmniError
+from scripts import docs_gen
+from tests.support.docs import (
+    ROOT,
+    anchors,
+    blocks,
+    console_commands,
+    links,
+    page_blocks,
+    pages,
+    shows,
+)
+
+HARBOUR = (ROOT / "samples" / "harbour" / "schema.pg").read_text(encoding="utf-8")
+SOURCE = ROOT / "src"
+MODULES = sorted(
+    ".".join(path.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__")
+    for path in SOURCE.rglob("*.py")
+    if path.stem != "__main__"
+)
+
+
+def each_block(*languages):
+    found = blocks(*languages)
+    return pytest.mark.parametrize("block", found, ids=[block.place for block in found])
+
+
+each_page = pytest.mark.parametrize(
+    "page", pages(), ids=lambda page: page.relative_to(ROOT).as_posix()
+)
+
+
+# --- generated tables --------------------------------------------------------------------------
+
+
+def test_generated_blocks_are_current():
+    stale = [page.relative_to(ROOT).as_posix() for page, _ in docs_gen.stale_pages()]
+    assert not stale, "run make docs-gen"
+
+
+def test_every_generated_block_stands_on_a_page():
+    text = "".join(page.read_text(encoding="utf-8") for page in pages())
+    assert [name for name in docs_gen.BLOCKS if f"<!-- generated:{name} -->" not in text] == []
+
+
+def test_stale_page_is_found_and_names_the_text_it_should_have(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("a\n<!-- generated:limits -->\nold\n<!-- /generated -->\nb\n", encoding="utf-8")
+    [(found, wanted)] = docs_gen.stale_pages(tmp_path)
+    assert found == page
+    assert docs_gen.limits() in wanted
+    assert "old" not in wanted
+    page.write_text(wanted, encoding="utf-8")
+    assert list(docs_gen.stale_pages(tmp_path)) == []
+
+
+def test_check_tells_a_stale_page_and_changes_nothing(tmp_path, monkeypatch, capsys):
+    page = tmp_path / "page.md"
+    page.write_text("<!-- generated:limits -->\n<!-- /generated -->\n", encoding="utf-8")
+    before = page.read_bytes()
+    monkeypatch.setattr("sys.argv", ["docs_gen.py", "--check"])
+    assert docs_gen.main(tmp_path) == 1
+    assert page.read_bytes() == before
+    assert "page.md" in capsys.readouterr().out
+    monkeypatch.setattr("sys.argv", ["docs_gen.py"])
+    assert docs_gen.main(tmp_path) == 0
+    assert page.read_bytes() != before
+
+
+# --- schemas and queries -----------------------------------------------------------------------
+
+
+def refusal(schema, queries=None):
+    """Return the codes of the errors that refuse a schema or queries."""
+    try:
+        omnigraph.check(schema, queries)
+    except OmniError as error:
+        return {str(d.code) for d in error.diagnostics if d.severity == "error"}
+    return set()
+
+
+def expected(block):
+    return {block.expected_error} if block.expected_error else set()
+
+
+@each_block("pg")
+def test_schema_block_has_the_outcome_it_announces(block):
+    assert refusal(block.text) == expected(block)
+
+
+@each_block("gq")
+def test_query_block_has_the_outcome_it_announces(block):
+    schema = HARBOUR
+    if "local" in block.words:
+        before = [b for b in page_blocks(block.page) if b.language == "pg" and b.line < block.line]
+        schema = before[-1].text
+    assert refusal(schema, block.text) == expected(block)
+
+
+@each_block("pg", "gq")
+def test_words_after_the_language_of_a_block_are_known(block):
+    known = {"local"} if block.language == "gq" else set()
+    assert {word for word in block.words if not word.startswith("error:")} <= known
+
+
+# --- commands and programs ---------------------------------------------------------------------
+
+
+def run_omnigraph(command):
+    run = subprocess.run(
+        [sys.executable, "-m", "omnigraph.cli", *shlex.split(command, comments=True)[1:]],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        encoding="utf-8",
+        env={**os.environ, "NO_COLOR": "1", "PYTHONIOENCODING": "utf-8"},
+    )
+    return run.stdout
+
+
+@each_block("console")
+def test_commands_print_what_the_page_shows(block):
+    for command, shown in console_commands(block):
+        program = command.split()[0]
+        assert program in ("omnigraph", "make"), f"{command}: only these can be checked"
+        if program == "omnigraph":
+            output = run_omnigraph(command)
+            assert shows(shown, output), f"{command}\n{output}"
+
+
+def test_one_line_of_dots_stands_for_any_lines():
+    assert shows("a\n…\nd\n", "a\nb\nc\nd\n")
+    assert shows("a\n…\n", "a\n")
+    assert not shows("a\n…\nd\n", "a\nb\nc\n")
+    assert not shows("a\n", "a\nb\n")
+
+
+@each_page
+def test_python_blocks_of_a_page_run_one_after_the_other(page):
+    names = {"__name__": "__main__"}
+    for block in (b for b in page_blocks(page) if b.language == "python"):
+        if ">>>" not in block.text:
+            exec(compile(block.text, block.place, "exec"), names)
+            continue
+        test = doctest.DocTestParser().get_doctest(
+            block.text, names, block.place, block.place, block.line
+        )
+        said = []
+        failed = doctest.DocTestRunner().run(test, out=said.append, clear_globs=False).failed
+        names.update(test.globs)
+        assert not failed, "".join(said)
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_doctests_of_a_module_hold(module):
+    assert doctest.testmod(import_module(module)).failed == 0
+
+
+# --- links -------------------------------------------------------------------------------------
+
+
+@each_page
+def test_links_of_a_page_lead_somewhere(page):
+    broken = []
+    for link in links(page):
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        if not target.exists() or (anchor and anchor not in anchors(target)):
+            broken.append(link)
+    assert not broken
