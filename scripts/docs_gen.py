@@ -13,7 +13,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import get_args
 
-from omnigraph.catalog.steps import _WIRE_NAMES as WIRE_NAMES
+from omnigraph.catalog.steps import WIRE_NAMES as WIRE_NAMES
 from omnigraph.catalog.steps import Step
 from omnigraph.lang import Code
 from omnigraph.lang.cursor import MAX_NESTING

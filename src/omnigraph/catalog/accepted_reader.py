@@ -58,7 +58,9 @@ def check_canonical(document: object, canonical: object, place: str = "document"
         for key in sorted({*document, *canonical}, key=str):
             if key not in canonical:
                 raise SchemaCorrupt(f"{place} has an unknown field `{key!s:.40}`")
-            check_canonical(document.get(key), canonical[key], f"{place}.{key}")
+            if key not in document:
+                raise SchemaCorrupt(f"{place} has no field `{key}`")
+            check_canonical(document[key], canonical[key], f"{place}.{key}")
     elif isinstance(document, list) and isinstance(canonical, list):
         if len(document) != len(canonical):
             raise SchemaCorrupt(f"{place} repeats an entry")

@@ -29,6 +29,7 @@ from omnigraph.catalog.model import (
     constraint_word,
     type_constraints,
 )
+from omnigraph.catalog.properties import canonical_annotations
 from omnigraph.catalog.steps import (
     AddConstraint,
     AddProperty,
@@ -174,11 +175,12 @@ def _type_metadata_steps(old: AcceptedType, new: AcceptedType) -> Iterator[Step]
 def _annotation_refusal(
     entity: str, was: tuple[Annotation, ...], wanted: tuple[Annotation, ...]
 ) -> UnsupportedChange | None:
-    changed = sorted({a for a in set(was) ^ set(wanted) if a.name not in _METADATA}, key=str)
+    changed = [a for a in set(was) ^ set(wanted) if a.name not in _METADATA]
     if not changed:
         return None
-    reason = "only @description and @instruction can change, not"
-    return UnsupportedChange(entity, f"{reason} {', '.join(map(annotation_text, changed))}")
+    texts = ", ".join(annotation_text(a) for a in canonical_annotations(changed))
+    reason = f"only @description and @instruction can change, not {texts}"
+    return UnsupportedChange(entity, reason)
 
 
 # --- its properties ----------------------------------------------------------------------------

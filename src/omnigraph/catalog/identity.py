@@ -45,10 +45,18 @@ class SequentialAllocator:
     def __init__(self, start: int = 1) -> None:
         self._next = start
 
+    def skip_to(self, identity: int) -> None:
+        """Go on at `identity`, unless that lies behind."""
+        self._next = max(self._next, identity)
+
     def allocate(self, count: int) -> int:
         """Return the first of `count` consecutive new identities."""
+        if count < 1:
+            raise ValueError("at least one identity must be asked for")
         first = self._next
-        self._next = first + _fitting(first, count)
+        if first + count - 1 > MAX_IDENTITY:
+            raise IdentityError("the identity allocator is exhausted", code="identity_exhausted")
+        self._next = first + count
         return first
 
 
@@ -63,25 +71,15 @@ class TimeOrderedAllocator:
         self._clock = clock
         self._random_bits = random_bits
         self._millisecond = -1
-        self._next = 1
+        self._sequence = SequentialAllocator()
 
     def allocate(self, count: int) -> int:
         """Return the first of `count` consecutive new identities."""
         millisecond = self._clock() // 1_000_000
-        first = self._next
         if millisecond > self._millisecond:
             self._millisecond = millisecond
-            first = max(first, millisecond << RANDOM_BITS | self._random_bits(RANDOM_BITS))
-        self._next = first + _fitting(first, count)
-        return first
-
-
-def _fitting(first: int, count: int) -> int:
-    if count < 1:
-        raise ValueError("at least one identity must be asked for")
-    if first + count - 1 > MAX_IDENTITY:
-        raise IdentityError("the identity allocator is exhausted", code="identity_exhausted")
-    return count
+            self._sequence.skip_to(millisecond << RANDOM_BITS | self._random_bits(RANDOM_BITS))
+        return self._sequence.allocate(count)
 
 
 def identity_text(identity: int) -> str:

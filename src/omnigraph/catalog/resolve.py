@@ -74,32 +74,27 @@ def _identified(catalog: Catalog, matches: Matches, domain: str, fresh: _Fresh) 
     new_types = fresh.give(key for key in definitions if key not in type_ids)
     type_ids |= {key: TypeId(given) for key, given in new_types.items()}
     by_id: Sequence[TypeKey] = sorted(definitions, key=lambda key: type_ids[key])
-    known = matches.properties
+
+    property_ids = {key: dict(matches.properties.get(key, {})) for key in by_id}
     new_properties = fresh.give(
         (key, name)
         for key in by_id
         for name in sorted(definitions[key].properties)
-        if name not in known.get(key, {})
+        if name not in property_ids[key]
     )
-    new_incarnations = fresh.give(
-        key for key in by_id if key in new_types and key[0] is not TypeKind.INTERFACE
-    )
+    for (key, name), given in new_properties.items():
+        property_ids[key][name] = PropertyId(given)
 
-    def property_id(key: TypeKey, name: str) -> PropertyId:
-        kept = known.get(key, {}).get(name)
-        return PropertyId(new_properties[key, name]) if kept is None else kept
-
-    def incarnation(key: TypeKey) -> IncarnationId | None:
-        if key in matches.types:
-            return matches.types[key].incarnation
-        return IncarnationId(new_incarnations[key]) if key in new_incarnations else None
+    incarnations = {key: t.incarnation for key, t in matches.types.items()}
+    stored = (key for key in by_id if key in new_types and key[0] is not TypeKind.INTERFACE)
+    incarnations |= {key: IncarnationId(given) for key, given in fresh.give(stored).items()}
 
     types = (
         AcceptedType(
             id=type_ids[key],
-            incarnation=incarnation(key),
+            incarnation=incarnations.get(key),
             definition=definition,
-            property_ids={name: property_id(key, name) for name in sorted(definition.properties)},
+            property_ids=property_ids[key],
         )
         for key, definition in definitions.items()
     )

@@ -43,11 +43,11 @@ class _Wire:
         for field in fields(self):  # type: ignore[arg-type]  # every subclass is a dataclass
             value = getattr(self, field.name)
             if value is not None:
-                wire[_WIRE_NAMES.get(field.name, field.name)] = _to_wire(value)
+                wire[WIRE_NAMES.get(field.name, field.name)] = _to_wire(value)
         return wire
 
 
-_WIRE_NAMES = {"old": "from", "new": "to"}
+WIRE_NAMES = {"old": "from", "new": "to"}
 
 
 def _to_wire(value: object) -> object:

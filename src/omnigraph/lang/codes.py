@@ -1,6 +1,6 @@
 """This module is the registry of diagnostic codes; codes never change meaning.
 
-`S` speaks of schemas, `Q` and `T` of queries, `D` and `L` of lint rules, `P` of parameter values,
+`S` speaks of schemas; `Q`, `T` and `D` of queries; `L` of lint rules; `P` of parameter values;
 `OG-` of refused schema changes. The reference page of codes is generated from here.
 """
 
@@ -57,7 +57,7 @@ class Code(StrEnum):
     RANGE_INVALID = "S208", "@range needs a number property and bounds in order"
     CHECK_INVALID = "S209", "@check needs a String property and a valid regular expression"
     CARDINALITY_INVALID = "S210", "@card minimum exceeds its maximum"
-    TYPE_INVALID = "S211", "a type cannot be formed (vector dimension, list element, enum values)"
+    TYPE_INVALID = "S211", "a type cannot be formed: a list of Blob, or an enum value given twice"
     RENAME_UNKNOWN = "S301", "@rename_from names something the accepted schema does not have"
     RENAME_ACROSS_KINDS = "S302", "@rename_from points across declaration kinds"
     RENAME_CONSUMED_TWICE = "S303", "two declarations claim the same @rename_from origin"
@@ -119,7 +119,10 @@ class Code(StrEnum):
     BLOB_READ = "T24", "a Blob cannot be read by a query"
     VARIABLE_REBOUND = "T25", "a variable is bound again, to another type"
     UNBOUND_VARIABLE = "T26", "a variable is neither bound by the match nor a parameter"
-    PARAMETER_INVALID = "T27", "a parameter is declared twice, reserved or of an unknown type"
+    PARAMETER_INVALID = (
+        "T27",
+        "a parameter is declared twice, has a reserved name, or is a list of Blob",
+    )
     LIST_LITERAL_INVALID = "T28", "a list literal is nested or mixes types"
     DUPLICATE_COLUMN = "T29", "two result columns have the same name"
     ORDER_INVALID = (

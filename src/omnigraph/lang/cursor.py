@@ -46,6 +46,8 @@ class Cursor:
         self.syntax = syntax
         self.too_deep = too_deep
         self.depth = 0
+        self.braces = 0
+        """How many `{` were read and not closed."""
         self._rest = tk.tokenize(report, syntax)
         self._ahead: deque[Token] = deque()
         self.token = next(self._rest)
@@ -85,6 +87,7 @@ class Cursor:
         token = self.token
         if token.kind != tk.END:
             self.previous = token
+            self.braces += _BRACES.get(token.kind, 0)
             self.token = self._ahead.popleft() if self._ahead else next(self._rest)
         return token
 
@@ -101,7 +104,7 @@ class Cursor:
         if self.at(kind):
             return self.advance()
         named = kind in (tk.NAME, tk.TYPE_NAME, tk.VARIABLE, tk.INT, tk.STRING)
-        self.fail_expected(f"a {kind}" if named else f"`{kind}`", where)
+        self.fail_expected(_with_article(kind) if named else f"`{kind}`", where)
 
     def expect_word(self, word: str, where: str) -> Token:
         """Read this word or fail."""
@@ -139,10 +142,15 @@ class Cursor:
     def fail(self, message: str, *, span: Span | None = None, hint: str | None = None) -> NoReturn:
         """Record a syntax error at the cursor (or at `span`) and give up the production."""
         place = span or self.token.span
-        self.report.add(self.syntax, message, place, hint=hint)
+        if not self._at_unread_text():
+            self.report.add(self.syntax, message, place, hint=hint)
         if self.report.full:
             self.abort("too many errors; the rest is not shown")
         raise Fault
+
+    def _at_unread_text(self) -> bool:
+        """Tell whether something open swallowed the rest, which was told and explains all."""
+        return self.at(tk.END) and self.token.span.start < self.token.span.end
 
     def fail_expected(self, wanted: str, where: str, *, hint: str | None = None) -> NoReturn:
         """Fail by saying what should have come."""
@@ -192,20 +200,19 @@ class Cursor:
         self.abort("this is too long to look for the next readable part; the rest is not shown")
 
     def skip_within_block(
-        self, at_item: Callable[[], bool], at_declaration: Callable[[], bool]
+        self, braces: int, at_item: Callable[[], bool], at_declaration: Callable[[], bool]
     ) -> None:
-        """Skip to the next line of the block that starts an item, to its `}` or out of it."""
-        first, depth = self.token, 0
+        """Skip to the next line of the block that starts an item, to its `}` or out of it.
+
+        `braces` is how many braces are open in the block, outside of its items.
+        """
+        first = self.token
 
         def stop() -> bool:
-            nonlocal depth
             new_line = self.token is not first and self.starts_line()
             if new_line and at_declaration():
                 return True
-            if depth <= 0 and (self.at("}") or (new_line and at_item())):
-                return True
-            depth += _BRACES.get(self.token.kind, 0)
-            return False
+            return self.braces <= braces and (self.at("}") or (new_line and at_item()))
 
         self.skip_to(stop)
 
@@ -300,6 +307,10 @@ class Cursor:
 
     def _touches(self) -> bool:
         return self.previous.span.end == self.token.span.start
+
+
+def _with_article(noun: str) -> str:
+    return f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"
 
 
 _ENUM_PARTS = frozenset({tk.NAME, tk.TYPE_NAME, tk.INT, "-"})

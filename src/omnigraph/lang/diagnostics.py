@@ -154,11 +154,16 @@ class Report:
         hint: str | None = None,
         severity: Severity | None = None,
     ) -> None:
-        """Record one diagnostic; the same thing about the same place is told once."""
+        """Record one diagnostic; the same thing about the same place is told once.
+
+        However much else was told, an error finds room: without it the text would pass.
+        """
         message = _with_short_names(message)
         hint = _with_short_names(hint) if hint is not None else None
         found = Diagnostic(code, message, span, hint, severity or code.severity, self.source)
-        if not self.full and found not in self.diagnostics:
+        is_error = found.severity is Severity.ERROR
+        full = self.full if is_error else len(self.diagnostics) >= MAX_DIAGNOSTICS
+        if not full and found not in self.diagnostics:
             self.diagnostics.append(found)
 
     def in_order(self) -> tuple[Diagnostic, ...]:

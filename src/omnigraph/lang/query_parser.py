@@ -18,8 +18,13 @@ from omnigraph.types import Scalar
 
 _WORDS = {op.value: op for op in (Operator.CONTAINS, Operator.STARTS_WITH)}
 _SYMBOLS = {op.value: op for op in Operator if op.value not in _WORDS}
+_OPERATOR_WORDS = (*_WORDS, "is", "in")
 _QUERY_ANNOTATIONS = ("description", "instruction")
 _TEMPORAL = {"date": Scalar.DATE, "datetime": Scalar.DATE_TIME}
+_JOINING_HINTS = {
+    "and": "clauses are joined by writing one after the other",
+    "or": "`or` stands inside parentheses: `( … or … )`",
+}
 _U64_MAX = 2**64 - 1
 _MAX_HOPS = 2**32 - 1
 _ItemT = TypeVar("_ItemT")
@@ -80,7 +85,8 @@ class _QueryParser(Cursor):
         annotations = self._annotations()
         self.expect("{", f"to open the body of `{name}`")
         body = self._read_body() if self.at_word("match") else self._mutation_body(name)
-        self.expect("}", f"to close the body of `{name}`")
+        if not self.accept("}"):
+            self.fail_expected("`}`", f"to close the body of `{name}`", hint=self._body_hint())
         return qt.QueryDecl(name, tuple(parameters), annotations, body, self.span_from(start))
 
     def _parameter(self) -> qt.Parameter:
@@ -140,7 +146,7 @@ class _QueryParser(Cursor):
         """`"{" { item }+ "}"`; an item that cannot be read is skipped."""
         opening = self.expect("{", f"after `{owner}`")
         self.enter()
-        level = self.depth
+        level, braces = self.depth, self.braces
         items: list[_ItemT] = []
         failed = False
         while not self.at("}"):
@@ -155,7 +161,7 @@ class _QueryParser(Cursor):
             except Fault:
                 failed = True
                 self.depth = level
-                self.skip_within_block(self._at_item, self._at_query)
+                self.skip_within_block(braces, self._at_item, self._at_query)
         if not items and not failed:
             self.fail(f"the `{owner}` block is empty", span=opening.span.to(self.token.span))
         self.advance()
@@ -168,6 +174,9 @@ class _QueryParser(Cursor):
         if self.at_word("not") and self.peek().kind == "{":
             self.advance()
             return qt.Negation(self._block("not", self._clause), self.span_from(start))
+        if self.at_word("not") and self.peek().kind == tk.VARIABLE:
+            self.advance()
+            self.fail_expected("`{`", "after `not`", hint="negate a pattern with `not { … }`")
         if self.at(tk.VARIABLE):
             if self.peek().kind == ":":
                 return self._binding()
@@ -175,6 +184,8 @@ class _QueryParser(Cursor):
                 return self._traversal()
         if self.at(","):
             self.fail("unexpected `,`", hint="clauses of a match are not separated by commas")
+        if self.at_word("and", "or"):
+            self.fail(f"unexpected `{start.text}`", hint=_JOINING_HINTS[start.text])
         condition = self._condition()
         return qt.Filter(condition, self.span_from(start))
 
@@ -200,15 +211,16 @@ class _QueryParser(Cursor):
     def _at_traversal(self) -> bool:
         """Tell `$a edge $b`, `$a <edge> $b` and `$a $w:edge $b` from a condition."""
         second, third, fourth = self.peek(1), self.peek(2), self.peek(3)
-        if second.kind == tk.VARIABLE:
+        if second.kind in (tk.VARIABLE, tk.TYPE_NAME):
             return True
         if second.kind == "<":
-            return third.kind == tk.NAME and fourth.kind == ">"
+            return third.kind in (tk.NAME, tk.TYPE_NAME) and fourth.kind == ">"
         if second.kind != tk.NAME:
             return False
-        if third.kind in (tk.VARIABLE, "{"):
-            return True
-        return second.text not in (*_WORDS, "is", "in", "and", "or")
+        if second.text in _OPERATOR_WORDS:
+            # `$a contains $b` is a traversal by an edge of that name; `$a contains $b.p` is not.
+            return third.kind in (tk.VARIABLE, "{") and fourth.kind != "."
+        return True
 
     def _traversal(self) -> qt.Traversal:
         """`Var [ Var ":" ] ( edgeWord | "<" edgeWord ">" ) [ "{" Int "," [ Int ] "}" ] Var`."""
@@ -230,10 +242,11 @@ class _QueryParser(Cursor):
 
     def _edge_word(self) -> Name:
         if self.at(tk.TYPE_NAME):
-            word = self.token.text[0].lower() + self.token.text[1:]
-            self.fail_expected(
-                "an edge name", "here", hint=f"in a traversal an edge is written `{quote(word)}`"
-            )
+            word = self.token.text
+            hint = f"in a traversal an edge is written `{word[0].lower() + word[1:]}`"
+            if self.peek().kind not in (tk.VARIABLE, ">"):
+                hint = f"a binding is written `${self.previous.text}: {word}`"
+            self.fail_expected("an edge name", "here", hint=hint)
         return self.name("of an edge")
 
     def _hops(self) -> qt.Hops:
@@ -256,6 +269,8 @@ class _QueryParser(Cursor):
         left = self._expr()
         operator = self._operator()
         if operator is not None:
+            if self.at("="):
+                self.fail("unexpected `=`", hint="equality is written `=`")
             return qt.Comparison(left, operator, self._expr(), self.span_from(start))
         if self.accept_word("is"):
             negated = self.accept_word("not") is not None
@@ -265,14 +280,8 @@ class _QueryParser(Cursor):
             return qt.Membership(left, self._expr(), self.span_from(start))
         if isinstance(left, qt.Call):
             return qt.CallCondition(left, self.span_from(start))
-        self.fail_expected("a comparison", "here", hint=self._condition_hint())
-
-    def _condition_hint(self) -> str:
-        if self.at_word("and"):
-            return "clauses are joined by writing one after the other"
-        if self.at_word("or"):
-            return "`or` stands inside parentheses: `( … or … )`"
-        return "operators: = != < <= > >= contains starts_with in, is null, is not null"
+        operators = "operators: = != < <= > >= contains starts_with in, is null, is not null"
+        self.fail_expected("a comparison", "here", hint=operators)
 
     def _operator(self) -> Operator | None:
         if self.token.kind in _SYMBOLS:
@@ -325,7 +334,7 @@ class _QueryParser(Cursor):
         start = self.advance()
         self.advance()
         self.enter()
-        distinct = self.at_word("distinct") and self.peek().kind not in (")", ",")
+        distinct = self.at_word("distinct") and _starts_expr(self.peek())
         if distinct:
             self.advance()
         arguments: list[qt.Expr] = []
@@ -365,7 +374,9 @@ class _QueryParser(Cursor):
         if self.at(tk.FLOAT):
             value = self.to_float(self.advance(), negative=negative)
             return qt.Literal(Scalar.F64, value, self.span_from(start))
-        self.fail_expected("a number" if negative else "a value", "here")
+        is_word = self.at(tk.NAME) or self.at(tk.TYPE_NAME)
+        hint = f'text is written in quotes: `"{quote(self.token.text)}"`' if is_word else None
+        self.fail_expected("a number" if negative else "a value", "here", hint=hint)
 
     def _list(self) -> qt.ListLiteral:
         start = self.advance()
@@ -382,7 +393,13 @@ class _QueryParser(Cursor):
     def _value(self) -> qt.Value:
         """`literal | Var | now()`."""
         if self.at(tk.VARIABLE):
-            return self._variable("here")
+            variable = self._variable("here")
+            if self.at("."):
+                self.fail(
+                    "a property of a variable cannot be a value here",
+                    hint="compare it in a clause of its own, or pass a parameter",
+                )
+            return variable
         if self.at_word("now") and self.peek().kind == "(":
             return self._call()
         if self.at_word("null"):
@@ -416,7 +433,7 @@ class _QueryParser(Cursor):
     def _orderings(self) -> tuple[qt.Ordering, ...]:
         """`"{" ordering { "," ordering } "}"`."""
         self.expect("{", "after `order`")
-        level = self.depth
+        level, braces = self.depth, self.braces
         try:
             orderings = [self._ordering()]
             while self.accept(","):
@@ -424,7 +441,7 @@ class _QueryParser(Cursor):
             self.expect("}", "to close the `order` block")
         except Fault:
             self.depth = level
-            self.skip_within_block(lambda: False, self._at_query)
+            self.skip_within_block(braces, lambda: False, self._at_query)
             self.accept("}")
             return ()
         return tuple(orderings)
@@ -453,7 +470,11 @@ class _QueryParser(Cursor):
         failed = False
         while not self.at("}"):
             if self.at(tk.END) or self._at_query():
-                self.fail(f"the body of `{owner}` is not closed", span=owner.span)
+                self.fail(
+                    f"the body of `{owner}` is not closed",
+                    span=owner.span,
+                    hint="close it with `}`",
+                )
             try:
                 statements.append(self._statement())
             except Fault:
@@ -461,10 +482,7 @@ class _QueryParser(Cursor):
                 self.depth = 0
                 self._skip_to_statement()
         if not statements and not failed:
-            self.fail(
-                f"the body of `{owner}` is empty",
-                hint="a query reads (`match … return …`) or changes (`insert`, `update`, `delete`)",
-            )
+            self.fail(f"the body of `{owner}` is empty", hint=self._body_hint())
         return qt.MutationBody(tuple(statements))
 
     def _statement(self) -> qt.Statement:
@@ -480,7 +498,18 @@ class _QueryParser(Cursor):
         if self.accept_word("delete"):
             name = self.type_name("after `delete`")
             return qt.Delete(name, self._where(), self.span_from(start))
-        self.fail_expected("`match`, `insert`, `update` or `delete`", "here")
+        joined = self.at_word("or") or self.at(",")
+        hint = "the tests of a statement are joined by `and`" if joined else self._body_hint()
+        self.fail_expected("a statement", "here", hint=hint)
+
+    def _body_hint(self) -> str:
+        if self.at(tk.END):
+            return "close it with `}`"
+        if self.at_word("insert", "update", "delete") or self.at_word("match"):
+            return "a query either reads or changes, never both"
+        if self.at_word("return", "order", "limit", "offset"):
+            return "a read is written in this order: match, return, order, limit, offset"
+        return "a query reads (`match … return …`) or changes (`insert`, `update`, `delete`)"
 
     def _assignments(self, owner: str) -> tuple[qt.Assignment, ...]:
         """`"{" { ident ":" value [ "," ] }+ "}"`."""
@@ -495,7 +524,8 @@ class _QueryParser(Cursor):
 
     def _where(self) -> tuple[qt.MutationTest, ...]:
         """`"where" pred { "and" pred }`."""
-        self.expect_word("where", "here: a mutation says which entities it is about")
+        if not self.accept_word("where"):
+            self.fail_expected("`where`", "here", hint="say which entities: `where id = …`")
         tests = [self._test()]
         while self.accept_word("and"):
             tests.append(self._test())

@@ -9,8 +9,12 @@ from omnigraph.lang import query_tree as qt
 from omnigraph.lang.schema_printer import print_type
 from omnigraph.lang.source import Source, Span
 from omnigraph.lang.tokens import Comment
+from omnigraph.lang.tree import Name
 from omnigraph.lang.writer import LINE_WIDTH, Writer
 from omnigraph.types import Scalar
+
+_OPERATOR_WORDS = ("contains", "starts_with", "is", "in")
+_JOINING_WORDS = (*_OPERATOR_WORDS, "and", "or")
 
 
 def print_queries(
@@ -35,6 +39,32 @@ def print_condition(condition: qt.Condition) -> str:
     return _QueryPrinter(Writer()).condition(condition)
 
 
+def _stands_alone(condition: qt.Condition) -> bool:
+    """Tell whether a clause needs no parentheses to be read as this condition.
+
+    `$a in $b` alone is a traversal, a bare word before the `(` of the next clause is a call,
+    and a clause that starts with a joining word would continue the clause before it.
+    """
+    first, last = _ends(condition)
+    if isinstance(first, qt.Variable) and isinstance(last, qt.Variable):
+        return isinstance(condition, qt.Comparison) and condition.operator not in _OPERATOR_WORDS
+    match first:
+        case qt.AliasRef(name=word) | qt.Call(function=Name(text=word)) if word in _JOINING_WORDS:
+            return False
+    return not isinstance(last, qt.AliasRef)
+
+
+def _ends(condition: qt.Condition) -> tuple[qt.Expr | None, qt.Expr | None]:
+    """Return the expressions a condition starts and ends with, where it does."""
+    match condition:
+        case qt.Comparison(left=first, right=last) | qt.Membership(operand=first, choices=last):
+            return first, last
+        case qt.NullTest(operand=first) | qt.CallCondition(call=first):
+            return first, None
+        case qt.AllOf() | qt.AnyOf():
+            return None, None
+
+
 class _QueryPrinter:
     def __init__(self, writer: Writer) -> None:
         self.writer = writer
@@ -44,18 +74,15 @@ class _QueryPrinter:
             f"${p.variable.name}: {print_type(p.type)}" for p in query.parameters
         )
         header = f"query {query.name}({parameters})"
-        spans = [query.name.span, *(p.type.span for p in query.parameters)]
-        spans += [annotation.span for annotation in query.annotations]
-        span = Span(query.span.start, max(s.end for s in spans))
         annotations = [
             f"@{a.name}({self.writer.string(a.text, a.span)})" for a in query.annotations
         ]
         one_line = " ".join([header, *annotations]) + " {"
         if self.writer.width(one_line) <= LINE_WIDTH or not annotations:
-            self.writer.open(one_line, span)
+            self.writer.open(one_line, query.span.start)
         else:
             lines = [header, *(f"  {a}" for a in annotations), "{"]
-            self.writer.open("\n".join(lines), span)
+            self.writer.open("\n".join(lines), query.span.start)
         match query.body:
             case qt.ReadBody() as body:
                 self._read(body)
@@ -81,7 +108,7 @@ class _QueryPrinter:
                 self.writer.line(f"{keyword} {self.expr(count)}", count.span)
 
     def _clauses(self, word: str, clauses: Sequence[qt.Clause], span: Span) -> None:
-        self.writer.open(f"{word} {{", Span(span.start, span.start))
+        self.writer.open(f"{word} {{", span.start)
         for clause in clauses:
             self._clause(clause)
         self.writer.close("}", span.end)
@@ -89,10 +116,10 @@ class _QueryPrinter:
     def _items(self, word: str, items: list[tuple[str, Span]], span: Span) -> None:
         """Write `word { a, b }`, one item a line when that is too wide or holds comments."""
         line = f"{word} {{ {', '.join(text for text, _ in items)} }}"
-        if self.writer.width(line) <= LINE_WIDTH and not self.writer.has_comments(span):
+        if self.writer.width(line) <= LINE_WIDTH and not self.writer.has_comments("{", span):
             self.writer.line(line, span)
             return
-        self.writer.open(f"{word} {{", Span(span.start, span.start))
+        self.writer.open(f"{word} {{", span.start)
         for text, place in items[:-1]:
             self.writer.line(f"{text},", place)
         self.writer.line(*items[-1])
@@ -107,7 +134,8 @@ class _QueryPrinter:
             case qt.Traversal():
                 self.writer.line(self._traversal(clause), clause.span)
             case qt.Filter(condition=condition, span=span):
-                self.writer.line(self.condition(condition), span)
+                text = self.condition(condition)
+                self.writer.line(text if _stands_alone(condition) else f"({text})", span)
             case _ as unreachable:
                 assert_never(unreachable)
 
@@ -201,10 +229,10 @@ class _QueryPrinter:
     ) -> None:
         texts = [f"{a.property}: {self.expr(a.value)}" for a in assignments]
         line = f"{head} {', '.join(texts)} {tail}"
-        if self.writer.width(line) <= LINE_WIDTH and not self.writer.has_comments(span):
+        if self.writer.width(line) <= LINE_WIDTH and not self.writer.has_comments("{", span):
             self.writer.line(line, span)
             return
-        self.writer.open(head, Span(span.start, assignments[0].property.span.start))
+        self.writer.open(head, span.start)
         for index, (text, assignment) in enumerate(zip(texts, assignments, strict=True)):
             comma = "," if index < len(texts) - 1 else ""
             place = assignment.property.span.to(assignment.value.span)

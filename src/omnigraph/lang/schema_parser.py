@@ -99,7 +99,10 @@ class _SchemaParser(Cursor):
         return InterfaceDecl(name, members, self.span_from(start))
 
     def _node(self) -> NodeDecl:
-        """`"node" TypeName { annotation } [ "implements" TypeName { "," TypeName } ] body`."""
+        """`"node" TypeName { annotation } [ implements { annotation } ] body`.
+
+        `implements = "implements" TypeName { "," TypeName }`.
+        """
         start = self.advance()
         name = self.type_name("after `node`")
         annotations = self._header_annotations()
@@ -108,8 +111,7 @@ class _SchemaParser(Cursor):
             implements.append(self.type_name("after `implements`"))
             while self.accept(","):
                 implements.append(self.type_name("after `,`"))
-            if self.at("@"):
-                self.fail("annotations of a node stand before `implements`")
+            annotations += self._header_annotations()
         if not self.at("{"):
             self.fail_expected(
                 "`{`",
@@ -163,6 +165,7 @@ class _SchemaParser(Cursor):
     def _body(self, owner: Name, member: Callable[[], _MemberT]) -> tuple[_MemberT, ...]:
         """`"{" { member } "}"`; a member that cannot be read is skipped."""
         self.expect("{", f"to open the body of `{owner}`")
+        braces = self.braces
         members: list[_MemberT] = []
         while not self.at("}"):
             if self.at(tk.END) or self._at_declaration():
@@ -174,7 +177,7 @@ class _SchemaParser(Cursor):
             try:
                 members.append(member())
             except Fault:
-                self.skip_within_block(self._at_member, self._at_declaration)
+                self.skip_within_block(braces, self._at_member, self._at_declaration)
         self.advance()
         return tuple(members)
 

@@ -18,7 +18,7 @@ from omnigraph.lang.schema_tree import (
     RangeBounds,
     SchemaTree,
 )
-from omnigraph.lang.source import Source, Span
+from omnigraph.lang.source import Source
 from omnigraph.lang.tokens import Comment
 from omnigraph.lang.tree import Name, TypeExpr
 from omnigraph.lang.writer import LINE_WIDTH, Writer, plain_number
@@ -61,33 +61,13 @@ def _declaration(writer: Writer, declaration: Declaration) -> None:
     if _is_line(declaration):
         writer.line(header, declaration.span)
         return
-    first = declaration.members[0].span.start if declaration.members else declaration.span.end
-    start = declaration.span.start
-    if not declaration.members:
-        has_comments = writer.has_comments(Span(declaration.name.span.end, declaration.span.end))
-        if not has_comments:
-            writer.line(header + " {}", declaration.span)
-            return
-    writer.open(header + " {", Span(start, min(first, _header_end(declaration))))
+    if not declaration.members and not writer.has_comments("{", declaration.span):
+        writer.line(header + " {}", declaration.span)
+        return
+    writer.open(header + " {", declaration.span.start)
     for member in declaration.members:
         _member(writer, member)
     writer.close("}", declaration.span.end)
-
-
-def _header_end(declaration: Declaration) -> int:
-    """Return where the header's last name or annotation ends."""
-    ends = [declaration.name.span.end]
-    match declaration:
-        case NodeDecl():
-            ends += [a.span.end for a in declaration.annotations]
-            ends += [name.span.end for name in declaration.implements]
-        case EdgeDecl():
-            ends += [declaration.dst.span.end]
-            ends += [a.span.end for a in declaration.annotations]
-            ends += [declaration.cardinality.span.end] if declaration.cardinality else []
-        case InterfaceDecl():
-            pass
-    return max(ends)
 
 
 def _header(writer: Writer, declaration: Declaration) -> str:
@@ -113,7 +93,8 @@ def _member(writer: Writer, member: Member) -> None:
         case PropertyDecl():
             annotations = _annotations(writer, member.annotations)
             text = f"{member.name}: {print_type(member.type)}{annotations}"
-            if writer.width(text) > LINE_WIDTH and member.type.base == "enum":
+            wide = writer.width(text) > LINE_WIDTH
+            if member.type.base == "enum" and (wide or writer.has_comments("(", member.type.span)):
                 _wide_enum(writer, member, annotations)
             else:
                 writer.line(text, member.span)
@@ -125,7 +106,7 @@ def _member(writer: Writer, member: Member) -> None:
 def _wide_enum(writer: Writer, member: PropertyDecl, annotations: str) -> None:
     """Write one enum value a line."""
     values = member.type.enum_values
-    writer.open(f"{member.name}: enum(", Span(member.span.start, values[0].span.start))
+    writer.open(f"{member.name}: enum(", member.span.start)
     for value in values[:-1]:
         writer.line(f"{value},", value.span)
     writer.line(str(values[-1]), values[-1].span)

@@ -39,6 +39,7 @@ _TOKEN = re.compile(
       | (?P<open_comment>/\*)
       | (?P<open_string>")
       | (?P<bad_variable>\$[A-Za-z0-9_]*+)
+      | (?P<bad_string>'[^'\n]*+')
       | (?P<other>[^\s$A-Za-z0-9_"/{}()\[\],:@.?=<>-]++|.)
     )
     """,
@@ -52,6 +53,7 @@ _KINDS = {
     "int": INT,
     "string": STRING,
 }
+_MEANT = {"bad_variable": VARIABLE, "bad_string": STRING}
 _HOPELESS = ("open_comment", "open_string")
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPES = {'"': '"', "\\": "\\", "n": "\n", "r": "\r", "t": "\t"}
@@ -73,8 +75,12 @@ class Comment(NamedTuple):
 
 
 def tokenize(report: Report, code: Code) -> Iterator[Token]:
-    """Cut the report's source into tokens, one at a time; after the last, END tokens for ever."""
+    """Cut the report's source into tokens, one at a time; after the last, END tokens for ever.
+
+    The END token covers what was not read: nothing, or all from an open string or comment on.
+    """
     text = report.source.text
+    rest = len(text)
     for match in _TOKEN.finditer(text):
         group = match.lastgroup or ""
         if group == "punctuation":
@@ -86,10 +92,14 @@ def tokenize(report: Report, code: Code) -> Iterator[Token]:
         elif group == "end":
             break
         elif group != "comment":
-            _fault(report, code, group, match[group], Span(*match.span(group)))
+            span = Span(*match.span(group))
+            _fault(report, code, group, match[group], span)
+            if group in _MEANT:
+                yield Token(_MEANT[group], match[group].removeprefix("$"), span)
             if group in _HOPELESS or report.full:
+                rest = match.start(group)
                 break
-    end = Token(END, "", Span(len(text), len(text)))
+    end = Token(END, "", Span(rest, len(text)))
     while True:
         yield end
 
@@ -98,6 +108,12 @@ def find_comments(source: Source) -> list[Comment]:
     """Return the comments of source text that was read without error."""
     matches = (m for m in _TOKEN.finditer(source.text) if m.lastgroup == "comment")
     return [Comment(m["comment"], Span(*m.span("comment"))) for m in matches]
+
+
+def find_sign(source: Source, sign: str, start: int) -> int:
+    """Return where the first `sign` outside strings and comments ends, looking from `start`."""
+    matches = (m for m in _TOKEN.finditer(source.text, start) if m["punctuation"] == sign)
+    return next(matches).end()
 
 
 def _fault(report: Report, code: Code, group: str, text: str, span: Span) -> None:

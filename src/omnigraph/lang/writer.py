@@ -6,15 +6,19 @@ comments, single blank lines and the spelling of literals, which is what `omnigr
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_left
 from collections.abc import Sequence
 from decimal import Decimal
 
 from omnigraph.lang.source import Source, Span
-from omnigraph.lang.tokens import Comment, encode_string
+from omnigraph.lang.tokens import Comment, encode_string, find_sign
 
 LINE_WIDTH = 100
 
 _INDENT = "  "
+_BLANK_LINE = re.compile(r"\n[ \t\r]*\n")
+_NUMBER = re.compile(r"-?[0-9.]+")
 
 
 class Writer:
@@ -42,9 +46,9 @@ class Writer:
         self._end = max(self._end, span.end)
         self._comment_beside(span.end)
 
-    def open(self, text: str, span: Span) -> None:
-        """Write the line that opens a block and indent what follows; `span` is the header's."""
-        self.line(text, span)
+    def open(self, text: str, start: int) -> None:
+        """Write the line that opens a block standing at `start` and indent what follows."""
+        self.line(text, Span(start, self._opening(text[-1], start)))
         self._indent += 1
         self._fresh = True
 
@@ -66,10 +70,17 @@ class Writer:
         """Return how long the first line of `text` would be at the current indentation."""
         return len(_INDENT) * self._indent + len(text.partition("\n")[0])
 
-    def has_comments(self, span: Span) -> bool:
-        """Tell whether comments stand inside `span`."""
-        pending = self._comments[self._next_comment :]
-        return any(span.start <= comment.span.start < span.end for comment in pending)
+    def has_comments(self, bracket: str, span: Span) -> bool:
+        """Tell whether comments stand after the first `bracket` of `span`."""
+        if self._next_comment >= len(self._comments):
+            return False
+        opening = self._opening(bracket, span.start)
+        following = bisect_left(self._comments, opening, self._next_comment, key=_start)
+        return following < len(self._comments) and _start(self._comments[following]) < span.end
+
+    def _opening(self, bracket: str, start: int) -> int:
+        """Return where the first `bracket` from `start` ends, in the source if there is one."""
+        return find_sign(self._source, bracket, start) if self._source is not None else start
 
     # --- spelling ------------------------------------------------------------------------------
 
@@ -79,7 +90,8 @@ class Writer:
 
     def number(self, value: float, span: Span) -> str:
         """Return a number literal, as spelled in the source where there is one."""
-        return self._spelled(span) or plain_number(value)
+        spelled = self._spelled(span) or ""
+        return spelled if _NUMBER.fullmatch(spelled) else plain_number(value)
 
     def _spelled(self, span: Span) -> str | None:
         if self._source is None or span.end <= span.start:
@@ -108,7 +120,7 @@ class Writer:
         """Keep one blank line where the author left at least one."""
         if self._source is None or start <= self._end:
             return
-        if self._source.text.count("\n", self._end, start) > 1:
+        if _BLANK_LINE.search(self._source.text, self._end, start):
             self.blank()
 
     def _comment_beside(self, end: int) -> None:
@@ -121,6 +133,10 @@ class Writer:
         self._next_comment += 1
         self._lines[-1] += " " + comment.text.rstrip()
         self._end = max(self._end, comment.span.end)
+
+
+def _start(comment: Comment) -> int:
+    return comment.span.start
 
 
 def plain_number(value: float) -> str:

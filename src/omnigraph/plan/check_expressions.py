@@ -237,7 +237,10 @@ class ExpressionChecker:
             case Takes.TEXT_PROPERTY | Takes.TEXT:
                 fits = type_.text
             case Takes.INTEGER:
-                fits = type_.spec.integer and not type_.is_list and self._positive(spec, found)
+                fits = type_.spec.integer and not type_.is_list
+            case Takes.POSITIVE:
+                too_low = isinstance(found, Constant) and type_.numeric and found.value <= 0
+                fits = type_.spec.integer and not type_.is_list and not too_low
             case Takes.VECTOR_PROPERTY:
                 fits = type_.scalar is Scalar.VECTOR
             case Takes.VECTOR_OR_TEXT:
@@ -249,12 +252,6 @@ class ExpressionChecker:
             message = f"{spec.name}(): {argument.name} must be {takes}"
             self.context.error(spec.misfit, message, written.span)
         return fits
-
-    def _positive(self, spec: FunctionSpec, found: Expression) -> bool:
-        """Refuse a literal `k` of rrf() that is not positive."""
-        if spec.name != "rrf" or not isinstance(found, Constant):
-            return True
-        return bool(found.value > 0)
 
     # --- conditions ----------------------------------------------------------------------------
 
@@ -412,13 +409,17 @@ def _shown(expression: Expression) -> str:
             return f"${name} ({type_.base_text})"
         case Constant(value=value, type=type_):
             if type_.is_list:
-                return f"a list of {len(value)} values"
-            return f"a {type_.base_text} literal"
+                return f"a list of {len(value)} value{'' if len(value) == 1 else 's'}"
+            return f"{'an' if type_.base_text[0] in 'IF' else 'a'} {type_.base_text} literal"
         case FunctionCall(function=function):
             return f"{function.name}()"
 
 
 def _comparison_hint(left: Expression, operator: Operator, right: Expression) -> str | None:
+    if operator in (Operator.CONTAINS, Operator.STARTS_WITH):
+        return f"`{operator}` needs text on both sides" + (
+            ", or a list on the left" if operator is Operator.CONTAINS else ""
+        )
     scalars = {left.type.scalar, right.type.scalar}
     if left.type.is_list and operator is Operator.EQ and not right.type.is_list:
         return "ask for membership with `contains`"
@@ -426,8 +427,4 @@ def _comparison_hint(left: Expression, operator: Operator, right: Expression) ->
         return 'write a day as `date("2024-05-01")`'
     if Scalar.STRING in scalars and Scalar.DATE_TIME in scalars:
         return 'write an instant as `datetime("2024-05-01T12:00:00Z")`'
-    if operator in (Operator.CONTAINS, Operator.STARTS_WITH):
-        return f"`{operator}` needs text on both sides" + (
-            ", or a list on the left" if operator is Operator.CONTAINS else ""
-        )
     return None

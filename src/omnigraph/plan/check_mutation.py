@@ -62,12 +62,13 @@ class _MutationChecker:
     # --- types ---------------------------------------------------------------------------------
 
     def _type(self, statement: qt.Statement) -> NodeType | EdgeType | None:
-        """Find the type; a name shared by a node and an edge type means the one that fits."""
+        """Find the type; of a node and an edge type that share a name, the one that fits better."""
         catalog, name = self.context.catalog, statement.type_name.text
         node, edge = catalog.nodes.get(name), catalog.edges.get(name)
         if node is not None and edge is not None:
             names = _names(statement)
-            return edge if names & {*_ENDPOINTS} - {*node.properties} else node
+            of_edge = names & {*edge.properties, *_ENDPOINTS}
+            return edge if len(of_edge) > len(names & {*node.properties}) else node
         if node is None and edge is None:
             hint = did_you_mean(name, {*catalog.nodes, *catalog.edges})
             if name in catalog.interfaces:

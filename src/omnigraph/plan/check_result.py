@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from omnigraph.lang import Code, Span, did_you_mean
@@ -89,8 +90,9 @@ class _ResultChecker:
 
     def sort(self, columns: tuple[Column, ...]) -> tuple[SortKey, ...]:
         keys: list[SortKey] = []
+        by_name = {column.name: column for column in columns}
         for ordering in self.body.orderings:
-            expression = self._sort_expression(ordering, columns)
+            expression = self._sort_expression(ordering, by_name)
             if expression is None:
                 continue
             self._check_ranking(ordering, expression)
@@ -105,10 +107,9 @@ class _ResultChecker:
         return tuple(keys)
 
     def _sort_expression(
-        self, ordering: qt.Ordering, columns: tuple[Column, ...]
+        self, ordering: qt.Ordering, by_name: dict[str, Column]
     ) -> Expression | None:
         written = ordering.expr
-        by_name = {column.name: column for column in columns}
         if isinstance(written, qt.AliasRef):
             return self._alias(written, by_name)
         if isinstance(written, qt.Literal | qt.ListLiteral):
@@ -127,7 +128,7 @@ class _ResultChecker:
             message = "a condition cannot be ordered by; give it an alias in `return`"
             self.context.error(Code.ORDER_INVALID, message, ordering.span)
             return None
-        return self._among_columns(expression, ordering, columns)
+        return self._among_columns(expression, ordering, by_name.values())
 
     def _alias(self, written: qt.AliasRef, by_name: dict[str, Column]) -> Expression | None:
         column = by_name.get(written.name)
@@ -141,7 +142,7 @@ class _ResultChecker:
         return None if column is None else column.expression
 
     def _among_columns(
-        self, expression: Expression, ordering: qt.Ordering, columns: tuple[Column, ...]
+        self, expression: Expression, ordering: qt.Ordering, columns: Collection[Column]
     ) -> Expression | None:
         """Check that grouped or distinct rows still have what they are ordered by."""
         grouped = any(is_call(c.expression, FunctionKind.AGGREGATE) for c in columns)

@@ -101,7 +101,6 @@ def matched_value(
             hint="rank by similarity with `order { nearest(…) }`",
         )
         return None
-    wanted = type_.element if type_.is_list else type_
     if isinstance(value, qt.ListLiteral):
         message = f"{place} is {type_}: a list literal cannot be matched"
         hint = (
@@ -111,7 +110,9 @@ def matched_value(
         )
         context.error(Code.LITERAL_MISFIT, message, value.span, hint=hint)
         return None
-    return _checked(value, wanted, place, context, exact=False)
+    if type_.is_list:
+        return _checked(value, type_.element, f"an element of {place}", context, exact=False)
+    return _checked(value, type_, place, context, exact=False)
 
 
 def assigned_value(

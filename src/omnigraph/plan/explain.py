@@ -133,7 +133,7 @@ def _literal(value: object) -> str:
         case str():
             return encode_string(value)
         case datetime():
-            return f'datetime("{value.isoformat()}")'
+            return f'datetime("{value.isoformat().replace("+00:00", "Z")}")'
         case date():
             return f'date("{value.isoformat()}")'
         case list():
@@ -177,4 +177,5 @@ def _statement(statement: InsertNode | InsertEdge | Update | Delete) -> str:
 
 
 def _values(values: Mapping[str, Expression]) -> str:
-    return "{ " + ", ".join(f"{k}: {show_expression(v)}" for k, v in values.items()) + " }"
+    shown = ", ".join(f"{name}: {show_expression(value)}" for name, value in values.items())
+    return f"{{ {shown} }}" if shown else "{ }"

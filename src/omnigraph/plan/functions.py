@@ -33,6 +33,7 @@ class Takes(StrEnum):
     TEXT_PROPERTY = "a String property of a node"
     TEXT = "a String"
     INTEGER = "an integer"
+    POSITIVE = "a positive integer"
     VECTOR_PROPERTY = "a Vector property of a node"
     VECTOR_OR_TEXT = "a vector of the same dimension, or a String to embed"
     RANKING = "nearest(…) or bm25(…)"
@@ -181,7 +182,7 @@ _ROWS = (
         arguments=(
             Argument("first", Takes.RANKING),
             Argument("second", Takes.RANKING),
-            Argument("k", Takes.INTEGER, optional=True),
+            Argument("k", Takes.POSITIVE, optional=True),
         ),
         result=_SCORE,
         about="reciprocal rank fusion of two rankings, sum of 1 / (k + rank); k is 60 by default",

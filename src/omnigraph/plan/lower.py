@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from omnigraph.plan.check_result import CheckedResult
-from omnigraph.plan.expressions import Binding, is_call
+from omnigraph.plan.expressions import Binding, is_call, property_refs
 from omnigraph.plan.functions import FunctionKind
 from omnigraph.plan.operators import (
     Aggregate,
@@ -45,16 +45,27 @@ def lower_read(pattern: Pattern, result: CheckedResult) -> ResultOperator:
     if result.distinct:
         return _lower_columns(Distinct(Project(rows, result.columns)), result)
     if result.sort:
-        named = sorted(b.name for b in rows.variables.values() if b.is_named)
-        rows = SortRows(rows, result.sort, tuple(named))
+        rows = SortRows(rows, result.sort, _tie_break(rows, result.sort))
     if result.limit is not None or result.offset is not None:
         rows = SliceRows(rows, result.limit, result.offset)
     return Project(rows, result.columns)
 
 
+def _tie_break(rows: RowOperator, keys: Sequence[SortKey]) -> tuple[str, ...]:
+    """Return every named binding, ranked ones first so that their rows stay together."""
+    ranked = {
+        ref.variable
+        for key in keys
+        if is_call(key.expression, FunctionKind.RANK)
+        for ref in property_refs(key.expression)
+    }
+    named = (binding.name for binding in rows.variables.values() if binding.is_named)
+    return tuple(sorted(named, key=lambda name: (name not in ranked, name)))
+
+
 def _aggregate(rows: RowOperator, columns: Sequence[Column]) -> Aggregate:
     measures = tuple(c for c in columns if is_call(c.expression, FunctionKind.AGGREGATE))
-    keys = tuple(c for c in columns if c not in measures)
+    keys = tuple(c for c in columns if not is_call(c.expression, FunctionKind.AGGREGATE))
     return Aggregate(rows, keys, measures, tuple(c.name for c in columns))
 
 

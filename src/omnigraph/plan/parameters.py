@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from omnigraph.lang import Code, Diagnostic, QueryError, did_you_mean
-from omnigraph.lang.diagnostics import quote
+from omnigraph.lang import Code, Diagnostic, QueryError
+from omnigraph.lang.diagnostics import MAX_DIAGNOSTICS, quote
+from omnigraph.lang.suggest import nearest_name
 from omnigraph.plan.query import Parameter
 from omnigraph.types import PropertyType, json_kind
 
@@ -28,25 +29,28 @@ def bind_parameters(
         raise QueryError([Diagnostic(Code.PARAMETERS_NOT_AN_OBJECT, message)])
     problems: list[Diagnostic] = []
     bound: dict[str, Any] = {}
+    names = {parameter.name for parameter in declared}
+    undeclared = {name: value for name, value in given.items() if name not in names}
     for parameter in declared:
+        if len(problems) >= MAX_DIAGNOSTICS:
+            break
         try:
             bound[parameter.name] = _bind(parameter, given, javascript=javascript)
         except LookupError:
-            undeclared = [name for name in given if name not in {p.name for p in declared}]
-            hint = did_you_mean(parameter.name, undeclared) if undeclared else None
+            near = nearest_name(parameter.name, map(str, undeclared))
+            hint = f"`{quote(near)}` is given, but not declared" if near else None
             message = f"parameter '{parameter.name}' not provided ({parameter.type})"
             problems.append(Diagnostic(Code.PARAMETER_MISSING, message, hint=hint))
         except ValueError as error:
             message = f"param '{parameter.name}': {error}"
             problems.append(Diagnostic(Code.PARAMETER_VALUE, message))
-    for name, value in given.items():
-        if name not in bound and isinstance(value, Mapping):
+    for name, value in undeclared.items():
+        if isinstance(value, Mapping):
             message = f"param '{quote(str(name))}': an object cannot be a parameter"
             problems.append(Diagnostic(Code.PARAMETER_VALUE, message))
-        bound.setdefault(name, value)
     if problems:
         raise QueryError(problems)
-    return bound
+    return bound | undeclared
 
 
 def _bind(parameter: Parameter, given: Mapping[Any, Any], *, javascript: bool) -> object:

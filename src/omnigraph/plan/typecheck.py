@@ -22,6 +22,9 @@ RESERVED_PARAMETER = "__nanograph_now"
 MAX_MATCH_SIZE = 250
 """Bindings, inline matches, traversals and conditions of one query; each makes its plan deeper."""
 
+MAX_RESULT_SIZE = 1000
+"""Columns and sort keys of one query."""
+
 
 def typecheck(query: qt.QueryDecl, catalog: Catalog, report: Report) -> QueryPlan | None:
     """Return the plan of a query, or None when its mistakes are in the report."""
@@ -40,13 +43,7 @@ def typecheck(query: qt.QueryDecl, catalog: Catalog, report: Report) -> QueryPla
             description=texts.get("description"),
             instruction=texts.get("instruction"),
         )
-    if _size(query.body.clauses) > MAX_MATCH_SIZE:
-        report.add(
-            Code.QUERY_TOO_DEEP,
-            f"the match has more than {MAX_MATCH_SIZE} parts",
-            query.body.block_spans[0],
-            hint="ask for one of many values with `in [ … ]`",
-        )
+    if _is_too_large(query.body, report):
         return None
     scope = Scope()
     pattern = check_match(query.body.clauses, scope, context)
@@ -77,6 +74,21 @@ def plan_query(query: qt.QueryDecl, catalog: Catalog, report: Report) -> QueryPl
     if plan is None:
         raise QueryError(report.in_order())
     return plan
+
+
+def _is_too_large(body: qt.ReadBody, report: Report) -> bool:
+    """Refuse a query no person wrote, before its size costs time."""
+    match_span, return_span, _ = body.block_spans
+    if _size(body.clauses) > MAX_MATCH_SIZE:
+        message = f"the match has more than {MAX_MATCH_SIZE} parts"
+        hint = "ask for one of many values with `in [ … ]`"
+        report.add(Code.QUERY_TOO_DEEP, message, match_span, hint=hint)
+        return True
+    if len(body.projections) + len(body.orderings) > MAX_RESULT_SIZE:
+        message = f"the result has more than {MAX_RESULT_SIZE} columns and sort keys"
+        report.add(Code.QUERY_TOO_DEEP, message, return_span)
+        return True
+    return False
 
 
 def _size(clauses: Iterable[qt.Clause]) -> int:

@@ -226,7 +226,7 @@ _ROWS = (
         scalar=Scalar.BLOB,
         arrow="large_binary",
         wire="blob",
-        about="bytes kept beside the row; written as `base64:…` or a URI, never a read value",
+        about="bytes kept beside the entity; written as `base64:…` or a URI, never a read value",
         from_json=_string,
         orderable=False,
     ),

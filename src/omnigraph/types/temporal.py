@@ -80,7 +80,7 @@ def _zone(offset: str | None) -> timezone:
         return UTC
     digits = offset[1:].replace(":", "").ljust(4, "0")
     hours, minutes = int(digits[:2]), int(digits[2:])
-    if minutes > 59:
-        raise ValueError("offset minutes must be in 0..59")
+    if hours > 23 or minutes > 59:
+        raise ValueError("an offset is at most 23:59")
     delta = timedelta(hours=hours, minutes=minutes)
     return timezone(-delta if offset[0] == "-" else delta)
