@@ -1,0 +1,222 @@
+"""Runs the cases of `tests/cases` and says what came out."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import date
+from typing import Any, NamedTuple
+
+from omnigraph.catalog import (
+    AcceptedSchema,
+    Catalog,
+    MigrationPlan,
+    SequentialAllocator,
+    accept,
+    plan_migration,
+    read_catalog,
+    resolve,
+)
+from omnigraph.lang import Code, Diagnostic, DiagnosticError, Report, decode
+from omnigraph.plan import (
+    QueryPlan,
+    bind_parameters,
+    compile_query,
+    describe_operation,
+    explain,
+    lint_queries,
+)
+from omnigraph.types import entity_id
+from tests.support.cases import GIVEN, ROOT, Case, CaseError, Section
+
+NOTHING = "nothing: it was refused, or what it is made from is not given"
+
+_DOMAIN = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
+_DIAGNOSTIC = re.compile(r"(?P<head>(?:error|warning|info) \S+ (?:\d+:\d+|-))(?: (?P<message>.+))?")
+_HELP = "  help: "
+
+
+@dataclass(slots=True)
+class Run:
+    """What a case gave."""
+
+    diagnostics: list[Diagnostic] = field(default_factory=list)
+    catalog: Catalog | None = None
+    accepted: AcceptedSchema | None = None
+    migration: MigrationPlan | None = None
+    plan: QueryPlan | None = None
+    values: Mapping[str, Any] | None = None
+    id: str | None = None
+
+
+def run(case: Case) -> Run:
+    """Do with a case what its sections ask for; stop at the first thing that is refused."""
+    found = Run()
+    try:
+        _run_schemas(case, found)
+        if found.accepted is not None and case.all("query"):
+            _run_queries(case, found)
+    except DiagnosticError as error:
+        found.diagnostics += error.diagnostics
+    return found
+
+
+def _run_schemas(case: Case, found: Run) -> None:
+    before = case.one("from")
+    allocator = SequentialAllocator()
+    accepted: AcceptedSchema | None = None
+    if before is not None:
+        origin = _report(before, Code.SCHEMA_UNREADABLE)
+        old = read_catalog(origin)
+        if origin.errors:
+            raise CaseError(f"the schema of `--- from` is refused: {origin.errors[0]}")
+        accepted = accept(old, allocator=allocator, domain=_DOMAIN)
+    section = case.one("schema")
+    assert section is not None
+    report = _report(section, Code.SCHEMA_UNREADABLE)
+    found.catalog = read_catalog(report)
+    if not report.errors and accepted is not None:
+        found.accepted = resolve(found.catalog, accepted, allocator=allocator, report=report)
+        found.migration = plan_migration(accepted, found.accepted)
+    elif not report.errors:
+        found.accepted = accept(found.catalog, allocator=allocator, domain=_DOMAIN, report=report)
+    found.diagnostics += report.in_order()
+    row = case.one("row")
+    if row is not None and found.accepted is not None:
+        found.id = _row_id(row, found.accepted)
+
+
+def _run_queries(case: Case, found: Run) -> None:
+    assert found.catalog is not None
+    reports = [_report(section, Code.QUERY_UNREADABLE) for section in case.all("query")]
+    name, given = case.one("name"), case.one("params")
+    if name is not None:
+        found.plan = compile_query(found.catalog, reports[0].source.text, name.argument or None)
+    else:
+        for linted in lint_queries(reports, found.catalog):
+            found.diagnostics += linted.diagnostics
+            found.plan = linted.results[-1].plan if linted.results else None
+    if given is not None and found.plan is not None:
+        javascript = given.argument == "javascript"
+        values = json.loads(given.body)
+        found.values = bind_parameters(found.plan.parameters, values, javascript=javascript)
+
+
+def _report(section: Section, code: Code) -> Report:
+    if section.argument == "hex":
+        return decode(bytes.fromhex(section.body), section.word, code)
+    text = section.body
+    if section.word in ("from", "schema") and section.argument:
+        text = (ROOT / "schemas" / f"{section.argument}.pg").read_text(encoding="utf-8")
+    return decode(text.encode(), section.argument or section.word, code)
+
+
+def _row_id(row: Section, accepted: AcceptedSchema) -> str:
+    values = json.loads(row.body)
+    properties = accepted.catalog.nodes[row.argument].properties
+    types = [(name, properties[name].type) for name in accepted.key_order(row.argument)]
+    members = [(type_.from_json(values[name]), type_) for name, type_ in types]
+    return entity_id(members) if members else "generated"
+
+
+# --- comparing ---------------------------------------------------------------------------------
+
+
+def outcome(section: Section, found: Run) -> str:
+    """Return what an outcome section of a run should say."""
+    match section.word:
+        case "expect":
+            return "\n".join(map(_diagnostic_text, found.diagnostics)) or "ok"
+        case "plan" if found.plan is not None:
+            return explain(found.plan)
+        case "operation" if found.plan is not None and found.catalog is not None:
+            facts = describe_operation(found.plan, found.catalog)
+            return "{" + ",\n ".join(f'"{key}": {_compact(facts[key])}' for key in facts) + "}"
+        case "values" if found.values is not None:
+            return _compact(found.values)
+        case "steps" if found.migration is not None:
+            hard = section.argument == "hard"
+            plan = found.migration.with_data_loss() if hard else found.migration
+            return "\n".join(_compact(step.to_json()) for step in plan.steps) or "none"
+        case "id" if found.id is not None:
+            return found.id
+    return NOTHING
+
+
+def agrees(section: Section, actual: str) -> bool:
+    """Tell whether an outcome section says what came out."""
+    if section.word == "expect":
+        return _diagnostics_agree(section.body, actual)
+    return actual != NOTHING and _canonical(section) == _canonical(replace(section, body=actual))
+
+
+def checked(case: Case) -> Case:
+    """Run a case and return it with every outcome that differs put right."""
+    found = run(case)
+    sections = case.sections
+    if case.one("expect") is None and found.diagnostics:
+        sections += (Section("expect", "", "ok"),)
+    actual = [(section, outcome(section, found)) for section in sections]
+    return Case(
+        case.title,
+        tuple(
+            section
+            if section.word in GIVEN or agrees(section, text)
+            else replace(section, body=text)
+            for section, text in actual
+        ),
+    )
+
+
+def _canonical(section: Section) -> str:
+    """Return a body without what does not matter about JSON."""
+    if section.word in ("operation", "values"):
+        return _compact(json.loads(section.body), sort_keys=True)
+    if section.word == "steps" and section.body != "none":
+        steps = map(json.loads, section.body.splitlines())
+        return "\n".join(_compact(step, sort_keys=True) for step in steps)
+    return section.body
+
+
+def _compact(value: object, *, sort_keys: bool = False) -> str:
+    return json.dumps(value, ensure_ascii=False, sort_keys=sort_keys, default=_temporal)
+
+
+def _temporal(value: date) -> dict[str, str]:
+    return {type(value).__name__: value.isoformat()}
+
+
+def _diagnostic_text(diagnostic: Diagnostic) -> str:
+    place = "-"
+    if diagnostic.span is not None and diagnostic.source is not None:
+        place = "{}:{}".format(*diagnostic.source.position(diagnostic.span.start))
+    text = f"{diagnostic.severity} {diagnostic.code} {place} {diagnostic.message}"
+    return text if diagnostic.hint is None else f"{text}\n{_HELP}{diagnostic.hint}"
+
+
+def _diagnostics_agree(expected: str, actual: str) -> bool:
+    if "ok" in (expected, actual):
+        return expected == actual
+    wanted, told = list(_diagnostics(expected)), list(_diagnostics(actual))
+    return len(wanted) == len(told) and all(
+        one.head == other.head and one.message in other.message and one.help in other.help
+        for one, other in zip(wanted, told, strict=True)
+    )
+
+
+class _Told(NamedTuple):
+    head: str
+    message: str
+    help: str
+
+
+def _diagnostics(text: str) -> Iterator[_Told]:
+    """Read the lines of an `expect` section."""
+    for block in re.split(r"\n(?!  )", text):
+        first, *rest = block.split("\n")
+        match = _DIAGNOSTIC.fullmatch(first)
+        if match is None or len(rest) > 1 or not all(line.startswith(_HELP) for line in rest):
+            raise CaseError(f"`{block}` is no diagnostic")
+        yield _Told(match["head"], match["message"] or "", "".join(rest).removeprefix(_HELP))

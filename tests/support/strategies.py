@@ -1,0 +1,236 @@
+"""Hypothesis strategies for every syntactically valid `.pg` and `.gq` tree.
+
+Names are drawn from the words of the grammar as often as from the alphabet, because no word is
+reserved. What is left out cannot be read back as the same tree, whatever the printer does:
+
+- `true` and `false` are literals wherever a value may stand, `date(` and `datetime(` too;
+- an annotation named like a constraint takes no argument, `@card` in a header is the cardinality;
+- an edge is not called `not`, and `return { distinct x }` says distinct before it says anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from string import ascii_letters, ascii_lowercase, ascii_uppercase, digits
+from typing import TypeVar
+
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
+
+from omnigraph.lang import query_tree as qt
+from omnigraph.lang import schema_tree as pg
+from omnigraph.lang.schema_parser import CONSTRAINT_WORDS
+from omnigraph.lang.tree import Name, TypeExpr
+from omnigraph.types import BASE_NAMES, MAX_VECTOR_DIMENSION, Scalar
+
+_T = TypeVar("_T")
+
+_WORDS = (
+    *("query", "match", "return", "order", "limit", "offset", "not", "as", "asc", "desc", "_"),
+    *("distinct", "is", "in", "null", "and", "or", "true", "false", "contains", "starts_with"),
+    *("now", "date", "datetime", "insert", "update", "delete", "set", "where", "search", "count"),
+    *("node", "edge", "interface", "implements", "enum", "card", "embed", "description"),
+    *CONSTRAINT_WORDS,
+)
+_BOOLEANS = ("true", "false")
+_TEMPORAL = ("date", "datetime")
+_I64 = (-(2**63), 2**63 - 1)
+_U32_MAX, _U64_MAX = 2**32 - 1, 2**64 - 1
+
+
+def _many(items: SearchStrategy[_T], low: int = 0, high: int = 3) -> SearchStrategy[tuple[_T, ...]]:
+    return st.lists(items, min_size=low, max_size=high).map(tuple)
+
+
+def _word(first: str, rest: str = ascii_letters + digits + "_") -> SearchStrategy[str]:
+    return st.builds(str.__add__, st.sampled_from(first), st.text(rest, max_size=6))
+
+
+def _words(*, without: Iterable[str] = ()) -> SearchStrategy[str]:
+    left_out = frozenset(without)
+    free = _word(ascii_lowercase + "_").filter(lambda word: word not in left_out)
+    return st.sampled_from([word for word in _WORDS if word not in left_out]) | free
+
+
+def _names(*, without: Iterable[str] = ()) -> SearchStrategy[Name]:
+    return st.builds(Name, _words(without=without))
+
+
+_name = _names()
+_type_name = st.builds(Name, _word(ascii_uppercase))
+_odd_texts = ('"', "\\", "a\nb", "\r\n\t", "// x", "/* y */", "\0")
+_text = st.text(max_size=8) | st.sampled_from(_odd_texts)
+_float = st.floats(allow_nan=False, allow_infinity=False)
+_whole = st.integers(*_I64)
+
+# --- types -------------------------------------------------------------------------------------
+
+_enum_value = st.builds(Name, st.text(ascii_letters + digits + "_-", min_size=1, max_size=6))
+_dimension = st.integers(1, MAX_VECTOR_DIMENSION)
+_plain_type = st.builds(TypeExpr, st.sampled_from(BASE_NAMES), st.booleans(), st.booleans())
+_vector_type = st.builds(
+    TypeExpr, st.just(str(Scalar.VECTOR)), nullable=st.booleans(), dimension=_dimension
+)
+_enum_type = st.builds(
+    TypeExpr, st.just("enum"), nullable=st.booleans(), enum_values=_many(_enum_value, 1, 30)
+)
+parameter_types: SearchStrategy[TypeExpr] = _plain_type | _vector_type
+property_types: SearchStrategy[TypeExpr] = parameter_types | _enum_type
+
+# --- schemas -----------------------------------------------------------------------------------
+
+_bound = _whole | _float
+_range = st.one_of(
+    st.builds(pg.RangeBounds, _bound, _bound),
+    st.builds(pg.RangeBounds, _bound, st.none()),
+    st.builds(pg.RangeBounds, st.none(), _bound),
+)
+_decimal = st.from_regex(r"\A-?[0-9]{1,6}\.[0-9]{1,6}\Z").filter(str.isascii)
+_literal_argument = st.one_of(
+    st.builds(pg.Argument, st.just(pg.ArgumentKind.STRING), _text),
+    st.builds(pg.Argument, st.just(pg.ArgumentKind.INT), st.integers().map(str)),
+    st.builds(pg.Argument, st.just(pg.ArgumentKind.FLOAT), _decimal),
+    st.builds(pg.Argument, st.just(pg.ArgumentKind.BOOL), st.sampled_from(_BOOLEANS)),
+)
+_argument = _literal_argument | st.builds(
+    pg.Argument, st.just(pg.ArgumentKind.NAME), _words(without=_BOOLEANS)
+)
+_named_argument = st.builds(pg.NamedArgument, _name, _literal_argument)
+_constraint = st.builds(
+    pg.ConstraintDecl,
+    st.builds(Name, st.sampled_from(CONSTRAINT_WORDS)),
+    _many(_names(without=_BOOLEANS) | _range | _literal_argument, 1, 4),
+)
+
+
+def _annotations(*, without: Iterable[str] = ()) -> SearchStrategy[tuple[pg.AnnotationDecl, ...]]:
+    bare = st.builds(pg.AnnotationDecl, _names(without=without))
+    full = st.builds(
+        pg.AnnotationDecl,
+        _names(without=(*without, *CONSTRAINT_WORDS)),
+        _argument,
+        _many(_named_argument, 0, 2),
+    )
+    return _many(bare | full, 0, 3)
+
+
+_property = st.builds(pg.PropertyDecl, _name, property_types, _annotations())
+_members = _many(_property | _constraint, 0, 4)
+_cardinality = st.builds(
+    pg.CardinalityDecl, st.integers(0, _U32_MAX), st.none() | st.integers(0, _U32_MAX)
+)
+_interface = st.builds(pg.InterfaceDecl, _type_name, _many(_property))
+_node = st.builds(
+    pg.NodeDecl, _type_name, _annotations(without=("card",)), _many(_type_name), _members
+)
+_edge = st.builds(
+    pg.EdgeDecl,
+    _type_name,
+    _type_name,
+    _type_name,
+    st.none() | _cardinality,
+    _annotations(without=("card",)),
+    _members,
+)
+schemas: SearchStrategy[pg.SchemaTree] = st.builds(
+    pg.SchemaTree, _many(_interface | _node | _edge, 0, 5)
+)
+
+# --- expressions -------------------------------------------------------------------------------
+
+_variable = st.builds(qt.Variable, _words())
+_literal = st.one_of(
+    st.builds(qt.Literal, st.just(Scalar.STRING), _text),
+    st.builds(qt.Literal, st.just(Scalar.BOOL), st.booleans()),
+    st.builds(qt.Literal, st.just(Scalar.I64), _whole),
+    st.builds(qt.Literal, st.just(Scalar.F64), _float),
+    st.builds(qt.Literal, st.sampled_from((Scalar.DATE, Scalar.DATE_TIME)), _text),
+)
+_literal_item: SearchStrategy[qt.Literal | qt.ListLiteral] = st.recursive(
+    _literal, lambda items: st.builds(qt.ListLiteral, _many(items)), max_leaves=4
+)
+_list = st.builds(qt.ListLiteral, _many(_literal_item, 0, 3))
+_access = st.builds(qt.Access, _variable, _name)
+_alias = st.builds(qt.AliasRef, _words(without=(*_BOOLEANS, "distinct")))
+_now = st.builds(qt.Call, st.just(Name("now")))
+_function = _names(without=(*_BOOLEANS, *_TEMPORAL))
+
+
+def _calls(arguments: SearchStrategy[qt.Expr]) -> SearchStrategy[qt.Call]:
+    plain = st.builds(qt.Call, _function, _many(arguments))
+    return plain | st.builds(qt.Call, _function, _many(arguments, 1, 2), st.just(True))
+
+
+_operand: SearchStrategy[qt.Expr] = st.one_of(_variable, _access, _literal_item, _alias)
+_expr: SearchStrategy[qt.Expr] = st.recursive(_operand, _calls, max_leaves=4)
+_value: SearchStrategy[qt.Value] = st.one_of(_literal_item, _variable, _now)
+
+# --- match -------------------------------------------------------------------------------------
+
+_simple_condition: SearchStrategy[qt.Condition] = st.one_of(
+    st.builds(qt.Comparison, _expr, st.sampled_from(qt.Operator), _expr),
+    st.builds(qt.NullTest, _expr, st.booleans()),
+    st.builds(qt.Membership, _expr, _expr),
+    st.builds(qt.CallCondition, _calls(_expr)),
+)
+conditions: SearchStrategy[qt.Condition] = st.recursive(
+    _simple_condition,
+    lambda parts: st.builds(qt.AllOf, _many(parts, 2)) | st.builds(qt.AnyOf, _many(parts, 2)),
+    max_leaves=4,
+)
+_binding = st.builds(
+    qt.Binding, _variable, _type_name, _many(st.builds(qt.PropertyMatch, _name, _value))
+)
+_hops = st.builds(qt.Hops, st.integers(0, _U32_MAX), st.none() | st.integers(0, _U32_MAX))
+_traversal = st.builds(
+    qt.Traversal,
+    _variable,
+    _names(without=("not",)),
+    _variable,
+    st.none() | _variable,
+    st.booleans(),
+    st.none() | _hops,
+)
+_filter = st.builds(qt.Filter, conditions)
+_clause: SearchStrategy[qt.Clause] = st.recursive(
+    st.one_of(_binding, _traversal, _filter),
+    lambda clauses: st.builds(qt.Negation, _many(clauses, 1)),
+    max_leaves=3,
+)
+
+# --- queries -----------------------------------------------------------------------------------
+
+_count = _variable | st.builds(qt.Literal, st.just(Scalar.U64), st.integers(0, _U64_MAX))
+_read = st.builds(
+    qt.ReadBody,
+    _many(_clause, 1),
+    _many(st.builds(qt.Projection, _expr, st.none() | _name), 1),
+    st.booleans(),
+    _many(st.builds(qt.Ordering, _expr, st.none() | st.sampled_from(qt.Direction))),
+    st.none() | _count,
+    st.none() | _count,
+)
+_comparisons = [op for op in qt.Operator if not op.isidentifier()]
+_tests = _many(st.builds(qt.MutationTest, _name, st.sampled_from(_comparisons), _value), 1)
+_assignments = _many(st.builds(qt.Assignment, _name, _value), 1)
+_statement: SearchStrategy[qt.Statement] = st.one_of(
+    st.builds(qt.Insert, _type_name, _assignments),
+    st.builds(qt.Update, _type_name, _assignments, _tests),
+    st.builds(qt.Delete, _type_name, _tests),
+)
+_mutation = st.builds(qt.MutationBody, _many(_statement, 1))
+_query_annotations = st.lists(
+    st.builds(
+        qt.QueryAnnotation, st.sampled_from([Name("description"), Name("instruction")]), _text
+    ),
+    unique_by=lambda annotation: annotation.name.text,
+    max_size=2,
+).map(tuple)
+_query = st.builds(
+    qt.QueryDecl,
+    _name,
+    _many(st.builds(qt.Parameter, _variable, parameter_types)),
+    _query_annotations,
+    _read | _mutation,
+)
+queries: SearchStrategy[qt.QueryTree] = st.builds(qt.QueryTree, _many(_query, 0, 2))

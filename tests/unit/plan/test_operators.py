@@ -1,0 +1,158 @@
+"""What operators yield, and what plans of expressions speak of."""
+
+import pytest
+
+from omnigraph.lang.query_tree import Operator
+from omnigraph.plan.expressions import (
+    And,
+    Binding,
+    Compare,
+    Constant,
+    EntityKind,
+    FunctionCall,
+    Holds,
+    IsIn,
+    IsNull,
+    Or,
+    ParameterRef,
+    is_call,
+    predicate_variables,
+)
+from omnigraph.plan.functions import FUNCTIONS, FunctionKind
+from omnigraph.plan.operators import (
+    Aggregate,
+    AntiJoin,
+    Close,
+    Column,
+    ColumnKey,
+    Cross,
+    Distinct,
+    Expand,
+    Filter,
+    OuterRow,
+    Project,
+    Scan,
+    SliceColumns,
+    SliceRows,
+    SortColumns,
+    SortRows,
+    inputs,
+)
+from omnigraph.plan.pattern import Direction, Hops, Step
+from omnigraph.types import PropertyType, Scalar
+from tests.support.plans import CALL, NUMBER, PORT, SHIP, TEXT, equals, text
+
+SHIPS = Scan(SHIP)
+PORTS = Scan(PORT)
+BOTH = Cross(SHIPS, PORTS)
+EXPAND = Expand(input=SHIPS, src="s", edge="CallsAt", direction=Direction.OUT, dst=PORT)
+EXPAND_EDGE = Expand(
+    input=SHIPS, src="s", edge="CallsAt", direction=Direction.OUT, dst=PORT, edge_binding=CALL
+)
+CLOSE = Close(input=BOTH, src="s", edge="CallsAt", direction=Direction.OUT, dst="p")
+CLOSE_EDGE = Close(
+    input=BOTH, src="s", edge="CallsAt", direction=Direction.OUT, dst="p", edge_binding=CALL
+)
+COUNT = FunctionCall(FUNCTIONS["count"], (text(SHIP),), NUMBER)
+LABEL = Column("label", text(SHIP))
+LABELS = Project(SHIPS, (LABEL,))
+GROUPS = Aggregate(SHIPS, (LABEL,), (Column("n", COUNT),), ("n", "label"))
+
+
+@pytest.mark.parametrize(
+    ("operator", "bindings"),
+    [
+        (SHIPS, [SHIP]),
+        (OuterRow((SHIP, CALL)), [SHIP, CALL]),
+        (EXPAND, [SHIP, PORT]),
+        (EXPAND_EDGE, [SHIP, PORT, CALL]),
+        (BOTH, [SHIP, PORT]),
+        (CLOSE, [SHIP, PORT]),
+        (CLOSE_EDGE, [SHIP, PORT, CALL]),
+        (Filter(BOTH, equals(text(SHIP), text(PORT))), [SHIP, PORT]),
+        (AntiJoin(SHIPS, OuterRow((SHIP,))), [SHIP]),
+        (SortRows(EXPAND, (), ("s",)), [SHIP, PORT]),
+        (SliceRows(EXPAND, 1, None), [SHIP, PORT]),
+    ],
+)
+def test_rows_know_their_bindings_by_name(operator, bindings):
+    assert operator.variables == {binding.name: binding for binding in bindings}
+
+
+@pytest.mark.parametrize(
+    ("operator", "names"),
+    [
+        (LABELS, ("label",)),
+        (GROUPS, ("n", "label")),
+        (Distinct(LABELS), ("label",)),
+        (SortColumns(GROUPS, (ColumnKey("n"),), ("label",)), ("n", "label")),
+        (SliceColumns(Distinct(LABELS), None, 5), ("label",)),
+    ],
+)
+def test_results_know_their_columns_in_order(operator, names):
+    assert operator.names == names
+
+
+@pytest.mark.parametrize(
+    ("operator", "sources"),
+    [
+        (SHIPS, ()),
+        (OuterRow((SHIP,)), ()),
+        (BOTH, (SHIPS, PORTS)),
+        (EXPAND, (SHIPS,)),
+        (AntiJoin(SHIPS, OuterRow((SHIP,))), (SHIPS, OuterRow((SHIP,)))),
+        (GROUPS, (SHIPS,)),
+        (Distinct(LABELS), (LABELS,)),
+    ],
+)
+def test_inputs_are_what_an_operator_reads_from(operator, sources):
+    assert inputs(operator) == sources
+
+
+SEARCH = FunctionCall(FUNCTIONS["search"], (text(SHIP), text(PORT)), PropertyType(Scalar.BOOL))
+LIST = PropertyType(Scalar.STRING, is_list=True)
+
+
+@pytest.mark.parametrize(
+    ("predicate", "variables"),
+    [
+        (Compare(ParameterRef("x", TEXT), Operator.EQ, Constant("y", TEXT)), set()),
+        (equals(text(SHIP), "x"), {"s"}),
+        (equals(text(SHIP), text(PORT)), {"s", "p"}),
+        (IsNull(text(PORT)), {"p"}),
+        (IsIn(text(SHIP), Constant(["x"], LIST)), {"s"}),
+        (Holds(SEARCH), {"s", "p"}),
+        (And((IsNull(text(SHIP)), Or((IsNull(text(PORT)), IsNull(text(CALL)))))), {"s", "p", "c"}),
+    ],
+)
+def test_a_predicate_speaks_of_the_bindings_it_reads(predicate, variables):
+    assert predicate_variables(predicate) == variables
+
+
+def test_a_call_is_told_by_its_kind():
+    assert is_call(COUNT, FunctionKind.AGGREGATE)
+    assert not is_call(COUNT, FunctionKind.RANK)
+    assert not is_call(text(SHIP), FunctionKind.AGGREGATE)
+
+
+@pytest.mark.parametrize(
+    ("name", "named"),
+    [("s", True), ("s#2", True), ("_x", True), ("__nanograph", True), ("_#1", False)],
+)
+def test_only_the_anonymous_variable_is_not_named(name, named):
+    assert Binding(name, EntityKind.NODE, "Ship").is_named is named
+
+
+@pytest.mark.parametrize(
+    ("direction", "backwards"),
+    [
+        (Direction.OUT, Direction.IN),
+        (Direction.IN, Direction.OUT),
+        (Direction.BOTH, Direction.BOTH),
+    ],
+)
+def test_a_step_walked_backwards_follows_the_same_edges(direction, backwards):
+    step = Step(src=SHIP, edge="CallsAt", dst=PORT, direction=direction, hops=Hops(1, 3))
+    turned = Step(src=PORT, edge="CallsAt", dst=SHIP, direction=backwards, hops=Hops(1, 3))
+    assert step.backwards == turned
+    assert step.backwards.backwards == step
