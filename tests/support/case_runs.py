@@ -201,7 +201,10 @@ def _diagnostics_agree(expected: str, actual: str) -> bool:
         return expected == actual
     wanted, told = list(_diagnostics(expected)), list(_diagnostics(actual))
     return len(wanted) == len(told) and all(
-        one.head == other.head and one.message in other.message and one.help in other.help
+        one.head == other.head
+        and one.message in other.message
+        and one.help in other.help
+        and bool(one.help) == bool(other.help)
         for one, other in zip(wanted, told, strict=True)
     )
 

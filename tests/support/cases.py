@@ -11,7 +11,7 @@
 A schema is written below its header or named after a file of `tests/cases/schemas`; `hex` spells
 bytes. The sections that say what is given and what must come out are listed in `GIVEN` and
 `OUTCOMES`. `expect` is the complete list of diagnostics in order, each with a part of its message
-and, if wanted, of its hint; it may be left out where nothing is said and there is another outcome.
+and of its hint; it may be left out where nothing is said and there is another outcome.
 """
 
 from __future__ import annotations

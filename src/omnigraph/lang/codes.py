@@ -79,7 +79,6 @@ class Code(StrEnum):
     QUERY_TOO_DEEP = "Q002", "the query is too large or too deeply nested, or has too many errors"
     DUPLICATE_QUERY = "Q003", "two queries of one file share a name"
     QUERY_NOT_FOUND = "Q004", "no query has the requested name, or none was named among several"
-    WRONG_KIND_OF_QUERY = "Q005", "a read query was run as a mutation, or the reverse"
 
     UNKNOWN_NODE_TYPE = "T1", "a binding names an unknown node type"
     UNKNOWN_MATCH_PROPERTY = "T2", "an inline match uses an unknown property"

@@ -200,19 +200,25 @@ class Cursor:
         self.abort("this is too long to look for the next readable part; the rest is not shown")
 
     def skip_within_block(
-        self, braces: int, at_item: Callable[[], bool], at_declaration: Callable[[], bool]
+        self,
+        failed: Token,
+        braces: int,
+        at_item: Callable[[], bool],
+        at_declaration: Callable[[], bool],
     ) -> None:
         """Skip to the next line of the block that starts an item, to its `}` or out of it.
 
-        `braces` is how many braces are open in the block, outside of its items.
+        `failed` is where the item starts that cannot be read, `braces` how many braces are open
+        in the block outside of its items.
         """
-        first = self.token
+
+        def at_next_item() -> bool:
+            return self.token is not failed and self.starts_line() and at_item()
 
         def stop() -> bool:
-            new_line = self.token is not first and self.starts_line()
-            if new_line and at_declaration():
+            if at_declaration():
                 return True
-            return self.braces <= braces and (self.at("}") or (new_line and at_item()))
+            return self.braces <= braces and (self.at("}") or at_next_item())
 
         self.skip_to(stop)
 

@@ -63,7 +63,7 @@ class _QueryParser(Cursor):
                 try:
                     queries.append(self._query())
                 except Fault:
-                    self.skip_to(self._at_query)
+                    self.skip_to(self._at_attempt)
             self.finish()
         except Abort:
             pass
@@ -156,12 +156,13 @@ class _QueryParser(Cursor):
                     span=opening.span,
                     hint="close it with `}`",
                 )
+            start = self.token
             try:
                 items.append(item())
             except Fault:
                 failed = True
                 self.depth = level
-                self.skip_within_block(braces, self._at_item, self._at_query)
+                self.skip_within_block(start, braces, self._at_item, self._at_query)
         if not items and not failed:
             self.fail(f"the `{owner}` block is empty", span=opening.span.to(self.token.span))
         self.advance()
@@ -374,7 +375,7 @@ class _QueryParser(Cursor):
         if self.at(tk.FLOAT):
             value = self.to_float(self.advance(), negative=negative)
             return qt.Literal(Scalar.F64, value, self.span_from(start))
-        is_word = self.at(tk.NAME) or self.at(tk.TYPE_NAME)
+        is_word = self.token.kind in (tk.NAME, tk.TYPE_NAME) and not self.starts_line()
         hint = f'text is written in quotes: `"{quote(self.token.text)}"`' if is_word else None
         self.fail_expected("a number" if negative else "a value", "here", hint=hint)
 
@@ -432,7 +433,7 @@ class _QueryParser(Cursor):
 
     def _orderings(self) -> tuple[qt.Ordering, ...]:
         """`"{" ordering { "," ordering } "}"`."""
-        self.expect("{", "after `order`")
+        opening = self.expect("{", "after `order`")
         level, braces = self.depth, self.braces
         try:
             orderings = [self._ordering()]
@@ -441,7 +442,7 @@ class _QueryParser(Cursor):
             self.expect("}", "to close the `order` block")
         except Fault:
             self.depth = level
-            self.skip_within_block(braces, lambda: False, self._at_query)
+            self.skip_within_block(opening, braces, lambda: False, self._at_query)
             self.accept("}")
             return ()
         return tuple(orderings)
@@ -475,12 +476,13 @@ class _QueryParser(Cursor):
                     span=owner.span,
                     hint="close it with `}`",
                 )
+            start = self.token
             try:
                 statements.append(self._statement())
             except Fault:
                 failed = True
                 self.depth = 0
-                self._skip_to_statement()
+                self._skip_to_statement(start)
         if not statements and not failed:
             self.fail(f"the body of `{owner}` is empty", hint=self._body_hint())
         return qt.MutationBody(tuple(statements))
@@ -549,17 +551,22 @@ class _QueryParser(Cursor):
             return False
         return self.peek(2).kind == "("
 
+    def _at_attempt(self) -> bool:
+        """Tell whether a query starts here, or a line that was meant as one."""
+        if self._at_query():
+            return True
+        named = self.peek().kind in (tk.NAME, tk.TYPE_NAME)
+        return self.at_word("query") and self.starts_line() and named
+
     def _at_query_end(self) -> bool:
         return self.at("}") and (self.peek().kind == tk.END or self.before_word("query"))
 
-    def _skip_to_statement(self) -> None:
-        first = self.token
-
+    def _skip_to_statement(self, failed: Token) -> None:
         def stop() -> bool:
             if self._at_query() or self._at_query_end():
                 return True
             statement = self.at_word("insert", "update", "delete")
-            return statement and self.token is not first and self.peek().kind == tk.TYPE_NAME
+            return statement and self.token is not failed and self.peek().kind == tk.TYPE_NAME
 
         self.skip_to(stop)
 

@@ -10,7 +10,7 @@ from omnigraph.lang.schema_printer import print_type
 from omnigraph.lang.source import Source, Span
 from omnigraph.lang.tokens import Comment
 from omnigraph.lang.tree import Name
-from omnigraph.lang.writer import LINE_WIDTH, Writer
+from omnigraph.lang.writer import LINE_WIDTH, Writer, plain_number
 from omnigraph.types import Scalar
 
 _OPERATOR_WORDS = ("contains", "starts_with", "is", "in")
@@ -165,12 +165,21 @@ class _QueryPrinter:
                 return f"{self.expr(operand)} in {self.expr(choices)}"
             case qt.CallCondition(call=call):
                 return self.expr(call)
-            case qt.AllOf(conditions=parts):
-                return f"({' and '.join(self.condition(part) for part in parts)})"
+            case qt.AllOf():
+                return f"({self._choice(condition)})"
             case qt.AnyOf(conditions=parts):
-                return f"({' or '.join(self.condition(part) for part in parts)})"
+                return f"({' or '.join(self._choice(part) for part in parts)})"
             case _ as unreachable:
                 assert_never(unreachable)
+
+    def _choice(self, condition: qt.Condition) -> str:
+        """Write one side of an `or`, where `and` binds tighter and needs no parentheses.
+
+        More parentheses than were read could nest deeper than can be read.
+        """
+        if isinstance(condition, qt.AllOf):
+            return " and ".join(self.condition(part) for part in condition.conditions)
+        return self.condition(condition)
 
     def _projection(self, projection: qt.Projection) -> str:
         alias = f" as {projection.alias}" if projection.alias is not None else ""
@@ -208,7 +217,7 @@ class _QueryPrinter:
                 word = "date" if literal.scalar is Scalar.DATE else "datetime"
                 return f"{word}({self.writer.string(value, Span(0, 0))})"
             case int(value) | float(value):
-                return self.writer.number(value, literal.span)
+                return self.writer.number(plain_number(value), literal.span)
 
     # --- mutations -----------------------------------------------------------------------------
 

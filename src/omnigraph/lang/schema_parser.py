@@ -72,7 +72,7 @@ class _SchemaParser(Cursor):
                 try:
                     declarations.append(self._declaration())
                 except Fault:
-                    self.skip_to(self._at_declaration)
+                    self.skip_to(self._at_attempt)
             self.finish()
         except Abort:
             pass
@@ -174,10 +174,11 @@ class _SchemaParser(Cursor):
                     span=owner.span,
                     hint="close it with `}`",
                 )
+            start = self.token
             try:
                 members.append(member())
             except Fault:
-                self.skip_within_block(braces, self._at_member, self._at_declaration)
+                self.skip_within_block(start, braces, self._at_member, self._at_declaration)
         self.advance()
         return tuple(members)
 
@@ -296,6 +297,12 @@ class _SchemaParser(Cursor):
 
     def _at_declaration(self) -> bool:
         return self.at_word(*_KEYWORDS) and self.peek().kind == tk.TYPE_NAME
+
+    def _at_attempt(self) -> bool:
+        """Tell whether a declaration starts here, or a line that was meant as one."""
+        if self._at_declaration():
+            return True
+        return self.at_word(*_KEYWORDS) and self.starts_line() and self.peek().kind == tk.NAME
 
 
 def _fits_i64(token: Token, *, negative: bool) -> bool:

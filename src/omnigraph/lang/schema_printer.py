@@ -118,9 +118,9 @@ def _constraint_argument(writer: Writer, argument: Name | RangeBounds | Argument
     match argument:
         case Name():
             return argument.text
-        case RangeBounds(low=low, high=high):
-            first = "" if low is None else plain_number(low)
-            return f"{first}..{'' if high is None else plain_number(high)}"
+        case RangeBounds(low=low, high=high, span=span):
+            ends = ["" if end is None else plain_number(end) for end in (low, high)]
+            return writer.number("..".join(ends), span)
         case Argument():
             return _argument(writer, argument)
 

@@ -17,8 +17,9 @@ from omnigraph.lang.tokens import Comment, encode_string, find_sign
 LINE_WIDTH = 100
 
 _INDENT = "  "
+_GAP = re.compile(r"[ \t,]*")
 _BLANK_LINE = re.compile(r"\n[ \t\r]*\n")
-_NUMBER = re.compile(r"-?[0-9.]+")
+_NUMBER = re.compile(r"[-0-9.]+")
 
 
 class Writer:
@@ -88,10 +89,10 @@ class Writer:
         """Return a string literal, as spelled in the source where there is one."""
         return self._spelled(span) or encode_string(value)
 
-    def number(self, value: float, span: Span) -> str:
-        """Return a number literal, as spelled in the source where there is one."""
+    def number(self, plain: str, span: Span) -> str:
+        """Return a number or range, as spelled in the source where it stands there in one piece."""
         spelled = self._spelled(span) or ""
-        return spelled if _NUMBER.fullmatch(spelled) else plain_number(value)
+        return spelled if _NUMBER.fullmatch(spelled) else plain
 
     def _spelled(self, span: Span) -> str | None:
         if self._source is None or span.end <= span.start:
@@ -128,7 +129,8 @@ class Writer:
         if self._source is None or self._next_comment >= len(self._comments):
             return
         comment = self._comments[self._next_comment]
-        if comment.span.start < end or self._source.text[end : comment.span.start].strip(" \t,"):
+        gap = _GAP.match(self._source.text, end)
+        if gap is None or gap.end() != comment.span.start:
             return
         self._next_comment += 1
         self._lines[-1] += " " + comment.text.rstrip()

@@ -50,10 +50,13 @@ def compile_query(
     names = [query.name.text for query in tree.queries]
     if name is None and len(names) == 1:
         name = names[0]
-    for query in tree.queries:
-        if query.name.text == name:
-            return plan_query(query, catalog, report)
-    raise QueryError([_not_found(name, names, report)])
+    chosen = [query for query in tree.queries if query.name.text == name]
+    if not chosen:
+        raise QueryError([_not_found(name, names, report)])
+    for other in chosen[1:]:
+        message = f"another query of this text is called `{name}`"
+        report.add(Code.DUPLICATE_QUERY, message, other.name.span)
+    return plan_query(chosen[0], catalog, report)
 
 
 def _not_found(name: str | None, names: list[str], report: Report) -> Diagnostic:

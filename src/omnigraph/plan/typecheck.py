@@ -71,7 +71,7 @@ def typecheck(query: qt.QueryDecl, catalog: Catalog, report: Report) -> QueryPla
 def plan_query(query: qt.QueryDecl, catalog: Catalog, report: Report) -> QueryPlan:
     """Return the plan of a query; raise QueryError with all its mistakes."""
     plan = typecheck(query, catalog, report)
-    if plan is None:
+    if plan is None or report.errors:
         raise QueryError(report.in_order())
     return plan
 

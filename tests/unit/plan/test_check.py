@@ -118,3 +118,10 @@ def test_a_syntax_error_anywhere_refuses_the_whole_text():
     with pytest.raises(QueryError) as refused:
         compile_query(catalog(), f"{TWO}\nquery c( {{ }}", "a")
     assert codes(refused.value.diagnostics) == ["Q000"]
+
+
+def test_compiling_one_of_two_queries_of_one_name_is_refused():
+    text = "query q() { match { $s: Ship } return { $s } }\n" * 2
+    with pytest.raises(QueryError) as caught:
+        compile_query(catalog(), text, "q")
+    assert [(d.code, d.location) for d in caught.value.diagnostics] == [("Q003", "<query>:2:7")]

@@ -227,7 +227,12 @@ def test_an_update_in_another_file_counts():
     first = update("a", "Note", "text: $t", "text")
     second = update("b", "Note", "score: 1", "text")
     assert never_updated(first, second) == []
-    assert [facts["query_names"] for facts in never_updated(first, READ)] == [["a"]]
+
+
+def test_what_no_file_updates_is_told_after_the_last_one():
+    first, last = lint(update("a", "Note", "text: $t", "text"), READ)
+    assert first.findings == ()
+    assert [(str(f.diagnostic.code), f.query_names) for f in last.findings] == [("L201", ("a",))]
 
 
 def test_no_files_are_no_results():

@@ -210,6 +210,14 @@ NONSENSE = {
         lambda: Project(SHIPS, (Column("code", text(PORT)),)),
         r"column code refers to unbound \['p'\]",
     ),
+    "measure of another binding": (
+        lambda: Aggregate(Scan(PORT), (), (Column("n", COUNT),), ("n",)),
+        r"column n refers to unbound \['s'\]",
+    ),
+    "key and measure of one name": (
+        lambda: Aggregate(SHIPS, (Column("n", text(SHIP)),), (Column("n", COUNT),), ("n",)),
+        "result columns have different names",
+    ),
     "measure without aggregate": (
         lambda: Aggregate(SHIPS, (), (LABEL,), ("label",)),
         "a measure is an aggregate",

@@ -1,0 +1,45 @@
+"""Says in one line per diagnostic what a text was told."""
+
+from __future__ import annotations
+
+from omnigraph.lang import Code, Report, admit, read_queries, read_schema
+
+
+def told(report: Report) -> list[str]:
+    """Return `line:column message`, followed by ` | hint` where there is one, in text order."""
+    return [
+        f"{':'.join(map(str, d.source.position(d.span.start)))} {d.message}"
+        + (f" | {d.hint}" if d.hint is not None else "")
+        for d in report.in_order()
+        if d.source is not None and d.span is not None
+    ]
+
+
+def told_schema(text: str) -> list[str]:
+    """Return what reading `.pg` text says."""
+    report = admit(text, "test.pg", Code.SCHEMA_UNREADABLE)
+    read_schema(report)
+    return told(report)
+
+
+def told_queries(text: str) -> list[str]:
+    """Return what reading `.gq` text says."""
+    report = admit(text, "test.gq", Code.QUERY_UNREADABLE)
+    read_queries(report)
+    return told(report)
+
+
+def read_table(table: str) -> list[tuple[str, list[str]]]:
+    """Read lines of text, each followed by indented lines with what it is told.
+
+    A hint stands on a line of its own after its message and starts with `= `.
+    """
+    rows: list[tuple[str, list[str]]] = []
+    for line in filter(str.strip, table.splitlines()):
+        if not line.startswith("  "):
+            rows.append((line, []))
+        elif line.startswith("  = "):
+            rows[-1][1][-1] += f" | {line[4:]}"
+        else:
+            rows[-1][1].append(line[2:])
+    return rows
