@@ -36,7 +36,7 @@ fmt: $(READY) ## Format the code and apply the safe lint fixes
 	$(PY) -m ruff format .
 
 fuzz: $(READY) ## Fuzz both parsers (SECONDS_=600)
-	$(PY) tests/fuzz/run.py --seconds $(SECONDS_) $(ARGS)
+	$(PY) -m tests.fuzz.run --seconds $(SECONDS_) $(ARGS)
 
 bench: $(READY) ## Measure speed and record it
 	$(PY) benchmarks/run.py $(ARGS)
