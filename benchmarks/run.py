@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
+from storage import branch_of_a_long_history, commit_of_one_row, open_of_100_types
 from workload import big_queries, big_schema
 
 from omnigraph.catalog import read_catalog
@@ -28,7 +29,14 @@ REPEATS = 5
 
 def main() -> None:
     """Run every benchmark, print the table, record it."""
-    rows = [lint_60_types_600_queries(), start_of_version_command(), import_of_the_package()]
+    rows = [
+        lint_60_types_600_queries(),
+        start_of_version_command(),
+        import_of_the_package(),
+        commit_of_one_row(),
+        open_of_100_types(),
+        branch_of_a_long_history(),
+    ]
     for row in rows:
         spread = f"{row['best']:.3f} best, {row['median']:.3f} median of {REPEATS}"
         print(f"{row['name']:<42} {spread}  {row['unit']}; budget {row['budget']}")
@@ -39,6 +47,7 @@ def main() -> None:
             "python": platform.python_version(),
             "omnigraph": version("omnigraph"),
             "click": version("click"),
+            "pylance": version("pylance"),
         },
         "results": rows,
     }

@@ -13,16 +13,26 @@ from importlib import import_module
 _HOMES = {
     "Catalog": "omnigraph.catalog",
     "Category": "omnigraph.errors",
+    "Commit": "omnigraph.commit",
+    "Contention": "omnigraph.errors",
     "Diagnostic": "omnigraph.lang",
+    "ExpectedVersionMismatch": "omnigraph.errors",
+    "Graph": "omnigraph.graph",
+    "NotFound": "omnigraph.errors",
     "OmniError": "omnigraph.errors",
+    "OutcomeUnknown": "omnigraph.errors",
+    "PreconditionFailed": "omnigraph.errors",
     "QueryError": "omnigraph.lang",
     "SchemaError": "omnigraph.lang",
+    "Snapshot": "omnigraph.commit",
     "__version__": "omnigraph.version",
     "check": "omnigraph.plan",
     "compile_query": "omnigraph.plan",
     "format_queries": "omnigraph.lang",
     "format_schema": "omnigraph.lang",
+    "init": "omnigraph.graph",
     "load_catalog": "omnigraph.catalog",
+    "open": "omnigraph.graph",
 }
 
 __all__ = list(_HOMES)

@@ -1,7 +1,17 @@
 from omnigraph.catalog import Catalog as Catalog
 from omnigraph.catalog import load_catalog as load_catalog
+from omnigraph.commit import Commit as Commit
+from omnigraph.commit import Snapshot as Snapshot
 from omnigraph.errors import Category as Category
+from omnigraph.errors import Contention as Contention
+from omnigraph.errors import ExpectedVersionMismatch as ExpectedVersionMismatch
+from omnigraph.errors import NotFound as NotFound
 from omnigraph.errors import OmniError as OmniError
+from omnigraph.errors import OutcomeUnknown as OutcomeUnknown
+from omnigraph.errors import PreconditionFailed as PreconditionFailed
+from omnigraph.graph import Graph as Graph
+from omnigraph.graph import init as init
+from omnigraph.graph import open as open
 from omnigraph.lang import Diagnostic as Diagnostic
 from omnigraph.lang import QueryError as QueryError
 from omnigraph.lang import SchemaError as SchemaError

@@ -50,3 +50,117 @@ class OmniError(Exception):
             "message": self.message,
             "details": self.details,
         }
+
+
+class NotFound(OmniError):
+    """Something named does not exist."""
+
+    def __init__(self, message: str, *, code: str = "not_found", **details: Any) -> None:  # noqa: ANN401
+        super().__init__(message, code=code, category=Category.NOT_FOUND, details=details)
+
+
+class AlreadyExists(OmniError):
+    """Something to be created exists already."""
+
+    def __init__(self, message: str, *, code: str = "already_exists", **details: Any) -> None:  # noqa: ANN401
+        super().__init__(message, code=code, category=Category.CONFLICT, details=details)
+
+
+class InvalidInput(OmniError):
+    """A name, address or option cannot be used."""
+
+    def __init__(self, message: str, *, code: str = "invalid", **details: Any) -> None:  # noqa: ANN401
+        super().__init__(message, code=code, category=Category.INVALID, details=details)
+
+
+class Contention(OmniError):
+    """A race was lost and surely nothing happened; trying again may help."""
+
+    def __init__(self, message: str, *, code: str = "contention", **details: Any) -> None:  # noqa: ANN401
+        super().__init__(message, code=code, category=Category.CONTENTION, details=details)
+
+
+class ExpectedVersionMismatch(OmniError):
+    """A dataset moved since it was read."""
+
+    def __init__(self, table_key: str, expected: int | None, actual: int | None) -> None:
+        super().__init__(
+            f"{table_key} moved: expected version {expected or 0}, found {actual or 0}",
+            code="expected_version_mismatch",
+            category=Category.CONFLICT,
+            details={"table_key": table_key, "expected": expected, "actual": actual},
+        )
+        self.table_key, self.expected, self.actual = table_key, expected, actual
+
+
+class SchemaMoved(OmniError):
+    """The accepted schema of the branch changed since it was read."""
+
+    def __init__(self, expected: str, actual: str) -> None:
+        super().__init__(
+            "the accepted schema of the branch changed; read it again and retry",
+            code="schema_moved",
+            category=Category.CONFLICT,
+            details={"expected": expected, "actual": actual},
+        )
+
+
+class PreconditionFailed(OmniError):
+    """The head of the branch is not the commit the caller asked for."""
+
+    def __init__(self, expected: str, actual: str | None) -> None:
+        super().__init__(
+            f"the branch is at commit {actual}, not at {expected}",
+            code="precondition_failed",
+            category=Category.CONFLICT,
+            details={"expected": expected, "actual": actual},
+        )
+        self.expected, self.actual = expected, actual
+
+
+class OutcomeUnknown(OmniError):
+    """Storage could not be asked whether a commit landed; look its id up before retrying."""
+
+    def __init__(self, commit_id: str) -> None:
+        super().__init__(
+            f"storage did not answer whether commit {commit_id} landed; look it up before retrying",
+            code="outcome_unknown",
+            category=Category.OUTCOME_UNKNOWN,
+            details={"commit_id": commit_id},
+        )
+        self.commit_id = commit_id
+
+
+class StorageUnavailable(OmniError):
+    """Storage refused or failed."""
+
+    def __init__(self, message: str, *, code: str = "storage_unavailable", **details: Any) -> None:  # noqa: ANN401
+        super().__init__(message, code=code, category=Category.UNAVAILABLE, details=details)
+
+
+class FormatUnsupported(OmniError):
+    """The graph was written by another version of the format."""
+
+    def __init__(self, message: str, *, found: str | None) -> None:
+        super().__init__(
+            message,
+            code="format_unsupported",
+            category=Category.UNAVAILABLE,
+            details={"found": found},
+        )
+
+
+class GraphCorrupt(OmniError):
+    """What storage holds contradicts itself."""
+
+    def __init__(self, message: str, **details: Any) -> None:  # noqa: ANN401
+        super().__init__(message, code="graph_corrupt", category=Category.INTERNAL, details=details)
+
+
+class VersionReclaimed(OmniError):
+    """A version that was once published has been cleaned up."""
+
+    def __init__(self, message: str, **details: Any) -> None:  # noqa: ANN401
+        super().__init__(
+            message, code="version_reclaimed", category=Category.NOT_FOUND, details=details
+        )

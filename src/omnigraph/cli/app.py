@@ -11,7 +11,20 @@ import click
 from omnigraph.errors import OmniError
 from omnigraph.version import __version__
 
-COMMANDS = ("fmt", "lint", "schema", "version")
+COMMANDS = (
+    "init",
+    "snapshot",
+    "branch",
+    "tag",
+    "commit",
+    "schema",
+    "lint",
+    "fmt",
+    "verify",
+    "recover",
+    "cleanup",
+    "version",
+)
 """Each name is a module of `cli.commands` and the command in it."""
 
 

@@ -1,0 +1,40 @@
+"""This module is `omnigraph cleanup`."""
+
+from __future__ import annotations
+
+import click
+
+from omnigraph.cli.graphs import graph_options, open_addressed, read_duration
+from omnigraph.cli.output import print_json
+
+
+@click.command()
+@graph_options(positional=True)
+@click.option("--keep", type=click.IntRange(min=0), help="Newest commits of each branch to retain.")
+@click.option("--older-than", help="Retain what is younger: 90s, 15m, 12h, 30d, 2w.")
+@click.option("--confirm", is_flag=True, help="Really remove; without it only tell.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def cleanup(
+    uri: str | None,
+    store: str | None,
+    keep: int | None,
+    older_than: str | None,
+    confirm: bool,
+    as_json: bool,
+) -> None:
+    """Remove what no retained snapshot needs."""
+    graph = open_addressed(uri, store, mode="rw" if confirm else "ro")
+    report = graph.cleanup(keep=keep, older_than=read_duration(older_than), confirm=confirm)
+    if not confirm:
+        click.echo("dry run: nothing was removed; add --confirm to remove it", err=True)
+    if as_json:
+        print_json({"uri": graph.uri, **report.to_json()})
+        return
+    verb = "removed" if confirm else "would remove"
+    for dataset in report.datasets:
+        failed = f" error={dataset.error}" if dataset.error else ""
+        click.echo(
+            f"{dataset.type_key} bytes={dataset.bytes_removed} "
+            f"versions={dataset.old_versions_removed}{failed}"
+        )
+    click.echo(f"{verb} {report.bytes_removed:,} bytes")

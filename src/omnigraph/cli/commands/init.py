@@ -1,0 +1,31 @@
+"""This module is `omnigraph init`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from omnigraph.cli.files import open_catalog
+from omnigraph.cli.output import print_json
+from omnigraph.graph import init as create
+
+
+@click.command()
+@click.argument("uri")
+@click.option(
+    "--schema",
+    "schema_path",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="Schema (.pg) of the graph.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def init(uri: str, schema_path: Path, as_json: bool) -> None:
+    """Create an empty graph: a folder, or an s3:// address."""
+    _, report = open_catalog(schema_path)
+    graph = create(uri, report.source.text)
+    if as_json:
+        print_json({"uri": graph.uri, "graph_commit_id": graph.snapshot().commit_id})
+        return
+    click.echo(f"initialized {graph.uri}")

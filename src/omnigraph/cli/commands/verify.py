@@ -1,0 +1,31 @@
+"""This module is `omnigraph verify`."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from omnigraph.cli.graphs import graph_options, open_addressed
+from omnigraph.cli.output import count_text, print_json
+
+
+@click.command()
+@graph_options(positional=True)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def verify(uri: str | None, store: str | None, as_json: bool) -> None:
+    """Prove that a graph is whole; exit 1 when it is not."""
+    found = open_addressed(uri, store).verify()
+    if as_json:
+        print_json(found.to_json())
+    else:
+        for problem in found.problems:
+            label = "note" if problem.harmless else "PROBLEM"
+            click.echo(f"{label}: {problem.where}: {problem.message}")
+        counts = (
+            count_text(found.branches, "branch", "branches"),
+            count_text(found.commits, "commit"),
+            count_text(found.versions, "dataset version"),
+        )
+        click.echo(f"{'ok' if found.ok else 'damaged'}: {', '.join(counts)} checked")
+    sys.exit(0 if found.ok else 1)

@@ -1,0 +1,138 @@
+"""This module creates and opens graphs.
+
+Creation writes the datasets first, under identities nobody else has, and then the manifest, in one
+create-if-absent: of two creators one wins, and what a killed one leaves blocks nobody.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from datetime import UTC, datetime
+
+from ulid import ULID
+
+from omnigraph.catalog import (
+    AcceptedSchema,
+    TimeOrderedAllocator,
+    TypeKind,
+    accept,
+    read_catalog,
+)
+from omnigraph.commit.manifest import Manifest
+from omnigraph.commit.model import MAIN, Commit, DatasetEntry, Head
+from omnigraph.commit.rows import (
+    Row,
+    commit_row,
+    head_row,
+    schema_row,
+    table_row,
+    to_table,
+    version_row,
+)
+from omnigraph.commit.staged import mint_commit_id
+from omnigraph.errors import AlreadyExists, NotFound, OmniError
+from omnigraph.lang import Code, SchemaError, admit
+from omnigraph.storage import Location
+from omnigraph.storage.layout import (
+    MANIFEST,
+    dataset_path,
+    dataset_schema,
+    empty_table,
+    property_column,
+)
+
+
+def create_graph(manifest: Manifest, schema_text: str, *, actor: str | None = None) -> None:
+    """Create an empty graph; raise AlreadyExists when there is one, also when another was first."""
+    report = admit(schema_text, "<schema>", Code.SCHEMA_UNREADABLE)
+    catalog = read_catalog(report)
+    if report.errors:
+        raise SchemaError(report.in_order())
+    manifest.objects.reach()
+    if _exists(manifest):
+        raise _already(manifest.location)
+    manifest.objects.probe()
+    accepted = accept(catalog, allocator=TimeOrderedAllocator(), domain=str(ULID()), report=report)
+    rows = _first_rows(manifest, accepted, schema_text, actor)
+    try:
+        manifest.datasets.create(MANIFEST, to_table(rows))
+    except AlreadyExists as error:
+        # Ours, if only the answer was lost; the commit id tells.
+        if manifest.main.state().row(rows[1].object_id) is None:
+            raise _already(manifest.location) from error
+
+
+def open_graph(manifest: Manifest) -> None:
+    """Make sure that there is a graph this package can read; nothing is written."""
+    manifest.objects.reach()
+    try:
+        manifest.main.state()
+    except NotFound as error:
+        location = manifest.location
+        message = f"no graph at {location}"
+        raise NotFound(message, code="graph_not_found", uri=location.uri) from error
+
+
+def schema_hash(accepted: AcceptedSchema, source: str) -> str:
+    """Return the content address of an accepted schema with its source text."""
+    text = json.dumps([source, accepted.to_json()], sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def create_datasets(manifest: Manifest, accepted: AcceptedSchema) -> dict[str, DatasetEntry]:
+    """Create the empty dataset of every node and edge type, by `node:T` or `edge:E`."""
+    entries: dict[str, DatasetEntry] = {}
+    for type_ in (*accepted.of_kind(TypeKind.NODE), *accepted.of_kind(TypeKind.EDGE)):
+        assert type_.incarnation is not None, "node and edge types have an incarnation"
+        columns = [
+            property_column(p.name, p.type, type_.property_ids[p.name])
+            for p in type_.definition.properties.values()
+        ]
+        path = dataset_path(type_.kind, type_.id, type_.incarnation)
+        physical = manifest.datasets.create(path, empty_table(dataset_schema(type_.kind, columns)))
+        manifest.datasets.observe(f"created dataset {path.partition('/')[0]}")
+        key = f"{type_.kind}:{type_.name}"
+        entries[key] = DatasetEntry(type_.id, type_.incarnation, 1, physical, 0)
+    return entries
+
+
+def _first_rows(
+    manifest: Manifest, accepted: AcceptedSchema, source: str, actor: str | None
+) -> list[Row]:
+    entries = create_datasets(manifest, accepted)
+    address = schema_hash(accepted, source)
+    commit = Commit(
+        id=mint_commit_id(),
+        parents=(),
+        branch=MAIN,
+        actor=actor,
+        message=None,
+        operation="init",
+        created_at=datetime.now(UTC),
+        manifest_version=1,
+        schema_hash=address,
+    )
+    head = Head(
+        commit_id=commit.id,
+        schema_hash=address,
+        datasets={entry.key: entry for entry in entries.values()},
+    )
+    rows = [head_row(head), commit_row(commit, None)]
+    rows.append(schema_row(address, source, accepted.to_json()))
+    for key, entry in entries.items():
+        path = dataset_path(key.partition(":")[0], entry.type_id, entry.incarnation)
+        rows += [table_row(entry, key, path), version_row(entry, key, commit.id)]
+    return rows
+
+
+def _exists(manifest: Manifest) -> bool:
+    try:
+        manifest.main.state()
+    except NotFound:
+        return False
+    return True
+
+
+def _already(location: Location) -> OmniError:
+    return AlreadyExists(f"a graph exists at {location}", code="already_initialized")

@@ -1,0 +1,175 @@
+"""This module walks the commit graph of a branch.
+
+A lineage holds the rows of every commit its branch can reach: its own, those inherited from where
+it was forked, and those brought in by merges. What is reachable is decided by parents, never by
+time.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from omnigraph.catalog import IncarnationId, TypeId
+from omnigraph.commit.lineage import LineageState
+from omnigraph.commit.manifest import Manifest
+from omnigraph.commit.model import Commit, CommitId, DatasetEntry
+from omnigraph.commit.rows import CommitRow, commit_key, read_commit, read_version
+from omnigraph.errors import GraphCorrupt, NotFound
+
+Datasets: TypeAlias = dict[tuple[TypeId, IncarnationId], DatasetEntry]
+
+
+def read_commits(state: LineageState) -> dict[CommitId, CommitRow]:
+    """Return every commit row of a lineage, fences left out."""
+    rows = (read_commit(found.row) for found in state.rows("object_type = 'graph_commit'"))
+    return {row.commit.id: row for row in rows if not row.aborted}
+
+
+def newest_first(commits: Mapping[CommitId, CommitRow], start: CommitId) -> Iterator[Commit]:
+    """Yield a commit and its ancestors; no commit comes before one of its children."""
+    if start not in commits:
+        raise GraphCorrupt(f"commit {start} is missing from the history")
+    children = _count_children(commits, start)
+    ready = [(_order(commits[start].commit), start)]
+    while ready:
+        _, commit_id = heapq.heappop(ready)
+        commit = commits[commit_id].commit
+        yield commit
+        for parent in commit.parents:
+            if parent not in commits:
+                continue
+            children[parent] -= 1
+            if children[parent] == 0:
+                heapq.heappush(ready, (_order(commits[parent].commit), parent))
+
+
+def _order(commit: Commit) -> tuple[int, str]:
+    """Sort the newest first; ids are time-ordered, so their complement is."""
+    return (
+        -int(commit.created_at.timestamp() * 1e6),
+        "".join(chr(255 - ord(c)) for c in commit.id),
+    )
+
+
+def _count_children(commits: Mapping[CommitId, CommitRow], start: CommitId) -> dict[CommitId, int]:
+    counts: dict[CommitId, int] = {start: 0}
+    queue = deque([start])
+    while queue:
+        for parent in commits[queue.popleft()].commit.parents:
+            if parent in commits:
+                if parent not in counts:
+                    counts[parent] = 0
+                    queue.append(parent)
+                counts[parent] += 1
+    return counts
+
+
+def ancestors(commits: Mapping[CommitId, CommitRow], start: CommitId) -> set[CommitId]:
+    """Return a commit and everything it descends from."""
+    found = {start}
+    queue = deque([start])
+    while queue:
+        row = commits.get(queue.popleft())
+        for parent in row.commit.parents if row is not None else ():
+            if parent not in found:
+                found.add(parent)
+                queue.append(parent)
+    return found
+
+
+def merge_bases(
+    commits: Mapping[CommitId, CommitRow], one: CommitId, other: CommitId
+) -> list[CommitId]:
+    """Return the best common ancestors: common ones that no other common one descends from."""
+    common = ancestors(commits, one) & ancestors(commits, other)
+    # What is common has only common ancestors, so the parents of all common ones are all covered.
+    known = (commits[commit_id].commit for commit_id in common if commit_id in commits)
+    covered = {parent for commit in known for parent in commit.parents}
+    return sorted(common - covered, reverse=True)
+
+
+def find_commit(manifest: Manifest, commit_id: str) -> tuple[CommitRow, LineageState]:
+    """Return a commit wherever it is, main first; raise NotFound when it is nowhere."""
+    branches = (branch.native for branch in manifest.branches().values())
+    tagged = (tag.native for tag in manifest.tags().values())
+    for native in dict.fromkeys([None, *branches, *tagged]):
+        try:
+            state = manifest.lineage(native).state()
+            found = state.row(commit_key(commit_id))
+        except NotFound:
+            if native is None:
+                raise
+            continue  # the branch was just deleted
+        row = read_commit(found.row) if found is not None else None
+        if row is not None and not row.aborted:
+            return row, state
+    raise NotFound(f"commit {commit_id} does not exist", code="commit_not_found", commit=commit_id)
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """What the commits of a lineage published and dropped."""
+
+    commits: Mapping[CommitId, CommitRow]
+    published: Mapping[CommitId, list[DatasetEntry]]
+    dropped: Mapping[CommitId, list[tuple[TypeId, IncarnationId]]]
+
+
+def read_history(state: LineageState) -> History:
+    """Read the history rows of a lineage, all in one scan."""
+    commits: dict[CommitId, CommitRow] = {}
+    published: dict[CommitId, list[DatasetEntry]] = {}
+    dropped: dict[CommitId, list[tuple[TypeId, IncarnationId]]] = {}
+    kinds = "('graph_commit', 'table_version', 'table_tombstone')"
+    for found in state.rows(f"object_type IN {kinds}"):
+        row = found.row
+        if row["object_type"] == "graph_commit":
+            commit = read_commit(row)
+            if not commit.aborted:
+                commits[commit.commit.id] = commit
+        elif row["object_type"] == "table_version":
+            commit_id, entry = read_version(row)
+            published.setdefault(commit_id, []).append(entry)
+        else:
+            commit_id = CommitId(row["object_id"].rpartition("@")[2])
+            key = (TypeId(row["stable_table_id"]), IncarnationId(row["table_incarnation_id"]))
+            dropped.setdefault(commit_id, []).append(key)
+    return History(commits, published, dropped)
+
+
+def refold(state: LineageState, start: CommitId) -> Datasets:
+    """Rebuild the datasets a commit shows from the history rows, along first parents."""
+    return next(folds(read_history(state), [start]))
+
+
+def folds(history: History, wanted: Iterable[CommitId]) -> Iterator[Datasets]:
+    """Yield the datasets each wanted commit shows, those on one line of first parents in one pass.
+
+    What is yielded changes with the next step: take what you need at once.
+    """
+    left = dict.fromkeys(wanted)
+    while left:
+        entries: Datasets = {}
+        line = list(first_parents(history.commits, next(iter(left))))
+        for commit_id in reversed(line):
+            for key in history.dropped.get(commit_id, ()):
+                entries.pop(key, None)
+            entries.update((entry.key, entry) for entry in history.published.get(commit_id, ()))
+            if commit_id in left:
+                del left[commit_id]
+                yield entries
+
+
+def first_parents(commits: Mapping[CommitId, CommitRow], start: CommitId) -> Iterable[CommitId]:
+    """Yield a commit and its first parents: the states its branch went through."""
+    current: CommitId | None = start
+    while current is not None:
+        row = commits.get(current)
+        if row is None:
+            raise GraphCorrupt(f"commit {current} is missing from the history")
+        yield current
+        current = row.commit.parents[0] if row.commit.parents else None

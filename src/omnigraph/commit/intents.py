@@ -1,0 +1,164 @@
+"""This module keeps the durable record of long operations in flight.
+
+Ordinary commits need none: nothing they write before the swap is reachable. A long operation writes
+its intent first, so that cleanup spares what it stages, people see it, and recovery can finish or
+undo it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from ulid import ULID
+
+from omnigraph.catalog import IncarnationId, TypeId
+from omnigraph.commit.model import CommitId, Counts
+from omnigraph.commit.staged import StagedCommit, StagedDataset, StagedSchema
+from omnigraph.errors import FormatUnsupported, GraphCorrupt
+from omnigraph.storage import Objects
+from omnigraph.storage.layout import INTENTS
+
+INTENT_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Intent:
+    """A long operation: what it will publish, where, and how far it is.
+
+    `complete` tells that everything is staged and only the publish is missing.
+    """
+
+    id: str
+    branch: str
+    native: str | None
+    staged: StagedCommit
+    complete: bool = False
+    started_at: datetime
+    heartbeat: datetime
+
+    @property
+    def path(self) -> str:
+        """Where it is stored."""
+        return f"{INTENTS}/{self.id}.json"
+
+
+class Intents:
+    """The intents of one graph."""
+
+    def __init__(self, objects: Objects) -> None:
+        self._objects = objects
+
+    def begin(self, branch: str, native: str | None, staged: StagedCommit) -> Intent:
+        """Write a new intent; its commit id is known to others from here on."""
+        now = datetime.now(UTC)
+        intent = Intent(
+            id=str(ULID()),
+            branch=branch,
+            native=native,
+            staged=replace(staged, known_id=True),
+            started_at=now,
+            heartbeat=now,
+        )
+        self._objects.put(intent.path, _encode(intent))
+        return intent
+
+    def update(self, intent: Intent, staged: StagedCommit, *, complete: bool = False) -> Intent:
+        """Record progress and a heartbeat."""
+        newer = replace(
+            intent,
+            staged=replace(staged, known_id=True),
+            complete=complete,
+            heartbeat=datetime.now(UTC),
+        )
+        self._objects.put(newer.path, _encode(newer))
+        return newer
+
+    def end(self, intent: Intent) -> None:
+        """Remove an intent whose operation has ended."""
+        self._objects.delete([intent.path])
+
+    def list(self) -> list[Intent]:
+        """Return every intent, oldest first; one that vanishes meanwhile is fine."""
+        found = []
+        for info in self._objects.list(INTENTS):
+            data = self._objects.get(info.path)
+            if data is not None and info.path.endswith(".json"):
+                found.append(_decode(data, info.path))
+        return sorted(found, key=lambda intent: intent.id)
+
+
+def _encode(intent: Intent) -> bytes:
+    document = {
+        "version": INTENT_VERSION,
+        "id": intent.id,
+        "branch": intent.branch,
+        "native": intent.native,
+        "complete": intent.complete,
+        "started_at": intent.started_at.isoformat(),
+        "heartbeat": intent.heartbeat.isoformat(),
+        "staged": _encode_staged(intent.staged),
+    }
+    return json.dumps(document, indent=2).encode()
+
+
+def _encode_staged(staged: StagedCommit) -> dict[str, Any]:
+    return {
+        **{name: getattr(staged, name) for name in ("id", "operation", "read_schema", "actor")},
+        "message": staged.message,
+        "if_commit": staged.if_commit,
+        "merged_parents": list(staged.merged_parents),
+        "datasets": [asdict(dataset) for dataset in staged.datasets],
+        "reads": {key: [*identity, version] for key, (identity, version) in staged.reads.items()},
+        "counts": {key: asdict(counts) for key, counts in staged.counts.items()},
+        "schema": asdict(staged.schema) if staged.schema is not None else None,
+    }
+
+
+def _decode(data: bytes, path: str) -> Intent:
+    try:
+        document = json.loads(data)
+        found = document["version"]
+        intent = _decode_intent(document) if found == INTENT_VERSION else None
+    except (KeyError, ValueError, TypeError, AttributeError) as error:
+        raise GraphCorrupt(f"intent {path} cannot be read", cause=str(error)) from error
+    if intent is None:
+        message = (
+            f"intent {path} has version {found}, not {INTENT_VERSION}: upgrade omnigraph first"
+        )
+        raise FormatUnsupported(message, found=str(found))
+    return intent
+
+
+def _decode_intent(document: Mapping[str, Any]) -> Intent:
+    return Intent(
+        id=document["id"],
+        branch=document["branch"],
+        native=document["native"],
+        staged=_decode_staged(document["staged"]),
+        complete=document["complete"],
+        started_at=datetime.fromisoformat(document["started_at"]),
+        heartbeat=datetime.fromisoformat(document["heartbeat"]),
+    )
+
+
+def _decode_staged(document: Mapping[str, Any]) -> StagedCommit:
+    schema = document["schema"]
+    reads = document["reads"].items()
+    return StagedCommit(
+        id=CommitId(document["id"]),
+        operation=document["operation"],
+        datasets=tuple(StagedDataset(**dataset) for dataset in document["datasets"]),
+        read_schema=document["read_schema"],
+        reads={key: ((TypeId(t), IncarnationId(i)), version) for key, (t, i, version) in reads},
+        schema=StagedSchema(**schema) if schema is not None else None,
+        actor=document["actor"],
+        message=document["message"],
+        counts={key: Counts(**counts) for key, counts in document["counts"].items()},
+        if_commit=document["if_commit"],
+        merged_parents=tuple(document["merged_parents"]),
+        known_id=True,
+    )

@@ -1,0 +1,181 @@
+"""This module holds the lineages of one graph, its names and its accepted schemas."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from threading import Lock
+from typing import Any
+
+from omnigraph.catalog import AcceptedSchema
+from omnigraph.commit.lineage import Lineage, LineageState
+from omnigraph.commit.model import MAIN, Branch, DatasetEntry, Snapshot, Tag
+from omnigraph.commit.rows import read_branch, read_schema, read_tag
+from omnigraph.errors import GraphCorrupt, NotFound, OmniError, VersionReclaimed
+from omnigraph.storage import Datasets, Location, Objects
+from omnigraph.storage.faults import translated
+from omnigraph.storage.layout import MANIFEST, dataset_path
+
+
+class Manifest:
+    """Everything a process knows about the manifest of one graph.
+
+    Names are read again when main's head says that they changed; accepted schemas are content
+    addressed and never change. `snapshots` holds the newest of each lineage.
+    """
+
+    def __init__(self, location: Location) -> None:
+        self.location = location
+        self.datasets = Datasets(location)
+        self.objects = Objects(location)
+        self.main = Lineage(self.datasets, None)
+        self._lineages: dict[str | None, Lineage] = {None: self.main}
+        self.snapshots: dict[str | None, Snapshot] = {}
+        self._schemas: dict[str, tuple[AcceptedSchema, str]] = {}
+        self._branches: tuple[int, dict[str, Branch]] = (-1, {})
+        self._tags: tuple[int, dict[str, Tag]] = (-1, {})
+        self._lock = Lock()
+
+    def lineage(self, native: str | None) -> Lineage:
+        """Return the lineage behind a branch."""
+        with self._lock:
+            return self._lineages.setdefault(native, Lineage(self.datasets, native))
+
+    def branches(self) -> dict[str, Branch]:
+        """Return every branch but main, by name."""
+        known = self.registered()
+        gone = {b.name for b in known.values() if b.leaving and self.is_closed(b)}
+        for name in gone:
+            known = hand_over(known, name)
+        return known
+
+    def registered(self, state: LineageState | None = None) -> dict[str, Branch]:
+        """Return every branch whose name is taken, also if only its name is left to be deleted.
+
+        `state` is the version of main to look at, the newest if not given.
+        """
+        state = state or self.main.state()
+        refs, known = self._branches
+        if refs != state.head.refs:
+            rows = state.rows("object_type = 'graph_branch'")
+            known = {branch.name: branch for branch in (read_branch(f.row) for f in rows)}
+            self._branches = (state.head.refs, known)
+        return known
+
+    def is_closed(self, branch: Branch) -> bool:
+        """Tell whether nobody can publish on the lineage of a branch any more."""
+        try:
+            return self.lineage(branch.native).state().head.closed
+        except NotFound:
+            return True
+
+    def tags(self) -> dict[str, Tag]:
+        """Return every tag, by name."""
+        state = self.main.state()
+        refs, known = self._tags
+        if refs != state.head.refs:
+            rows = state.rows("object_type = 'graph_tag'")
+            known = {tag.name: tag for tag in (read_tag(f.row) for f in rows)}
+            self._tags = (state.head.refs, known)
+        return known
+
+    def named_lineages(self) -> set[str]:
+        """Return the lineages that branches or tags need."""
+        branches = {branch.native for branch in self.registered().values()}
+        tagged = {tag.native for tag in self.tags().values()}
+        return {native for native in branches | tagged if native is not None}
+
+    def stored_lineages(self) -> set[str]:
+        """Return every lineage there is something of in storage, named or not, main left out."""
+        return self.native_branches() | set(self.objects.folders(f"{MANIFEST}/tree"))
+
+    def native_branches(self) -> set[str]:
+        """Return the native branches of the manifest, named or not."""
+        with translated("listing native branches"):
+            return set(self.main.state().handle.branches.list())
+
+    def branch(self, name: str) -> Branch:
+        """Return a branch by name."""
+        trimmed = name.strip()
+        if trimmed == MAIN:
+            return Branch(name=MAIN, native=None)
+        found = self.branches().get(trimmed)
+        if found is None:
+            raise branch_gone(trimmed)
+        return found
+
+    def head_state(self, name: str) -> tuple[Branch, LineageState]:
+        """Return a branch and its newest state.
+
+        A name that was known is trusted as long as its lineage is open, which saves a probe of main
+        and is exact: a lineage is closed before its name can mean another branch.
+        """
+        known = self._branches[1].get(name.strip())
+        if known is not None:
+            with suppress(NotFound):
+                state = self.lineage(known.native).state()
+                if not state.head.closed:
+                    return known, state
+        branch = self.branch(name)
+        try:
+            state = self.lineage(branch.native).state()
+        except NotFound as error:
+            if branch.native is None:
+                raise
+            raise branch_gone(branch.name) from error
+        if state.head.closed:
+            raise branch_gone(branch.name)
+        return branch, state
+
+    @contextmanager
+    def reading(self, table_key: str, entry: DatasetEntry) -> Iterator[Any]:
+        """Give the dataset of `node:T` or `edge:E` as a snapshot shows it, a Lance handle."""
+        path = dataset_path(table_key.partition(":")[0], entry.type_id, entry.incarnation)
+        try:
+            with self.datasets.whole(path, entry.physical):
+                yield self.datasets.at(path, entry.physical)
+        except NotFound as error:
+            raise _reclaimed(table_key, entry) from error
+
+    def check_readable(self, snapshot: Snapshot) -> None:
+        """Raise VersionReclaimed when cleanup has removed what a snapshot shows."""
+        known = self.lineage(snapshot.native).known
+        if known is not None and known.head.commit_id == snapshot.commit_id:
+            return  # cleanup does not remove what was just a head
+        for table_key, entry in snapshot.entries().items():
+            path = dataset_path(table_key.partition(":")[0], entry.type_id, entry.incarnation)
+            try:
+                self.datasets.open(path, entry.physical)
+            except NotFound as error:
+                raise _reclaimed(table_key, entry) from error
+
+    def schema(self, schema_hash: str, state: LineageState) -> tuple[AcceptedSchema, str]:
+        """Return an accepted schema and its source."""
+        known = self._schemas.get(schema_hash)
+        if known is None:
+            found = state.oldest_row(f"schema:{schema_hash}")
+            if found is None:
+                raise GraphCorrupt(f"accepted schema {schema_hash} is missing")
+            known = self._schemas[schema_hash] = read_schema(found.row)
+        return known
+
+
+def hand_over(branches: Mapping[str, Branch], name: str) -> dict[str, Branch]:
+    """Return the branches without one of them; its descendants go to its parent."""
+    left = {**branches}
+    parent = left.pop(name).parent
+    return {
+        child.name: replace(child, parent=parent) if child.parent == name else child
+        for child in left.values()
+    }
+
+
+def branch_gone(name: str) -> OmniError:
+    """Return the error for a name that is no branch."""
+    return NotFound(f"branch '{name}' does not exist", code="branch_not_found", branch=name)
+
+
+def _reclaimed(table_key: str, entry: DatasetEntry) -> VersionReclaimed:
+    message = f"version {entry.version} of {table_key} has been cleaned up"
+    return VersionReclaimed(message, table_key=table_key, version=entry.version)

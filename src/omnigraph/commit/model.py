@@ -1,0 +1,148 @@
+"""This module defines the values of history: commits, snapshots, branches, tags."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, NewType
+
+from omnigraph.catalog import AcceptedSchema, Catalog, IncarnationId, TypeId, TypeKind
+from omnigraph.errors import NotFound
+
+CommitId = NewType("CommitId", str)
+MAIN = "main"
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How many entities of a type a commit inserted, updated and deleted."""
+
+    inserted: int = 0
+    updated: int = 0
+    deleted: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commit:
+    """One published change of a graph."""
+
+    id: CommitId
+    parents: tuple[CommitId, ...]
+    branch: str
+    actor: str | None
+    message: str | None
+    operation: str
+    created_at: datetime
+    manifest_version: int
+    counts: Mapping[str, Counts] = field(default_factory=dict)
+    schema_hash: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the wire form."""
+        return {
+            "graph_commit_id": self.id,
+            "graph_branch": None if self.branch == MAIN else self.branch,
+            "graph_manifest_version": self.manifest_version,
+            "parent_commit_id": self.parents[0] if self.parents else None,
+            "merged_parent_commit_id": self.parents[1] if len(self.parents) > 1 else None,
+            "actor_id": self.actor,
+            "created_at": int(self.created_at.timestamp() * 1_000_000),
+            "message": self.message,
+            "operation": self.operation,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetEntry:
+    """The version of one dataset a snapshot shows.
+
+    `version` counts 1, 2, 3 … along the lineage and is what people see; `physical` is the Lance
+    version number, which decides.
+    """
+
+    type_id: TypeId
+    incarnation: IncarnationId
+    version: int
+    physical: int
+    rows: int
+
+    @property
+    def key(self) -> tuple[TypeId, IncarnationId]:
+        """What identifies the dataset."""
+        return (self.type_id, self.incarnation)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Head:
+    """The newest state of a branch: its commit and every live dataset, folded."""
+
+    commit_id: CommitId
+    schema_hash: str
+    datasets: Mapping[tuple[TypeId, IncarnationId], DatasetEntry]
+    closed: bool = False
+    refs: int = 0
+    """Counts changes of branches and tags; only main's says anything."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """One immutable state of a graph: what a query reads for its whole life."""
+
+    branch: str
+    native: str | None
+    manifest_version: int
+    head: Head
+    schema: AcceptedSchema
+    schema_source: str
+
+    @property
+    def commit_id(self) -> CommitId:
+        """The commit this is the state of."""
+        return self.head.commit_id
+
+    @property
+    def catalog(self) -> Catalog:
+        """The types of this snapshot."""
+        return self.schema.catalog
+
+    def entry(self, table_key: str) -> DatasetEntry:
+        """Return the dataset of a type, named `node:T` or `edge:E`."""
+        kind, _, name = table_key.partition(":")
+        type_ = self.schema.find(TypeKind(kind), name)
+        if type_ is None or type_.incarnation is None:
+            raise NotFound(f"unknown type {table_key}", code="unknown_type", type=table_key)
+        return self.head.datasets[type_.id, type_.incarnation]
+
+    def entries(self) -> dict[str, DatasetEntry]:
+        """Return every live dataset by `node:T` or `edge:E`, sorted."""
+        types = [*self.schema.of_kind(TypeKind.NODE), *self.schema.of_kind(TypeKind.EDGE)]
+        found = {f"{t.kind}:{t.name}": self.entry(f"{t.kind}:{t.name}") for t in types}
+        return dict(sorted(found.items()))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Branch:
+    """A named line of commits; `native` is the manifest lineage behind it, None for main.
+
+    `leaving` tells that a deletion began; the branch is gone once its lineage is closed.
+    """
+
+    name: str
+    native: str | None
+    parent: str | None = None
+    fork_commit: CommitId | None = None
+    actor: str | None = None
+    created_at: datetime | None = None
+    leaving: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tag:
+    """A name for one commit that never moves; `native` is the lineage that keeps the commit."""
+
+    name: str
+    commit_id: CommitId
+    native: str | None
+    actor: str | None
+    created_at: datetime

@@ -1,0 +1,313 @@
+"""This module writes and reads the rows of `__manifest`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
+
+from omnigraph.catalog import AcceptedSchema, IncarnationId, TypeId
+from omnigraph.commit.model import Branch, Commit, CommitId, Counts, DatasetEntry, Head, Tag
+from omnigraph.errors import GraphCorrupt
+from omnigraph.storage.layout import PRIMARY_KEY
+from omnigraph.version import INTERNAL_SCHEMA_VERSION
+
+STAMP = b"omnigraph:internal_schema_version"
+HEAD_KEY = "graph_head"
+
+MANIFEST_SCHEMA = pa.schema(
+    [
+        pa.field("object_id", pa.string(), nullable=False, metadata=PRIMARY_KEY),
+        pa.field("object_type", pa.string(), nullable=False),
+        pa.field("location", pa.string()),
+        pa.field("metadata", pa.string()),
+        pa.field("base_objects", pa.list_(pa.string())),
+        pa.field("table_key", pa.string()),
+        pa.field("stable_table_id", pa.uint64()),
+        pa.field("table_incarnation_id", pa.uint64()),
+        pa.field("table_version", pa.uint64()),
+        pa.field("table_branch", pa.string()),
+        pa.field("row_count", pa.uint64()),
+    ],
+    metadata={STAMP: str(INTERNAL_SCHEMA_VERSION).encode()},
+)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One row of the manifest."""
+
+    object_id: str
+    object_type: str
+    location: str | None = None
+    metadata: str | None = None
+    base_objects: list[str] | None = None
+    table_key: str | None = None
+    stable_table_id: int | None = None
+    table_incarnation_id: int | None = None
+    table_version: int | None = None
+    table_branch: str | None = None
+    row_count: int | None = None
+
+
+def to_table(rows: Iterable[Row]) -> pa.Table:
+    """Return rows as an Arrow table of the manifest's schema."""
+    listed = list(rows)
+    columns = {name: [getattr(row, name) for row in listed] for name in MANIFEST_SCHEMA.names}
+    return pa.table(columns, schema=MANIFEST_SCHEMA)
+
+
+# --- head --------------------------------------------------------------------------------------
+
+
+def head_row(head: Head) -> Row:
+    """Return the one mutable row of a lineage: its folded state, small."""
+    state: dict[str, Any] = {
+        "commit": head.commit_id,
+        "schema": head.schema_hash,
+        "datasets": [_pack(entry) for _, entry in sorted(head.datasets.items())],
+    }
+    if head.closed:
+        state["closed"] = True
+    if head.refs:
+        state["refs"] = head.refs
+    return Row(object_id=HEAD_KEY, object_type="graph_head", metadata=_dump(state))
+
+
+def read_head(row: Mapping[str, Any]) -> Head:
+    """Read what `head_row` wrote."""
+    try:
+        state = json.loads(row["metadata"])
+        entries = [_unpack(text) for text in state["datasets"]]
+        return Head(
+            commit_id=CommitId(state["commit"]),
+            schema_hash=state["schema"],
+            datasets={entry.key: entry for entry in entries},
+            closed=state.get("closed", False),
+            refs=state.get("refs", 0),
+        )
+    except (KeyError, ValueError, TypeError) as error:
+        raise GraphCorrupt("the manifest head cannot be read", cause=str(error)) from error
+
+
+def _pack(entry: DatasetEntry) -> str:
+    """Write an entry in about 60 characters."""
+    return (
+        f"{entry.type_id:016x}-{entry.incarnation:016x}:"
+        f"{entry.version:x}:{entry.physical:x}:{entry.rows:x}"
+    )
+
+
+def _unpack(text: str) -> DatasetEntry:
+    identity, version, physical, rows = text.split(":")
+    type_id, incarnation = identity.split("-")
+    return DatasetEntry(
+        TypeId(int(type_id, 16)),
+        IncarnationId(int(incarnation, 16)),
+        int(version, 16),
+        int(physical, 16),
+        int(rows, 16),
+    )
+
+
+# --- datasets ----------------------------------------------------------------------------------
+
+
+def table_row(entry: DatasetEntry, table_key: str, location: str) -> Row:
+    """Return the registration of a dataset."""
+    return Row(
+        object_id=f"table:{_identity(entry)}",
+        object_type="table",
+        location=location,
+        table_key=table_key,
+        stable_table_id=entry.type_id,
+        table_incarnation_id=entry.incarnation,
+    )
+
+
+def version_row(entry: DatasetEntry, table_key: str, commit_id: CommitId) -> Row:
+    """Return what one commit published for one dataset."""
+    return Row(
+        object_id=f"version:{_identity(entry)}@{commit_id}",
+        object_type="table_version",
+        metadata=_dump({"version": entry.version, "commit": commit_id}),
+        table_key=table_key,
+        stable_table_id=entry.type_id,
+        table_incarnation_id=entry.incarnation,
+        table_version=entry.physical,
+        row_count=entry.rows,
+    )
+
+
+def tombstone_row(entry: DatasetEntry, table_key: str, commit_id: CommitId) -> Row:
+    """Return the end of a dataset's life on a lineage."""
+    return Row(
+        object_id=f"tombstone:{_identity(entry)}@{commit_id}",
+        object_type="table_tombstone",
+        metadata=_dump({"commit": commit_id}),
+        table_key=table_key,
+        stable_table_id=entry.type_id,
+        table_incarnation_id=entry.incarnation,
+    )
+
+
+def read_version(row: Mapping[str, Any]) -> tuple[CommitId, DatasetEntry]:
+    """Read what `version_row` wrote."""
+    metadata = json.loads(row["metadata"])
+    return CommitId(metadata["commit"]), DatasetEntry(
+        TypeId(row["stable_table_id"]),
+        IncarnationId(row["table_incarnation_id"]),
+        metadata["version"],
+        row["table_version"],
+        row["row_count"],
+    )
+
+
+def _identity(entry: DatasetEntry) -> str:
+    return f"{entry.type_id:016x}-{entry.incarnation:016x}"
+
+
+# --- history -----------------------------------------------------------------------------------
+
+
+def commit_key(commit_id: str) -> str:
+    """Return the key of a commit's row."""
+    return f"commit:{commit_id}"
+
+
+def commit_row(commit: Commit, native: str | None, *, aborted: bool = False) -> Row:
+    """Return the immutable row of a commit; an aborted one only fences its id."""
+    facts: dict[str, Any] = {
+        "parents": list(commit.parents),
+        "branch": commit.branch,
+        "actor": commit.actor,
+        "created_at": (commit.created_at - _EPOCH) // timedelta(microseconds=1),
+        "message": commit.message,
+        "operation": commit.operation,
+        "schema": commit.schema_hash,
+        "counts": {k: [c.inserted, c.updated, c.deleted] for k, c in commit.counts.items()},
+    }
+    if aborted:
+        facts["aborted"] = True
+    return Row(
+        object_id=commit_key(commit.id),
+        object_type="graph_commit",
+        metadata=_dump(facts),
+        table_version=commit.manifest_version,
+        table_branch=native,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class CommitRow:
+    """A commit as stored: where it was authored, and whether it only fences its id."""
+
+    commit: Commit
+    native: str | None
+    aborted: bool
+
+
+def read_commit(row: Mapping[str, Any]) -> CommitRow:
+    """Read what `commit_row` wrote."""
+    try:
+        facts = json.loads(row["metadata"])
+        commit = Commit(
+            id=CommitId(row["object_id"].removeprefix("commit:")),
+            parents=tuple(CommitId(parent) for parent in facts["parents"]),
+            branch=facts["branch"],
+            actor=facts["actor"],
+            message=facts["message"],
+            operation=facts["operation"],
+            created_at=_EPOCH + timedelta(microseconds=facts["created_at"]),
+            manifest_version=row["table_version"],
+            counts={key: Counts(*numbers) for key, numbers in facts["counts"].items()},
+            schema_hash=facts["schema"],
+        )
+    except (KeyError, ValueError, TypeError) as error:
+        name = row.get("object_id")
+        raise GraphCorrupt(f"{name} cannot be read", cause=str(error)) from error
+    return CommitRow(commit, row["table_branch"], facts.get("aborted", False))
+
+
+def schema_row(schema_hash: str, source: str, document: Mapping[str, Any]) -> Row:
+    """Return an accepted schema, addressed by its content."""
+    metadata = _dump({"source": source, "ir": document})
+    return Row(object_id=f"schema:{schema_hash}", object_type="schema", metadata=metadata)
+
+
+def read_schema(row: Mapping[str, Any]) -> tuple[AcceptedSchema, str]:
+    """Read what `schema_row` wrote: the accepted schema and its source."""
+    try:
+        document = json.loads(row["metadata"])
+        return AcceptedSchema.from_json(document["ir"]), document["source"]
+    except (KeyError, ValueError, TypeError) as error:
+        raise GraphCorrupt(f"{row['object_id']} cannot be read", cause=str(error)) from error
+
+
+# --- names -------------------------------------------------------------------------------------
+
+
+def branch_row(branch: Branch) -> Row:
+    """Return the authority of a branch name."""
+    facts: dict[str, Any] = {
+        "native": branch.native,
+        "parent": branch.parent,
+        "fork_commit": branch.fork_commit,
+        "actor": branch.actor,
+        "created_at": branch.created_at.isoformat() if branch.created_at else None,
+    }
+    if branch.leaving:
+        facts["leaving"] = True
+    return Row(
+        object_id=f"branch:{branch.name}",
+        object_type="graph_branch",
+        metadata=_dump(facts),
+        table_branch=branch.native,
+    )
+
+
+def read_branch(row: Mapping[str, Any]) -> Branch:
+    """Read what `branch_row` wrote."""
+    facts = json.loads(row["metadata"])
+    created = facts["created_at"]
+    return Branch(
+        name=row["object_id"].removeprefix("branch:"),
+        native=facts["native"],
+        parent=facts["parent"],
+        fork_commit=facts["fork_commit"],
+        actor=facts["actor"],
+        created_at=datetime.fromisoformat(created) if created else None,
+        leaving=facts.get("leaving", False),
+    )
+
+
+def tag_row(tag: Tag) -> Row:
+    """Return the authority of a tag name."""
+    facts = {
+        "commit": tag.commit_id,
+        "native": tag.native,
+        "actor": tag.actor,
+        "created_at": tag.created_at.isoformat(),
+    }
+    return Row(object_id=f"tag:{tag.name}", object_type="graph_tag", metadata=_dump(facts))
+
+
+def read_tag(row: Mapping[str, Any]) -> Tag:
+    """Read what `tag_row` wrote."""
+    facts = json.loads(row["metadata"])
+    return Tag(
+        name=row["object_id"].removeprefix("tag:"),
+        commit_id=CommitId(facts["commit"]),
+        native=facts["native"],
+        actor=facts["actor"],
+        created_at=datetime.fromisoformat(facts["created_at"]),
+    )
+
+
+def _dump(value: Mapping[str, Any]) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

@@ -1,0 +1,208 @@
+"""This module is the public face of a graph: it delegates, it decides nothing."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from datetime import timedelta
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from omnigraph.catalog import TypeKind
+from omnigraph.commit.branches import create_branch, create_tag, delete_branch, delete_tag
+from omnigraph.commit.create import create_graph, open_graph
+from omnigraph.commit.history import find_commit, merge_bases, newest_first, read_commits
+from omnigraph.commit.manifest import Manifest
+from omnigraph.commit.model import MAIN, Branch, Commit, CommitId, Snapshot, Tag
+from omnigraph.commit.recovery import Recovery, read_audit, recover
+from omnigraph.commit.snapshot import Target, head_snapshot, resolve_snapshot
+from omnigraph.errors import InvalidInput
+from omnigraph.maintain.cleanup import CleanupReport, cleanup
+from omnigraph.maintain.verify import Verification, verify
+from omnigraph.storage import locate
+from omnigraph.storage.read import read_entity
+
+
+def init(
+    uri: str | os.PathLike[str],
+    schema: str | os.PathLike[str],
+    *,
+    storage_options: Mapping[str, str] | None = None,
+) -> Graph:
+    """Create an empty graph at an address that has none.
+
+    `schema` is `.pg` text, or the path of a file with it.
+    """
+    manifest = Manifest(locate(uri, storage_options))
+    create_graph(manifest, _schema_text(schema))
+    return Graph(manifest, mode="rw")
+
+
+def open(
+    uri: str | os.PathLike[str],
+    mode: str = "rw",
+    *,
+    storage_options: Mapping[str, str] | None = None,
+) -> Graph:
+    """Open a graph; `ro` never writes, `rw` first settles what a dead process left in flight."""
+    if mode not in ("rw", "ro"):
+        raise InvalidInput(f"mode is 'rw' or 'ro', not '{mode}'", code="mode_invalid")
+    manifest = Manifest(locate(uri, storage_options))
+    open_graph(manifest)
+    if mode == "rw":
+        recover(manifest)
+    return Graph(manifest, mode=mode)
+
+
+def _schema_text(schema: str | os.PathLike[str]) -> str:
+    if isinstance(schema, str) and ("\n" in schema or "{" in schema or not schema.endswith(".pg")):
+        return schema
+    try:
+        return Path(schema).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
+        message = f"cannot read the schema file {os.fspath(schema)}: {reason}"
+        raise InvalidInput(message, code="schema_file_unreadable") from error
+
+
+class Graph:
+    """A typed property graph."""
+
+    def __init__(self, manifest: Manifest, *, mode: str, actor: str | None = None) -> None:
+        self._manifest = manifest
+        self.mode = mode
+        self.actor = actor
+        self.branches = Branches(self)
+        self.tags = Tags(self)
+        self.commits = Commits(self)
+
+    @property
+    def uri(self) -> str:
+        """The address of the graph."""
+        return self._manifest.location.uri
+
+    def as_actor(self, actor: str) -> Graph:
+        """Return the same graph bound to an actor, whose name its commits carry."""
+        return Graph(self._manifest, mode=self.mode, actor=actor)
+
+    def snapshot(self, at: Target = MAIN) -> Snapshot:
+        """Return the state a branch, tag, commit id or time names."""
+        return resolve_snapshot(self._manifest, at)
+
+    def entity_at(self, type_name: str, id: str, at: Target = MAIN) -> dict[str, Any] | None:
+        """Return one entity as it was, or None when it was not there."""
+        snapshot = self.snapshot(at)
+        kind = TypeKind.NODE if type_name in snapshot.catalog.nodes else TypeKind.EDGE
+        entry = snapshot.entry(f"{kind}:{type_name}")
+        type_ = snapshot.schema.find(kind, type_name)
+        assert type_ is not None, "a type with a dataset is in the schema"
+        with self._manifest.reading(f"{kind}:{type_name}", entry) as handle:
+            return read_entity(handle, id, type_.property_ids)
+
+    def verify(self) -> Verification:
+        """Prove that the graph is whole."""
+        return verify(self._manifest)
+
+    def recover(self, *, stale_after: timedelta | None = None) -> list[Recovery]:
+        """Finish or undo what dead processes left in flight."""
+        self._writable()
+        if stale_after is None:
+            return recover(self._manifest)
+        return recover(self._manifest, stale_after=stale_after)
+
+    def recoveries(self) -> list[dict[str, Any]]:
+        """Return the audit of everything recovery ever did."""
+        return read_audit(self._manifest)
+
+    def cleanup(
+        self,
+        *,
+        keep: int | None = None,
+        older_than: timedelta | None = None,
+        confirm: bool = False,
+    ) -> CleanupReport:
+        """Remove what no retained snapshot needs; without `confirm` only tell what would go."""
+        if confirm:
+            self._writable()
+        return cleanup(self._manifest, keep=keep, older_than=older_than, dry_run=not confirm)
+
+    def _writable(self) -> None:
+        if self.mode != "rw":
+            raise InvalidInput("this graph is open read-only", code="read_only")
+
+
+class Branches:
+    """The branches of a graph."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+
+    def create(self, name: str, from_: Target = MAIN) -> Branch:
+        """Create a branch at the state of another branch, tag, commit or time."""
+        self._graph._writable()
+        source = self._graph.snapshot(from_)
+        return create_branch(self._graph._manifest, name, source, actor=self._graph.actor)
+
+    def list(self) -> list[str]:
+        """Return the names of all branches, main among them, sorted."""
+        return sorted([MAIN, *self._graph._manifest.branches()])
+
+    def get(self, name: str) -> Branch:
+        """Return a branch by name."""
+        return self._graph._manifest.branch(name)
+
+    def delete(self, name: str, *, force: bool = False) -> None:
+        """Delete a branch; `force` hands branches that descend from it to its parent."""
+        self._graph._writable()
+        delete_branch(self._graph._manifest, name, reparent=force)
+
+
+class Tags:
+    """The tags of a graph."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+
+    def create(self, name: str, at: Target = MAIN) -> Tag:
+        """Give a commit a name that never moves."""
+        self._graph._writable()
+        source = self._graph.snapshot(at)
+        return create_tag(self._graph._manifest, name, source, actor=self._graph.actor)
+
+    def list(self) -> list[Tag]:
+        """Return all tags by name."""
+        return sorted(self._graph._manifest.tags().values(), key=lambda tag: tag.name)
+
+    def delete(self, name: str) -> None:
+        """Forget a tag."""
+        self._graph._writable()
+        delete_tag(self._graph._manifest, name)
+
+
+class Commits:
+    """The history of a graph."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+
+    def list(self, branch: str = MAIN, limit: int | None = None) -> list[Commit]:
+        """Return the commits a branch descends from, newest first."""
+        snapshot = head_snapshot(self._graph._manifest, branch)
+        state = self._graph._manifest.lineage(snapshot.native).state()
+        found = newest_first(read_commits(state), snapshot.commit_id)
+        return list(islice(found, limit))
+
+    def get(self, id: str) -> Commit:
+        """Return a commit by id, on whatever branch it is."""
+        return find_commit(self._graph._manifest, id)[0].commit
+
+    def merge_base(self, one: Target, other: Target) -> tuple[CommitId, ...]:
+        """Return the best common ancestors of two states."""
+        manifest = self._graph._manifest
+        states = [self._graph.snapshot(target) for target in (one, other)]
+        commits = {
+            **read_commits(manifest.lineage(states[0].native).state()),
+            **read_commits(manifest.lineage(states[1].native).state()),
+        }
+        return tuple(merge_bases(commits, states[0].commit_id, states[1].commit_id))

@@ -1,0 +1,289 @@
+"""This module removes what no retained snapshot needs: mark, then sweep.
+
+Marked are the files of every snapshot that is retained: heads, tags, the newest commits of each
+branch, what is younger than asked, and what intents refer to. Swept is the rest, if it is older
+than the age floor, so that no writer loses what it is just staging.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from omnigraph.catalog import IncarnationId, TypeId
+from omnigraph.commit.branches import finish_deletions, remove_native
+from omnigraph.commit.history import find_commit, folds, newest_first, read_history, refold
+from omnigraph.commit.intents import Intents
+from omnigraph.commit.lineage import LineageState
+from omnigraph.commit.manifest import Manifest
+from omnigraph.commit.model import Branch, CommitId, DatasetEntry
+from omnigraph.commit.recovery import recover
+from omnigraph.commit.rows import CommitRow
+from omnigraph.errors import GraphCorrupt, InvalidInput, NotFound, OmniError
+from omnigraph.storage import ObjectInfo
+from omnigraph.storage.files import referenced_files, referenced_folders, version_file
+from omnigraph.storage.layout import dataset_path, lineage_path
+
+AGE_FLOOR = timedelta(hours=1)
+"""Nothing younger is ever removed: a writer may be about to publish it."""
+
+
+@dataclass(slots=True)
+class DatasetCleanup:
+    """What cleanup removed, or would remove, of one dataset."""
+
+    path: str
+    type_key: str
+    bytes_removed: int = 0
+    files_removed: int = 0
+    old_versions_removed: int = 0
+    error: str | None = None
+
+
+@dataclass(slots=True)
+class CleanupReport:
+    """What cleanup did, or would do."""
+
+    keep: int | None
+    older_than: timedelta | None
+    dry_run: bool
+    datasets: list[DatasetCleanup] = field(default_factory=list)
+    lineages_removed: int = 0
+
+    @property
+    def bytes_removed(self) -> int:
+        """All bytes together."""
+        return sum(dataset.bytes_removed for dataset in self.datasets)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the wire form."""
+        age = None if self.older_than is None else int(self.older_than.total_seconds())
+        return {
+            "dry_run": self.dry_run,
+            "keep_versions": self.keep,
+            "older_than_secs": age,
+            "bytes_removed": self.bytes_removed,
+            "lineages_removed": self.lineages_removed,
+            "datasets": [
+                {
+                    "type_key": d.type_key,
+                    "bytes_removed": d.bytes_removed,
+                    "old_versions_removed": d.old_versions_removed,
+                    "error": d.error,
+                }
+                for d in self.datasets
+            ],
+        }
+
+
+def cleanup(
+    manifest: Manifest,
+    *,
+    keep: int | None = None,
+    older_than: timedelta | None = None,
+    dry_run: bool = True,
+    age_floor: timedelta = AGE_FLOOR,
+) -> CleanupReport:
+    """Remove what is outside of both limits; without `dry_run=False` only tell.
+
+    `keep` retains the newest commits of each branch, `older_than` those that were a head since.
+    """
+    if keep is None and older_than is None:
+        message = "say what to retain: a number of commits to keep, an age, or both"
+        raise InvalidInput(message, code="cleanup_policy_missing")
+    if not dry_run:
+        recover(manifest)
+    report = CleanupReport(keep, older_than, dry_run)
+    before = datetime.now(UTC) - age_floor
+    horizon = min(before, before if older_than is None else datetime.now(UTC) - older_than)
+    marks = _mark(manifest, keep, horizon)
+    manifest.datasets.observe("cleanup: marked")
+    for folder in ("nodes", "edges"):
+        for name in manifest.objects.folders(folder):
+            path = f"{folder}/{name}"
+            dataset = DatasetCleanup(path, marks.keys.get(path, path))
+            try:
+                _sweep(manifest, dataset, marks, before, dry_run=dry_run)
+            except OmniError as error:
+                dataset.error = error.message
+            report.datasets.append(dataset)
+            manifest.datasets.observe(f"cleanup: swept {folder}")
+    report.lineages_removed = _sweep_lineages(manifest, before, dry_run=dry_run)
+    if not dry_run:
+        _clean_manifest(manifest, horizon)
+    return report
+
+
+# --- mark --------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Marks:
+    """The physical versions to retain by dataset path, and the type key of each path.
+
+    `heads` are those that must be there; others may have gone under an earlier, narrower policy.
+    """
+
+    versions: defaultdict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
+    heads: defaultdict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
+    keys: dict[str, str] = field(default_factory=dict)
+
+
+def _mark(manifest: Manifest, keep: int | None, horizon: datetime) -> _Marks:
+    marks = _Marks()
+    for state in _states(manifest):
+        paths = _registered(state, marks.keys)
+        history = read_history(state)
+        for datasets in folds(history, _retained(history.commits, state, keep, horizon)):
+            _add(marks.versions, datasets, paths)
+        _add(marks.heads, state.head.datasets, paths)
+    for tag in manifest.tags().values():
+        with suppress(NotFound):  # it went with the only branch that had it
+            _, state = find_commit(manifest, tag.commit_id)
+            _add(marks.versions, refold(state, tag.commit_id), _registered(state, marks.keys))
+    for intent in Intents(manifest.objects).list():
+        for dataset in intent.staged.datasets:
+            kind = dataset.table_key.partition(":")[0]
+            path = dataset_path(kind, dataset.type_id, dataset.incarnation)
+            versions = {v for v in (dataset.physical, dataset.expected) if v is not None}
+            marks.versions[path] |= versions
+    return marks
+
+
+def _add(
+    marked: defaultdict[str, set[int]],
+    datasets: Mapping[tuple[TypeId, IncarnationId], DatasetEntry],
+    paths: Mapping[object, str],
+) -> None:
+    for entry in datasets.values():
+        marked[paths[entry.key]].add(entry.physical)
+
+
+def _states(manifest: Manifest) -> Iterator[LineageState]:
+    yield manifest.main.state()
+    for branch in manifest.branches().values():
+        try:
+            yield manifest.lineage(branch.native).state()
+        except NotFound:
+            if branch.name in manifest.branches():
+                raise
+            continue  # it was just deleted
+
+
+def _registered(state: LineageState, keys: dict[str, str]) -> dict[object, str]:
+    """Return the path of every dataset a lineage knows, and note its type key."""
+    paths: dict[object, str] = {}
+    for found in state.rows("object_type = 'table'"):
+        row = found.row
+        paths[row["stable_table_id"], row["table_incarnation_id"]] = row["location"]
+        keys[row["location"]] = row["table_key"]
+    return paths
+
+
+def _retained(
+    commits: Mapping[CommitId, CommitRow],
+    state: LineageState,
+    keep: int | None,
+    horizon: datetime,
+) -> Iterator[CommitId]:
+    """Yield the commits whose snapshots stay readable; the head always is.
+
+    What counts is when a commit was last a head, not when it was made: until then a reader or a new
+    branch may have started from it, however old it was.
+    """
+    succeeded: dict[CommitId, datetime] = {}
+    for index, commit in enumerate(newest_first(commits, state.head.commit_id)):
+        for parent in commit.parents:
+            succeeded[parent] = max(commit.created_at, succeeded.get(parent, commit.created_at))
+        within_keep = keep is not None and index < keep
+        # The clock of whoever succeeded it may be behind.
+        if index == 0 or within_keep or max(succeeded[commit.id], commit.created_at) >= horizon:
+            yield commit.id
+
+
+# --- sweep -------------------------------------------------------------------------------------
+
+
+def _sweep(
+    manifest: Manifest,
+    dataset: DatasetCleanup,
+    marks: _Marks,
+    before: datetime,
+    *,
+    dry_run: bool,
+) -> None:
+    """Remove the files of one dataset that no retained version refers to."""
+    listed = list(manifest.objects.list(dataset.path))
+    there = {info.path.removeprefix(f"{dataset.path}/") for info in listed}
+    versions = {v for v in marks.versions[dataset.path] if version_file(v) in there}
+    if not marks.heads[dataset.path] <= versions:
+        raise GraphCorrupt("a version a branch shows is missing: nothing is removed")
+    files: set[str] = set()
+    folders: set[str] = set()
+    if versions:
+        # The HEAD is for foreign readers; its files stay as long as the dataset is alive.
+        handles = [manifest.datasets.open(dataset.path, version) for version in sorted(versions)]
+        handles.append(manifest.datasets.open(dataset.path))
+        for handle in handles:
+            files |= referenced_files(handle)
+            folders |= referenced_folders(handle)
+    doomed = [
+        info
+        for info in listed
+        if info.modified < before and not _is_kept(info, dataset.path, files, folders, versions)
+    ]
+    dataset.bytes_removed = sum(info.size for info in doomed)
+    dataset.files_removed = len(doomed)
+    dataset.old_versions_removed = sum(info.path.endswith(".manifest") for info in doomed)
+    if not dry_run:
+        # Manifests go first: a version that cannot be opened is cleaner than one that is hollow.
+        doomed.sort(key=lambda info: not info.path.endswith(".manifest"))
+        for info in doomed:
+            manifest.objects.delete([info.path])
+            manifest.datasets.observe("cleanup: file removed")
+
+
+def _is_kept(
+    info: ObjectInfo, root: str, files: set[str], folders: set[str], versions: set[int]
+) -> bool:
+    below = info.path.removeprefix(f"{root}/")
+    if below in files or any(below.startswith(folder) for folder in folders):
+        return True
+    return bool(versions) and below.startswith(("_versions/latest", "_refs/"))
+
+
+def _sweep_lineages(manifest: Manifest, before: datetime, *, dry_run: bool) -> int:
+    """Remove lineages nobody names: closed ones, and forks their creator never registered.
+
+    Nobody can be at work on one that was not written to for so long.
+    """
+    if not dry_run:
+        finish_deletions(manifest)
+    unnamed = manifest.stored_lineages() - manifest.named_lineages()
+    removed = 0
+    # The newest first: a lineage cannot go before those forked from it.
+    for native in sorted(unnamed, reverse=True):
+        files = list(manifest.objects.list(lineage_path(native)))
+        if all(info.modified < before for info in files):
+            removed += dry_run or _remove_lineage(manifest, native, files)
+    return removed
+
+
+def _remove_lineage(manifest: Manifest, native: str, files: list[ObjectInfo]) -> bool:
+    if native in manifest.native_branches():
+        return remove_native(manifest, Branch(name=native, native=native))
+    # A process died while Lance made or removed it.
+    manifest.objects.delete(info.path for info in files)
+    return True
+
+
+def _clean_manifest(manifest: Manifest, horizon: datetime) -> None:
+    """Drop old manifest versions; commits stay readable through their history rows."""
+    for native in (None, *(branch.native for branch in manifest.branches().values())):
+        with suppress(NotFound):  # it was just deleted
+            manifest.lineage(native).forget_old_versions(horizon)
+            manifest.datasets.observe("cleanup: manifest cleaned")

@@ -1,0 +1,203 @@
+"""This module proves that a graph is whole: history refolds, versions open, counts agree."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from omnigraph.catalog import IncarnationId, TypeId
+from omnigraph.commit.history import ancestors, find_commit, folds, read_history, refold
+from omnigraph.commit.intents import Intents
+from omnigraph.commit.lineage import LineageState
+from omnigraph.commit.manifest import Manifest
+from omnigraph.commit.model import MAIN, DatasetEntry, Tag
+from omnigraph.errors import NotFound, OmniError
+from omnigraph.storage.files import referenced_files
+from omnigraph.storage.read import count_ids
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something that should not be: a broken promise, or (`harmless`) a leftover."""
+
+    where: str
+    message: str
+    harmless: bool = False
+
+
+@dataclass(slots=True)
+class Verification:
+    """What `verify` looked at and found."""
+
+    branches: int = 0
+    commits: int = 0
+    versions: int = 0
+    problems: list[Problem] = field(default_factory=list)
+
+    @property
+    def ok(self) -> bool:
+        """Tell whether no promise is broken."""
+        return all(problem.harmless for problem in self.problems)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the report as plain JSON values."""
+        return {
+            "ok": self.ok,
+            "branches": self.branches,
+            "commits": self.commits,
+            "versions": self.versions,
+            "problems": [
+                {"where": p.where, "message": p.message, "harmless": p.harmless}
+                for p in self.problems
+            ],
+        }
+
+
+def verify(manifest: Manifest) -> Verification:
+    """Check every branch, every commit and every dataset version a head or tag refers to."""
+    report = Verification()
+    try:
+        _verify(manifest, report)
+    except OmniError as error:
+        report.problems.append(Problem("manifest", error.message))
+    return report
+
+
+def _verify(manifest: Manifest, report: Verification) -> None:
+    versions = _Versions(manifest)
+    names = {MAIN: None, **{b.name: b.native for b in manifest.branches().values()}}
+    for name, native in sorted(names.items()):
+        report.branches += 1
+        problems: list[Problem] = []
+        try:
+            state = manifest.lineage(native).state()
+            problems += versions.check(f"branch {name}", state, state.head.datasets)
+            problems += _check_lineage(manifest, name, state, report)
+        except OmniError as error:
+            problems.append(Problem(f"branch {name}", error.message))
+        # What was deleted meanwhile has the right to be incomplete.
+        if problems and (native is None or native in manifest.named_lineages()):
+            report.problems += problems
+    for tag in manifest.tags().values():
+        problems = list(_check_tag(manifest, tag, versions))
+        if problems and manifest.tags().get(tag.name) == tag:
+            report.problems += problems
+    report.versions = len(versions.seen)
+    report.problems += _leftovers(manifest, set(names.values()))
+
+
+def _check_lineage(
+    manifest: Manifest, name: str, state: LineageState, report: Verification
+) -> Iterator[Problem]:
+    where = f"branch {name}"
+    head = state.head
+    if head.closed:
+        what = "its deletion was interrupted; delete it again or create it anew"
+        yield Problem(where, what, harmless=True)
+    keys = Counter(found.row["object_id"] for found in state.rows("object_id IS NOT NULL"))
+    for key, count in sorted(keys.items()):
+        if count > 1:
+            yield Problem(where, f"manifest row {key} exists {count} times")
+    history = read_history(state)
+    commits = history.commits
+    report.commits = max(report.commits, len(commits))
+    if head.commit_id not in commits:
+        yield Problem(where, f"head commit {head.commit_id} is missing")
+        return
+    for commit_id in sorted(ancestors(commits, head.commit_id) - set(commits)):
+        yield Problem(where, f"commit {commit_id} is a parent but is missing")
+    if next(folds(history, [head.commit_id])) != dict(head.datasets):
+        yield Problem(where, "the folded head differs from what history adds up to")
+    if state.row(f"schema:{head.schema_hash}") is None:
+        yield Problem(where, f"accepted schema {head.schema_hash} is missing")
+        return
+    schema, _ = manifest.schema(head.schema_hash, state)
+    types = {(t.id, t.incarnation) for t in schema.types if t.incarnation is not None}
+    if types != set(head.datasets):
+        yield Problem(where, "the live datasets are not those of the accepted schema")
+
+
+def _check_tag(manifest: Manifest, tag: Tag, versions: _Versions) -> Iterator[Problem]:
+    where = f"tag {tag.name}"
+    try:
+        _, state = find_commit(manifest, tag.commit_id)
+        yield from versions.check(where, state, refold(state, tag.commit_id))
+    except NotFound:
+        yield Problem(where, "its commit went with a deleted branch", harmless=True)
+    except OmniError as error:
+        yield Problem(where, error.message)
+
+
+class _Versions:
+    """The dataset versions looked at so far, and what is wrong with each."""
+
+    def __init__(self, manifest: Manifest) -> None:
+        self._manifest = manifest
+        self._stored: dict[str, set[str]] = {}
+        self.seen: dict[tuple[str, int], str | None] = {}
+
+    def check(
+        self,
+        where: str,
+        state: LineageState,
+        datasets: Mapping[tuple[TypeId, IncarnationId], DatasetEntry],
+    ) -> Iterator[Problem]:
+        """Open every version that is shown, look for its files and count its rows."""
+        rows = [found.row for found in state.rows("object_type = 'table'")]
+        paths = {
+            (row["stable_table_id"], row["table_incarnation_id"]): row["location"] for row in rows
+        }
+        for entry in datasets.values():
+            path = paths.get(entry.key)
+            if path is None:
+                yield Problem(where, f"dataset {entry.type_id:016x} is not registered")
+                continue
+            if (path, entry.physical) not in self.seen:
+                self.seen[path, entry.physical] = self._problem(path, entry)
+            problem = self.seen[path, entry.physical]
+            if problem is not None:
+                yield Problem(f"{where}, {path}", f"version {entry.version} {problem}")
+
+    def _problem(self, path: str, entry: DatasetEntry) -> str | None:
+        try:
+            handle = self._manifest.datasets.open(path, entry.physical)
+            wanted = referenced_files(handle)
+            missing = wanted - self._files(path)
+            if missing and self._stored.pop(path):  # it may have been made since they were listed
+                missing = wanted - self._files(path)
+            if missing:
+                return f"lacks {len(missing)} of its files, such as {min(missing)}"
+            rows, ids = count_ids(handle)
+        except OmniError as error:
+            return f"cannot be read: {error.message}"
+        if rows != entry.rows:
+            return f"has {rows} rows, the manifest says {entry.rows}"
+        return None if ids == rows else f"has {rows} rows but only {ids} ids"
+
+    def _files(self, path: str) -> set[str]:
+        if path not in self._stored:
+            listed = self._manifest.objects.list(path)
+            self._stored[path] = {info.path.removeprefix(f"{path}/") for info in listed}
+        return self._stored[path]
+
+
+def _leftovers(manifest: Manifest, natives: set[str | None]) -> Iterator[Problem]:
+    """Report what nothing refers to; cleanup removes it."""
+    registered: set[str] = set()
+    for native in natives:
+        try:
+            rows = manifest.lineage(native).state().rows("object_type = 'table'")
+        except OmniError:
+            continue
+        registered |= {found.row["location"] for found in rows}
+    for folder in ("nodes", "edges"):
+        for name in manifest.objects.folders(folder):
+            if f"{folder}/{name}" not in registered:
+                yield Problem(f"{folder}/{name}", "no branch refers to this dataset", harmless=True)
+    for native in sorted(manifest.native_branches() - manifest.named_lineages()):
+        yield Problem(f"lineage {native}", "no branch refers to this lineage", harmless=True)
+    for intent in Intents(manifest.objects).list():
+        what = f"{intent.staged.operation} on branch {intent.branch} is in flight"
+        yield Problem(f"intent {intent.id}", what, harmless=True)

@@ -1,0 +1,140 @@
+"""This module opens Lance datasets at exact versions and keeps their handles.
+
+One `Session` per graph shares Lance's caches. A handle is keyed by what it physically is, path and
+version, so it never goes stale and is never shared with a writer that would move it.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from threading import Lock
+
+import lance
+import pyarrow as pa
+from lance.fragment import write_fragments
+
+from omnigraph.errors import (
+    AlreadyExists,
+    Contention,
+    GraphCorrupt,
+    NotFound,
+    StorageUnavailable,
+)
+from omnigraph.storage.faults import translated
+from omnigraph.storage.location import Location
+
+MAX_HANDLES = 512
+RETRY_SECONDS = "30"
+"""Lance repeats no request after this long; by itself it would wait three minutes, six times."""
+
+
+class Datasets:
+    """The Lance datasets of one graph.
+
+    `observe` is told the name of every step of a protocol that storage could die at; tests put
+    their own there.
+    """
+
+    def __init__(self, location: Location) -> None:
+        self.location = location
+        self.observe: Callable[[str], None] = _unobserved
+        self.session = lance.Session()  # type: ignore[attr-defined]
+        self._handles: OrderedDict[tuple[str, int], lance.LanceDataset] = OrderedDict()
+        self._lock = Lock()
+
+    @property
+    def options(self) -> dict[str, str] | None:
+        """The storage options Lance wants."""
+        if self.location.is_local:
+            return None
+        return {"client_retry_timeout": RETRY_SECONDS, **self.location.options}
+
+    def append(self, path: str, rows: pa.Table) -> None:
+        """Append rows to a dataset that is a plain log, creating it when it is not there."""
+        try:
+            base = self.open(path)
+        except NotFound:
+            with suppress(AlreadyExists):
+                self.create(path, rows.slice(0, 0))
+            base = self.open(path)
+        with translated(f"appending to {path}"):
+            lance.write_dataset(rows, base, mode="append")
+
+    def create(self, path: str, rows: pa.Table) -> int:
+        """Create a dataset and return its version; raise AlreadyExists when another was first.
+
+        This is one create-if-absent. Lance's own `mode="create"` is not: it checks first, and then
+        overwrites what a racing creator made in between.
+        """
+        uri = self.location.child(path)
+        try:
+            with translated(f"creating {path}"):
+                staged = write_fragments(
+                    rows, uri, mode="create", return_transaction=True, storage_options=self.options
+                )
+                made = lance.LanceDataset.commit(
+                    uri,
+                    staged,
+                    max_retries=0,
+                    storage_options=self.options,
+                    enable_stable_row_ids=False,
+                )
+        except (Contention, NotFound, StorageUnavailable) as error:
+            if self._exists(path):
+                raise AlreadyExists(f"{path} exists already") from error
+            raise
+        assert made.version == 1, "a commit without retries lands on its version or nowhere"
+        return int(made.version)
+
+    def _exists(self, path: str) -> bool:
+        try:
+            self.open(path)
+        except (NotFound, StorageUnavailable):
+            return False
+        return True
+
+    def at(self, path: str, version: int) -> lance.LanceDataset:
+        """Return the shared read-only handle of one version of a dataset."""
+        key = (path, version)
+        with self._lock:
+            handle = self._handles.get(key)
+            if handle is not None:
+                self._handles.move_to_end(key)
+                return handle
+        handle = self.open(path, version)
+        self.keep(path, handle)
+        return handle
+
+    def keep(self, path: str, handle: lance.LanceDataset) -> None:
+        """Remember a handle nobody will move."""
+        with self._lock:
+            self._handles[path, int(handle.version)] = handle
+            while len(self._handles) > MAX_HANDLES:
+                self._handles.popitem(last=False)
+
+    def open(self, path: str, version: int | None = None) -> lance.LanceDataset:
+        """Return a new handle, which its owner may move; without a version, of the latest."""
+        with translated(f"opening {path}"):
+            return lance.dataset(
+                self.location.child(path),
+                version=version,
+                session=self.session,
+                storage_options=self.options,
+            )
+
+    @contextmanager
+    def whole(self, path: str, version: int) -> Iterator[None]:
+        """Run a read of a version; raise GraphCorrupt when only a file of it is missing."""
+        try:
+            yield
+        except NotFound as error:
+            if error.code != "storage_not_found":
+                raise
+            self.open(path, version)  # raises NotFound when the version itself is gone
+            raise GraphCorrupt(f"a file of {path} is missing", **error.details) from error
+
+
+def _unobserved(step: str) -> None:
+    """Ignore a step."""

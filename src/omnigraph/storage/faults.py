@@ -1,0 +1,86 @@
+"""This module translates what storage raises into our errors; nothing else reads their texts.
+
+Lance raises bare OSError, ValueError and RuntimeError and tells them apart by text only; the texts
+relied on are pinned in tests/substrate and tests/unit/storage/test_faults.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from lance.commit import CommitConflictError
+from obstore.exceptions import BaseError
+
+from omnigraph.errors import Contention, GraphCorrupt, NotFound, OmniError, StorageUnavailable
+
+_LOST_RACES = (
+    "Too many concurrent writers",
+    "Retryable commit conflict",
+    "Commit conflict",
+    "Incompatible transaction",
+    "Failed to commit the transaction",
+    "found matching row",
+)
+_MISSING = (
+    "Not found",
+    "not found",
+    "No such file",
+    "NotFound",
+    "does not exist",
+    "NoSuchKey",
+    "Not a directory",
+)
+_DAMAGED = (
+    "file size is too small",
+    "does not have sufficient data",
+    "Invalid range",
+    "invalid magic",
+    "does not appear to be a",
+    "does not contain correct footer",
+    "invalid seek",
+)
+_REFUSALS = (
+    ("the bucket does not exist", "storage_no_bucket", ("NoSuchBucket",)),
+    ("no credentials", "storage_denied", ("Failed to get AWS credentials", "/latest/api/token")),
+    ("permission denied", "storage_denied", ("ermission denied", "AccessDenied", "403 Forbidden")),
+    ("no space left", "storage_full", ("No space left", "File too large", "QuotaExceeded")),
+    ("the file system is read-only", "storage_read_only", ("Read-only file system",)),
+    ("storage does not answer", "storage_unavailable", ("error sending request",)),
+)
+_MAX_TEXT = 300
+
+
+@contextmanager
+def translated(what: str) -> Iterator[None]:
+    """Run a storage call; raise one of our errors when it fails."""
+    try:
+        yield
+    except OmniError:
+        raise
+    except (CommitConflictError, OSError, ValueError, RuntimeError, BaseError) as error:
+        raise translate(error, what) from error
+
+
+def translate(error: Exception, what: str) -> OmniError:
+    """Return our error for one of storage's."""
+    text = str(error)
+    cause = text[:_MAX_TEXT]
+    if isinstance(error, CommitConflictError) or _says(text, _LOST_RACES):
+        return Contention(f"{what}: another writer was first")
+    if isinstance(error, FileExistsError | NotADirectoryError):
+        message = f"{what}: a file stands where a folder should be"
+        return StorageUnavailable(message, code="storage_not_a_folder", cause=cause)
+    # Refusals go first: "the access key does not exist" is no missing file.
+    for outcome, code, parts in _REFUSALS:
+        if _says(text, parts):
+            return StorageUnavailable(f"{what}: {outcome}", code=code, cause=cause)
+    if isinstance(error, FileNotFoundError) or _says(text, _MISSING):
+        return NotFound(f"{what}: not there", code="storage_not_found", cause=cause)
+    if _says(text, _DAMAGED):
+        return GraphCorrupt(f"{what}: a file is damaged", cause=cause)
+    return StorageUnavailable(f"{what}: storage failed", cause=cause)
+
+
+def _says(text: str, parts: tuple[str, ...]) -> bool:
+    return any(part in text for part in parts)

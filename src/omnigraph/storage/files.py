@@ -1,0 +1,41 @@
+"""This module says which files a version of a dataset is made of."""
+
+from __future__ import annotations
+
+from lance import LanceDataset
+
+from omnigraph.storage.faults import translated
+
+_DETACHED = 1 << 63
+_LATEST_FIRST = (1 << 64) - 1
+
+
+def version_file(version: int) -> str:
+    """Return the path of a version's manifest below its dataset."""
+    if version >= _DETACHED:
+        return f"_versions/d{version}.manifest"
+    return f"_versions/{_LATEST_FIRST - version:020d}.manifest"
+
+
+def referenced_files(handle: LanceDataset) -> set[str]:
+    """Return the data and deletion files of a version, below its dataset."""
+    with translated("listing the files of a version"):
+        found = {version_file(int(handle.version))}
+        for fragment in handle.get_fragments():
+            found |= {f"data/{file.path}" for file in fragment.metadata.files}
+            deletions = fragment.deletion_file()
+            if deletions is not None:
+                found.add(deletions)
+        return found
+
+
+def referenced_folders(handle: LanceDataset) -> set[str]:
+    """Return the folders a version needs whole, below its dataset: indexes and large blobs.
+
+    Blobs too large for a data file stand in a folder of their own, named like the data file.
+    """
+    with translated("listing the folders of a version"):
+        segments = [segment for index in handle.describe_indices() for segment in index.segments]
+        indexes = {f"_indices/{segment.uuid}/" for segment in segments}
+        files = [file.path for f in handle.get_fragments() for file in f.metadata.files]
+        return indexes | {f"data/{path.removesuffix('.lance')}/" for path in files}

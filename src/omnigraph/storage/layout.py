@@ -1,0 +1,71 @@
+"""This module fixes where things are below the root of a graph and what columns datasets have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import lance
+import pyarrow as pa
+
+from omnigraph.types import PropertyType, Scalar
+from omnigraph.types.arrow import arrow_type
+
+MANIFEST = "__manifest"
+INTENTS = "__recovery"
+AUDIT = "_graph_commit_recoveries.lance"
+PRIMARY_KEY = {b"lance-schema:unenforced-primary-key": b"true"}
+PROPERTY_ID = b"omnigraph.stable_property_id"
+
+_FOLDERS = {"node": "nodes", "edge": "edges"}
+
+
+def dataset_path(kind: str, type_id: int, incarnation: int) -> str:
+    """Return the path of the dataset of one lifetime of a type."""
+    return f"{_FOLDERS[kind]}/{type_id:016x}-{incarnation:016x}"
+
+
+def lineage_path(native: str | None) -> str:
+    """Return the path of the manifest lineage of a branch; None is main."""
+    return MANIFEST if native is None else f"{MANIFEST}/tree/{native}"
+
+
+def dataset_schema(kind: str, columns: Iterable[pa.Field]) -> pa.Schema:
+    """Return the physical schema of a dataset with the given property columns."""
+    fields = [pa.field("id", pa.string(), nullable=False, metadata=PRIMARY_KEY)]
+    if kind == "edge":
+        fields += [pa.field(name, pa.string(), nullable=False) for name in ("src", "dst")]
+    return pa.schema([*fields, *columns])
+
+
+def property_column(name: str, type_: PropertyType, property_id: int) -> pa.Field:
+    """Return the column of one property, marked with the property's identity.
+
+    It is nullable whatever the property is: required-ness is the validator's job.
+    """
+    field = (
+        lance.blob_field(name) if type_.scalar is Scalar.BLOB else pa.field(name, arrow_type(type_))
+    )
+    mark = {PROPERTY_ID: f"{property_id:016x}".encode()}
+    return field.with_metadata({**(field.metadata or {}), **mark})
+
+
+def physical_columns(schema: pa.Schema) -> dict[int, str]:
+    """Return the column that holds each property, by identity; of several, the newest.
+
+    Names of columns are those of the properties when they were added. A rename or drop changes no
+    column; a wider type or a re-added name adds one.
+    """
+    marked = ((field, (field.metadata or {}).get(PROPERTY_ID)) for field in schema)
+    return {int(mark, 16): field.name for field, mark in marked if mark is not None}
+
+
+def empty_table(schema: pa.Schema) -> pa.Table:
+    """Return a table of this schema with no rows; blob columns need their own empty array."""
+    columns = [
+        lance.blob_array([]) if _is_blob(field) else pa.array([], field.type) for field in schema
+    ]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _is_blob(field: pa.Field) -> bool:
+    return isinstance(field.type, pa.BaseExtensionType)

@@ -1,0 +1,147 @@
+"""This module reads and writes small objects beside the datasets, the same on disk and in a bucket.
+
+The one primitive everything rests on is `put_if_absent`: a store that does not honour it would lose
+updates silently, so `probe` refuses such a store before a graph is made on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, cast
+from urllib.parse import urlparse
+
+import obstore
+from obstore.exceptions import AlreadyExistsError, NotFoundError, UnknownConfigurationKeyError
+from obstore.store import LocalStore, S3Store
+from ulid import ULID
+
+from omnigraph.errors import InvalidInput, StorageUnavailable
+from omnigraph.storage.faults import translated
+from omnigraph.storage.location import Location
+
+MAX_RETRIES = 3
+RETRY_SECONDS = 10
+"""No request is repeated after this long; the option `client_retry_timeout` says otherwise."""
+
+# Objects are small: who sends no byte for so long will send none.
+_CLIENT: dict[str, Any] = {
+    "allow_http": "false",
+    "connect_timeout": "5s",
+    "read_timeout": "10s",
+    "timeout": "30s",
+}
+_LANCE_ONLY = ("download_retry_count",)
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectInfo:
+    """One stored object, by its path below the root."""
+
+    path: str
+    size: int
+    modified: datetime
+
+
+class Objects:
+    """The objects below the root of a graph."""
+
+    def __init__(self, location: Location) -> None:
+        self._location = location
+        self._opened: LocalStore | S3Store | None = None
+
+    @property
+    def _store(self) -> LocalStore | S3Store:
+        if self._opened is None:
+            self._opened = _open(self._location)
+        return self._opened
+
+    def put_if_absent(self, path: str, data: bytes) -> bool:
+        """Create an object; return False when it exists already."""
+        with translated(f"writing {path}"):
+            try:
+                obstore.put(self._store, path, data, mode="create")
+            except (AlreadyExistsError, FileExistsError):
+                return False
+            return True
+
+    def put(self, path: str, data: bytes) -> None:
+        """Write an object, replacing what is there."""
+        with translated(f"writing {path}"):
+            obstore.put(self._store, path, data)
+
+    def get(self, path: str) -> bytes | None:
+        """Return the content of an object, or None when there is none."""
+        with translated(f"reading {path}"):
+            try:
+                return bytes(obstore.get(self._store, path).bytes())
+            except (NotFoundError, FileNotFoundError):
+                return None
+
+    def list(self, prefix: str) -> Iterator[ObjectInfo]:
+        """Yield every object below a prefix."""
+        with translated(f"listing {prefix}"):
+            for page in obstore.list(self._store, prefix):
+                for found in page:
+                    yield ObjectInfo(found["path"], found["size"], found["last_modified"])
+
+    def folders(self, prefix: str) -> tuple[str, ...]:
+        """Return the names of the folders right below a prefix."""
+        with translated(f"listing {prefix}"):
+            found = obstore.list_with_delimiter(self._store, prefix)
+            return tuple(path.rstrip("/").rsplit("/", 1)[-1] for path in found["common_prefixes"])
+
+    def delete(self, paths: Iterable[str]) -> None:
+        """Delete objects; those that are gone already are fine."""
+        with translated("deleting objects"):
+            for path in paths:
+                try:
+                    obstore.delete(self._store, path)
+                except (NotFoundError, FileNotFoundError):
+                    continue
+
+    def reach(self) -> None:
+        """Make sure that a bucket answers; Lance, asked first, would not give up for minutes."""
+        if not self._location.is_local:
+            with translated(f"reaching {self._location}"):
+                next(iter(obstore.list(self._store, "__probe")), None)
+
+    def probe(self) -> None:
+        """Refuse a store that lets two writers create the same object."""
+        path = f"__probe/{ULID()}"
+        # What the first attempt says does not matter: its answer may be lost and asked for again.
+        self.put_if_absent(path, b"1")
+        lies = self.put_if_absent(path, b"2")
+        self.delete([path])
+        if lies:
+            raise StorageUnavailable(
+                "this store ignores create-if-absent, so writers would lose each other's work",
+                code="storage_unsafe",
+            )
+
+
+def _open(location: Location) -> LocalStore | S3Store:
+    if location.is_local:
+        folder = Path(location.uri)
+        with translated(f"opening {location}"):
+            folder.mkdir(parents=True, exist_ok=True)
+            return LocalStore(prefix=folder, automatic_cleanup=True)
+    parsed = urlparse(location.uri)
+    config: dict[str, Any] = {k: v for k, v in location.options.items() if k not in _LANCE_ONLY}
+    retries = int(config.pop("client_max_retries", MAX_RETRIES))
+    patience = timedelta(seconds=int(config.pop("client_retry_timeout", RETRY_SECONDS)))
+    client = {**_CLIENT, **{key: config.pop(key) for key in _CLIENT if key in config}}
+    client["allow_http"] = client["allow_http"] == "true"
+    try:
+        return S3Store(
+            parsed.netloc,
+            prefix=parsed.path.strip("/") or None,
+            config=cast(Any, config),
+            client_options=cast(Any, client),
+            retry_config={"max_retries": retries, "retry_timeout": patience},
+        )
+    except UnknownConfigurationKeyError as error:
+        message = str(error).partition("\n")[0]
+        raise InvalidInput(message, code="storage_option_invalid", uri=location.uri) from error

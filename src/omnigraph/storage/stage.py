@@ -1,0 +1,157 @@
+"""This module writes new versions of a dataset without publishing them.
+
+Every function takes the pinned base of a write and returns a detached version on top of it: applied
+exactly to that base, invisible to everybody until a manifest names it. Ids in one call are unique;
+coalescing is the caller's job.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import pyarrow as pa
+from lance import LanceDataset, LanceOperation
+from lance.fragment import FragmentMetadata, write_fragments
+from lance.schema import LanceSchema
+
+from omnigraph.errors import AlreadyExists
+from omnigraph.storage.faults import translated
+
+PROBE_CHUNK = 8_192
+"""Ids looked up by one filter."""
+
+
+def append(base: LanceDataset, rows: pa.Table | pa.RecordBatchReader) -> LanceDataset:
+    """Stage rows whose ids are known to be new."""
+    with translated("staging an append"):
+        transaction = write_fragments(rows, base, mode="append", return_transaction=True)
+        return LanceDataset.commit(base, transaction, detached=True)
+
+
+def insert(base: LanceDataset, rows: pa.Table) -> LanceDataset:
+    """Stage rows whose ids must be new; raise AlreadyExists naming one that is not."""
+    found = existing_ids(base, rows["id"].to_pylist())
+    if found:
+        taken = min(found)
+        raise AlreadyExists(f"id '{taken}' exists already", code="key_conflict", entity_id=taken)
+    return append(base, rows)
+
+
+def upsert(base: LanceDataset, rows: pa.Table) -> LanceDataset:
+    """Stage whole rows: those with a known id replace it, the others are new."""
+    with translated("staging an upsert"):
+        removed, updated = _without(base, rows["id"].to_pylist())
+        new = new_fragments(rows, base)
+        return _update(base, removed, updated, new)
+
+
+def delete(base: LanceDataset, ids: Sequence[str]) -> LanceDataset:
+    """Stage the removal of rows by id; ids that are not there are fine."""
+    with translated("staging a delete"):
+        removed, updated = _without(base, ids)
+        return _update(base, removed, updated, [])
+
+
+def overwrite(base: LanceDataset, rows: pa.Table | pa.RecordBatchReader) -> LanceDataset:
+    """Stage exactly these rows in place of all others."""
+    with translated("staging an overwrite"):
+        transaction = write_fragments(rows, base, mode="overwrite", return_transaction=True)
+        return LanceDataset.commit(base, transaction, detached=True)
+
+
+def add_columns(base: LanceDataset, fields: Iterable[pa.Field]) -> LanceDataset:
+    """Stage new columns of nulls; no data is written."""
+    with translated("staging new columns"):
+        schema = pa.schema([*base.schema, *fields], metadata=base.schema.metadata)
+        fragments = [fragment.metadata for fragment in base.get_fragments()]
+        # Columns are only ever added at the end, so numbering them anew gives each its old number.
+        return _merge(base, fragments, LanceSchema.from_pyarrow(schema))
+
+
+def widen_column(
+    base: LanceDataset, column: str, field: pa.Field, convert: Callable[[pa.Array], pa.Array]
+) -> LanceDataset:
+    """Stage a new column made from an old one; only the new column is written."""
+
+    def widened(batch: pa.RecordBatch) -> pa.RecordBatch:
+        return pa.record_batch([convert(batch[column])], schema=pa.schema([field]))
+
+    with translated("staging a wider column"):
+        pieces = [f.merge_columns(widened, columns=[column]) for f in base.get_fragments()]
+        if not pieces:
+            return add_columns(base, [field])
+        return _merge(base, [metadata for metadata, _ in pieces], pieces[0][1])
+
+
+def existing_ids(base: LanceDataset, ids: Sequence[str]) -> set[str]:
+    """Return those of the given ids that the dataset holds."""
+    with translated("looking up ids"):
+        return set().union(*(hits["id"].to_pylist() for hits in _probe(base, ids)), set())
+
+
+def _probe(base: LanceDataset, ids: Sequence[str]) -> Iterable[pa.Table]:
+    """Yield the ids and row addresses of rows that exist, chunk by chunk."""
+    for start in range(0, len(ids), PROBE_CHUNK):
+        quoted = ", ".join(sql_text(id_) for id_ in ids[start : start + PROBE_CHUNK])
+        yield base.to_table(columns=["id"], filter=f"id IN ({quoted})", with_row_address=True)
+
+
+def sql_text(value: str) -> str:
+    """Write a string as a SQL literal of Lance's filters."""
+    escaped = value.replace("'", "''")
+    return f"'{escaped}'"
+
+
+def _without(base: LanceDataset, ids: Sequence[str]) -> tuple[list[int], list[FragmentMetadata]]:
+    hits = [hit["_rowaddr"].to_pylist() for hit in _probe(base, ids)]
+    return remove_addresses(base, [address for chunk in hits for address in chunk])
+
+
+def remove_addresses(
+    base: LanceDataset, addresses: Iterable[int]
+) -> tuple[list[int], list[FragmentMetadata]]:
+    """Return fragments that become empty and fragments with new deletion vectors."""
+    offsets: dict[int, list[int]] = defaultdict(list)
+    for address in addresses:
+        offsets[address >> 32].append(address & 0xFFFF_FFFF)
+    removed: list[int] = []
+    updated: list[FragmentMetadata] = []
+    for fragment_id, rows in sorted(offsets.items()):
+        fragment = base.get_fragment(fragment_id)
+        assert fragment is not None, "an address names a fragment of its version"
+        left = fragment.delete_rows(rows)
+        if left is None:
+            removed.append(fragment_id)
+        else:
+            updated.append(left)
+    return removed, updated
+
+
+def new_fragments(rows: pa.Table, base: LanceDataset) -> list[FragmentMetadata]:
+    """Write rows as fragments no version refers to yet."""
+    operation: Any = write_fragments(rows, base, mode="append", return_transaction=True).operation
+    return list(operation.fragments)
+
+
+def _update(
+    base: LanceDataset,
+    removed: list[int],
+    updated: list[FragmentMetadata],
+    new: list[FragmentMetadata],
+) -> LanceDataset:
+    operation = LanceOperation.Update(
+        removed_fragment_ids=removed,
+        updated_fragments=updated,
+        new_fragments=new,
+        update_mode="rewrite_rows",
+    )
+    return LanceDataset.commit(base, operation, read_version=base.version, detached=True)
+
+
+def _merge(
+    base: LanceDataset, fragments: list[FragmentMetadata], schema: LanceSchema
+) -> LanceDataset:
+    operation = LanceOperation.Merge(fragments, schema)
+    return LanceDataset.commit(base, operation, read_version=base.version, detached=True)

@@ -1,0 +1,202 @@
+"""The commands that make, read and keep graphs, driven from outside."""
+
+import json
+import re
+
+import pytest
+
+from omnigraph.cli.graphs import read_duration
+from omnigraph.errors import InvalidInput
+from tests.support.program import HARBOUR, omnigraph
+
+SCHEMA = HARBOUR / "schema.pg"
+COMMIT = r"[0-9A-HJKMNP-TV-Z]{26}"
+
+
+@pytest.fixture
+def uri(tmp_path):
+    address = str(tmp_path / "graph")
+    assert omnigraph("init", address, "--schema", SCHEMA).code == 0
+    return address
+
+
+def test_init_makes_a_folder_a_graph(tmp_path):
+    address = tmp_path / "graph"
+    ran = omnigraph("init", address, "--schema", SCHEMA)
+    assert (ran.code, ran.out, ran.err) == (0, f"initialized {address}\n", "")
+    assert sorted(path.name for path in address.iterdir()) == ["__manifest", "edges", "nodes"]
+
+
+def test_init_refuses_an_address_that_has_a_graph(uri):
+    ran = omnigraph("init", uri, "--schema", SCHEMA)
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err == f"error[already_initialized]: a graph exists at {uri}\n"
+
+
+def test_init_with_a_broken_schema_makes_nothing(tmp_path):
+    (tmp_path / "bad.pg").write_text("node A { x: I32? @key }")
+    ran = omnigraph("init", tmp_path / "graph", "--schema", tmp_path / "bad.pg")
+    assert ran.code == 1
+    assert ran.err.startswith("error[S203]")
+    assert not (tmp_path / "graph").exists()
+
+
+def test_snapshot_lists_every_dataset(uri):
+    ran = omnigraph("snapshot", uri)
+    assert ran.out.splitlines()[:5] == [
+        "graph_branch: main",
+        "graph_manifest_version: 1",
+        "internal_schema_version: 1",
+        "edge type 'About' published_dataset_version=1 native_dataset_branch=main entities=0",
+        "edge type 'CallsAt' published_dataset_version=1 native_dataset_branch=main entities=0",
+    ]
+
+
+def test_snapshot_json_has_the_wire_shape(uri):
+    facts = json.loads(omnigraph("snapshot", "--store", uri, "--json").out)
+    assert (facts["graph_branch"], facts["graph_manifest_version"]) == ("main", 1)
+    first = facts["datasets"][0]
+    path = first.pop("dataset_path")
+    assert re.fullmatch(r"edges/[0-9a-f]{16}-[0-9a-f]{16}", path)
+    assert first == {
+        "entity_kind": "edge",
+        "type_name": "About",
+        "published_dataset_version": 1,
+        "native_dataset_branch": None,
+        "entity_count": 0,
+    }
+
+
+def test_branches_are_created_listed_and_deleted(uri):
+    made = omnigraph("branch", "create", "--uri", uri, "agent/42")
+    assert (made.code, made.out) == (0, "created branch agent/42 from main\n")
+    made = omnigraph("branch", "create", "--uri", uri, "--from", "agent/42", "b", "--json")
+    assert json.loads(made.out) == {
+        "uri": uri,
+        "from": "agent/42",
+        "name": "b",
+        "actor_id": None,
+    }
+    assert omnigraph("branch", "list", "--uri", uri).out == "agent/42\nb\nmain\n"
+    refused = omnigraph("branch", "delete", "--uri", uri, "agent/42")
+    assert refused.code == 1
+    assert refused.err.startswith("error[branch_has_descendants]: branch 'agent/42'")
+    forced = omnigraph("branch", "delete", "--uri", uri, "agent/42", "--force")
+    assert (forced.code, forced.out) == (0, "deleted branch agent/42\n")
+    listed = json.loads(omnigraph("branch", "list", "--uri", uri, "--json").out)
+    assert listed == {"branches": ["b", "main"]}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "fragment"),
+    [
+        (("branch", "create", "main"), 1, "error[branch_name_invalid]: 'main'"),
+        (("branch", "create", "a b"), 1, "error[branch_name_invalid]: 'a b'"),
+        (("branch", "create", "x", "--from", "nope"), 1, "error[target_not_found]: 'nope'"),
+        (("branch", "delete", "nope"), 1, "error[branch_not_found]: branch 'nope'"),
+        (("tag", "delete", "nope"), 1, "error[tag_not_found]: tag 'nope'"),
+        (("commit", "show", "nope"), 1, "error[commit_not_found]: commit nope"),
+    ],
+)
+def test_wrong_names_are_refused_by_name(uri, arguments, code, fragment):
+    noun, verb, *rest = arguments
+    ran = omnigraph(noun, verb, "--uri", uri, *rest)
+    assert ran.code == code
+    assert ran.err.startswith(fragment)
+    assert "Traceback" not in ran.err
+
+
+def test_tags_name_commits(uri):
+    commit = json.loads(omnigraph("commit", "list", uri, "--json").out)["commits"][0]
+    made = omnigraph("tag", "create", "--uri", uri, "v1", "--as", "act-ada")
+    assert made.out == f"created tag v1 at {commit['graph_commit_id']}\n"
+    listed = json.loads(omnigraph("tag", "list", "--uri", uri, "--json").out)
+    assert listed["tags"] == [
+        {"name": "v1", "graph_commit_id": commit["graph_commit_id"], "actor_id": "act-ada"}
+    ]
+    assert omnigraph("snapshot", uri, "--branch", "v1").code == 0
+    assert omnigraph("tag", "delete", "--uri", uri, "v1").out == "deleted tag v1\n"
+
+
+def test_commits_are_listed_and_shown(uri):
+    listed = omnigraph("commit", "list", uri)
+    assert re.fullmatch(rf"{COMMIT} graph_branch=main graph_manifest_version=1\n", listed.out)
+    commit_id = listed.out.split()[0]
+    shown = omnigraph("commit", "show", "--uri", uri, commit_id)
+    assert shown.out.splitlines()[:3] == [
+        f"graph_commit_id: {commit_id}",
+        "graph_branch:",
+        "graph_manifest_version: 1",
+    ]
+    assert "operation: init" in shown.out.splitlines()
+
+
+def test_verify_of_a_whole_graph_says_ok(uri):
+    ran = omnigraph("verify", uri)
+    assert (ran.code, ran.out) == (
+        0,
+        "ok: 1 branch, 1 commit, 6 dataset versions checked\n",
+    )
+
+
+def test_verify_of_a_damaged_graph_exits_with_one(uri, tmp_path):
+    nodes = tmp_path / "graph" / "nodes"
+    min(nodes.glob("*/_versions/*.manifest")).unlink()
+    ran = omnigraph("verify", uri, "--json")
+    assert ran.code == 1
+    assert json.loads(ran.out)["ok"] is False
+
+
+def test_recover_with_nothing_in_flight_says_so(uri):
+    assert omnigraph("recover", uri).out == "nothing to recover\n"
+
+
+def test_cleanup_tells_first_and_needs_a_policy(uri):
+    refused = omnigraph("cleanup", uri)
+    assert refused.code == 1
+    assert refused.err.startswith("error[cleanup_policy_missing]")
+    told = omnigraph("cleanup", uri, "--keep", "1")
+    assert told.code == 0
+    assert told.out.endswith("would remove 0 bytes\n")
+    assert told.err == "dry run: nothing was removed; add --confirm to remove it\n"
+    done = omnigraph("cleanup", uri, "--older-than", "1d", "--confirm", "--json")
+    facts = json.loads(done.out)
+    assert (facts["uri"], facts["older_than_secs"], facts["dry_run"]) == (uri, 86400, False)
+
+
+def test_an_address_without_a_graph_is_named(tmp_path):
+    ran = omnigraph("snapshot", tmp_path / "nothing")
+    assert (ran.code, ran.err) == (
+        1,
+        f"error[graph_not_found]: no graph at {tmp_path / 'nothing'}\n",
+    )
+    assert not (tmp_path / "nothing").exists()
+
+
+@pytest.mark.parametrize("command", [("snapshot",), ("commit", "list"), ("verify",)])
+def test_a_command_without_an_address_is_wrong_usage(command):
+    ran = omnigraph(*command)
+    assert ran.code == 2
+    assert "no graph addressed" in ran.err
+
+
+def test_two_addresses_are_wrong_usage(uri):
+    ran = omnigraph("snapshot", uri, "--store", uri)
+    assert ran.code == 2
+    assert "mutually exclusive" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("90s", 90), ("15m", 900), ("12h", 43200), ("2d", 172800), ("1w", 604800)]
+)
+def test_durations_are_read(text, seconds):
+    duration = read_duration(text)
+    assert duration is not None
+    assert duration.total_seconds() == seconds
+
+
+@pytest.mark.parametrize("text", ["", "5", "h", "-1d", "1.5h", "9" * 20 + "d"])
+def test_other_durations_are_refused(text):
+    with pytest.raises(InvalidInput) as caught:
+        read_duration(text)
+    assert caught.value.code == "duration_invalid"

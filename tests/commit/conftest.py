@@ -1,0 +1,24 @@
+"""What the suites of real processes share: places to make graphs, on disk and in a bucket."""
+
+import itertools
+import os
+
+import pytest
+
+from tests.support.children import Place
+
+SOAK_SECONDS = int(os.environ.get("SOAK_SECONDS", "0"))
+"""How long `make soak` lets each of these suites run."""
+
+# Minutes of killing and racing processes are asked for by name; `make test` leaves them out.
+collect_ignore_glob = [] if SOAK_SECONDS else ["test_*.py"]
+
+
+@pytest.fixture(params=["local", "s3"])
+def fresh_place(request, tmp_path):
+    """Return a function that names places where nothing is."""
+    if request.param == "s3":
+        server = request.getfixturevalue("s3")
+        return lambda: Place(server.fresh(), server.options)
+    numbers = itertools.count()
+    return lambda: Place(str(tmp_path / str(next(numbers))))

@@ -1,0 +1,247 @@
+"""The swap: two updates of one base that touch one fragment conflict, and nothing is lost.
+
+`storage/swap.py` rests on it, and with it every commit, branch and tag. Each pair of the two
+operations on a manifest is tried in turn, in threads and between processes.
+"""
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from threading import Barrier
+
+import lance
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from lance import LanceDataset, LanceOperation
+from lance.commit import CommitConflictError
+
+from omnigraph.errors import Contention, GraphCorrupt, NotFound
+from omnigraph.storage.faults import translated
+from omnigraph.storage.swap import ANCHOR, merge_fragments, read_rows, read_sentinel, swap
+from tests.support.lances import append, content, create, rows
+
+ROUNDS = 20
+
+
+@pytest.fixture(params=["main", "branch"])
+def line(request, tmp_path):
+    """Some versions of a line of swaps, on main or on a native branch."""
+    handle = create(tmp_path / "d", rows(head=0, a=1))
+    if request.param == "branch":
+        handle.create_branch("01BRANCH", 1)
+        handle = lance.dataset(f"{handle.uri}/tree/01BRANCH")
+    return change(change(handle, 1), 2)
+
+
+def change(handle, number):
+    """Replace the head and add a row."""
+    table = rows(**{"head": number, f"row{number}": number})
+    sentinel = read_sentinel(handle, "id", "head")
+    return swap(handle, sentinel, table, [], lambda step: None)
+
+
+def compact(handle, number=0):
+    """Merge all fragments but the anchor into one; the number is not used."""
+    tail = handle.get_fragments()[1:]
+    with translated("reading"):
+        table = pa.concat_tables([fragment.to_table() for fragment in tail])
+    is_head = pc.equal(table["id"], "head")
+    others, head = table.filter(pc.invert(is_head)), table.filter(is_head)
+    return merge_fragments(handle, [fragment.fragment_id for fragment in tail], others, head)
+
+
+def change_and_compact(handle, number):
+    """Replace the head, add a row and merge all fragments but the anchor."""
+    table = rows(**{"head": number, f"row{number}": number})
+    sentinel = read_sentinel(handle, "id", "head")
+    return swap(handle, sentinel, table, [], lambda step: None, handle.get_fragments()[1:])
+
+
+OPERATIONS = [change, compact, change_and_compact]
+
+
+def attempt(operation, handle, number):
+    try:
+        return int(operation(handle, number).version)
+    except Contention:
+        return None
+
+
+# storage/swap.py: the compare-and-swap itself; commit/lineage.py compact: the second kind.
+@pytest.mark.parametrize("second", OPERATIONS)
+@pytest.mark.parametrize("first", OPERATIONS)
+def test_second_of_two_from_one_base_is_refused_and_changes_nothing(line, first, second):
+    base = lance.dataset(line.uri)
+    winner = first(line, 3)
+    assert winner.version == line.version + 1
+    with pytest.raises(Contention):
+        second(base, 4)
+    latest = lance.dataset(line.uri)
+    assert latest.version == winner.version
+    assert content(latest) == content(winner)
+    assert change(latest, 5).version == winner.version + 1
+
+
+# storage/faults.py: how Lance says it, for which Contention stands.
+def test_refusal_is_a_commit_conflict_error_with_this_text(line):
+    base = lance.dataset(line.uri)
+    change(line, 3)
+    with pytest.raises(Contention) as caught:
+        change(base, 4)
+    assert isinstance(caught.value.__cause__, CommitConflictError)
+    assert "Retryable commit conflict for version" in str(caught.value.__cause__)
+
+
+# commit/publish.py: writers on different branches never meet.
+def test_swaps_on_main_and_on_a_branch_from_one_base_are_both_admitted(tmp_path):
+    main = change(create(tmp_path / "d", rows(head=0, a=1)), 1)
+    main.create_branch("01BRANCH", main.version)
+    branch = lance.dataset(f"{main.uri}/tree/01BRANCH")
+    assert change(branch, 2).version == change(main, 3).version == main.version + 1
+    assert content(lance.dataset(main.uri)) == {"a": 1, "row1": 1, "head": 3, "row3": 3}
+    assert content(lance.dataset(branch.uri)) == {"a": 1, "row1": 1, "head": 2, "row2": 2}
+
+
+@pytest.mark.parametrize(
+    "operations",
+    [(change, change), (change, compact), (compact, change), (change, change_and_compact)],
+)
+def test_of_two_threads_from_one_base_exactly_one_wins(line, operations):
+    barrier = Barrier(2)
+    uri = line.uri
+
+    def run(operation, number):
+        handle = lance.dataset(uri)
+        barrier.wait(10)
+        return attempt(operation, handle, number)
+
+    version = line.version
+    with ThreadPoolExecutor(2) as pool:
+        for number in range(ROUNDS):
+            won = [v for v in pool.map(run, operations, (number, 100 + number)) if v is not None]
+            assert won == [version + 1]
+            version += 1
+    assert lance.dataset(uri).version == version
+    assert [v["version"] for v in lance.dataset(uri).versions()][-1] == version
+
+
+def race(racer, uri, options, rounds):
+    """Swap or compact from one base in every round; return the versions won."""
+    won = []
+    for number in range(rounds):
+        handle = lance.dataset(uri, storage_options=options)
+        racer.together()
+        operation = [compact, change, change_and_compact, change][(racer.number + number) % 4]
+        won.append(attempt(operation, handle, 1000 * (racer.number + 1) + number))
+        racer.together()
+    return won
+
+
+def check_race(racers, line, options, rounds):
+    won = racers.run(race, line.uri, options, rounds)
+    winners = [[version for version in versions if version] for versions in zip(*won, strict=True)]
+    assert winners == [[line.version + 1 + number] for number in range(rounds)]
+    latest = lance.dataset(line.uri, storage_options=options)
+    assert latest.version == line.version + rounds
+    changes = {
+        f"row{1000 * (racer + 1) + number}"
+        for racer, versions in enumerate(won)
+        for number, version in enumerate(versions)
+        if version and (racer + number) % 4
+    }
+    assert set(content(latest)) == set(content(line)) | changes
+
+
+def test_of_four_processes_from_one_base_exactly_one_wins_every_round(line, racers):
+    check_race(racers, line, None, ROUNDS)
+
+
+def test_of_four_processes_on_s3_exactly_one_wins_every_round(s3, racers):
+    options = s3.lance_options
+    line = change(create(s3.fresh(), rows(head=0, a=1), options), 1)
+    check_race(racers, line, options, ROUNDS // 2)
+
+
+# commit/lineage.py swap: the new sentinel's address is computed, not read back.
+def test_swapped_rows_are_the_newest_fragment_in_their_order(line):
+    made = change(line, 3)
+    newest = made.get_fragments()[-1]
+    found = newest.to_table(with_row_address=True).to_pylist()
+    assert [(row["id"], row["_rowaddr"]) for row in found] == [
+        ("head", newest.fragment_id << 32),
+        ("row3", (newest.fragment_id << 32) + 1),
+    ]
+    assert newest.fragment_id > max(f.fragment_id for f in line.get_fragments())
+
+
+# storage/swap.py read_sentinel: looks at the newest fragment first, so reading a head costs one.
+def test_merged_rows_stand_before_the_sentinel_which_is_the_newest_fragment(line):
+    made = compact(line)
+    _, merged, newest = made.get_fragments()
+    assert merged.to_table()["id"].to_pylist() == ["row1", "row2"]
+    assert newest.to_table()["id"].to_pylist() == ["head"]
+    assert merged.fragment_id > max(f.fragment_id for f in line.get_fragments())
+    assert content(made) == content(line)
+
+
+# storage/swap.py swap with fragments to merge: one commit does both, and the sentinel stays last.
+def test_swap_that_merges_too_leaves_the_sentinel_in_the_newest_fragment(line):
+    made = change_and_compact(line, 3)
+    _, merged, newest = made.get_fragments()
+    assert merged.to_table()["id"].to_pylist() == ["row1", "row2"]
+    assert newest.to_table()["id"].to_pylist() == ["head", "row3"]
+    assert read_sentinel(made, "id", "head").address == newest.fragment_id << 32
+
+
+# storage/swap.py: the anchor is fragment 0 for ever, and fragments stand in the order of their ids.
+def test_fragments_are_listed_by_age_and_the_first_keeps_its_number(line):
+    made = change(compact(change(line, 3)), 4)
+    numbers = [fragment.fragment_id for fragment in made.get_fragments()]
+    assert numbers == sorted(numbers)
+    assert numbers[0] == ANCHOR
+
+
+# storage/swap.py, the reason for the anchor: cleanup removes the version that refuses a writer.
+@pytest.mark.parametrize("second", OPERATIONS)
+@pytest.mark.parametrize("since", [[change] * 3, [change, compact], [change, compact, change]])
+def test_writer_that_slept_through_a_cleanup_is_refused_all_the_same(line, since, second):
+    slept = lance.dataset(line.uri)
+    content(slept)
+    for number, operation in enumerate(since, start=3):
+        line = operation(line, number)
+    lance.dataset(line.uri).cleanup_old_versions(older_than=timedelta(0))
+    assert [v["version"] for v in lance.dataset(line.uri).versions()] == [line.version]
+    with pytest.raises((Contention, NotFound)):
+        second(slept, 9)
+    latest = lance.dataset(line.uri)
+    assert (latest.version, content(latest)) == (line.version, content(line))
+    assert change(latest, 10).version == line.version + 1
+
+
+# storage/swap.py: a fragment may be emptied and another be thinned in the same commit.
+def test_swap_that_empties_a_fragment_removes_it(line):
+    [row] = read_rows(line, "id = 'row2'")
+    sentinel = read_sentinel(line, "id", "head")
+    assert row.address >> 32 == sentinel.address >> 32
+    made = swap(line, sentinel, rows(head=3), [row], lambda step: None)
+    kept = {fragment.fragment_id for fragment in made.get_fragments()}
+    assert sentinel.address >> 32 not in kept
+    assert set(content(made)) == {"head", "a", "row1"}
+
+
+# storage/swap.py _commit: a writer that leaves the anchor alone is noticed, not silently merged.
+def test_swap_over_a_foreign_append_is_noticed(line):
+    base = lance.dataset(line.uri)
+    append(line, rows(foreign=1))
+    with pytest.raises(GraphCorrupt):
+        change(base, 3)
+
+
+# storage/swap.py: why the anchor is needed; Lance rebases two updates of different fragments.
+def test_updates_of_different_fragments_are_both_admitted(line):
+    base = lance.dataset(line.uri)
+    first, *_, last = line.get_fragments()
+    for handle, fragment in ((line, first), (base, last)):
+        operation = LanceOperation.Update(removed_fragment_ids=[fragment.fragment_id])
+        LanceDataset.commit(handle, operation, read_version=handle.version, max_retries=0)
+    assert lance.dataset(line.uri).version == line.version + 2

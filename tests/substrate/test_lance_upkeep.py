@@ -1,0 +1,184 @@
+"""What may be deleted, what a session remembers, and what a look at the newest version costs."""
+
+import shutil
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import lance
+import pytest
+
+from omnigraph.errors import Contention
+from omnigraph.storage.files import referenced_files
+from omnigraph.storage.swap import read_sentinel, swap
+from tests.support.lances import append, content, create, files, rows
+
+
+def change(handle, number):
+    sentinel = read_sentinel(handle, "id", "head")
+    return swap(handle, sentinel, rows(**{"head": number, f"r{number}": 0}), [], lambda step: None)
+
+
+@pytest.fixture
+def line(tmp_path):
+    """Six versions, the third of which a branch was forked from."""
+    handle = create(tmp_path / "d", rows(head=0, a=1))
+    for number in range(1, 6):
+        handle = change(handle, number)
+        if handle.version == 3:
+            handle.create_branch("B", 3)
+    return handle
+
+
+# ------------------------------------------------------------------ Lance's own cleanup
+
+
+# commit/lineage.py forget_old_versions, called on `__manifest` and its lineages only.
+def test_cleanup_removes_old_versions_but_what_branches_need(line):
+    branch = change(lance.dataset(f"{line.uri}/tree/B"), 100)
+    expected = content(branch)
+    lance.dataset(line.uri).cleanup_old_versions(older_than=timedelta(0))
+    assert [v["version"] for v in lance.dataset(line.uri).versions()] == [3, 6]
+    again = lance.dataset(f"{line.uri}/tree/B")
+    assert content(again) == expected
+    assert content(change(again, 101))["head"] == 101
+    assert content(lance.dataset(f"{line.uri}/tree/B", version=3))["head"] == 2
+    assert content(lance.dataset(line.uri)) == content(line)
+
+
+# commit/lineage.py forget_old_versions says which versions to remove.
+def test_cleanup_of_named_versions_removes_these_only(line):
+    handle = lance.dataset(line.uri)
+    handle.cleanup_old_versions(versions=[1, 2, 4], error_if_tagged_old_versions=False)
+    assert [v["version"] for v in lance.dataset(line.uri).versions()] == [3, 5, 6]
+
+
+# commit/lineage.py forget_old_versions: ages of versions are compared with now.
+def test_versions_tell_when_they_were_made(line):
+    for version in lance.dataset(line.uri).versions():
+        age = datetime.now(UTC) - version["timestamp"].astimezone(UTC)
+        assert timedelta(0) <= age < timedelta(minutes=1)
+
+
+# maintain/cleanup.py never calls Lance's cleanup on nodes and edges: this is what would happen.
+def test_cleanup_does_not_know_detached_versions(tmp_path):
+    base = create(tmp_path / "d", rows(a=1))
+    staged = append(base, rows(b=2), detached=True)
+    append(base, rows(c=3))
+    lance.dataset(base.uri).cleanup_old_versions(older_than=timedelta(0), delete_unverified=True)
+    with pytest.raises((OSError, ValueError), match="Not found"):
+        content(lance.dataset(base.uri, version=staged.version))
+
+
+# ------------------------------------------------------------------ our own sweep
+
+
+# maintain/cleanup.py: transactions, hints and whatever no version refers to may go.
+def test_version_is_readable_from_the_files_it_refers_to(line):
+    expected = content(line)
+    kept = referenced_files(lance.dataset(line.uri))
+    for name in files(line.uri) - kept:
+        (Path(line.uri) / name).unlink()
+    assert files(line.uri) == kept
+    assert content(lance.dataset(line.uri, version=6)) == expected
+    assert content(lance.dataset(line.uri)) == expected
+
+
+def test_detached_version_is_readable_from_the_files_it_refers_to(tmp_path):
+    base = append(create(tmp_path / "d", rows(a=1, b=2)), rows(c=3))
+    first = append(base, rows(d=4), detached=True)
+    staged = append(first, rows(e=5), detached=True)
+    kept = referenced_files(lance.dataset(base.uri, version=staged.version))
+    for name in files(base.uri) - kept:
+        (Path(base.uri) / name).unlink()
+    found = lance.dataset(base.uri, version=staged.version)
+    assert content(found) == {"a": 1, "b": 2, "c": 3, "d": 4, "e": 5}
+    assert set(content(append(found, rows(f=6), detached=True))) == {"a", "b", "c", "d", "e", "f"}
+
+
+# storage/swap.py: a conflict is found in the manifests, also when transaction files are gone.
+def test_swap_is_refused_without_transaction_files(line):
+    base = lance.dataset(line.uri)
+    change(line, 7)
+    for file in Path(line.uri).glob("_transactions/*"):
+        file.unlink()
+    with pytest.raises(Contention):
+        change(base, 8)
+
+
+# storage/datasets.py: the hint is Lance's own; a wrong one must not lead astray.
+@pytest.mark.parametrize("hint", [None, '{"version":2}', '{"version":99}', "garbage", ""])
+def test_wrong_hint_of_the_latest_version_does_not_matter(line, hint):
+    file = Path(line.uri) / "_versions" / "latest_version_hint.json"
+    file.unlink() if hint is None else file.write_text(hint)
+    assert line.latest_version == 6
+    assert lance.dataset(line.uri).version == 6
+    assert change(lance.dataset(line.uri), 9).version == 7
+
+
+# ------------------------------------------------------------------ sessions, handles, counters
+
+
+# commit/lineage.py state: a handle that stands still tells whether something is newer.
+def test_handle_tells_the_latest_version_and_stays_where_it_is(line):
+    known = lance.dataset(line.uri)
+    made = change(lance.dataset(line.uri), 7)
+    assert (known.version, known.latest_version) == (6, made.version)
+    assert content(known)["head"] == 5
+
+
+# commit/lineage.py state: the probe is one request, however long the history is.
+def test_look_at_the_latest_version_is_one_request(s3):
+    handle = create(s3.fresh(), rows(head=0, a=1), s3.lance_options)
+    for number in range(1, 4):
+        handle = change(handle, number)
+        handle.io_stats_incremental()
+        assert handle.latest_version == handle.version
+        stats = handle.io_stats_incremental()
+        assert (stats.read_iops, stats.read_bytes, stats.write_iops) == (1, 0, 0)
+
+
+# tests/cost: operations are counted by these; a counter starts again when it was read.
+def test_counters_count_requests_and_start_again(s3):
+    handle = create(s3.fresh(), rows(a=1), s3.lance_options)
+    opened = lance.dataset(handle.uri, storage_options=s3.lance_options)
+    opened.io_stats_incremental()
+    content(opened)
+    first, second = opened.io_stats_incremental(), opened.io_stats_incremental()
+    assert first.read_iops >= 1
+    assert first.read_bytes > 0
+    assert (second.read_iops, second.read_bytes, second.write_iops, second.written_bytes) == (
+        0,
+    ) * 4
+
+
+# storage/datasets.py: one session per graph; a warm one opens a pinned version without reading it.
+def test_session_opens_a_known_version_without_reading_it_again(s3):
+    uri = create(s3.fresh(), rows(a=1), s3.lance_options).uri
+    session = lance.Session()
+    for expected in (True, False):
+        handle = lance.dataset(uri, version=1, session=session, storage_options=s3.lance_options)
+        assert (handle.io_stats_incremental().read_bytes > 0) is expected
+
+
+# storage/datasets.py: a folder that was deleted and made anew shows nothing of the old one.
+@pytest.mark.parametrize("version", [None, 1])
+def test_session_is_not_fooled_by_a_dataset_made_anew(tmp_path, version):
+    uri = str(tmp_path / "d")
+    session = lance.Session()
+    create(uri, rows(old=1))
+    assert content(lance.dataset(uri, version=version, session=session)) == {"old": 1}
+    shutil.rmtree(uri)
+    create(uri, rows(new=2))
+    assert content(lance.dataset(uri, version=version, session=session)) == {"new": 2}
+
+
+# commit/manifest.py: handles outlive the process that deletes and re-creates a branch name, because
+# each lineage has its own folder; also a folder used twice would be read anew.
+def test_session_is_not_fooled_by_a_branch_made_anew(line):
+    session = lance.Session()
+    uri = f"{line.uri}/tree/C"
+    line.create_branch("C", 6)
+    assert content(lance.dataset(uri, session=session))["head"] == 5
+    line.branches.delete("C")
+    change(lance.dataset(line.uri), 7).create_branch("C", 7)
+    assert content(lance.dataset(uri, session=session))["head"] == 7

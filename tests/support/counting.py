@@ -1,0 +1,102 @@
+"""Runs an S3 server inside this process that counts what it is asked.
+
+Each HTTP request is one operation of the object store: what a real one would charge and wait for.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+from moto.s3.models import s3_backends
+from werkzeug.serving import make_server
+
+_ACCOUNT = "123456789012"
+
+
+@dataclass(slots=True)
+class Requests:
+    """The requests of one piece of work, by kind."""
+
+    kinds: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def total(self) -> int:
+        """All requests together."""
+        return self.kinds.total()
+
+
+class CountingServer:
+    """An S3 server that counts."""
+
+    def __init__(self) -> None:
+        self._seen: Counter[str] = Counter()
+        self._application: Any = DomainDispatcherApplication(create_backend_app)
+        self._server = make_server("127.0.0.1", 0, self._count, threaded=True)
+        self._backend = s3_backends[_ACCOUNT]["aws"]
+
+    @property
+    def options(self) -> dict[str, str]:
+        """The storage options that reach this server."""
+        return {
+            "aws_access_key_id": "test",
+            "aws_secret_access_key": "test",
+            "aws_region": "us-east-1",
+            "aws_endpoint": f"http://127.0.0.1:{self._server.port}",
+        }
+
+    def load(self, folder: Path, name: str) -> str:
+        """Copy a folder into a new bucket behind the counter's back; return its address."""
+        self._backend.create_bucket(name, "us-east-1")
+        for path in folder.rglob("*"):
+            if path.is_file():
+                key = f"graph/{path.relative_to(folder).as_posix()}"
+                self._backend.put_object(name, key, path.read_bytes())
+        return f"s3://{name}/graph"
+
+    @contextmanager
+    def counted(self) -> Iterator[Requests]:
+        """Count the requests of a block."""
+        before, found = self._seen.copy(), Requests()
+        yield found
+        found.kinds = self._seen - before
+
+    def _count(
+        self, environ: dict[str, Any], start_response: Callable[..., Any]
+    ) -> Iterable[bytes]:
+        listing = "list-type" in environ.get("QUERY_STRING", "")
+        self._seen["LIST" if listing else environ["REQUEST_METHOD"]] += 1
+        answer: Iterable[bytes] = self._application(environ, start_response)
+        return answer
+
+    def serve(self) -> Thread:
+        """Answer in a thread of its own."""
+        thread = Thread(target=self._server.serve_forever, daemon=True)
+        thread.start()
+        return thread
+
+    def stop(self) -> None:
+        """Answer no more."""
+        self._server.shutdown()
+        self._server.server_close()
+        self._backend.reset()
+
+
+@contextmanager
+def counting_server() -> Iterator[CountingServer]:
+    """Run a counting server for as long as the block lasts."""
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    server = CountingServer()
+    thread = server.serve()
+    try:
+        yield server
+    finally:
+        server.stop()
+        thread.join()

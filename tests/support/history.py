@@ -1,0 +1,56 @@
+"""Gives a graph on disk a long history at once, as thousands of commits would have left it.
+
+The rows are those real commits write, made by the same encoders and swapped in together; the files
+of old manifest versions are stand-ins, because nobody opens them: their number is what costs.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import omnigraph.graph as og
+from omnigraph.commit.model import Commit, CommitId
+from omnigraph.commit.rows import Row, commit_row, version_row
+from omnigraph.commit.staged import mint_commit_id
+
+_DETACHED = 1 << 63
+
+
+def grow(graph: og.Graph, table_key: str, commits: int) -> None:
+    """Add commits that change one type until the graph has this many."""
+    lineage = graph._manifest.main
+    state, entry = lineage.state(), graph.snapshot().entries()[table_key]
+    missing = commits - len(graph.commits.list())
+    if missing <= 0:
+        return
+    head, rows = state.head, list[Row]()
+    parent: CommitId = head.commit_id
+    for _ in range(missing):
+        made = Commit(
+            id=mint_commit_id(),
+            parents=(parent,),
+            branch="main",
+            actor=None,
+            message='["upsert"]',
+            operation="load",
+            created_at=datetime.now(UTC),
+            manifest_version=state.version + 1,
+            schema_hash=head.schema_hash,
+        )
+        entry = replace(entry, version=entry.version + 1)
+        rows += [commit_row(made, None), version_row(entry, table_key, made.id)]
+        parent = made.id
+    datasets = {**head.datasets, entry.key: entry}
+    lineage.swap(state, replace(head, commit_id=parent, datasets=datasets), rows)
+    _add_version_files(Path(graph.uri) / "__manifest" / "_versions", missing)
+
+
+def _add_version_files(folder: Path, count: int) -> None:
+    """Put files behind the newest version: named like detached ones, they are never the latest."""
+    some = next(folder.glob("*.manifest"))
+    known = len(list(folder.glob("d*.manifest")))
+    for number in range(count):
+        os.link(some, folder / f"d{_DETACHED + known + number}.manifest")

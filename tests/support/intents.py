@@ -1,0 +1,17 @@
+"""This module leaves behind what a process leaves that dies in the middle of a long operation."""
+
+from __future__ import annotations
+
+import omnigraph.graph as og
+from omnigraph.commit.intents import Intent, Intents
+from omnigraph.commit.staged import StagedCommit, mint_commit_id
+from tests.support.graphs import Change, prepare
+
+
+def leave_in_flight(graph: og.Graph, *changes: Change, complete: bool) -> Intent:
+    """Stage changes on main under an intent, and go no further."""
+    intents = Intents(graph._manifest.objects)
+    empty = StagedCommit(id=mint_commit_id(), operation="load")
+    intent = intents.begin("main", None, empty)
+    staged = prepare(graph, *changes, commit_id=empty.id).staged
+    return intents.update(intent, staged, complete=complete)

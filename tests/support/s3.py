@@ -1,0 +1,103 @@
+"""Runs a real S3-compatible server (moto) beside the tests, in a process of its own.
+
+The server reads its standard input and ends when that closes, so it never outlives the tests:
+not after a failure, not after Ctrl-C, not when the tests themselves are killed.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+BUCKET = "graphs"
+_START_TIMEOUT = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A running server and the bucket the tests share."""
+
+    endpoint: str
+    pid: int
+    _numbers: Iterator[int] = field(default_factory=itertools.count, repr=False)
+
+    @property
+    def options(self) -> dict[str, str]:
+        """The storage options that reach this server."""
+        return {
+            "aws_access_key_id": "test",
+            "aws_secret_access_key": "test",
+            "aws_region": "us-east-1",
+            "aws_endpoint": self.endpoint,
+        }
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The environment that reaches this server without any option."""
+        return {
+            "AWS_ACCESS_KEY_ID": "test",
+            "AWS_SECRET_ACCESS_KEY": "test",
+            "AWS_REGION": "us-east-1",
+            "AWS_ENDPOINT_URL": self.endpoint,
+        }
+
+    @property
+    def lance_options(self) -> dict[str, str]:
+        """The options for bare Lance and obstore, which infer nothing from the endpoint."""
+        return {**self.options, "allow_http": "true", "aws_virtual_hosted_style_request": "false"}
+
+    def fresh(self) -> str:
+        """Return an address nothing was ever stored at."""
+        return f"s3://{BUCKET}/{next(self._numbers)}"
+
+
+@contextmanager
+def s3_server(environment: Mapping[str, str] | None = None) -> Iterator[Server]:
+    """Run a server with an empty bucket for as long as the block lasts."""
+    process = subprocess.Popen(
+        [sys.executable, __file__, BUCKET],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env={**os.environ, **(environment or {})},
+        start_new_session=True,  # Ctrl-C is for the tests; the server ends with its input
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        port = process.stdout.readline().strip()
+        assert port.isdigit(), "the S3 server did not start"
+        yield Server(f"http://127.0.0.1:{port}", process.pid)
+    finally:
+        process.stdin.close()
+        try:
+            process.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        process.stdout.close()
+
+
+def _serve(bucket: str) -> None:
+    """Serve on a free loopback port, tell it, and end when the input does."""
+    from moto.server import ThreadedMotoServer  # noqa: PLC0415 - only the server process needs it
+
+    server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    request = urllib.request.Request(f"http://{host}:{port}/{bucket}", method="PUT")
+    urllib.request.urlopen(request, timeout=_START_TIMEOUT).close()
+    print(port, flush=True)
+    sys.stdin.read()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    _serve(sys.argv[1])

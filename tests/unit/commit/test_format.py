@@ -1,0 +1,72 @@
+"""The format stamp, checked in both directions, on opening and before every publish."""
+
+import lance
+import pyarrow as pa
+import pytest
+
+import omnigraph.graph as og
+from omnigraph.commit.format import check_stamp
+from omnigraph.commit.rows import STAMP
+from omnigraph.errors import FormatUnsupported
+from tests.support.graphs import NOTE, SCHEMA, Change, insert, prepare, publish_prepared
+
+NEWER = "this graph has format 7, newer than 1: upgrade omnigraph first"
+OLDER = "this graph has format 0, older than 1: export it with the version of omnigraph that wrote"
+UNREADABLE = "no readable format stamp"
+
+
+def restamp(root, stamp):
+    handle = lance.dataset(f"{root}/__manifest")
+    handle.update_schema_metadata({STAMP.decode(): stamp})
+
+
+def test_present_format_passes():
+    assert check_stamp({STAMP: b"1"}) is None
+
+
+@pytest.mark.parametrize(
+    ("metadata", "says", "found"),
+    [
+        ({STAMP: b"7"}, NEWER, "7"),
+        ({STAMP: b"0"}, OLDER, "0"),
+        ({STAMP: b"one"}, UNREADABLE, "one"),
+        ({STAMP: b"\xff"}, UNREADABLE, "\ufffd"),
+        ({}, UNREADABLE, None),
+        (None, UNREADABLE, None),
+    ],
+)
+def test_other_format_is_refused_with_advice(metadata, says, found):
+    with pytest.raises(FormatUnsupported) as caught:
+        check_stamp(metadata)
+    assert says in caught.value.message
+    assert caught.value.details == {"found": found}
+    assert caught.value.code == "format_unsupported"
+
+
+@pytest.mark.parametrize(("stamp", "says"), [("7", NEWER), ("0", OLDER), ("?", UNREADABLE)])
+@pytest.mark.parametrize("mode", ["rw", "ro"])
+def test_graph_of_another_format_is_not_opened(graph, stamp, says, mode):
+    restamp(graph.uri, stamp)
+    with pytest.raises(FormatUnsupported, match=says):
+        og.open(graph.uri, mode)
+
+
+def test_graph_of_another_format_is_not_created_over(graph):
+    restamp(graph.uri, "7")
+    with pytest.raises(FormatUnsupported, match=NEWER):
+        og.init(graph.uri, SCHEMA)
+
+
+def test_writer_notices_an_upgrade_that_happened_meanwhile(graph):
+    prepared = prepare(graph, Change("insert", NOTE, {"a": {}}))
+    restamp(graph.uri, "7")
+    with pytest.raises(FormatUnsupported, match=NEWER):
+        publish_prepared(graph, prepared)
+    with pytest.raises(FormatUnsupported, match=NEWER):
+        insert(graph, NOTE, {"b": {}})
+
+
+def test_dataset_that_is_no_manifest_is_not_opened(tmp_path):
+    lance.write_dataset(pa.table({"a": [1]}), tmp_path / "g" / "__manifest")
+    with pytest.raises(FormatUnsupported, match="not made by omnigraph, or damaged"):
+        og.open(tmp_path / "g")

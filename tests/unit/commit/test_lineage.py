@@ -1,0 +1,190 @@
+"""Lineages: probing, older versions, and the upkeep publishers do by the way."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+import omnigraph.graph as og
+from omnigraph.commit import lineage as module
+from omnigraph.commit.lineage import MAX_TAIL_FRAGMENTS, TOO_MANY_FRAGMENTS, Lineage
+from omnigraph.errors import Contention, GraphCorrupt, NotFound, VersionReclaimed
+from tests.support.graphs import NOTE, dump, insert, upsert
+from tests.support.history import grow
+
+
+def fragments(graph, branch="main"):
+    return len(graph._manifest.head_state(branch)[1].handle.get_fragments())
+
+
+def keys(state):
+    return sorted(found.row["object_id"] for found in state.rows("object_id IS NOT NULL"))
+
+
+def test_state_is_the_same_while_nothing_is_newer(graph):
+    lineage = graph._manifest.main
+    assert lineage.state() is lineage.state()
+
+
+def test_state_follows_other_processes(graph):
+    lineage = Lineage(graph._manifest.datasets, None)
+    before = lineage.state()
+    made = insert(graph, NOTE, {"a": {}})
+    after = lineage.state()
+    assert (before.version, after.version) == (1, 2)
+    assert after.head.commit_id == made.id
+    assert lineage.at(1).head == before.head
+    assert lineage.at(2) is after
+
+
+def test_published_state_needs_no_reading_back(graph):
+    insert(graph, NOTE, {"a": {}})
+    known = graph._manifest.main.state()
+    read = Lineage(graph._manifest.datasets, None).state()
+    assert (known.version, known.head, known.sentinel.address) == (
+        read.version,
+        read.head,
+        read.sentinel.address,
+    )
+
+
+def test_row_is_found_by_its_key(graph):
+    state = graph._manifest.main.state()
+    assert state.row(f"commit:{state.head.commit_id}").row["object_type"] == "graph_commit"
+    assert state.row("commit:o'brien") is None
+
+
+@pytest.mark.parametrize("branch", ["main", "side"])
+def test_publishers_keep_the_number_of_fragments_small(graph, branch):
+    graph.branches.create("side")
+    most, commits = 0, []
+    for number in range(3 * MAX_TAIL_FRAGMENTS):
+        made = upsert(graph, NOTE, {"n": {"text": str(number)}}, branch=branch)
+        commits.append(made.id)
+        most = max(most, fragments(graph, branch))
+    assert most <= MAX_TAIL_FRAGMENTS + 2
+    fresh = og.open(graph.uri)
+    assert [commit.id for commit in fresh.commits.list(branch)][:-1] == commits[::-1]
+    assert dump(fresh, commits[7])[NOTE] == {"n": {"text": "7"}}
+    assert fresh.verify().problems == []
+
+
+def test_merging_fragments_loses_and_doubles_no_row(graph):
+    for number in range(MAX_TAIL_FRAGMENTS):
+        insert(graph, NOTE, {str(number): {}})
+    lineage = graph._manifest.main
+    before = keys(lineage.state())
+    assert lineage.compact() is False, "nothing to do yet"
+    upsert(graph, NOTE, {"more": {}})
+    assert fragments(graph) < MAX_TAIL_FRAGMENTS
+    after = keys(lineage.state())
+    assert len(after) == len(set(after))
+    assert set(before) < set(after)
+
+
+def test_large_fragments_are_left_alone(graph, monkeypatch):
+    monkeypatch.setattr(module, "BASE_FRAGMENT_ROWS", 20)
+    monkeypatch.setattr(module, "MAX_TAIL_FRAGMENTS", 4)
+    for number in range(40):
+        upsert(graph, NOTE, {"n": {"text": str(number)}})
+    sizes = [f.physical_rows for f in graph._manifest.main.state().handle.get_fragments()]
+    assert sum(size >= 20 for size in sizes) >= 2
+    assert sum(size < 20 for size in sizes) <= 6
+    assert og.open(graph.uri).verify().problems == []
+
+
+def test_merging_does_not_write_a_long_history_anew(graph):
+    grow(graph, NOTE, 2_000)
+    largest = max(sizes(graph).items(), key=lambda found: found[1])
+    for number in range(3 * MAX_TAIL_FRAGMENTS):
+        upsert(graph, NOTE, {"n": {"text": str(number)}})
+    assert largest in sizes(graph).items()
+    assert len(sizes(graph)) <= MAX_TAIL_FRAGMENTS + 4
+
+
+def test_fragments_of_like_size_are_merged_into_larger_ones(graph):
+    for number in range(12 * MAX_TAIL_FRAGMENTS):
+        upsert(graph, NOTE, {"n": {"text": str(number)}})
+    tiers = sorted(sizes(graph).values(), reverse=True)
+    assert tiers[0] > 3 * MAX_TAIL_FRAGMENTS
+    assert len(tiers) <= MAX_TAIL_FRAGMENTS + 4
+    assert og.open(graph.uri).verify().problems == []
+
+
+def sizes(graph):
+    found = graph._manifest.main.state().handle.get_fragments()
+    return {fragment.fragment_id: fragment.physical_rows for fragment in found}
+
+
+def test_lineage_that_was_never_read_has_nothing_to_merge(graph):
+    assert Lineage(graph._manifest.datasets, None).compact() is False
+
+
+def test_merging_that_loses_a_race_is_refused_and_harmless(graph, monkeypatch):
+    monkeypatch.setattr(module, "MAX_TAIL_FRAGMENTS", 100)
+    for number in range(5):
+        upsert(graph, NOTE, {"n": {"text": str(number)}})
+    slow = og.open(graph.uri)
+    slow.snapshot()
+    insert(graph, NOTE, {"m": {"text": "new"}})
+    monkeypatch.setattr(module, "MAX_TAIL_FRAGMENTS", 1)
+    with pytest.raises(Contention):
+        slow._manifest.main.compact()
+    assert dump(og.open(graph.uri))[NOTE] == {"n": {"text": "4"}, "m": {"text": "new"}}
+
+
+def test_publish_merges_as_well_when_upkeep_keeps_failing(graph, monkeypatch):
+    monkeypatch.setattr(graph._manifest.main, "compact", lambda: False)
+    most, commits = 0, []
+    for number in range(2 * TOO_MANY_FRAGMENTS):
+        commits.append(upsert(graph, NOTE, {"n": {"text": str(number)}}).id)
+        most = max(most, fragments(graph))
+    assert most <= TOO_MANY_FRAGMENTS + 3
+    fresh = og.open(graph.uri)
+    assert [commit.id for commit in fresh.commits.list()][:-1] == commits[::-1]
+    assert fresh.verify().problems == []
+
+
+def test_old_versions_are_forgotten_and_those_that_were_newest_since_are_not(graph):
+    for number in range(4):
+        upsert(graph, NOTE, {"n": {"text": str(number)}})
+    lineage = graph._manifest.main
+    middle = lineage.at(3).handle.versions()[2]["timestamp"].astimezone(UTC)
+    lineage.forget_old_versions(middle + timedelta(microseconds=1))
+    fresh = og.open(graph.uri)._manifest.main
+    for version in (1, 2):
+        with pytest.raises(VersionReclaimed):
+            fresh.at(version)
+    assert [fresh.at(version).version for version in (3, 4, 5)] == [3, 4, 5]
+
+
+def test_forgetting_leaves_branches_whole(graph):
+    for number in range(4):
+        upsert(graph, NOTE, {"n": {"text": str(number)}})
+        graph.branches.create(f"b{number}")
+    for number in range(2 * MAX_TAIL_FRAGMENTS):
+        upsert(graph, NOTE, {"n": {"text": f"main {number}"}})
+    graph._manifest.main.forget_old_versions(datetime.now(UTC))
+    fresh = og.open(graph.uri)
+    assert [dump(fresh, f"b{n}")[NOTE]["n"]["text"] for n in range(4)] == ["0", "1", "2", "3"]
+    assert [len(fresh.commits.list(f"b{n}")) for n in range(4)] == [2, 3, 4, 5]
+    for number in range(4):
+        insert(fresh, NOTE, {"own": {}}, branch=f"b{number}")
+    assert fresh.verify().problems == []
+
+
+def test_lineage_that_is_gone_is_not_found(graph):
+    branch = graph.branches.create("side")
+    insert(graph, NOTE, {"a": {}}, branch="side")
+    state = graph._manifest.lineage(branch.native).state()
+    graph._manifest.main.state().handle.branches.delete(branch.native)
+    with pytest.raises(NotFound):
+        state.rows("object_id IS NOT NULL")
+    with pytest.raises(NotFound):
+        graph._manifest.lineage(branch.native).state()
+
+
+def test_lineage_that_lacks_a_file_is_corrupt(graph, tmp_path):
+    for file in (tmp_path / "graph" / "__manifest" / "data").iterdir():
+        file.unlink()
+    with pytest.raises(GraphCorrupt, match="a file of __manifest is missing"):
+        og.open(graph.uri)

@@ -1,0 +1,82 @@
+"""What a process knows of a graph stays right when others change it underneath."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+import omnigraph.graph as og
+from omnigraph.commit.manifest import hand_over
+from omnigraph.commit.model import Branch
+from omnigraph.errors import GraphCorrupt, NotFound
+from tests.support.graphs import NOTE, dump, insert
+
+
+def lose(graph, branch):
+    """Remove the lineage of a branch that is still named."""
+    shutil.rmtree(Path(graph.uri) / "__manifest" / "tree" / branch.native)
+
+
+@pytest.fixture
+def broken(graph):
+    """A graph one branch of which has lost its lineage."""
+    graph.branches.create("whole")
+    branch = graph.branches.create("lost")
+    insert(graph, NOTE, {"a": {"text": "x"}}, branch="lost")
+    insert(graph, NOTE, {"b": {"text": "y"}}, branch="whole")
+    lose(graph, branch)
+    return graph
+
+
+@pytest.mark.parametrize("fresh", [False, True], ids=["same process", "fresh"])
+def test_branch_without_its_lineage_is_not_found_and_the_others_go_on(broken, fresh):
+    graph = og.open(broken.uri) if fresh else broken
+    for read in (
+        lambda: graph.snapshot("lost"),
+        lambda: graph.commits.list("lost"),
+        lambda: insert(graph, NOTE, {"c": {}}, branch="lost"),
+    ):
+        with pytest.raises(NotFound) as caught:
+            read()
+        assert caught.value.code in ("branch_not_found", "target_not_found")
+    assert dump(graph, "whole")[NOTE] == {"b": {"text": "y"}}
+    own = graph.commits.list("whole")[0]
+    assert graph.commits.get(own.id) == own
+
+
+def test_lineage_that_is_gone_counts_as_closed(broken):
+    lost = broken._manifest.registered()["lost"]
+    assert broken._manifest.is_closed(lost)
+    broken.branches.delete("lost")
+    assert broken.branches.list() == ["main", "whole"]
+    assert broken.verify().ok
+
+
+def test_names_are_read_again_only_when_they_changed(graph):
+    manifest = graph._manifest
+    graph.branches.create("side")
+    known = manifest.registered()
+    insert(graph, NOTE, {"a": {}})
+    assert manifest.registered() is known
+    og.open(graph.uri).tags.create("t")
+    assert manifest.registered() is not known
+    assert manifest.registered() == known
+    assert [tag.name for tag in manifest.tags().values()] == ["t"]
+
+
+def test_schema_that_is_not_there_is_corruption(graph):
+    with pytest.raises(GraphCorrupt, match="accepted schema nothing is missing"):
+        graph._manifest.schema("nothing", graph._manifest.main.state())
+
+
+def test_descendants_of_a_branch_that_goes_are_handed_to_its_parent():
+    branches = {
+        name: Branch(name=name, native=name, parent=parent)
+        for name, parent in (("a", "main"), ("b", "a"), ("c", "b"), ("d", "a"))
+    }
+    left = hand_over(branches, "a")
+    assert {name: branch.parent for name, branch in left.items()} == {
+        "b": "main",
+        "c": "b",
+        "d": "main",
+    }

@@ -1,0 +1,130 @@
+"""Addresses of graphs: folders, file://, s3://, and what is refused."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+import omnigraph.graph as og
+from omnigraph.errors import InvalidInput
+from omnigraph.storage import Location, locate
+from tests.support.graphs import NOTE, dump, insert, make_graph
+
+
+@pytest.fixture(autouse=True)
+def _no_aws_environment(monkeypatch):
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+
+
+@pytest.mark.parametrize(
+    ("given", "uri"),
+    [
+        ("/data/harbour", "/data/harbour"),
+        ("/data/harbour/", "/data/harbour"),
+        ("  /data/harbour  ", "/data/harbour"),
+        (Path("/data/harbour"), "/data/harbour"),
+        ("/data/with space/é", "/data/with space/é"),
+        ("/data/a%20b", "/data/a%20b"),
+        ("file:///data/harbour", "/data/harbour"),
+        ("file:///data/harbour/", "/data/harbour"),
+        ("file://localhost/data/harbour", "/data/harbour"),
+        ("file:///data/with%20space/%C3%A9", "/data/with space/é"),
+        ("s3://bucket", "s3://bucket"),
+        ("s3://bucket/", "s3://bucket"),
+        ("s3://bucket/graphs/harbour", "s3://bucket/graphs/harbour"),
+        ("s3://bucket//graphs/harbour//", "s3://bucket/graphs/harbour"),
+    ],
+)
+def test_address_is_read_as_its_canonical_form(given, uri):
+    assert locate(given) == Location(uri)
+
+
+def test_relative_path_is_made_absolute(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert locate("graphs/one").uri == str(tmp_path / "graphs" / "one")
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ("", "a graph address is"),
+        ("   ", "a graph address is"),
+        ("s3://", "names no bucket"),
+        ("s3:///key", "names no bucket"),
+        ("gs://bucket/graph", "cannot open gs:// addresses"),
+        ("http://host/graph", "cannot open http:// addresses"),
+        ("file://data/harbour", "no file on this machine"),
+        ("file://", "no file on this machine"),
+        ("file:///data/a?b", "cannot contain `?`"),
+        ("file:///data/a%3Fb", "cannot contain `?`"),
+        ("s3://bucket/a#b", "nor a URI `#`"),
+        ("/data/a?b", "cannot contain `?`"),
+    ],
+)
+def test_unusable_address_is_refused_with_the_reason(given, says):
+    with pytest.raises(InvalidInput) as caught:
+        locate(given)
+    assert caught.value.code == "uri_invalid"
+    assert says in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("uri", "local"), [("/data/x", True), ("file:///data/x", True), ("s3://bucket/x", False)]
+)
+def test_location_knows_whether_it_is_a_folder(uri, local):
+    assert locate(uri).is_local is local
+
+
+def test_child_stands_below_the_root():
+    assert locate("s3://bucket/graph").child("nodes/1") == "s3://bucket/graph/nodes/1"
+    assert str(locate("/data/x")) == "/data/x"
+
+
+def test_options_of_s3_come_from_the_environment(monkeypatch):
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-north-1")
+    monkeypatch.setenv("AWS_SESSION_TOKEN", "")
+    assert locate("s3://bucket/x").options == {
+        "aws_access_key_id": "key",
+        "aws_secret_access_key": "secret",
+        "aws_region": "eu-north-1",
+    }
+
+
+def test_explicit_options_win_over_the_environment(monkeypatch):
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
+    monkeypatch.setenv("AWS_REGION", "eu-north-1")
+    options = locate("s3://bucket/x", {"aws_region": "us-east-1"}).options
+    assert options == {"aws_access_key_id": "key", "aws_region": "us-east-1"}
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "options"),
+    [
+        (
+            "http://127.0.0.1:9000",
+            {"allow_http": "true", "aws_virtual_hosted_style_request": "false"},
+        ),
+        ("https://storage.example.org", {}),
+    ],
+)
+def test_plain_endpoint_is_reached_in_path_style_over_http(endpoint, options):
+    found = locate("s3://bucket/x", {"aws_endpoint": endpoint}).options
+    assert found == {"aws_endpoint": endpoint, **options}
+
+
+def test_folder_takes_no_storage_options(monkeypatch):
+    monkeypatch.setenv("AWS_REGION", "eu-north-1")
+    assert locate("/data/x", {"aws_region": "us-east-1"}).options == {}
+
+
+@pytest.mark.parametrize("name", ["a b", "a%20b", "a#b", "é😀", "a:b", "[x]", "*", 'a"b', "o'b"])
+def test_graph_lives_in_a_folder_of_any_name(tmp_path, name):
+    graph = make_graph(str(tmp_path / name))
+    graph.branches.create("side/line")
+    insert(graph, NOTE, {"n": {"text": "x"}}, branch="side/line")
+    again = og.open(tmp_path / name)
+    assert dump(again, "side/line")[NOTE] == {"n": {"text": "x"}}
+    assert again.verify().problems == []

@@ -1,0 +1,89 @@
+"""Reading entities by identity of their columns, and the files a version is made of."""
+
+import lance
+import pyarrow as pa
+import pytest
+
+from omnigraph.storage import stage
+from omnigraph.storage.files import referenced_files, referenced_folders, version_file
+from omnigraph.storage.layout import dataset_schema, empty_table, property_column
+from omnigraph.storage.read import count_ids, read_entity
+from omnigraph.types import PropertyType, Scalar
+
+PROPERTIES = {"text": 7, "score": 8}
+
+
+def test_entity_is_read_by_id(base):
+    assert read_entity(base, "b", PROPERTIES) == {"id": "b", "text": "bee", "score": 2}
+    assert read_entity(base, "o'brien", PROPERTIES) is None
+
+
+def test_entity_shows_logical_names_of_renamed_and_not_of_dropped_columns(base):
+    assert read_entity(base, "b", {"label of it": 7}) == {"id": "b", "label of it": "bee"}
+
+
+def test_entity_shows_the_newest_column_of_a_property(base):
+    wide = property_column("score_wide", PropertyType(Scalar.I64), 8)
+    staged = stage.widen_column(base, "score", wide, lambda old: pa.array([1 << 40] * len(old)))
+    assert read_entity(staged, "b", PROPERTIES) == {"id": "b", "text": "bee", "score": 1 << 40}
+
+
+def test_edge_shows_its_ends(datasets):
+    schema = dataset_schema("edge", [property_column("fee", PropertyType(Scalar.I32), 9)])
+    datasets.create("e", empty_table(schema))
+    row = pa.table([["x"], ["a"], ["b"], [3]], schema=schema)
+    staged = stage.append(datasets.at("e", 1), row)
+    assert read_entity(staged, "x", {"fee": 9}) == {"id": "x", "src": "a", "dst": "b", "fee": 3}
+
+
+def test_rows_and_ids_are_counted(base, table):
+    assert count_ids(base) == (5, 5)
+    assert count_ids(stage.append(base, table({"a": ("again", 0)}))) == (6, 5)
+    assert count_ids(stage.delete(base, list("abcde"))) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("version", "name"),
+    [
+        (1, "_versions/18446744073709551614.manifest"),
+        (9_812_345_678_901_234_567, "_versions/d9812345678901234567.manifest"),
+    ],
+)
+def test_version_file_is_named_by_the_number(version, name):
+    assert version_file(version) == name
+
+
+def stored(root):
+    return {path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file()}
+
+
+def test_version_refers_to_its_data_and_deletions_and_itself(base, tmp_path):
+    staged = stage.delete(base, ["a"])
+    found = referenced_files(staged)
+    assert version_file(int(staged.version)) in found
+    assert {path.partition("/")[0] for path in found} == {"_versions", "data", "_deletions"}
+    assert len(found) == 1 + 2 + 1
+    assert found <= stored(tmp_path / "root" / "d")
+
+
+def test_version_of_nothing_refers_only_to_itself(empty):
+    assert referenced_files(empty) == {version_file(1)}
+    assert referenced_folders(empty) == set()
+
+
+def test_index_folder_belongs_to_its_version(tmp_path):
+    made = lance.write_dataset(pa.table({"id": ["a", "b"]}), tmp_path / "i")
+    made.create_scalar_index("id", "BTREE")
+    (folder,) = (path for path in referenced_folders(made) if path.startswith("_indices/"))
+    assert any(path.startswith(folder) for path in stored(tmp_path / "i"))
+
+
+def test_folder_of_large_blobs_belongs_to_its_version(datasets, tmp_path):
+    blob = property_column("file", PropertyType(Scalar.BLOB), 9)
+    datasets.create("b", empty_table(dataset_schema("node", [blob])))
+    base = datasets.at("b", 1)
+    content = lance.blob_array([b"small", b"x" * 300_000, b"y" * 5_000_000])
+    staged = stage.append(base, pa.table([["s", "m", "l"], content], schema=base.schema))
+    blobs = {path for path in stored(tmp_path / "root" / "b") if path.endswith(".blob")}
+    assert blobs, "large blobs stand in files of their own"
+    assert all(path.startswith(tuple(referenced_folders(staged))) for path in blobs)

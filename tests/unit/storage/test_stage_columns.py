@@ -1,0 +1,100 @@
+"""Staging columns: adding writes no data, widening writes only the new column."""
+
+import pyarrow as pa
+import pytest
+
+from omnigraph.storage import stage
+from omnigraph.storage.layout import PRIMARY_KEY, physical_columns, property_column
+from omnigraph.types import PropertyType, Scalar
+
+COLOUR = property_column("colour", PropertyType(Scalar.STRING), 9)
+WIDE = property_column("score_wide", PropertyType(Scalar.I64), 8)
+
+
+def widen(base):
+    return stage.widen_column(base, "score", WIDE, lambda old: old.cast(pa.int64()))
+
+
+def column(handle, name):
+    found = handle.to_table(columns=["id", name])
+    return dict(zip(found["id"].to_pylist(), found[name].to_pylist(), strict=True))
+
+
+def files(folder):
+    return {path for path in folder.rglob("*") if path.parent.name == "data"}
+
+
+def test_added_column_is_null_everywhere_and_writes_no_data(base, tmp_path):
+    before = files(tmp_path)
+    staged = stage.add_columns(base, [COLOUR])
+    assert column(staged, "colour") == dict.fromkeys("abcde")
+    assert files(tmp_path) == before
+    assert base.schema.names == ["id", "text", "score"]
+
+
+def test_added_column_is_filled_by_later_writes(base):
+    staged = stage.add_columns(base, [COLOUR])
+    row = {"id": ["b"], "text": ["bee"], "score": [2], "colour": ["yellow"]}
+    filled = stage.upsert(staged, pa.table(row, schema=staged.schema))
+    assert column(filled, "colour") == {**dict.fromkeys("acde"), "b": "yellow"}
+
+
+def test_several_columns_are_added_to_an_empty_dataset(empty):
+    other = property_column("size", PropertyType(Scalar.F64), 10)
+    staged = stage.add_columns(empty, [COLOUR, other])
+    assert staged.schema.names == ["id", "text", "score", "colour", "size"]
+    assert staged.count_rows() == 0
+
+
+def test_wider_column_holds_converted_values_beside_the_old_one(base):
+    staged = widen(base)
+    assert staged.schema.field("score_wide").type == pa.int64()
+    assert column(staged, "score_wide") == {"a": 1, "b": 2, "c": 3, "d": 4, "e": 5}
+    assert column(staged, "score") == {"a": 1, "b": 2, "c": 3, "d": 4, "e": 5}
+    assert base.schema.names == ["id", "text", "score"]
+
+
+def test_widening_writes_one_file_per_fragment(base, tmp_path):
+    before = files(tmp_path)
+    widen(base)
+    assert len(files(tmp_path) - before) == len(base.get_fragments()) == 2
+
+
+def test_widening_after_deletes_keeps_values_with_their_rows(base):
+    staged = widen(stage.delete(base, ["a", "d"]))
+    assert column(staged, "score_wide") == {"b": 2, "c": 3, "e": 5}
+    assert column(stage.delete(staged, ["b"]), "score_wide") == {"c": 3, "e": 5}
+
+
+def test_widening_an_empty_dataset_adds_the_column(empty):
+    staged = widen(empty)
+    assert staged.schema.names == ["id", "text", "score", "score_wide"]
+    assert staged.count_rows() == 0
+
+
+def test_widened_and_added_columns_live_through_every_later_change(base):
+    staged = stage.add_columns(widen(base), [COLOUR])
+    row = {"id": ["f"], "text": ["fox"], "score": [6], "score_wide": [1 << 40], "colour": ["red"]}
+    staged = stage.delete(stage.append(staged, pa.table(row, schema=staged.schema)), ["a"])
+    assert column(staged, "score_wide") == {"b": 2, "c": 3, "d": 4, "e": 5, "f": 1 << 40}
+    assert column(staged, "colour") == {**dict.fromkeys("bcde"), "f": "red"}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda base: stage.add_columns(base, [COLOUR]),
+        widen,
+        lambda base: stage.overwrite(base, base.to_table()),
+        lambda base: stage.upsert(base, base.to_table().slice(0, 2)),
+        lambda base: stage.delete(base, ["a"]),
+        lambda base: stage.append(base, base.to_table().slice(0, 0)),
+    ],
+    ids=["add", "widen", "overwrite", "upsert", "delete", "append"],
+)
+def test_identities_of_columns_survive(base, change):
+    staged = change(base)
+    assert staged.schema.field("id").metadata == PRIMARY_KEY
+    found = physical_columns(staged.schema)
+    assert found[7] == "text"
+    assert found[8] in ("score", "score_wide")
