@@ -23,13 +23,10 @@ from tests.support.lances import append, content, create, rows
 ROUNDS = 20
 
 
-@pytest.fixture(params=["main", "branch"])
-def line(request, tmp_path):
-    """Some versions of a line of swaps, on main or on a native branch."""
+@pytest.fixture
+def line(tmp_path):
+    """Some versions of a line of swaps."""
     handle = create(tmp_path / "d", rows(head=0, a=1))
-    if request.param == "branch":
-        handle.create_branch("01BRANCH", 1)
-        handle = lance.dataset(f"{handle.uri}/tree/01BRANCH")
     return change(change(handle, 1), 2)
 
 
@@ -90,16 +87,6 @@ def test_refusal_is_a_commit_conflict_error_with_this_text(line):
         change(base, 4)
     assert isinstance(caught.value.__cause__, CommitConflictError)
     assert "Retryable commit conflict for version" in str(caught.value.__cause__)
-
-
-# commit/publish.py: writers on different branches never meet.
-def test_swaps_on_main_and_on_a_branch_from_one_base_are_both_admitted(tmp_path):
-    main = change(create(tmp_path / "d", rows(head=0, a=1)), 1)
-    main.create_branch("01BRANCH", main.version)
-    branch = lance.dataset(f"{main.uri}/tree/01BRANCH")
-    assert change(branch, 2).version == change(main, 3).version == main.version + 1
-    assert content(lance.dataset(main.uri)) == {"a": 1, "row1": 1, "head": 3, "row3": 3}
-    assert content(lance.dataset(branch.uri)) == {"a": 1, "row1": 1, "head": 2, "row2": 2}
 
 
 @pytest.mark.parametrize(

@@ -20,29 +20,14 @@ def change(handle, number):
 
 @pytest.fixture
 def line(tmp_path):
-    """Six versions, the third of which a branch was forked from."""
+    """Six versions."""
     handle = create(tmp_path / "d", rows(head=0, a=1))
     for number in range(1, 6):
         handle = change(handle, number)
-        if handle.version == 3:
-            handle.create_branch("B", 3)
     return handle
 
 
 # ------------------------------------------------------------------ Lance's own cleanup
-
-
-# commit/lineage.py forget_old_versions, called on `__manifest` and its lineages only.
-def test_cleanup_removes_old_versions_but_what_branches_need(line):
-    branch = change(lance.dataset(f"{line.uri}/tree/B"), 100)
-    expected = content(branch)
-    lance.dataset(line.uri).cleanup_old_versions(older_than=timedelta(0))
-    assert [v["version"] for v in lance.dataset(line.uri).versions()] == [3, 6]
-    again = lance.dataset(f"{line.uri}/tree/B")
-    assert content(again) == expected
-    assert content(change(again, 101))["head"] == 101
-    assert content(lance.dataset(f"{line.uri}/tree/B", version=3))["head"] == 2
-    assert content(lance.dataset(line.uri)) == content(line)
 
 
 # commit/lineage.py forget_old_versions says which versions to remove.
@@ -170,15 +155,3 @@ def test_session_is_not_fooled_by_a_dataset_made_anew(tmp_path, version):
     shutil.rmtree(uri)
     create(uri, rows(new=2))
     assert content(lance.dataset(uri, version=version, session=session)) == {"new": 2}
-
-
-# commit/manifest.py: handles outlive the process that deletes and re-creates a branch name, because
-# each lineage has its own folder; also a folder used twice would be read anew.
-def test_session_is_not_fooled_by_a_branch_made_anew(line):
-    session = lance.Session()
-    uri = f"{line.uri}/tree/C"
-    line.create_branch("C", 6)
-    assert content(lance.dataset(uri, session=session))["head"] == 5
-    line.branches.delete("C")
-    change(lance.dataset(line.uri), 7).create_branch("C", 7)
-    assert content(lance.dataset(uri, session=session))["head"] == 7

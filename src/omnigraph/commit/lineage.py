@@ -1,8 +1,8 @@
 """This module reads and swaps the manifest lineage of one branch.
 
-A lineage is a Lance branch of `__manifest`. Its newest version holds the head row, in which the
-whole state of the branch is folded; reading a branch is one probe for a newer version and, when
-there is one, one row.
+A lineage is a dataset: `__manifest` for main, one of its own for every other branch. Its newest
+version holds the head row, in which the whole state of the branch is folded; reading a branch is
+one probe for a newer version and, when there is one, one row.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ class Lineage:
         return True
 
     def forget_old_versions(self, horizon: datetime) -> None:
-        """Remove versions that were not the newest since; branches forked from one keep theirs."""
+        """Remove versions that were not the newest since."""
         state = self.state()
         with translated("cleaning the manifest"):
             handle: Any = self._datasets.open(self._path, state.version)

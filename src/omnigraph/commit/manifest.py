@@ -14,8 +14,7 @@ from omnigraph.commit.model import MAIN, Branch, DatasetEntry, Snapshot, Tag
 from omnigraph.commit.rows import read_branch, read_schema, read_tag
 from omnigraph.errors import GraphCorrupt, NotFound, OmniError, VersionReclaimed
 from omnigraph.storage import Datasets, Location, Objects
-from omnigraph.storage.faults import translated
-from omnigraph.storage.layout import MANIFEST, dataset_path
+from omnigraph.storage.layout import BRANCHES, dataset_path
 
 
 class Manifest:
@@ -81,19 +80,32 @@ class Manifest:
         return known
 
     def named_lineages(self) -> set[str]:
-        """Return the lineages that branches or tags need."""
-        branches = {branch.native for branch in self.registered().values()}
-        tagged = {tag.native for tag in self.tags().values()}
-        return {native for native in branches | tagged if native is not None}
+        """Return the lineages that branches or tags need, also those only their history needs."""
+        names: list[Branch | Tag] = [*self.registered().values(), *self.tags().values()]
+        return {native for name in names for native in (name.native, *name.origins) if native}
 
     def stored_lineages(self) -> set[str]:
         """Return every lineage there is something of in storage, named or not, main left out."""
-        return self.native_branches() | set(self.objects.folders(f"{MANIFEST}/tree"))
+        return set(self.objects.folders(BRANCHES))
 
-    def native_branches(self) -> set[str]:
-        """Return the native branches of the manifest, named or not."""
-        with translated("listing native branches"):
-            return set(self.main.state().handle.branches.list())
+    def line(self, state: LineageState) -> Iterator[LineageState]:
+        """Yield the states that hold the history of a lineage: its own, its origins', main's.
+
+        What is read later may hold more; it never holds less.
+        """
+        yield state
+        for native in state.head.origins:
+            yield self._origin(native)
+        if state.lineage is not self.main:
+            yield self.main.state()
+
+    def _origin(self, native: str) -> LineageState:
+        try:
+            return self.lineage(native).state()
+        except NotFound as error:
+            if native in self.named_lineages():
+                raise GraphCorrupt(f"lineage {native} is missing: history ends there") from error
+            raise  # whoever descended from it was just deleted
 
     def branch(self, name: str) -> Branch:
         """Return a branch by name."""
@@ -154,7 +166,8 @@ class Manifest:
         """Return an accepted schema and its source."""
         known = self._schemas.get(schema_hash)
         if known is None:
-            found = state.oldest_row(f"schema:{schema_hash}")
+            rows = (holder.oldest_row(f"schema:{schema_hash}") for holder in self.line(state))
+            found = next((row for row in rows if row is not None), None)
             if found is None:
                 raise GraphCorrupt(f"accepted schema {schema_hash} is missing")
             known = self._schemas[schema_hash] = read_schema(found.row)

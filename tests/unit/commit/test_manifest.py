@@ -14,7 +14,7 @@ from tests.support.graphs import NOTE, dump, insert
 
 def lose(graph, branch):
     """Remove the lineage of a branch that is still named."""
-    shutil.rmtree(Path(graph.uri) / "__manifest" / "tree" / branch.native)
+    shutil.rmtree(Path(graph.uri) / "__branches" / branch.native)
 
 
 @pytest.fixture
