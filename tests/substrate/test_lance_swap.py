@@ -17,7 +17,14 @@ from lance.commit import CommitConflictError
 
 from omnigraph.errors import Contention, GraphCorrupt, NotFound
 from omnigraph.storage.faults import translated
-from omnigraph.storage.swap import ANCHOR, merge_fragments, read_rows, read_sentinel, swap
+from omnigraph.storage.swap import (
+    ANCHOR,
+    merge_fragments,
+    next_fragment,
+    read_rows,
+    read_sentinel,
+    swap,
+)
 from tests.support.lances import append, content, create, rows
 
 ROUNDS = 20
@@ -44,7 +51,7 @@ def compact(handle, number=0):
         table = pa.concat_tables([fragment.to_table() for fragment in tail])
     is_head = pc.equal(table["id"], "head")
     others, head = table.filter(pc.invert(is_head)), table.filter(is_head)
-    return merge_fragments(handle, [fragment.fragment_id for fragment in tail], others, head)
+    return merge_fragments(handle, [fragment.fragment_id for fragment in tail], [others, head])
 
 
 def change_and_compact(handle, number):
@@ -55,6 +62,16 @@ def change_and_compact(handle, number):
 
 
 OPERATIONS = [change, compact, change_and_compact]
+
+
+# commit/lineage.py compact: the head says which fragments names are in before they have numbers.
+def test_new_fragments_are_numbered_in_order_from_the_greatest_there_ever_was(line):
+    for _ in range(3):
+        first = next_fragment(line)
+        line = compact(line)
+        assert [f.fragment_id for f in line.get_fragments()][-2:] == [first, first + 1]
+        line = change(change(line, 1), 2)
+        assert line.get_fragments()[-1].fragment_id == first + 3
 
 
 def attempt(operation, handle, number):

@@ -216,7 +216,7 @@ def _close(manifest: Manifest, branch: Branch) -> None:
 
 def _registered(state: LineageState) -> dict[str, Found]:
     """Return the rows of all branches by name, in one read."""
-    rows = state.rows("object_type = 'graph_branch'")
+    rows = state.names("graph_branch")
     return {found.row["object_id"].removeprefix("branch:"): found for found in rows}
 
 
@@ -264,7 +264,7 @@ def create_tag(manifest: Manifest, name: str, source: Snapshot, *, actor: str | 
     )
 
     def register(state: LineageState) -> _Swap:
-        found = state.row(f"tag:{name}")
+        found = _tagged(state, name)
         if found is None:
             return [tag_row(tag)], []
         if read_tag(found.row) != tag:
@@ -280,7 +280,7 @@ def delete_tag(manifest: Manifest, name: str) -> Tag:
     removed: list[Tag] = []
 
     def forget(state: LineageState) -> _Swap:
-        found = state.row(f"tag:{name.strip()}")
+        found = _tagged(state, name.strip())
         if found is None and removed:
             return [], []
         if found is None:
@@ -290,6 +290,11 @@ def delete_tag(manifest: Manifest, name: str) -> Tag:
 
     _change_names(manifest, forget)
     return removed[0]
+
+
+def _tagged(state: LineageState, name: str) -> Found | None:
+    rows = state.names("graph_tag")
+    return next((found for found in rows if found.row["object_id"] == f"tag:{name}"), None)
 
 
 # --- shared ------------------------------------------------------------------------------------
@@ -310,6 +315,7 @@ def _change_names(
         if rows or stale:
             head = replace(state.head, refs=state.head.refs + 1)
             manifest.main.swap(state, head, rows, stale)
+            manifest.names_changed(head.refs, rows, stale)
 
     retrying(attempt)
     upkeep(manifest.main)

@@ -9,16 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from threading import Lock
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.commit.format import check_stamp
 from omnigraph.commit.model import Head
-from omnigraph.commit.rows import HEAD_KEY, Row, head_row, read_head, to_table
+from omnigraph.commit.rows import HEAD_KEY, NAME_KINDS, Row, head_row, read_head, to_table
 from omnigraph.errors import NotFound, VersionReclaimed
 from omnigraph.storage import Datasets
 from omnigraph.storage.faults import translated
@@ -28,6 +29,7 @@ from omnigraph.storage.swap import (
     ANCHOR,
     Found,
     merge_fragments,
+    next_fragment,
     read_oldest,
     read_rows,
     read_sentinel,
@@ -58,6 +60,19 @@ class LineageState:
         """Return the rows that satisfy a condition."""
         with self.lineage.whole(self.handle):
             return read_rows(self.handle, condition)
+
+    def names(self, kind: str, but: Sequence[int] = ()) -> list[Found]:
+        """Return the rows of all branches or all tags, but of some fragments.
+
+        It is cheap however long the history is.
+        """
+        fragments = [
+            fragment
+            for fragment in self.handle.get_fragments()
+            if fragment.fragment_id >= self.head.names and fragment.fragment_id not in but
+        ]
+        with self.lineage.whole(self.handle):
+            return read_rows(self.handle, f"object_type = {sql_text(kind)}", fragments)
 
     def row(self, object_id: str) -> Found | None:
         """Return one row by its key."""
@@ -118,10 +133,7 @@ class Lineage:
         table = to_table([first, *rows])
         handle = swap(base.handle, base.sentinel, table, stale, observe, merge)
         observe("swap: done")
-        # The head is the first row of the newest fragment, so there is nothing to read back.
-        newest = int(handle.get_fragments()[-1].fragment_id)
-        sentinel = Found(newest << 32, {"object_id": HEAD_KEY, "metadata": first.metadata})
-        return self._remember(LineageState(int(handle.version), head, sentinel, handle, self))
+        return self._remember(self._swapped(handle, head, first))
 
     def compact(self) -> bool:
         """Merge small fragments when there are many; tell whether there were."""
@@ -132,14 +144,29 @@ class Lineage:
             small = _tail(state.handle)
             if len(small) <= MAX_TAIL_FRAGMENTS:
                 return False
+            merged = [fragment.fragment_id for fragment in small]
             table = state.handle.scanner(fragments=small).to_table()
+        elsewhere = [found for kind in NAME_KINDS for found in state.names(kind, merged)]
         self._datasets.observe("compaction: rows read")
-        is_head = pc.equal(table["object_id"], HEAD_KEY)
-        rows, head = table.filter(pc.invert(is_head)), table.filter(is_head)
-        handle = merge_fragments(state.handle, [f.fragment_id for f in small], rows, head)
+        is_name = pc.is_in(table["object_type"], pa.array(NAME_KINDS))
+        is_history = pc.invert(pc.or_(is_name, pc.equal(table["object_id"], HEAD_KEY)))
+        history = [table.filter(is_history)] if pc.any(is_history).as_py() else []
+        # Names stay beside the head: nobody has to look for them in a long history.
+        head = replace(state.head, names=next_fragment(state.handle) + len(history))
+        first = head_row(head)
+        moved = to_table([first, *(Row(**found.row) for found in elsewhere)])
+        newest = pa.concat_tables([moved, table.filter(is_name)])
+        addresses = [found.address for found in elsewhere]
+        handle = merge_fragments(state.handle, merged, [*history, newest], addresses)
         self._datasets.observe("compaction: done")
-        self._remember(self._state_of(handle))
+        self._remember(self._swapped(handle, head, first))
         return True
+
+    def _swapped(self, handle: Any, head: Head, first: Row) -> LineageState:  # noqa: ANN401
+        """Return the state a swap made: there is nothing to read back."""
+        newest = int(handle.get_fragments()[-1].fragment_id)
+        sentinel = Found(newest << 32, {"object_id": HEAD_KEY, "metadata": first.metadata})
+        return LineageState(int(handle.version), head, sentinel, handle, self)
 
     def forget_old_versions(self, horizon: datetime) -> None:
         """Remove versions that were not the newest since."""

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 from threading import Lock
 from typing import Any
 
 from omnigraph.catalog import AcceptedSchema
 from omnigraph.commit.lineage import Lineage, LineageState
 from omnigraph.commit.model import MAIN, Branch, DatasetEntry, Snapshot, Tag
-from omnigraph.commit.rows import read_branch, read_schema, read_tag
+from omnigraph.commit.rows import Row, read_branch, read_schema, read_tag
 from omnigraph.errors import GraphCorrupt, NotFound, OmniError, VersionReclaimed
 from omnigraph.storage import Datasets, Location, Objects
 from omnigraph.storage.layout import BRANCHES, dataset_path
+from omnigraph.storage.swap import Found
 
 
 class Manifest:
@@ -57,10 +58,25 @@ class Manifest:
         state = state or self.main.state()
         refs, known = self._branches
         if refs != state.head.refs:
-            rows = state.rows("object_type = 'graph_branch'")
+            rows = state.names("graph_branch")
             known = {branch.name: branch for branch in (read_branch(f.row) for f in rows)}
             self._branches = (state.head.refs, known)
         return known
+
+    def names_changed(self, refs: int, rows: Sequence[Row], stale: Sequence[Found]) -> None:
+        """Take note of names this process has changed, instead of reading them all again."""
+        gone = {found.row["object_id"] for found in stale}
+        made = [asdict(row) for row in rows]
+        known, branches = self._branches
+        if known == refs - 1:
+            left = {n: branch for n, branch in branches.items() if f"branch:{n}" not in gone}
+            new = [read_branch(row) for row in made if row["object_type"] == "graph_branch"]
+            self._branches = (refs, left | {branch.name: branch for branch in new})
+        known, tags = self._tags
+        if known == refs - 1:
+            kept = {n: tag for n, tag in tags.items() if f"tag:{n}" not in gone}
+            tagged = [read_tag(row) for row in made if row["object_type"] == "graph_tag"]
+            self._tags = (refs, kept | {tag.name: tag for tag in tagged})
 
     def is_closed(self, branch: Branch) -> bool:
         """Tell whether nobody can publish on the lineage of a branch any more."""
@@ -74,7 +90,7 @@ class Manifest:
         state = self.main.state()
         refs, known = self._tags
         if refs != state.head.refs:
-            rows = state.rows("object_type = 'graph_tag'")
+            rows = state.names("graph_tag")
             known = {tag.name: tag for tag in (read_tag(f.row) for f in rows)}
             self._tags = (state.head.refs, known)
         return known

@@ -83,6 +83,8 @@ class Head:
     closed: bool = False
     refs: int = 0
     """Counts changes of branches and tags; only main's says anything."""
+    names: int = 0
+    """The oldest fragment that may hold branches and tags; only main's says anything."""
     origins: tuple[str, ...] = ()
     """Lineages that hold inherited history, besides main: nearest first."""
 

@@ -18,6 +18,7 @@ from omnigraph.version import INTERNAL_SCHEMA_VERSION
 
 STAMP = b"omnigraph:internal_schema_version"
 HEAD_KEY = "graph_head"
+NAME_KINDS = ("graph_branch", "graph_tag")
 
 MANIFEST_SCHEMA = pa.schema(
     [
@@ -76,6 +77,8 @@ def head_row(head: Head) -> Row:
         state["closed"] = True
     if head.refs:
         state["refs"] = head.refs
+    if head.names:
+        state["names"] = head.names
     if head.origins:
         state["origins"] = head.origins
     return Row(object_id=HEAD_KEY, object_type="graph_head", metadata=_dump(state))
@@ -92,6 +95,7 @@ def read_head(row: Mapping[str, Any]) -> Head:
             datasets={entry.key: entry for entry in entries},
             closed=state.get("closed", False),
             refs=state.get("refs", 0),
+            names=state.get("names", 0),
             origins=tuple(state.get("origins", ())),
         )
     except (KeyError, ValueError, TypeError) as error:

@@ -186,19 +186,26 @@ class _Versions:
 
 def _leftovers(manifest: Manifest) -> Iterator[Problem]:
     """Report what nothing refers to; cleanup removes it."""
-    registered: set[str] = set()
-    for native in (None, *manifest.named_lineages()):
-        try:
-            rows = manifest.lineage(native).state().rows("object_type = 'table'")
-        except OmniError:
-            continue
-        registered |= {found.row["location"] for found in rows}
-    for folder in ("nodes", "edges"):
-        for name in manifest.objects.folders(folder):
-            if f"{folder}/{name}" not in registered:
-                yield Problem(f"{folder}/{name}", "no branch refers to this dataset", harmless=True)
+    for path in _unregistered(manifest):
+        yield Problem(path, "no branch refers to this dataset", harmless=True)
     for native in sorted(manifest.stored_lineages() - manifest.named_lineages()):
         yield Problem(f"lineage {native}", "no branch refers to this lineage", harmless=True)
     for intent in Intents(manifest.objects).list():
         what = f"{intent.staged.operation} on branch {intent.branch} is in flight"
         yield Problem(f"intent {intent.id}", what, harmless=True)
+
+
+def _unregistered(manifest: Manifest) -> list[str]:
+    stored = [
+        f"{folder}/{name}"
+        for folder in ("nodes", "edges")
+        for name in manifest.objects.folders(folder)
+    ]
+    registered: set[str] = set()
+    for native in (None, *manifest.named_lineages()):
+        try:
+            rows = manifest.lineage(native).state().rows("object_type = 'table'")
+        except OmniError:
+            return []  # what it refers to is not known
+        registered |= {found.row["location"] for found in rows}
+    return [path for path in stored if path not in registered]

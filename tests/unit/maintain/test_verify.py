@@ -218,7 +218,7 @@ def test_lost_manifest_file_is_found_by_whoever_has_the_graph_open(graph):
     )
     oldest.unlink()
     assert [(p.where, p.message) for p in reader.verify().problems] == [
-        ("manifest", "a file of __manifest is missing")
+        ("branch main", "a file of __manifest is missing")
     ]
 
 
