@@ -1,14 +1,14 @@
 """What may be deleted, what a session remembers, and what a look at the newest version costs."""
 
 import shutil
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import lance
 import pytest
 
 from omnigraph.errors import Contention
-from omnigraph.storage.files import referenced_files
+from omnigraph.storage.files import referenced_files, version_file
 from omnigraph.storage.swap import read_sentinel, swap
 from tests.support.lances import append, content, create, files, rows
 
@@ -30,18 +30,22 @@ def line(tmp_path):
 # ------------------------------------------------------------------ Lance's own cleanup
 
 
-# commit/lineage.py forget_old_versions says which versions to remove.
-def test_cleanup_of_named_versions_removes_these_only(line):
-    handle = lance.dataset(line.uri)
-    handle.cleanup_old_versions(versions=[1, 2, 4], error_if_tagged_old_versions=False)
-    assert [v["version"] for v in lance.dataset(line.uri).versions()] == [3, 5, 6]
-
-
-# commit/lineage.py forget_old_versions: ages of versions are compared with now.
-def test_versions_tell_when_they_were_made(line):
-    for version in lance.dataset(line.uri).versions():
-        age = datetime.now(UTC) - version["timestamp"].astimezone(UTC)
-        assert timedelta(0) <= age < timedelta(minutes=1)
+# commit/upkeep.py: the files of old versions are removed behind Lance's back.
+def test_versions_whose_files_are_gone_are_missed_by_nobody(line):
+    known = lance.dataset(line.uri, version=5)
+    needed = referenced_files(known) | referenced_files(line)
+    for version in range(1, 5):
+        (Path(line.uri) / version_file(version)).unlink()
+    for path in files(line.uri) - needed:
+        if not path.startswith("_versions/"):
+            (Path(line.uri) / path).unlink()
+    assert known.latest_version == 6
+    again = lance.dataset(line.uri)
+    assert (again.version, content(again)) == (6, content(line))
+    assert content(lance.dataset(line.uri, version=5)) == content(known)
+    assert content(change(again, 7))["head"] == 7
+    with pytest.raises(Contention):
+        change(known, 8)
 
 
 # maintain/cleanup.py never calls Lance's cleanup on nodes and edges: this is what would happen.

@@ -21,7 +21,7 @@ from omnigraph.commit.lineage import LineageState
 from omnigraph.commit.manifest import Manifest, branch_gone
 from omnigraph.commit.model import MAIN, Branch, Head, Snapshot, Tag
 from omnigraph.commit.names import check_name
-from omnigraph.commit.publish import retrying, upkeep
+from omnigraph.commit.publish import retrying
 from omnigraph.commit.rows import (
     Row,
     branch_row,
@@ -33,6 +33,7 @@ from omnigraph.commit.rows import (
     tag_row,
     to_table,
 )
+from omnigraph.commit.upkeep import upkeep
 from omnigraph.errors import (
     AlreadyExists,
     Contention,

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from threading import Lock
 from typing import Any
 
@@ -20,7 +19,7 @@ import pyarrow.compute as pc
 from omnigraph.commit.format import check_stamp
 from omnigraph.commit.model import Head
 from omnigraph.commit.rows import HEAD_KEY, NAME_KINDS, Row, head_row, read_head, to_table
-from omnigraph.errors import NotFound, VersionReclaimed
+from omnigraph.errors import GraphCorrupt, NotFound, VersionReclaimed
 from omnigraph.storage import Datasets
 from omnigraph.storage.faults import translated
 from omnigraph.storage.layout import lineage_path
@@ -90,8 +89,8 @@ class Lineage:
 
     def __init__(self, datasets: Datasets, native: str | None) -> None:
         self.native = native
-        self._datasets = datasets
-        self._path = lineage_path(native)
+        self.datasets = datasets
+        self.path = lineage_path(native)
         self._state: LineageState | None = None
         self._lock = Lock()
 
@@ -117,7 +116,7 @@ class Lineage:
             return known
         try:
             return self._read(version)
-        except NotFound as error:
+        except (NotFound, GraphCorrupt) as error:
             message = f"manifest version {version} does not exist or has been cleaned up"
             raise VersionReclaimed(message, manifest_version=version) from error
 
@@ -126,7 +125,7 @@ class Lineage:
     ) -> LineageState:
         """Publish a new head and rows on top of `base`; raise Contention if it moved."""
         first = head_row(head)
-        observe = self._datasets.observe
+        observe = self.datasets.observe
         observe("swap: begun")
         small = _tail(base.handle)
         merge = small if len(small) > TOO_MANY_FRAGMENTS else []
@@ -135,19 +134,19 @@ class Lineage:
         observe("swap: done")
         return self._remember(self._swapped(handle, head, first))
 
-    def compact(self) -> bool:
-        """Merge small fragments when there are many; tell whether there were."""
+    def compact(self) -> int:
+        """Merge small fragments when there are many; return how many it merged."""
         state = self.known
         if state is None:
-            return False
+            return 0
         with translated("compacting the manifest"):
             small = _tail(state.handle)
             if len(small) <= MAX_TAIL_FRAGMENTS:
-                return False
+                return 0
             merged = [fragment.fragment_id for fragment in small]
             table = state.handle.scanner(fragments=small).to_table()
         elsewhere = [found for kind in NAME_KINDS for found in state.names(kind, merged)]
-        self._datasets.observe("compaction: rows read")
+        self.datasets.observe("compaction: rows read")
         is_name = pc.is_in(table["object_type"], pa.array(NAME_KINDS))
         is_history = pc.invert(pc.or_(is_name, pc.equal(table["object_id"], HEAD_KEY)))
         history = [table.filter(is_history)] if pc.any(is_history).as_py() else []
@@ -158,9 +157,9 @@ class Lineage:
         newest = pa.concat_tables([moved, table.filter(is_name)])
         addresses = [found.address for found in elsewhere]
         handle = merge_fragments(state.handle, merged, [*history, newest], addresses)
-        self._datasets.observe("compaction: done")
+        self.datasets.observe("compaction: done")
         self._remember(self._swapped(handle, head, first))
-        return True
+        return len(merged)
 
     def _swapped(self, handle: Any, head: Head, first: Row) -> LineageState:  # noqa: ANN401
         """Return the state a swap made: there is nothing to read back."""
@@ -168,23 +167,12 @@ class Lineage:
         sentinel = Found(newest << 32, {"object_id": HEAD_KEY, "metadata": first.metadata})
         return LineageState(int(handle.version), head, sentinel, handle, self)
 
-    def forget_old_versions(self, horizon: datetime) -> None:
-        """Remove versions that were not the newest since."""
-        state = self.state()
-        with translated("cleaning the manifest"):
-            handle: Any = self._datasets.open(self._path, state.version)
-            made = {v["version"]: v["timestamp"].astimezone(UTC) for v in handle.versions()}
-            newest = max((v for v in made if made[v] < horizon), default=0)
-            old = [version for version in made if version < newest]
-            if old:
-                handle.cleanup_old_versions(versions=old, error_if_tagged_old_versions=False)
-
     def whole(self, handle: Any) -> AbstractContextManager[None]:  # noqa: ANN401 - a Lance handle
         """Run a read; raise NotFound when the lineage or version is gone, else GraphCorrupt."""
-        return self._datasets.whole(self._path, int(handle.version))
+        return self.datasets.whole(self.path, int(handle.version))
 
     def _read(self, version: int | None) -> LineageState:
-        handle = self._datasets.open(self._path, version)
+        handle = self.datasets.open(self.path, version)
         check_stamp(handle.schema.metadata)
         return self._state_of(handle)
 

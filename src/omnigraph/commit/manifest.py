@@ -13,7 +13,7 @@ from omnigraph.commit.lineage import Lineage, LineageState
 from omnigraph.commit.model import MAIN, Branch, DatasetEntry, Snapshot, Tag
 from omnigraph.commit.rows import Row, read_branch, read_schema, read_tag
 from omnigraph.errors import GraphCorrupt, NotFound, OmniError, VersionReclaimed
-from omnigraph.storage import Datasets, Location, Objects
+from omnigraph.storage import Datasets, Location
 from omnigraph.storage.layout import BRANCHES, dataset_path
 from omnigraph.storage.swap import Found
 
@@ -28,7 +28,7 @@ class Manifest:
     def __init__(self, location: Location) -> None:
         self.location = location
         self.datasets = Datasets(location)
-        self.objects = Objects(location)
+        self.objects = self.datasets.objects
         self.main = Lineage(self.datasets, None)
         self._lineages: dict[str | None, Lineage] = {None: self.main}
         self.snapshots: dict[str | None, Snapshot] = {}

@@ -23,6 +23,7 @@ from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import CommitId, DatasetEntry
 from omnigraph.commit.recovery import recover
 from omnigraph.commit.rows import CommitRow
+from omnigraph.commit.upkeep import forget_versions
 from omnigraph.errors import GraphCorrupt, InvalidInput, NotFound, OmniError
 from omnigraph.storage import ObjectInfo
 from omnigraph.storage.files import referenced_files, referenced_folders, version_file
@@ -286,5 +287,5 @@ def _clean_manifest(manifest: Manifest, horizon: datetime) -> None:
     """Drop old manifest versions; commits stay readable through their history rows."""
     for native in (None, *sorted(manifest.named_lineages())):
         with suppress(NotFound):  # it was just deleted
-            manifest.lineage(native).forget_old_versions(horizon)
+            forget_versions(manifest.lineage(native), horizon)
             manifest.datasets.observe("cleanup: manifest cleaned")

@@ -9,6 +9,7 @@ from omnigraph.commit.history import refold
 from omnigraph.commit.lineage import MAX_TAIL_FRAGMENTS
 from omnigraph.commit.snapshot import resolve_snapshot, snapshot_at_version
 from omnigraph.commit.staged import StagedDataset
+from omnigraph.commit.upkeep import forget_versions
 from omnigraph.errors import NotFound, VersionReclaimed
 from tests.support.clock import Clock
 from tests.support.graphs import (
@@ -223,7 +224,7 @@ def test_state_at_a_version_that_was_cleaned_up_comes_from_history(graph, histor
     for _ in range(2 * MAX_TAIL_FRAGMENTS):
         upsert(graph, NOTE, {"n": {"text": "more"}}, branch=branch)
     before, lineage = versions(graph, branch), graph._manifest.head_state(branch)[1].lineage
-    lineage.forget_old_versions(datetime.now(UTC))
+    forget_versions(lineage, datetime.now(UTC))
     with pytest.raises(VersionReclaimed):
         og.open(graph.uri)._manifest.lineage(lineage.native).at(2)
     assert versions(og.open(graph.uri), branch) == before
