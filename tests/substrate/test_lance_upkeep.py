@@ -9,13 +9,12 @@ import pytest
 
 from omnigraph.errors import Contention
 from omnigraph.storage.files import referenced_files, version_file
-from omnigraph.storage.swap import read_sentinel, swap
+from omnigraph.storage.swap import swap
 from tests.support.lances import append, content, create, files, rows
 
 
 def change(handle, number):
-    sentinel = read_sentinel(handle, "id", "head")
-    return swap(handle, sentinel, rows(**{"head": number, f"r{number}": 0}), [], lambda step: None)
+    return swap(handle, [rows(**{"head": number, f"r{number}": 0})], lambda step: None)
 
 
 @pytest.fixture

@@ -131,7 +131,7 @@ def _create_lineage(
         origins=branch.origins,
     )
     rows = [
-        head_row(head),
+        head_row(head, 1),
         schema_row(head.schema_hash, source.schema_source, source.schema.to_json()),
     ]
     for key, entry in source.entries().items():

@@ -96,7 +96,7 @@ def _check_lineage(
     if head.closed:
         what = "its deletion was interrupted; delete it again or create it anew"
         yield Problem(where, what, harmless=True)
-    keys = Counter(found.row["object_id"] for found in state.rows("object_id IS NOT NULL"))
+    keys = Counter(found.row["object_id"] for found in state.rows("object_type <> 'graph_head'"))
     for key, count in sorted(keys.items()):
         if count > 1:
             yield Problem(where, f"manifest row {key} exists {count} times")
