@@ -28,7 +28,7 @@ from omnigraph.commit.rows import (
     tombstone_row,
     version_row,
 )
-from omnigraph.commit.staged import StagedCommit, StagedDataset
+from omnigraph.commit.staged import StagedCommit, StagedDataset, minted_at
 from omnigraph.commit.upkeep import upkeep
 from omnigraph.errors import (
     Contention,
@@ -55,7 +55,7 @@ def publish(lineage: Lineage, branch: str, staged: StagedCommit) -> Commit:
         SchemaMoved: the accepted schema moved.
         PreconditionFailed: the head is not `staged.if_commit`.
         NotFound: the branch is gone.
-        Contention: the retry budget is spent.
+        Contention: the retry budget is spent, or it was staged too long ago.
         OutcomeUnknown: storage could not be asked.
     """
     doubt: _Doubt | None = None
@@ -146,6 +146,9 @@ def _check(state: LineageState, branch: str, staged: StagedCommit) -> None:
     head = state.head
     if head.closed:
         raise branch_gone(branch)
+    if head.swept and minted_at(staged.id).timestamp() * 1000 <= head.swept:
+        message = f"commit {staged.id} was staged before a cleanup, which may have removed it"
+        raise Contention(f"{message}; stage it again", code="stage_expired", commit_id=staged.id)
     if staged.if_commit is not None and head.commit_id != staged.if_commit:
         raise PreconditionFailed(staged.if_commit, head.commit_id)
     if staged.read_schema is not None and head.schema_hash != staged.read_schema:

@@ -81,6 +81,9 @@ def head_row(head: Head, version: int) -> Row:
         state["names"] = head.names
     if head.origins:
         state["origins"] = head.origins
+    for name in ("swept", "sweep", "sweeping"):
+        if value := getattr(head, name):
+            state[name] = value
     return Row(
         object_id=HEAD_KEY, object_type="graph_head", metadata=_dump(state), table_version=version
     )
@@ -99,6 +102,9 @@ def read_head(row: Mapping[str, Any]) -> Head:
             refs=state.get("refs", 0),
             names=state.get("names", 0),
             origins=tuple(state.get("origins", ())),
+            swept=state.get("swept", 0),
+            sweep=state.get("sweep", ""),
+            sweeping=state.get("sweeping", {}),
         )
     except (KeyError, ValueError, TypeError) as error:
         raise GraphCorrupt("the manifest head cannot be read", cause=str(error)) from error
