@@ -135,7 +135,7 @@ def _prepare(
     datasets = dict(head.datasets)
     rows = [commit_row(commit, lineage.native)]
     for change in staged.datasets:
-        rows += _apply(change, datasets, commit)
+        rows += _apply(change, datasets, commit, state)
     if staged.schema is not None and state.row(f"schema:{schema_hash}") is None:
         rows.append(schema_row(schema_hash, staged.schema.source, staged.schema.document))
     new_head = replace(head, commit_id=staged.id, schema_hash=schema_hash, datasets=datasets)
@@ -179,6 +179,7 @@ def _apply(
     change: StagedDataset,
     datasets: dict[tuple[TypeId, IncarnationId], DatasetEntry],
     commit: Commit,
+    state: LineageState,
 ) -> list[Row]:
     """Fold one change into the datasets of the head and return its history rows."""
     before = datasets.get(change.key)
@@ -192,7 +193,9 @@ def _apply(
     rows = [version_row(entry, change.table_key, commit.id)]
     if before is None:
         assert change.location is not None, "a new dataset has a location"
-        rows.append(table_row(entry, change.table_key, change.location))
+        registration = table_row(entry, change.table_key, change.location)
+        if state.row(registration.object_id) is None:  # it may have been dropped before
+            rows.append(registration)
     return rows
 
 
