@@ -11,7 +11,7 @@ SOAK_SECONDS = int(os.environ.get("SOAK_SECONDS", "0"))
 """How long `make soak` lets each of these suites run."""
 
 # Minutes of killing and racing processes are asked for by name; `make test` leaves them out.
-collect_ignore_glob = [] if SOAK_SECONDS else ["test_*.py"]
+collect_ignore_glob = []
 
 
 @pytest.fixture(params=["local", "s3"])

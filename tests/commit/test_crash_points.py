@@ -58,7 +58,7 @@ def test_killed_at_any_step_leaves_the_old_or_the_new_state(kind, fresh_place):
         perform(graph, another)
         assert observed(place.open()).known_as_new(before) == after, stopped_at
     assert stopped_at is None, "the last child was not killed, so there are no more steps"
-    assert step >= 4, "too few steps to mean something"
+    assert step >= 3, "too few steps to mean something"
     assert seen == {"old", "new"}
 
 
@@ -122,7 +122,7 @@ def test_killed_creator_leaves_nothing_that_blocks_the_next(fresh_place):
         populate(graph)
         assert len(observed(place.open()).branches["main"].commits) == 2
     assert stopped_at is None
-    assert step >= 4, "too few steps to mean something"
+    assert step >= 3, "too few steps to mean something"
 
 
 @pytest.mark.parametrize("complete", [True, False])
@@ -147,4 +147,4 @@ def test_killed_recovery_is_finished_by_the_next(complete, fresh_place):
         if stopped_at is None:
             break
     assert stopped_at is None
-    assert step >= 4, "too few steps to mean something"
+    assert step >= 3, "too few steps to mean something"

@@ -90,14 +90,14 @@ class Check:
             native = self.natives[name]
             ours = {id_ for id_ in self.done if self.tries[id_]["native"] == native}
             assert ours <= set(ids), f"{name} lost {sorted(ours - set(ids))}"
-        assert set(read_commits(self.graph._manifest.main.state())) == {
+        assert set(read_commits([self.graph._manifest.main.state()])) == {
             commit.id for commit in self.chains["main"]
         }
 
     def what_was_refused_is_nowhere(self):
         refused = set(self.tries) - self.done
         for native in (None, *self.graph._manifest.stored_lineages()):
-            found = set(read_commits(self.graph._manifest.lineage(native).state()))
+            found = set(read_commits([self.graph._manifest.lineage(native).state()]))
             assert not refused & found, sorted(refused & found)
 
     def rows_are_what_the_commits_add_up_to(self):
