@@ -45,7 +45,6 @@ def test_many_writers_lose_nothing_and_double_nothing(fresh_place, seconds, age_
     print(f"{sum(turns)} turns: {dict(Counter((a['what'], a['outcome']) for a in attempts))}")
 
     check = Check(place.open(), first, attempts)
-    check.attempts_were_short(age_floor)
     check.every_branch_is_one_chain_of_what_was_acknowledged()
     check.what_was_refused_is_nowhere()
     check.rows_are_what_the_commits_add_up_to()
@@ -73,11 +72,6 @@ class Check:
         self.done = {id_ for id_, a in self.tries.items() if a["outcome"] == "done"}
         self.natives = {name: graph.branches.get(name).native for name in graph.branches.list()}
         self.chains = {name: graph.commits.list(name)[::-1] for name in self.natives}
-
-    def attempts_were_short(self, age_floor):
-        """Make sure that cleanup was told the truth: nobody needs longer than the age floor."""
-        slowest = max(a["ended"] - a["begun"] for a in self.tries.values())
-        assert slowest < age_floor, f"an attempt took {slowest:.1f} s: the age floor was dishonest"
 
     def every_branch_is_one_chain_of_what_was_acknowledged(self):
         for name, chain in self.chains.items():
