@@ -22,6 +22,8 @@ from omnigraph.maintain.cleanup import CleanupReport, cleanup
 from omnigraph.maintain.verify import Verification, verify
 from omnigraph.storage import locate
 from omnigraph.storage.read import read_entity
+from omnigraph.write.request import Request
+from omnigraph.write.run import MutationResult, run_mutation
 
 
 def init(
@@ -99,6 +101,32 @@ class Graph:
         assert type_ is not None, "a type with a dataset is in the schema"
         with self._manifest.reading(f"{kind}:{type_name}", entry) as handle:
             return read_entity(handle, id, type_.property_ids)
+
+    def mutate(
+        self,
+        source: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        name: str | None = None,
+        branch: str | None = None,
+        if_commit: str | None = None,
+        message: str | None = None,
+    ) -> MutationResult:
+        """Run a mutation as one commit; `if_commit` refuses when the branch is not at that one."""
+        request = self._request("mutation", branch, message, if_commit)
+        return run_mutation(self._manifest, request, source, params, name)
+
+    def _request(
+        self, operation: str, branch: str | None, message: str | None, if_commit: str | None = None
+    ) -> Request:
+        self._writable()
+        return Request(
+            branch=MAIN if branch is None else branch,
+            operation=operation,
+            actor=self.actor,
+            message=message,
+            if_commit=CommitId(if_commit) if if_commit is not None else None,
+        )
 
     def verify(self) -> Verification:
         """Prove that the graph is whole."""

@@ -10,7 +10,7 @@ from lance import LanceDataset
 
 from omnigraph.storage.faults import translated
 from omnigraph.storage.layout import physical_columns
-from omnigraph.storage.stage import sql_text
+from omnigraph.storage.literals import sql_text
 
 
 def read_entity(

@@ -20,7 +20,8 @@ from lance.fragment import FragmentMetadata
 
 from omnigraph.errors import GraphCorrupt
 from omnigraph.storage.faults import translated
-from omnigraph.storage.stage import new_fragments, remove_addresses, sql_text
+from omnigraph.storage.literals import sql_text
+from omnigraph.storage.stage import new_fragments, remove_addresses
 
 ANCHOR = 0
 """The fragment a dataset was created with; it is never merged into another."""

@@ -1,0 +1,82 @@
+"""This module finds rows by values: through an index when there are few, else by one scan."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from lance import LanceDataset
+
+from omnigraph.storage.faults import translated
+from omnigraph.storage.layout import is_blob
+from omnigraph.storage.literals import sql_literals
+
+ROW_ADDRESS = "_rowaddr"
+CHUNK = 4_096
+"""Values looked up by one filter."""
+SCAN_FACTOR = 100
+"""A scan reads about so many rows in the time an index finds one."""
+_SCAN_BATCH = 262_144
+
+
+def lookup(
+    handle: LanceDataset,
+    column: str,
+    values: pa.Array | pa.ChunkedArray,
+    columns: Sequence[str],
+    total: int,
+) -> pa.Table:
+    """Return the rows whose `column` is one of the values, with their addresses.
+
+    `total` is how many rows there are. Nulls match nothing. Blob columns come as bytes.
+    """
+    wanted = values.unique().drop_null()
+    if not total or not len(wanted):
+        return _no_rows(handle, columns)
+    if len(wanted) <= CHUNK or len(wanted) * SCAN_FACTOR < total:
+        starts = range(0, len(wanted), CHUNK)
+        parts = [_filtered(handle, column, wanted.slice(at, CHUNK), columns) for at in starts]
+    else:
+        parts = _scanned(handle, column, wanted, columns)
+    return pa.concat_tables(parts) if parts else _no_rows(handle, columns)
+
+
+def _filtered(
+    handle: LanceDataset, column: str, wanted: pa.Array, columns: Sequence[str]
+) -> pa.Table:
+    return select(handle, columns, f"`{column}` IN ({', '.join(sql_literals(wanted))})")
+
+
+def _scanned(
+    handle: LanceDataset, column: str, wanted: pa.Array, columns: Sequence[str]
+) -> list[pa.Table]:
+    """Read everything once and keep what matches."""
+    names = list(dict.fromkeys([column, *columns]))
+    with translated("scanning rows"):
+        batches = handle.scanner(
+            columns=names,
+            with_row_address=True,
+            batch_size=_SCAN_BATCH,
+            blob_handling="all_binary",
+        ).to_batches()
+        hits = (batch.filter(pc.is_in(batch[column], value_set=wanted)) for batch in batches)
+        order = [*columns, ROW_ADDRESS]
+        return [pa.Table.from_batches([hit]).select(order) for hit in hits if hit.num_rows]
+
+
+def select(handle: LanceDataset, columns: Sequence[str], condition: str | None = None) -> pa.Table:
+    """Return the rows that satisfy a condition, with their addresses."""
+    with translated("reading rows"):
+        return handle.to_table(
+            columns=list(columns),
+            filter=condition,
+            with_row_address=True,
+            blob_handling="all_binary",
+        )
+
+
+def _no_rows(handle: LanceDataset, columns: Sequence[str]) -> pa.Table:
+    fields = [handle.schema.field(name) for name in columns]
+    types = [(f.name, pa.large_binary() if is_blob(f) else f.type) for f in fields]
+    return pa.schema([*types, (ROW_ADDRESS, pa.uint64())]).empty_table()

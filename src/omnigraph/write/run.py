@@ -1,0 +1,81 @@
+"""This module is what the face of a graph calls: run a mutation, load data, tell what happened."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from omnigraph.commit.manifest import Manifest
+from omnigraph.commit.model import Commit
+from omnigraph.errors import InvalidInput
+from omnigraph.plan import MutationPlan, bind_parameters, compile_query
+from omnigraph.plan.query import InsertEdge, InsertNode
+from omnigraph.write.apply import apply
+from omnigraph.write.change_set import ChangeSet
+from omnigraph.write.committed import Committed
+from omnigraph.write.mutate import Mutation
+from omnigraph.write.request import Request
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MutationResult:
+    """What a mutation did; `commit` is None when nothing changed."""
+
+    name: str
+    branch: str
+    affected_nodes: int
+    affected_edges: int
+    commit: Commit | None
+    actor: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the wire form."""
+        return {
+            "branch": self.branch,
+            "query_name": self.name,
+            "affected_nodes": self.affected_nodes,
+            "affected_edges": self.affected_edges,
+            "actor_id": self.actor,
+            "commit": self.commit.to_json() if self.commit is not None else None,
+        }
+
+
+def run_mutation(
+    manifest: Manifest,
+    request: Request,
+    source: str,
+    parameters: Mapping[str, Any] | None = None,
+    name: str | None = None,
+) -> MutationResult:
+    """Run one mutation of a query text as one commit."""
+    now = datetime.now(UTC)
+    run: list[Mutation] = []
+
+    def prepare(committed: Committed) -> ChangeSet:
+        plan = _plan(committed, source, name)
+        bound = bind_parameters(plan.parameters, parameters)
+        run[:] = [Mutation(plan, bound, now, committed)]
+        return run[0].run()
+
+    def again() -> bool:
+        return all(isinstance(s, InsertNode | InsertEdge) for s in run[0].plan.statements)
+
+    commit = apply(manifest, request, prepare, again=again)
+    return MutationResult(
+        name=run[0].plan.name,
+        branch=request.branch,
+        affected_nodes=run[0].affected_nodes,
+        affected_edges=run[0].affected_edges,
+        commit=commit,
+        actor=request.actor,
+    )
+
+
+def _plan(committed: Committed, source: str, name: str | None) -> MutationPlan:
+    plan = compile_query(committed.snapshot.catalog, source, name)
+    if not isinstance(plan, MutationPlan):
+        message = f"query '{plan.name}' reads; run it as a query, not as a mutation"
+        raise InvalidInput(message, code="query_not_a_mutation", query=plan.name)
+    return plan
