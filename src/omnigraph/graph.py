@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from omnigraph.catalog import TypeKind
 from omnigraph.commit.branches import create_branch, create_tag, delete_branch, delete_tag
 from omnigraph.commit.create import create_graph, open_graph
 from omnigraph.commit.history import find_commit, merge_bases, newest_first, read_commits
@@ -19,11 +18,13 @@ from omnigraph.commit.recovery import Recovery, read_audit, recover
 from omnigraph.commit.snapshot import Target, head_snapshot, resolve_snapshot
 from omnigraph.errors import InvalidInput
 from omnigraph.maintain.cleanup import CleanupReport, cleanup
+from omnigraph.maintain.export import export_lines, export_parquet
 from omnigraph.maintain.verify import Verification, verify
+from omnigraph.query.blob import Blob, open_blob
+from omnigraph.query.entity import read_entity
 from omnigraph.storage import locate
-from omnigraph.storage.read import read_entity
 from omnigraph.write.request import Request
-from omnigraph.write.run import MutationResult, run_mutation
+from omnigraph.write.run import MutationResult, run_mutation, write_blob
 
 
 def init(
@@ -94,13 +95,11 @@ class Graph:
 
     def entity_at(self, type_name: str, id: str, at: Target = MAIN) -> dict[str, Any] | None:
         """Return one entity as it was, or None when it was not there."""
-        snapshot = self.snapshot(at)
-        kind = TypeKind.NODE if type_name in snapshot.catalog.nodes else TypeKind.EDGE
-        entry = snapshot.entry(f"{kind}:{type_name}")
-        type_ = snapshot.schema.find(kind, type_name)
-        assert type_ is not None, "a type with a dataset is in the schema"
-        with self._manifest.reading(f"{kind}:{type_name}", entry) as handle:
-            return read_entity(handle, id, type_.property_ids)
+        return read_entity(self._manifest, self.snapshot(at), type_name, id)
+
+    def blob(self, type_name: str, id: str, property: str, at: Target = MAIN) -> Blob:
+        """Return a blob of an entity, to be read in ranges."""
+        return open_blob(self._manifest, self.snapshot(at), type_name, id, property)
 
     def mutate(
         self,
@@ -115,6 +114,30 @@ class Graph:
         """Run a mutation as one commit; `if_commit` refuses when the branch is not at that one."""
         request = self._request("mutation", branch, message, if_commit)
         return run_mutation(self._manifest, request, source, params, name)
+
+    def put_blob(
+        self,
+        type_name: str,
+        id: str,
+        property: str,
+        data: bytes,
+        *,
+        branch: str | None = None,
+        message: str | None = None,
+    ) -> Commit:
+        """Set a blob of an entity that exists, as one commit."""
+        request = self._request("mutation", branch, message)
+        return write_blob(self._manifest, request, (type_name, id, property), data)
+
+    def export(self, at: Target = MAIN, *, types: Sequence[str] = ()) -> Iterator[str]:
+        """Yield every entity as one line of JSON, which `load` reads back."""
+        return export_lines(self._manifest, self.snapshot(at), types)
+
+    def export_parquet(
+        self, folder: str | os.PathLike[str], at: Target = MAIN, *, types: Sequence[str] = ()
+    ) -> dict[str, int]:
+        """Write one Parquet file per type; return how many entities each holds."""
+        return export_parquet(self._manifest, self.snapshot(at), Path(folder), types)
 
     def _request(
         self, operation: str, branch: str | None, message: str | None, if_commit: str | None = None

@@ -13,6 +13,9 @@ from omnigraph.version import __version__
 
 COMMANDS = (
     "init",
+    "mutate",
+    "export",
+    "blob",
     "snapshot",
     "branch",
     "tag",
