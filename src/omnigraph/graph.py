@@ -9,6 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from omnigraph.catalog import Catalog, MigrationPlan
 from omnigraph.commit.branches import create_branch, create_tag, delete_branch, delete_tag
 from omnigraph.commit.create import create_graph, open_graph
 from omnigraph.commit.history import find_commit, merge_bases, newest_first, read_commits
@@ -23,6 +24,7 @@ from omnigraph.maintain.verify import Verification, verify
 from omnigraph.query.blob import Blob, open_blob
 from omnigraph.query.entity import read_entity
 from omnigraph.storage import locate
+from omnigraph.write.migrate import plan_schema
 from omnigraph.write.request import Request
 from omnigraph.write.run import MutationResult, run_mutation, write_blob
 
@@ -70,15 +72,19 @@ def _schema_text(schema: str | os.PathLike[str]) -> str:
 
 
 class Graph:
-    """A typed property graph."""
+    """A typed property graph; `on` is the branch it reads and writes unless told otherwise."""
 
-    def __init__(self, manifest: Manifest, *, mode: str, actor: str | None = None) -> None:
+    def __init__(
+        self, manifest: Manifest, *, mode: str, actor: str | None = None, on: str = MAIN
+    ) -> None:
         self._manifest = manifest
         self.mode = mode
         self.actor = actor
+        self.on = on
         self.branches = Branches(self)
         self.tags = Tags(self)
         self.commits = Commits(self)
+        self.schema = Schema(self)
 
     @property
     def uri(self) -> str:
@@ -87,17 +93,32 @@ class Graph:
 
     def as_actor(self, actor: str) -> Graph:
         """Return the same graph bound to an actor, whose name its commits carry."""
-        return Graph(self._manifest, mode=self.mode, actor=actor)
+        return Graph(self._manifest, mode=self.mode, actor=actor, on=self.on)
 
-    def snapshot(self, at: Target = MAIN) -> Snapshot:
+    def branch(self, name: str, from_: Target | None = None) -> Graph:
+        """Return the same graph bound to a branch, which is created unless it exists.
+
+        As a context it reads well: `with graph.branch("agent/42") as b: b.mutate(…)`.
+        """
+        if name not in self.branches.list():
+            self.branches.create(name, from_=from_)
+        return Graph(self._manifest, mode=self.mode, actor=self.actor, on=name)
+
+    def __enter__(self) -> Graph:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Keep the branch as it is, whatever happened."""
+
+    def snapshot(self, at: Target | None = None) -> Snapshot:
         """Return the state a branch, tag, commit id or time names."""
-        return resolve_snapshot(self._manifest, at)
+        return resolve_snapshot(self._manifest, self.on if at is None else at, branch=self.on)
 
-    def entity_at(self, type_name: str, id: str, at: Target = MAIN) -> dict[str, Any] | None:
+    def entity_at(self, type_name: str, id: str, at: Target | None = None) -> dict[str, Any] | None:
         """Return one entity as it was, or None when it was not there."""
         return read_entity(self._manifest, self.snapshot(at), type_name, id)
 
-    def blob(self, type_name: str, id: str, property: str, at: Target = MAIN) -> Blob:
+    def blob(self, type_name: str, id: str, property: str, at: Target | None = None) -> Blob:
         """Return a blob of an entity, to be read in ranges."""
         return open_blob(self._manifest, self.snapshot(at), type_name, id, property)
 
@@ -129,12 +150,12 @@ class Graph:
         request = self._request("mutation", branch, message)
         return write_blob(self._manifest, request, (type_name, id, property), data)
 
-    def export(self, at: Target = MAIN, *, types: Sequence[str] = ()) -> Iterator[str]:
+    def export(self, at: Target | None = None, *, types: Sequence[str] = ()) -> Iterator[str]:
         """Yield every entity as one line of JSON, which `load` reads back."""
         return export_lines(self._manifest, self.snapshot(at), types)
 
     def export_parquet(
-        self, folder: str | os.PathLike[str], at: Target = MAIN, *, types: Sequence[str] = ()
+        self, folder: str | os.PathLike[str], at: Target | None = None, *, types: Sequence[str] = ()
     ) -> dict[str, int]:
         """Write one Parquet file per type; return how many entities each holds."""
         return export_parquet(self._manifest, self.snapshot(at), Path(folder), types)
@@ -144,7 +165,7 @@ class Graph:
     ) -> Request:
         self._writable()
         return Request(
-            branch=MAIN if branch is None else branch,
+            branch=self.on if branch is None else branch,
             operation=operation,
             actor=self.actor,
             message=message,
@@ -183,13 +204,35 @@ class Graph:
             raise InvalidInput("this graph is open read-only", code="read_only")
 
 
+class Schema:
+    """The schema of a graph."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+
+    @property
+    def source(self) -> str:
+        """The text of the accepted schema."""
+        return self._graph.snapshot().schema_source
+
+    @property
+    def catalog(self) -> Catalog:
+        """What the accepted schema means."""
+        return self._graph.snapshot().catalog
+
+    def plan(self, text: str, *, allow_data_loss: bool = False) -> MigrationPlan:
+        """Return the steps from the accepted schema to another, or what stands in the way."""
+        accepted = self._graph.snapshot().schema
+        return plan_schema(accepted, text, allow_data_loss=allow_data_loss)[0]
+
+
 class Branches:
     """The branches of a graph."""
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
 
-    def create(self, name: str, from_: Target = MAIN) -> Branch:
+    def create(self, name: str, from_: Target | None = None) -> Branch:
         """Create a branch at the state of another branch, tag, commit or time."""
         self._graph._writable()
         source = self._graph.snapshot(from_)
@@ -215,7 +258,7 @@ class Tags:
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
 
-    def create(self, name: str, at: Target = MAIN) -> Tag:
+    def create(self, name: str, at: Target | None = None) -> Tag:
         """Give a commit a name that never moves."""
         self._graph._writable()
         source = self._graph.snapshot(at)
@@ -237,9 +280,9 @@ class Commits:
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
 
-    def list(self, branch: str = MAIN, limit: int | None = None) -> list[Commit]:
+    def list(self, branch: str | None = None, limit: int | None = None) -> list[Commit]:
         """Return the commits a branch descends from, newest first."""
-        snapshot = head_snapshot(self._graph._manifest, branch)
+        snapshot = head_snapshot(self._graph._manifest, branch or self._graph.on)
         state = self._graph._manifest.lineage(snapshot.native).state()
         found = newest_first(read_commits(state), snapshot.commit_id)
         return list(islice(found, limit))

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from omnigraph.errors import InvalidInput
-from omnigraph.graph import Graph
-from omnigraph.graph import open as open_graph
+
+if TYPE_CHECKING:
+    from omnigraph.graph import Graph
 
 _CommandT = TypeVar("_CommandT", bound=Callable[..., Any])
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
@@ -39,13 +40,22 @@ def open_addressed(
     uri: str | None, store: str | None, *, mode: str = "ro", actor: str | None = None
 ) -> Graph:
     """Open the one graph that was addressed."""
+    address = one_address(uri, store)
+    # Storage takes half a second to import; commands that only read files must not pay for it.
+    from omnigraph.graph import open as open_graph  # noqa: PLC0415
+
+    graph = open_graph(address, mode=mode)
+    return graph if actor is None else graph.as_actor(actor)
+
+
+def one_address(uri: str | None, store: str | None) -> str:
+    """Return the address of the one graph that was addressed."""
     if uri is not None and store is not None:
         raise click.UsageError("a graph address and --store are mutually exclusive")
     address = uri or store
     if address is None:
         raise click.UsageError("no graph addressed: give its address, e.g. ./my-graph")
-    graph = open_graph(address, mode=mode)
-    return graph if actor is None else graph.as_actor(actor)
+    return address
 
 
 def read_duration(text: str | None) -> timedelta | None:
