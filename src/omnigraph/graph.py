@@ -22,7 +22,9 @@ from omnigraph.maintain.cleanup import CleanupReport, cleanup
 from omnigraph.maintain.export import export_lines, export_parquet
 from omnigraph.maintain.verify import Verification, verify
 from omnigraph.query.blob import Blob, open_blob
+from omnigraph.query.engine import Engine, Settings
 from omnigraph.query.entity import read_entity
+from omnigraph.query.result import Result
 from omnigraph.storage import locate
 from omnigraph.write.migrate import plan_schema
 from omnigraph.write.request import Request
@@ -75,9 +77,16 @@ class Graph:
     """A typed property graph; `on` is the branch it reads and writes unless told otherwise."""
 
     def __init__(
-        self, manifest: Manifest, *, mode: str, actor: str | None = None, on: str = MAIN
+        self,
+        manifest: Manifest,
+        *,
+        mode: str,
+        actor: str | None = None,
+        on: str = MAIN,
+        engine: Engine | None = None,
     ) -> None:
         self._manifest = manifest
+        self._engine = engine or Engine(manifest, may_write=mode == "rw")
         self.mode = mode
         self.actor = actor
         self.on = on
@@ -93,7 +102,7 @@ class Graph:
 
     def as_actor(self, actor: str) -> Graph:
         """Return the same graph bound to an actor, whose name its commits carry."""
-        return Graph(self._manifest, mode=self.mode, actor=actor, on=self.on)
+        return Graph(self._manifest, mode=self.mode, actor=actor, on=self.on, engine=self._engine)
 
     def branch(self, name: str, from_: Target | None = None) -> Graph:
         """Return the same graph bound to a branch, which is created unless it exists.
@@ -102,7 +111,7 @@ class Graph:
         """
         if name not in self.branches.list():
             self.branches.create(name, from_=from_)
-        return Graph(self._manifest, mode=self.mode, actor=self.actor, on=name)
+        return Graph(self._manifest, mode=self.mode, actor=self.actor, on=name, engine=self._engine)
 
     def __enter__(self) -> Graph:
         return self
@@ -121,6 +130,19 @@ class Graph:
     def blob(self, type_name: str, id: str, property: str, at: Target | None = None) -> Blob:
         """Return a blob of an entity, to be read in ranges."""
         return open_blob(self._manifest, self.snapshot(at), type_name, id, property)
+
+    def query(
+        self,
+        source: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        name: str | None = None,
+        at: Target | None = None,
+        timeout: float | None = None,
+    ) -> Result:
+        """Answer a query on the state a branch, tag, commit id or time names."""
+        settings = Settings(timeout=timeout)
+        return self._engine.run(self.snapshot(at), source, params, name, settings)
 
     def mutate(
         self,
