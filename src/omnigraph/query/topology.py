@@ -14,7 +14,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
-from typing import Any
 
 import numpy as np
 import pyarrow.compute as pc
@@ -93,8 +92,8 @@ class Topologies:
     def _load(self, name: str, sources: int, targets: int) -> Topology | None:
         folder = self._folder / name
         try:
-            out = Adjacency(*_arrays(folder, "out"), width=targets)
-            into = Adjacency(*_arrays(folder, "in"), width=sources)
+            out = _adjacency(folder, "out", targets)
+            into = _adjacency(folder, "in", sources)
         except (OSError, ValueError):
             return None
         fits = out.count == sources and into.count == targets
@@ -113,8 +112,9 @@ class Topologies:
             shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _arrays(folder: Path, end: str) -> list[Any]:
-    return [np.load(folder / f"{end}-{part}.npy", mmap_mode="r") for part in _PARTS]
+def _adjacency(folder: Path, end: str, width: int) -> Adjacency:
+    parts = {part: np.load(folder / f"{end}-{part}.npy", mmap_mode="r") for part in _PARTS}
+    return Adjacency(**parts, width=width)
 
 
 def _places(edge: Table, end: str, nodes: Table) -> Positions:
