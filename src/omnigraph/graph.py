@@ -26,7 +26,9 @@ from omnigraph.query.engine import Engine, Settings
 from omnigraph.query.entity import read_entity
 from omnigraph.query.result import Result
 from omnigraph.storage import locate
+from omnigraph.write.load import LoadOptions, LoadResult, load, mode_of
 from omnigraph.write.migrate import plan_schema
+from omnigraph.write.progress import Listener
 from omnigraph.write.request import Request
 from omnigraph.write.run import MutationResult, run_mutation, write_blob
 
@@ -181,6 +183,40 @@ class Graph:
     ) -> dict[str, int]:
         """Write one Parquet file per type; return how many entities each holds."""
         return export_parquet(self._manifest, self.snapshot(at), Path(folder), types)
+
+    def load(  # noqa: PLR0913 - everything a load can be told
+        self,
+        data: Any,  # noqa: ANN401 - a path, a file, bytes, or tables by type
+        *,
+        mode: str = "merge",
+        branch: str | None = None,
+        from_: str | None = None,
+        message: str | None = None,
+        partial: bool = False,
+        progress: Listener | None = None,
+    ) -> LoadResult:
+        """Load data as one commit.
+
+        `data` is NDJSON (a path, several, an open file, bytes), or a dictionary from the name of a
+        type to its rows: a table, a data frame, dictionaries, or the path of a Parquet, CSV or
+        Arrow file. `append` refuses entities that exist, `merge` replaces them, `overwrite`
+        replaces all of each type; `partial` keeps properties that are not given. `from_` is where
+        a branch that does not exist is forked from.
+        """
+        options = LoadOptions(mode=mode_of(mode), partial=partial, from_=from_, progress=progress)
+        return load(self._manifest, self._request("load", branch, message), data, options)
+
+    def insert(
+        self,
+        type_name: str,
+        rows: Any,  # noqa: ANN401 - a table, a data frame, dictionaries, or a path
+        *,
+        mode: str = "append",
+        branch: str | None = None,
+        message: str | None = None,
+    ) -> LoadResult:
+        """Load rows of one type as one commit."""
+        return self.load({type_name: rows}, mode=mode, branch=branch, message=message)
 
     def _request(
         self, operation: str, branch: str | None, message: str | None, if_commit: str | None = None
