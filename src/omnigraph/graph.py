@@ -342,7 +342,8 @@ class Commits:
         """Return the commits a branch descends from, newest first."""
         snapshot = head_snapshot(self._graph._manifest, branch or self._graph.on)
         state = self._graph._manifest.lineage(snapshot.native).state()
-        found = newest_first(read_commits(state), snapshot.commit_id)
+        commits = read_commits(self._graph._manifest.line(state))
+        found = newest_first(commits, snapshot.commit_id)
         return list(islice(found, limit))
 
     def get(self, id: str) -> Commit:
@@ -353,8 +354,6 @@ class Commits:
         """Return the best common ancestors of two states."""
         manifest = self._graph._manifest
         states = [self._graph.snapshot(target) for target in (one, other)]
-        commits = {
-            **read_commits(manifest.lineage(states[0].native).state()),
-            **read_commits(manifest.lineage(states[1].native).state()),
-        }
+        heads = [manifest.lineage(state.native).state() for state in states]
+        commits = read_commits(state for head in heads for state in manifest.line(head))
         return tuple(merge_bases(commits, states[0].commit_id, states[1].commit_id))
