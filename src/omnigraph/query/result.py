@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
-from typing import Any
+from typing import IO, Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from omnigraph.types import PropertyType, Scalar
 from omnigraph.types.column import to_json
@@ -58,6 +59,15 @@ class Result:
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Hand the rows to any library that speaks Arrow."""
         return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+    def write(self, file: IO[bytes], format_: str) -> None:
+        """Write the rows as an Arrow stream or a Parquet file."""
+        rows = self.to_arrow()
+        if format_ == "parquet":
+            pq.write_table(rows, file)
+            return
+        with pa.ipc.new_stream(file, rows.schema) as writer:
+            writer.write_table(rows)
 
     def to_json(self) -> dict[str, Any]:
         """Return the wire form."""
