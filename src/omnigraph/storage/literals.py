@@ -11,6 +11,8 @@ from math import isfinite
 
 import pyarrow as pa
 
+_LOWEST = -(2**63)
+
 
 def sql_text(value: str) -> str:
     """Write a string as a SQL literal of Lance's filters."""
@@ -36,6 +38,9 @@ def _literal(value: object) -> str:
             return sql_text(value)
         case bool():
             return "true" if value else "false"
+        case int() if value == _LOWEST:
+            # Lance reads the sign apart from the digits, which alone are too large.
+            return f"arrow_cast('{value}', 'Int64')"
         case int():
             return str(value)
         case float() if isfinite(value):
