@@ -21,14 +21,16 @@ def sql_text(value: str) -> str:
 
 
 def sql_literals(values: pa.Array) -> list[str]:
-    """Write the values of a column, nulls left out, in the type of the column."""
+    """Write the values of a column in the type of the column; what equals nothing is left out."""
     type_ = values.type
     if pa.types.is_date64(type_):
         numbers = values.view(pa.int64()).to_pylist()
         return [f"arrow_cast({number}, 'Date64')" for number in numbers if number is not None]
     found = (value for value in values.to_pylist() if value is not None)
-    if pa.types.is_float32(type_):
-        return [f"arrow_cast({value!r}, 'Float32')" for value in found if isfinite(value)]
+    if pa.types.is_floating(type_):
+        numbers = [repr(value) for value in found if isfinite(value)]
+        wide = pa.types.is_float64(type_)
+        return numbers if wide else [f"arrow_cast({n}, 'Float32')" for n in numbers]
     return [_literal(value) for value in found]
 
 
@@ -43,8 +45,6 @@ def _literal(value: object) -> str:
             return f"arrow_cast('{value}', 'Int64')"
         case int():
             return str(value)
-        case float() if isfinite(value):
-            return repr(value)
         case datetime():
             raise ValueError("a DateTime is a date64 column")
         case date():

@@ -31,7 +31,7 @@ _COMPARE: Mapping[Operator, Callable[..., Any]] = MappingProxyType(
         Operator.GE: pc.greater_equal,
     }
 )
-_MAX_F32 = struct.unpack("<f", b"\xff\xff\x7f\x7f")[0]
+_MAX_F32: float = struct.unpack("<f", b"\xff\xff\x7f\x7f")[0]
 
 
 @dataclass(frozen=True, slots=True)
