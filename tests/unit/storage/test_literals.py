@@ -64,7 +64,7 @@ def test_numbers_that_are_none_equal_nothing(type_):
     ids=["timestamp", "binary", "list"],
 )
 def test_types_without_a_literal_are_refused(column):
-    with pytest.raises(ValueError, match="literal|date64"):
+    with pytest.raises(ValueError, match=r"literal|date64"):
         sql_literals(column)
 
 

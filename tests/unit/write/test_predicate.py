@@ -1,4 +1,4 @@
-"""The tests of a mutation: what passes is what exact comparison says, and Lance drops none of it."""
+"""What passes the tests of a mutation is what exact comparison says; Lance drops none of it."""
 
 import operator
 from datetime import UTC, date, datetime
