@@ -81,9 +81,7 @@ def make_files(folder: Path, scale: float) -> None:
         _write(folder / "knows.parquet", edges, lambda at, n: _knows(n, nodes, random), lines)
 
 
-def _write(
-    path: Path, total: int, make: Callable[[int, int], pa.Table], lines: object
-) -> None:
+def _write(path: Path, total: int, make: Callable[[int, int], pa.Table], lines: object) -> None:
     writer = None
     for at in range(0, total, _PIECE):
         table = make(at, min(_PIECE, total - at))
@@ -181,9 +179,7 @@ def _parse(folder: Path) -> float:
 
 
 def _parquet(folder: Path) -> float:
-    return _load(
-        folder, {"Person": folder / "people.parquet", "Knows": folder / "knows.parquet"}
-    )
+    return _load(folder, {"Person": folder / "people.parquet", "Knows": folder / "knows.parquet"})
 
 
 def _ndjson(folder: Path) -> float:
