@@ -22,9 +22,13 @@ from omnigraph.maintain.cleanup import CleanupReport, cleanup
 from omnigraph.maintain.export import export_lines, export_parquet
 from omnigraph.maintain.verify import Verification, verify
 from omnigraph.query.blob import Blob, open_blob
+from omnigraph.query.engine import Engine, Settings
 from omnigraph.query.entity import read_entity
+from omnigraph.query.result import Result
 from omnigraph.storage import locate
+from omnigraph.write.load import LoadOptions, LoadResult, load, mode_of
 from omnigraph.write.migrate import plan_schema
+from omnigraph.write.progress import Listener
 from omnigraph.write.request import Request
 from omnigraph.write.run import MutationResult, run_mutation, write_blob
 
@@ -75,9 +79,16 @@ class Graph:
     """A typed property graph; `on` is the branch it reads and writes unless told otherwise."""
 
     def __init__(
-        self, manifest: Manifest, *, mode: str, actor: str | None = None, on: str = MAIN
+        self,
+        manifest: Manifest,
+        *,
+        mode: str,
+        actor: str | None = None,
+        on: str = MAIN,
+        engine: Engine | None = None,
     ) -> None:
         self._manifest = manifest
+        self._engine = engine or Engine(manifest, may_write=mode == "rw")
         self.mode = mode
         self.actor = actor
         self.on = on
@@ -93,7 +104,7 @@ class Graph:
 
     def as_actor(self, actor: str) -> Graph:
         """Return the same graph bound to an actor, whose name its commits carry."""
-        return Graph(self._manifest, mode=self.mode, actor=actor, on=self.on)
+        return Graph(self._manifest, mode=self.mode, actor=actor, on=self.on, engine=self._engine)
 
     def branch(self, name: str, from_: Target | None = None) -> Graph:
         """Return the same graph bound to a branch, which is created unless it exists.
@@ -102,7 +113,7 @@ class Graph:
         """
         if name not in self.branches.list():
             self.branches.create(name, from_=from_)
-        return Graph(self._manifest, mode=self.mode, actor=self.actor, on=name)
+        return Graph(self._manifest, mode=self.mode, actor=self.actor, on=name, engine=self._engine)
 
     def __enter__(self) -> Graph:
         return self
@@ -121,6 +132,19 @@ class Graph:
     def blob(self, type_name: str, id: str, property: str, at: Target | None = None) -> Blob:
         """Return a blob of an entity, to be read in ranges."""
         return open_blob(self._manifest, self.snapshot(at), type_name, id, property)
+
+    def query(
+        self,
+        source: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        name: str | None = None,
+        at: Target | None = None,
+        timeout: float | None = None,
+    ) -> Result:
+        """Answer a query on the state a branch, tag, commit id or time names."""
+        settings = Settings(timeout=timeout)
+        return self._engine.run(self.snapshot(at), source, params, name, settings)
 
     def mutate(
         self,
@@ -159,6 +183,40 @@ class Graph:
     ) -> dict[str, int]:
         """Write one Parquet file per type; return how many entities each holds."""
         return export_parquet(self._manifest, self.snapshot(at), Path(folder), types)
+
+    def load(  # noqa: PLR0913 - everything a load can be told
+        self,
+        data: Any,  # noqa: ANN401 - a path, a file, bytes, or tables by type
+        *,
+        mode: str = "merge",
+        branch: str | None = None,
+        from_: str | None = None,
+        message: str | None = None,
+        partial: bool = False,
+        progress: Listener | None = None,
+    ) -> LoadResult:
+        """Load data as one commit.
+
+        `data` is NDJSON (a path, several, an open file, bytes), or a dictionary from the name of a
+        type to its rows: a table, a data frame, dictionaries, or the path of a Parquet, CSV or
+        Arrow file. `append` refuses entities that exist, `merge` replaces them, `overwrite`
+        replaces all of each type; `partial` keeps properties that are not given. `from_` is where
+        a branch that does not exist is forked from.
+        """
+        options = LoadOptions(mode=mode_of(mode), partial=partial, from_=from_, progress=progress)
+        return load(self._manifest, self._request("load", branch, message), data, options)
+
+    def insert(
+        self,
+        type_name: str,
+        rows: Any,  # noqa: ANN401 - a table, a data frame, dictionaries, or a path
+        *,
+        mode: str = "append",
+        branch: str | None = None,
+        message: str | None = None,
+    ) -> LoadResult:
+        """Load rows of one type as one commit."""
+        return self.load({type_name: rows}, mode=mode, branch=branch, message=message)
 
     def _request(
         self, operation: str, branch: str | None, message: str | None, if_commit: str | None = None
@@ -284,7 +342,8 @@ class Commits:
         """Return the commits a branch descends from, newest first."""
         snapshot = head_snapshot(self._graph._manifest, branch or self._graph.on)
         state = self._graph._manifest.lineage(snapshot.native).state()
-        found = newest_first(read_commits(state), snapshot.commit_id)
+        commits = read_commits(self._graph._manifest.line(state))
+        found = newest_first(commits, snapshot.commit_id)
         return list(islice(found, limit))
 
     def get(self, id: str) -> Commit:
@@ -295,8 +354,6 @@ class Commits:
         """Return the best common ancestors of two states."""
         manifest = self._graph._manifest
         states = [self._graph.snapshot(target) for target in (one, other)]
-        commits = {
-            **read_commits(manifest.lineage(states[0].native).state()),
-            **read_commits(manifest.lineage(states[1].native).state()),
-        }
+        heads = [manifest.lineage(state.native).state() for state in states]
+        commits = read_commits(state for head in heads for state in manifest.line(head))
         return tuple(merge_bases(commits, states[0].commit_id, states[1].commit_id))

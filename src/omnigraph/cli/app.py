@@ -13,6 +13,8 @@ from omnigraph.version import __version__
 
 COMMANDS = (
     "init",
+    "load",
+    "query",
     "mutate",
     "export",
     "blob",

@@ -36,16 +36,17 @@ def lookup(
         return _no_rows(handle, columns)
     if len(wanted) <= CHUNK or len(wanted) * SCAN_FACTOR < total:
         starts = range(0, len(wanted), CHUNK)
-        parts = [_filtered(handle, column, wanted.slice(at, CHUNK), columns) for at in starts]
+        chunks = [sql_literals(wanted.slice(at, CHUNK)) for at in starts]
+        parts = [_filtered(handle, column, literals, columns) for literals in chunks if literals]
     else:
         parts = _scanned(handle, column, wanted, columns)
     return pa.concat_tables(parts) if parts else _no_rows(handle, columns)
 
 
 def _filtered(
-    handle: LanceDataset, column: str, wanted: pa.Array, columns: Sequence[str]
+    handle: LanceDataset, column: str, literals: list[str], columns: Sequence[str]
 ) -> pa.Table:
-    return select(handle, columns, f"`{column}` IN ({', '.join(sql_literals(wanted))})")
+    return select(handle, columns, f"`{column}` IN ({', '.join(literals)})")
 
 
 def _scanned(
@@ -60,9 +61,17 @@ def _scanned(
             batch_size=_SCAN_BATCH,
             blob_handling="all_binary",
         ).to_batches()
-        hits = (batch.filter(pc.is_in(batch[column], value_set=wanted)) for batch in batches)
+        wanted = _one_zero(wanted)
+        hits = (batch.filter(pc.is_in(_one_zero(batch[column]), wanted)) for batch in batches)
         order = [*columns, ROW_ADDRESS]
         return [pa.Table.from_batches([hit]).select(order) for hit in hits if hit.num_rows]
+
+
+def _one_zero(values: pa.Array) -> pa.Array:
+    """Return values without negative zeros, which Arrow looks up as another number than zero."""
+    return (
+        pc.add(values, pa.scalar(0, values.type)) if pa.types.is_floating(values.type) else values
+    )
 
 
 def select(handle: LanceDataset, columns: Sequence[str], condition: str | None = None) -> pa.Table:

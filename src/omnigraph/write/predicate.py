@@ -1,13 +1,15 @@
 """This module applies the tests of a mutation to rows, committed and pending alike.
 
-The mask decides. The filter only keeps Lance from reading rows that cannot pass, so a test that has
-no exact filter simply has none.
+The mask decides. The filter only keeps Lance from reading rows that cannot pass. Both compare with
+a value the column can hold: a test against any other is first turned into one that means the same.
 """
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import floor
 from types import MappingProxyType
 from typing import Any
 
@@ -29,6 +31,7 @@ _COMPARE: Mapping[Operator, Callable[..., Any]] = MappingProxyType(
         Operator.GE: pc.greater_equal,
     }
 )
+_MAX_F32: float = struct.unpack("<f", b"\xff\xff\x7f\x7f")[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,46 +45,62 @@ class Test:
 
     def mask(self, rows: pa.Table) -> pa.ChunkedArray | pa.Array:
         """Return which rows pass."""
-        if self.value is None or isinstance(self.value, list):
-            return pa.array([False] * rows.num_rows, pa.bool_())
-        column, value = _comparable(rows[self.column], self.type, self.value)
-        return pc.fill_null(_COMPARE[self.operator](column, value), False)
+        column = rows[self.column]
+        match self._exact():
+            case None:
+                return pa.array([False] * rows.num_rows, pa.bool_())
+            case Operator.NE, None:
+                return column.is_valid()
+            case operator, value:
+                [wanted] = to_column([value], self.type)
+                return pc.fill_null(_COMPARE[operator](column, wanted), False)
 
-    def filter(self, column: str) -> str | None:
-        """Return a filter that lets through at least the rows that pass, or None."""
-        if self.value is None or isinstance(self.value, list):
-            return "false"
-        if self.type.spec.integer and not isinstance(self.value, int):
+    def filter(self, column: str) -> str:
+        """Return a filter that lets through the rows that pass."""
+        match self._exact():
+            case None:
+                return "false"
+            case Operator.NE, None:
+                return f"`{column}` IS NOT NULL"
+            case operator, value:
+                [literal] = sql_literals(to_column([value], self.type))
+                return f"`{column}` {operator} {literal}"
+
+    def _exact(self) -> tuple[Operator, Any] | None:
+        """Return an equal test whose value the column can hold, or None when nothing passes.
+
+        `!= None` stands for a test that everything but null passes.
+        """
+        operator, value = self.operator, self.value
+        if value is None or isinstance(value, list):
             return None
-        try:
-            [literal] = sql_literals(to_column([self.value], self.type))
-        except (pa.ArrowInvalid, OverflowError, ValueError):
-            return None
-        return f"`{column}` {self.operator} {literal}"
+        near = _nearest(value, self.type) if self.type.numeric else value
+        if near == value:
+            return operator, near
+        match operator:
+            case Operator.EQ:
+                return None
+            case Operator.NE:
+                return operator, None
+            case Operator.LT | Operator.LE:
+                return Operator.LT if near > value else Operator.LE, near
+            case _:
+                return Operator.GE if near > value else Operator.GT, near
 
 
-def _comparable(
-    column: pa.ChunkedArray,
-    type_: PropertyType,
-    value: Any,  # noqa: ANN401 - whatever the type holds
-) -> tuple[pa.ChunkedArray, pa.Scalar]:
-    """Return a column and a value in types that compare exactly."""
-    if type_.scalar is Scalar.DATE_TIME:
-        numbers = pa.chunked_array([c.view(pa.int64()) for c in column.chunks], pa.int64())
-        return numbers, to_column([value], type_).view(pa.int64())[0]
-    if type_.numeric:
-        wide = pa.float64() if isinstance(value, float) else _integer(value, column.type)
-        return pc.cast(column, wide, safe=False), pa.scalar(value, wide)
-    return column, to_column([value], type_)[0]
-
-
-def _integer(value: int, type_: pa.DataType) -> pa.DataType:
-    """Return an integer type that holds both a value and a column, or the widest float."""
-    if not pa.types.is_integer(type_):
-        return pa.float64()
-    if pa.types.is_uint64(type_):
-        return pa.uint64() if 0 <= value < 2**64 else pa.float64()
-    return pa.int64() if -(2**63) <= value < 2**63 else pa.float64()
+def _nearest(value: float, type_: PropertyType) -> float:
+    """Return a value of a type with none of the type between it and a finite number."""
+    if type_.spec.bounds is not None:
+        low, high = type_.spec.bounds
+        return min(max(floor(value), low), high)
+    number = float(value)
+    if type_.scalar is not Scalar.F32:
+        return number
+    try:
+        rounded: float = struct.unpack("<f", struct.pack("<f", number))[0]
+    except OverflowError:
+        return _MAX_F32 if number > 0 else -_MAX_F32
+    return rounded
 
 
 def passing(rows: pa.Table, tests: Sequence[Test]) -> pa.Table:
@@ -91,7 +110,6 @@ def passing(rows: pa.Table, tests: Sequence[Test]) -> pa.Table:
     return rows
 
 
-def filter_text(tests: Sequence[Test], names: Mapping[str, str]) -> str | None:
-    """Return one filter for all tests that have one; `names` are the physical columns."""
-    parts = [text for test in tests if (text := test.filter(names[test.column])) is not None]
-    return " AND ".join(parts) if parts else None
+def filter_text(tests: Sequence[Test], names: Mapping[str, str]) -> str:
+    """Return one filter for all tests; `names` are the physical columns."""
+    return " AND ".join(test.filter(names[test.column]) for test in tests)

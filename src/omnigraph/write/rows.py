@@ -24,7 +24,7 @@ class Gathered:
 
     def __init__(self, spill: Spill, schema: pa.Schema) -> None:
         self._spill = spill
-        self._schema = schema
+        self.schema = schema
         self._waiting: list[pa.RecordBatch] = []
         self._writer: pa.RecordBatchFileWriter | None = None
         self._path: Path | None = None
@@ -44,7 +44,7 @@ class Gathered:
         try:
             if self._writer is None:
                 self._path = self._spill.fresh_path()
-                self._writer = pa.ipc.new_file(str(self._path), self._schema)
+                self._writer = pa.ipc.new_file(str(self._path), self.schema)
             for batch in self._waiting:
                 self._writer.write_batch(batch)
         except OSError as error:
@@ -56,7 +56,7 @@ class Gathered:
     def table(self) -> pa.Table:
         """Return all rows, in the order they came; nothing can be added after."""
         if self._writer is None:
-            return pa.Table.from_batches(self._waiting, self._schema)
+            return pa.Table.from_batches(self._waiting, self.schema)
         self.write()
         self._writer.close()
         return pa.ipc.open_file(pa.memory_map(str(self._path))).read_all()

@@ -39,19 +39,25 @@ class Rule(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where in the input something stands: a file and a line, or a row of a table."""
+    """Where in the input something stands: a file and a line, or a row of a table.
+
+    Without a number it is the whole file.
+    """
 
     name: str
-    number: int
+    number: int | None
     unit: str = "line"
 
     def __str__(self) -> str:
+        if self.number is None:
+            return self.name
         where = f"{self.unit} {self.number}"
         return f"{self.name}, {where}" if self.name else where
 
     def to_json(self) -> dict[str, Any]:
         """Return the place as plain JSON values."""
-        return {"file": self.name or None, self.unit: self.number}
+        number = {} if self.number is None else {self.unit: self.number}
+        return {"file": self.name or None, **number}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +74,8 @@ class Violation:
     source: Place | None = None
 
     def __str__(self) -> str:
-        return self.message if self.source is None else f"{self.source}: {self.message}"
+        place = "" if self.source is None else str(self.source)
+        return f"{place}: {self.message}" if place else self.message
 
     def to_json(self) -> dict[str, Any]:
         """Return the violation as plain JSON values."""
@@ -114,6 +121,7 @@ class Findings:
     def check(self) -> None:
         """Raise what was found, if anything was."""
         if self:
+            self.listed.sort(key=_in_order)
             only_keys = set(self.totals) == {Rule.KEY_CONFLICT}
             raise (KeyConflict if only_keys else ValidationFailed)(self.listed, self.totals)
 
@@ -155,6 +163,11 @@ class KeyConflict(ValidationFailed):
             "type_name": first.type,
             "entity_id": first.id,
         }
+
+
+def _in_order(violation: Violation) -> tuple[str, int]:
+    place = violation.source
+    return ("", 0) if place is None else (place.name, place.number or 0)
 
 
 def shown_value(value: Any) -> Any:  # noqa: ANN401 - whatever stood in the input

@@ -6,7 +6,10 @@ import omnigraph as og
 from omnigraph.errors import InvalidInput, NotFound
 from omnigraph.query.blob import CHUNK
 
-SCHEMA = "node File { name: String @key  size: I64?  body: Blob? }\nedge Part: File -> File { body: Blob? }"
+SCHEMA = """
+node File { name: String @key  size: I64?  body: Blob? }
+edge Part: File -> File { body: Blob? }
+"""
 HELLO = "base64:aGVsbG8="
 INSERT = "query put($name: String, $body: Blob?) { insert File { name: $name, body: $body } }"
 

@@ -123,9 +123,14 @@ def _held_by_committed(
 
 def _keys(report: Reporter, columns: Sequence[str]) -> pa.Table:
     """Return the values of a tuple in forms that are equal when the tuple is, with row numbers."""
-    properties = report.shape.properties
-    found = {name: _key_form(report.rows[name], properties[name].type) for name in columns}
+    found = {name: _key_form(report.rows[name], _type(report.shape, name)) for name in columns}
     return _numbered(pa.table(found))
+
+
+def _type(shape: Shape, column: str) -> PropertyType:
+    """Return the type of a property, an endpoint or the id."""
+    property_ = shape.properties.get(column)
+    return PropertyType(Scalar.STRING) if property_ is None else property_.type
 
 
 def _numbered(rows: pa.Table) -> pa.Table:
@@ -135,7 +140,8 @@ def _numbered(rows: pa.Table) -> pa.Table:
 def _key_form(column: pa.ChunkedArray, type_: PropertyType) -> pa.ChunkedArray | pa.Array:
     """Return a column whose values are equal when their key texts are."""
     if type_.scalar in (Scalar.F32, Scalar.F64):
-        return key_texts(column, type_)
+        # What is no number equals nothing, like null.
+        return key_texts(pc.if_else(pc.is_finite(column), column, None), type_)
     if type_.scalar is Scalar.DATE_TIME:
         return pa.chunked_array([c.view(pa.int64()) for c in column.chunks], pa.int64())
     return column
@@ -165,7 +171,7 @@ def _shown(report: Reporter, index: int, columns: Sequence[str]) -> str:
     texts = []
     for name in columns:
         cell = report.rows[name].slice(index, 1)
-        [value] = to_json(cell, report.shape.properties[name].type)
+        [value] = to_json(cell, _type(report.shape, name))
         texts.append(str(value).lower() if isinstance(value, bool) else str(value))
     return texts[0] if len(texts) == 1 else f"({', '.join(texts)})"
 

@@ -64,6 +64,9 @@ def _enum(report: Reporter, property_: Property) -> None:
 def _range(report: Reporter, rule: Range) -> None:
     place = f"@range violation on {report.shape.name}.{rule.property}"
     column = report.rows[rule.property]
+    if pa.types.is_floating(column.type):
+        no_number = pc.fill_null(pc.is_nan(column), False)
+        report.every(no_number, Rule.RANGE, rule.property, lambda _: f"{place}: value is NaN")
     if rule.minimum is not None:
         low = plain_number(rule.minimum)
         report.every(
