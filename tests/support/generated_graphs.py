@@ -75,7 +75,7 @@ POOLS: Mapping[str, Sequence[Any]] = {
     ),
     "enum": ENUM,
     "Vector(2)": ([1, 0], [0, 1], [1, 1], [1, -1], [2, 0], [3, 4], [-1, 0.5], [0, 0]),
-    "Blob": ("base64:aGk=", "base64:", "https://example.com/a%20b"),
+    "Blob": ("base64:aGk=", "base64:"),
 }
 
 

@@ -53,7 +53,7 @@ class MatchMaker:
     def clauses(self, scope: Scope) -> tuple[qt.Clause, ...]:
         """Return a whole match block; what it binds is added to the scope."""
         first = self._start(scope)
-        more = [self._clause(scope, 0) for _ in range(self.random.randint(0, 4))]
+        more = [self._clause(scope, 0) for _ in range(early(self.random, (1, 0, 2, 3, 4, 5)))]
         return (first, *more)
 
     # --- clauses -------------------------------------------------------------------------------
@@ -77,7 +77,7 @@ class MatchMaker:
     def _negation(self, scope: Scope, depth: int) -> qt.Clause:
         inner = Scope(scope)
         first: list[Callable[[], qt.Clause]] = [lambda: qt.Filter(self._simple(inner, bound=True))]
-        if self._edges_at(scope.nodes()):
+        if scope.nodes() and self.catalog.edges:
             first += [lambda: self._traversal(inner, mention=True)] * 2
         clauses = [self.random.choice(first)()]
         more = early(self.random, (0, 1, 2))
@@ -94,7 +94,7 @@ class MatchMaker:
         assert isinstance(type_, NodeType)
         if name != ANONYMOUS:
             scope[name] = type_
-        matches = [self._match(type_) for _ in range(early(self.random, (0, 1, 2)))]
+        matches = [self._match(type_) for _ in range(early(self.random, (0, 0, 1, 2)))]
         kept = tuple(match for match in matches if match is not None)
         return qt.Binding(qt.Variable(name), Name(type_.name), kept)
 
@@ -109,67 +109,61 @@ class MatchMaker:
             return qt.PropertyMatch(Name(name), self.parameter(self.similar(element)))
         return qt.PropertyMatch(Name(name), self.literal(element))
 
-    def _edges_at(self, names: Sequence[str]) -> bool:
-        return bool(names) and bool(self.catalog.edges)
-
     def _traversal(self, scope: Scope, *, mention: bool | None = None) -> qt.Clause:
-        """Return a traversal; `mention` is whether it must start at a variable that is known."""
+        """Return a traversal; `mention` is whether it must touch a variable that is known."""
         edge = self.random.choice(list(self.catalog.edges.values()))
-        same = edge.src == edge.dst
         fits = [*scope.nodes(edge.src), *scope.nodes(edge.dst)]
         if mention and not fits:
             return qt.Filter(self._simple(scope, bound=True))
-        ends = [edge.src, edge.dst]
-        known = self.random.choice(fits) if fits and (mention or self._likely()) else None
-        place = self.random.randrange(2)
-        # Written from either end; the known variable tells the direction.
-        if known is not None and not same and scope[known].name != ends[place]:
-            ends.reverse()
-        names = [self._end(scope, ends[0], fits), self._end(scope, ends[1], fits)]
-        if known is not None:
-            names[place] = known
-            if (
-                not same
-                and names[1 - place] in fits
-                and scope[names[1 - place]].name != ends[1 - place]
-            ):
-                names[1 - place] = ANONYMOUS
-        if same and known is None and not any(name in scope for name in names):
-            self.components += 1
-        if same and seldom(self.random, 0.05):
-            names = [names[0], names[0]]
+        if not mention and self.components < 2 and seldom(self.random, 0.15):
+            fits = []
+        names = self._ends(edge, scope, fits)
         hops, edge_name = None, None
         if seldom(self.random, 0.35):
-            edge_name = ANONYMOUS if seldom(self.random, 0.1) else scope.new("efgh" + "wxyz")
+            edge_name = ANONYMOUS if seldom(self.random, 0.1) else scope.new("efghwxyz")
         elif seldom(self.random, 0.4):
             low = early(self.random, (1, 2, 3))
             hops = qt.Hops(low, low + early(self.random, (0, 1, 2, 5)))
-        for name, type_name in zip(names, ends, strict=True):
-            if name != ANONYMOUS:
-                scope.setdefault(name, self.catalog.nodes[type_name])
-        if edge_name not in (None, ANONYMOUS):
-            scope[str(edge_name)] = edge
+        if edge_name is not None and edge_name != ANONYMOUS:
+            scope[edge_name] = edge
         word = edge.name[0].lower() + edge.name[1:]
         return qt.Traversal(
             qt.Variable(names[0]),
             Name(word.lower() if seldom(self.random, 0.1) else word),
             qt.Variable(names[1]),
             None if edge_name is None else qt.Variable(edge_name),
-            undirected=same and seldom(self.random, 0.3),
+            undirected=edge.src == edge.dst and seldom(self.random, 0.3),
             hops=hops,
         )
 
-    def _likely(self) -> bool:
-        return not seldom(self.random, 0.15)
+    def _ends(self, edge: EdgeType, scope: Scope, fits: Sequence[str]) -> tuple[str, str]:
+        """Return the variables of a traversal, of which one is known if any fits."""
+        ends, place = [edge.src, edge.dst], self.random.randrange(2)
+        if not fits:
+            self.components += 1
+            known = scope.new("abcdmnopqr")
+            scope[known] = self.catalog.nodes[ends[place]]
+            other = scope.new("abcdmnopqr")
+            if place == 1 and edge.src != edge.dst and seldom(self.random, 0.3):
+                other = ANONYMOUS
+        else:
+            known = self.random.choice(fits)
+            # It may be written from either end; the known variable tells the direction.
+            if scope[known].name != ends[place]:
+                ends.reverse()
+            other = self._end(scope, ends[1 - place])
+        if edge.src == edge.dst and seldom(self.random, 0.05):
+            other = known
+        if other != ANONYMOUS:
+            scope.setdefault(other, self.catalog.nodes[ends[1 - place]])
+        return (known, other) if place == 0 else (other, known)
 
-    def _end(self, scope: Scope, type_name: str, fits: Sequence[str]) -> str:
-        """Return a variable for an end of a traversal: new, known, or none at all."""
-        known = [name for name in fits if scope[name].name == type_name]
-        if known and seldom(self.random, 0.3):
+    def _end(self, scope: Scope, type_name: str) -> str:
+        """Return a variable for the other end of a traversal: new, known, or none at all."""
+        known = scope.nodes(type_name)
+        if known and seldom(self.random, 0.2):
             return self.random.choice(known)
-        if seldom(self.random, 0.15):
-            return ANONYMOUS
-        return scope.new("abcdmnopqr")
+        return ANONYMOUS if seldom(self.random, 0.15) else scope.new("abcdmnopqr")
 
     # --- conditions ----------------------------------------------------------------------------
 
