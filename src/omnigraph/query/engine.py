@@ -22,6 +22,7 @@ from omnigraph.query.evaluate import Evaluator
 from omnigraph.query.execute import Execution, slice_bounds
 from omnigraph.query.expand import ExpandMode
 from omnigraph.query.frame import Frame
+from omnigraph.query.groups import group_rows
 from omnigraph.query.order import order_of
 from omnigraph.query.result import Result
 from omnigraph.query.store import Store, Table
@@ -143,15 +144,5 @@ def _take(columns: Mapping[str, pa.Array], order: np.ndarray) -> dict[str, pa.Ar
 
 def _distinct(columns: Mapping[str, pa.Array]) -> dict[str, pa.Array]:
     """Return each row once, where it first appears."""
-    codes = np.zeros(_length(columns), np.int64)
-    for column in columns.values():
-        values = (
-            column
-            if not pa.types.is_nested(column.type)
-            else pa.array(map(repr, column.to_pylist()))
-        )
-        encoded = values.dictionary_encode(null_encoding="encode")
-        codes = codes * (len(encoded.dictionary) + 1) + np.asarray(encoded.indices, np.int64)
-        _, codes = np.unique(codes, return_inverse=True)
-    _, first = np.unique(codes, return_index=True)
-    return _take(columns, np.sort(first))
+    _, first = group_rows(columns.values(), _length(columns))
+    return _take(columns, first)

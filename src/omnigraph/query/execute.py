@@ -113,7 +113,7 @@ class Execution:
             weighed = self._weighed(expand, source, walk, needed) if weigh else None
             if weighed is not None:
                 return weighed
-            rows, nodes = walk.reach(starts, expand.hops)
+            rows, nodes = walk.reach(starts, expand.hops, from_end=expand.from_end)
             new = {expand.dst.name: nodes}
         self.budget.check("Expand", len(rows), len(source.positions) + len(new))
         return self._filtered(source.take(rows).with_columns(new), expand.predicates)
