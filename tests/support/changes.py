@@ -29,8 +29,16 @@ _ULID_LENGTH = 26
 _STRING = PropertyType(Scalar.STRING)
 
 
+class _Readable:
+    """Something hypothesis shows as it is written in a test."""
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        assert not cycle
+        printer.text(repr(self))
+
+
 @dataclass(frozen=True)
-class Put:
+class Put(_Readable):
     """One whole entity: a record of a load, an insert of a mutation."""
 
     type: str
@@ -41,7 +49,7 @@ class Put:
 
 
 @dataclass(frozen=True)
-class Where:
+class Where(_Readable):
     """`property operator value`."""
 
     property: str
@@ -53,7 +61,7 @@ class Where:
 
 
 @dataclass(frozen=True)
-class Set:
+class Set(_Readable):
     """An update of every entity that passes all tests."""
 
     type: str
@@ -65,7 +73,7 @@ class Set:
 
 
 @dataclass(frozen=True)
-class Delete:
+class Delete(_Readable):
     """A delete of every entity that passes all tests."""
 
     type: str

@@ -144,7 +144,11 @@ class Model:
         seen = {id_: {"id": id_, **row} for id_, row in self.state[step.type].items()}
         seen |= wanted.final(step.type)
         new = self._stored(step.type, step.values)
-        hits = [{**row, **new} for row in seen.values() if self._passes(step.type, row, step.tests)]
+        hits = [
+            {**row, **new}
+            for _, row in sorted(seen.items())
+            if self._passes(step.type, row, step.tests)
+        ]
         if hits:
             wanted.batches[step.type].append(hits)
         return (0, len(hits)) if is_edge(self.catalog, step.type) else (len(hits), 0)

@@ -87,7 +87,16 @@ class Surface(Protocol):
 # --- mutation ----------------------------------------------------------------------------------
 
 
-class Mutation:
+class _Named:
+    """Something tests print."""
+
+    name = ""
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+class Mutation(_Named):
     """Statements of the query language, every value a parameter."""
 
     name = "mutation"
@@ -209,10 +218,69 @@ class _Text:
         return f"${name}"
 
 
+# --- loads -------------------------------------------------------------------------------------
+
+
+class Lines(_Named):
+    """Lines of JSON."""
+
+    name = "ndjson"
+
+    def run(self, graph: og.Graph, wanted: Wanted, branch: str = "main") -> Verdict:
+        """Load lines."""
+        catalog = graph.snapshot(branch).catalog
+        lines = [record(catalog, put) for put in _puts(graph, wanted)]
+        return _load(graph, "\n".join(lines).encode(), wanted, branch)
+
+
+class Columns(_Named):
+    """Arrow tables, one for each type."""
+
+    name = "columns"
+
+    def run(self, graph: og.Graph, wanted: Wanted, branch: str = "main") -> Verdict:
+        """Load tables."""
+        catalog = graph.snapshot(branch).catalog
+        tables = {
+            name: _columns(catalog, name, puts, partial=wanted.partial)
+            for name, puts in _by_type(_puts(graph, wanted)).items()
+        }
+        return _load(graph, tables, wanted, branch)
+
+
+def _load(graph: og.Graph, data: Any, wanted: Wanted, branch: str) -> Verdict:
+    try:
+        graph.load(data, mode=wanted.mode, partial=wanted.partial, branch=branch)
+    except ValidationFailed as error:
+        return _refusal(error)
+    return Verdict(Counter())
+
+
+def _columns(catalog: Catalog, name: str, puts: Sequence[Put], *, partial: bool) -> pa.Table:
+    """Return entities as a table with a column for each property any of them gives."""
+    given = list(dict.fromkeys(column for put in puts for column in put.values))
+    if not partial:
+        properties = definition(catalog, name).properties.values()
+        given += [p.name for p in properties if not p.type.nullable and p.name not in given]
+    elif any(set(put.values) != set(given) for put in puts):
+        raise Inexpressible("the rows of a table give the same properties")
+    return pa.table({c: _column(catalog, name, c, [p.values.get(c) for p in puts]) for c in given})
+
+
+def _column(catalog: Catalog, type_name: str, name: str, values: Sequence[Any]) -> pa.Array:
+    type_ = property_type(catalog, type_name, name)
+    if type_.scalar is Scalar.BLOB:
+        return pa.array(values, pa.string())
+    try:
+        return to_column([from_data(type_, value) for value in values], type_)
+    except ValueError:
+        return pa.array(values)
+
+
 # --- a change set, as whoever does not read text makes one -------------------------------------
 
 
-class Changes:
+class Changes(_Named):
     """A change set made of values that are typed already."""
 
     name = "change set"
@@ -320,4 +388,4 @@ def record(catalog: Catalog, put: Put) -> str:
     return json.dumps({"edge": put.type, **ends, "data": values})
 
 
-SURFACES: tuple[Surface, ...] = (Mutation(), Changes())
+SURFACES: tuple[Surface, ...] = (Mutation(), Changes(), Lines(), Columns())

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -115,7 +116,7 @@ class Intake:
         """Take rows of one type, in the order of their places."""
         taken = self._taken(shape)
         parts = [_Rows(self, shape, raw).made(taken) for raw in raws if len(raw.at)]
-        if len(parts) > 1:
+        if not _are_in_order(parts):
             parts = [pa.Table.from_batches(parts).sort_by(AT)]
         for part in parts:
             taken.gathered.add(part)
@@ -318,6 +319,11 @@ class _Rows:
         if isinstance(given, frozenset):
             return pa.repeat(pa.scalar(taken.given_number(given), pa.int32()), self.count)
         return pa.array([taken.given_number(names) for names in given], pa.int32())
+
+
+def _are_in_order(parts: Sequence[pa.RecordBatch]) -> bool:
+    ends = [(part[AT][0].as_py(), part[AT][-1].as_py()) for part in parts if part.num_rows]
+    return all(before[1] < after[0] for before, after in pairwise(ends))
 
 
 def _any(masks: Sequence[pa.Array]) -> pa.Array:

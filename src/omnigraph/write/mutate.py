@@ -121,7 +121,7 @@ class Mutation:
         if pending.num_rows:
             shadowed = pc.is_in(found["id"], value_set=pending["id"].combine_chunks())
             found = found.filter(pc.invert(shadowed))
-        rows = pa.concat_tables([passing(found, tests), passing(pending, tests)])
+        rows = pa.concat_tables([passing(found, tests), passing(pending, tests)]).sort_by("id")
         if shape.kind is TypeKind.NODE:
             self.affected_nodes += rows.num_rows
         else:

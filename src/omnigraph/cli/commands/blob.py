@@ -9,8 +9,9 @@ from typing import Any, TypeVar
 
 import click
 
+from omnigraph.cli.addresses import actor_option, graph_options
 from omnigraph.cli.files import read_bytes
-from omnigraph.cli.graphs import actor_option, graph_options, open_addressed
+from omnigraph.cli.graphs import open_addressed
 from omnigraph.cli.output import count_text, print_json
 from omnigraph.graph import Graph
 from omnigraph.query.blob import Blob

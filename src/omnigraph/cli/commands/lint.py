@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,6 @@ import click
 
 from omnigraph.cli.errors import diagnostics_text
 from omnigraph.cli.files import expand_paths, open_catalog, read_query_report
-from omnigraph.cli.graphs import open_addressed
 from omnigraph.cli.output import count_text, print_json
 from omnigraph.lang import Diagnostic, Severity
 from omnigraph.plan import FileLint, QueryLint, lint_queries
@@ -53,7 +53,9 @@ def lint(
         catalog, _ = open_catalog(schema_path)
         source = {"kind": "file", "path": str(schema_path)}
     else:
-        graph = open_addressed(next(iter(graphs), None), store)
+        graph = import_module("omnigraph.cli.graphs").open_addressed(
+            next(iter(graphs), None), store
+        )
         catalog, source = graph.schema.catalog, {"kind": "graph", "uri": graph.uri}
     reports = [read_query_report(path) for path in expand_paths(paths, ".gq")]
     files = lint_queries(reports, catalog)

@@ -8,7 +8,8 @@ from typing import Any
 
 import click
 
-from omnigraph.cli.graphs import actor_option, graph_options, open_addressed
+from omnigraph.cli.addresses import actor_option, graph_options
+from omnigraph.cli.graphs import open_addressed
 from omnigraph.cli.output import count_text, print_json
 from omnigraph.cli.progress import showing
 

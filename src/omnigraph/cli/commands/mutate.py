@@ -7,8 +7,9 @@ from pathlib import Path
 
 import click
 
+from omnigraph.cli.addresses import actor_option, graph_options
 from omnigraph.cli.errors import report_error
-from omnigraph.cli.graphs import actor_option, graph_options, open_addressed
+from omnigraph.cli.graphs import open_addressed
 from omnigraph.cli.output import count_text, print_json
 from omnigraph.cli.queries import query_options, read_params, read_query
 from omnigraph.errors import PreconditionFailed

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import click
 
-from omnigraph.cli.graphs import graph_options, open_addressed
+from omnigraph.cli.addresses import graph_options
+from omnigraph.cli.graphs import open_addressed
 from omnigraph.cli.queries import query_options, read_params, read_query
 from omnigraph.cli.results import FORMATS, write_result
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 
 import click
@@ -22,9 +23,9 @@ from omnigraph.catalog import (
     shape_hash,
 )
 from omnigraph.catalog.model import constraint_columns, constraint_word
+from omnigraph.cli.addresses import graph_options, one_address
 from omnigraph.cli.errors import diagnostics_text
 from omnigraph.cli.files import open_catalog
-from omnigraph.cli.graphs import graph_options, one_address, open_addressed
 from omnigraph.cli.output import print_json, print_table
 
 _FILE = click.Path(path_type=Path)
@@ -64,7 +65,7 @@ def plan(
 
 def _plan_graph(address: str, wanted: Path, allow_data_loss: bool, as_json: bool) -> None:
     _, report = open_catalog(wanted)
-    graph = open_addressed(address, None)
+    graph = import_module("omnigraph.cli.graphs").open_addressed(address, None)
     steps = graph.schema.plan(report.source.text, allow_data_loss=allow_data_loss)
     if as_json:
         print_json({"uri": graph.uri, **steps.to_json()})
@@ -106,7 +107,8 @@ def _tell_plan(steps: MigrationPlan, what: str) -> None:
 def show(uri: str | None, store: str | None, as_json: bool) -> None:
     """Show what a schema file declares, resolved, or the text of a graph's schema."""
     if uri is None or not uri.endswith(".pg"):
-        source = open_addressed(uri, store).schema.source
+        graph = import_module("omnigraph.cli.graphs").open_addressed(uri, store)
+        source = graph.schema.source
         if as_json:
             print_json({"schema_source": source})
         else:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 LINE_BYTES = 32 * 1024 * 1024
 """The longest line of a graph batch."""
@@ -54,3 +57,29 @@ def blocks(chunks: Iterable[bytes], limit: int = LINE_BYTES) -> Iterator[Block |
             waiting, held, skipping = [], 0, True
     if held:
         yield Block(b"".join([*waiting, b"\n"]), number)
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """The lines of a block: its bytes, where each line begins, and the position of the first.
+
+    `says_null` tells whether the word null is anywhere.
+    """
+
+    data: bytes
+    starts: np.ndarray[Any, Any]
+    first: int
+    says_null: bool
+
+    @classmethod
+    def of(cls, block: Block, base: int) -> Lines:
+        """Find the lines of a block; `base` is what positions in its file begin with."""
+        ends = np.flatnonzero(np.frombuffer(block.data, np.uint8) == ord("\n")) + 1
+        starts = np.concatenate([np.zeros(1, np.int64), ends]).astype(np.int32)
+        return cls(block.data, starts, base + block.first, b"null" in block.data)
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    def __getitem__(self, index: int) -> bytes:
+        return self.data[self.starts[index] : self.starts[index + 1]]

@@ -7,11 +7,10 @@ the grammar one by one, which alone says what is wrong.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from omnigraph.catalog import TypeKind
@@ -22,8 +21,9 @@ from omnigraph.write.inputs.grammar import (
     read_line,
     too_long,
 )
-from omnigraph.write.inputs.lines import Block, TooLong, blocks
+from omnigraph.write.inputs.lines import Lines, TooLong, blocks
 from omnigraph.write.inputs.streams import Broken, ByteSource, chunks, opened, source_name
+from omnigraph.write.inputs.together import Together
 from omnigraph.write.intake import Intake, Raw
 from omnigraph.write.progress import Meter
 from omnigraph.write.shape import Shape
@@ -32,6 +32,8 @@ from omnigraph.write.violations import Rule
 
 def read_ndjson(source: ByteSource, intake: Intake, meter: Meter, *, fast: bool = True) -> None:
     """Read a graph batch; `fast` may be turned off to compare."""
+    # Only the grammar can tell what is not given from what is null.
+    together = Together(intake) if fast and not intake.partial else None
     base = intake.open_file(source_name(source), "line")
     try:
         with opened(source, meter) as stream:
@@ -40,43 +42,22 @@ def read_ndjson(source: ByteSource, intake: Intake, meter: Meter, *, fast: bool 
                     intake.problem(Rule.SYNTAX, too_long(), base + block.line)
                 else:
                     before = intake.rows
-                    _take(block, base, intake, fast=fast)
+                    _take(Lines.of(block, base), together, intake)
                     meter.took(intake.rows - before)
     except Broken as error:
         intake.file_problem(Rule.SYNTAX, str(error))
 
 
-def _take(block: Block, base: int, intake: Intake, *, fast: bool) -> None:
-    lines = Lines.of(block, base)
+def _take(lines: Lines, together: Together | None, intake: Intake) -> None:
+    """Take the lines of one block."""
     parts: dict[str, list[tuple[Shape, Raw]]] = defaultdict(list)
     singly = _Singly(intake)
-    singly.read(lines, range(len(lines)))
-    for shape, raw in singly.raws():
+    found, left = ([], range(len(lines))) if together is None else together.read(lines)
+    singly.read(lines, left)
+    for shape, raw in [*found, *singly.raws()]:
         parts[shape.table_key].append((shape, raw))
-    for found in parts.values():
-        intake.add(found[0][0], [raw for _, raw in found])
-
-
-@dataclass(frozen=True, slots=True)
-class Lines:
-    """The lines of a block: its bytes, where each line begins, and the position of the first."""
-
-    data: bytes
-    starts: np.ndarray[Any, Any]
-    first: int
-
-    @classmethod
-    def of(cls, block: Block, base: int) -> Lines:
-        """Find the lines of a block."""
-        ends = np.flatnonzero(np.frombuffer(block.data, np.uint8) == ord("\n")) + 1
-        starts = np.concatenate([np.zeros(1, np.int64), ends]).astype(np.int32)
-        return cls(block.data, starts, base + block.first)
-
-    def __len__(self) -> int:
-        return len(self.starts) - 1
-
-    def __getitem__(self, index: int) -> bytes:
-        return self.data[self.starts[index] : self.starts[index + 1]]
+    for part in parts.values():
+        intake.add(part[0][0], [raw for _, raw in part])
 
 
 # --- one by one --------------------------------------------------------------------------------
@@ -99,7 +80,7 @@ class _Singly:
         self._intake = intake
         self._cells: dict[tuple[TypeKind, str], _Cells] = {}
 
-    def read(self, lines: Lines, indices: Sequence[int]) -> None:
+    def read(self, lines: Lines, indices: Iterable[int]) -> None:
         """Read some lines; blank ones are skipped."""
         catalog = self._intake.schema.catalog
         for index in indices:
