@@ -160,14 +160,14 @@ def some_sample(random: Random) -> Sample:
     ids: dict[str, list[str]] = {}
     for decl in sketch:
         if decl.kind == "node":
-            size = early(random, (2, 3, 4, 1, 0, 5, 8, 12, 20, 30))
+            size = early(random, (3, 4, 2, 5, 6, 8, 1, 12, 20, 0, 30))
             records = _nodes(random, decl, size)
             ids[decl.name] = list(records)
             lines += [_line({"type": decl.name, "data": data}) for data in records.values()]
     for decl in sketch:
         if decl.kind == "edge":
             sources, targets = ids[decl.ends[0]], ids[decl.ends[1]]
-            size = early(random, (3, 2, 4, 1, 0, 6, 10, 20, 60)) if sources and targets else 0
+            size = early(random, (4, 6, 3, 10, 2, 15, 1, 20, 0, 60)) if sources and targets else 0
             for number in range(size):
                 data = {"id": f"{decl.name[0].lower()}{number}", **_data(random, decl.props)}
                 ends = {"from": early(random, sources), "to": early(random, targets)}

@@ -264,9 +264,9 @@ class _Tail:
         return qt.Ordering(self.random.choice(choices)())
 
     def _count(self) -> qt.Count:
-        number = self.random.randint(0, 6)
+        number = early(self.random, (1, 2, 3, 0, 4, 6, 9))
         if not seldom(self.random, 0.3):
-            return qt.Literal(Scalar.U64, number if self.random.randrange(9) else 2**64 - 1)
+            return qt.Literal(Scalar.U64, 2**64 - 1 if seldom(self.random, 0.05) else number)
         scalar = self.random.choice((Scalar.I64, Scalar.U32, Scalar.I32, Scalar.U64))
         type_ = PropertyType(scalar, nullable=seldom(self.random, 0.4))
         if type_.nullable and seldom(self.random, 0.4):
