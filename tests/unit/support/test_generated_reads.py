@@ -15,7 +15,7 @@ from tests.support.catalogs import first
 from tests.support.generated_reads import as_case, some_reads
 from tests.support.loaded import read_lines
 
-SEEDS = range(120)
+SEEDS = range(200)
 
 
 @pytest.fixture(scope="module")
