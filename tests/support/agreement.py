@@ -54,7 +54,7 @@ def _tied(one: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
         if isinstance(a, Inexact) and isinstance(b, Inexact):
             if abs(a - b) > a.slack + b.slack:
                 return False
-            if a != b or a.slack:
+            if a != b or a.noisy:
                 return True
         elif a != b:
             return False
