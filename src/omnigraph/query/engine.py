@@ -19,12 +19,12 @@ from omnigraph.plan.expressions import FunctionCall, property_refs
 from omnigraph.query.aggregate import aggregated
 from omnigraph.query.budget import Budget
 from omnigraph.query.evaluate import Evaluator
-from omnigraph.query.execute import Execution, slice_bounds
+from omnigraph.query.execute import Execution, shown_rows, slice_bounds
 from omnigraph.query.expand import ExpandMode
-from omnigraph.query.frame import Frame
 from omnigraph.query.groups import group_rows
 from omnigraph.query.order import order_of
 from omnigraph.query.result import Result
+from omnigraph.query.search import Search, no_provider
 from omnigraph.query.store import Store, Table
 from omnigraph.query.topology import Topologies
 
@@ -58,7 +58,7 @@ class Engine:
             message = f"query '{plan.name}' changes data; run it as a mutation"
             raise InvalidInput(message, code="query_not_a_read", query=plan.name)
         bound = bind_parameters(plan.parameters, parameters)
-        execution = self._execution(snapshot, bound, settings or Settings())
+        execution = self._execution(snapshot, plan, bound, settings or Settings())
         columns = _Columns(execution).of(plan.root)
         types = {column.name: column.type for column in plan.columns}
         return Result(
@@ -69,10 +69,16 @@ class Engine:
         )
 
     def _execution(
-        self, snapshot: Snapshot, parameters: Mapping[str, Any], settings: Settings
+        self,
+        snapshot: Snapshot,
+        plan: ReadPlan,
+        parameters: Mapping[str, Any],
+        settings: Settings,
     ) -> Execution:
         tables: dict[str, Table] = {}
-        evaluator = Evaluator(parameters, datetime.now(UTC), tables, _no_search)
+        search = Search(self.store, None, no_provider)
+        evaluator = Evaluator(parameters, datetime.now(UTC), tables, search)
+        search.depth = shown_rows(plan.root, evaluator)
         return Execution(
             snapshot=snapshot,
             store=self.store,
@@ -82,11 +88,6 @@ class Engine:
             mode=settings.expand,
             tables=tables,
         )
-
-
-def _no_search(call: FunctionCall, frame: Frame) -> pa.Array:
-    message = f"{call.function.name}() cannot be run yet"
-    raise InvalidInput(message, code="function_not_available", function=call.function.name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, assert_never
+from typing import Any, Protocol, assert_never
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -37,17 +38,26 @@ MANY_CHOICES = 16
 """A list of more values than this is looked up instead of compared one by one."""
 
 
+class Searching(Protocol):
+    """What answers functions that need more than the row: text predicates and rankings."""
+
+    def column(self, call: FunctionCall, frame: Frame, evaluator: Evaluator) -> pa.Array:
+        """Return the answer for each row."""
+
+    def scores(
+        self, call: FunctionCall, frame: Frame, evaluator: Evaluator
+    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
+        """Return the score of each row, and a number that breaks ties between scores."""
+
+
 @dataclass(slots=True)
 class Evaluator:
-    """Knows the values of parameters, the instant of the request, and the table of each variable.
-
-    `search` answers functions that need more than the row: text predicates and rankings.
-    """
+    """Knows the values of parameters, the instant of the request, the table of each variable."""
 
     parameters: Mapping[str, Any]
     now: datetime
     tables: Mapping[str, Table]
-    search: Callable[[FunctionCall, Frame], pa.Array]
+    search: Searching
 
     # --- expressions ---------------------------------------------------------------------------
 
@@ -66,7 +76,7 @@ class Evaluator:
             case FunctionCall(function=function):
                 if function.kind is FunctionKind.SCALAR:
                     return to_column([self.now], expression.type)[0]
-                return self.search(expression, frame)
+                return self.search.column(expression, frame, self)
             case _ as unreachable:
                 assert_never(unreachable)
 
@@ -98,7 +108,7 @@ class Evaluator:
             case IsIn(operand=operand, choices=choices):
                 return self._is_in(operand, choices, frame)
             case Holds(call=call):
-                return to_mask(self.search(call, frame), frame.rows)
+                return to_mask(self.search.column(call, frame, self), frame.rows)
             case And(parts=parts):
                 found = np.ones(frame.rows, np.bool_)
                 for part in parts:

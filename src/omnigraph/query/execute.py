@@ -250,6 +250,15 @@ def slice_bounds(
     return min(start, rows), max(stop, min(start, rows))
 
 
+def shown_rows(root: op.Operator, evaluator: Evaluator) -> int | None:
+    """Return how many rows a result may show at most, skipped ones included."""
+    if isinstance(root, op.SliceRows | op.SliceColumns):
+        limit = _count(root.limit, evaluator, "limit")
+        return None if limit is None else limit + (_count(root.offset, evaluator, "offset") or 0)
+    below = op.inputs(root)
+    return shown_rows(below[0], evaluator) if len(below) == 1 else None
+
+
 def _count(count: op.Count | None, evaluator: Evaluator, word: str) -> int | None:
     value = count if count is None or isinstance(count, int) else evaluator.value(count)
     if value is not None and value < 0:
