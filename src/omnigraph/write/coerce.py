@@ -21,7 +21,7 @@ from omnigraph.types.column import to_column
 from omnigraph.types.data import from_data
 from omnigraph.write.external import NO_EXTERNAL_BLOBS, ExternalBlobs
 from omnigraph.write.text import from_text
-from omnigraph.write.vectorised import milliseconds, vectorised
+from omnigraph.write.vectorised import vectorised
 
 
 class Report(Protocol):
@@ -40,6 +40,7 @@ class Rules:
 
 
 PLAIN = Rules()
+_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
 def coerce(column: pa.Array, type_: PropertyType, report: Report, rules: Rules = PLAIN) -> pa.Array:
@@ -47,7 +48,7 @@ def coerce(column: pa.Array, type_: PropertyType, report: Report, rules: Rules =
     made = vectorised(column, type_, text=rules.text)
     if made is not None:
         return made
-    return coerce_values(_values(column, type_), type_, report, rules)
+    return coerce_values(values_of(column, type_), type_, report, rules)
 
 
 def coerce_values(
@@ -129,23 +130,29 @@ class Unreadable:
         return self.reason
 
 
-def _values(column: pa.Array, type_: PropertyType) -> list[Any]:
+def values_of(column: pa.Array, type_: PropertyType) -> list[Any]:
     """Return the cells of a column as the values `from_data` knows."""
     kind = column.type
     if isinstance(kind, pa.BaseExtensionType):
-        return _values(column.storage, type_)
+        return values_of(column.storage, type_)
     if pa.types.is_dictionary(kind):
-        return _values(column.dictionary_decode(), type_)
+        return values_of(column.dictionary_decode(), type_)
     if pa.types.is_timestamp(kind) or pa.types.is_date64(kind):
-        return [_day_or_instant(value, type_) for value in milliseconds(column).to_pylist()]
+        return [_day_or_instant(value, type_) for value in _milliseconds(column)]
     if _is_text(kind):
         return [_decoded(value) for value in column.cast(_binary_of(kind)).to_pylist()]
     if _is_list(kind) and not _is_simple(kind.value_type):
-        return [None if not cell.is_valid else _values(cell.values, type_) for cell in column]
+        return [None if not cell.is_valid else values_of(cell.values, type_) for cell in column]
     try:
         return list(column.to_pylist())
     except (ValueError, OverflowError, pa.ArrowException):
         return [_cell(column, row) for row in range(len(column))]
+
+
+def _milliseconds(column: pa.Array) -> list[int | None]:
+    numbers = column.view(pa.int64()).to_pylist()
+    unit = "ms" if pa.types.is_date64(column.type) else column.type.unit
+    return [None if n is None else n * _PER_SECOND["ms"] // _PER_SECOND[unit] for n in numbers]
 
 
 def _day_or_instant(number: int | None, type_: PropertyType) -> date | int | None:
