@@ -26,6 +26,7 @@ from omnigraph.query.engine import Engine, Settings
 from omnigraph.query.entity import read_entity
 from omnigraph.query.result import Result
 from omnigraph.storage import locate
+from omnigraph.write.external import ExternalBlobs
 from omnigraph.write.load import LoadOptions, LoadResult, load, mode_of
 from omnigraph.write.migrate import plan_schema
 from omnigraph.write.progress import Listener
@@ -38,12 +39,14 @@ def init(
     schema: str | os.PathLike[str],
     *,
     storage_options: Mapping[str, str] | None = None,
+    external_blobs: Sequence[str] = (),
 ) -> Graph:
     """Create an empty graph at an address that has none.
 
-    `schema` is `.pg` text, or the path of a file with it.
+    `schema` is `.pg` text, or the path of a file with it. Blobs may stay where they are below the
+    bases of `external_blobs`.
     """
-    manifest = Manifest(locate(uri, storage_options))
+    manifest = _manifest(uri, storage_options, external_blobs)
     create_graph(manifest, _schema_text(schema))
     return Graph(manifest, mode="rw")
 
@@ -53,15 +56,28 @@ def open(
     mode: str = "rw",
     *,
     storage_options: Mapping[str, str] | None = None,
+    external_blobs: Sequence[str] = (),
 ) -> Graph:
-    """Open a graph; `ro` never writes, `rw` first settles what a dead process left in flight."""
+    """Open a graph; `ro` never writes, `rw` first settles what a dead process left in flight.
+
+    Blobs may stay where they are below the bases of `external_blobs`.
+    """
     if mode not in ("rw", "ro"):
         raise InvalidInput(f"mode is 'rw' or 'ro', not '{mode}'", code="mode_invalid")
-    manifest = Manifest(locate(uri, storage_options))
+    manifest = _manifest(uri, storage_options, external_blobs)
     open_graph(manifest)
     if mode == "rw":
         recover(manifest)
     return Graph(manifest, mode=mode)
+
+
+def _manifest(
+    uri: str | os.PathLike[str], options: Mapping[str, str] | None, external_blobs: Sequence[str]
+) -> Manifest:
+    manifest = Manifest(locate(uri, options))
+    ExternalBlobs.below(external_blobs)
+    manifest.external_blobs = tuple(external_blobs)
+    return manifest
 
 
 def _schema_text(schema: str | os.PathLike[str]) -> str:
@@ -193,6 +209,7 @@ class Graph:
         from_: str | None = None,
         message: str | None = None,
         partial: bool = False,
+        strict: bool = True,
         progress: Listener | None = None,
     ) -> LoadResult:
         """Load data as one commit.
@@ -201,9 +218,12 @@ class Graph:
         type to its rows: a table, a data frame, dictionaries, or the path of a Parquet, CSV or
         Arrow file. `append` refuses entities that exist, `merge` replaces them, `overwrite`
         replaces all of each type; `partial` keeps properties that are not given. `from_` is where
-        a branch that does not exist is forked from.
+        a branch that does not exist is forked from. Without `strict`, lines are read by the older,
+        forgiving grammar.
         """
-        options = LoadOptions(mode=mode_of(mode), partial=partial, from_=from_, progress=progress)
+        options = LoadOptions(
+            mode=mode_of(mode), partial=partial, strict=strict, from_=from_, progress=progress
+        )
         return load(self._manifest, self._request("load", branch, message), data, options)
 
     def insert(
@@ -228,6 +248,7 @@ class Graph:
             actor=self.actor,
             message=message,
             if_commit=CommitId(if_commit) if if_commit is not None else None,
+            external_blobs=self._manifest.external_blobs,
         )
 
     def verify(self) -> Verification:

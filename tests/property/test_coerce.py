@@ -34,7 +34,9 @@ TEXTS = st.one_of(
     st.dates().map(str),
     st.datetimes().map(lambda moment: moment.isoformat() + "Z"),
     st.datetimes().map(lambda moment: moment.isoformat(sep=" ", timespec="seconds")),
-    st.from_regex(r"[0-9]{4}-[0-3][0-9]-[0-3][0-9](T[0-2][0-9]:[0-6][0-9]:[0-6][0-9]Z)?", fullmatch=True),
+    st.from_regex(
+        r"[0-9]{4}-[0-3][0-9]-[0-3][0-9](T[0-2][0-9]:[0-6][0-9]:[0-6][0-9]Z)?", fullmatch=True
+    ),
 )
 
 
@@ -109,8 +111,15 @@ def _same_but_zero(one: pa.Array, other: pa.Array) -> bool:
 
 @given(
     value=st.recursive(
-        st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.binary()
-        | st.dates() | st.datetimes(timezones=st.none() | st.just(UTC)) | st.decimals(),
+        st.none()
+        | st.booleans()
+        | st.integers()
+        | st.floats()
+        | st.text()
+        | st.binary()
+        | st.dates()
+        | st.datetimes(timezones=st.none() | st.just(UTC))
+        | st.decimals(),
         lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=1),
         max_leaves=4,
     ),

@@ -99,7 +99,7 @@ MUTATIONS = st.sampled_from(
         ("}", "}\r"),
         ('"', ""),
         (":", ""),
-        (":", ":NaN,\"double\":"),
+        (":", ':NaN,"double":'),
         (":", ": -Infinity ,"),
         (",", ",,"),
         (",", ', "slug": "a",'),

@@ -100,7 +100,5 @@ def all_rows(graph: og.Graph, table_key: str, at: str = "main") -> list[Mapping[
     shape = find_shape(snapshot.schema, TypeKind(kind), name)
     with graph._manifest.reading(table_key, snapshot.entry(table_key)) as handle:
         rows = handle.to_table(blob_handling="all_binary").sort_by("id")
-    columns = {
-        name: _cells(rows[name], shape.properties.get(name)) for name in shape.schema.names
-    }
+    columns = {name: _cells(rows[name], shape.properties.get(name)) for name in shape.schema.names}
     return [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]

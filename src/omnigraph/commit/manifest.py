@@ -22,11 +22,13 @@ class Manifest:
     """Everything a process knows about the manifest of one graph.
 
     Names are read again when main's head says that they changed; accepted schemas are content
-    addressed and never change. `snapshots` holds the newest of each lineage.
+    addressed and never change. `snapshots` holds the newest of each lineage. `external_blobs` are
+    the bases below which blobs may stay where they are.
     """
 
     def __init__(self, location: Location) -> None:
         self.location = location
+        self.external_blobs: tuple[str, ...] = ()
         self.datasets = Datasets(location)
         self.objects = self.datasets.objects
         self.main = Lineage(self.datasets, None)

@@ -33,9 +33,14 @@ class Report(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """How values are read: `text` says that every cell is text to be parsed, as in CSV."""
+    """How values are read.
+
+    `text` says that every cell is text to be parsed, as in CSV. `forgiving` makes values of the
+    wrong type null where null is allowed, unless they are text that is merely malformed.
+    """
 
     text: bool = False
+    forgiving: bool = False
     external: ExternalBlobs = NO_EXTERNAL_BLOBS
 
 
@@ -58,14 +63,23 @@ def coerce_values(
     fitting = []
     for row, value in enumerate(values):
         try:
-            fitting.append(_fit(type_, value, rules))
+            fitting.append(fit(type_, value, rules))
         except ValueError as error:
             fitting.append(None)
-            report(row, value, str(error))
+            if not (rules.forgiving and _is_forgiven(type_, value)):
+                report(row, value, str(error))
     return to_column(fitting, type_)
 
 
-def _fit(type_: PropertyType, value: Any, rules: Rules) -> Any:  # noqa: ANN401 - any value
+def _is_forgiven(type_: PropertyType, value: Any) -> bool:  # noqa: ANN401 - any value
+    if not type_.nullable or type_.is_list or type_.dimension is not None:
+        return False
+    malformed = type_.scalar in (Scalar.DATE, Scalar.DATE_TIME, Scalar.BLOB)
+    return not (malformed and isinstance(value, str))
+
+
+def fit(type_: PropertyType, value: Any, rules: Rules = PLAIN) -> Any:  # noqa: ANN401 - any value
+    """Return a value as `to_column` takes it; raise ValueError when it does not fit."""
     if value is None:
         return None
     if isinstance(value, Unreadable):
