@@ -26,6 +26,7 @@ from omnigraph.query.engine import Engine, Settings
 from omnigraph.query.entity import read_entity
 from omnigraph.query.result import Result
 from omnigraph.storage import locate
+from omnigraph.write.external import ExternalBlobs
 from omnigraph.write.load import LoadOptions, LoadResult, load, mode_of
 from omnigraph.write.migrate import plan_schema
 from omnigraph.write.progress import Listener
@@ -46,6 +47,7 @@ def init(
     blobs given as a URI may lie; by default there is none.
     """
     manifest = Manifest(locate(uri, storage_options))
+    ExternalBlobs.below(external_blobs)
     create_graph(manifest, _schema_text(schema))
     return Graph(manifest, mode="rw", external_blobs=external_blobs)
 
@@ -57,10 +59,14 @@ def open(
     storage_options: Mapping[str, str] | None = None,
     external_blobs: Sequence[str] = (),
 ) -> Graph:
-    """Open a graph; `ro` never writes, `rw` first settles what a dead process left in flight."""
+    """Open a graph; `ro` never writes, `rw` first settles what a dead process left in flight.
+
+    Blobs may stay where they are below the bases of `external_blobs`.
+    """
     if mode not in ("rw", "ro"):
         raise InvalidInput(f"mode is 'rw' or 'ro', not '{mode}'", code="mode_invalid")
     manifest = Manifest(locate(uri, storage_options))
+    ExternalBlobs.below(external_blobs)
     open_graph(manifest)
     if mode == "rw":
         recover(manifest)
@@ -208,6 +214,7 @@ class Graph:
         from_: str | None = None,
         message: str | None = None,
         partial: bool = False,
+        strict: bool = True,
         progress: Listener | None = None,
     ) -> LoadResult:
         """Load data as one commit.
@@ -216,9 +223,12 @@ class Graph:
         type to its rows: a table, a data frame, dictionaries, or the path of a Parquet, CSV or
         Arrow file. `append` refuses entities that exist, `merge` replaces them, `overwrite`
         replaces all of each type; `partial` keeps properties that are not given. `from_` is where
-        a branch that does not exist is forked from.
+        a branch that does not exist is forked from. Without `strict`, lines are read by the older,
+        forgiving grammar.
         """
-        options = LoadOptions(mode=mode_of(mode), partial=partial, from_=from_, progress=progress)
+        options = LoadOptions(
+            mode=mode_of(mode), partial=partial, strict=strict, from_=from_, progress=progress
+        )
         return load(self._manifest, self._request("load", branch, message), data, options)
 
     def insert(
