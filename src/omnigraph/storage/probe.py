@@ -69,7 +69,9 @@ def _scanned(
 
 def _one_zero(values: pa.Array) -> pa.Array:
     """Return values without negative zeros, which Arrow looks up as another number than zero."""
-    return pc.add(values, pa.scalar(0, values.type)) if pa.types.is_floating(values.type) else values
+    return (
+        pc.add(values, pa.scalar(0, values.type)) if pa.types.is_floating(values.type) else values
+    )
 
 
 def select(handle: LanceDataset, columns: Sequence[str], condition: str | None = None) -> pa.Table:

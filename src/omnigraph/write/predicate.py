@@ -1,7 +1,7 @@
 """This module applies the tests of a mutation to rows, committed and pending alike.
 
-The mask decides. The filter only keeps Lance from reading rows that cannot pass. Both compare with a
-value the column can hold: a test against any other is first turned into one that means the same.
+The mask decides. The filter only keeps Lance from reading rows that cannot pass. Both compare with
+a value the column can hold: a test against any other is first turned into one that means the same.
 """
 
 from __future__ import annotations
