@@ -3,12 +3,14 @@
 `SOAK_SECONDS` asks for more, with new luck each time; `SEED` repeats it.
 """
 
+import atexit
 import os
 import random
 import shutil
 import tempfile
 import time
 from collections import Counter
+from functools import cache
 from pathlib import Path
 from typing import ClassVar
 
@@ -160,6 +162,15 @@ def few(step, most):
     return st.lists(step, min_size=1, max_size=most).map(tuple)
 
 
+@cache
+def empty_graph():
+    """Return the folder of a graph without entities, to be copied."""
+    folder = Path(tempfile.mkdtemp(prefix="writes-"))
+    atexit.register(shutil.rmtree, folder)
+    og.init(folder / "graph", SCHEMA)
+    return folder / "graph"
+
+
 class Writes(RuleBasedStateMachine):
     """A graph beside a model of each of its branches."""
 
@@ -168,7 +179,8 @@ class Writes(RuleBasedStateMachine):
     @initialize()
     def start(self):
         self.folder = Path(tempfile.mkdtemp(prefix="writes-"))
-        self.graph = og.init(self.folder / "graph", SCHEMA)
+        shutil.copytree(empty_graph(), self.folder / "graph")
+        self.graph = og.open(self.folder / "graph")
         self.models = {"main": Model(self.graph.snapshot().catalog)}
         self.branch = "main"
         self.heads = {"main": self.graph.snapshot().commit_id}
