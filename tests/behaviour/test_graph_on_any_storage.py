@@ -8,6 +8,7 @@ import pytest
 import omnigraph.graph as og
 from omnigraph.commit.intents import Intents
 from omnigraph.commit.snapshot import snapshot_at_version
+from omnigraph.commit.upkeep import forget_versions
 from omnigraph.errors import (
     AlreadyExists,
     ExpectedVersionMismatch,
@@ -366,7 +367,7 @@ def test_writer_that_sleeps_while_history_is_forgotten_loses_nothing(graph, agai
         if step == "swap: new rows written" and not made:
             other = again()
             made.extend(insert(other, SHIP, {f"s{n}": {"name": "x", "tons": n}}) for n in range(3))
-            other._manifest.main.forget_old_versions(datetime.now(UTC))
+            forget_versions(other._manifest.main, datetime.now(UTC))
 
     made = []
     graph._manifest.datasets.observe = sleep

@@ -17,19 +17,23 @@ from lance.commit import CommitConflictError
 
 from omnigraph.errors import Contention, GraphCorrupt, NotFound
 from omnigraph.storage.faults import translated
-from omnigraph.storage.swap import ANCHOR, merge_fragments, read_rows, read_sentinel, swap
+from omnigraph.storage.swap import (
+    ANCHOR,
+    merge_fragments,
+    next_fragment,
+    read_rows,
+    read_sentinel,
+    swap,
+)
 from tests.support.lances import append, content, create, rows
 
 ROUNDS = 20
 
 
-@pytest.fixture(params=["main", "branch"])
-def line(request, tmp_path):
-    """Some versions of a line of swaps, on main or on a native branch."""
+@pytest.fixture
+def line(tmp_path):
+    """Some versions of a line of swaps."""
     handle = create(tmp_path / "d", rows(head=0, a=1))
-    if request.param == "branch":
-        handle.create_branch("01BRANCH", 1)
-        handle = lance.dataset(f"{handle.uri}/tree/01BRANCH")
     return change(change(handle, 1), 2)
 
 
@@ -47,7 +51,7 @@ def compact(handle, number=0):
         table = pa.concat_tables([fragment.to_table() for fragment in tail])
     is_head = pc.equal(table["id"], "head")
     others, head = table.filter(pc.invert(is_head)), table.filter(is_head)
-    return merge_fragments(handle, [fragment.fragment_id for fragment in tail], others, head)
+    return merge_fragments(handle, [fragment.fragment_id for fragment in tail], [others, head])
 
 
 def change_and_compact(handle, number):
@@ -58,6 +62,16 @@ def change_and_compact(handle, number):
 
 
 OPERATIONS = [change, compact, change_and_compact]
+
+
+# commit/lineage.py compact: the head says which fragments names are in before they have numbers.
+def test_new_fragments_are_numbered_in_order_from_the_greatest_there_ever_was(line):
+    for _ in range(3):
+        first = next_fragment(line)
+        line = compact(line)
+        assert [f.fragment_id for f in line.get_fragments()][-2:] == [first, first + 1]
+        line = change(change(line, 1), 2)
+        assert line.get_fragments()[-1].fragment_id == first + 3
 
 
 def attempt(operation, handle, number):
@@ -90,16 +104,6 @@ def test_refusal_is_a_commit_conflict_error_with_this_text(line):
         change(base, 4)
     assert isinstance(caught.value.__cause__, CommitConflictError)
     assert "Retryable commit conflict for version" in str(caught.value.__cause__)
-
-
-# commit/publish.py: writers on different branches never meet.
-def test_swaps_on_main_and_on_a_branch_from_one_base_are_both_admitted(tmp_path):
-    main = change(create(tmp_path / "d", rows(head=0, a=1)), 1)
-    main.create_branch("01BRANCH", main.version)
-    branch = lance.dataset(f"{main.uri}/tree/01BRANCH")
-    assert change(branch, 2).version == change(main, 3).version == main.version + 1
-    assert content(lance.dataset(main.uri)) == {"a": 1, "row1": 1, "head": 3, "row3": 3}
-    assert content(lance.dataset(branch.uri)) == {"a": 1, "row1": 1, "head": 2, "row2": 2}
 
 
 @pytest.mark.parametrize(

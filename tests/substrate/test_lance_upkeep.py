@@ -1,14 +1,14 @@
 """What may be deleted, what a session remembers, and what a look at the newest version costs."""
 
 import shutil
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import lance
 import pytest
 
 from omnigraph.errors import Contention
-from omnigraph.storage.files import referenced_files
+from omnigraph.storage.files import referenced_files, version_file
 from omnigraph.storage.swap import read_sentinel, swap
 from tests.support.lances import append, content, create, files, rows
 
@@ -20,43 +20,32 @@ def change(handle, number):
 
 @pytest.fixture
 def line(tmp_path):
-    """Six versions, the third of which a branch was forked from."""
+    """Six versions."""
     handle = create(tmp_path / "d", rows(head=0, a=1))
     for number in range(1, 6):
         handle = change(handle, number)
-        if handle.version == 3:
-            handle.create_branch("B", 3)
     return handle
 
 
 # ------------------------------------------------------------------ Lance's own cleanup
 
 
-# commit/lineage.py forget_old_versions, called on `__manifest` and its lineages only.
-def test_cleanup_removes_old_versions_but_what_branches_need(line):
-    branch = change(lance.dataset(f"{line.uri}/tree/B"), 100)
-    expected = content(branch)
-    lance.dataset(line.uri).cleanup_old_versions(older_than=timedelta(0))
-    assert [v["version"] for v in lance.dataset(line.uri).versions()] == [3, 6]
-    again = lance.dataset(f"{line.uri}/tree/B")
-    assert content(again) == expected
-    assert content(change(again, 101))["head"] == 101
-    assert content(lance.dataset(f"{line.uri}/tree/B", version=3))["head"] == 2
-    assert content(lance.dataset(line.uri)) == content(line)
-
-
-# commit/lineage.py forget_old_versions says which versions to remove.
-def test_cleanup_of_named_versions_removes_these_only(line):
-    handle = lance.dataset(line.uri)
-    handle.cleanup_old_versions(versions=[1, 2, 4], error_if_tagged_old_versions=False)
-    assert [v["version"] for v in lance.dataset(line.uri).versions()] == [3, 5, 6]
-
-
-# commit/lineage.py forget_old_versions: ages of versions are compared with now.
-def test_versions_tell_when_they_were_made(line):
-    for version in lance.dataset(line.uri).versions():
-        age = datetime.now(UTC) - version["timestamp"].astimezone(UTC)
-        assert timedelta(0) <= age < timedelta(minutes=1)
+# commit/upkeep.py: the files of old versions are removed behind Lance's back.
+def test_versions_whose_files_are_gone_are_missed_by_nobody(line):
+    known = lance.dataset(line.uri, version=5)
+    needed = referenced_files(known) | referenced_files(line)
+    for version in range(1, 5):
+        (Path(line.uri) / version_file(version)).unlink()
+    for path in files(line.uri) - needed:
+        if not path.startswith("_versions/"):
+            (Path(line.uri) / path).unlink()
+    assert known.latest_version == 6
+    again = lance.dataset(line.uri)
+    assert (again.version, content(again)) == (6, content(line))
+    assert content(lance.dataset(line.uri, version=5)) == content(known)
+    assert content(change(again, 7))["head"] == 7
+    with pytest.raises(Contention):
+        change(known, 8)
 
 
 # maintain/cleanup.py never calls Lance's cleanup on nodes and edges: this is what would happen.
@@ -170,15 +159,3 @@ def test_session_is_not_fooled_by_a_dataset_made_anew(tmp_path, version):
     shutil.rmtree(uri)
     create(uri, rows(new=2))
     assert content(lance.dataset(uri, version=version, session=session)) == {"new": 2}
-
-
-# commit/manifest.py: handles outlive the process that deletes and re-creates a branch name, because
-# each lineage has its own folder; also a folder used twice would be read anew.
-def test_session_is_not_fooled_by_a_branch_made_anew(line):
-    session = lance.Session()
-    uri = f"{line.uri}/tree/C"
-    line.create_branch("C", 6)
-    assert content(lance.dataset(uri, session=session))["head"] == 5
-    line.branches.delete("C")
-    change(lance.dataset(line.uri), 7).create_branch("C", 7)
-    assert content(lance.dataset(uri, session=session))["head"] == 7

@@ -1,8 +1,9 @@
 """This module creates, lists and deletes branches and tags, safely from several processes.
 
-The rows `branch:<name>` and `tag:<name>` on main's lineage are the authority. The Lance branch
-behind a graph branch is named by a fresh ULID, so names with slashes, shared prefixes and
-re-created names need no rules of their own and caches never alias.
+The rows `branch:<name>` and `tag:<name>` on main's lineage are the authority. The lineage behind a
+branch is a dataset named by a fresh ULID, so names with slashes, shared prefixes and re-created
+names need no rules of their own and caches never alias. It holds its own history only, and names
+the lineages where the rest stands.
 """
 
 from __future__ import annotations
@@ -15,12 +16,24 @@ from typing import TypeAlias
 
 from ulid import ULID
 
-from omnigraph.commit.lineage import Lineage, LineageState
+from omnigraph.commit.history import history_rows
+from omnigraph.commit.lineage import LineageState
 from omnigraph.commit.manifest import Manifest, branch_gone
-from omnigraph.commit.model import MAIN, Branch, Snapshot, Tag
+from omnigraph.commit.model import MAIN, Branch, Head, Snapshot, Tag
 from omnigraph.commit.names import check_name
-from omnigraph.commit.publish import retrying, upkeep
-from omnigraph.commit.rows import Row, branch_row, read_branch, read_tag, tag_row
+from omnigraph.commit.publish import retrying
+from omnigraph.commit.rows import (
+    Row,
+    branch_row,
+    head_row,
+    read_branch,
+    read_tag,
+    schema_row,
+    table_row,
+    tag_row,
+    to_table,
+)
+from omnigraph.commit.upkeep import upkeep
 from omnigraph.errors import (
     AlreadyExists,
     Contention,
@@ -28,10 +41,12 @@ from omnigraph.errors import (
     NotFound,
     OmniError,
     StorageUnavailable,
-    VersionReclaimed,
 )
-from omnigraph.storage.faults import translated
+from omnigraph.storage.layout import dataset_path, lineage_path
 from omnigraph.storage.swap import Found
+
+MAX_ORIGINS = 8
+"""Lineages the history of a branch may go back to, besides main."""
 
 _Swap: TypeAlias = tuple[Sequence[Row], Sequence[Found]]
 """Rows to write, and rows they replace."""
@@ -40,12 +55,13 @@ _Swap: TypeAlias = tuple[Sequence[Row], Sequence[Found]]
 def create_branch(
     manifest: Manifest, name: str, source: Snapshot, *, actor: str | None = None
 ) -> Branch:
-    """Create a branch at the state of a snapshot: fork a lineage, then register its name."""
+    """Create a branch at the state of a snapshot: make its lineage, then register its name."""
     name = check_name(name)
     if name in manifest.branches():
         raise _taken("branch", name)
     _check_source(manifest, source)
     manifest.check_readable(source)
+    origins, inherited = _inheritance(manifest, source)
     branch = Branch(
         name=name,
         native=str(ULID()),
@@ -53,8 +69,9 @@ def create_branch(
         fork_commit=source.commit_id,
         actor=actor,
         created_at=datetime.now(UTC),
+        origins=origins,
     )
-    _fork(manifest, branch, source)
+    _create_lineage(manifest, branch, source, inherited)
 
     def register(state: LineageState) -> _Swap:
         _check_source(manifest, source)
@@ -71,7 +88,8 @@ def create_branch(
     try:
         _change_names(manifest, register)
     except (AlreadyExists, NotFound):
-        remove_native(manifest, branch)
+        with suppress(OmniError):  # cleanup does it later
+            remove_lineage(manifest, str(branch.native))
         raise
     return branch
 
@@ -82,30 +100,48 @@ def _check_source(manifest: Manifest, source: Snapshot) -> None:
         raise branch_gone(source.branch)
 
 
-def _fork(manifest: Manifest, branch: Branch, source: Snapshot) -> None:
-    """Make the native branch; its head is the source's, whatever the forked version showed."""
-    assert branch.native is not None, "a new branch has a lineage"
-    state = _origin(manifest.lineage(source.native), source)
-    with translated(f"forking branch '{branch.name}'"):
-        state.handle.create_branch(branch.native, state.version)
-    manifest.datasets.observe("branch: forked")
-    lineage = manifest.lineage(branch.native)
+def _inheritance(manifest: Manifest, source: Snapshot) -> tuple[tuple[str, ...], list[Row]]:
+    """Return the lineages the history of a new branch goes back to, and rows it has to copy.
 
-    def settle() -> None:
-        forked = lineage.state()
-        if forked.head.commit_id != source.commit_id or forked.head.closed:
-            lineage.swap(forked, replace(source.head, closed=False))
+    A branch that was never written to is passed over. When there are many, their rows are copied,
+    so that neither reading history nor what is kept for it grows with every generation.
+    """
+    if source.native is None:
+        return (), []
+    known = manifest.registered().get(source.branch)
+    is_new = known is not None and (known.native, known.fork_commit) == (
+        source.native,
+        source.commit_id,
+    )
+    origins = source.head.origins if is_new else (source.native, *source.head.origins)
+    if len(origins) <= MAX_ORIGINS:
+        return origins, []
+    line = [manifest.lineage(native).state() for native in origins]
+    return (), history_rows(line, source.commit_id)
 
-    retrying(settle)
 
-
-def _origin(lineage: Lineage, source: Snapshot) -> LineageState:
-    """Return the version where the commit is the head, or the newest, which has its rows."""
-    with suppress(NotFound, VersionReclaimed):
-        state = lineage.at(source.manifest_version)
-        if state.head.commit_id == source.commit_id:
-            return state
-    return lineage.state()
+def _create_lineage(
+    manifest: Manifest, branch: Branch, source: Snapshot, inherited: Sequence[Row]
+) -> None:
+    """Make the lineage of a branch, whole, in one create-if-absent."""
+    head = Head(
+        commit_id=source.commit_id,
+        schema_hash=source.head.schema_hash,
+        datasets=source.head.datasets,
+        origins=branch.origins,
+    )
+    rows = [
+        head_row(head),
+        schema_row(head.schema_hash, source.schema_source, source.schema.to_json()),
+    ]
+    for key, entry in source.entries().items():
+        path = dataset_path(key.partition(":")[0], *entry.key)
+        rows.append(table_row(entry, key, path))
+    known = {row.object_id for row in rows}
+    rows += [row for row in inherited if row.object_id not in known]
+    with suppress(AlreadyExists):  # nobody else knows its name: only the answer was lost
+        manifest.datasets.create(lineage_path(branch.native), to_table(rows))
+    manifest.datasets.observe("branch: lineage made")
 
 
 def delete_branch(manifest: Manifest, name: str, *, reparent: bool = False) -> None:
@@ -159,16 +195,11 @@ def _forget(manifest: Manifest, branch: Branch) -> None:
     _change_names(manifest, forget)
 
 
-def remove_native(manifest: Manifest, branch: Branch) -> bool:
-    """Remove the native branch unless a fork or tag needs it; cleanup tries again later."""
-    if any(tag.native == branch.native for tag in manifest.tags().values()):
-        return False
-    try:
-        with translated("removing a native branch"):
-            manifest.main.state().handle.branches.delete(branch.native)
-    except OmniError:
-        return False
-    return True
+def remove_lineage(manifest: Manifest, native: str) -> None:
+    """Remove what is stored of a lineage, unless a branch or tag needs it."""
+    if native not in manifest.named_lineages():
+        files = [info.path for info in manifest.objects.list(lineage_path(native))]
+        manifest.objects.delete(files)
 
 
 def _close(manifest: Manifest, branch: Branch) -> None:
@@ -186,7 +217,7 @@ def _close(manifest: Manifest, branch: Branch) -> None:
 
 def _registered(state: LineageState) -> dict[str, Found]:
     """Return the rows of all branches by name, in one read."""
-    rows = state.rows("object_type = 'graph_branch'")
+    rows = state.names("graph_branch")
     return {found.row["object_id"].removeprefix("branch:"): found for found in rows}
 
 
@@ -228,12 +259,13 @@ def create_tag(manifest: Manifest, name: str, source: Snapshot, *, actor: str | 
         name=name,
         commit_id=source.commit_id,
         native=source.native,
+        origins=source.head.origins,
         actor=actor,
         created_at=datetime.now(UTC),
     )
 
     def register(state: LineageState) -> _Swap:
-        found = state.row(f"tag:{name}")
+        found = _tagged(state, name)
         if found is None:
             return [tag_row(tag)], []
         if read_tag(found.row) != tag:
@@ -249,7 +281,7 @@ def delete_tag(manifest: Manifest, name: str) -> Tag:
     removed: list[Tag] = []
 
     def forget(state: LineageState) -> _Swap:
-        found = state.row(f"tag:{name.strip()}")
+        found = _tagged(state, name.strip())
         if found is None and removed:
             return [], []
         if found is None:
@@ -259,6 +291,11 @@ def delete_tag(manifest: Manifest, name: str) -> Tag:
 
     _change_names(manifest, forget)
     return removed[0]
+
+
+def _tagged(state: LineageState, name: str) -> Found | None:
+    rows = state.names("graph_tag")
+    return next((found for found in rows if found.row["object_id"] == f"tag:{name}"), None)
 
 
 # --- shared ------------------------------------------------------------------------------------
@@ -279,6 +316,7 @@ def _change_names(
         if rows or stale:
             head = replace(state.head, refs=state.head.refs + 1)
             manifest.main.swap(state, head, rows, stale)
+            manifest.names_changed(head.refs, rows, stale)
 
     retrying(attempt)
     upkeep(manifest.main)

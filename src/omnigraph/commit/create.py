@@ -41,6 +41,7 @@ from omnigraph.storage.layout import (
     empty_table,
     property_column,
 )
+from omnigraph.storage.swap import ANCHOR
 
 
 def create_graph(manifest: Manifest, schema_text: str, *, actor: str | None = None) -> None:
@@ -117,6 +118,7 @@ def _first_rows(
         commit_id=commit.id,
         schema_hash=address,
         datasets={entry.key: entry for entry in entries.values()},
+        names=ANCHOR + 1,
     )
     rows = [head_row(head), commit_row(commit, None)]
     rows.append(schema_row(address, source, accepted.to_json()))

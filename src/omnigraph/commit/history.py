@@ -1,8 +1,7 @@
 """This module walks the commit graph of a branch.
 
-A lineage holds the rows of every commit its branch can reach: its own, those inherited from where
-it was forked, and those brought in by merges. What is reachable is decided by parents, never by
-time.
+The rows of what a branch can reach stand in its own lineage and in those it goes back to, which may
+hold more. What is reachable is decided by parents, never by time.
 """
 
 from __future__ import annotations
@@ -17,15 +16,16 @@ from omnigraph.catalog import IncarnationId, TypeId
 from omnigraph.commit.lineage import LineageState
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import Commit, CommitId, DatasetEntry
-from omnigraph.commit.rows import CommitRow, commit_key, read_commit, read_version
+from omnigraph.commit.rows import CommitRow, Row, commit_key, read_commit, read_version
 from omnigraph.errors import GraphCorrupt, NotFound
 
 Datasets: TypeAlias = dict[tuple[TypeId, IncarnationId], DatasetEntry]
 
 
-def read_commits(state: LineageState) -> dict[CommitId, CommitRow]:
-    """Return every commit row of a lineage, fences left out."""
-    rows = (read_commit(found.row) for found in state.rows("object_type = 'graph_commit'"))
+def read_commits(line: Iterable[LineageState]) -> dict[CommitId, CommitRow]:
+    """Return every commit row of a line of lineages, fences left out."""
+    found = (row for state in line for row in state.rows("object_type = 'graph_commit'"))
+    rows = (read_commit(row.row) for row in found)
     return {row.commit.id: row for row in rows if not row.aborted}
 
 
@@ -93,57 +93,91 @@ def merge_bases(
 
 
 def find_commit(manifest: Manifest, commit_id: str) -> tuple[CommitRow, LineageState]:
-    """Return a commit wherever it is, main first; raise NotFound when it is nowhere."""
-    branches = (branch.native for branch in manifest.branches().values())
-    tagged = (tag.native for tag in manifest.tags().values())
-    for native in dict.fromkeys([None, *branches, *tagged]):
+    """Return a commit and the lineage it is on, main first; raise NotFound when it is nowhere.
+
+    What only a deleted branch had is nowhere, also while its lineage is kept for others.
+    """
+    branches = [branch.native for branch in manifest.branches().values()]
+    for native in dict.fromkeys([None, *branches, *sorted(manifest.named_lineages())]):
         try:
             state = manifest.lineage(native).state()
             found = state.row(commit_key(commit_id))
+            row = read_commit(found.row) if found is not None else None
+            if row is None or row.aborted:
+                continue
+            if native is None or native in branches or _is_reached(manifest, native, row.commit.id):
+                return row, state
         except NotFound:
             if native is None:
                 raise
             continue  # the branch was just deleted
-        row = read_commit(found.row) if found is not None else None
-        if row is not None and not row.aborted:
-            return row, state
     raise NotFound(f"commit {commit_id} does not exist", code="commit_not_found", commit=commit_id)
+
+
+def _is_reached(manifest: Manifest, native: str, commit_id: CommitId) -> bool:
+    """Tell whether a branch or tag that goes back to a lineage descends from a commit of it."""
+    for branch in manifest.branches().values():
+        if native in branch.origins:
+            state = manifest.lineage(branch.native).state()
+            if commit_id in ancestors(read_commits(manifest.line(state)), state.head.commit_id):
+                return True
+    for tag in manifest.tags().values():
+        if native in (tag.native, *tag.origins):
+            commits = read_commits(manifest.line(manifest.lineage(tag.native).state()))
+            if commit_id in ancestors(commits, tag.commit_id):
+                return True
+    return False
 
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """What the commits of a lineage published and dropped."""
+    """What the commits of a line of lineages published and dropped."""
 
     commits: Mapping[CommitId, CommitRow]
-    published: Mapping[CommitId, list[DatasetEntry]]
-    dropped: Mapping[CommitId, list[tuple[TypeId, IncarnationId]]]
+    published: Mapping[CommitId, Datasets]
+    dropped: Mapping[CommitId, set[tuple[TypeId, IncarnationId]]]
 
 
-def read_history(state: LineageState) -> History:
-    """Read the history rows of a lineage, all in one scan."""
+def read_history(line: Iterable[LineageState]) -> History:
+    """Read the history rows of a line of lineages, one scan for each."""
     commits: dict[CommitId, CommitRow] = {}
-    published: dict[CommitId, list[DatasetEntry]] = {}
-    dropped: dict[CommitId, list[tuple[TypeId, IncarnationId]]] = {}
+    published: dict[CommitId, Datasets] = {}
+    dropped: dict[CommitId, set[tuple[TypeId, IncarnationId]]] = {}
     kinds = "('graph_commit', 'table_version', 'table_tombstone')"
-    for found in state.rows(f"object_type IN {kinds}"):
-        row = found.row
+    for row in (found.row for state in line for found in state.rows(f"object_type IN {kinds}")):
         if row["object_type"] == "graph_commit":
             commit = read_commit(row)
             if not commit.aborted:
                 commits[commit.commit.id] = commit
         elif row["object_type"] == "table_version":
             commit_id, entry = read_version(row)
-            published.setdefault(commit_id, []).append(entry)
+            published.setdefault(commit_id, {})[entry.key] = entry
         else:
             commit_id = CommitId(row["object_id"].rpartition("@")[2])
             key = (TypeId(row["stable_table_id"]), IncarnationId(row["table_incarnation_id"]))
-            dropped.setdefault(commit_id, []).append(key)
+            dropped.setdefault(commit_id, set()).add(key)
     return History(commits, published, dropped)
 
 
-def refold(state: LineageState, start: CommitId) -> Datasets:
+def refold(line: Iterable[LineageState], start: CommitId) -> Datasets:
     """Rebuild the datasets a commit shows from the history rows, along first parents."""
-    return next(folds(read_history(state), [start]))
+    return next(folds(read_history(line), [start]))
+
+
+def history_rows(line: Iterable[LineageState], start: CommitId) -> list[Row]:
+    """Return the rows, as they stand, that tell what a commit descends from."""
+    states = list(line)
+    reached = ancestors(read_commits(states), start)
+    kinds = "('graph_commit', 'table_version', 'table_tombstone', 'table', 'schema')"
+    found = (row.row for state in states for row in state.rows(f"object_type IN {kinds}"))
+    rows = {row["object_id"]: Row(**row) for row in found}
+    return [row for row in rows.values() if _commit_of(row) in (None, *reached)]
+
+
+def _commit_of(row: Row) -> str | None:
+    """Return the commit a row belongs to, None when it outlives commits."""
+    key, _, commit_id = row.object_id.rpartition("@" if "@" in row.object_id else ":")
+    return commit_id if key.startswith(("commit", "version", "tombstone")) else None
 
 
 def folds(history: History, wanted: Iterable[CommitId]) -> Iterator[Datasets]:
@@ -158,7 +192,7 @@ def folds(history: History, wanted: Iterable[CommitId]) -> Iterator[Datasets]:
         for commit_id in reversed(line):
             for key in history.dropped.get(commit_id, ()):
                 entries.pop(key, None)
-            entries.update((entry.key, entry) for entry in history.published.get(commit_id, ()))
+            entries.update(history.published.get(commit_id, {}))
             if commit_id in left:
                 del left[commit_id]
                 yield entries

@@ -1,25 +1,25 @@
 """This module reads and swaps the manifest lineage of one branch.
 
-A lineage is a Lance branch of `__manifest`. Its newest version holds the head row, in which the
-whole state of the branch is folded; reading a branch is one probe for a newer version and, when
-there is one, one row.
+A lineage is a dataset: `__manifest` for main, one of its own for every other branch. Its newest
+version holds the head row, in which the whole state of the branch is folded; reading a branch is
+one probe for a newer version and, when there is one, one row.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.commit.format import check_stamp
 from omnigraph.commit.model import Head
-from omnigraph.commit.rows import HEAD_KEY, Row, head_row, read_head, to_table
-from omnigraph.errors import NotFound, VersionReclaimed
+from omnigraph.commit.rows import HEAD_KEY, NAME_KINDS, Row, head_row, read_head, to_table
+from omnigraph.errors import GraphCorrupt, NotFound, VersionReclaimed
 from omnigraph.storage import Datasets
 from omnigraph.storage.faults import translated
 from omnigraph.storage.layout import lineage_path
@@ -28,6 +28,7 @@ from omnigraph.storage.swap import (
     ANCHOR,
     Found,
     merge_fragments,
+    next_fragment,
     read_oldest,
     read_rows,
     read_sentinel,
@@ -59,6 +60,19 @@ class LineageState:
         with self.lineage.whole(self.handle):
             return read_rows(self.handle, condition)
 
+    def names(self, kind: str, but: Sequence[int] = ()) -> list[Found]:
+        """Return the rows of all branches or all tags, but of some fragments.
+
+        It is cheap however long the history is.
+        """
+        fragments = [
+            fragment
+            for fragment in self.handle.get_fragments()
+            if fragment.fragment_id >= self.head.names and fragment.fragment_id not in but
+        ]
+        with self.lineage.whole(self.handle):
+            return read_rows(self.handle, f"object_type = {sql_text(kind)}", fragments)
+
     def row(self, object_id: str) -> Found | None:
         """Return one row by its key."""
         found = self.rows(f"object_id = {sql_text(object_id)}")
@@ -75,8 +89,8 @@ class Lineage:
 
     def __init__(self, datasets: Datasets, native: str | None) -> None:
         self.native = native
-        self._datasets = datasets
-        self._path = lineage_path(native)
+        self.datasets = datasets
+        self.path = lineage_path(native)
         self._state: LineageState | None = None
         self._lock = Lock()
 
@@ -102,7 +116,7 @@ class Lineage:
             return known
         try:
             return self._read(version)
-        except NotFound as error:
+        except (NotFound, GraphCorrupt) as error:
             message = f"manifest version {version} does not exist or has been cleaned up"
             raise VersionReclaimed(message, manifest_version=version) from error
 
@@ -111,53 +125,54 @@ class Lineage:
     ) -> LineageState:
         """Publish a new head and rows on top of `base`; raise Contention if it moved."""
         first = head_row(head)
-        observe = self._datasets.observe
+        observe = self.datasets.observe
         observe("swap: begun")
         small = _tail(base.handle)
         merge = small if len(small) > TOO_MANY_FRAGMENTS else []
         table = to_table([first, *rows])
         handle = swap(base.handle, base.sentinel, table, stale, observe, merge)
         observe("swap: done")
-        # The head is the first row of the newest fragment, so there is nothing to read back.
-        newest = int(handle.get_fragments()[-1].fragment_id)
-        sentinel = Found(newest << 32, {"object_id": HEAD_KEY, "metadata": first.metadata})
-        return self._remember(LineageState(int(handle.version), head, sentinel, handle, self))
+        return self._remember(self._swapped(handle, head, first))
 
-    def compact(self) -> bool:
-        """Merge small fragments when there are many; tell whether there were."""
+    def compact(self) -> int:
+        """Merge small fragments when there are many; return how many it merged."""
         state = self.known
         if state is None:
-            return False
+            return 0
         with translated("compacting the manifest"):
             small = _tail(state.handle)
             if len(small) <= MAX_TAIL_FRAGMENTS:
-                return False
+                return 0
+            merged = [fragment.fragment_id for fragment in small]
             table = state.handle.scanner(fragments=small).to_table()
-        self._datasets.observe("compaction: rows read")
-        is_head = pc.equal(table["object_id"], HEAD_KEY)
-        rows, head = table.filter(pc.invert(is_head)), table.filter(is_head)
-        handle = merge_fragments(state.handle, [f.fragment_id for f in small], rows, head)
-        self._datasets.observe("compaction: done")
-        self._remember(self._state_of(handle))
-        return True
+        elsewhere = [found for kind in NAME_KINDS for found in state.names(kind, merged)]
+        self.datasets.observe("compaction: rows read")
+        is_name = pc.is_in(table["object_type"], pa.array(NAME_KINDS))
+        is_history = pc.invert(pc.or_(is_name, pc.equal(table["object_id"], HEAD_KEY)))
+        history = [table.filter(is_history)] if pc.any(is_history).as_py() else []
+        # Names stay beside the head: nobody has to look for them in a long history.
+        head = replace(state.head, names=next_fragment(state.handle) + len(history))
+        first = head_row(head)
+        moved = to_table([first, *(Row(**found.row) for found in elsewhere)])
+        newest = pa.concat_tables([moved, table.filter(is_name)])
+        addresses = [found.address for found in elsewhere]
+        handle = merge_fragments(state.handle, merged, [*history, newest], addresses)
+        self.datasets.observe("compaction: done")
+        self._remember(self._swapped(handle, head, first))
+        return len(merged)
 
-    def forget_old_versions(self, horizon: datetime) -> None:
-        """Remove versions that were not the newest since; branches forked from one keep theirs."""
-        state = self.state()
-        with translated("cleaning the manifest"):
-            handle: Any = self._datasets.open(self._path, state.version)
-            made = {v["version"]: v["timestamp"].astimezone(UTC) for v in handle.versions()}
-            newest = max((v for v in made if made[v] < horizon), default=0)
-            old = [version for version in made if version < newest]
-            if old:
-                handle.cleanup_old_versions(versions=old, error_if_tagged_old_versions=False)
+    def _swapped(self, handle: Any, head: Head, first: Row) -> LineageState:  # noqa: ANN401
+        """Return the state a swap made: there is nothing to read back."""
+        newest = int(handle.get_fragments()[-1].fragment_id)
+        sentinel = Found(newest << 32, {"object_id": HEAD_KEY, "metadata": first.metadata})
+        return LineageState(int(handle.version), head, sentinel, handle, self)
 
     def whole(self, handle: Any) -> AbstractContextManager[None]:  # noqa: ANN401 - a Lance handle
         """Run a read; raise NotFound when the lineage or version is gone, else GraphCorrupt."""
-        return self._datasets.whole(self._path, int(handle.version))
+        return self.datasets.whole(self.path, int(handle.version))
 
     def _read(self, version: int | None) -> LineageState:
-        handle = self._datasets.open(self._path, version)
+        handle = self.datasets.open(self.path, version)
         check_stamp(handle.schema.metadata)
         return self._state_of(handle)
 

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 from threading import Lock
 from typing import Any
 
 from omnigraph.catalog import AcceptedSchema
 from omnigraph.commit.lineage import Lineage, LineageState
 from omnigraph.commit.model import MAIN, Branch, DatasetEntry, Snapshot, Tag
-from omnigraph.commit.rows import read_branch, read_schema, read_tag
+from omnigraph.commit.rows import Row, read_branch, read_schema, read_tag
 from omnigraph.errors import GraphCorrupt, NotFound, OmniError, VersionReclaimed
-from omnigraph.storage import Datasets, Location, Objects
-from omnigraph.storage.faults import translated
-from omnigraph.storage.layout import MANIFEST, dataset_path
+from omnigraph.storage import Datasets, Location
+from omnigraph.storage.layout import BRANCHES, dataset_path
+from omnigraph.storage.swap import Found
 
 
 class Manifest:
@@ -28,7 +28,7 @@ class Manifest:
     def __init__(self, location: Location) -> None:
         self.location = location
         self.datasets = Datasets(location)
-        self.objects = Objects(location)
+        self.objects = self.datasets.objects
         self.main = Lineage(self.datasets, None)
         self._lineages: dict[str | None, Lineage] = {None: self.main}
         self.snapshots: dict[str | None, Snapshot] = {}
@@ -58,10 +58,25 @@ class Manifest:
         state = state or self.main.state()
         refs, known = self._branches
         if refs != state.head.refs:
-            rows = state.rows("object_type = 'graph_branch'")
+            rows = state.names("graph_branch")
             known = {branch.name: branch for branch in (read_branch(f.row) for f in rows)}
             self._branches = (state.head.refs, known)
         return known
+
+    def names_changed(self, refs: int, rows: Sequence[Row], stale: Sequence[Found]) -> None:
+        """Take note of names this process has changed, instead of reading them all again."""
+        gone = {found.row["object_id"] for found in stale}
+        made = [asdict(row) for row in rows]
+        known, branches = self._branches
+        if known == refs - 1:
+            left = {n: branch for n, branch in branches.items() if f"branch:{n}" not in gone}
+            new = [read_branch(row) for row in made if row["object_type"] == "graph_branch"]
+            self._branches = (refs, left | {branch.name: branch for branch in new})
+        known, tags = self._tags
+        if known == refs - 1:
+            kept = {n: tag for n, tag in tags.items() if f"tag:{n}" not in gone}
+            tagged = [read_tag(row) for row in made if row["object_type"] == "graph_tag"]
+            self._tags = (refs, kept | {tag.name: tag for tag in tagged})
 
     def is_closed(self, branch: Branch) -> bool:
         """Tell whether nobody can publish on the lineage of a branch any more."""
@@ -75,25 +90,38 @@ class Manifest:
         state = self.main.state()
         refs, known = self._tags
         if refs != state.head.refs:
-            rows = state.rows("object_type = 'graph_tag'")
+            rows = state.names("graph_tag")
             known = {tag.name: tag for tag in (read_tag(f.row) for f in rows)}
             self._tags = (state.head.refs, known)
         return known
 
     def named_lineages(self) -> set[str]:
-        """Return the lineages that branches or tags need."""
-        branches = {branch.native for branch in self.registered().values()}
-        tagged = {tag.native for tag in self.tags().values()}
-        return {native for native in branches | tagged if native is not None}
+        """Return the lineages that branches or tags need, also those only their history needs."""
+        names: list[Branch | Tag] = [*self.registered().values(), *self.tags().values()]
+        return {native for name in names for native in (name.native, *name.origins) if native}
 
     def stored_lineages(self) -> set[str]:
         """Return every lineage there is something of in storage, named or not, main left out."""
-        return self.native_branches() | set(self.objects.folders(f"{MANIFEST}/tree"))
+        return set(self.objects.folders(BRANCHES))
 
-    def native_branches(self) -> set[str]:
-        """Return the native branches of the manifest, named or not."""
-        with translated("listing native branches"):
-            return set(self.main.state().handle.branches.list())
+    def line(self, state: LineageState) -> Iterator[LineageState]:
+        """Yield the states that hold the history of a lineage: its own, its origins', main's.
+
+        What is read later may hold more; it never holds less.
+        """
+        yield state
+        for native in state.head.origins:
+            yield self._origin(native)
+        if state.lineage is not self.main:
+            yield self.main.state()
+
+    def _origin(self, native: str) -> LineageState:
+        try:
+            return self.lineage(native).state()
+        except NotFound as error:
+            if native in self.named_lineages():
+                raise GraphCorrupt(f"lineage {native} is missing: history ends there") from error
+            raise  # whoever descended from it was just deleted
 
     def branch(self, name: str) -> Branch:
         """Return a branch by name."""
@@ -154,7 +182,8 @@ class Manifest:
         """Return an accepted schema and its source."""
         known = self._schemas.get(schema_hash)
         if known is None:
-            found = state.oldest_row(f"schema:{schema_hash}")
+            rows = (holder.oldest_row(f"schema:{schema_hash}") for holder in self.line(state))
+            found = next((row for row in rows if row is not None), None)
             if found is None:
                 raise GraphCorrupt(f"accepted schema {schema_hash} is missing")
             known = self._schemas[schema_hash] = read_schema(found.row)

@@ -83,6 +83,10 @@ class Head:
     closed: bool = False
     refs: int = 0
     """Counts changes of branches and tags; only main's says anything."""
+    names: int = 0
+    """The oldest fragment that may hold branches and tags; only main's says anything."""
+    origins: tuple[str, ...] = ()
+    """Lineages that hold inherited history, besides main: nearest first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +129,8 @@ class Snapshot:
 class Branch:
     """A named line of commits; `native` is the manifest lineage behind it, None for main.
 
-    `leaving` tells that a deletion began; the branch is gone once its lineage is closed.
+    `origins` are the lineages its history goes back to. `leaving` tells that a deletion began; the
+    branch is gone once its lineage is closed.
     """
 
     name: str
@@ -134,6 +139,7 @@ class Branch:
     fork_commit: CommitId | None = None
     actor: str | None = None
     created_at: datetime | None = None
+    origins: tuple[str, ...] = ()
     leaving: bool = False
 
 
@@ -144,5 +150,6 @@ class Tag:
     name: str
     commit_id: CommitId
     native: str | None
+    origins: tuple[str, ...] = ()
     actor: str | None
     created_at: datetime

@@ -10,7 +10,6 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -30,6 +29,7 @@ from omnigraph.commit.rows import (
     version_row,
 )
 from omnigraph.commit.staged import StagedCommit, StagedDataset
+from omnigraph.commit.upkeep import upkeep
 from omnigraph.errors import (
     Contention,
     ExpectedVersionMismatch,
@@ -191,12 +191,6 @@ def _apply(
         assert change.location is not None, "a new dataset has a location"
         rows.append(table_row(entry, change.table_key, change.location))
     return rows
-
-
-def upkeep(lineage: Lineage) -> None:
-    """Merge small manifest fragments now and then; the change is made whatever becomes of this."""
-    with suppress(OmniError):
-        lineage.compact()
 
 
 def _landed(state: LineageState, staged: StagedCommit) -> Commit | None:

@@ -18,6 +18,7 @@ from omnigraph.version import INTERNAL_SCHEMA_VERSION
 
 STAMP = b"omnigraph:internal_schema_version"
 HEAD_KEY = "graph_head"
+NAME_KINDS = ("graph_branch", "graph_tag")
 
 MANIFEST_SCHEMA = pa.schema(
     [
@@ -76,6 +77,10 @@ def head_row(head: Head) -> Row:
         state["closed"] = True
     if head.refs:
         state["refs"] = head.refs
+    if head.names:
+        state["names"] = head.names
+    if head.origins:
+        state["origins"] = head.origins
     return Row(object_id=HEAD_KEY, object_type="graph_head", metadata=_dump(state))
 
 
@@ -90,6 +95,8 @@ def read_head(row: Mapping[str, Any]) -> Head:
             datasets={entry.key: entry for entry in entries},
             closed=state.get("closed", False),
             refs=state.get("refs", 0),
+            names=state.get("names", 0),
+            origins=tuple(state.get("origins", ())),
         )
     except (KeyError, ValueError, TypeError) as error:
         raise GraphCorrupt("the manifest head cannot be read", cause=str(error)) from error
@@ -258,6 +265,7 @@ def branch_row(branch: Branch) -> Row:
         "native": branch.native,
         "parent": branch.parent,
         "fork_commit": branch.fork_commit,
+        "origins": branch.origins,
         "actor": branch.actor,
         "created_at": branch.created_at.isoformat() if branch.created_at else None,
     }
@@ -280,6 +288,7 @@ def read_branch(row: Mapping[str, Any]) -> Branch:
         native=facts["native"],
         parent=facts["parent"],
         fork_commit=facts["fork_commit"],
+        origins=tuple(facts["origins"]),
         actor=facts["actor"],
         created_at=datetime.fromisoformat(created) if created else None,
         leaving=facts.get("leaving", False),
@@ -291,6 +300,7 @@ def tag_row(tag: Tag) -> Row:
     facts = {
         "commit": tag.commit_id,
         "native": tag.native,
+        "origins": tag.origins,
         "actor": tag.actor,
         "created_at": tag.created_at.isoformat(),
     }
@@ -304,6 +314,7 @@ def read_tag(row: Mapping[str, Any]) -> Tag:
         name=row["object_id"].removeprefix("tag:"),
         commit_id=CommitId(facts["commit"]),
         native=facts["native"],
+        origins=tuple(facts["origins"]),
         actor=facts["actor"],
         created_at=datetime.fromisoformat(facts["created_at"]),
     )

@@ -12,7 +12,8 @@ from omnigraph.commit.lineage import LineageState
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import MAIN, Head, Snapshot
 from omnigraph.commit.names import is_commit_id
-from omnigraph.errors import NotFound, VersionReclaimed
+from omnigraph.commit.rows import CommitRow
+from omnigraph.errors import GraphCorrupt, NotFound, VersionReclaimed
 
 Target: TypeAlias = str | datetime | int | Snapshot
 """A branch, tag, commit id, instant (also as ISO text), manifest version, or a snapshot itself."""
@@ -55,36 +56,58 @@ def head_snapshot(manifest: Manifest, branch_name: str) -> Snapshot:
 
 
 def snapshot_at_version(manifest: Manifest, version: int, branch_name: str = MAIN) -> Snapshot:
-    """Return the state of a branch at a manifest version."""
-    branch, _ = manifest.head_state(branch_name)
-    state = manifest.lineage(branch.native).at(version)
-    return _snapshot(manifest, branch.name, branch.native, state)
+    """Return the state of a branch at a manifest version, from its history when that is gone."""
+    branch, state = manifest.head_state(branch_name)
+    try:
+        found = manifest.lineage(branch.native).at(version)
+        return _snapshot(manifest, branch.name, branch.native, found)
+    except VersionReclaimed:
+        if not 1 <= version < state.version:
+            raise
+    commits = read_commits(manifest.line(state))
+    for commit_id in first_parents(commits, state.head.commit_id):
+        row = commits[commit_id]
+        # What the branch inherited was its state before its first own commit.
+        if row.native != branch.native or row.commit.manifest_version <= version:
+            return _refolded(manifest, branch.name, state, row, version)
+    raise GraphCorrupt(f"branch '{branch.name}' has no history at manifest version {version}")
 
 
 def snapshot_of_commit(manifest: Manifest, commit_id: str) -> Snapshot:
     """Return the state a commit made: its manifest version, or its history when that is gone."""
     row, holder = find_commit(manifest, commit_id)
-    names = {None: MAIN, **{b.native: b.name for b in manifest.branches().values()}}
-    if row.native in names:
+    branches = manifest.branches().values()
+    native = holder.lineage.native
+    own = (branch.name for branch in branches if branch.native == native)
+    heirs = (branch.name for branch in branches if native in branch.origins)
+    name = next(own, None) or next(heirs, MAIN)
+    if row.native == native:
         with suppress(VersionReclaimed, NotFound):
-            state = manifest.lineage(row.native).at(row.commit.manifest_version)
+            state = holder.lineage.at(row.commit.manifest_version)
             if state.head.commit_id == commit_id:
-                return _snapshot(manifest, names[row.native], row.native, state)
+                return _snapshot(manifest, name, native, state)
+    return _refolded(manifest, name, holder, row, row.commit.manifest_version)
+
+
+def _refolded(
+    manifest: Manifest, name: str, holder: LineageState, row: CommitRow, version: int
+) -> Snapshot:
+    """Return the state a commit made, from the history of a lineage that descends from it."""
     head = Head(
         commit_id=row.commit.id,
         schema_hash=row.commit.schema_hash,
-        datasets=refold(holder, row.commit.id),
+        datasets=refold(manifest.line(holder), row.commit.id),
+        origins=holder.head.origins,
     )
-    older = replace(holder, version=row.commit.manifest_version, head=head)
-    native = holder.lineage.native
-    return _snapshot(manifest, names.get(native, MAIN), native, older)
+    older = replace(holder, version=version, head=head)
+    return _snapshot(manifest, name, holder.lineage.native, older)
 
 
 def snapshot_at_time(manifest: Manifest, instant: datetime, branch_name: str) -> Snapshot:
     """Return the state of a branch at an instant; a time without zone is UTC."""
     when = instant if instant.tzinfo is not None else instant.replace(tzinfo=UTC)
     _, state = manifest.head_state(branch_name)
-    commits = read_commits(state)
+    commits = read_commits(manifest.line(state))
     for commit_id in first_parents(commits, state.head.commit_id):
         if commits[commit_id].commit.created_at <= when:
             return snapshot_of_commit(manifest, commit_id)

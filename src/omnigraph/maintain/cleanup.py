@@ -8,21 +8,22 @@ than the age floor, so that no writer loses what it is just staging.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from omnigraph.catalog import IncarnationId, TypeId
-from omnigraph.commit.branches import finish_deletions, remove_native
-from omnigraph.commit.history import find_commit, folds, newest_first, read_history, refold
+from omnigraph.commit.branches import finish_deletions, remove_lineage
+from omnigraph.commit.history import folds, newest_first, read_history
 from omnigraph.commit.intents import Intents
 from omnigraph.commit.lineage import LineageState
 from omnigraph.commit.manifest import Manifest
-from omnigraph.commit.model import Branch, CommitId, DatasetEntry
+from omnigraph.commit.model import CommitId, DatasetEntry
 from omnigraph.commit.recovery import recover
 from omnigraph.commit.rows import CommitRow
+from omnigraph.commit.upkeep import forget_versions
 from omnigraph.errors import GraphCorrupt, InvalidInput, NotFound, OmniError
 from omnigraph.storage import ObjectInfo
 from omnigraph.storage.files import referenced_files, referenced_folders, version_file
@@ -135,16 +136,16 @@ class _Marks:
 
 def _mark(manifest: Manifest, keep: int | None, horizon: datetime) -> _Marks:
     marks = _Marks()
-    for state in _states(manifest):
-        paths = _registered(state, marks.keys)
-        history = read_history(state)
+    heads, others = _states(manifest)
+    history = read_history([*heads, *others])
+    paths = _registered([*heads, *others], marks.keys)
+    for state in heads:
         for datasets in folds(history, _retained(history.commits, state, keep, horizon)):
             _add(marks.versions, datasets, paths)
         _add(marks.heads, state.head.datasets, paths)
-    for tag in manifest.tags().values():
-        with suppress(NotFound):  # it went with the only branch that had it
-            _, state = find_commit(manifest, tag.commit_id)
-            _add(marks.versions, refold(state, tag.commit_id), _registered(state, marks.keys))
+    tagged = {tag.commit_id for tag in manifest.tags().values()}
+    for datasets in folds(history, tagged & set(history.commits)):
+        _add(marks.versions, datasets, paths)
     for intent in Intents(manifest.objects).list():
         for dataset in intent.staged.datasets:
             kind = dataset.table_key.partition(":")[0]
@@ -163,22 +164,29 @@ def _add(
         marked[paths[entry.key]].add(entry.physical)
 
 
-def _states(manifest: Manifest) -> Iterator[LineageState]:
-    yield manifest.main.state()
-    for branch in manifest.branches().values():
+def _states(manifest: Manifest) -> tuple[list[LineageState], list[LineageState]]:
+    """Return the states of all branches, and those only their history or a tag needs.
+
+    Heads are read before what they descend from, which can therefore not be missing.
+    """
+    branches = {branch.native for branch in manifest.branches().values()}
+    found: dict[str, LineageState] = {}
+    for native in sorted(manifest.named_lineages(), key=lambda native: native not in branches):
         try:
-            yield manifest.lineage(branch.native).state()
+            found[native] = manifest.lineage(native).state()
         except NotFound:
-            if branch.name in manifest.branches():
+            if native in manifest.named_lineages():
                 raise
             continue  # it was just deleted
+    heads = [state for native, state in found.items() if native in branches]
+    others = [state for native, state in found.items() if native not in branches]
+    return [*heads, manifest.main.state()], others
 
 
-def _registered(state: LineageState, keys: dict[str, str]) -> dict[object, str]:
-    """Return the path of every dataset a lineage knows, and note its type key."""
+def _registered(states: Iterable[LineageState], keys: dict[str, str]) -> dict[object, str]:
+    """Return the path of every dataset lineages know, and note its type key."""
     paths: dict[object, str] = {}
-    for found in state.rows("object_type = 'table'"):
-        row = found.row
+    for row in (found.row for state in states for found in state.rows("object_type = 'table'")):
         paths[row["stable_table_id"], row["table_incarnation_id"]] = row["location"]
         keys[row["location"]] = row["table_key"]
     return paths
@@ -257,7 +265,7 @@ def _is_kept(
 
 
 def _sweep_lineages(manifest: Manifest, before: datetime, *, dry_run: bool) -> int:
-    """Remove lineages nobody names: closed ones, and forks their creator never registered.
+    """Remove lineages nobody needs: closed ones, and those their creator never registered.
 
     Nobody can be at work on one that was not written to for so long.
     """
@@ -265,25 +273,19 @@ def _sweep_lineages(manifest: Manifest, before: datetime, *, dry_run: bool) -> i
         finish_deletions(manifest)
     unnamed = manifest.stored_lineages() - manifest.named_lineages()
     removed = 0
-    # The newest first: a lineage cannot go before those forked from it.
-    for native in sorted(unnamed, reverse=True):
-        files = list(manifest.objects.list(lineage_path(native)))
+    for native in sorted(unnamed):
+        files = manifest.objects.list(lineage_path(native))
         if all(info.modified < before for info in files):
-            removed += dry_run or _remove_lineage(manifest, native, files)
+            removed += 1
+            if not dry_run:
+                remove_lineage(manifest, native)
+                manifest.datasets.observe("cleanup: lineage removed")
     return removed
-
-
-def _remove_lineage(manifest: Manifest, native: str, files: list[ObjectInfo]) -> bool:
-    if native in manifest.native_branches():
-        return remove_native(manifest, Branch(name=native, native=native))
-    # A process died while Lance made or removed it.
-    manifest.objects.delete(info.path for info in files)
-    return True
 
 
 def _clean_manifest(manifest: Manifest, horizon: datetime) -> None:
     """Drop old manifest versions; commits stay readable through their history rows."""
-    for native in (None, *(branch.native for branch in manifest.branches().values())):
+    for native in (None, *sorted(manifest.named_lineages())):
         with suppress(NotFound):  # it was just deleted
-            manifest.lineage(native).forget_old_versions(horizon)
+            forget_versions(manifest.lineage(native), horizon)
             manifest.datasets.observe("cleanup: manifest cleaned")

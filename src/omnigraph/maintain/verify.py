@@ -85,7 +85,7 @@ def _verify(manifest: Manifest, report: Verification) -> None:
         if problems and manifest.tags().get(tag.name) == tag:
             report.problems += problems
     report.versions = len(versions.seen)
-    report.problems += _leftovers(manifest, set(names.values()))
+    report.problems += _leftovers(manifest)
 
 
 def _check_lineage(
@@ -100,7 +100,7 @@ def _check_lineage(
     for key, count in sorted(keys.items()):
         if count > 1:
             yield Problem(where, f"manifest row {key} exists {count} times")
-    history = read_history(state)
+    history = read_history(manifest.line(state))
     commits = history.commits
     report.commits = max(report.commits, len(commits))
     if head.commit_id not in commits:
@@ -123,7 +123,7 @@ def _check_tag(manifest: Manifest, tag: Tag, versions: _Versions) -> Iterator[Pr
     where = f"tag {tag.name}"
     try:
         _, state = find_commit(manifest, tag.commit_id)
-        yield from versions.check(where, state, refold(state, tag.commit_id))
+        yield from versions.check(where, state, refold(manifest.line(state), tag.commit_id))
     except NotFound:
         yield Problem(where, "its commit went with a deleted branch", harmless=True)
     except OmniError as error:
@@ -145,7 +145,8 @@ class _Versions:
         datasets: Mapping[tuple[TypeId, IncarnationId], DatasetEntry],
     ) -> Iterator[Problem]:
         """Open every version that is shown, look for its files and count its rows."""
-        rows = [found.row for found in state.rows("object_type = 'table'")]
+        line = self._manifest.line(state)
+        rows = [found.row for held in line for found in held.rows("object_type = 'table'")]
         paths = {
             (row["stable_table_id"], row["table_incarnation_id"]): row["location"] for row in rows
         }
@@ -183,21 +184,28 @@ class _Versions:
         return self._stored[path]
 
 
-def _leftovers(manifest: Manifest, natives: set[str | None]) -> Iterator[Problem]:
+def _leftovers(manifest: Manifest) -> Iterator[Problem]:
     """Report what nothing refers to; cleanup removes it."""
-    registered: set[str] = set()
-    for native in natives:
-        try:
-            rows = manifest.lineage(native).state().rows("object_type = 'table'")
-        except OmniError:
-            continue
-        registered |= {found.row["location"] for found in rows}
-    for folder in ("nodes", "edges"):
-        for name in manifest.objects.folders(folder):
-            if f"{folder}/{name}" not in registered:
-                yield Problem(f"{folder}/{name}", "no branch refers to this dataset", harmless=True)
-    for native in sorted(manifest.native_branches() - manifest.named_lineages()):
+    for path in _unregistered(manifest):
+        yield Problem(path, "no branch refers to this dataset", harmless=True)
+    for native in sorted(manifest.stored_lineages() - manifest.named_lineages()):
         yield Problem(f"lineage {native}", "no branch refers to this lineage", harmless=True)
     for intent in Intents(manifest.objects).list():
         what = f"{intent.staged.operation} on branch {intent.branch} is in flight"
         yield Problem(f"intent {intent.id}", what, harmless=True)
+
+
+def _unregistered(manifest: Manifest) -> list[str]:
+    stored = [
+        f"{folder}/{name}"
+        for folder in ("nodes", "edges")
+        for name in manifest.objects.folders(folder)
+    ]
+    registered: set[str] = set()
+    for native in (None, *manifest.named_lineages()):
+        try:
+            rows = manifest.lineage(native).state().rows("object_type = 'table'")
+        except OmniError:
+            return []  # what it refers to is not known
+        registered |= {found.row["location"] for found in rows}
+    return [path for path in stored if path not in registered]

@@ -24,6 +24,7 @@ from omnigraph.errors import (
 )
 from omnigraph.storage.faults import translated
 from omnigraph.storage.location import Location
+from omnigraph.storage.objects import Objects
 
 MAX_HANDLES = 512
 RETRY_SECONDS = "30"
@@ -39,6 +40,7 @@ class Datasets:
 
     def __init__(self, location: Location) -> None:
         self.location = location
+        self.objects = Objects(location)
         self.observe: Callable[[str], None] = _unobserved
         self.session = lance.Session()  # type: ignore[attr-defined]
         self._handles: OrderedDict[tuple[str, int], lance.LanceDataset] = OrderedDict()

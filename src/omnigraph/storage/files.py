@@ -17,6 +17,17 @@ def version_file(version: int) -> str:
     return f"_versions/{_LATEST_FIRST - version:020d}.manifest"
 
 
+def version_of(path: str) -> int | None:
+    """Return the version a path below a dataset is the manifest of, None when it is another file.
+
+    Detached versions, which have no order, count as other files.
+    """
+    name = path.removeprefix("_versions/").removesuffix(".manifest")
+    if not name.isdigit() or version_file(_LATEST_FIRST - int(name)) != path:
+        return None
+    return _LATEST_FIRST - int(name)
+
+
 def referenced_files(handle: LanceDataset) -> set[str]:
     """Return the data and deletion files of a version, below its dataset."""
     with translated("listing the files of a version"):

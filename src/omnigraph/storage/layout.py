@@ -12,6 +12,7 @@ from omnigraph.types import PropertyType, Scalar
 from omnigraph.types.arrow import arrow_type
 
 MANIFEST = "__manifest"
+BRANCHES = "__branches"
 INTENTS = "__recovery"
 AUDIT = "_graph_commit_recoveries.lance"
 PRIMARY_KEY = {b"lance-schema:unenforced-primary-key": b"true"}
@@ -27,7 +28,7 @@ def dataset_path(kind: str, type_id: int, incarnation: int) -> str:
 
 def lineage_path(native: str | None) -> str:
     """Return the path of the manifest lineage of a branch; None is main."""
-    return MANIFEST if native is None else f"{MANIFEST}/tree/{native}"
+    return MANIFEST if native is None else f"{BRANCHES}/{native}"
 
 
 def dataset_schema(kind: str, columns: Iterable[pa.Field]) -> pa.Schema:

@@ -33,6 +33,8 @@ _CLIENT: dict[str, Any] = {
     "read_timeout": "10s",
     "timeout": "30s",
 }
+_BULK = 1_000
+"""Objects one request deletes."""
 _LANCE_ONLY = ("download_retry_count",)
 
 
@@ -94,9 +96,14 @@ class Objects:
             return tuple(path.rstrip("/").rsplit("/", 1)[-1] for path in found["common_prefixes"])
 
     def delete(self, paths: Iterable[str]) -> None:
-        """Delete objects; those that are gone already are fine."""
+        """Delete objects in the given order; those that are gone already are fine."""
+        listed = list(paths)
         with translated("deleting objects"):
-            for path in paths:
+            if isinstance(self._store, S3Store):
+                for start in range(0, len(listed), _BULK):
+                    obstore.delete(self._store, listed[start : start + _BULK])
+                return
+            for path in listed:
                 try:
                     obstore.delete(self._store, path)
                 except (NotFoundError, FileNotFoundError):

@@ -67,10 +67,15 @@ def read_oldest(handle: LanceDataset, condition: str) -> Found | None:
     return None
 
 
-def read_rows(handle: LanceDataset, condition: str) -> list[Found]:
-    """Return the rows that satisfy a condition, with their addresses."""
+def read_rows(
+    handle: LanceDataset, condition: str, fragments: Sequence[LanceFragment] | None = None
+) -> list[Found]:
+    """Return the rows that satisfy a condition, with their addresses, out of some fragments."""
+    if fragments is not None and not fragments:
+        return []
     with translated("reading the manifest"):
-        rows = handle.to_table(filter=condition, with_row_address=True).to_pylist()
+        scanner = handle.scanner(filter=condition, with_row_address=True, fragments=fragments)
+        rows = scanner.to_table().to_pylist()
     return [_found(row) for row in rows]
 
 
@@ -113,15 +118,28 @@ def _merged(
 
 
 def merge_fragments(
-    handle: LanceDataset, fragment_ids: list[int], rows: pa.Table, sentinel: pa.Table
+    handle: LanceDataset,
+    fragment_ids: list[int],
+    tables: Sequence[pa.Table],
+    moved: Sequence[int] = (),
 ) -> LanceDataset:
-    """Replace fragments, the anchor not among them, by one with `rows` and one with the sentinel.
+    """Replace fragments, the anchor not among them, by one for each table; none may be empty.
 
-    By itself the sentinel is as cheap to read and to replace as after any swap.
+    The last table begins with the sentinel. `moved` are addresses of rows in other fragments that
+    stand in a table now.
     """
     with translated("compacting"):
-        new = [*new_fragments(rows, handle), *new_fragments(sentinel, handle)]
-        return _commit(handle, fragment_ids, [], new)
+        removed, updated = remove_addresses(handle, moved)
+        new = [fragment for table in tables for fragment in new_fragments(table, handle)]
+        return _commit(handle, [*fragment_ids, *removed], updated, new)
+
+
+def next_fragment(handle: LanceDataset) -> int:
+    """Return the number the first fragment of the next commit gets.
+
+    Lance goes on from the greatest there ever was, which is the sentinel's: it is always there.
+    """
+    return int(handle.get_fragments()[-1].fragment_id) + 1
 
 
 def _commit(

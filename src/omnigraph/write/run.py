@@ -7,11 +7,18 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from omnigraph.catalog.model import ID
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import Commit
-from omnigraph.errors import InvalidInput
+from omnigraph.commit.snapshot import head_snapshot
+from omnigraph.errors import InvalidInput, NotFound
+from omnigraph.lang.query_tree import Operator
 from omnigraph.plan import MutationPlan, bind_parameters, compile_query
-from omnigraph.plan.query import InsertEdge, InsertNode
+from omnigraph.plan.expressions import Compare, Constant, EntityKind, PropertyRef
+from omnigraph.plan.query import ENTITY, InsertEdge, InsertNode, Update
+from omnigraph.query.entity import find_type
+from omnigraph.types import Scalar
+from omnigraph.types.blob import blob_text
 from omnigraph.write.apply import apply
 from omnigraph.write.change_set import ChangeSet
 from omnigraph.write.committed import Committed
@@ -71,6 +78,32 @@ def run_mutation(
         commit=commit,
         actor=request.actor,
     )
+
+
+def write_blob(
+    manifest: Manifest, request: Request, selector: tuple[str, str, str], data: bytes
+) -> Commit:
+    """Set the blob of one entity, named by type, id and property."""
+    type_name, id_, property_name = selector
+    found = find_type(head_snapshot(manifest, request.branch), type_name)
+    property_ = found.definition.properties.get(property_name)
+    if property_ is None or property_.type.scalar is not Scalar.BLOB:
+        message = f"{found.kind} type {found.name} has no Blob property '{property_name}'"
+        raise InvalidInput(message, code="not_a_blob", type=found.name)
+    test = Compare(PropertyRef(ENTITY, ID.name, ID.type), Operator.EQ, Constant(id_, ID.type))
+    value = Constant(blob_text(data), property_.type)
+    kind = EntityKind(found.kind)
+    update = Update(kind, found.name, {property_name: value}, (test,))
+    plan = MutationPlan(name="put_blob", parameters=(), statements=(update,))
+
+    def prepare(committed: Committed) -> ChangeSet:
+        return Mutation(plan, {}, datetime.now(UTC), committed).run()
+
+    commit = apply(manifest, request, prepare, again=lambda: True)
+    if commit is None:
+        message = f"{found.kind} {found.name} '{id_}' does not exist"
+        raise NotFound(message, code="entity_not_found", type=found.name, id=id_)
+    return commit
 
 
 def _plan(committed: Committed, source: str, name: str | None) -> MutationPlan:

@@ -132,7 +132,7 @@ def test_commit_whose_manifest_version_is_gone_can_still_be_branched(graph):
     graph.tags.create("keep", at=first.id)
     cleanup(graph._manifest, keep=1, dry_run=False, age_floor=timedelta(0))
     with pytest.raises(VersionReclaimed):
-        graph.snapshot(first.manifest_version)
+        graph._manifest.main.at(first.manifest_version)
     graph.branches.create("side", from_=first.id)
     fresh = og.open(graph.uri)
     assert notes(fresh, "side") == {"a": "1"}

@@ -55,8 +55,8 @@ def lose_answers(graph, monkeypatch, count=1):
 # --- interrupted -------------------------------------------------------------------------------
 
 
-def test_fork_that_was_never_registered_blocks_nobody_and_is_swept(graph):
-    survivor = interrupt(graph, "branch: forked", lambda: graph.branches.create("side"))
+def test_lineage_that_was_never_registered_blocks_nobody_and_is_swept(graph):
+    survivor = interrupt(graph, "branch: lineage made", lambda: graph.branches.create("side"))
     assert survivor.branches.list() == ["main"]
     (leftover,) = survivor.verify().problems
     assert leftover.harmless
@@ -97,20 +97,20 @@ def test_interrupted_deletion_is_finished_by_whoever_comes_next(graph, step, nex
 # --- raced -------------------------------------------------------------------------------------
 
 
-def test_name_taken_while_forking_is_refused_and_the_fork_removed(graph):
+def test_name_taken_meanwhile_is_refused_and_the_lineage_removed(graph):
     rival = og.open(graph.uri)
-    at_step(graph, "branch: forked", lambda: rival.branches.create("side"))
+    at_step(graph, "branch: lineage made", lambda: rival.branches.create("side"))
     with pytest.raises(AlreadyExists, match="branch 'side' exists already"):
         graph.branches.create("side")
     native = rival.branches.get("side").native
     assert graph._manifest.stored_lineages() == {native}
 
 
-def test_parent_deleted_while_forking_is_noticed(graph):
+def test_parent_deleted_meanwhile_is_noticed(graph):
     graph.branches.create("parent")
     insert(graph, NOTE, {"a": {}}, branch="parent")
     rival = og.open(graph.uri)
-    at_step(graph, "branch: forked", lambda: rival.branches.delete("parent"))
+    at_step(graph, "branch: lineage made", lambda: rival.branches.delete("parent"))
     with pytest.raises(NotFound, match="branch 'parent' does not exist"):
         graph.branches.create("child", from_="parent")
     assert graph.branches.list() == ["main"]

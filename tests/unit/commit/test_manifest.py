@@ -6,15 +6,18 @@ from pathlib import Path
 import pytest
 
 import omnigraph.graph as og
+from omnigraph.commit import lineage
+from omnigraph.commit.lineage import LineageState
 from omnigraph.commit.manifest import hand_over
 from omnigraph.commit.model import Branch
 from omnigraph.errors import GraphCorrupt, NotFound
-from tests.support.graphs import NOTE, dump, insert
+from tests.support.graphs import NOTE, dump, insert, upsert
+from tests.support.history import grow
 
 
 def lose(graph, branch):
     """Remove the lineage of a branch that is still named."""
-    shutil.rmtree(Path(graph.uri) / "__manifest" / "tree" / branch.native)
+    shutil.rmtree(Path(graph.uri) / "__branches" / branch.native)
 
 
 @pytest.fixture
@@ -62,6 +65,57 @@ def test_names_are_read_again_only_when_they_changed(graph):
     assert manifest.registered() is not known
     assert manifest.registered() == known
     assert [tag.name for tag in manifest.tags().values()] == ["t"]
+
+
+def test_names_this_process_changed_are_known_without_reading_them(graph, monkeypatch):
+    manifest = graph._manifest
+    graph.branches.create("a")
+    graph.tags.create("t")
+    assert list(manifest.tags()) == ["t"]
+    read = []
+    monkeypatch.setattr(LineageState, "names", lambda state, kind: read.append(kind))
+    branch = graph.branches.create("b")
+    assert (list(manifest.registered()), list(manifest.tags())) == (["a", "b"], ["t"])
+    assert manifest.registered()["b"] == branch
+    assert read == []
+    monkeypatch.undo()
+    graph.branches.delete("a")
+    graph.tags.delete("t")
+    fresh = og.open(graph.uri)._manifest
+    assert (manifest.registered(), manifest.tags()) == (fresh.registered(), fresh.tags())
+    assert manifest.registered() == {"b": branch}
+
+
+def test_names_are_found_however_much_is_merged_around_them(graph, monkeypatch):
+    monkeypatch.setattr(lineage, "MAX_TAIL_FRAGMENTS", 3)
+    monkeypatch.setattr(lineage, "TIER_GROWTH", 2)
+    expected = set()
+    for number in range(60):
+        if number % 7 == 0:
+            graph.branches.create(f"b{number}")
+            expected.add(f"b{number}")
+        if number % 9 == 0:
+            graph.tags.create(f"t{number}")
+        if number % 20 == 19:
+            graph.branches.delete(gone := min(expected))
+            expected.remove(gone)
+        upsert(graph, NOTE, {"n": {"text": str(number)}})
+        fresh = og.open(graph.uri)
+        assert set(fresh.branches.list()) == {"main", *expected}
+        assert len(fresh.tags.list()) == number // 9 + 1
+    assert fresh.verify().ok
+
+
+def test_names_are_looked_for_in_few_fragments_of_a_long_history(graph):
+    for number in range(20):
+        graph.branches.create(f"b{number}")
+    grow(graph, NOTE, 500)
+    for number in range(40):
+        upsert(graph, NOTE, {"n": {"text": str(number)}})
+    state = og.open(graph.uri)._manifest.main.state()
+    looked_at = [f for f in state.handle.get_fragments() if f.fragment_id >= state.head.names]
+    assert sum(fragment.count_rows() for fragment in looked_at) < 80
+    assert len(state.names("graph_branch")) == 20
 
 
 def test_schema_that_is_not_there_is_corruption(graph):

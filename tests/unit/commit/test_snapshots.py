@@ -6,8 +6,10 @@ import pytest
 
 import omnigraph.graph as og
 from omnigraph.commit.history import refold
+from omnigraph.commit.lineage import MAX_TAIL_FRAGMENTS
 from omnigraph.commit.snapshot import resolve_snapshot, snapshot_at_version
 from omnigraph.commit.staged import StagedDataset
+from omnigraph.commit.upkeep import forget_versions
 from omnigraph.errors import NotFound, VersionReclaimed
 from tests.support.clock import Clock
 from tests.support.graphs import (
@@ -200,10 +202,38 @@ def test_every_commit_refolds_to_what_its_head_was(graph):
                 commit.manifest_version
             )
             assert shown.head.commit_id == commit.id
-            assert refold(state, commit.id) == shown.head.datasets
+            assert refold(graph._manifest.line(state), commit.id) == shown.head.datasets
     assert entry.key not in graph._manifest.head_state("side")[1].head.datasets
 
 
-def test_state_at_a_version_of_a_branch_before_its_fork_is_not_found(graph, history):
+# --- manifest versions that are gone -----------------------------------------------------------
+
+
+def versions(graph, branch="main"):
+    """Return what every manifest version of a branch shows: its commit and its entities."""
+    newest = graph._manifest.head_state(branch)[1].version
+    found = [snapshot_at_version(graph._manifest, v, branch) for v in range(1, newest + 1)]
+    assert [snapshot.manifest_version for snapshot in found] == list(range(1, newest + 1))
+    return [(s.branch, s.native, s.commit_id, dump(graph, s)) for s in found]
+
+
+@pytest.mark.parametrize("branch", ["main", "side", "grandchild"])
+def test_state_at_a_version_that_was_cleaned_up_comes_from_history(graph, history, branch):
+    graph.branches.create("grandchild", from_="side")
+    upsert(graph, NOTE, {"n": {"text": "grandchild"}}, branch="grandchild")
+    for _ in range(2 * MAX_TAIL_FRAGMENTS):
+        upsert(graph, NOTE, {"n": {"text": "more"}}, branch=branch)
+    before, lineage = versions(graph, branch), graph._manifest.head_state(branch)[1].lineage
+    forget_versions(lineage, datetime.now(UTC))
     with pytest.raises(VersionReclaimed):
-        snapshot_at_version(graph._manifest, 1, "side")
+        og.open(graph.uri)._manifest.lineage(lineage.native).at(2)
+    assert versions(og.open(graph.uri), branch) == before
+
+
+def test_version_of_a_branch_is_counted_from_its_making(graph, history):
+    first = snapshot_at_version(graph._manifest, 1, "side")
+    assert (first.branch, first.commit_id) == ("side", history[1].id)
+    assert history[3].manifest_version == 2
+    for version in (0, 3):
+        with pytest.raises(VersionReclaimed, match=f"version {version} does not exist"):
+            snapshot_at_version(graph._manifest, version, "side")

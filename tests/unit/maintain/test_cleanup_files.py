@@ -137,7 +137,7 @@ def test_dataset_whose_shown_version_is_lost_is_left_alone(graph):
 def test_damaged_branch_stops_everything(graph):
     branch = graph.branches.create("side")
     insert(graph, NOTE, {"a": {}}, branch="side")
-    shutil.rmtree(Path(graph.uri) / "__manifest" / "tree" / branch.native)
+    shutil.rmtree(Path(graph.uri) / "__branches" / branch.native)
     fresh = og.open(graph.uri)
     with pytest.raises(NotFound):
         sweep(fresh)

@@ -218,14 +218,14 @@ def test_lost_manifest_file_is_found_by_whoever_has_the_graph_open(graph):
     )
     oldest.unlink()
     assert [(p.where, p.message) for p in reader.verify().problems] == [
-        ("manifest", "a file of __manifest is missing")
+        ("branch main", "a file of __manifest is missing")
     ]
 
 
 def test_lineage_that_is_gone_is_found(graph):
     branch = graph.branches.create("side")
     insert(graph, NOTE, {"c": {}}, branch="side")
-    shutil.rmtree(Path(graph.uri) / "__manifest" / "tree" / branch.native)
+    shutil.rmtree(Path(graph.uri) / "__branches" / branch.native)
     found = damage(graph)
     assert found[0][0] == "branch side"
 
@@ -296,7 +296,7 @@ def test_branch_deleted_while_it_is_checked_is_no_problem(graph, monkeypatch):
     def vanish():
         monkeypatch.setattr(lineage, "state", state)
         rival.branches.delete("side")
-        shutil.rmtree(Path(graph.uri) / "__manifest" / "tree" / branch.native)
+        shutil.rmtree(Path(graph.uri) / "__branches" / branch.native)
         return state()
 
     monkeypatch.setattr(lineage, "state", vanish)

@@ -27,9 +27,9 @@ def test_path_is_made_of_identities_only(kind, path):
     assert dataset_path(kind, 42, 255) == path
 
 
-def test_lineage_of_main_is_the_manifest_itself():
+def test_lineage_of_main_is_the_manifest_and_that_of_a_branch_its_own_dataset():
     assert lineage_path(None) == "__manifest"
-    assert lineage_path("01ABC") == "__manifest/tree/01ABC"
+    assert lineage_path("01ABC") == "__branches/01ABC"
 
 
 @pytest.mark.parametrize(("kind", "system"), [("node", ["id"]), ("edge", ["id", "src", "dst"])])

@@ -61,7 +61,7 @@ def test_fragment_every_swap_touches_is_never_removed(handle):
     with pytest.raises(AssertionError, match="the anchor"):
         swapped(handle, table(head="h2"), read_rows(handle, "key <> 'head'"))
     with pytest.raises(AssertionError, match="the anchor"):
-        merge_fragments(handle, [ANCHOR], handle.to_table(), table(head="h2"))
+        merge_fragments(handle, [ANCHOR], [handle.to_table(), table(head="h2")])
     assert content(handle) == {"head": "h1", "one": "1", "two": "2"}
 
 
@@ -71,7 +71,7 @@ def merged(handle):
     table = pa.concat_tables([fragment.to_table() for fragment in tail])
     is_head = pc.equal(table["key"], "head")
     rows, head = table.filter(pc.invert(is_head)), table.filter(is_head)
-    return merge_fragments(handle, [fragment.fragment_id for fragment in tail], rows, head)
+    return merge_fragments(handle, [fragment.fragment_id for fragment in tail], [rows, head])
 
 
 def test_second_swap_from_one_base_is_refused_and_changes_nothing(handle, datasets):

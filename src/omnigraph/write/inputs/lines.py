@@ -61,18 +61,22 @@ def blocks(chunks: Iterable[bytes], limit: int = LINE_BYTES) -> Iterator[Block |
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """The lines of a block: its bytes, where each line begins, and the position of the first."""
+    """The lines of a block: its bytes, where each line begins, and the position of the first.
+
+    `says_null` tells whether the word null is anywhere.
+    """
 
     data: bytes
     starts: np.ndarray[Any, Any]
     first: int
+    says_null: bool
 
     @classmethod
     def of(cls, block: Block, base: int) -> Lines:
         """Find the lines of a block; `base` is what positions in its file begin with."""
         ends = np.flatnonzero(np.frombuffer(block.data, np.uint8) == ord("\n")) + 1
         starts = np.concatenate([np.zeros(1, np.int64), ends]).astype(np.int32)
-        return cls(block.data, starts, base + block.first)
+        return cls(block.data, starts, base + block.first, b"null" in block.data)
 
     def __len__(self) -> int:
         return len(self.starts) - 1

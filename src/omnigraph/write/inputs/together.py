@@ -35,7 +35,7 @@ MAX_BEGINNINGS = 64
 MIN_GROUP = 256
 """A group that cannot be taken whole is halved until it is this small."""
 
-_PARSE_BYTES = 2 * 1024 * 1024
+_PARSE_BYTES = 1024 * 1024
 _BEGINNING = re.compile(rb'\{[ \t]*"(type|edge)"[ \t]*:[ \t]*"([^"\\\x00-\x1f]*)"')
 _PARSED: Mapping[Scalar, pa.DataType] = MappingProxyType(
     {
@@ -118,7 +118,7 @@ class Together:
         picked = texts if is_whole else texts.take(pa.array(indices))
         table = self._table(picked, shape)
         if table is not None:
-            doubtful = _doubtful(table, picked)
+            doubtful = _doubtful(table, picked) if lines.says_null else None
             if doubtful is not None:
                 table, indices = table.filter(pc.invert(doubtful)), indices[~np.asarray(doubtful)]
             yield from _raws(table, lines.first + indices)
