@@ -379,6 +379,7 @@ def _by_type(puts: Sequence[Put]) -> dict[str, list[Put]]:
 
 def _refusal(error: ValidationFailed) -> Verdict:
     violations: tuple[Violation, ...] = error.violations
+    assert violations, "a refusal says why"
     return Verdict(told(violations), tuple(violation.message for violation in violations))
 
 
