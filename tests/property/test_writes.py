@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import ClassVar
 
+import pytest
 from hypothesis import HealthCheck, seed, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -24,7 +25,10 @@ from hypothesis.stateful import (
 )
 
 import omnigraph.graph as og
+from omnigraph.storage import probe
+from omnigraph.write import sets, stage
 from tests.support.changes import Delete, Put, Set, Where, read_state
+from tests.support.indexes import index_ids
 from tests.support.model import Model
 from tests.support.surfaces import Changes, Columns, Inexpressible, Lines, Mutation, Wanted
 
@@ -176,8 +180,15 @@ class Writes(RuleBasedStateMachine):
 
     outcomes: ClassVar[Counter[str]] = Counter()
 
-    @initialize()
-    def start(self):
+    @initialize(large=st.booleans())
+    def start(self, large):
+        """Begin with a few entities; `large` does what is done when there are many."""
+        self.patches = pytest.MonkeyPatch()
+        if large:
+            self.patches.setattr(probe, "CHUNK", 0)
+            self.patches.setattr(probe, "SCAN_FACTOR", 1_000_000)
+            self.patches.setattr(sets, "MANY", 0)
+            self.patches.setattr(stage, "MANY_ROWS", 0)
         self.folder = Path(tempfile.mkdtemp(prefix="writes-"))
         shutil.copytree(empty_graph(), self.folder / "graph")
         self.graph = og.open(self.folder / "graph")
@@ -190,6 +201,7 @@ class Writes(RuleBasedStateMachine):
         if hasattr(self, "folder"):
             assert self.graph.verify().ok
             shutil.rmtree(self.folder)
+            self.patches.undo()
 
     @property
     def model(self):
@@ -243,6 +255,11 @@ class Writes(RuleBasedStateMachine):
         head = self.graph.snapshot(self.branch).commit_id
         assert (head != self.heads[self.branch]) == did
         self.heads[self.branch] = head
+
+    @rule()
+    def index(self):
+        self.heads[self.branch] = index_ids(self.graph, self.branch).id
+        self._landed(False)
 
     @rule()
     def reopen(self):

@@ -10,9 +10,9 @@ from omnigraph.storage.index import build_btree
 from omnigraph.storage.layout import dataset_path
 
 
-def index_ids(graph: og.Graph) -> Commit:
+def index_ids(graph: og.Graph, branch: str = "main") -> Commit:
     """Index the ids of all types and the ends of all edges."""
-    snapshot = graph.snapshot()
+    snapshot = graph.snapshot(branch)
     datasets = []
     for table_key, entry in snapshot.entries().items():
         kind = table_key.partition(":")[0]
