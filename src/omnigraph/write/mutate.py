@@ -117,13 +117,11 @@ class Mutation:
         values = self._values(shape, statement.values)
         tests = self._tests(statement.tests)
         pending = self._pending(shape)
-        condition = filter_text(tests, self.committed.names(shape))
-        found = self.committed.where(shape, condition, shape.schema.names)
-        found = found.drop_columns(ROW_ADDRESS)
+        found = self._found(shape, tests, shape.schema.names).drop_columns(ROW_ADDRESS)
         if pending.num_rows:
             shadowed = pc.is_in(found["id"], value_set=pending["id"].combine_chunks())
             found = found.filter(pc.invert(shadowed))
-        rows = pa.concat_tables([passing(found, tests), passing(pending, tests)]).sort_by("id")
+        rows = pa.concat_tables([found, passing(pending, tests)]).sort_by("id")
         if shape.kind is TypeKind.NODE:
             self.affected_nodes += rows.num_rows
         else:
@@ -150,9 +148,8 @@ class Mutation:
     def _delete(self, statement: Delete) -> None:
         shape = self.committed.shape(TypeKind(statement.kind), statement.type_name)
         tests = self._tests(statement.tests)
-        condition = filter_text(tests, self.committed.names(shape))
         columns = list(dict.fromkeys(["id", *(test.column for test in tests)]))
-        ids = passing(self.committed.where(shape, condition, columns), tests)["id"]
+        ids = self._found(shape, tests, columns)["id"]
         if shape.kind is TypeKind.EDGE:
             self.affected_edges += self._schedule(shape, ids)
             return
@@ -174,6 +171,20 @@ class Mutation:
         before = len(deleted)
         deleted.update(dict.fromkeys(ids.to_pylist()))
         return len(deleted) - before
+
+    # --- tests ---------------------------------------------------------------------------------
+
+    def _found(self, shape: Shape, tests: Sequence[Test], columns: Sequence[str]) -> pa.Table:
+        """Return the committed entities that pass; a whole key is looked up as the id it makes."""
+        key = {test.column: test.equals() for test in tests if test.column in shape.key}
+        if shape.key and all(key.get(name) is not None for name in shape.key):
+            types = [shape.properties[name].type for name in shape.key]
+            members = [to_column([key[n]], t) for n, t in zip(shape.key, types, strict=True)]
+            found = self.committed.by(shape, "id", key_ids(members, types), columns)
+        else:
+            condition = filter_text(tests, self.committed.names(shape))
+            found = self.committed.where(shape, condition, columns)
+        return passing(found, tests)
 
     # --- values --------------------------------------------------------------------------------
 
