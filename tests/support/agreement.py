@@ -100,7 +100,15 @@ def same_value(expected: Any, value: Any) -> bool:
 
 def canonical(value: Any) -> str:
     """Return the JSON text of a value; zero has no sign."""
-    return json.dumps(value, ensure_ascii=False).replace("-0.0", "0.0")
+    return json.dumps(_unsigned(value), ensure_ascii=False)
+
+
+def _unsigned(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _unsigned(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_unsigned(item) for item in value]
+    return 0.0 if isinstance(value, float) and value == 0 else value
 
 
 def _told(what: str, expected: Answer, rows: Rows) -> str:
