@@ -60,6 +60,7 @@ def test_values_are_compared_by_their_json_form(one, other):
 def test_both_zeros_are_equal():
     assert same_value(0.0, -0.0)
     assert same_value([-0.0], [0.0])
+    assert not same_value(-0.05, 0.05)
 
 
 def test_a_sum_or_score_may_differ_by_its_slack():
