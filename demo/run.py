@@ -5,47 +5,76 @@ import sys
 import tempfile
 from pathlib import Path
 
-from history import add_ports, city_of
-
 ROOT = Path(__file__).resolve().parents[1]
 HARBOUR = "samples/harbour"
+WHO_CALLS = """query who_calls() {
+  match { $s: Ship  $s $c:callsAt $p }
+  return { $s.label, $p.city, $c.on, $c.fee }
+  order { $s.label, $c.on }
+}"""
+WAYS = """query ways($from: String) {
+  match { $a: Port { code: $from }  $a route{1,3} $b  not { $_ callsAt $b } }
+  return { $b.code, $b.city }
+  order { $b.code }
+}"""
+REFIT = """query refit($ship: I64, $draught: F32) {
+  update Ship set { draught: $draught } where imo = $ship
+}"""
+TOO_DEEP = """query register() {
+  insert Ship { imo: 1, label: "Leviathan", kind: "tanker", draught: 99.0 }
+  insert CallsAt { from: "1", to: "XYZ" }
+}"""
 
 
 def main() -> None:
     """Run every step; a step that does not end as it should stops the demo."""
     say("A schema declares node and edge types; everything in it is resolved and checked.")
     omnigraph("schema", "show", f"{HARBOUR}/schema.pg")
-    say("Queries are typed against the schema before anything runs.")
+    say("Queries are typed against the schema before anything runs; mistakes are told at once.")
     omnigraph("lint", "--schema", f"{HARBOUR}/schema.pg", "--query", f"{HARBOUR}/queries.gq")
-    say("Mistakes are all told at once, with their place and the way out.")
     mistakes = f"{HARBOUR}/mistakes.gq"
     omnigraph("lint", "--schema", f"{HARBOUR}/schema.pg", "--query", mistakes, code=1)
     say("A schema changes by a plan: renames keep their data, and what is unsafe is refused.")
     next_schema = f"{HARBOUR}/schema-next.pg"
     omnigraph("schema", "plan", "--from", f"{HARBOUR}/schema.pg", "--to", next_schema)
     with tempfile.TemporaryDirectory() as folder:
+        data(f"{folder}/harbour")
         history(f"{folder}/harbour")
     print("\nThat is all. README.md has the tour, docs/ the reference.")
 
 
-def history(uri: str) -> None:
-    """Show commits, a branch and time travel on a graph of its own."""
-    say("A folder is a graph.")
+def data(uri: str) -> None:
+    """Show how data gets into a graph, how it does not, and how it is asked for."""
+    say("A folder is a graph. A load is one commit: all of it, or nothing.")
     omnigraph("init", uri, "--schema", f"{HARBOUR}/schema.pg")
-    say("Writers stage invisible versions and publish once; each commit is atomic over all types.")
-    first = add_ports(uri, "main", [("AAA", "Aarhus"), ("BBB", "Bergen")])
-    omnigraph("commit", "list", uri)
+    omnigraph("load", uri, "--data", f"{HARBOUR}/data.ndjson", "--mode", "merge")
+    say("Whatever is wrong with data is told at once, with its place, and nothing changes.")
+    broken = f"{HARBOUR}/broken.ndjson"
+    omnigraph("load", uri, "--data", broken, "--mode", "merge", code=1)
+    say("A pattern finds ships, ports and the calls between them.")
+    omnigraph("query", "--store", uri, "-e", WHO_CALLS)
+    say("Ports within three legs of Aarhus at which no ship calls.")
+    omnigraph("query", "--store", uri, "-e", WAYS, "--params", '{"from": "AAR"}')
+    say("One validator stands before every change, also before a mutation.")
+    omnigraph("mutate", "--store", uri, "-e", TOO_DEEP, code=1)
+
+
+def history(uri: str) -> None:
+    """Show a branch, time travel and the proof that all is well."""
     say("A branch costs nothing until it is written; main does not see what happens there.")
     omnigraph("branch", "create", "--uri", uri, "agent/42")
-    add_ports(uri, "agent/42", [("BBB", "Bergen Havn"), ("CCC", "Cuxhaven")])
-    for branch in ("main", "agent/42"):
-        print(f"BBB on {branch}: {city_of(uri, 'BBB', branch)}")
-    say("Every state stays readable: by branch, tag, commit or time.")
-    omnigraph("tag", "create", "--uri", uri, "first-ports", "--at", first.id)
-    add_ports(uri, "main", [("BBB", "Bergen (closed)")])
-    for at in ("main", "first-ports"):
-        print(f"BBB at {at}: {city_of(uri, 'BBB', at)}")
-    say("And it can prove that it is whole.")
+    omnigraph("tag", "create", "--uri", uri, "before-refit")
+    refit = ("--params", '{"ship": 9074729, "draught": 7.5}', "--as", "act-ada")
+    omnigraph("mutate", "--store", uri, "--branch", "agent/42", "-e", REFIT, *refit)
+    draught = """query draught() {
+  match { $s: Ship { label: "Aurora" } }
+  return { $s.draught }
+}"""
+    for at in ("--branch", "main"), ("--branch", "agent/42"), ("--snapshot", "before-refit"):
+        omnigraph("query", "--store", uri, "-e", draught, *at, "--format", "csv")
+    say("Every commit is there to be read, with who made it.")
+    omnigraph("commit", "list", uri, "--branch", "agent/42")
+    say("And a graph can prove that it is whole.")
     omnigraph("verify", uri)
 
 
@@ -56,7 +85,8 @@ def say(what: str) -> None:
 
 def omnigraph(*arguments: str, code: int = 0) -> None:
     """Run one command and show it with its output."""
-    print(f"\n$ omnigraph {' '.join(arguments)}", flush=True)
+    shown = (f"'{a}'" if " " in a or "{" in a else a for a in arguments)
+    print(f"\n$ omnigraph {' '.join(shown)}", flush=True)
     program = [sys.executable, "-m", "omnigraph.cli", *arguments]
     done = subprocess.run(program, cwd=ROOT, check=False)
     if done.returncode != code:

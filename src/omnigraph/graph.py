@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from omnigraph.catalog import TypeKind
+from omnigraph.catalog import Catalog, MigrationPlan
 from omnigraph.commit.branches import create_branch, create_tag, delete_branch, delete_tag
 from omnigraph.commit.create import create_graph, open_graph
 from omnigraph.commit.history import find_commit, merge_bases, newest_first, read_commits
@@ -19,9 +19,19 @@ from omnigraph.commit.recovery import Recovery, read_audit, recover
 from omnigraph.commit.snapshot import Target, head_snapshot, resolve_snapshot
 from omnigraph.errors import InvalidInput
 from omnigraph.maintain.cleanup import CleanupReport, cleanup
+from omnigraph.maintain.export import export_lines, export_parquet
 from omnigraph.maintain.verify import Verification, verify
+from omnigraph.query.blob import Blob, open_blob
+from omnigraph.query.engine import Engine, Settings
+from omnigraph.query.entity import read_entity
+from omnigraph.query.result import Result
 from omnigraph.storage import locate
-from omnigraph.storage.read import read_entity
+from omnigraph.write.external import ExternalBlobs
+from omnigraph.write.load import LoadOptions, LoadResult, load, mode_of
+from omnigraph.write.migrate import plan_schema
+from omnigraph.write.progress import Listener
+from omnigraph.write.request import Request
+from omnigraph.write.run import MutationResult, run_mutation, write_blob
 
 
 def init(
@@ -29,14 +39,17 @@ def init(
     schema: str | os.PathLike[str],
     *,
     storage_options: Mapping[str, str] | None = None,
+    external_blobs: Sequence[str] = (),
 ) -> Graph:
     """Create an empty graph at an address that has none.
 
-    `schema` is `.pg` text, or the path of a file with it.
+    `schema` is `.pg` text, or the path of a file with it. `external_blobs` are places below which
+    blobs given as a URI may lie; by default there is none.
     """
     manifest = Manifest(locate(uri, storage_options))
+    ExternalBlobs.below(external_blobs)
     create_graph(manifest, _schema_text(schema))
-    return Graph(manifest, mode="rw")
+    return Graph(manifest, mode="rw", external_blobs=external_blobs)
 
 
 def open(
@@ -44,15 +57,20 @@ def open(
     mode: str = "rw",
     *,
     storage_options: Mapping[str, str] | None = None,
+    external_blobs: Sequence[str] = (),
 ) -> Graph:
-    """Open a graph; `ro` never writes, `rw` first settles what a dead process left in flight."""
+    """Open a graph; `ro` never writes, `rw` first settles what a dead process left in flight.
+
+    Blobs may stay where they are below the bases of `external_blobs`.
+    """
     if mode not in ("rw", "ro"):
         raise InvalidInput(f"mode is 'rw' or 'ro', not '{mode}'", code="mode_invalid")
     manifest = Manifest(locate(uri, storage_options))
+    ExternalBlobs.below(external_blobs)
     open_graph(manifest)
     if mode == "rw":
         recover(manifest)
-    return Graph(manifest, mode=mode)
+    return Graph(manifest, mode=mode, external_blobs=external_blobs)
 
 
 def _schema_text(schema: str | os.PathLike[str]) -> str:
@@ -67,15 +85,28 @@ def _schema_text(schema: str | os.PathLike[str]) -> str:
 
 
 class Graph:
-    """A typed property graph."""
+    """A typed property graph; `on` is the branch it reads and writes unless told otherwise."""
 
-    def __init__(self, manifest: Manifest, *, mode: str, actor: str | None = None) -> None:
+    def __init__(
+        self,
+        manifest: Manifest,
+        *,
+        mode: str,
+        actor: str | None = None,
+        on: str = MAIN,
+        external_blobs: Sequence[str] = (),
+        engine: Engine | None = None,
+    ) -> None:
         self._manifest = manifest
+        self._engine = engine or Engine(manifest, may_write=mode == "rw")
         self.mode = mode
         self.actor = actor
+        self.on = on
+        self._external_blobs = tuple(external_blobs)
         self.branches = Branches(self)
         self.tags = Tags(self)
         self.commits = Commits(self)
+        self.schema = Schema(self)
 
     @property
     def uri(self) -> str:
@@ -84,21 +115,146 @@ class Graph:
 
     def as_actor(self, actor: str) -> Graph:
         """Return the same graph bound to an actor, whose name its commits carry."""
-        return Graph(self._manifest, mode=self.mode, actor=actor)
+        return self._bound(actor=actor, on=self.on)
 
-    def snapshot(self, at: Target = MAIN) -> Snapshot:
+    def branch(self, name: str, from_: Target | None = None) -> Graph:
+        """Return the same graph bound to a branch, which is created unless it exists.
+
+        As a context it reads well: `with graph.branch("agent/42") as b: b.mutate(…)`.
+        """
+        if name not in self.branches.list():
+            self.branches.create(name, from_=from_)
+        return self._bound(actor=self.actor, on=name)
+
+    def _bound(self, *, actor: str | None, on: str) -> Graph:
+        return Graph(
+            self._manifest,
+            mode=self.mode,
+            actor=actor,
+            on=on,
+            external_blobs=self._external_blobs,
+            engine=self._engine,
+        )
+
+    def __enter__(self) -> Graph:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Keep the branch as it is, whatever happened."""
+
+    def snapshot(self, at: Target | None = None) -> Snapshot:
         """Return the state a branch, tag, commit id or time names."""
-        return resolve_snapshot(self._manifest, at)
+        return resolve_snapshot(self._manifest, self.on if at is None else at, branch=self.on)
 
-    def entity_at(self, type_name: str, id: str, at: Target = MAIN) -> dict[str, Any] | None:
+    def entity_at(self, type_name: str, id: str, at: Target | None = None) -> dict[str, Any] | None:
         """Return one entity as it was, or None when it was not there."""
-        snapshot = self.snapshot(at)
-        kind = TypeKind.NODE if type_name in snapshot.catalog.nodes else TypeKind.EDGE
-        entry = snapshot.entry(f"{kind}:{type_name}")
-        type_ = snapshot.schema.find(kind, type_name)
-        assert type_ is not None, "a type with a dataset is in the schema"
-        with self._manifest.reading(f"{kind}:{type_name}", entry) as handle:
-            return read_entity(handle, id, type_.property_ids)
+        return read_entity(self._manifest, self.snapshot(at), type_name, id)
+
+    def blob(self, type_name: str, id: str, property: str, at: Target | None = None) -> Blob:
+        """Return a blob of an entity, to be read in ranges."""
+        return open_blob(self._manifest, self.snapshot(at), type_name, id, property)
+
+    def query(
+        self,
+        source: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        name: str | None = None,
+        at: Target | None = None,
+        timeout: float | None = None,
+    ) -> Result:
+        """Answer a query on the state a branch, tag, commit id or time names."""
+        settings = Settings(timeout=timeout)
+        return self._engine.run(self.snapshot(at), source, params, name, settings)
+
+    def mutate(
+        self,
+        source: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        name: str | None = None,
+        branch: str | None = None,
+        if_commit: str | None = None,
+        message: str | None = None,
+    ) -> MutationResult:
+        """Run a mutation as one commit; `if_commit` refuses when the branch is not at that one."""
+        request = self._request("mutation", branch, message, if_commit)
+        return run_mutation(self._manifest, request, source, params, name)
+
+    def put_blob(
+        self,
+        type_name: str,
+        id: str,
+        property: str,
+        data: bytes,
+        *,
+        branch: str | None = None,
+        message: str | None = None,
+    ) -> Commit:
+        """Set a blob of an entity that exists, as one commit."""
+        request = self._request("mutation", branch, message)
+        return write_blob(self._manifest, request, (type_name, id, property), data)
+
+    def export(self, at: Target | None = None, *, types: Sequence[str] = ()) -> Iterator[str]:
+        """Yield every entity as one line of JSON, which `load` reads back."""
+        return export_lines(self._manifest, self.snapshot(at), types)
+
+    def export_parquet(
+        self, folder: str | os.PathLike[str], at: Target | None = None, *, types: Sequence[str] = ()
+    ) -> dict[str, int]:
+        """Write one Parquet file per type; return how many entities each holds."""
+        return export_parquet(self._manifest, self.snapshot(at), Path(folder), types)
+
+    def load(  # noqa: PLR0913 - everything a load can be told
+        self,
+        data: Any,  # noqa: ANN401 - a path, a file, bytes, or tables by type
+        *,
+        mode: str = "merge",
+        branch: str | None = None,
+        from_: str | None = None,
+        message: str | None = None,
+        partial: bool = False,
+        strict: bool = True,
+        progress: Listener | None = None,
+    ) -> LoadResult:
+        """Load data as one commit.
+
+        `data` is NDJSON (a path, several, an open file, bytes), or a dictionary from the name of a
+        type to its rows: a table, a data frame, dictionaries, or the path of a Parquet, CSV or
+        Arrow file. `append` refuses entities that exist, `merge` replaces them, `overwrite`
+        replaces all of each type; `partial` keeps properties that are not given. `from_` is where
+        a branch that does not exist is forked from. Without `strict`, lines are read by the older,
+        forgiving grammar.
+        """
+        options = LoadOptions(
+            mode=mode_of(mode), partial=partial, strict=strict, from_=from_, progress=progress
+        )
+        return load(self._manifest, self._request("load", branch, message), data, options)
+
+    def insert(
+        self,
+        type_name: str,
+        rows: Any,  # noqa: ANN401 - a table, a data frame, dictionaries, or a path
+        *,
+        mode: str = "append",
+        branch: str | None = None,
+        message: str | None = None,
+    ) -> LoadResult:
+        """Load rows of one type as one commit."""
+        return self.load({type_name: rows}, mode=mode, branch=branch, message=message)
+
+    def _request(
+        self, operation: str, branch: str | None, message: str | None, if_commit: str | None = None
+    ) -> Request:
+        self._writable()
+        return Request(
+            branch=self.on if branch is None else branch,
+            operation=operation,
+            actor=self.actor,
+            message=message,
+            if_commit=CommitId(if_commit) if if_commit is not None else None,
+            external_blobs=self._external_blobs,
+        )
 
     def verify(self) -> Verification:
         """Prove that the graph is whole."""
@@ -132,13 +288,35 @@ class Graph:
             raise InvalidInput("this graph is open read-only", code="read_only")
 
 
+class Schema:
+    """The schema of a graph."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+
+    @property
+    def source(self) -> str:
+        """The text of the accepted schema."""
+        return self._graph.snapshot().schema_source
+
+    @property
+    def catalog(self) -> Catalog:
+        """What the accepted schema means."""
+        return self._graph.snapshot().catalog
+
+    def plan(self, text: str, *, allow_data_loss: bool = False) -> MigrationPlan:
+        """Return the steps from the accepted schema to another, or what stands in the way."""
+        accepted = self._graph.snapshot().schema
+        return plan_schema(accepted, text, allow_data_loss=allow_data_loss)[0]
+
+
 class Branches:
     """The branches of a graph."""
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
 
-    def create(self, name: str, from_: Target = MAIN) -> Branch:
+    def create(self, name: str, from_: Target | None = None) -> Branch:
         """Create a branch at the state of another branch, tag, commit or time."""
         self._graph._writable()
         source = self._graph.snapshot(from_)
@@ -164,7 +342,7 @@ class Tags:
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
 
-    def create(self, name: str, at: Target = MAIN) -> Tag:
+    def create(self, name: str, at: Target | None = None) -> Tag:
         """Give a commit a name that never moves."""
         self._graph._writable()
         source = self._graph.snapshot(at)
@@ -186,9 +364,9 @@ class Commits:
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
 
-    def list(self, branch: str = MAIN, limit: int | None = None) -> list[Commit]:
+    def list(self, branch: str | None = None, limit: int | None = None) -> list[Commit]:
         """Return the commits a branch descends from, newest first."""
-        snapshot = head_snapshot(self._graph._manifest, branch)
+        snapshot = head_snapshot(self._graph._manifest, branch or self._graph.on)
         state = self._graph._manifest.lineage(snapshot.native).state()
         commits = read_commits(self._graph._manifest.line(state))
         found = newest_first(commits, snapshot.commit_id)

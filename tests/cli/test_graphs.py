@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from omnigraph.cli.graphs import read_duration
+from omnigraph.cli.addresses import read_duration
 from omnigraph.errors import InvalidInput
 from tests.support.program import HARBOUR, omnigraph
 

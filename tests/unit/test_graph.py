@@ -87,7 +87,7 @@ def test_entity_is_read_as_it_was(harbour):
         assert harbour.entity_at("Ship", "aurora", at) == row
 
 
-@pytest.mark.parametrize("type_name", ["Nobody", "", "ship", "node:Ship"])
+@pytest.mark.parametrize("type_name", ["Nobody", "", "ship", "edge:Ship", "node:"])
 def test_entity_of_an_unknown_type_is_not_found(harbour, type_name):
     with pytest.raises(NotFound) as caught:
         harbour.entity_at(type_name, "aurora")

@@ -13,6 +13,11 @@ from omnigraph.version import __version__
 
 COMMANDS = (
     "init",
+    "load",
+    "query",
+    "mutate",
+    "export",
+    "blob",
     "snapshot",
     "branch",
     "tag",

@@ -6,9 +6,10 @@ from collections.abc import Iterable
 
 import click
 
-from omnigraph.cli.output import print_json, wants_json
+from omnigraph.cli.output import count_text, print_json, wants_json
 from omnigraph.errors import OmniError
 from omnigraph.lang import Diagnostic, DiagnosticError, Severity
+from omnigraph.write import ValidationFailed
 
 _COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.INFO: "cyan"}
 
@@ -19,8 +20,21 @@ def report_error(error: OmniError) -> None:
         print_json({"status": "error", "error": error.to_json()})
     if isinstance(error, DiagnosticError):
         click.echo(diagnostics_text(error.diagnostics), err=True)
+    elif isinstance(error, ValidationFailed):
+        click.echo(_violations_text(error), err=True)
     else:
         click.echo(f"error[{error.code}]: {error.message}", err=True)
+
+
+def _violations_text(error: ValidationFailed) -> str:
+    """Return what is wrong with a change, one line each."""
+    head = click.style(f"error[{error.code}]", fg="red", bold=True)
+    lines = [f"{head}: {count_text(error.total, 'violation')}; nothing was changed"]
+    lines += [f"  {violation}" for violation in error.violations]
+    if error.total > len(error.violations):
+        rules = ", ".join(f"{rule} {count:,}" for rule, count in error.totals.items())
+        lines.append(f"  … and {error.total - len(error.violations):,} more ({rules})")
+    return "\n".join(lines)
 
 
 def diagnostics_text(diagnostics: Iterable[Diagnostic]) -> str:

@@ -1,59 +1,20 @@
-"""This module addresses graphs on the command line and opens them."""
+"""This module opens the graph a command addresses.
+
+It imports storage, which takes half a second: a command that may do without a graph imports this
+module only when it needs one.
+"""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
-from datetime import timedelta
-from typing import Any, TypeVar
-
-import click
-
-from omnigraph.errors import InvalidInput
+from omnigraph.cli.addresses import one_address
 from omnigraph.graph import Graph
 from omnigraph.graph import open as open_graph
-
-_CommandT = TypeVar("_CommandT", bound=Callable[..., Any])
-_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
-
-
-def graph_options(*, positional: bool) -> Callable[[_CommandT], _CommandT]:
-    """Let a command take the address of a graph, as an argument or as `--uri`, or as `--store`."""
-
-    def decorate(command: _CommandT) -> _CommandT:
-        if positional:
-            command = click.argument("uri", required=False)(command)
-        else:
-            command = click.option("--uri", help="Address of the graph.")(command)
-        return click.option("--store", help="Address of the graph.")(command)
-
-    return decorate
-
-
-def actor_option(command: _CommandT) -> _CommandT:
-    """Let a command say who acts."""
-    return click.option("--as", "actor", metavar="ACTOR", help="Who acts.")(command)
 
 
 def open_addressed(
     uri: str | None, store: str | None, *, mode: str = "ro", actor: str | None = None
 ) -> Graph:
     """Open the one graph that was addressed."""
-    if uri is not None and store is not None:
-        raise click.UsageError("a graph address and --store are mutually exclusive")
-    address = uri or store
-    if address is None:
-        raise click.UsageError("no graph addressed: give its address, e.g. ./my-graph")
+    address = one_address(uri, store)
     graph = open_graph(address, mode=mode)
     return graph if actor is None else graph.as_actor(actor)
-
-
-def read_duration(text: str | None) -> timedelta | None:
-    """Read `90s`, `15m`, `12h`, `30d`, `2w`."""
-    if text is None:
-        return None
-    match = re.fullmatch(r"(\d{1,9})\s*([smhdw])", text.strip())
-    if match is None:
-        message = f"'{text}' is no duration; write e.g. 90s, 15m, 12h, 30d or 2w"
-        raise InvalidInput(message, code="duration_invalid")
-    return timedelta(**{_UNITS[match[2]]: int(match[1])})

@@ -25,7 +25,7 @@ from omnigraph.errors import Contention, GraphCorrupt, NotFound, VersionReclaime
 from omnigraph.storage import Datasets
 from omnigraph.storage.faults import translated
 from omnigraph.storage.layout import lineage_path
-from omnigraph.storage.stage import sql_text
+from omnigraph.storage.literals import sql_text
 from omnigraph.storage.swap import (
     ANCHOR,
     Found,

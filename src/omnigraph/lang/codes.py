@@ -107,7 +107,7 @@ class Code(StrEnum):
         "T15",
         "traversal bounds are missing or out of order, or nearest() has unusable arguments",
     )
-    EDGE_UPDATE = "T16", "an edge cannot be updated"
+    EDGE_UPDATE = "T16", "an endpoint of an edge is updated"
     NEAREST_NEEDS_LIMIT = "T17", "ordering by nearest() needs a limit"
     NEAREST_WITH_ALIAS = "T18", "ordering by nearest() cannot be combined with an alias"
     SEARCH_MISFIT = "T19", "search() or fuzzy() has unusable arguments"

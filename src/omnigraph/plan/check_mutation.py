@@ -45,14 +45,6 @@ class _MutationChecker:
                     return self._insert_node(statement, type_)
                 return None if type_ is None else self._insert_edge(statement, type_)
             case qt.Update():
-                if isinstance(type_, EdgeType):
-                    self.context.error(
-                        Code.EDGE_UPDATE,
-                        f"edge type {type_.name} cannot be updated",
-                        statement.type_name.span,
-                        hint="delete the edge and insert it again",
-                    )
-                    return None
                 return None if type_ is None else self._update(statement, type_)
             case qt.Delete():
                 return None if type_ is None else self._delete(statement, type_)
@@ -107,10 +99,20 @@ class _MutationChecker:
                 statement.type_name.span,
             )
 
-    def _update(self, statement: qt.Update, type_: NodeType) -> Update | None:
-        values = self._assignments(statement.assignments, type_, type_.properties)
+    def _update(self, statement: qt.Update, type_: NodeType | EdgeType) -> Update | None:
+        addressable = {**_ENDPOINTS, **type_.properties}
+        known = addressable if isinstance(type_, EdgeType) else type_.properties
+        values = self._assignments(statement.assignments, type_, known)
         for assignment in statement.assignments:
-            if assignment.property.text in type_.key:
+            name = assignment.property.text
+            if isinstance(type_, EdgeType) and name in _ENDPOINTS and name not in type_.properties:
+                self.context.error(
+                    Code.EDGE_UPDATE,
+                    f"`{name}` of edge {type_.name} cannot be updated",
+                    assignment.property.span,
+                    hint="delete the edge and insert one between the right nodes",
+                )
+            if isinstance(type_, NodeType) and name in type_.key:
                 self.context.error(
                     Code.KEY_UPDATE,
                     f"cannot update @key property {type_.name}.{assignment.property}",
@@ -118,12 +120,11 @@ class _MutationChecker:
                     hint="insert an entity with the new key and delete this one",
                 )
         tests = self._tests(statement.tests, type_)
-        return Update(type_.name, values, tests) if values and tests else None
+        return Update(_kind(type_), type_.name, values, tests) if values and tests else None
 
     def _delete(self, statement: qt.Delete, type_: NodeType | EdgeType) -> Delete | None:
-        kind = EntityKind.NODE if isinstance(type_, NodeType) else EntityKind.EDGE
         tests = self._tests(statement.tests, type_)
-        return Delete(kind, type_.name, tests) if tests else None
+        return Delete(_kind(type_), type_.name, tests) if tests else None
 
     # --- assignments and tests -----------------------------------------------------------------
 
@@ -195,6 +196,10 @@ class _MutationChecker:
             return None
         left = PropertyRef(ENTITY, property_.name, property_.type)
         return Compare(left, test.operator, value)
+
+
+def _kind(type_: NodeType | EdgeType) -> EntityKind:
+    return EntityKind.NODE if isinstance(type_, NodeType) else EntityKind.EDGE
 
 
 def _names(statement: qt.Statement) -> set[str]:

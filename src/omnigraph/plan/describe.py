@@ -59,12 +59,12 @@ def _reads(operator: Operator, catalog: Catalog) -> set[Access]:
 
 def _written(statement: Statement, catalog: Catalog) -> Iterator[Access]:
     match statement:
-        case InsertNode(type_name=name) | Update(type_name=name):
+        case InsertNode(type_name=name):
             yield Access(TypeKind.NODE, name)
-        case InsertEdge(type_name=name):
+        case InsertEdge(type_name=name) | Delete(kind=EntityKind.EDGE, type_name=name):
             yield Access(TypeKind.EDGE, name)
-        case Delete(kind=EntityKind.EDGE, type_name=name):
-            yield Access(TypeKind.EDGE, name)
+        case Update(kind=kind, type_name=name):
+            yield Access(TypeKind(kind), name)
         case Delete(type_name=name):
             yield Access(TypeKind.NODE, name)
             for edge in catalog.incident_edges(name):

@@ -168,8 +168,8 @@ def _statement(statement: InsertNode | InsertEdge | Update | Delete) -> str:
         case InsertEdge(type_name=name, src=src, dst=dst, values=values):
             ends = f"{show_expression(src)} -> {show_expression(dst)}"
             return f"Insert edge {name} {ends} {_values(values)}"
-        case Update(type_name=name, values=values, tests=tests):
-            return f"Update node {name} {_values(values)}{_where(tests)}"
+        case Update(kind=kind, type_name=name, values=values, tests=tests):
+            return f"Update {kind} {name} {_values(values)}{_where(tests)}"
         case Delete(kind=kind, type_name=name, tests=tests):
             return f"Delete {kind} {name}{_where(tests)}"
         case _ as unreachable:

@@ -11,6 +11,7 @@ from omnigraph.catalog.model import Catalog, NodeType, Property
 from omnigraph.lang import Code, Diagnostic, Report, Severity, read_queries
 from omnigraph.lang import query_tree as qt
 from omnigraph.plan.describe import describe_operation
+from omnigraph.plan.expressions import EntityKind
 from omnigraph.plan.query import MutationPlan, QueryPlan, Update
 from omnigraph.plan.typecheck import typecheck
 
@@ -187,7 +188,7 @@ def _never_updated(files: Sequence[FileLint], catalog: Catalog, report: Report) 
         if not isinstance(result.plan, MutationPlan) or result.errors:
             continue
         for statement in result.plan.statements:
-            if isinstance(statement, Update):
+            if isinstance(statement, Update) and statement.kind is EntityKind.NODE:
                 about = coverage.setdefault(statement.type_name, _Coverage())
                 about.assigned |= set(statement.values)
                 about.queries.add(result.name)

@@ -59,8 +59,9 @@ class InsertEdge:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """Assign properties of every node that passes all tests."""
+    """Assign properties of every entity that passes all tests."""
 
+    kind: EntityKind
     type_name: str
     values: Mapping[str, Expression]
     tests: tuple[Compare, ...]

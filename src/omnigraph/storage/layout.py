@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import lance
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from omnigraph.types import PropertyType, Scalar
 from omnigraph.types.arrow import arrow_type
@@ -60,13 +61,39 @@ def physical_columns(schema: pa.Schema) -> dict[int, str]:
     return {int(mark, 16): field.name for field, mark in marked if mark is not None}
 
 
+def to_physical(rows: pa.Table, schema: pa.Schema, names: Mapping[str, str]) -> pa.Table:
+    """Return rows as a dataset stores them; `names` says which column each of theirs goes to."""
+    fields = []
+    columns = []
+    for name in rows.column_names:
+        field = schema.field(names[name])
+        column = rows[name]
+        fields.append(field)
+        columns.append(_blobs(column, field.type) if is_blob(field) else column)
+    return pa.Table.from_arrays(columns, schema=pa.schema(fields))
+
+
+def _blobs(column: pa.ChunkedArray, type_: pa.DataType) -> pa.ChunkedArray:
+    """Wrap bytes and URIs as Lance wants them."""
+    chunks = []
+    for chunk in column.chunks:
+        nothing = pa.nulls(len(chunk), pa.uint64())
+        parts = [pc.struct_field(chunk, "data"), pc.struct_field(chunk, "uri"), nothing, nothing]
+        fields = list(type_.storage_type)
+        mask = chunk.is_null() if chunk.null_count else None
+        storage = pa.StructArray.from_arrays(parts, fields=fields, mask=mask)
+        chunks.append(pa.ExtensionArray.from_storage(type_, storage))
+    return pa.chunked_array(chunks, type_)
+
+
 def empty_table(schema: pa.Schema) -> pa.Table:
     """Return a table of this schema with no rows; blob columns need their own empty array."""
     columns = [
-        lance.blob_array([]) if _is_blob(field) else pa.array([], field.type) for field in schema
+        lance.blob_array([]) if is_blob(field) else pa.array([], field.type) for field in schema
     ]
     return pa.Table.from_arrays(columns, schema=schema)
 
 
-def _is_blob(field: pa.Field) -> bool:
+def is_blob(field: pa.Field) -> bool:
+    """Tell whether a column holds blobs."""
     return isinstance(field.type, pa.BaseExtensionType)

@@ -1,33 +1,44 @@
-"""This module reads entities out of a version of a dataset."""
+"""This module reads rows and blobs out of a version of a dataset."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
+import pyarrow as pa
 import pyarrow.compute as pc
 from lance import LanceDataset
 
+from omnigraph.errors import GraphCorrupt
 from omnigraph.storage.faults import translated
-from omnigraph.storage.layout import physical_columns
-from omnigraph.storage.stage import sql_text
+from omnigraph.storage.literals import sql_text
+from omnigraph.storage.probe import ROW_ADDRESS
+
+BLOBS_AT_ONCE = 64
+EXTERNAL = 3
+"""The kind Lance gives a blob of which it keeps only the URI."""
 
 
-def read_entity(
-    handle: LanceDataset, id_: str, properties: Mapping[str, int]
-) -> dict[str, Any] | None:
-    """Return one entity by id with its properties under their logical names, or None."""
-    columns = physical_columns(handle.schema)
-    wanted = {name: columns[identity] for name, identity in properties.items()}
-    system = [name for name in ("id", "src", "dst") if name in handle.schema.names]
-    projection = {name: name for name in system} | wanted
+def find_row(handle: LanceDataset, id_: str, columns: Sequence[str]) -> pa.Table:
+    """Return the row of an id with its address, or no row; blobs come as descriptors."""
     with translated("reading an entity"):
-        table = handle.to_table(
-            columns={name: f"`{column}`" for name, column in projection.items()},
-            filter=f"id = {sql_text(id_)}",
+        return handle.to_table(
+            columns=list(columns), filter=f"id = {sql_text(id_)}", with_row_address=True
         )
-    rows: list[dict[str, Any]] = table.to_pylist()
-    return rows[0] if rows else None
+
+
+def scan(
+    handle: LanceDataset, columns: Sequence[str], *, by_id: bool = False
+) -> Iterator[pa.RecordBatch]:
+    """Yield all rows with their addresses, if wanted by id; blobs come as descriptors."""
+    with translated("reading a dataset"):
+        scanner = handle.scanner(
+            columns=list(columns),
+            blob_handling="blobs_descriptions",
+            order_by=["id"] if by_id else None,
+            with_row_address=True,
+        )
+        yield from scanner.to_batches()
 
 
 def count_ids(handle: LanceDataset) -> tuple[int, int]:
@@ -35,3 +46,51 @@ def count_ids(handle: LanceDataset) -> tuple[int, int]:
     with translated("reading ids"):
         ids = handle.to_table(columns=["id"])["id"]
     return len(ids), int(pc.count_distinct(ids).as_py())
+
+
+@dataclass(frozen=True, slots=True)
+class BlobCell:
+    """Where the bytes of one blob are: `size` of them here, or elsewhere at a URI."""
+
+    size: int
+    uri: str | None
+    address: int
+
+
+def blob_cell(rows: pa.Table, column: str) -> BlobCell | None:
+    """Return the blob in the one row `find_row` found, or None when it is null."""
+    cell = rows[column][0].as_py()
+    address = rows[ROW_ADDRESS][0].as_py()
+    if cell is None:
+        return None
+    uri = cell["blob_uri"] if cell["kind"] == EXTERNAL else None
+    return BlobCell(size=cell["size"], uri=uri, address=address)
+
+
+def read_blobs(
+    handle: LanceDataset, column: str, rows: pa.RecordBatch
+) -> Iterator[bytes | str | None]:
+    """Yield the blobs of scanned rows: bytes that are here, the URI of others, None for null."""
+    cells, addresses = rows[column].to_pylist(), rows[ROW_ADDRESS].to_pylist()
+    for start in range(0, len(cells), BLOBS_AT_ONCE):
+        part = list(zip(cells, addresses, strict=True))[start : start + BLOBS_AT_ONCE]
+        here = [address for cell, address in part if cell is not None and cell["kind"] != EXTERNAL]
+        with translated("reading blobs"):
+            found = handle.read_blobs(column, addresses=here) if here else []
+        contents = dict(found)
+        for cell, address in part:
+            elsewhere = cell is not None and cell["kind"] == EXTERNAL
+            yield cell["blob_uri"] if elsewhere else contents.get(address)
+
+
+def read_blob(handle: LanceDataset, column: str, cell: BlobCell, start: int, length: int) -> bytes:
+    """Return a part of a blob that lies here."""
+    if not length:
+        return b""
+    with translated("reading a blob"):
+        [(_, _, data)] = handle.read_blob_ranges(
+            column, [(cell.address, start, length)], selector="addresses"
+        )
+    if data is None or len(data) != length:
+        raise GraphCorrupt(f"a blob is shorter than its {cell.size} bytes")
+    return bytes(data)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from enum import StrEnum
 from typing import Any
 
 import pyarrow as pa
@@ -18,6 +19,15 @@ from lance.schema import LanceSchema
 
 from omnigraph.errors import AlreadyExists
 from omnigraph.storage.faults import translated
+from omnigraph.storage.literals import sql_text
+
+
+class Elsewhere(StrEnum):
+    """What becomes of blobs of which only a URI is given."""
+
+    COPIED = "copied"
+    REFERRED_TO = "referred to"
+
 
 PROBE_CHUNK = 8_192
 """Ids looked up by one filter."""
@@ -54,11 +64,28 @@ def delete(base: LanceDataset, ids: Sequence[str]) -> LanceDataset:
         return _update(base, removed, updated, [])
 
 
-def overwrite(base: LanceDataset, rows: pa.Table | pa.RecordBatchReader) -> LanceDataset:
+def overwrite(
+    base: LanceDataset, rows: pa.Table | pa.RecordBatchReader, blobs: Elsewhere | None = None
+) -> LanceDataset:
     """Stage exactly these rows in place of all others."""
     with translated("staging an overwrite"):
-        transaction = write_fragments(rows, base, mode="overwrite", return_transaction=True)
+        transaction = write_fragments(
+            rows, base, mode="overwrite", return_transaction=True, **_options(blobs)
+        )
         return LanceDataset.commit(base, transaction, detached=True)
+
+
+def exchange(
+    base: LanceDataset, addresses: Sequence[int], rows: pa.Table, blobs: Elsewhere | None = None
+) -> LanceDataset:
+    """Stage the removal of rows by address together with new rows."""
+    with translated("staging rows"):
+        removed, updated = remove_addresses(base, addresses)
+        new = new_fragments(rows, base, blobs) if rows.num_rows else []
+        if removed or updated:
+            return _update(base, removed, updated, new)
+        operation = LanceOperation.Append(new)
+        return LanceDataset.commit(base, operation, read_version=base.version, detached=True)
 
 
 def add_columns(base: LanceDataset, fields: Iterable[pa.Field]) -> LanceDataset:
@@ -98,12 +125,6 @@ def _probe(base: LanceDataset, ids: Sequence[str]) -> Iterable[pa.Table]:
         yield base.to_table(columns=["id"], filter=f"id IN ({quoted})", with_row_address=True)
 
 
-def sql_text(value: str) -> str:
-    """Write a string as a SQL literal of Lance's filters."""
-    escaped = value.replace("'", "''")
-    return f"'{escaped}'"
-
-
 def _without(base: LanceDataset, ids: Sequence[str]) -> tuple[list[int], list[FragmentMetadata]]:
     hits = [hit["_rowaddr"].to_pylist() for hit in _probe(base, ids)]
     return remove_addresses(base, [address for chunk in hits for address in chunk])
@@ -129,10 +150,22 @@ def remove_addresses(
     return removed, updated
 
 
-def new_fragments(rows: pa.Table, base: LanceDataset) -> list[FragmentMetadata]:
+def new_fragments(
+    rows: pa.Table, base: LanceDataset, blobs: Elsewhere | None = None
+) -> list[FragmentMetadata]:
     """Write rows as fragments no version refers to yet."""
-    operation: Any = write_fragments(rows, base, mode="append", return_transaction=True).operation
+    operation: Any = write_fragments(
+        rows, base, mode="append", return_transaction=True, **_options(blobs)
+    ).operation
     return list(operation.fragments)
+
+
+def _options(blobs: Elsewhere | None) -> dict[str, Any]:
+    if blobs is None:
+        return {}
+    if blobs is Elsewhere.COPIED:
+        return {"external_blob_mode": "ingest"}
+    return {"allow_external_blob_outside_bases": True}
 
 
 def _update(

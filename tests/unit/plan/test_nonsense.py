@@ -48,7 +48,7 @@ LABEL = Column("label", text(SHIP))
 LABELS = Project(SHIPS, (LABEL,))
 ASSIGNED = {"label": Constant("x", TEXT)}
 TESTED = (equals(text(SHIP), "x"),)
-UPDATE = Update("Ship", ASSIGNED, TESTED)
+UPDATE = Update(EntityKind.NODE, "Ship", ASSIGNED, TESTED)
 DELETE = Delete(EntityKind.NODE, "Ship", TESTED)
 
 
@@ -236,8 +236,11 @@ NONSENSE = {
         r"order refers to unknown columns \['x', 'y'\]",
     ),
     # mutations
-    "update of everything": (lambda: Update("Ship", ASSIGNED, ()), "entities it tests"),
-    "update of nothing": (lambda: Update("Ship", {}, TESTED), "assigns something"),
+    "update of everything": (
+        lambda: Update(EntityKind.NODE, "Ship", ASSIGNED, ()),
+        "entities it tests",
+    ),
+    "update of nothing": (lambda: Update(EntityKind.NODE, "Ship", {}, TESTED), "assigns something"),
     "delete of everything": (lambda: Delete(EntityKind.NODE, "Ship", ()), "tests its entities"),
     "mutation without statements": (mutation(), "a mutation has statements"),
     "mutation of both kinds": (mutation(UPDATE, DELETE), "never mixes"),

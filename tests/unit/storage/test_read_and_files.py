@@ -1,4 +1,4 @@
-"""Reading entities by identity of their columns, and the files a version is made of."""
+"""Reading rows, and the files a version is made of."""
 
 import lance
 import pyarrow as pa
@@ -7,33 +7,24 @@ import pytest
 from omnigraph.storage import stage
 from omnigraph.storage.files import referenced_files, referenced_folders, version_file
 from omnigraph.storage.layout import dataset_schema, empty_table, property_column
-from omnigraph.storage.read import count_ids, read_entity
+from omnigraph.storage.probe import ROW_ADDRESS
+from omnigraph.storage.read import count_ids, find_row, scan
 from omnigraph.types import PropertyType, Scalar
 
-PROPERTIES = {"text": 7, "score": 8}
+
+def test_row_is_found_by_id(base):
+    found = find_row(base, "b", ["id", "text", "score"])
+    assert found.drop_columns(ROW_ADDRESS).to_pylist() == [{"id": "b", "text": "bee", "score": 2}]
+    assert find_row(base, "o'brien", ["id"]).num_rows == 0
 
 
-def test_entity_is_read_by_id(base):
-    assert read_entity(base, "b", PROPERTIES) == {"id": "b", "text": "bee", "score": 2}
-    assert read_entity(base, "o'brien", PROPERTIES) is None
-
-
-def test_entity_shows_logical_names_of_renamed_and_not_of_dropped_columns(base):
-    assert read_entity(base, "b", {"label of it": 7}) == {"id": "b", "label of it": "bee"}
-
-
-def test_entity_shows_the_newest_column_of_a_property(base):
-    wide = property_column("score_wide", PropertyType(Scalar.I64), 8)
-    staged = stage.widen_column(base, "score", wide, lambda old: pa.array([1 << 40] * len(old)))
-    assert read_entity(staged, "b", PROPERTIES) == {"id": "b", "text": "bee", "score": 1 << 40}
-
-
-def test_edge_shows_its_ends(datasets):
-    schema = dataset_schema("edge", [property_column("fee", PropertyType(Scalar.I32), 9)])
-    datasets.create("e", empty_table(schema))
-    row = pa.table([["x"], ["a"], ["b"], [3]], schema=schema)
-    staged = stage.append(datasets.at("e", 1), row)
-    assert read_entity(staged, "x", {"fee": 9}) == {"id": "x", "src": "a", "dst": "b", "fee": 3}
+def test_rows_come_in_the_order_of_their_ids(datasets):
+    datasets.create("n", empty_table(dataset_schema("node", [])))
+    base = datasets.at("n", 1)
+    for ids in (["d", "a"], ["c", "b"]):
+        base = stage.append(base, pa.table([ids], schema=base.schema))
+    batches = scan(base, ["id"], by_id=True)
+    assert [id_ for batch in batches for id_ in batch["id"].to_pylist()] == ["a", "b", "c", "d"]
 
 
 def test_rows_and_ids_are_counted(base, table):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from omnigraph.cli.graphs import actor_option, graph_options, open_addressed
+from omnigraph.cli.addresses import actor_option, graph_options
+from omnigraph.cli.graphs import open_addressed
 from omnigraph.cli.output import print_json
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from omnigraph.cli.graphs import graph_options, open_addressed
+from omnigraph.cli.addresses import graph_options
+from omnigraph.cli.graphs import open_addressed
 from omnigraph.cli.output import print_json
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +21,10 @@ from omnigraph.plan import FileLint, QueryLint, lint_queries
 @click.option(
     "--schema",
     "schema_path",
-    required=True,
     type=click.Path(path_type=Path),
-    help="Schema (.pg) to check against.",
+    help="Schema (.pg) to check against, in place of a graph.",
 )
+@click.option("--store", help="Address of the graph to check against.")
 @click.option(
     "--query",
     "query_paths",
@@ -31,21 +32,36 @@ from omnigraph.plan import FileLint, QueryLint, lint_queries
     type=click.Path(path_type=Path),
     help="Query file (.gq) or folder of such; may be given several times.",
 )
-@click.argument("more_queries", nargs=-1, type=click.Path(path_type=Path))
+@click.argument("rest", metavar="[GRAPH] [FILES]...", nargs=-1)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def lint(
-    schema_path: Path, query_paths: tuple[Path, ...], more_queries: tuple[Path, ...], as_json: bool
+    schema_path: Path | None,
+    store: str | None,
+    query_paths: tuple[Path, ...],
+    rest: tuple[str, ...],
+    as_json: bool,
 ) -> None:
-    """Check query files against a schema; exit 1 on errors only."""
-    paths = (*query_paths, *more_queries)
+    """Check query files against a schema file or a graph; exit 1 on errors only."""
+    # Without a schema file, what stands first is the address of a graph.
+    graphs, files_too = (rest[:1], rest[1:]) if schema_path is None else ((), rest)
+    if schema_path is not None and store is not None:
+        raise click.UsageError("--schema and --store are mutually exclusive")
+    paths = (*query_paths, *map(Path, files_too))
     if not paths:
         raise click.UsageError("name at least one query file or folder with --query")
-    catalog, _ = open_catalog(schema_path)
+    if schema_path is not None:
+        catalog, _ = open_catalog(schema_path)
+        source = {"kind": "file", "path": str(schema_path)}
+    else:
+        graph = import_module("omnigraph.cli.graphs").open_addressed(
+            next(iter(graphs), None), store
+        )
+        catalog, source = graph.schema.catalog, {"kind": "graph", "uri": graph.uri}
     reports = [read_query_report(path) for path in expand_paths(paths, ".gq")]
     files = lint_queries(reports, catalog)
     if as_json:
         single = len(paths) == 1 and not paths[0].is_dir()
-        print_json(_facts(files, schema_path, single=single))
+        print_json(_facts(files, source, single=single))
     else:
         for file in files:
             _tell(file, several=len(files) > 1)
@@ -53,9 +69,8 @@ def lint(
     sys.exit(0 if all(file.ok for file in files) else 1)
 
 
-def _facts(files: list[FileLint], schema_path: Path, *, single: bool) -> dict[str, Any]:
+def _facts(files: list[FileLint], source: dict[str, str], *, single: bool) -> dict[str, Any]:
     """Return one report for one file, or a report of reports for several."""
-    source = {"kind": "file", "path": str(schema_path)}
     reports = [{"schema_source": source, **file.to_json()} for file in files]
     if single:
         return reports[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 
 import click
@@ -22,6 +23,7 @@ from omnigraph.catalog import (
     shape_hash,
 )
 from omnigraph.catalog.model import constraint_columns, constraint_word
+from omnigraph.cli.addresses import graph_options, one_address
 from omnigraph.cli.errors import diagnostics_text
 from omnigraph.cli.files import open_catalog
 from omnigraph.cli.output import print_json, print_table
@@ -37,12 +39,41 @@ def schema() -> None:
 
 
 @schema.command()
-@click.option("--from", "old_path", required=True, type=_FILE, help="The accepted schema.")
-@click.option("--to", "new_path", required=True, type=_FILE, help="The schema wanted instead.")
+@graph_options(positional=True)
+@click.option("--schema", "wanted", type=_FILE, help="The schema wanted for a graph.")
+@click.option("--from", "old_path", type=_FILE, help="Instead of a graph: the accepted schema.")
+@click.option("--to", "new_path", type=_FILE, help="With --from: the schema wanted instead.")
 @click.option("--allow-data-loss", is_flag=True, help="Plan drops as hard drops.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def plan(old_path: Path, new_path: Path, allow_data_loss: bool, as_json: bool) -> None:
+def plan(
+    uri: str | None,
+    store: str | None,
+    wanted: Path | None,
+    old_path: Path | None,
+    new_path: Path | None,
+    allow_data_loss: bool,
+    as_json: bool,
+) -> None:
     """List the steps from one schema to another, or what stands in the way."""
+    if old_path is not None and new_path is not None:
+        _plan_files(old_path, new_path, allow_data_loss, as_json)
+    elif wanted is not None:
+        _plan_graph(one_address(uri, store), wanted, allow_data_loss, as_json)
+    else:
+        raise click.UsageError("give a graph and --schema FILE, or --from FILE and --to FILE")
+
+
+def _plan_graph(address: str, wanted: Path, allow_data_loss: bool, as_json: bool) -> None:
+    _, report = open_catalog(wanted)
+    graph = import_module("omnigraph.cli.graphs").open_addressed(address, None)
+    steps = graph.schema.plan(report.source.text, allow_data_loss=allow_data_loss)
+    if as_json:
+        print_json({"uri": graph.uri, **steps.to_json()})
+        return
+    _tell_plan(steps, graph.uri)
+
+
+def _plan_files(old_path: Path, new_path: Path, allow_data_loss: bool, as_json: bool) -> None:
     old, _ = open_catalog(old_path)
     new, report = open_catalog(new_path)
     allocator = SequentialAllocator()
@@ -70,10 +101,20 @@ def _tell_plan(steps: MigrationPlan, what: str) -> None:
 
 
 @schema.command()
-@click.argument("path", metavar="FILE", type=_FILE)
+@click.argument("uri", metavar="FILE|GRAPH", required=False)
+@click.option("--store", help="Address of the graph.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def show(path: Path, as_json: bool) -> None:
-    """Show what a schema declares, with everything resolved."""
+def show(uri: str | None, store: str | None, as_json: bool) -> None:
+    """Show what a schema file declares, resolved, or the text of a graph's schema."""
+    if uri is None or not uri.endswith(".pg"):
+        graph = import_module("omnigraph.cli.graphs").open_addressed(uri, store)
+        source = graph.schema.source
+        if as_json:
+            print_json({"schema_source": source})
+        else:
+            click.echo(source, nl=not source.endswith("\n"))
+        return
+    path = Path(uri)
     catalog, _ = open_catalog(path)
     if as_json:
         facts = {"path": str(path), "shape_hash": shape_hash(catalog)}

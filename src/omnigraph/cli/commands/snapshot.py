@@ -6,7 +6,8 @@ from typing import Any
 
 import click
 
-from omnigraph.cli.graphs import graph_options, open_addressed
+from omnigraph.cli.addresses import graph_options
+from omnigraph.cli.graphs import open_addressed
 from omnigraph.cli.output import print_json
 from omnigraph.commit.model import Snapshot
 from omnigraph.version import INTERNAL_SCHEMA_VERSION

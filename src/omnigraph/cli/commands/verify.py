@@ -6,7 +6,8 @@ import sys
 
 import click
 
-from omnigraph.cli.graphs import graph_options, open_addressed
+from omnigraph.cli.addresses import graph_options
+from omnigraph.cli.graphs import open_addressed
 from omnigraph.cli.output import count_text, print_json
 
 

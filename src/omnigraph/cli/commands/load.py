@@ -1,0 +1,102 @@
+"""This module is `omnigraph load`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from omnigraph.cli.addresses import actor_option, graph_options
+from omnigraph.cli.graphs import open_addressed
+from omnigraph.cli.output import count_text, print_json
+from omnigraph.cli.progress import showing
+
+_MODES = ("append", "merge", "overwrite")
+
+
+@click.command()
+@graph_options(positional=True)
+@actor_option
+@click.option(
+    "--data",
+    "paths",
+    multiple=True,
+    type=click.Path(path_type=Path, allow_dash=True),
+    help="NDJSON file of nodes and edges, `-` for standard input; repeatable.",
+)
+@click.option(
+    "--node", "nodes", multiple=True, metavar="T=FILE", help="Parquet, CSV or Arrow file."
+)
+@click.option("--edge", "edges", multiple=True, metavar="E=FILE", help="The same for an edge type.")
+@click.option("--mode", required=True, type=click.Choice(_MODES), help="What becomes of existing.")
+@click.option("--partial", is_flag=True, help="With merge: keep properties that are not given.")
+@click.option("--branch", default="main", help="Branch to load into.")
+@click.option("--from", "base", help="Create the branch from this one if it does not exist.")
+@click.option("--message", help="Message of the commit.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def load(
+    uri: str | None,
+    store: str | None,
+    actor: str | None,
+    paths: tuple[Path, ...],
+    nodes: tuple[str, ...],
+    edges: tuple[str, ...],
+    mode: str,
+    partial: bool,
+    branch: str,
+    base: str | None,
+    message: str | None,
+    as_json: bool,
+) -> None:
+    """Load data as one commit: all of it, or nothing."""
+    data = _data(paths, nodes, edges)
+    graph = open_addressed(uri, store, mode="rw", actor=actor)
+    with showing("loading") as progress:
+        done = graph.load(
+            data,
+            mode=mode,
+            branch=branch,
+            from_=base,
+            message=message,
+            partial=partial,
+            progress=progress,
+        )
+    if as_json:
+        print_json({"uri": graph.uri, **done.to_json()})
+        return
+    entities = count_text(done.total, "entity", "entities")
+    types = (
+        f"{count_text(len(done.nodes), 'node type')} and {count_text(len(done.edges), 'edge type')}"
+    )
+    click.echo(f"loaded {graph.uri} on branch {branch} with {mode}: {entities} across {types}")
+    if done.branch_created:
+        click.echo(f"branch {branch} created from {base}")
+
+
+def _data(paths: Sequence[Path], nodes: Sequence[str], edges: Sequence[str]) -> Any:  # noqa: ANN401
+    """Return what to load, as the face of a graph takes it."""
+    tables = {**_tables("node", nodes), **_tables("edge", edges)}
+    if bool(paths) == bool(tables):
+        raise click.UsageError("give data: either --data FILE, or --node T=FILE and --edge E=FILE")
+    if tables:
+        return tables
+    return [_opened(path) for path in paths]
+
+
+def _opened(path: Path) -> Any:  # noqa: ANN401 - a path or an open stream
+    standard: Callable[[str], Any] = click.get_binary_stream  # type: ignore[assignment]
+    return standard("stdin") if str(path) == "-" else path
+
+
+def _tables(kind: str, pairs: Sequence[str]) -> dict[str, Path]:
+    found: dict[str, Path] = {}
+    for pair in pairs:
+        name, equals, path = pair.partition("=")
+        if not (name and equals and path):
+            raise click.UsageError(f"--{kind} wants TYPE=FILE, not '{pair}'")
+        if f"{kind}:{name}" in found:
+            raise click.UsageError(f"--{kind} {name} is given twice")
+        found[f"{kind}:{name}"] = Path(path)
+    return found

@@ -1,0 +1,62 @@
+"""This module is `omnigraph mutate`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from omnigraph.cli.addresses import actor_option, graph_options
+from omnigraph.cli.errors import report_error
+from omnigraph.cli.graphs import open_addressed
+from omnigraph.cli.output import count_text, print_json
+from omnigraph.cli.queries import query_options, read_params, read_query
+from omnigraph.errors import PreconditionFailed
+
+LOST_RACE = 4
+"""The exit code of a mutation whose `--if-commit` did not hold."""
+
+
+@click.command()
+@click.argument("name", required=False)
+@graph_options(positional=False)
+@actor_option
+@query_options
+@click.option("--branch", default="main", help="Branch to change.")
+@click.option("--if-commit", metavar="ID", help="Refuse unless the branch is at this commit.")
+@click.option("--message", help="Message of the commit.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def mutate(
+    name: str | None,
+    uri: str | None,
+    store: str | None,
+    actor: str | None,
+    query_path: Path | None,
+    query_text: str | None,
+    params: str | None,
+    params_file: Path | None,
+    branch: str,
+    if_commit: str | None,
+    message: str | None,
+    as_json: bool,
+) -> None:
+    """Run a mutation as one commit; NAME says which of several queries."""
+    source = read_query(query_path, query_text)
+    values = read_params(params, params_file)
+    graph = open_addressed(uri, store, mode="rw", actor=actor)
+    try:
+        done = graph.mutate(
+            source, values, name=name, branch=branch, if_commit=if_commit, message=message
+        )
+    except PreconditionFailed as error:
+        report_error(error)
+        sys.exit(LOST_RACE)
+    if as_json:
+        print_json(done.to_json())
+        return
+    nodes = count_text(done.affected_nodes, "node")
+    edges = count_text(done.affected_edges, "edge")
+    click.echo(f"changed {branch} via {done.name}: {nodes}, {edges}")
+    if actor is not None:
+        click.echo(f"actor_id: {actor}")

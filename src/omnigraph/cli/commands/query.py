@@ -1,0 +1,55 @@
+"""This module is `omnigraph query`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from omnigraph.cli.addresses import graph_options
+from omnigraph.cli.graphs import open_addressed
+from omnigraph.cli.queries import query_options, read_params, read_query
+from omnigraph.cli.results import FORMATS, write_result
+
+
+@click.command()
+@click.argument("name", required=False)
+@graph_options(positional=False)
+@query_options
+@click.option("--branch", help="Branch to read; main by default.")
+@click.option("--snapshot", help="Commit id, tag or time to read instead of a branch.")
+@click.option("--timeout", type=click.FloatRange(min=0), help="Seconds after which to give up.")
+@click.option("--format", "format_", type=click.Choice(FORMATS), help="How to print rows.")
+@click.option("--out", type=click.Path(path_type=Path), help="File to write to.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def query(
+    name: str | None,
+    uri: str | None,
+    store: str | None,
+    query_path: Path | None,
+    query_text: str | None,
+    params: str | None,
+    params_file: Path | None,
+    branch: str | None,
+    snapshot: str | None,
+    timeout: float | None,
+    format_: str | None,
+    out: Path | None,
+    as_json: bool,
+) -> None:
+    """Answer a query; NAME says which of several."""
+    if branch is not None and snapshot is not None:
+        raise click.UsageError("--branch and --snapshot are mutually exclusive")
+    source = read_query(query_path, query_text)
+    values = read_params(params, params_file)
+    graph = open_addressed(uri, store)
+    at = branch or snapshot or "main"
+    result = graph.query(source, values, name=name, at=at, timeout=timeout)
+    target = {"branch": None if snapshot is not None else at, "snapshot": snapshot}
+    chosen = "json" if as_json else format_ or "table"
+    if out is None:
+        write_result(result, target, chosen, sys.stdout.buffer)
+        return
+    with out.open("wb") as file:
+        write_result(result, target, chosen, file)

@@ -1,0 +1,64 @@
+"""This module takes queries and their parameters from the command line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from omnigraph.cli.files import read_bytes
+from omnigraph.errors import InvalidInput
+
+_CommandT = TypeVar("_CommandT", bound=Callable[..., Any])
+_FILE = click.Path(path_type=Path)
+
+
+def query_options(command: _CommandT) -> _CommandT:
+    """Let a command take a query and parameters, each as text or as a file."""
+    for option in (
+        click.option("--params-file", type=_FILE, help="File with parameters as a JSON object."),
+        click.option("--params", help="Parameters as a JSON object."),
+        click.option("-e", "--query-string", "query_text", help="Query as text."),
+        click.option("--query", "query_path", type=_FILE, help="Query file (.gq)."),
+    ):
+        command = option(command)
+    return command
+
+
+def read_query(path: Path | None, text: str | None) -> str:
+    """Return the text of the one query source that was given."""
+    if (path is None) == (text is None):
+        raise click.UsageError("give a query: either --query FILE or -e TEXT")
+    if text is not None:
+        return text
+    assert path is not None, "one of both was given"
+    return _text(path)
+
+
+def read_params(text: str | None, path: Path | None) -> dict[str, Any] | None:
+    """Return the parameters that were given, if any."""
+    if text is not None and path is not None:
+        raise click.UsageError("--params and --params-file are mutually exclusive")
+    source = _text(path) if path is not None else text
+    if source is None:
+        return None
+    try:
+        values = json.loads(source)
+    except ValueError as error:
+        message = f"the parameters are not JSON: {error}"
+        raise InvalidInput(message, code="params_invalid") from error
+    if not isinstance(values, dict):
+        message = 'the parameters are no JSON object; write e.g. \'{"name": "Ada"}\''
+        raise InvalidInput(message, code="params_invalid")
+    return values
+
+
+def _text(path: Path) -> str:
+    try:
+        return read_bytes(path).decode()
+    except UnicodeDecodeError as error:
+        message = f"{path} is not UTF-8 text: {error.reason} at byte {error.start}"
+        raise InvalidInput(message, code="file_unreadable") from error

@@ -1,0 +1,126 @@
+"""This module writes a whole graph out: as lines that `load` reads, or as Parquet files.
+
+Types come edges first, by name, entities by id, so that two exports of equal states are equal.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from omnigraph.catalog import AcceptedType, TypeKind
+from omnigraph.commit.manifest import Manifest
+from omnigraph.commit.model import Snapshot
+from omnigraph.errors import InvalidInput
+from omnigraph.query.entity import find_type
+from omnigraph.storage.layout import physical_columns
+from omnigraph.storage.read import read_blobs, scan
+from omnigraph.types import PropertyType, Scalar
+from omnigraph.types.blob import blob_text
+from omnigraph.types.column import to_json
+
+_ENDS = {"src": "from", "dst": "to"}
+
+
+def export_lines(
+    manifest: Manifest, snapshot: Snapshot, types: Sequence[str] = ()
+) -> Iterator[str]:
+    """Yield every entity as one line of JSON, without the line end."""
+    for type_ in _chosen(snapshot, types):
+        properties = list(type_.definition.properties.values())
+        for batch in _batches(manifest, snapshot, type_):
+            columns = [_json(batch[p.name], p.type) for p in properties]
+            names = ["id", *(p.name for p in properties)]
+            rows = zip(batch["id"].to_pylist(), *columns, strict=True)
+            ends = _ends(batch) if type_.kind is TypeKind.EDGE else [{}] * batch.num_rows
+            for end, values in zip(ends, rows, strict=True):
+                data = dict(zip(names, values, strict=True))
+                record = {_word(type_): type_.name, **end, "data": data}
+                yield json.dumps(record, ensure_ascii=False, separators=(",", ":"))
+
+
+def export_parquet(
+    manifest: Manifest, snapshot: Snapshot, folder: Path, types: Sequence[str] = ()
+) -> dict[str, int]:
+    """Write one Parquet file per type and return how many entities each holds, by `node:T`."""
+    if folder.exists() and any(folder.iterdir()):
+        raise InvalidInput(f"{folder} is not empty", code="export_folder_not_empty")
+    folder.mkdir(parents=True, exist_ok=True)
+    counts = {}
+    for type_ in _chosen(snapshot, types):
+        path = folder / f"{type_.kind}-{type_.name}.parquet"
+        counts[type_.entity] = 0
+        writer: pq.ParquetWriter | None = None
+        for batch in _batches(manifest, snapshot, type_):
+            rows = _columnar(batch, type_)
+            writer = writer or pq.ParquetWriter(path, rows.schema)
+            writer.write_table(rows)
+            counts[type_.entity] += rows.num_rows
+        if writer is not None:
+            writer.close()
+    return counts
+
+
+def _chosen(snapshot: Snapshot, names: Sequence[str]) -> list[AcceptedType]:
+    found = {find_type(snapshot, name).entity for name in names}
+    kinds = (TypeKind.EDGE, TypeKind.NODE)
+    types = [type_ for kind in kinds for type_ in snapshot.schema.of_kind(kind)]
+    return [type_ for type_ in types if not names or type_.entity in found]
+
+
+def _batches(
+    manifest: Manifest, snapshot: Snapshot, type_: AcceptedType
+) -> Iterator[pa.RecordBatch]:
+    """Yield the entities of a type by id, under logical names."""
+    properties = type_.definition.properties
+    system = ["id", "src", "dst"] if type_.kind is TypeKind.EDGE else ["id"]
+    blobs = [p.name for p in properties.values() if p.type.scalar is Scalar.BLOB]
+    with manifest.reading(type_.entity, snapshot.entry(type_.entity)) as handle:
+        columns = physical_columns(handle.schema)
+        physical = {name: columns[type_.property_ids[name]] for name in properties}
+        for batch in scan(handle, [*system, *physical.values()], by_id=True):
+            found = dict(zip([*system, *properties], batch.columns, strict=False))
+            for name in blobs:
+                texts = map(_blob_text, read_blobs(handle, physical[name], batch))
+                found[name] = pa.array(texts, pa.string())
+            yield pa.RecordBatch.from_pydict(found)
+
+
+def _blob_text(value: bytes | str | None) -> str | None:
+    return blob_text(value) if isinstance(value, bytes) else value
+
+
+def _ends(batch: pa.RecordBatch) -> list[dict[str, Any]]:
+    both = zip(batch["src"].to_pylist(), batch["dst"].to_pylist(), strict=True)
+    return [{"from": src, "to": dst} for src, dst in both]
+
+
+def _json(column: pa.Array, type_: PropertyType) -> list[Any]:
+    values: list[Any] = (
+        column.to_pylist() if type_.scalar is Scalar.BLOB else to_json(column, type_)
+    )
+    return values
+
+
+def _word(type_: AcceptedType) -> str:
+    return "edge" if type_.kind is TypeKind.EDGE else "type"
+
+
+def _columnar(batch: pa.RecordBatch, type_: AcceptedType) -> pa.Table:
+    """Return rows as other programs like them: `from` and `to`, instants as timestamps."""
+    properties = type_.definition.properties
+    columns = {_ENDS.get(name, name): batch[name] for name in batch.schema.names}
+    for name, property_ in properties.items():
+        columns[name] = _plain(batch[name], property_.type)
+    return pa.table(columns)
+
+
+def _plain(column: pa.Array, type_: PropertyType) -> pa.Array:
+    if type_.scalar is Scalar.DATE_TIME and not type_.is_list:
+        return column.view(pa.int64()).cast(pa.timestamp("ms", "UTC"))
+    return column

@@ -1,0 +1,1 @@
+"""Reading: what a snapshot holds, under the names its schema gives."""

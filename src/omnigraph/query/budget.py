@@ -1,0 +1,36 @@
+"""This module bounds what one query may take: time, and memory for its rows."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+
+from omnigraph.errors import Category, OmniError
+
+DEFAULT_MEMORY = 2 * 1024 * 1024 * 1024
+
+
+class QueryLimit(OmniError):
+    """A query took more time or memory than it may."""
+
+    def __init__(self, message: str, *, code: str, operator: str, limit: float) -> None:
+        details = {"operator": operator, "limit": limit}
+        super().__init__(message, code=code, category=Category.LIMIT, details=details)
+
+
+@dataclass(slots=True)
+class Budget:
+    """What is left of a query's time, and how much memory its rows may take."""
+
+    seconds: float | None = None
+    memory: int = DEFAULT_MEMORY
+    _begun: float = field(default_factory=time.monotonic)
+
+    def check(self, operator: str, rows: int = 0, columns: int = 0) -> None:
+        """Raise QueryLimit when time is up, or so many rows would not fit."""
+        if self.seconds is not None and time.monotonic() - self._begun > self.seconds:
+            message = f"the query took longer than {self.seconds:g} s; it was at {operator}"
+            raise QueryLimit(message, code="query_timeout", operator=operator, limit=self.seconds)
+        if rows * columns * 8 > self.memory:
+            message = f"{operator} would make {rows:,} rows, more than the query may hold in memory"
+            raise QueryLimit(message, code="query_memory", operator=operator, limit=self.memory)

@@ -1,0 +1,149 @@
+"""This module answers queries: one snapshot, one plan, one result."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, assert_never
+
+import numpy as np
+import pyarrow as pa
+
+from omnigraph.commit.manifest import Manifest
+from omnigraph.commit.model import Snapshot
+from omnigraph.errors import InvalidInput
+from omnigraph.plan import ReadPlan, bind_parameters, compile_query
+from omnigraph.plan import operators as op
+from omnigraph.plan.expressions import FunctionCall, property_refs
+from omnigraph.query.aggregate import aggregated
+from omnigraph.query.budget import Budget
+from omnigraph.query.evaluate import Evaluator
+from omnigraph.query.execute import Execution, shown_rows, slice_bounds
+from omnigraph.query.expand import ExpandMode
+from omnigraph.query.groups import group_rows
+from omnigraph.query.order import order_of
+from omnigraph.query.result import Result
+from omnigraph.query.search import Search, no_provider
+from omnigraph.query.store import Store, Table
+from omnigraph.query.topology import Topologies
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How a query may be executed."""
+
+    timeout: float | None = None
+    expand: ExpandMode = ExpandMode.AUTO
+
+
+class Engine:
+    """Answers queries on one graph; what it reads once it keeps."""
+
+    def __init__(self, manifest: Manifest, *, may_write: bool) -> None:
+        self.store = Store(manifest)
+        self.topologies = Topologies(manifest.location, may_write=may_write)
+
+    def run(
+        self,
+        snapshot: Snapshot,
+        source: str,
+        parameters: Mapping[str, Any] | None,
+        name: str | None = None,
+        settings: Settings | None = None,
+    ) -> Result:
+        """Run one read query of a text on a snapshot."""
+        plan = compile_query(snapshot.catalog, source, name)
+        if not isinstance(plan, ReadPlan):
+            message = f"query '{plan.name}' changes data; run it as a mutation"
+            raise InvalidInput(message, code="query_not_a_read", query=plan.name)
+        bound = bind_parameters(plan.parameters, parameters)
+        execution = self._execution(snapshot, plan, bound, settings or Settings())
+        columns = _Columns(execution).of(plan.root)
+        types = {column.name: column.type for column in plan.columns}
+        return Result(
+            name=plan.name,
+            table=pa.table({name: columns[name] for name in types}),
+            types=types,
+            graph_commit_id=snapshot.commit_id,
+        )
+
+    def _execution(
+        self,
+        snapshot: Snapshot,
+        plan: ReadPlan,
+        parameters: Mapping[str, Any],
+        settings: Settings,
+    ) -> Execution:
+        tables: dict[str, Table] = {}
+        search = Search(self.store, None, no_provider)
+        evaluator = Evaluator(parameters, datetime.now(UTC), tables, search)
+        search.depth = shown_rows(plan.root, evaluator)
+        return Execution(
+            snapshot=snapshot,
+            store=self.store,
+            topologies=self.topologies,
+            evaluator=evaluator,
+            budget=Budget(settings.timeout),
+            mode=settings.expand,
+            tables=tables,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """Computes result columns."""
+
+    execution: Execution
+
+    def of(self, operator: op.ResultOperator) -> dict[str, pa.Array]:
+        """Return the columns of an operator by name."""
+        evaluator = self.execution.evaluator
+        match operator:
+            case op.Project(input=rows, columns=columns):
+                frame = self.execution.rows(rows, _variables(columns))
+                return {c.name: evaluator.column(c.expression, frame) for c in columns}
+            case op.Aggregate(input=rows, keys=keys, measures=measures):
+                needed = _variables((*keys, *measures))
+                frame = self.execution.rows(rows, needed, weigh=_only_counts(measures))
+                return aggregated(operator, frame, evaluator)
+            case op.Distinct(input=source):
+                return _distinct(self.of(source))
+            case op.SortColumns(input=source, keys=keys, tie_break=ties):
+                found = self.of(source)
+                wanted = [(found[key.name], key.descending) for key in keys]
+                order = order_of([*wanted, *((found[n], False) for n in ties)], _length(found))
+                return _take(found, order)
+            case op.SliceColumns(input=source):
+                found = self.of(source)
+                start, stop = slice_bounds(operator, _length(found), evaluator)
+                return _take(found, np.arange(start, stop))
+            case _ as unreachable:
+                assert_never(unreachable)
+
+
+def _variables(columns: tuple[op.Column, ...]) -> set[str]:
+    return {ref.variable for column in columns for ref in property_refs(column.expression)}
+
+
+def _only_counts(measures: tuple[op.Column, ...]) -> bool:
+    """Tell whether how often a row counts is all that matters."""
+    calls = (measure.expression for measure in measures)
+    return all(
+        isinstance(call, FunctionCall) and call.function.name == "count" and not call.distinct
+        for call in calls
+    )
+
+
+def _length(columns: Mapping[str, pa.Array]) -> int:
+    return len(next(iter(columns.values())))
+
+
+def _take(columns: Mapping[str, pa.Array], order: np.ndarray) -> dict[str, pa.Array]:
+    return {name: column.take(pa.array(order)) for name, column in columns.items()}
+
+
+def _distinct(columns: Mapping[str, pa.Array]) -> dict[str, pa.Array]:
+    """Return each row once, where it first appears."""
+    _, first = group_rows(columns.values(), _length(columns))
+    return _take(columns, first)

@@ -1,0 +1,196 @@
+"""This module evaluates expressions and predicates over rows of bindings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol, assert_never
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.lang.query_tree import Operator
+from omnigraph.plan.expressions import (
+    And,
+    Compare,
+    Constant,
+    Expression,
+    FunctionCall,
+    Holds,
+    IsIn,
+    IsNull,
+    Or,
+    ParameterRef,
+    Predicate,
+    PropertyRef,
+)
+from omnigraph.plan.functions import FunctionKind
+from omnigraph.query.compare import Mask, Operand, compare, to_mask
+from omnigraph.query.frame import Frame
+from omnigraph.query.store import Table
+from omnigraph.types import PropertyType
+from omnigraph.types.column import to_column
+
+MANY_CHOICES = 16
+"""A list of more values than this is looked up instead of compared one by one."""
+
+
+class Searching(Protocol):
+    """What answers functions that need more than the row: text predicates and rankings."""
+
+    def column(self, call: FunctionCall, frame: Frame, evaluator: Evaluator) -> pa.Array:
+        """Return the answer for each row."""
+
+    def scores(
+        self, call: FunctionCall, frame: Frame, evaluator: Evaluator
+    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
+        """Return the score of each row, and a number that breaks ties between scores."""
+
+
+@dataclass(slots=True)
+class Evaluator:
+    """Knows the values of parameters, the instant of the request, the table of each variable."""
+
+    parameters: Mapping[str, Any]
+    now: datetime
+    tables: Mapping[str, Table]
+    search: Searching
+
+    # --- expressions ---------------------------------------------------------------------------
+
+    def column(self, expression: Expression, frame: Frame) -> pa.Array:
+        """Return the value of an expression for each row."""
+        found = self.operand(expression, frame)
+        return pa.repeat(found, frame.rows) if isinstance(found, pa.Scalar) else found
+
+    def operand(self, expression: Expression, frame: Frame) -> Operand:
+        """Return the value of an expression, once if it is the same for each row."""
+        match expression:
+            case PropertyRef(variable=variable, property=name):
+                return self.tables[variable].values(name, frame.positions[variable])
+            case Constant() | ParameterRef():
+                return self._scalar(expression)
+            case FunctionCall(function=function):
+                if function.kind is FunctionKind.SCALAR:
+                    return to_column([self.now], expression.type)[0]
+                return self.search.column(expression, frame, self)
+            case _ as unreachable:
+                assert_never(unreachable)
+
+    def value(self, expression: Expression) -> Any:  # noqa: ANN401 - a value of any type
+        """Return the value of an expression that is the same for each row."""
+        match expression:
+            case Constant(value=value):
+                return value
+            case ParameterRef(name=name):
+                return self.parameters.get(name)
+            case FunctionCall(function=function) if function.kind is FunctionKind.SCALAR:
+                return self.now
+            case _:
+                raise AssertionError("only constants are the same for each row")
+
+    def _scalar(self, expression: Constant | ParameterRef) -> pa.Scalar:
+        return to_column([self.value(expression)], expression.type)[0]
+
+    # --- predicates ----------------------------------------------------------------------------
+
+    def mask(self, predicate: Predicate, frame: Frame) -> Mask:
+        """Return for which rows a predicate holds."""
+        match predicate:
+            case Compare(left=left, operator=operator, right=right):
+                return self._compare(left, operator, right, frame)
+            case IsNull(operand=operand, negated=negated):
+                found = self.column(operand, frame)
+                return to_mask(found.is_valid() if negated else found.is_null(), frame.rows)
+            case IsIn(operand=operand, choices=choices):
+                return self._is_in(operand, choices, frame)
+            case Holds(call=call):
+                return to_mask(self.search.column(call, frame, self), frame.rows)
+            case And(parts=parts):
+                found = np.ones(frame.rows, np.bool_)
+                for part in parts:
+                    found &= self.mask(part, frame)
+                return found
+            case Or(parts=parts):
+                found = np.zeros(frame.rows, np.bool_)
+                for part in parts:
+                    found |= self.mask(part, frame)
+                return found
+            case _ as unreachable:
+                assert_never(unreachable)
+
+    def _compare(
+        self, left: Expression, operator: Operator, right: Expression, frame: Frame
+    ) -> Mask:
+        one, other = self.operand(left, frame), self.operand(right, frame)
+        if operator is Operator.CONTAINS and left.type.is_list:
+            return self._has_element(one, other, frame)
+        if operator in (Operator.CONTAINS, Operator.STARTS_WITH):
+            return _text_test(one, operator, other, frame.rows)
+        return compare(one, operator, other, frame.rows)
+
+    @staticmethod
+    def _has_element(lists: Operand, needle: Operand, frame: Frame) -> Mask:
+        """Return which lists have an element equal to the needle."""
+        if isinstance(lists, pa.Scalar):
+            lists = pa.repeat(lists, frame.rows)
+        whole = lists.combine_chunks() if isinstance(lists, pa.ChunkedArray) else lists
+        owners = pc.list_parent_indices(whole)
+        items = pc.list_flatten(whole)
+        wanted = needle if isinstance(needle, pa.Scalar) else needle.take(owners)
+        hits = compare(items, Operator.EQ, wanted, len(items))
+        found = np.zeros(frame.rows, np.bool_)
+        found[np.asarray(owners)[hits]] = True
+        return found
+
+    def _is_in(self, operand: Expression, choices: Expression, frame: Frame) -> Mask:
+        if isinstance(choices, PropertyRef):
+            lists, needle = self.operand(choices, frame), self.operand(operand, frame)
+            return self._has_element(lists, needle, frame)
+        values = self.value(choices)
+        if values is None:
+            return np.zeros(frame.rows, np.bool_)
+        column = self.operand(operand, frame)
+        element = choices.type.element
+        wanted = [value for value in values if value is not None]
+        if len(wanted) > MANY_CHOICES and element.text and isinstance(column, pa.Array):
+            return to_mask(pc.is_in(column, value_set=to_column(wanted, element)), frame.rows)
+        found = np.zeros(frame.rows, np.bool_)
+        for value in wanted:
+            found |= compare(column, Operator.EQ, _choice(value, element), frame.rows)
+        return found
+
+
+def _choice(value: Any, type_: PropertyType) -> pa.Scalar:  # noqa: ANN401 - of the type
+    """Return one of a list of choices; an integer among floats stays what it is."""
+    if type_.numeric and isinstance(value, int):
+        return pa.scalar(value, pa.int64() if value < 2**63 else pa.uint64())
+    return to_column([value], type_)[0]
+
+
+def _text_test(text: Operand, operator: Operator, part: Operand, rows: int) -> Mask:
+    """Return which texts contain or start with a part, exactly."""
+    if isinstance(part, pa.Scalar) and not isinstance(text, pa.Scalar):
+        needle = part.as_py()
+        if needle is None:
+            return np.zeros(rows, np.bool_)
+        test = pc.match_substring if operator is Operator.CONTAINS else pc.starts_with
+        return to_mask(test(text, needle), rows)
+    texts = _each(text, rows)
+    parts = _each(part, rows)
+    pairs = zip(texts, parts, strict=True)
+    if operator is Operator.CONTAINS:
+        held = [t is not None and p is not None and p in t for t, p in pairs]
+    else:
+        held = [t is not None and p is not None and t.startswith(p) for t, p in pairs]
+    return np.array(held, np.bool_)
+
+
+def _each(operand: Operand, rows: int) -> list[Any]:
+    if isinstance(operand, pa.Scalar):
+        return [operand.as_py()] * rows
+    values: list[Any] = operand.to_pylist()
+    return values

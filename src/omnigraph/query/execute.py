@@ -1,0 +1,266 @@
+"""This module executes the operators of a read plan, bottom up, over one snapshot.
+
+Rows are positions of entities; properties are fetched only where somebody looks at them, and
+variables nobody asks for any more are dropped on the way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import assert_never
+
+import numpy as np
+
+from omnigraph.catalog import TypeKind
+from omnigraph.commit.model import Snapshot
+from omnigraph.errors import InvalidInput
+from omnigraph.plan import operators as op
+from omnigraph.plan.expressions import (
+    Binding,
+    Predicate,
+    predicate_refs,
+    predicate_variables,
+    property_refs,
+)
+from omnigraph.query.budget import Budget
+from omnigraph.query.evaluate import Evaluator
+from omnigraph.query.expand import EdgeWalk, ExpandMode
+from omnigraph.query.frame import ORIGIN, Frame
+from omnigraph.query.order import sorted_rows
+from omnigraph.query.pushdown import scan_filter
+from omnigraph.query.store import Store, Table
+from omnigraph.query.topology import Topologies
+
+
+@dataclass(slots=True, kw_only=True)
+class Execution:
+    """One run of a plan: what it reads from, and what it may take."""
+
+    snapshot: Snapshot
+    store: Store
+    topologies: Topologies
+    evaluator: Evaluator
+    budget: Budget
+    mode: ExpandMode = ExpandMode.AUTO
+    tables: dict[str, Table] = field(default_factory=dict)
+
+    # --- rows ----------------------------------------------------------------------------------
+
+    def rows(self, operator: op.RowOperator, needed: set[str], *, weigh: bool = False) -> Frame:
+        """Return the rows of an operator with the variables that are needed.
+
+        With `weigh`, rows that differ only in what is not needed may be counted instead of made.
+        """
+        name = type(operator).__name__
+        self.budget.check(name)
+        match operator:
+            case op.Scan():
+                frame = self._scan(operator)
+            case op.OuterRow():
+                raise AssertionError("a negation starts from the rows it is asked about")
+            case op.Expand():
+                frame = self._expand(operator, needed, weigh=weigh)
+            case op.Close():
+                frame = self._close(operator, needed, weigh=weigh)
+            case op.Cross():
+                frame = self._cross(operator, needed)
+            case op.Filter(input=source, predicate=predicate):
+                wanted = needed | predicate_variables(predicate)
+                frame = self._filtered(self.rows(source, wanted, weigh=weigh), (predicate,))
+            case op.AntiJoin():
+                frame = self._anti_join(operator, needed, weigh=weigh)
+            case op.SortRows():
+                frame = self._sort(operator, needed)
+            case op.SliceRows():
+                frame = self._slice(operator, needed)
+            case _ as unreachable:
+                assert_never(unreachable)
+        return frame.only(needed)
+
+    def bind(self, binding: Binding) -> Table:
+        """Return the table of a variable, and remember it for expressions."""
+        table = self.tables.get(binding.name)
+        if table is None:
+            table = self.store.table(self.snapshot, TypeKind(binding.kind), binding.type_name)
+            self.tables[binding.name] = table
+        return table
+
+    # --- operators -----------------------------------------------------------------------------
+
+    def _scan(self, scan: op.Scan) -> Frame:
+        table, name = self.bind(scan.binding), scan.binding.name
+        condition, left = scan_filter(scan.predicates, table, self.evaluator)
+        positions = np.arange(table.rows) if condition is None else table.where(condition)
+        return self._filtered(Frame(len(positions), {name: positions}), left)
+
+    def _filtered(self, frame: Frame, predicates: Iterable[Predicate]) -> Frame:
+        for predicate in predicates:
+            if frame.rows:
+                frame = frame.take(self.evaluator.mask(predicate, frame))
+        return frame
+
+    def _expand(self, expand: op.Expand, needed: set[str], *, weigh: bool) -> Frame:
+        self.bind(expand.dst)
+        source = self.rows(expand.input, needed | {expand.src}, weigh=weigh)
+        walk = self._walk(expand.edge, expand)
+        starts = source.positions[expand.src]
+        if expand.edge_binding is not None:
+            self.bind(expand.edge_binding)
+            rows, nodes, edges = walk.edges(starts)
+            new = {expand.dst.name: nodes, expand.edge_binding.name: edges}
+        else:
+            weighed = self._weighed(expand, source, walk, needed) if weigh else None
+            if weighed is not None:
+                return weighed
+            rows, nodes = walk.reach(starts, expand.hops, from_end=expand.from_end)
+            new = {expand.dst.name: nodes}
+        self.budget.check("Expand", len(rows), len(source.positions) + len(new))
+        return self._filtered(source.take(rows).with_columns(new), expand.predicates)
+
+    def _weighed(
+        self, expand: op.Expand, source: Frame, walk: EdgeWalk, needed: set[str]
+    ) -> Frame | None:
+        """Count what a last step reaches instead of making a row for each."""
+        if expand.predicates or expand.dst.name in needed or not expand.hops.is_single:
+            return None
+        degrees = walk.degrees(source.positions[expand.src])
+        if degrees is None:
+            return None
+        weights = degrees if source.weights is None else source.weights * degrees
+        counted = Frame(source.rows, source.positions, weights)
+        return counted.take(weights > 0)
+
+    def _close(self, close: op.Close, needed: set[str], *, weigh: bool) -> Frame:
+        source = self.rows(close.input, needed | {close.src, close.dst}, weigh=weigh)
+        walk = self._walk(close.edge, close)
+        here, there = source.positions[close.src], source.positions[close.dst]
+        if close.edge_binding is None:
+            return source.take(walk.connects(here, there, close.hops))
+        self.bind(close.edge_binding)
+        rows, nodes, edges = walk.edges(here)
+        kept = nodes == there[rows]
+        return source.take(rows[kept]).with_columns({close.edge_binding.name: edges[kept]})
+
+    def _walk(self, edge_name: str, step: op.Expand | op.Close) -> EdgeWalk:
+        edge_type = self.snapshot.catalog.edges[edge_name]
+        tables = {
+            "edge": self.store.table(self.snapshot, TypeKind.EDGE, edge_name),
+            "src": self.store.table(self.snapshot, TypeKind.NODE, edge_type.src),
+            "dst": self.store.table(self.snapshot, TypeKind.NODE, edge_type.dst),
+        }
+        return EdgeWalk(
+            **tables, direction=step.direction, topologies=self.topologies, mode=self.mode
+        )
+
+    def _cross(self, cross: op.Cross, needed: set[str]) -> Frame:
+        left, right = (self.rows(side, needed) for side in (cross.left, cross.right))
+        total = left.rows * right.rows
+        self.budget.check("Cross", total, len(left.positions) + len(right.positions))
+        ours = left.take(np.repeat(np.arange(left.rows), right.rows))
+        theirs = right.take(np.tile(np.arange(right.rows), left.rows))
+        return ours.with_columns(theirs.positions)
+
+    def _sort(self, sort: op.SortRows, needed: set[str]) -> Frame:
+        named = {ref.variable for key in sort.keys for ref in property_refs(key.expression)}
+        source = self.rows(sort.input, needed | named | set(sort.tie_break))
+        return source.take(sorted_rows(sort, source, self.evaluator))
+
+    def _slice(self, cut: op.SliceRows, needed: set[str]) -> Frame:
+        source = self.rows(cut.input, needed)
+        start, stop = slice_bounds(cut, source.rows, self.evaluator)
+        return source.take(np.arange(start, stop))
+
+    # --- negation ------------------------------------------------------------------------------
+
+    def _anti_join(self, anti: op.AntiJoin, needed: set[str], *, weigh: bool) -> Frame:
+        outer = set(_outer(anti.inner))
+        used = _used(anti.inner) & outer
+        source = self.rows(anti.input, needed | used, weigh=weigh)
+        if not source.rows:
+            return source
+        asked = source.only(used).with_columns({ORIGIN: np.arange(source.rows)})
+        inner = _Inner(self, Frame(asked.rows, asked.positions))
+        found = inner.rows(anti.inner, set())
+        kept = np.ones(source.rows, np.bool_)
+        kept[found.positions[ORIGIN]] = False
+        return source.take(kept)
+
+
+class _Inner(Execution):
+    """The run of a negated pattern, which starts from the rows it is asked about."""
+
+    __slots__ = ("_start",)
+
+    def __init__(self, outer: Execution, start: Frame) -> None:
+        super().__init__(
+            snapshot=outer.snapshot,
+            store=outer.store,
+            topologies=outer.topologies,
+            evaluator=outer.evaluator,
+            budget=outer.budget,
+            mode=outer.mode,
+            tables=outer.tables,
+        )
+        self._start = start
+
+    def rows(self, operator: op.RowOperator, needed: set[str], *, weigh: bool = False) -> Frame:
+        """Return the rows of an operator, each with the outer row it belongs to."""
+        if isinstance(operator, op.OuterRow):
+            return self._start
+        return super().rows(operator, needed)
+
+
+def _outer(operator: op.RowOperator) -> Iterable[str]:
+    """Return the variables of the enclosing rows."""
+    if isinstance(operator, op.OuterRow):
+        return operator.variables
+    found: set[str] = set()
+    for source in op.inputs(operator):
+        found |= set(_outer(source))  # type: ignore[arg-type]
+    return found
+
+
+def _used(operator: op.Operator) -> set[str]:
+    """Return every variable an operator or one below it looks at."""
+    found: set[str] = set()
+    match operator:
+        case op.Expand(src=src, predicates=predicates):
+            found = {src, *(r.variable for p in predicates for r in predicate_refs(p))}
+        case op.Close(src=src, dst=dst):
+            found = {src, dst}
+        case op.Filter(predicate=predicate):
+            found = set(predicate_variables(predicate))
+        case op.Scan(predicates=predicates):
+            found = {ref.variable for p in predicates for ref in predicate_refs(p)}
+        case _:
+            pass
+    for source in op.inputs(operator):
+        found |= _used(source)
+    return found
+
+
+def slice_bounds(
+    cut: op.SliceRows | op.SliceColumns, rows: int, evaluator: Evaluator
+) -> tuple[int, int]:
+    """Return the first row kept and the one after the last."""
+    start = _count(cut.offset, evaluator, "offset") or 0
+    limit = _count(cut.limit, evaluator, "limit")
+    stop = rows if limit is None else min(rows, start + limit)
+    return min(start, rows), max(stop, min(start, rows))
+
+
+def shown_rows(root: op.Operator, evaluator: Evaluator) -> int | None:
+    """Return how many rows a result may show at most, skipped ones included."""
+    if isinstance(root, op.SliceRows | op.SliceColumns):
+        limit = _count(root.limit, evaluator, "limit")
+        return None if limit is None else limit + (_count(root.offset, evaluator, "offset") or 0)
+    below = op.inputs(root)
+    return shown_rows(below[0], evaluator) if len(below) == 1 else None
+
+
+def _count(count: op.Count | None, evaluator: Evaluator, word: str) -> int | None:
+    value = count if count is None or isinstance(count, int) else evaluator.value(count)
+    if value is not None and value < 0:
+        raise InvalidInput(f"{word} is {value}; it cannot be negative", code="limit_negative")
+    return None if value is None else int(value)

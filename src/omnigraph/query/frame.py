@@ -1,0 +1,48 @@
+"""This module defines the rows that flow between operators: positions of entities by variable."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from omnigraph.storage.columns import Positions
+
+ORIGIN = "#row"
+"""The column that remembers which outer row a row of a negation belongs to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """Rows of bindings: for each variable the position of its entity.
+
+    `weights` say how often each row counts, when rows that differ only in what nobody asks for were
+    not made.
+    """
+
+    rows: int
+    positions: Mapping[str, Positions] = field(default_factory=dict)
+    weights: npt.NDArray[np.int64] | None = None
+
+    def take(self, index: npt.NDArray[np.int64] | npt.NDArray[np.bool_]) -> Frame:
+        """Return chosen rows, by number or by mask."""
+        columns = {name: values[index] for name, values in self.positions.items()}
+        weights = None if self.weights is None else self.weights[index]
+        rows = int(np.count_nonzero(index)) if index.dtype == np.bool_ else len(index)
+        return Frame(rows, columns, weights)
+
+    def with_columns(self, columns: Mapping[str, Positions]) -> Frame:
+        """Return the same rows with more variables."""
+        return Frame(self.rows, {**self.positions, **columns}, self.weights)
+
+    def only(self, names: Collection[str]) -> Frame:
+        """Return the same rows without variables nobody needs."""
+        kept = {n: v for n, v in self.positions.items() if n in names or n == ORIGIN}
+        return Frame(self.rows, kept, self.weights)
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory the rows take."""
+        return sum(values.nbytes for values in self.positions.values())

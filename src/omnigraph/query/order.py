@@ -1,0 +1,57 @@
+"""This module puts rows in order: nulls lowest, texts by bytes, and never two rows undecided."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.plan import operators as op
+from omnigraph.plan.expressions import FunctionCall
+from omnigraph.plan.functions import FunctionKind
+from omnigraph.query.compare import as_number
+from omnigraph.query.evaluate import Evaluator
+from omnigraph.query.frame import Frame
+from omnigraph.storage.columns import Positions
+
+
+def sorted_rows(sort: op.SortRows, frame: Frame, evaluator: Evaluator) -> Positions:
+    """Return the numbers of rows in order; ties break by ids.
+
+    A ranking puts the best first and leaves out rows it gives no score.
+    """
+    keys: list[tuple[pa.Array, bool]] = []
+    kept = np.ones(frame.rows, np.bool_)
+    for key in sort.keys:
+        call = key.expression
+        if isinstance(call, FunctionCall) and call.function.kind is FunctionKind.RANK:
+            scores, places = evaluator.search.scores(call, frame, evaluator)
+            kept &= ~np.isnan(scores)
+            keys.append((pa.array(scores), call.function.best_is_highest))
+            keys.append((pa.array(places), False))
+        else:
+            keys.append((evaluator.column(call, frame), key.descending))
+    ties = [evaluator.tables[name].values("id", frame.positions[name]) for name in sort.tie_break]
+    order = order_of([*keys, *((tie, False) for tie in ties)], frame.rows)
+    return order[kept[order]]
+
+
+def order_of(keys: Sequence[tuple[pa.Array, bool]], rows: int) -> Positions:
+    """Return the order of rows by columns, each ascending or descending."""
+    columns: dict[str, pa.Array] = {}
+    sort_keys: list[tuple[str, str]] = []
+    for number, (column, descending) in enumerate(keys):
+        direction = "descending" if descending else "ascending"
+        values = as_number(column)
+        if values.null_count:
+            # Where a value is missing comes before all values, so that null is lowest.
+            columns[f"valid{number}"] = values.is_valid()
+            sort_keys.append((f"valid{number}", direction))
+        columns[f"key{number}"] = values
+        sort_keys.append((f"key{number}", direction))
+    if not columns:
+        return np.arange(rows)
+    order = pc.sort_indices(pa.table(columns), sort_keys=sort_keys)
+    return np.asarray(order, np.int64)

@@ -1,0 +1,77 @@
+"""This module decides which predicates of a scan storage can answer, and writes them as a filter.
+
+Only comparisons whose filter means exactly the same are pushed; the rest is evaluated here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from omnigraph.lang.query_tree import Operator
+from omnigraph.plan.expressions import (
+    Compare,
+    Expression,
+    FunctionCall,
+    IsIn,
+    Predicate,
+    PropertyRef,
+)
+from omnigraph.plan.functions import FunctionKind
+from omnigraph.query.evaluate import Evaluator
+from omnigraph.query.store import Table
+from omnigraph.storage.literals import sql_literals
+from omnigraph.types import PropertyType
+from omnigraph.types.column import to_column
+
+_ORDERED = (Operator.EQ, Operator.LT, Operator.LE, Operator.GT, Operator.GE)
+
+
+def scan_filter(
+    predicates: Sequence[Predicate], table: Table, evaluator: Evaluator
+) -> tuple[str | None, list[Predicate]]:
+    """Return a filter for storage, or None, and the predicates it does not answer."""
+    pushed: list[str] = []
+    left: list[Predicate] = []
+    for predicate in predicates:
+        text = _filter(predicate, table, evaluator)
+        if text is None:
+            left.append(predicate)
+        else:
+            pushed.append(text)
+    return (" AND ".join(pushed) if pushed else None), left
+
+
+def _filter(predicate: Predicate, table: Table, evaluator: Evaluator) -> str | None:
+    match predicate:
+        case Compare(left=PropertyRef(property=name, type=type_), operator=operator, right=right):
+            if operator not in _ORDERED or not _is_constant(right) or table.has(name):
+                return None
+            literals = _literals([evaluator.value(right)], type_)
+            return literals and f"`{table.names[name]}` {operator} {literals}"
+        case IsIn(operand=PropertyRef(property=name, type=type_), choices=choices):
+            if table.has(name) or isinstance(choices, PropertyRef):
+                return None
+            literals = _literals(evaluator.value(choices) or [], type_)
+            return literals and f"`{table.names[name]}` IN ({literals})"
+        case _:
+            return None
+
+
+def _is_constant(expression: Expression) -> bool:
+    if isinstance(expression, FunctionCall):
+        return expression.function.kind is FunctionKind.SCALAR
+    return not isinstance(expression, PropertyRef)
+
+
+def _literals(values: Sequence[object], type_: PropertyType) -> str | None:
+    """Write values in the type of a column, or return None when they do not fit it exactly."""
+    if not values or any(value is None for value in values):
+        return None
+    if type_.spec.integer and not all(isinstance(value, int) for value in values):
+        return None
+    try:
+        return ", ".join(sql_literals(to_column(values, type_)))
+    except (pa.ArrowInvalid, OverflowError, ValueError):
+        return None

@@ -1,0 +1,88 @@
+"""This module defines the result of a query: Arrow first, everything else from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib import import_module
+from typing import IO, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from omnigraph.types import PropertyType, Scalar
+from omnigraph.types.column import to_json
+
+
+@dataclass(frozen=True)
+class Result:
+    """Rows of named columns, and the commit they were read from."""
+
+    name: str
+    table: pa.Table
+    types: Mapping[str, PropertyType] = field(repr=False)
+    graph_commit_id: str
+    target: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns, in order."""
+        return list(self.types)
+
+    @cached_property
+    def rows(self) -> list[dict[str, Any]]:
+        """The rows with JSON values, as every surface shows them."""
+        columns = [to_json(self.table[name], type_) for name, type_ in self.types.items()]
+        names = self.columns
+        return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return iter(self.rows)
+
+    def to_arrow(self) -> pa.Table:
+        """Return an Arrow table; instants are timestamps in UTC."""
+        columns = {name: _plain(self.table[name], type_) for name, type_ in self.types.items()}
+        return pa.table(columns)
+
+    def to_pandas(self) -> Any:  # noqa: ANN401 - pandas may not be installed
+        """Return a pandas DataFrame."""
+        return self.to_arrow().to_pandas()
+
+    def to_polars(self) -> Any:  # noqa: ANN401 - polars may not be installed
+        """Return a polars DataFrame."""
+        return import_module("polars").from_arrow(self.to_arrow())
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Hand the rows to any library that speaks Arrow."""
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+    def write(self, file: IO[bytes], format_: str) -> None:
+        """Write the rows as an Arrow stream or a Parquet file."""
+        rows = self.to_arrow()
+        if format_ == "parquet":
+            pq.write_table(rows, file)
+            return
+        with pa.ipc.new_stream(file, rows.schema) as writer:
+            writer.write_table(rows)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the wire form."""
+        return {
+            "query_name": self.name,
+            "target": dict(self.target),
+            "row_count": len(self),
+            "columns": self.columns,
+            "rows": self.rows,
+            "graph_commit_id": self.graph_commit_id,
+        }
+
+
+def _plain(column: pa.ChunkedArray, type_: PropertyType) -> pa.ChunkedArray:
+    if type_.scalar is not Scalar.DATE_TIME or type_.is_list:
+        return column
+    stamps = pa.timestamp("ms", "UTC")
+    return pa.chunked_array([c.view(pa.int64()).cast(stamps) for c in column.chunks], stamps)

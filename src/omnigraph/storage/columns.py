@@ -1,0 +1,61 @@
+"""This module reads columns of one version of a dataset by position: the place of a row in a scan.
+
+A version never changes, so a position means the same row as long as the version is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from lance import LanceDataset
+
+from omnigraph.storage.faults import translated
+
+Positions = npt.NDArray[np.int64]
+OFFSET = "_rowoffset"
+
+
+def whole_column(handle: LanceDataset, column: str) -> pa.Array:
+    """Return one column of all rows."""
+    with translated(f"reading column {column}"):
+        found = handle.to_table(columns=[column])[column]
+        return found.chunk(0) if found.num_chunks == 1 else found.combine_chunks()
+
+
+def positions_where(handle: LanceDataset, condition: str) -> Positions:
+    """Return the positions of rows that satisfy a filter, ascending."""
+    with translated("filtering rows"):
+        found = handle.to_table(columns=[OFFSET], filter=condition)[OFFSET]
+        return np.sort(found.to_numpy().astype(np.int64))
+
+
+def rows_where(handle: LanceDataset, condition: str, columns: Sequence[str]) -> pa.Table:
+    """Return rows that satisfy a filter, with their positions as `_rowoffset`."""
+    with translated("filtering rows"):
+        return handle.to_table(columns=[*columns, OFFSET], filter=condition)
+
+
+def row_addresses(handle: LanceDataset) -> npt.NDArray[np.uint64]:
+    """Return where the row at each position is; only fragments with deletions are looked into."""
+    parts = []
+    with translated("reading row addresses"):
+        for fragment in handle.get_fragments():
+            first = np.uint64(fragment.fragment_id << 32)
+            if fragment.num_deletions:
+                scanner = fragment.scanner(columns=[], with_row_address=True)
+                parts.append(scanner.to_table()["_rowaddr"].to_numpy())
+            else:
+                parts.append(first + np.arange(fragment.physical_rows, dtype=np.uint64))
+    return np.concatenate(parts) if parts else np.empty(0, np.uint64)
+
+
+def rows_at(
+    handle: LanceDataset, addresses: npt.NDArray[np.uint64], columns: Sequence[str]
+) -> pa.Table:
+    """Return rows by address, in the order asked for, each once for each time it is asked for."""
+    with translated("taking rows"):
+        # Without stable row ids a row id is an address; `take` would count deletions for each row.
+        return handle._take_rows(addresses.tolist(), columns=list(columns))

@@ -1,0 +1,70 @@
+"""This module carries a change through: prepare, validate, stage, publish, and again if it lost.
+
+Who only adds may be prepared anew on top of whatever won; who changes or removes what it has seen
+is told instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+
+from omnigraph.commit.lineage import Lineage
+from omnigraph.commit.manifest import Manifest
+from omnigraph.commit.model import Commit
+from omnigraph.commit.publish import publish
+from omnigraph.commit.snapshot import head_snapshot
+from omnigraph.commit.staged import StagedCommit
+from omnigraph.errors import Contention, ExpectedVersionMismatch, PreconditionFailed, SchemaMoved
+from omnigraph.write.change_set import ChangeSet
+from omnigraph.write.committed import Committed
+from omnigraph.write.request import Request
+from omnigraph.write.stage import stage
+from omnigraph.write.validate import validate
+
+REPREPARE_BUDGET = 32
+"""How often a change that lost a race is prepared anew."""
+
+
+PATIENCE = 8
+"""How often the whole budget of a publish may be lost to commits of other types."""
+
+
+def apply(
+    manifest: Manifest,
+    request: Request,
+    prepare: Callable[[Committed], ChangeSet],
+    *,
+    again: Callable[[], bool],
+    always: bool = False,
+) -> Commit | None:
+    """Publish the change `prepare` makes of the newest state; return None when it is none.
+
+    `again` tells whether the change may be prepared anew after a lost race. With `always`, even
+    nothing is a commit.
+    """
+    wanted = request.if_commit
+    for attempt in range(REPREPARE_BUDGET + 1):
+        snapshot = head_snapshot(manifest, request.branch)
+        if wanted is not None and snapshot.commit_id != wanted:
+            raise PreconditionFailed(wanted, snapshot.commit_id)
+        committed = Committed(manifest, snapshot)
+        changes = prepare(committed)
+        if changes.is_empty and not changes.findings and not always:
+            return None
+        images = validate(changes, committed)
+        staged = stage(manifest, request, images, committed)
+        try:
+            return _publish(manifest.lineage(snapshot.native), snapshot.branch, staged)
+        except (ExpectedVersionMismatch, SchemaMoved):
+            if attempt == REPREPARE_BUDGET or not again():
+                raise
+    raise AssertionError("the last attempt returns or raises")
+
+
+def _publish(lineage: Lineage, branch: str, staged: StagedCommit) -> Commit:
+    """Publish, patiently: who lost to commits of other types has nothing to prepare anew."""
+    for _ in range(PATIENCE):
+        with suppress(Contention):
+            return publish(lineage, branch, staged)
+    return publish(lineage, branch, staged)

@@ -1,0 +1,1 @@
+"""The rules of the schema, one module each, over the images of a change."""

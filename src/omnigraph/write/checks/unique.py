@@ -1,0 +1,192 @@
+"""This module checks keys and unique tuples: inside one batch, in the final image, and committed.
+
+A key is its entity's id, so only repetition inside a batch is wrong with it; whether the id may
+exist is a matter of the mode of the write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.catalog.model import Unique
+from omnigraph.types import PropertyType, Scalar
+from omnigraph.types.column import to_json
+from omnigraph.write.change_set import ChangeSet
+from omnigraph.write.checks.report import Reporter
+from omnigraph.write.committed import Committed
+from omnigraph.write.ids import key_texts
+from omnigraph.write.image import Image
+from omnigraph.write.shape import Shape
+from omnigraph.write.violations import Rule
+
+_ROW, _HOLDER = "@row", "@holder"
+
+
+def check_unique(changes: ChangeSet, image: Image, committed: Committed) -> None:
+    """Check the key and every unique tuple of one type."""
+    shape, change = image.shape, image.change
+    final = Reporter(changes, shape, image.rows)
+    batches = [Reporter(changes, shape, batch) for batch in image.batches]
+    if change.strict:
+        _existing(final, image)
+    if image.repeats and (shape.key or change.strict or change.replace):
+        for batch in batches:
+            _repeated_ids(batch)
+    for columns in _groups(shape):
+        repeated = [_repeated(batch, columns) for batch in batches]
+        if not any(repeated) and not _repeated(final, columns) and not change.replace:
+            _held_by_committed(final, image, columns, committed)
+
+
+def _groups(shape: Shape) -> list[tuple[str, ...]]:
+    """Return the unique tuples; one that is the key is checked as such."""
+    found = [c.columns for c in shape.definition.constraints if isinstance(c, Unique)]
+    return [columns for columns in found if set(columns) != set(shape.key)]
+
+
+# --- ids ---------------------------------------------------------------------------------------
+
+
+def _existing(report: Reporter, image: Image) -> None:
+    """Report ids that exist although they must be new."""
+    shape = report.shape
+    taken = image.replaced["id"].combine_chunks()
+    if len(taken):
+        report.every(
+            pc.is_in(report.rows["id"], value_set=taken),
+            Rule.KEY_CONFLICT,
+            "id",
+            lambda id_: f"{shape.kind} {shape.name} '{id_}' exists already",
+        )
+
+
+def _repeated_ids(report: Reporter) -> None:
+    """Report ids that one batch gives several times."""
+    shape, rows = report.shape, report.rows
+    pairs = _repetitions(_numbered(rows.select(["id"])))
+    rule = Rule.UNIQUE if shape.key else Rule.KEY_CONFLICT
+    for first, second in pairs[: report.changes.findings.make_room(rule, len(pairs))].tolist():
+        id_ = rows["id"][second].as_py()
+        earlier = report.changes.place(rows, first)
+        note = f" (first at {earlier})" if earlier is not None else ""
+        if shape.key:
+            message = _held(shape, shape.key, _shown(report, second, shape.key), id_, id_)
+        else:
+            message = f"{shape.kind} {shape.name} '{id_}' is given more than once"
+        report.one(second, rule, message + note)
+
+
+# --- tuples ------------------------------------------------------------------------------------
+
+
+def _repeated(report: Reporter, columns: Sequence[str]) -> bool:
+    """Report tuples that several rows hold; tell whether there were any."""
+    pairs = _repetitions(_keys(report, columns))
+    listed = report.changes.findings.make_room(Rule.UNIQUE, len(pairs))
+    for first, second in pairs[:listed].tolist():
+        holder, other = (report.rows["id"][row].as_py() for row in (first, second))
+        value = _shown(report, second, columns)
+        message = _held(report.shape, columns, value, holder, other)
+        report.one(second, Rule.UNIQUE, message, columns[0], value)
+    return len(pairs) > 0
+
+
+def _held_by_committed(
+    report: Reporter, image: Image, columns: Sequence[str], committed: Committed
+) -> None:
+    """Report tuples of the final image that an entity outside of the change holds."""
+    shape, rows = report.shape, report.rows
+    keys = _complete(_keys(report, columns))
+    if not keys.num_rows:
+        return
+    # Any column finds the candidates; the one with most different values finds the fewest.
+    probe = max(columns, key=lambda name: pc.count_distinct(rows[name]).as_py())
+    holders = committed.by(shape, probe, rows[probe], ["id", *columns])
+    inside = pa.chunked_array([*rows["id"].chunks, image.removed]).combine_chunks()
+    holders = holders.filter(pc.invert(pc.is_in(holders["id"], value_set=inside)))
+    if not holders.num_rows:
+        return
+    theirs = _keys(Reporter(report.changes, shape, holders), columns).drop_columns(_ROW)
+    theirs = theirs.append_column(_HOLDER, holders["id"])
+    pairs = keys.join(theirs, list(columns), join_type="inner")
+    pairs = pairs.sort_by([(_ROW, "ascending"), (_HOLDER, "ascending")])
+    listed = report.changes.findings.make_room(Rule.UNIQUE, pairs.num_rows)
+    for row in pairs.slice(0, listed).to_pylist():
+        index = row[_ROW]
+        value = _shown(report, index, columns)
+        id_ = rows["id"][index].as_py()
+        message = _held(shape, columns, value, row[_HOLDER], id_)
+        report.one(index, Rule.UNIQUE, message, columns[0], value)
+
+
+# --- shared ------------------------------------------------------------------------------------
+
+
+def _keys(report: Reporter, columns: Sequence[str]) -> pa.Table:
+    """Return the values of a tuple in forms that are equal when the tuple is, with row numbers."""
+    found = {name: _key_form(report.rows[name], _type(report.shape, name)) for name in columns}
+    return _numbered(pa.table(found))
+
+
+def _type(shape: Shape, column: str) -> PropertyType:
+    """Return the type of a property, an endpoint or the id."""
+    property_ = shape.properties.get(column)
+    return PropertyType(Scalar.STRING) if property_ is None else property_.type
+
+
+def _numbered(rows: pa.Table) -> pa.Table:
+    return rows.append_column(_ROW, pa.array(range(rows.num_rows), pa.int64()))
+
+
+def _key_form(column: pa.ChunkedArray, type_: PropertyType) -> pa.ChunkedArray | pa.Array:
+    """Return a column whose values are equal when their key texts are."""
+    if type_.scalar in (Scalar.F32, Scalar.F64):
+        # What is no number equals nothing, like null.
+        return key_texts(pc.if_else(pc.is_finite(column), column, None), type_)
+    if type_.scalar is Scalar.DATE_TIME:
+        return pa.chunked_array([c.view(pa.int64()) for c in column.chunks], pa.int64())
+    return column
+
+
+def _complete(keys: pa.Table) -> pa.Table:
+    """Leave out tuples with a null, which are no tuples."""
+    return keys.drop_null()
+
+
+def _repetitions(keys: pa.Table) -> npt.NDArray[np.int64]:
+    """Return pairs of rows that share a tuple: its first row, and each later one, in order."""
+    keys = _complete(keys)
+    rows = keys[_ROW].to_numpy()
+    none = np.empty((0, 2), np.int64)
+    codes = np.zeros(len(rows), np.int64)
+    for name in (name for name in keys.column_names if name != _ROW):
+        column = keys[name].combine_chunks().dictionary_encode()
+        if len(column.dictionary) == len(rows):
+            return none
+        # Numbering anew keeps the product of two columns within 64 bits.
+        _, codes = np.unique(codes, return_inverse=True)
+        codes = codes * len(column.dictionary) + column.indices.to_numpy()
+    _, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
+    firsts = first[inverse]
+    later = np.flatnonzero(firsts != np.arange(len(rows)))
+    return np.column_stack([rows[firsts[later]], rows[later]])
+
+
+def _shown(report: Reporter, index: int, columns: Sequence[str]) -> str:
+    texts = []
+    for name in columns:
+        cell = report.rows[name].slice(index, 1)
+        [value] = to_json(cell, _type(report.shape, name))
+        texts.append(str(value).lower() if isinstance(value, bool) else str(value))
+    return texts[0] if len(texts) == 1 else f"({', '.join(texts)})"
+
+
+def _held(shape: Shape, columns: Sequence[str], value: str, holder: str, other: str) -> str:
+    members = columns[0] if len(columns) == 1 else f"({', '.join(columns)})"
+    place = f"{shape.name}.{members}"
+    return f"@unique violation on {place}: value '{value}' held by '{holder}' and '{other}'"

@@ -1,0 +1,112 @@
+"""This module checks values by themselves: required, enum, range, pattern."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import ceil, floor
+from typing import assert_never
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.catalog.model import Check, Index, Key, Property, Range, Unique
+from omnigraph.lang.writer import plain_number
+from omnigraph.write.checks.report import Reporter
+from omnigraph.write.shape import AT
+from omnigraph.write.violations import Rule
+
+
+def check_values(report: Reporter) -> None:
+    """Check every value of rows; null passes everything but `required`."""
+    for property_ in report.shape.properties.values():
+        if not property_.type.nullable:
+            _required(report, property_)
+        if property_.type.enum_values is not None:
+            _enum(report, property_)
+    for constraint in report.shape.definition.constraints:
+        match constraint:
+            case Range():
+                _range(report, constraint)
+            case Check():
+                _pattern(report, constraint)
+            case Key() | Unique() | Index():
+                continue
+            case _ as unreachable:
+                assert_never(unreachable)
+
+
+def _required(report: Reporter, property_: Property) -> None:
+    rows, spoiled = report.rows, report.changes.spoiled
+    bad = rows[property_.name].is_null()
+    if property_.embed is not None:
+        # Its vector is made from the source later.
+        bad = pc.and_(bad, rows[property_.embed.source].is_null())
+    if spoiled:
+        # That a value could not be read has been told already.
+        told = pc.is_in(rows[AT], value_set=pa.array(sorted(spoiled), pa.int64()))
+        bad = pc.and_(bad, pc.invert(told))
+    message = f"{report.shape.name}.{property_.name} is required, but null or missing"
+    report.every(bad, Rule.REQUIRED, property_.name, lambda _: message)
+
+
+def _enum(report: Reporter, property_: Property) -> None:
+    allowed = property_.type.enum_values or ()
+    place, expected = f"{report.shape.name}.{property_.name}", ", ".join(allowed)
+    known = pa.array([*allowed, None], pa.string())
+    report.every(
+        pc.invert(pc.is_in(report.rows[property_.name], value_set=known)),
+        Rule.ENUM,
+        property_.name,
+        lambda value: f"invalid enum value '{value}' for {place} (expected: {expected})",
+    )
+
+
+def _range(report: Reporter, rule: Range) -> None:
+    place = f"@range violation on {report.shape.name}.{rule.property}"
+    column = report.rows[rule.property]
+    if pa.types.is_floating(column.type):
+        no_number = pc.fill_null(pc.is_nan(column), False)
+        report.every(no_number, Rule.RANGE, rule.property, lambda _: f"{place}: value is NaN")
+    if rule.minimum is not None:
+        low = plain_number(rule.minimum)
+        report.every(
+            _outside(column, rule.minimum, pc.less),
+            Rule.RANGE,
+            rule.property,
+            lambda value: f"{place}: value {plain_number(value)} < min {low}",
+        )
+    if rule.maximum is not None:
+        high = plain_number(rule.maximum)
+        report.every(
+            _outside(column, rule.maximum, pc.greater),
+            Rule.RANGE,
+            rule.property,
+            lambda value: f"{place}: value {plain_number(value)} > max {high}",
+        )
+
+
+def _outside(
+    column: pa.ChunkedArray, bound: float, compare: Callable[..., pa.ChunkedArray]
+) -> pa.ChunkedArray:
+    """Return where a column is beyond a bound, compared exactly."""
+    if not pa.types.is_integer(column.type):
+        return pc.fill_null(compare(column, pa.scalar(float(bound), pa.float64())), False)
+    whole = (ceil if compare is pc.less else floor)(bound)
+    try:
+        limit = pa.scalar(whole, column.type)
+    except (pa.ArrowInvalid, OverflowError):
+        # No value of the type reaches the bound: all are on the same side of it.
+        beyond = (whole > 0) == (compare is pc.less)
+        return pc.and_(column.is_valid(), pa.scalar(beyond))
+    return pc.fill_null(compare(column, limit), False)
+
+
+def _pattern(report: Reporter, rule: Check) -> None:
+    place = f"@check violation on {report.shape.name}.{rule.property}"
+    matches = pc.match_substring_regex(report.rows[rule.property], rule.pattern)
+    report.every(
+        pc.invert(pc.fill_null(matches, True)),
+        Rule.CHECK,
+        rule.property,
+        lambda value: f"{place}: value '{value}' does not match pattern '{rule.pattern}'",
+    )

@@ -1,0 +1,220 @@
+"""This module turns any Arrow column, or a list of values, into the column of a property.
+
+`from_data` is the authority on what a value means. Whole columns are converted at once where that
+gives the same; where it might not, each value goes through the authority by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from omnigraph.types import PropertyType, Scalar
+from omnigraph.types.blob import blob_cell
+from omnigraph.types.column import to_column
+from omnigraph.types.data import from_data
+from omnigraph.write.external import NO_EXTERNAL_BLOBS, ExternalBlobs
+from omnigraph.write.text import from_text
+from omnigraph.write.vectorised import vectorised
+
+
+class Report(Protocol):
+    """Is told of each value that does not fit."""
+
+    def __call__(self, row: int, value: Any, reason: str) -> None:  # noqa: ANN401 - whatever it was
+        """Take note of a value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """How values are read.
+
+    `text` says that every cell is text to be parsed, as in CSV. `forgiving` makes values of the
+    wrong type null where null is allowed, unless they are text that is merely malformed.
+    """
+
+    text: bool = False
+    forgiving: bool = False
+    external: ExternalBlobs = NO_EXTERNAL_BLOBS
+
+
+PLAIN = Rules()
+_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+
+
+def coerce(column: pa.Array, type_: PropertyType, report: Report, rules: Rules = PLAIN) -> pa.Array:
+    """Return a column as a property stores it; a value that does not fit is told and null."""
+    made = vectorised(column, type_, text=rules.text)
+    if made is not None:
+        return made
+    return coerce_values(values_of(column, type_), type_, report, rules)
+
+
+def coerce_values(
+    values: Iterable[Any], type_: PropertyType, report: Report, rules: Rules = PLAIN
+) -> pa.Array:
+    """Return values as a property stores them; one that does not fit is told and null."""
+    fitting = []
+    for row, value in enumerate(values):
+        try:
+            fitting.append(fit(type_, value, rules))
+        except ValueError as error:
+            fitting.append(None)
+            if not (rules.forgiving and _is_forgiven(type_, value)):
+                report(row, value, str(error))
+    return to_column(fitting, type_)
+
+
+def _is_forgiven(type_: PropertyType, value: Any) -> bool:  # noqa: ANN401 - any value
+    if not type_.nullable or type_.is_list or type_.dimension is not None:
+        return False
+    malformed = type_.scalar in (Scalar.DATE, Scalar.DATE_TIME, Scalar.BLOB)
+    return not (malformed and isinstance(value, str))
+
+
+def fit(type_: PropertyType, value: Any, rules: Rules = PLAIN) -> Any:  # noqa: ANN401 - any value
+    """Return a value as `to_column` takes it; raise ValueError when it does not fit."""
+    if value is None:
+        return None
+    if isinstance(value, Unreadable):
+        raise ValueError(value.reason)
+    if rules.text and isinstance(value, str):
+        value = from_text(type_, value)
+    if type_.scalar is Scalar.BLOB:
+        return _blob(value, rules.external)
+    fitted = from_data(type_, _natural(value, type_))
+    if type_.scalar is Scalar.STRING:
+        _check_text(fitted)
+    return fitted
+
+
+def _natural(value: Any, type_: PropertyType) -> Any:  # noqa: ANN401 - any value
+    """Return what other libraries call a number, list or day as ours."""
+    if isinstance(value, np.generic | np.ndarray):
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        return [_natural(item, type_) for item in value]
+    if isinstance(value, Decimal) and value.is_finite():
+        return int(value) if value == value.to_integral_value() else float(value)
+    if isinstance(value, Decimal):
+        return float(value)
+    if type_.scalar is Scalar.DATE and isinstance(value, datetime) and _is_midnight(value):
+        return value.date()
+    return value
+
+
+def _is_midnight(value: datetime) -> bool:
+    return not (value.hour or value.minute or value.second or value.microsecond)
+
+
+def _blob(value: Any, external: ExternalBlobs) -> bytes | str | None:  # noqa: ANN401 - any value
+    cell = blob_cell(value)
+    if cell is None:
+        return None
+    if cell["data"] is None:
+        external.check(cell["uri"])
+    found: bytes | str = cell["uri"] if cell["data"] is None else cell["data"]
+    return found
+
+
+def _check_text(value: Any) -> None:  # noqa: ANN401 - text or a list of it
+    for text in value if isinstance(value, list) else [value]:
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise ValueError("text with half of a surrogate pair is no Unicode") from error
+
+
+# --- columns as values -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """Stands for a cell that Arrow cannot give out."""
+
+    reason: str
+
+    def __str__(self) -> str:
+        return self.reason
+
+
+def values_of(column: pa.Array, type_: PropertyType) -> list[Any]:
+    """Return the cells of a column as the values `from_data` knows."""
+    kind = column.type
+    if isinstance(kind, pa.BaseExtensionType):
+        return values_of(column.storage, type_)
+    if pa.types.is_dictionary(kind):
+        return values_of(column.dictionary_decode(), type_)
+    if pa.types.is_timestamp(kind) or pa.types.is_date64(kind):
+        return [_day_or_instant(value, type_) for value in _milliseconds(column)]
+    if _is_text(kind):
+        return [_decoded(value) for value in column.cast(_binary_of(kind)).to_pylist()]
+    if _is_list(kind) and not _is_simple(kind.value_type):
+        return [None if not cell.is_valid else values_of(cell.values, type_) for cell in column]
+    try:
+        return list(column.to_pylist())
+    except (ValueError, OverflowError, pa.ArrowException):
+        return [_cell(column, row) for row in range(len(column))]
+
+
+def _milliseconds(column: pa.Array) -> list[int | None]:
+    numbers = column.view(pa.int64()).to_pylist()
+    unit = "ms" if pa.types.is_date64(column.type) else column.type.unit
+    return [None if n is None else n * _PER_SECOND["ms"] // _PER_SECOND[unit] for n in numbers]
+
+
+def _day_or_instant(number: int | None, type_: PropertyType) -> date | int | None:
+    """Return milliseconds as what a property wants; a day only if there is no time of day."""
+    if number is None or type_.scalar is Scalar.DATE_TIME:
+        return number
+    try:
+        instant = from_data(PropertyType(Scalar.DATE_TIME), number)
+    except ValueError:
+        return number
+    naive: datetime = instant.replace(tzinfo=None)
+    return naive
+
+
+def _decoded(value: bytes | None) -> str | Unreadable | None:
+    try:
+        return None if value is None else value.decode()
+    except UnicodeDecodeError as error:
+        return Unreadable(f"text is not UTF-8: {error.reason} at byte {error.start}")
+
+
+def _cell(column: pa.Array, row: int) -> Any:  # noqa: ANN401 - any value
+    try:
+        return column[row].as_py()
+    except (ValueError, OverflowError, pa.ArrowException) as error:
+        return Unreadable(f"unreadable {column.type}: {error}")
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    types = pa.types
+    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
+
+
+def _binary_of(kind: pa.DataType) -> pa.DataType:
+    return pa.large_binary() if pa.types.is_large_string(kind) else pa.binary()
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    types = pa.types
+    return bool(
+        types.is_list(kind)
+        or types.is_large_list(kind)
+        or types.is_fixed_size_list(kind)
+        or types.is_list_view(kind)
+        or types.is_large_list_view(kind)
+    )
+
+
+def _is_simple(kind: pa.DataType) -> bool:
+    types = pa.types
+    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind))

@@ -1,0 +1,99 @@
+"""This module is what a writer may ask about the committed state it writes on top of.
+
+It remembers which types were asked about: publishing fails when one of them moved meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.catalog import TypeKind
+from omnigraph.commit.manifest import Manifest
+from omnigraph.commit.model import DatasetEntry, Snapshot
+from omnigraph.storage.layout import physical_columns
+from omnigraph.storage.probe import ROW_ADDRESS, lookup, select
+from omnigraph.types import Scalar
+from omnigraph.types.arrow import BLOB
+from omnigraph.write.shape import Shape, find_shape
+
+__all__ = ["ROW_ADDRESS", "Committed"]
+
+
+class Committed:
+    """The entities of one snapshot, by logical column names."""
+
+    def __init__(self, manifest: Manifest, snapshot: Snapshot) -> None:
+        self._manifest = manifest
+        self.snapshot = snapshot
+        self.consulted: set[str] = set()
+
+    def shape(self, kind: TypeKind, name: str) -> Shape:
+        """Return the shape of a type."""
+        return find_shape(self.snapshot.schema, kind, name)
+
+    def entry(self, shape: Shape) -> DatasetEntry:
+        """Return the dataset of a type."""
+        return self.snapshot.entry(shape.table_key)
+
+    def by(
+        self, shape: Shape, column: str, values: pa.Array | pa.ChunkedArray, columns: Sequence[str]
+    ) -> pa.Table:
+        """Return the entities whose column is one of the values, with row addresses."""
+        names = [*columns, *([column] if column not in columns else [])]
+        self.consulted.add(shape.table_key)
+        entry = self.entry(shape)
+        with self._manifest.reading(shape.table_key, entry) as handle:
+            physical = self.physical_names(shape, handle)
+            found = lookup(
+                handle, physical[column], values, [physical[name] for name in names], entry.rows
+            )
+        return _logical(found, shape, names).select([*columns, ROW_ADDRESS])
+
+    def where(self, shape: Shape, condition: str | None, columns: Sequence[str]) -> pa.Table:
+        """Return the entities a filter of physical columns lets through, with row addresses."""
+        self.consulted.add(shape.table_key)
+        entry = self.entry(shape)
+        with self._manifest.reading(shape.table_key, entry) as handle:
+            physical = self.physical_names(shape, handle)
+            found = select(handle, [physical[name] for name in columns], condition)
+        return _logical(found, shape, columns)
+
+    def present(self, shape: Shape, ids: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
+        """Return those of the ids that exist."""
+        return self.by(shape, "id", ids, ["id"])["id"]
+
+    def names(self, shape: Shape) -> dict[str, str]:
+        """Return the physical column of each logical one."""
+        with self._manifest.reading(shape.table_key, self.entry(shape)) as handle:
+            return self.physical_names(shape, handle)
+
+    @staticmethod
+    def physical_names(shape: Shape, handle: Any) -> dict[str, str]:  # noqa: ANN401 - a Lance handle
+        """Return the physical column of each logical one, as a handle has them."""
+        columns = physical_columns(handle.schema)
+        properties = {name: columns[id_] for name, id_ in shape.type.property_ids.items()}
+        return {**{name: name for name in shape.system}, **properties}
+
+
+def _logical(found: pa.Table, shape: Shape, names: Sequence[str]) -> pa.Table:
+    """Give columns their logical names, and blobs the form they have in a change."""
+    columns = {}
+    for name, column in zip([*names, ROW_ADDRESS], found.columns, strict=True):
+        property_ = shape.properties.get(name)
+        is_blob = property_ is not None and property_.type.scalar is Scalar.BLOB
+        columns[name] = _blobs(column) if is_blob else column
+    return pa.table(columns)
+
+
+def _blobs(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    chunks = []
+    for chunk in column.chunks:
+        data = pc.cast(chunk, pa.large_binary())
+        parts = [data, pa.nulls(len(chunk), pa.string())]
+        mask = chunk.is_null() if chunk.null_count else None
+        chunks.append(pa.StructArray.from_arrays(parts, fields=list(BLOB), mask=mask))
+    return pa.chunked_array(chunks, BLOB)

@@ -1,0 +1,178 @@
+"""This module reads tables of one type: their columns are checked first, then rows stream in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from omnigraph.catalog import TypeKind
+from omnigraph.types import PropertyType, Scalar
+from omnigraph.write.ahead import ahead
+from omnigraph.write.inputs.grammar import check_member
+from omnigraph.write.inputs.streams import UNREADABLE, Broken, unreadable
+from omnigraph.write.intake import Intake, Raw
+from omnigraph.write.progress import Meter
+from omnigraph.write.shape import Shape
+from omnigraph.write.violations import Rule
+
+SLICE_ROWS = 131_072
+SLICE_BYTES = 64 * 1024 * 1024
+"""What is taken in at a time."""
+
+Numbers: TypeAlias = npt.NDArray[np.int64]
+_ENDS = {"from": "src", "src": "src", "to": "dst", "dst": "dst"}
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table to be read: its columns, and its rows piece by piece.
+
+    `text` says that cells are text to be parsed. `skipped` are rows the reader could make nothing
+    of, with the reason; it grows while rows are read.
+    """
+
+    names: Sequence[str]
+    batches: Iterable[pa.RecordBatch]
+    text: bool = False
+    skipped: list[tuple[int, str]] = field(default_factory=list)
+
+
+def read_table(table: Table, name: str, shape: Shape, intake: Intake, meter: Meter) -> None:
+    """Read a table of one type."""
+    base = intake.open_file(name, "row")
+    intake.touch(shape)
+    targets = _targets(table.names, shape, intake)
+    if targets is None:
+        return
+    given = frozenset(targets)
+    rows = 0
+    try:
+        for batch in _slices(ahead(_unbroken(table.batches))):
+            if not _types_fit(batch, targets, table, shape, intake):
+                return
+            columns = {target: batch.column(i) for i, target in enumerate(targets)}
+            at = pa.array(base + _numbers(rows, batch.num_rows, table.skipped))
+            intake.add(shape, [Raw(columns, at, text=table.text, given=given)])
+            rows += batch.num_rows
+            meter.took(batch.num_rows)
+    except Broken as error:
+        intake.file_problem(Rule.SYNTAX, str(error), shape)
+    for number, reason in table.skipped:
+        intake.problem(Rule.SYNTAX, reason, base + number, shape)
+
+
+def _unbroken(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield the same; raise Broken when the file behind it cannot be read on."""
+    reading = iter(batches)
+    while True:
+        try:
+            batch = next(reading)
+        except StopIteration:
+            return
+        except UNREADABLE as error:
+            raise Broken(unreadable(error)) from error
+        yield batch
+
+
+def _numbers(before: int, count: int, skipped: Sequence[tuple[int, str]]) -> Numbers:
+    """Return the numbers of rows, which the skipped ones have moved on."""
+    numbers = np.arange(before, before + count, dtype=np.int64) + 1
+    if not skipped:
+        return numbers
+    gaps = np.array(sorted(number for number, _ in skipped)) - np.arange(len(skipped))
+    return numbers + np.searchsorted(gaps, numbers, side="right")
+
+
+def _targets(names: Sequence[str], shape: Shape, intake: Intake) -> list[str] | None:
+    """Return what each column is called in a change; None when the columns cannot be used."""
+    is_edge = shape.kind is TypeKind.EDGE
+    targets = [_ENDS.get(name, name) if is_edge else name for name in names]
+    fits = True
+
+    def refuse(rule: Rule, message: str, name: str) -> None:
+        nonlocal fits
+        fits = False
+        intake.file_problem(rule, message, shape, property=name[:80])
+
+    known = shape.schema.names
+    for name, target in zip(names, targets, strict=True):
+        if target not in known:
+            refuse(Rule.UNKNOWN_PROPERTY, f"column: {check_member(name, TypeKind.NODE)}", name)
+        elif targets.count(target) > 1:
+            refuse(Rule.SYNTAX, f"column `{name}` is given more than once", name)
+    for name in _required(shape, intake):
+        if name not in targets:
+            word = {"src": "from", "dst": "to"}.get(name, name) if is_edge else name
+            refuse(Rule.REQUIRED, f"column `{word}` of {shape.name} is missing", word)
+    return targets if fits else None
+
+
+def _required(shape: Shape, intake: Intake) -> list[str]:
+    """Return the columns that must be there."""
+    ends = [name for name in shape.system if name != "id"]
+    if intake.partial:
+        return [*ends, *shape.key]
+    properties = shape.properties.values()
+    return [*ends, *(p.name for p in properties if not p.type.nullable and p.embed is None)]
+
+
+def _types_fit(
+    batch: pa.RecordBatch, targets: Sequence[str], table: Table, shape: Shape, intake: Intake
+) -> bool:
+    """Tell whether all columns may hold what their properties want, and report those that not."""
+    if table.text:
+        return True
+    fits = True
+    for name, target, column in zip(table.names, targets, batch.columns, strict=True):
+        property_ = shape.properties.get(target)
+        type_ = PropertyType(Scalar.STRING) if property_ is None else property_.type
+        if column.null_count < len(column) and not can_hold(column.type, type_):
+            fits = False
+            wanted = f"{shape.name}.{name} is {type_}" if property_ is not None else "it is text"
+            message = f"column `{name}` has type {column.type}, but {wanted}"
+            intake.file_problem(Rule.VALUE, message, shape, property=name)
+    return fits
+
+
+def can_hold(kind: pa.DataType, type_: PropertyType) -> bool:
+    """Tell whether some values of an Arrow type may be values of a property."""
+    types = pa.types
+    if isinstance(kind, pa.BaseExtensionType):
+        return can_hold(kind.storage_type, type_)
+    if types.is_dictionary(kind):
+        return can_hold(kind.value_type, type_)
+    if types.is_null(kind):
+        return True
+    if type_.is_list or type_.dimension is not None:
+        item = PropertyType(Scalar.F32) if type_.dimension is not None else type_.element
+        return hasattr(kind, "value_type") and can_hold(kind.value_type, item)
+    is_text = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
+    is_time = types.is_date(kind) or types.is_timestamp(kind)
+    match type_.scalar:
+        case Scalar.STRING:
+            return bool(is_text)
+        case Scalar.BOOL:
+            return bool(types.is_boolean(kind))
+        case Scalar.DATE | Scalar.DATE_TIME:
+            return bool(is_text or is_time or types.is_integer(kind))
+        case Scalar.BLOB:
+            is_bytes = types.is_binary(kind) or types.is_large_binary(kind)
+            return bool(is_text or is_bytes or types.is_binary_view(kind))
+        case Scalar.F32 | Scalar.F64:
+            is_number = types.is_integer(kind) or types.is_floating(kind)
+            return bool(is_number or types.is_decimal(kind))
+        case _:
+            return bool(types.is_integer(kind) or types.is_decimal(kind))
+
+
+def _slices(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        size = max(1, batch.nbytes)
+        step = min(SLICE_ROWS, max(1, batch.num_rows * SLICE_BYTES // size))
+        for start in range(0, batch.num_rows, step):
+            yield batch.slice(start, step)

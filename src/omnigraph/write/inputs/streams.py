@@ -1,0 +1,118 @@
+"""This module opens inputs as streams of bytes, unpacked if they are packed, and counts them."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import IO, Any, TypeAlias, cast
+
+import pyarrow as pa
+
+from omnigraph.errors import InvalidInput
+from omnigraph.write.progress import Meter
+
+CHUNK_BYTES = 8 * 1024 * 1024
+"""Bytes that are read at a time."""
+
+ByteSource: TypeAlias = str | os.PathLike[str] | bytes | IO[Any]
+UNREADABLE = (OSError, EOFError, ValueError, zlib.error, pa.ArrowException)
+"""What readers raise when bytes are not what they should be."""
+
+_GZIP = b"\x1f\x8b"
+_ZSTD = b"\x28\xb5\x2f\xfd"
+
+
+class Broken(Exception):
+    """The bytes of an input end or stop making sense in the middle."""
+
+
+def source_name(source: ByteSource) -> str:
+    """Return what people call a source; nothing for bytes that have no name."""
+    if isinstance(source, str | os.PathLike):
+        return os.fspath(source)
+    name = getattr(source, "name", "")
+    return name if isinstance(name, str) else ""
+
+
+@contextmanager
+def opened(source: ByteSource, meter: Meter) -> Iterator[IO[bytes]]:
+    """Open a source, unpacking it if it is packed."""
+    if isinstance(source, str | os.PathLike):
+        with file_opened(source) as file:
+            yield _unpacked(_counted(file, meter))
+    else:
+        raw = io.BytesIO(source) if isinstance(source, bytes) else source
+        yield _unpacked(_counted(raw, meter))
+
+
+@contextmanager
+def file_opened(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """Open a file; raise InvalidInput when that cannot be done."""
+    try:
+        file = open(path, "rb")  # noqa: SIM115 - closed below
+    except OSError as error:
+        name = os.fspath(path)
+        message = f"cannot read {name}: {error.strerror}"
+        raise InvalidInput(message, code="input_unreadable", file=name) from error
+    with file:
+        yield file
+
+
+def _counted(raw: IO[Any], meter: Meter) -> io.BufferedReader:
+    return io.BufferedReader(_Counted(raw, meter), CHUNK_BYTES)
+
+
+def chunks(stream: IO[bytes]) -> Iterator[bytes]:
+    """Yield what a stream holds; raise Broken when it cannot be read to its end."""
+    while True:
+        try:
+            chunk = stream.read(CHUNK_BYTES)
+        except UNREADABLE as error:
+            raise Broken(unreadable(error)) from error
+        if not chunk:
+            return
+        yield chunk
+
+
+def unreadable(error: Exception) -> str:
+    """Say why bytes cannot be read on."""
+    text = " ".join(str(error).split())
+    if isinstance(error, EOFError) or "runcated" in text or "frame" in text:
+        return "the packed data ends too early"
+    return text or type(error).__name__
+
+
+def _unpacked(stream: io.BufferedReader) -> IO[bytes]:
+    start = stream.peek(4)[:4]
+    if start.startswith(_GZIP):
+        return cast(IO[bytes], gzip.GzipFile(fileobj=stream))
+    if start.startswith(_ZSTD):
+        return cast(IO[bytes], pa.CompressedInputStream(pa.PythonFile(stream), "zstd"))
+    return stream
+
+
+class _Counted(io.RawIOBase):
+    """Tells a meter what is read; gives bytes, whatever the file gives."""
+
+    def __init__(self, raw: IO[Any], meter: Meter) -> None:
+        super().__init__()
+        self._inner = raw
+        self._meter = meter
+        self._left = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:  # noqa: ANN401 - any writable buffer
+        data = self._left or self._inner.read(len(buffer)) or b""
+        if isinstance(data, str):
+            data = data.encode("utf-8", "surrogatepass")
+        self._left = data[len(buffer) :]
+        data = data[: len(buffer)]
+        buffer[: len(data)] = data
+        self._meter.read(len(data))
+        return len(data)

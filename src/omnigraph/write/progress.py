@@ -1,0 +1,56 @@
+"""This module tells how far a load is, now and then."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+INTERVAL = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a load is: `read`, `validate`, `write` or `publish`; rows and bytes read so far."""
+
+    phase: str
+    rows: int
+    bytes: int
+    total_bytes: int | None = None
+
+
+Listener: TypeAlias = Callable[[Progress], None]
+
+
+class Meter:
+    """Counts, and tells a listener about five times a second and at each new phase."""
+
+    def __init__(self, listener: Listener | None = None, total_bytes: int | None = None) -> None:
+        self._listener = listener
+        self._total = total_bytes
+        self._phase = "read"
+        self._rows = 0
+        self._bytes = 0
+        self._told = time.monotonic()
+
+    def read(self, size: int) -> None:
+        """Note that bytes were read, by whatever thread; rows that follow will tell."""
+        self._bytes += size
+
+    def took(self, rows: int) -> None:
+        """Note that rows were taken in."""
+        self._rows += rows
+        self._tell()
+
+    def enter(self, phase: str) -> None:
+        """Note that another phase begins."""
+        self._phase = phase
+        self._tell(now=True)
+
+    def _tell(self, *, now: bool = False) -> None:
+        moment = time.monotonic()
+        if self._listener is None or not (now or moment - self._told >= INTERVAL):
+            return
+        self._told = moment
+        self._listener(Progress(self._phase, self._rows, self._bytes, self._total))

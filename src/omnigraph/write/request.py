@@ -1,0 +1,22 @@
+"""This module defines what every write says about itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from omnigraph.commit.model import CommitId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """Who wants a change, where, and under which condition.
+
+    `external_blobs` are the bases below which blobs may stay where they are.
+    """
+
+    branch: str
+    operation: str
+    actor: str | None = None
+    message: str | None = None
+    if_commit: CommitId | None = None
+    external_blobs: tuple[str, ...] = ()

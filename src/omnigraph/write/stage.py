@@ -1,0 +1,103 @@
+"""This module writes what a validated change makes of each type, and says so in a staged commit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import pyarrow.compute as pc
+
+from omnigraph.commit.manifest import Manifest
+from omnigraph.commit.model import Counts
+from omnigraph.commit.staged import StagedCommit, StagedDataset, mint_commit_id
+from omnigraph.storage import stage as storage_stage
+from omnigraph.storage.layout import dataset_path, to_physical
+from omnigraph.types import Scalar
+from omnigraph.write.committed import ROW_ADDRESS, Committed
+from omnigraph.write.image import Image
+from omnigraph.write.request import Request
+from omnigraph.write.shape import AT
+
+MANY_ROWS = 10_000
+WRITERS = 4
+"""How many types are written at the same time when there are many rows."""
+
+
+def stage(
+    manifest: Manifest, request: Request, images: Mapping[str, Image], committed: Committed
+) -> StagedCommit:
+    """Stage every image on top of the committed state it was validated against."""
+    datasets = _stage_all(manifest, list(images.values()), committed)
+    snapshot = committed.snapshot
+    reads = {
+        key: (snapshot.entry(key).key, snapshot.entry(key).physical)
+        for key in sorted(committed.consulted - set(images))
+    }
+    return StagedCommit(
+        id=mint_commit_id(),
+        operation=request.operation,
+        datasets=datasets,
+        read_schema=snapshot.head.schema_hash,
+        reads=reads,
+        actor=request.actor,
+        message=request.message,
+        counts={key: _counts(image) for key, image in images.items()},
+        if_commit=request.if_commit,
+    )
+
+
+def _stage_all(
+    manifest: Manifest, images: Sequence[Image], committed: Committed
+) -> tuple[StagedDataset, ...]:
+    """Stage types side by side when there is much to write."""
+
+    def stage_one(image: Image) -> StagedDataset:
+        return _stage(manifest, image, committed)
+
+    if len(images) == 1 or sum(image.rows.num_rows for image in images) < MANY_ROWS:
+        return tuple(_noted(manifest, stage_one(image)) for image in images)
+    with ThreadPoolExecutor(WRITERS) as threads:
+        return tuple(_noted(manifest, staged) for staged in threads.map(stage_one, images))
+
+
+def _noted(manifest: Manifest, staged: StagedDataset) -> StagedDataset:
+    kind, _, _ = staged.table_key.partition(":")
+    manifest.datasets.observe(f"staged {kind}")
+    return staged
+
+
+def _stage(manifest: Manifest, image: Image, committed: Committed) -> StagedDataset:
+    shape, entry = image.shape, committed.entry(image.shape)
+    path = dataset_path(str(shape.kind), *entry.key)
+    with manifest.reading(shape.table_key, entry) as base:
+        names = committed.physical_names(shape, base)
+        rows = to_physical(image.rows.drop_columns(AT), base.schema, names)
+        if image.change.replace:
+            made = storage_stage.overwrite(base, rows, _blobs(image))
+            count = rows.num_rows
+        else:
+            addresses = image.replaced[ROW_ADDRESS].to_pylist()
+            made = storage_stage.exchange(base, addresses, rows, _blobs(image))
+            count = entry.rows - len(addresses) + rows.num_rows
+    manifest.datasets.keep(path, made)
+    return StagedDataset(shape.table_key, *entry.key, entry.physical, int(made.version), count)
+
+
+def _blobs(image: Image) -> storage_stage.Elsewhere | None:
+    """Say what becomes of blobs that are elsewhere: an overwrite only refers to them."""
+    if all(p.type.scalar is not Scalar.BLOB for p in image.shape.properties.values()):
+        return None
+    elsewhere = storage_stage.Elsewhere
+    return elsewhere.REFERRED_TO if image.change.replace else elsewhere.COPIED
+
+
+def _counts(image: Image) -> Counts:
+    """Count what happened to entities."""
+    before = image.replaced["id"]
+    known = pc.is_in(image.rows["id"], value_set=before.combine_chunks()) if len(before) else None
+    updated = 0 if known is None else pc.sum(known).as_py() or 0
+    return Counts(
+        inserted=image.rows.num_rows - updated,
+        updated=updated,
+        deleted=len(before) - updated,
+    )

@@ -1,0 +1,31 @@
+"""This module is the validator no write can bypass: every rule, over the delta alone.
+
+Values come first; what is checked later relies on rows that are whole. All violations are collected
+before anything is said.
+"""
+
+from __future__ import annotations
+
+from omnigraph.write.change_set import ChangeSet
+from omnigraph.write.checks.cardinality import check_cardinality
+from omnigraph.write.checks.endpoints import check_endpoints
+from omnigraph.write.checks.report import Reporter
+from omnigraph.write.checks.unique import check_unique
+from omnigraph.write.checks.values import check_values
+from omnigraph.write.committed import Committed
+from omnigraph.write.image import Image, resolve
+
+
+def validate(changes: ChangeSet, committed: Committed) -> dict[str, Image]:
+    """Return what the change makes of each type; raise ValidationFailed with all that is wrong."""
+    images = resolve(changes, committed)
+    for image in images.values():
+        for batch in image.batches:
+            check_values(Reporter(changes, image.shape, batch))
+    for image in images.values():
+        check_unique(changes, image, committed)
+    check_endpoints(changes, images, committed)
+    for image in images.values():
+        check_cardinality(changes, image, images, committed)
+    changes.findings.check()
+    return images

@@ -1,0 +1,193 @@
+"""This module defines what is wrong with a change: violations, collected, and the error they make.
+
+All are counted, the first hundred are kept: a million bad lines are one report, not a million.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from omnigraph.errors import Category, OmniError
+
+MAX_LISTED = 100
+_SHOWN = 3
+_MAX_VALUE = 200
+
+
+class Rule(StrEnum):
+    """What a violation violates."""
+
+    SYNTAX = "syntax"
+    UNKNOWN_TYPE = "unknown_type"
+    UNKNOWN_PROPERTY = "unknown_property"
+    VALUE = "value"
+    ID = "id"
+    REQUIRED = "required"
+    ENUM = "enum"
+    RANGE = "range"
+    CHECK = "check"
+    BLOB = "blob"
+    UNIQUE = "unique"
+    KEY_CONFLICT = "key_conflict"
+    ENDPOINT = "endpoint"
+    CARDINALITY = "cardinality"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where in the input something stands: a file and a line, or a row of a table.
+
+    Without a number it is the whole file.
+    """
+
+    name: str
+    number: int | None
+    unit: str = "line"
+
+    def __str__(self) -> str:
+        if self.number is None:
+            return self.name
+        where = f"{self.unit} {self.number}"
+        return f"{self.name}, {where}" if self.name else where
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the place as plain JSON values."""
+        number = {} if self.number is None else {self.unit: self.number}
+        return {"file": self.name or None, **number}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Violation:
+    """One thing that is wrong with a change."""
+
+    rule: Rule
+    message: str
+    kind: str | None = None
+    type: str | None = None
+    id: str | None = None
+    property: str | None = None
+    value: Any = None
+    source: Place | None = None
+
+    def __str__(self) -> str:
+        place = "" if self.source is None else str(self.source)
+        return f"{place}: {self.message}" if place else self.message
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the violation as plain JSON values."""
+        facts = {
+            "rule": str(self.rule),
+            "message": self.message,
+            "kind": self.kind,
+            "type": self.type,
+            "id": self.id,
+            "property": self.property,
+            "value": self.value,
+            "source": self.source.to_json() if self.source is not None else None,
+        }
+        return {name: fact for name, fact in facts.items() if fact is not None}
+
+
+class Findings:
+    """The violations of one change: all are counted, the first ones kept."""
+
+    def __init__(self, limit: int = MAX_LISTED) -> None:
+        self.limit = limit
+        self.listed: list[Violation] = []
+        self.totals: Counter[Rule] = Counter()
+
+    def __bool__(self) -> bool:
+        return bool(self.totals)
+
+    @property
+    def room(self) -> int:
+        """How many more will be kept."""
+        return max(self.limit - len(self.listed), 0)
+
+    def add(self, violation: Violation) -> None:
+        """Count a violation, and keep it if there is room."""
+        self.totals[violation.rule] += 1
+        if self.room:
+            self.listed.append(violation)
+
+    def make_room(self, rule: Rule, number: int) -> int:
+        """Return how many of so many violations will be kept; the others are counted."""
+        kept = min(number, self.room)
+        if number > kept:
+            self.count(rule, number - kept)
+        return kept
+
+    def count(self, rule: Rule, number: int) -> None:
+        """Count violations for which there was no room."""
+        self.totals[rule] += number
+
+    def check(self) -> None:
+        """Raise what was found, if anything was."""
+        if self:
+            self.listed.sort(key=_in_order)
+            only_keys = set(self.totals) == {Rule.KEY_CONFLICT}
+            raise (KeyConflict if only_keys else ValidationFailed)(self.listed, self.totals)
+
+
+class ValidationFailed(OmniError):
+    """A change breaks rules of the schema; nothing was changed."""
+
+    code_text = "validation_failed"
+    category_of = Category.INVALID
+
+    def __init__(self, violations: Sequence[Violation], totals: Counter[Rule]) -> None:
+        self.violations = tuple(violations)
+        self.total = sum(totals.values())
+        self.totals = {str(rule): totals[rule] for rule in Rule if totals[rule]}
+        super().__init__(
+            _summary(self.violations, self.total),
+            code=self.code_text,
+            category=self.category_of,
+            details={
+                "total": self.total,
+                "totals": self.totals,
+                "violations": [violation.to_json() for violation in self.violations],
+            },
+        )
+
+
+class KeyConflict(ValidationFailed):
+    """Entities to be inserted exist already; nothing was changed."""
+
+    code_text = "key_conflict"
+    category_of = Category.CONFLICT
+
+    def __init__(self, violations: Sequence[Violation], totals: Counter[Rule]) -> None:
+        super().__init__(violations, totals)
+        first = self.violations[0]
+        self.details |= {
+            "type_key": f"{first.kind}:{first.type}",
+            "entity_kind": first.kind,
+            "type_name": first.type,
+            "entity_id": first.id,
+        }
+
+
+def _in_order(violation: Violation) -> tuple[str, int]:
+    place = violation.source
+    return ("", 0) if place is None else (place.name, place.number or 0)
+
+
+def shown_value(value: Any) -> Any:  # noqa: ANN401 - whatever stood in the input
+    """Return a value short enough for a report."""
+    if isinstance(value, str) and len(value) > _MAX_VALUE:
+        return value[:_MAX_VALUE] + "…"
+    if isinstance(value, bool | int | float | str) or value is None:
+        return value
+    text = str(value)
+    return text if len(text) <= _MAX_VALUE else text[:_MAX_VALUE] + "…"
+
+
+def _summary(violations: Sequence[Violation], total: int) -> str:
+    shown = [str(violation) for violation in violations[:_SHOWN]]
+    more = total - len(shown)
+    return "; ".join(shown) + (f"; and {more} more" if more else "")

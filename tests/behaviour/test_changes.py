@@ -1,0 +1,147 @@
+"""The same changes through every surface that writes have one verdict and leave one state."""
+
+import shutil
+from collections import Counter
+from functools import cache
+
+import pytest
+
+import omnigraph.graph as og
+from tests.behaviour.change_cases import CASES, MUTATION
+from tests.support.changes import definition, is_generated, key_of, property_type, read_state
+from tests.support.model import Model, entity_id, stored
+from tests.support.surfaces import SURFACES, Changes, Inexpressible, Wanted
+
+BY_NAME = {case.name: case for case in CASES}
+
+
+def test_every_case_has_a_name_of_its_own_and_one_verdict():
+    assert len(BY_NAME) == len(CASES)
+    assert not [case.name for case in CASES if (case.after is None) == (not case.wrong)]
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory):
+    """Return a function that makes graphs of a schema and first entities once, on disk."""
+    folder = tmp_path_factory.mktemp("templates")
+
+    @cache
+    def make(schema, before):
+        path = folder / str(make.cache_info().currsize)
+        graph = og.init(path, schema)
+        populate(graph, before)
+        return path
+
+    return make
+
+
+def populate(graph, before):
+    if before:
+        verdict = Changes().run(graph, Wanted(before))
+        assert not verdict.told, verdict
+
+
+@pytest.mark.parametrize("surface", SURFACES, ids=lambda surface: surface.name)
+@pytest.mark.parametrize("name", BY_NAME)
+def test_change_has_the_same_verdict_on_every_surface(template, tmp_path, name, surface):
+    case = BY_NAME[name]
+    shutil.copytree(template(case.schema, Hashed(case.before)), tmp_path / "graph")
+    check(og.open(tmp_path / "graph"), case, surface)
+
+
+@pytest.mark.parametrize("graph_root", ["s3"], indirect=True)
+@pytest.mark.parametrize("name", [case.name for case in CASES if case.s3])
+def test_change_has_the_same_verdict_in_a_bucket(graph_root, name):
+    case = BY_NAME[name]
+    surface = [s for s in SURFACES if s.name in case.on][-1]
+    graph = og.init(graph_root.uri, case.schema, storage_options=graph_root.options)
+    populate(graph, case.before)
+    check(graph, case, surface)
+
+
+@pytest.mark.parametrize("name", BY_NAME)
+def test_the_model_of_the_property_tests_gives_the_same_verdict(template, name):
+    case = BY_NAME[name]
+    if any(rule == "value" for rule, *_ in case.wrong):
+        return  # the model is only given values of the right kind
+    catalog = og.open(template(case.schema, Hashed(case.before))).snapshot().catalog
+    for is_mutation in {on in MUTATION for on in case.on}:
+        model = Model(catalog)
+        assert not model.load(case.before)
+        if is_mutation:
+            told, *affected = model.mutate(case.steps)
+            assert case.affected in (None, tuple(affected))
+        else:
+            told = model.load(case.steps, case.mode, partial=case.partial)
+        assert told == Counter((r, t, i, p) for r, t, i, p, _ in case.wrong)
+        after = case.before if case.wrong else case.after
+        assert without_new_ids(model.state) == without_new_ids(expected(catalog, after))
+
+
+def check(graph, case, surface):
+    before = read_state(graph)
+    head = graph.snapshot().commit_id
+    wanted = Wanted(
+        case.steps,
+        case.mode,
+        case.partial,
+        before,
+        in_order=case.on == MUTATION,
+        together="mutation" not in case.on,
+    )
+    if surface.name not in case.on:
+        with pytest.raises(Inexpressible):
+            surface.run(graph, wanted)
+        return
+    verdict = surface.run(graph, wanted)
+    assert verdict.told == Counter((r, t, i, p) for r, t, i, p, _ in case.wrong), verdict.messages
+    for *_, part in case.wrong:
+        assert any(part in message for message in verdict.messages), verdict.messages
+    fresh = og.open(graph.uri, storage_options=graph._manifest.location.options or None)
+    if case.wrong:
+        assert read_state(fresh) == before
+        assert fresh.snapshot().commit_id == head
+    else:
+        catalog = graph.snapshot().catalog
+        assert without_new_ids(read_state(fresh)) == without_new_ids(expected(catalog, case.after))
+        if case.affected is not None:
+            assert verdict.affected == case.affected
+    assert fresh.verify().ok
+
+
+class Hashed(tuple):
+    """Entities by their looks, so that a template can be looked up by them."""
+
+    __slots__ = ()
+
+    def __hash__(self):
+        return hash(repr(tuple(self)))
+
+
+def expected(catalog, entities):
+    """Return the state that consists of these entities; nothing said of a property is null."""
+    state = {name: {} for name in (*catalog.nodes, *catalog.edges)}
+    for number, entity in enumerate(entities):
+        columns = ["src", "dst"] if entity.type in catalog.edges else []
+        columns += definition(catalog, entity.type).properties
+        types = {name: property_type(catalog, entity.type, name) for name in columns}
+        row = {name: stored(entity.values.get(name), type_) for name, type_ in types.items()}
+        key = key_of(catalog, entity.type)
+        made = entity_id([(row[k], types[k]) for k in key]) if key else fresh_id(number)
+        state[entity.type][entity.values.get("id", made)] = row
+    return state
+
+
+def fresh_id(number):
+    """Return what looks like a generated id."""
+    return f"{number:026d}".replace("0", "A")
+
+
+def without_new_ids(state):
+    """Return entities in an order in which generated ids play no part."""
+    return {
+        name: sorted(
+            ((None if is_generated(id_) else id_, row) for id_, row in rows.items()), key=repr
+        )
+        for name, rows in state.items()
+    }

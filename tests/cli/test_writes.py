@@ -1,0 +1,221 @@
+"""The commands that change graphs and write them out, driven from outside."""
+
+import json
+
+import pyarrow.parquet as pq
+import pytest
+
+from tests.support.program import HARBOUR, omnigraph
+
+SCHEMA = HARBOUR / "schema.pg"
+ADD_PORT = "query add($code: String, $city: String) { insert Port { code: $code, city: $city } }"
+
+
+@pytest.fixture
+def uri(tmp_path):
+    address = str(tmp_path / "graph")
+    assert omnigraph("init", address, "--schema", SCHEMA).code == 0
+    return address
+
+
+def head(uri):
+    return json.loads(omnigraph("snapshot", uri, "--json").out)["graph_commit_id"]
+
+
+def add_port(uri, code, *more):
+    params = json.dumps({"code": code, "city": "x"})
+    return omnigraph("mutate", "--store", uri, "-e", ADD_PORT, "--params", params, *more)
+
+
+def test_mutation_says_what_it_changed(uri):
+    ran = add_port(uri, "AAA", "--as", "act-ada")
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out == "changed main via add: 1 node, 0 edges\nactor_id: act-ada\n"
+
+
+def test_mutation_json_has_the_wire_shape(uri):
+    before = head(uri)
+    facts = json.loads(add_port(uri, "AAA", "--message", "first port", "--json").out)
+    commit = facts.pop("commit")
+    assert facts == {
+        "branch": "main",
+        "query_name": "add",
+        "affected_nodes": 1,
+        "affected_edges": 0,
+        "actor_id": None,
+    }
+    assert commit.pop("created_at") > 0
+    assert commit == {
+        "graph_commit_id": head(uri),
+        "graph_branch": None,
+        "graph_manifest_version": 2,
+        "parent_commit_id": before,
+        "merged_parent_commit_id": None,
+        "actor_id": None,
+        "message": "first port",
+        "operation": "mutation",
+    }
+
+
+def test_mutation_without_effect_makes_no_commit(uri):
+    before = head(uri)
+    ran = omnigraph(
+        "mutate", "--store", uri, "-e", 'query m() { delete Port where code = "ZZZ" }', "--json"
+    )
+    facts = json.loads(ran.out)
+    assert (ran.code, facts["affected_nodes"], facts["commit"]) == (0, 0, None)
+    assert head(uri) == before
+
+
+def test_mutation_and_parameters_may_be_files(uri, tmp_path):
+    (tmp_path / "q.gq").write_text(ADD_PORT + '\nquery other() { insert Note { text: "n" } }')
+    (tmp_path / "p.json").write_text('{"code": "BBB", "city": "Bergen"}')
+    ran = omnigraph(
+        "mutate",
+        "add",
+        "--uri",
+        uri,
+        "--query",
+        tmp_path / "q.gq",
+        "--params-file",
+        tmp_path / "p.json",
+    )
+    assert (ran.code, ran.out) == (0, "changed main via add: 1 node, 0 edges\n")
+    ran = omnigraph("mutate", "--uri", uri, "--query", tmp_path / "q.gq")
+    assert ran.code == 1
+    assert "the text holds 2 queries; say which one to run" in ran.err
+
+
+def test_lost_race_has_an_exit_code_of_its_own(uri):
+    before = head(uri)
+    assert add_port(uri, "AAA", "--if-commit", before).code == 0
+    ran = add_port(uri, "BBB", "--if-commit", before, "--json")
+    assert ran.code == 4
+    assert json.loads(ran.out)["error"]["details"] == {"expected": before, "actual": head(uri)}
+    assert ran.err.startswith("error[precondition_failed]: ")
+
+
+def test_violations_are_all_told_and_nothing_changes(uri):
+    before = head(uri)
+    ran = omnigraph(
+        "mutate",
+        "--store",
+        uri,
+        "-e",
+        """query m() {
+             insert Port { code: "ab", city: "x" }
+             insert Ship { imo: 1, label: "A", kind: "tug", draught: 31.0 }
+             insert CallsAt { from: "7", to: "AAA" }
+           }""",
+    )
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err.splitlines() == [
+        "error[validation_failed]: 4 violations; nothing was changed",
+        "  @check violation on Port.code: value 'ab' does not match pattern '^[A-Z]{3}$'",
+        "  @range violation on Ship.draught: value 31.0 > max 30.5",
+        "  src '7' not found in Ship",
+        "  dst 'AAA' not found in Port",
+    ]
+    assert head(uri) == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "told"),
+    [
+        ((), 2, "give a query: either --query FILE or -e TEXT"),
+        (("-e", "query q() {", "--query", "x.gq"), 2, "give a query"),
+        (("-e", ADD_PORT, "--params", "{}", "--params-file", "x"), 2, "mutually exclusive"),
+        (("-e", ADD_PORT, "--params", "[1]"), 1, "error[params_invalid]: the parameters are no"),
+        (
+            ("-e", ADD_PORT, "--params", "{"),
+            1,
+            "error[params_invalid]: the parameters are not JSON",
+        ),
+        (("-e", ADD_PORT), 1, "parameter 'code' not provided"),
+        (("--query", "nowhere.gq"), 1, "error[file_not_found]"),
+        (("-e", "query q() { match { $p: Port } return { $p } }"), 1, "query 'q' reads"),
+        (("-e", ADD_PORT, "--branch", "nope"), 1, "branch 'nope' does not exist"),
+    ],
+)
+def test_mutation_that_cannot_be_run_is_told_why(uri, arguments, code, told):
+    ran = omnigraph("mutate", "--store", uri, *arguments)
+    assert (ran.code, ran.out) == (code, "")
+    assert told in ran.err
+
+
+def test_export_writes_lines_edges_first(uri):
+    add_port(uri, "BBB")
+    add_port(uri, "AAA")
+    omnigraph(
+        "mutate",
+        "--store",
+        uri,
+        "-e",
+        'query m() { insert Route { from: "AAA", to: "BBB", nm: 5 } }',
+    )
+    ran = omnigraph("export", uri)
+    edge, *nodes = [json.loads(line) for line in ran.out.splitlines()]
+    assert list(edge) == ["edge", "from", "to", "data"]
+    id_ = edge["data"].pop("id")
+    assert len(id_) == 26
+    assert edge == {"edge": "Route", "from": "AAA", "to": "BBB", "data": {"nm": 5}}
+    assert nodes == [
+        {
+            "type": "Port",
+            "data": {"id": code, "city": "x", "code": code, "depth": None, "opened": None},
+        }
+        for code in ("AAA", "BBB")
+    ]
+    assert omnigraph("export", uri, "--type", "Ship").out == ""
+    assert "unknown type 'Shp'" in omnigraph("export", uri, "--type", "Shp").err
+
+
+def test_export_writes_parquet_files(uri, tmp_path):
+    add_port(uri, "AAA")
+    ran = omnigraph("export", uri, "--parquet", tmp_path / "out", "--type", "Port", "--json")
+    assert json.loads(ran.out)["entities"] == {"node:Port": 1}
+    rows = pq.read_table(tmp_path / "out" / "node-Port.parquet").to_pylist()
+    assert rows == [{"id": "AAA", "city": "x", "code": "AAA", "depth": None, "opened": None}]
+    ran = omnigraph("export", uri, "--parquet", tmp_path / "out")
+    assert (ran.code, "is not empty" in ran.err) == (1, True)
+
+
+def test_blobs_are_put_and_got(tmp_path):
+    uri = str(tmp_path / "g")
+    (tmp_path / "s.pg").write_text("node File { name: String @key  body: Blob? }")
+    (tmp_path / "in.bin").write_bytes(b"hello")
+    omnigraph("init", uri, "--schema", tmp_path / "s.pg")
+    add = 'query m() { insert File { name: "a" } }'
+    assert omnigraph("mutate", "--store", uri, "-e", add).code == 0
+    which = ("node", "File", "a", "body")
+    ran = omnigraph("blob", "get", "--uri", uri, *which)
+    assert (ran.code, ran.err) == (1, "error[blob_not_found]: node File 'a' has no File.body\n")
+    ran = omnigraph("blob", "put", "--uri", uri, *which, tmp_path / "in.bin")
+    assert (ran.code, ran.out) == (0, "wrote 5 bytes to File.body of a\n")
+    assert omnigraph("blob", "get", "--uri", uri, *which).out == "hello"
+    assert (
+        omnigraph("blob", "get", "--uri", uri, *which, "--offset", "1", "--length", "99").out
+        == "ello"
+    )
+    omnigraph("blob", "get", "--uri", uri, *which, "--out", tmp_path / "out.bin")
+    assert (tmp_path / "out.bin").read_bytes() == b"hello"
+    facts = json.loads(omnigraph("blob", "stat", "--uri", uri, *which, "--json").out)
+    assert facts["selector"] == {"entity": "node", "type": "File", "id": "a", "property": "body"}
+    assert (facts["kind"], facts["size"]) == ("managed", 5)
+    assert facts["target"] == {"branch": "main", "resolved_snapshot": head(uri)}
+    assert "size: 5\n" in omnigraph("blob", "stat", "--uri", uri, *which).out
+
+
+def test_schema_of_a_graph_is_shown_planned_and_linted_against(uri):
+    assert omnigraph("schema", "show", uri).out == SCHEMA.read_text()
+    assert json.loads(omnigraph("schema", "show", uri, "--json").out) == {
+        "schema_source": SCHEMA.read_text()
+    }
+    ran = omnigraph("schema", "plan", uri, "--schema", HARBOUR / "schema-next.pg")
+    files = omnigraph("schema", "plan", "--from", SCHEMA, "--to", HARBOUR / "schema-next.pg")
+    assert ran.out.splitlines()[0] == f"schema plan for {uri}"
+    assert ran.out.splitlines()[1:] == files.out.splitlines()[1:]
+    ran = omnigraph("lint", uri, "--query", HARBOUR / "queries.gq", "--json")
+    assert json.loads(ran.out)["schema_source"] == {"kind": "graph", "uri": uri}
+    assert ran.code == 0
+    assert omnigraph("lint", "--store", uri, "--query", HARBOUR / "mistakes.gq").code == 1
