@@ -36,6 +36,7 @@ WAYS: Ways = {
 
 STATES: Mapping[str, Callable[[og.Graph], object]] = {
     "as loaded": lambda graph: None,
+    "optimized": lambda graph: graph.optimize(),
 }
 """What is done to a graph before it is asked; a state changes nothing but time."""
 
