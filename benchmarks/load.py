@@ -191,7 +191,7 @@ def _tables(folder: Path) -> tuple[pa.Table, pa.Table]:
 def _write_bare(folder: Path, tables: list[pa.Table]) -> float:
     before = time.perf_counter()
     for number, table in enumerate(tables):
-        uri = str(folder / f"bare{number}")
+        uri = str(folder / "made" / str(number))
         staged = write_fragments(table, uri, mode="create", return_transaction=True)
         lance.LanceDataset.commit(uri, staged)
     return time.perf_counter() - before
@@ -213,7 +213,7 @@ def _ndjson(folder: Path) -> float:
 
 
 def _load(folder: Path, data: object) -> float:
-    graph = og.init(folder / "graph", SCHEMA)
+    graph = og.init(folder / "made" / "graph", SCHEMA)
     before = time.perf_counter()
     graph.load(data, mode="append")
     return time.perf_counter() - before
@@ -222,7 +222,7 @@ def _load(folder: Path, data: object) -> float:
 def _ladybug(folder: Path) -> float:
     import ladybug  # noqa: PLC0415 - only this one task needs it
 
-    connection = ladybug.Connection(ladybug.Database(str(folder / "bug")))
+    connection = ladybug.Connection(ladybug.Database(str(folder / "made" / "bug")))
     connection.execute(
         "CREATE NODE TABLE Person(name STRING, city STRING, age INT32, score DOUBLE,"
         " joined TIMESTAMP, PRIMARY KEY(name))"
@@ -254,8 +254,7 @@ def run(task: str, folder: Path) -> dict[str, float]:
         stdout=subprocess.PIPE,
         text=True,
     )
-    for made in ("bare0", "bare1", "graph", "bug"):
-        shutil.rmtree(folder / made, ignore_errors=True)
+    shutil.rmtree(folder / "made")
     found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
     return found
 
@@ -266,6 +265,7 @@ def main() -> None:
     parser.add_argument("--task", required=True, choices=TASKS)
     parser.add_argument("--folder", required=True, type=Path)
     given = parser.parse_args()
+    (given.folder / "made").mkdir()
     seconds = TASKS[given.task](given.folder)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(json.dumps({"seconds": round(seconds, 3), "peak_mib": round(peak)}))
