@@ -32,7 +32,7 @@ def test_case_file_is_written_in_the_one_way(path):
 
 def test_every_folder_of_cases_holds_some():
     folders = {path.name for path in ROOT.iterdir() if path.is_dir() and path.name[0] != "_"}
-    assert {path.parent.name for path in FILES} == folders - {"schemas"}
+    assert {path.parent.name for path in FILES} == folders - {"schemas", "data"}
 
 
 FINISHED = "=== title\n--- schema\nnode A { }\n--- expect\nok\n"

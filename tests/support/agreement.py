@@ -54,7 +54,7 @@ def _tied(one: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
         if isinstance(a, Inexact) and isinstance(b, Inexact):
             if abs(a - b) > a.slack + b.slack:
                 return False
-            if a != b or a.slack:
+            if a != b or a.noisy:
                 return True
         elif a != b:
             return False
@@ -63,13 +63,21 @@ def _tied(one: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
 
 def _holds(group: Rows, found: Rows) -> bool:
     """Tell whether a group has all the rows found, each as often."""
-    left = list(group)
+    inexact = {name for row in group for name, value in row.items() if isinstance(value, Inexact)}
+    left: dict[str, list[Mapping[str, Any]]] = {}
+    for row in group:
+        left.setdefault(_exact(row, inexact), []).append(row)
     for row in found:
-        match = next((place for place, other in enumerate(left) if same_row(other, row)), None)
+        alike = left.get(_exact(row, inexact), [])
+        match = next((place for place, other in enumerate(alike) if same_row(other, row)), None)
         if match is None:
             return False
-        del left[match]
+        del alike[match]
     return True
+
+
+def _exact(row: Mapping[str, Any], inexact: set[str]) -> str:
+    return canonical({name: value for name, value in row.items() if name not in inexact})
 
 
 def same_row(expected: Mapping[str, Any], row: Mapping[str, Any]) -> bool:
@@ -92,7 +100,15 @@ def same_value(expected: Any, value: Any) -> bool:
 
 def canonical(value: Any) -> str:
     """Return the JSON text of a value; zero has no sign."""
-    return json.dumps(value, ensure_ascii=False).replace("-0.0", "0.0")
+    return json.dumps(_unsigned(value), ensure_ascii=False)
+
+
+def _unsigned(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _unsigned(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_unsigned(item) for item in value]
+    return 0.0 if isinstance(value, float) and value == 0 else value
 
 
 def _told(what: str, expected: Answer, rows: Rows) -> str:

@@ -19,7 +19,8 @@ from omnigraph.catalog import (
     read_catalog,
     resolve,
 )
-from omnigraph.lang import Code, Diagnostic, DiagnosticError, Report, decode
+from omnigraph.lang import Code, Diagnostic, DiagnosticError, Report, decode, parse_queries
+from omnigraph.lang.query_tree import QueryDecl
 from omnigraph.plan import (
     QueryPlan,
     bind_parameters,
@@ -29,7 +30,10 @@ from omnigraph.plan import (
     lint_queries,
 )
 from omnigraph.types import entity_id
+from tests.support.agreement import disagreement
 from tests.support.cases import GIVEN, ROOT, Case, CaseError, Section
+from tests.support.loaded import read_lines
+from tests.support.reference import Answer, RefusedError, World, interpret
 
 NOTHING = "nothing: it was refused, or what it is made from is not given"
 
@@ -48,6 +52,7 @@ class Run:
     migration: MigrationPlan | None = None
     plan: QueryPlan | None = None
     values: Mapping[str, Any] | None = None
+    answer: Answer | RefusedError | None = None
     id: str | None = None
 
 
@@ -98,10 +103,39 @@ def _run_queries(case: Case, found: Run) -> None:
         for linted in lint_queries(reports, found.catalog):
             found.diagnostics += linted.diagnostics
             found.plan = linted.results[-1].plan if linted.results else None
-    if given is not None and found.plan is not None:
-        javascript = given.argument == "javascript"
-        values = json.loads(given.body)
+    data = case.one("data")
+    if found.plan is not None and (given is not None or data is not None):
+        javascript = given is not None and given.argument == "javascript"
+        values = None if given is None else json.loads(given.body)
         found.values = bind_parameters(found.plan.parameters, values, javascript=javascript)
+    if data is not None and found.values is not None:
+        [tree] = [q for q in parse_queries(reports[-1].source.text).queries if _is(q, found.plan)]
+        found.answer = _answer(tree, found, data_lines(data))
+
+
+def _is(query: QueryDecl, plan: QueryPlan | None) -> bool:
+    return plan is not None and query.name.text == plan.name
+
+
+def _answer(query: QueryDecl, found: Run, lines: list[str]) -> Answer | RefusedError:
+    """Return what the reference says about a query."""
+    assert found.accepted is not None
+    assert found.plan is not None
+    declared = {p.name: (found.values or {})[p.name] for p in found.plan.parameters}
+    graph = read_lines(lines, found.accepted)
+    world = World(catalog=found.accepted.catalog, graph=graph, parameters=declared)
+    try:
+        return interpret(query, world)
+    except RefusedError as refused:
+        return refused
+
+
+def data_lines(section: Section) -> list[str]:
+    """Return the lines of a data section, or those of the file it names."""
+    text = section.body
+    if section.argument:
+        text = (ROOT / "data" / f"{section.argument}.ndjson").read_text(encoding="utf-8")
+    return text.splitlines()
 
 
 def _report(section: Section, code: Code) -> Report:
@@ -136,6 +170,8 @@ def outcome(section: Section, found: Run) -> str:
             return "{" + ",\n ".join(f'"{key}": {_compact(facts[key])}' for key in facts) + "}"
         case "values" if found.values is not None:
             return _compact(found.values)
+        case "rows" if found.answer is not None:
+            return _rows_text(found.answer)
         case "steps" if found.migration is not None:
             hard = section.argument == "hard"
             plan = found.migration.with_data_loss() if hard else found.migration
@@ -145,10 +181,12 @@ def outcome(section: Section, found: Run) -> str:
     return NOTHING
 
 
-def agrees(section: Section, actual: str) -> bool:
+def agrees(section: Section, actual: str, found: Run) -> bool:
     """Tell whether an outcome section says what came out."""
     if section.word == "expect":
         return _diagnostics_agree(section.body, actual)
+    if section.word == "rows":
+        return _rows_agree(section.body, actual, found.answer)
     return actual != NOTHING and _canonical(section) == _canonical(replace(section, body=actual))
 
 
@@ -163,11 +201,25 @@ def checked(case: Case) -> Case:
         case.title,
         tuple(
             section
-            if section.word in GIVEN or agrees(section, text)
+            if section.word in GIVEN or agrees(section, text, found)
             else replace(section, body=text)
             for section, text in actual
         ),
     )
+
+
+def _rows_text(answer: Answer | RefusedError) -> str:
+    if isinstance(answer, RefusedError):
+        return f"refused: {answer}"
+    lines = [_compact(row) for row in answer.rows]
+    return "\n".join(lines if answer.ordered else sorted(lines)) or "none"
+
+
+def _rows_agree(expected: str, actual: str, answer: Answer | RefusedError | None) -> bool:
+    if not isinstance(answer, Answer) or "none" in (expected, actual):
+        return expected == actual
+    rows = [json.loads(line) for line in expected.splitlines()]
+    return disagreement(answer, list(rows[0]), rows) is None
 
 
 def _canonical(section: Section) -> str:

@@ -8,10 +8,11 @@
     error T7 1:31 cannot compare built (Date) = a String literal
       help: write a day as
 
-A schema is written below its header or named after a file of `tests/cases/schemas`; `hex` spells
-bytes. The sections that say what is given and what must come out are listed in `GIVEN` and
-`OUTCOMES`. `expect` is the complete list of diagnostics in order, each with a part of its message
-and of its hint; it may be left out where nothing is said and there is another outcome.
+A schema is written below its header or named after a file of `tests/cases/schemas`, data after one
+of `tests/cases/data`; `hex` spells bytes. The sections that say what is given and what must come
+out are listed in `GIVEN` and `OUTCOMES`. `expect` is the complete list of diagnostics in order,
+each with a part of its message and of its hint; it may be left out where nothing is said and there
+is another outcome.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ GIVEN = {
     "schema": "the schema",
     "query": "a query file; its name may follow when there are several",
     "name": "(NAME) which query to compile, instead of linting the file",
+    "data": "what the graph holds, a JSON object a line as for `load`",
     "params": "JSON parameters of the query; `javascript` for that mode",
     "row": "(TYPE) JSON properties of a node, of which `id` is asked",
 }
@@ -35,6 +37,7 @@ OUTCOMES = {
     "plan": "the plan of the last query",
     "operation": "JSON of what that query returns, reads and writes",
     "values": "JSON of the bound parameters",
+    "rows": "what the query returns, a JSON object a line, or `none`; in any order without `order`",
     "steps": "the migration, a JSON object a line, or `none`; `hard` when data may be lost",
     "id": "the id of the row, or `generated`",
 }

@@ -10,12 +10,15 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
+from omnigraph.catalog import Catalog
 from omnigraph.types import PropertyType, Scalar, entity_id
 from tests.support.schemas import KEYABLE, Decl, Prop, Rule, Sketch, text_of
 
 _T = TypeVar("_T")
+Pools: TypeAlias = Mapping[str, Sequence[Any]]
+"""JSON values by the spelling of their type."""
 
 NAMES: Mapping[str, str] = {
     "String": "s",
@@ -44,7 +47,7 @@ NAMES: Mapping[str, str] = {
 
 ENUM = ("x", "y", "z-1")
 _F32_TENTH = 0.10000000149011612
-POOLS: Mapping[str, Sequence[Any]] = {
+POOLS: Pools = {
     "String": (
         *(
             "a",
@@ -158,16 +161,17 @@ def some_sample(random: Random) -> Sample:
     sketch = some_sketch(random)
     lines: list[str] = []
     ids: dict[str, list[str]] = {}
+    empty = seldom(random, 0.03)
     for decl in sketch:
         if decl.kind == "node":
-            size = early(random, (2, 3, 4, 1, 0, 5, 8, 12, 20, 30))
+            size = 0 if empty else early(random, (3, 4, 6, 2, 9, 12, 1, 20, 30, 0))
             records = _nodes(random, decl, size)
             ids[decl.name] = list(records)
             lines += [_line({"type": decl.name, "data": data}) for data in records.values()]
     for decl in sketch:
         if decl.kind == "edge":
             sources, targets = ids[decl.ends[0]], ids[decl.ends[1]]
-            size = early(random, (3, 2, 4, 1, 0, 6, 10, 20, 60)) if sources and targets else 0
+            size = early(random, (4, 6, 10, 3, 15, 20, 2, 30, 60, 0)) if sources and targets else 0
             for number in range(size):
                 data = {"id": f"{decl.name[0].lower()}{number}", **_data(random, decl.props)}
                 ends = {"from": early(random, sources), "to": early(random, targets)}
@@ -215,3 +219,17 @@ def _id_of(members: Mapping[str, Any], keys: Sequence[Prop]) -> str:
     types = {prop.name: PropertyType(Scalar(prop.base)) for prop in keys}
     typed = [(types[name].from_json(members[name]), types[name]) for name in sorted(members)]
     return entity_id(typed)
+
+
+def pools_of(sample: Sample, catalog: Catalog) -> Pools:
+    """Return values to ask for: those that are there come first."""
+    pools: dict[str, list[Any]] = {base: [] for base in POOLS}
+    for record in map(json.loads, sample.lines):
+        kinds = catalog.nodes if "type" in record else catalog.edges
+        properties = kinds[record.get("type") or record["edge"]].properties
+        pools["String"] += [record[end] for end in ("from", "to") if end in record]
+        for name, value in record["data"].items():
+            scalar = "String" if name == "id" else str(properties[name].type.scalar)
+            many = name != "id" and properties[name].type.is_list
+            pools.setdefault(scalar, []).extend(value if many else [value])
+    return {base: [*pools[base], *POOLS[base]] for base in POOLS}

@@ -11,7 +11,7 @@ from omnigraph.lang import query_tree as qt
 from omnigraph.lang.query_tree import ANONYMOUS, Operator
 from omnigraph.lang.tree import Name
 from omnigraph.types import PropertyType, Scalar
-from tests.support.generated_graphs import POOLS, early, seldom, some_value
+from tests.support.generated_graphs import ENUM, Pools, early, seldom
 
 NUMBERS = ("I64", "F64", "I32", "U32", "U64", "F32")
 COMPARISONS = [sign for sign in Operator if not sign.isidentifier()]
@@ -43,9 +43,10 @@ class Scope(dict[str, NodeType | EdgeType]):
 class MatchMaker:
     """Makes match blocks over a catalog, and declares the parameters they use."""
 
-    def __init__(self, random: Random, catalog: Catalog, *, search: bool) -> None:
+    def __init__(self, random: Random, catalog: Catalog, pools: Pools, *, search: bool) -> None:
         self.random = random
         self.catalog = catalog
+        self.pools = pools
         self.search = search
         self.parameters: dict[str, tuple[PropertyType, Any]] = {}
         self.components = 0
@@ -94,12 +95,12 @@ class MatchMaker:
         assert isinstance(type_, NodeType)
         if name != ANONYMOUS:
             scope[name] = type_
-        matches = [self._match(type_) for _ in range(early(self.random, (0, 0, 1, 2)))]
+        matches = [self._match(type_) for _ in range(early(self.random, (0, 0, 0, 1, 2)))]
         kept = tuple(match for match in matches if match is not None)
         return qt.Binding(qt.Variable(name), Name(type_.name), kept)
 
     def _match(self, type_: NodeType) -> qt.PropertyMatch | None:
-        name, wanted = self.random.choice(properties(type_))
+        name, wanted = early(self.random, properties(type_))
         if wanted.scalar in (Scalar.VECTOR, Scalar.BLOB):
             return None
         element = wanted.element if wanted.is_list else wanted
@@ -180,8 +181,7 @@ class MatchMaker:
         if not scope:
             return qt.NullTest(self.literal(PropertyType(Scalar.STRING)), True)
         name = self.random.choice(list(scope))
-        found = properties(scope[name])
-        property_, type_ = self.random.choice(found)
+        property_, type_ = early(self.random, properties(scope[name]))
         access = qt.Access(qt.Variable(name), Name(property_))
         if type_.scalar in (Scalar.VECTOR, Scalar.BLOB) or seldom(self.random, 0.1):
             return qt.NullTest(access, self.random.choice((False, True)))
@@ -259,18 +259,21 @@ class MatchMaker:
         scalar = type_.scalar
         if type_.spec.numeric:
             scalar = self.random.choice((Scalar.I64, Scalar.F64))
-            pool = [v for v in POOLS[str(type_.scalar)] if (scalar is Scalar.F64 or v == int(v))]
+            pool = self.pools[str(type_.scalar)]
+            pool = [v for v in pool if scalar is Scalar.F64 or v == int(v)]
             found = early(self.random, pool)
             if scalar is Scalar.I64:
                 return qt.Literal(scalar, max(-(2**63), min(2**63 - 1, int(found))))
             return qt.Literal(scalar, float(found))
-        return qt.Literal(scalar, some_value(self.random, str(scalar)))
+        return qt.Literal(scalar, early(self.random, self.pools[str(scalar)]))
 
     def parameter(self, type_: PropertyType, value: Any = None) -> qt.Variable:
         """Declare a parameter with a value that fits."""
         name = f"p{len(self.parameters)}"
         if value is None and not (type_.nullable and seldom(self.random, 0.3)):
-            base = "enum" if type_.enum_values is not None else str(type_.scalar)
-            value = some_value(self.random, f"[{base}]" if type_.is_list else base)
+            pool = ENUM if type_.enum_values is not None else self.pools[str(type_.scalar)]
+            size = early(self.random, (1, 2, 0, 20)) if type_.is_list else 1
+            values = [early(self.random, pool) for _ in range(size)]
+            value = values if type_.is_list else values[0]
         self.parameters[name] = (type_, value)
         return qt.Variable(name)

@@ -151,6 +151,7 @@ def _expand(rows: RowOperator, step: Step) -> Expand:
         dst=step.dst,
         hops=step.hops,
         edge_binding=step.edge_binding,
+        from_end=step.from_end,
     )
 
 

@@ -75,7 +75,8 @@ class OuterRow:
 class Expand:
     """Follow edges from a bound node to new nodes, which must satisfy the predicates.
 
-    Without an edge binding each destination appears once per incoming row.
+    Without an edge binding each destination appears once per incoming row. `from_end` tells that
+    the text has the traversal the other way round.
     """
 
     input: RowOperator
@@ -86,6 +87,7 @@ class Expand:
     hops: Hops = ONE_HOP
     edge_binding: Binding | None = None
     predicates: tuple[Predicate, ...] = ()
+    from_end: bool = False
 
     def __post_init__(self) -> None:
         known = self.input.variables

@@ -43,7 +43,11 @@ ONE_HOP = Hops()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """A traversal between two bindings."""
+    """A traversal between two bindings.
+
+    `from_end` tells that it is walked from the endpoint written second. Of bounds that begin above
+    one hop, a self-loop makes that a difference.
+    """
 
     src: Binding
     edge: str
@@ -51,6 +55,7 @@ class Step:
     direction: Direction
     hops: Hops = ONE_HOP
     edge_binding: Binding | None = None
+    from_end: bool = False
 
     def __post_init__(self) -> None:
         if self.edge_binding is not None and not self.hops.is_single:
@@ -66,6 +71,7 @@ class Step:
             direction=self.direction.reversed,
             hops=self.hops,
             edge_binding=self.edge_binding,
+            from_end=not self.from_end,
         )
 
 

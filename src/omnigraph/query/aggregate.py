@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,16 +11,16 @@ from omnigraph.plan.expressions import FunctionCall
 from omnigraph.query.compare import as_number
 from omnigraph.query.evaluate import Evaluator
 from omnigraph.query.frame import Frame
+from omnigraph.query.groups import group_rows, value_codes
 from omnigraph.types.arrow import arrow_type
 
 _GROUP = "#group"
-_WEIGHT = "#weight"
 
 
 def aggregated(aggregate: op.Aggregate, frame: Frame, evaluator: Evaluator) -> dict[str, pa.Array]:
     """Return the result columns: one row per group, or exactly one without keys."""
     keys = [evaluator.column(column.expression, frame) for column in aggregate.keys]
-    groups, first = _groups(keys, frame.rows)
+    groups, first = group_rows(keys, frame.rows)
     found: dict[str, pa.Array] = {}
     for column, values in zip(aggregate.keys, keys, strict=True):
         found[column.name] = values.take(pa.array(first))
@@ -31,22 +29,6 @@ def aggregated(aggregate: op.Aggregate, frame: Frame, evaluator: Evaluator) -> d
         assert isinstance(column.expression, FunctionCall), "a measure is a call"
         found[column.name] = _measure(column.expression, frame, evaluator, (groups, count))
     return {name: found[name] for name in aggregate.names}
-
-
-def _groups(keys: Sequence[pa.Array], rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the group of each row, in order of first appearance, and the first row of each."""
-    if not keys:
-        return np.zeros(rows, np.int64), np.zeros(1, np.int64)
-    codes = np.zeros(rows, np.int64)
-    for key in keys:
-        encoded = as_number(key).dictionary_encode(null_encoding="encode")
-        codes = codes * (len(encoded.dictionary) + 1) + np.asarray(encoded.indices, np.int64)
-        _, codes = np.unique(codes, return_inverse=True)
-    _, first, groups = np.unique(codes, return_index=True, return_inverse=True)
-    order = np.argsort(first, kind="stable")
-    rank = np.empty(len(order), np.int64)
-    rank[order] = np.arange(len(order))
-    return rank[groups], first[order]
 
 
 def _measure(
@@ -72,10 +54,9 @@ def _count(
 ) -> pa.Array:
     groups, count = grouping
     if call.distinct:
-        table = pa.table({"v": as_number(values), _GROUP: groups})
-        made = table.group_by(_GROUP, use_threads=False).aggregate([("v", "count_distinct")])
-        counts = _in_order(made["v_count_distinct"], made[_GROUP], count)
-        return pc.fill_null(counts, 0)
+        there = np.asarray(values.is_valid())
+        pairs = np.unique(np.stack([groups[there], value_codes(values)[there]]), axis=1)
+        return pa.array(np.bincount(pairs[0], minlength=count), pa.int64())
     weights = np.ones(frame.rows, np.int64) if frame.weights is None else frame.weights
     there = np.asarray(values.is_valid())
     totals = np.zeros(count, np.int64)

@@ -72,7 +72,7 @@ def as_number(operand: Operand) -> Operand:
     if not pa.types.is_date64(operand.type):
         return operand
     if isinstance(operand, pa.Scalar):
-        return pa.array([operand]).view(pa.int64())[0]
+        return pa.repeat(operand, 1).view(pa.int64())[0]
     if isinstance(operand, pa.ChunkedArray):
         return pa.chunked_array([chunk.view(pa.int64()) for chunk in operand.chunks], pa.int64())
     return operand.view(pa.int64())

@@ -19,11 +19,12 @@ from omnigraph.plan.expressions import FunctionCall, property_refs
 from omnigraph.query.aggregate import aggregated
 from omnigraph.query.budget import Budget
 from omnigraph.query.evaluate import Evaluator
-from omnigraph.query.execute import Execution, slice_bounds
+from omnigraph.query.execute import Execution, shown_rows, slice_bounds
 from omnigraph.query.expand import ExpandMode
-from omnigraph.query.frame import Frame
+from omnigraph.query.groups import group_rows
 from omnigraph.query.order import order_of
 from omnigraph.query.result import Result
+from omnigraph.query.search import Search, no_provider
 from omnigraph.query.store import Store, Table
 from omnigraph.query.topology import Topologies
 
@@ -57,7 +58,7 @@ class Engine:
             message = f"query '{plan.name}' changes data; run it as a mutation"
             raise InvalidInput(message, code="query_not_a_read", query=plan.name)
         bound = bind_parameters(plan.parameters, parameters)
-        execution = self._execution(snapshot, bound, settings or Settings())
+        execution = self._execution(snapshot, plan, bound, settings or Settings())
         columns = _Columns(execution).of(plan.root)
         types = {column.name: column.type for column in plan.columns}
         return Result(
@@ -68,10 +69,16 @@ class Engine:
         )
 
     def _execution(
-        self, snapshot: Snapshot, parameters: Mapping[str, Any], settings: Settings
+        self,
+        snapshot: Snapshot,
+        plan: ReadPlan,
+        parameters: Mapping[str, Any],
+        settings: Settings,
     ) -> Execution:
         tables: dict[str, Table] = {}
-        evaluator = Evaluator(parameters, datetime.now(UTC), tables, _no_search)
+        search = Search(self.store, None, no_provider)
+        evaluator = Evaluator(parameters, datetime.now(UTC), tables, search)
+        search.depth = shown_rows(plan.root, evaluator)
         return Execution(
             snapshot=snapshot,
             store=self.store,
@@ -81,11 +88,6 @@ class Engine:
             mode=settings.expand,
             tables=tables,
         )
-
-
-def _no_search(call: FunctionCall, frame: Frame) -> pa.Array:
-    message = f"{call.function.name}() cannot be run yet"
-    raise InvalidInput(message, code="function_not_available", function=call.function.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,15 +145,5 @@ def _take(columns: Mapping[str, pa.Array], order: np.ndarray) -> dict[str, pa.Ar
 
 def _distinct(columns: Mapping[str, pa.Array]) -> dict[str, pa.Array]:
     """Return each row once, where it first appears."""
-    codes = np.zeros(_length(columns), np.int64)
-    for column in columns.values():
-        values = (
-            column
-            if not pa.types.is_nested(column.type)
-            else pa.array(map(repr, column.to_pylist()))
-        )
-        encoded = values.dictionary_encode(null_encoding="encode")
-        codes = codes * (len(encoded.dictionary) + 1) + np.asarray(encoded.indices, np.int64)
-        _, codes = np.unique(codes, return_inverse=True)
-    _, first = np.unique(codes, return_index=True)
-    return _take(columns, np.sort(first))
+    _, first = group_rows(columns.values(), _length(columns))
+    return _take(columns, first)

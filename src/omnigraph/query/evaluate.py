@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, assert_never
+from typing import Any, Protocol, assert_never
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -37,26 +38,33 @@ MANY_CHOICES = 16
 """A list of more values than this is looked up instead of compared one by one."""
 
 
+class Searching(Protocol):
+    """What answers functions that need more than the row: text predicates and rankings."""
+
+    def column(self, call: FunctionCall, frame: Frame, evaluator: Evaluator) -> pa.Array:
+        """Return the answer for each row."""
+
+    def scores(
+        self, call: FunctionCall, frame: Frame, evaluator: Evaluator
+    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
+        """Return the score of each row, and a number that breaks ties between scores."""
+
+
 @dataclass(slots=True)
 class Evaluator:
-    """Knows the values of parameters, the instant of the request, and the table of each variable.
-
-    `search` answers functions that need more than the row: text predicates and rankings.
-    """
+    """Knows the values of parameters, the instant of the request, the table of each variable."""
 
     parameters: Mapping[str, Any]
     now: datetime
     tables: Mapping[str, Table]
-    search: Callable[[FunctionCall, Frame], pa.Array]
+    search: Searching
 
     # --- expressions ---------------------------------------------------------------------------
 
     def column(self, expression: Expression, frame: Frame) -> pa.Array:
         """Return the value of an expression for each row."""
         found = self.operand(expression, frame)
-        if not isinstance(found, pa.Scalar):
-            return found
-        return pa.array([found.as_py()], found.type).take(pa.array(np.zeros(frame.rows, np.int64)))
+        return pa.repeat(found, frame.rows) if isinstance(found, pa.Scalar) else found
 
     def operand(self, expression: Expression, frame: Frame) -> Operand:
         """Return the value of an expression, once if it is the same for each row."""
@@ -68,7 +76,7 @@ class Evaluator:
             case FunctionCall(function=function):
                 if function.kind is FunctionKind.SCALAR:
                     return to_column([self.now], expression.type)[0]
-                return self.search(expression, frame)
+                return self.search.column(expression, frame, self)
             case _ as unreachable:
                 assert_never(unreachable)
 
@@ -100,7 +108,7 @@ class Evaluator:
             case IsIn(operand=operand, choices=choices):
                 return self._is_in(operand, choices, frame)
             case Holds(call=call):
-                return to_mask(self.search(call, frame), frame.rows)
+                return to_mask(self.search.column(call, frame, self), frame.rows)
             case And(parts=parts):
                 found = np.ones(frame.rows, np.bool_)
                 for part in parts:
@@ -119,17 +127,16 @@ class Evaluator:
     ) -> Mask:
         one, other = self.operand(left, frame), self.operand(right, frame)
         if operator is Operator.CONTAINS and left.type.is_list:
-            return self._has_element(one, left.type, other, frame)
+            return self._has_element(one, other, frame)
         if operator in (Operator.CONTAINS, Operator.STARTS_WITH):
             return _text_test(one, operator, other, frame.rows)
         return compare(one, operator, other, frame.rows)
 
-    def _has_element(
-        self, lists: Operand, type_: PropertyType, needle: Operand, frame: Frame
-    ) -> Mask:
+    @staticmethod
+    def _has_element(lists: Operand, needle: Operand, frame: Frame) -> Mask:
         """Return which lists have an element equal to the needle."""
         if isinstance(lists, pa.Scalar):
-            lists = pa.array([lists.as_py()] * frame.rows, lists.type)
+            lists = pa.repeat(lists, frame.rows)
         whole = lists.combine_chunks() if isinstance(lists, pa.ChunkedArray) else lists
         owners = pc.list_parent_indices(whole)
         items = pc.list_flatten(whole)
@@ -140,6 +147,9 @@ class Evaluator:
         return found
 
     def _is_in(self, operand: Expression, choices: Expression, frame: Frame) -> Mask:
+        if isinstance(choices, PropertyRef):
+            lists, needle = self.operand(choices, frame), self.operand(operand, frame)
+            return self._has_element(lists, needle, frame)
         values = self.value(choices)
         if values is None:
             return np.zeros(frame.rows, np.bool_)
@@ -150,9 +160,15 @@ class Evaluator:
             return to_mask(pc.is_in(column, value_set=to_column(wanted, element)), frame.rows)
         found = np.zeros(frame.rows, np.bool_)
         for value in wanted:
-            one = to_column([value], element)[0]
-            found |= compare(column, Operator.EQ, one, frame.rows)
+            found |= compare(column, Operator.EQ, _choice(value, element), frame.rows)
         return found
+
+
+def _choice(value: Any, type_: PropertyType) -> pa.Scalar:  # noqa: ANN401 - of the type
+    """Return one of a list of choices; an integer among floats stays what it is."""
+    if type_.numeric and isinstance(value, int):
+        return pa.scalar(value, pa.int64() if value < 2**63 else pa.uint64())
+    return to_column([value], type_)[0]
 
 
 def _text_test(text: Operand, operator: Operator, part: Operand, rows: int) -> Mask:

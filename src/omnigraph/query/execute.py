@@ -113,7 +113,7 @@ class Execution:
             weighed = self._weighed(expand, source, walk, needed) if weigh else None
             if weighed is not None:
                 return weighed
-            rows, nodes = walk.reach(starts, expand.hops)
+            rows, nodes = walk.reach(starts, expand.hops, from_end=expand.from_end)
             new = {expand.dst.name: nodes}
         self.budget.check("Expand", len(rows), len(source.positions) + len(new))
         return self._filtered(source.take(rows).with_columns(new), expand.predicates)
@@ -248,6 +248,15 @@ def slice_bounds(
     limit = _count(cut.limit, evaluator, "limit")
     stop = rows if limit is None else min(rows, start + limit)
     return min(start, rows), max(stop, min(start, rows))
+
+
+def shown_rows(root: op.Operator, evaluator: Evaluator) -> int | None:
+    """Return how many rows a result may show at most, skipped ones included."""
+    if isinstance(root, op.SliceRows | op.SliceColumns):
+        limit = _count(root.limit, evaluator, "limit")
+        return None if limit is None else limit + (_count(root.offset, evaluator, "offset") or 0)
+    below = op.inputs(root)
+    return shown_rows(below[0], evaluator) if len(below) == 1 else None
 
 
 def _count(count: op.Count | None, evaluator: Evaluator, word: str) -> int | None:

@@ -56,8 +56,11 @@ class EdgeWalk:
 
     # --- what is reached -----------------------------------------------------------------------
 
-    def reach(self, positions: Positions, hops: Hops) -> Reached:
-        """Return the nodes reached from each row, each once per row."""
+    def reach(self, positions: Positions, hops: Hops, *, from_end: bool = False) -> Reached:
+        """Return the nodes reached from each row, each once per row.
+
+        With `from_end`, return the nodes from which each row is reached.
+        """
         if not hops.is_single and not self._chains:
             if hops.minimum > 1:
                 return _nothing()
@@ -67,7 +70,7 @@ class EdgeWalk:
             sources, nodes, _ = self._walk(starts)(starts)
             pairs = _distinct(sources, nodes, self._width)
         else:
-            pairs = self._search(starts, hops)
+            pairs = self._search(starts, hops, from_end=from_end)
         return _spread(pairs, back, len(starts))
 
     def edges(self, positions: Positions) -> tuple[Positions, Positions, Positions]:
@@ -142,8 +145,8 @@ class EdgeWalk:
         (end, nodes), (far_end, far_nodes) = here, there
         starts, back = np.unique(positions, return_inverse=True)
         ids = nodes.values("id", starts)
-        found = _lookup(self.edge, end, ids, [end, far_end])
-        if not found.num_rows:
+        found = _lookup(self.edge, end, ids, [end, far_end]) if len(ids) else None
+        if found is None or not found.num_rows:
             empty = np.empty(0, np.int64)
             return empty, empty, empty
         sources = np.asarray(pc.index_in(found[end], value_set=ids).combine_chunks(), np.int64)
@@ -156,17 +159,17 @@ class EdgeWalk:
         local = Adjacency(first, targets, edges, far_nodes.rows)
         return local.neighbours(back)
 
-    def _search(self, starts: Positions, hops: Hops) -> Reached:
+    def _search(self, starts: Positions, hops: Hops, *, from_end: bool) -> Reached:
         """Search breadth first from each start, a few at a time."""
         at_once = max(1, _VISITED_BYTES // max(self._width, 1))
-        found = [
-            self._search_some(starts[at : at + at_once], hops, at)
-            for at in range(0, len(starts), at_once)
-        ]
-        rows = np.concatenate([part[0] for part in found])
-        return rows, np.concatenate([part[1] for part in found])
+        return _joined(
+            [
+                self._search_some(starts[at : at + at_once], hops, at, from_end=from_end)
+                for at in range(0, len(starts), at_once)
+            ]
+        )
 
-    def _search_some(self, starts: Positions, hops: Hops, first: int) -> Reached:
+    def _search_some(self, starts: Positions, hops: Hops, first: int, *, from_end: bool) -> Reached:
         width = self._width
         visited = np.zeros((len(starts), width), np.bool_)
         rows, nodes = np.arange(len(starts)), starts
@@ -178,19 +181,30 @@ class EdgeWalk:
             which, reached, _ = self._walk(nodes)(nodes)
             owners = rows[which]
             loops = reached == nodes[which]
-            if hop >= hops.minimum:
+            if hop == 1:
+                looping = np.isin(rows, owners[loops])
+            if hop >= hops.minimum and not from_end:
                 # A loop leads back to its node once, and not on from there.
                 found.append((owners[loops], reached[loops]))
+            elif hop >= hops.minimum:
+                # Who was one hop short of a start with a loop reaches it by that loop.
+                short = looping[rows]
+                found.append((rows[short], nodes[short]))
             rows, nodes = _distinct(owners[~loops], reached[~loops], width)
             new = ~visited[rows, nodes]
             rows, nodes = rows[new], nodes[new]
             visited[rows, nodes] = True
             if hop >= hops.minimum:
                 found.append((rows, nodes))
-        rows = np.concatenate([part[0] for part in found]) if found else np.empty(0, np.int64)
-        nodes = np.concatenate([part[1] for part in found]) if found else np.empty(0, np.int64)
-        rows, nodes = _distinct(rows, nodes, width)
+        rows, nodes = _distinct(*_joined(found), width)
         return rows + first, nodes
+
+
+def _joined(parts: list[Reached]) -> Reached:
+    if not parts:
+        return _nothing()
+    rows, nodes = zip(*parts, strict=True)
+    return np.concatenate(rows), np.concatenate(nodes)
 
 
 def _nothing() -> Reached:

@@ -9,6 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.plan import operators as op
+from omnigraph.plan.expressions import FunctionCall
+from omnigraph.plan.functions import FunctionKind
 from omnigraph.query.compare import as_number
 from omnigraph.query.evaluate import Evaluator
 from omnigraph.query.frame import Frame
@@ -16,10 +18,24 @@ from omnigraph.storage.columns import Positions
 
 
 def sorted_rows(sort: op.SortRows, frame: Frame, evaluator: Evaluator) -> Positions:
-    """Return the numbers of rows in order; ties break by ids."""
-    keys = [(evaluator.column(k.expression, frame), k.descending) for k in sort.keys]
+    """Return the numbers of rows in order; ties break by ids.
+
+    A ranking puts the best first and leaves out rows it gives no score.
+    """
+    keys: list[tuple[pa.Array, bool]] = []
+    kept = np.ones(frame.rows, np.bool_)
+    for key in sort.keys:
+        call = key.expression
+        if isinstance(call, FunctionCall) and call.function.kind is FunctionKind.RANK:
+            scores, places = evaluator.search.scores(call, frame, evaluator)
+            kept &= ~np.isnan(scores)
+            keys.append((pa.array(scores), call.function.best_is_highest))
+            keys.append((pa.array(places), False))
+        else:
+            keys.append((evaluator.column(call, frame), key.descending))
     ties = [evaluator.tables[name].values("id", frame.positions[name]) for name in sort.tie_break]
-    return order_of([*keys, *((tie, False) for tie in ties)], frame.rows)
+    order = order_of([*keys, *((tie, False) for tie in ties)], frame.rows)
+    return order[kept[order]]
 
 
 def order_of(keys: Sequence[tuple[pa.Array, bool]], rows: int) -> Positions:

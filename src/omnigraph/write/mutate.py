@@ -23,9 +23,10 @@ from omnigraph.plan.expressions import (
     PropertyRef,
 )
 from omnigraph.plan.query import Delete, InsertEdge, InsertNode, MutationPlan, Update
+from omnigraph.types import Scalar
 from omnigraph.types.column import to_column
-from omnigraph.types.data import from_data
 from omnigraph.write.change_set import Batch, ChangeSet
+from omnigraph.write.coerce import PLAIN, Rules, fit
 from omnigraph.write.committed import ROW_ADDRESS, Committed
 from omnigraph.write.ids import fresh_ids, key_ids
 from omnigraph.write.predicate import Test, filter_text, passing
@@ -44,6 +45,7 @@ class Mutation:
     changes: ChangeSet = field(default_factory=ChangeSet)
     affected_nodes: int = 0
     affected_edges: int = 0
+    rules: Rules = PLAIN
 
     def run(self) -> ChangeSet:
         """Run every statement in order and return what they change together."""
@@ -192,13 +194,14 @@ class Mutation:
         fits = True
         for name, expression in assigned.items():
             given = self._value(expression)
+            type_ = shape.properties[name].type
             try:
-                values[name] = from_data(shape.properties[name].type, given)
-                to_column([values[name]], shape.properties[name].type)
+                values[name] = fit(type_, given, self.rules)
             except ValueError as error:
                 fits = False
                 message = f"{shape.name}.{name}: {error}"
-                self._report(shape, Rule.VALUE, name, message, given)
+                rule = Rule.BLOB if type_.scalar is Scalar.BLOB else Rule.VALUE
+                self._report(shape, rule, name, message, given)
         return values if fits else None
 
     def _column(self, shape: Shape, name: str, value: Any, count: int) -> pa.Array:  # noqa: ANN401

@@ -67,14 +67,19 @@ ID_TYPE = PropertyType(Scalar.STRING)
 
 
 class Inexact(float):
-    """A number that may differ by `slack`: it depends on the order in which others are added."""
+    """A number an engine may give with a difference of up to `slack`.
+
+    A `noisy` one depends on the order in which others are added, so that two which should be equal
+    may differ, too.
+    """
 
     slack: float
+    noisy: bool
 
-    def __new__(cls, value: float, slack: float) -> Inexact:
-        """Return the number with its slack."""
+    def __new__(cls, value: float, slack: float, *, noisy: bool = False) -> Inexact:
+        """Return the number with what is known about it."""
         made = super().__new__(cls, value)
-        made.slack = slack
+        made.slack, made.noisy = slack, noisy
         return made
 
 

@@ -56,7 +56,8 @@ def scores(
 def _texts(field: qt.Access, row: Row, world: World) -> dict[str, str | None]:
     """Return the texts of all nodes of the type, whichever the query asks about."""
     nodes = world.graph.nodes[row[field.variable.name].type.name]
-    return {id_: properties.get(field.property.text) for id_, properties in nodes.items()}
+    name = field.property.text
+    return {id_: id_ if name == "id" else found.get(name) for id_, found in nodes.items()}
 
 
 def _distance(vector: Sequence[float] | None, query: Any, world: World) -> float | None:

@@ -20,7 +20,7 @@ from tests.support.reference.ranking import (
     ranked_variables,
     scores,
 )
-from tests.support.reference.values import to_json, value
+from tests.support.reference.values import shown, to_json, value
 
 AGGREGATES = ("count", "sum", "avg", "min", "max")
 
@@ -92,7 +92,7 @@ class _Reader:
         """Return the value of an expression for every row of the match."""
         if is_ranking(expr):
             return list(scores(expr, self.rows, self.world, self.depth))
-        return [value(expr, row, self.world) for row in self.rows]
+        return [shown(expr, row, self.world) for row in self.rows]
 
     # --- groups and distinct rows --------------------------------------------------------------
 
@@ -224,7 +224,7 @@ def _sum(values: Sequence[float], parts: int) -> Inexact:
     exact = sum(map(Fraction, values), Fraction()) / parts
     size = sum((abs(Fraction(number)) for number in values), Fraction())
     given = max((getattr(number, "slack", 0.0) for number in values), default=0.0)
-    return Inexact(_float(exact), _float(size) * 1e-9 + given)
+    return Inexact(_float(exact), _float(size) * 1e-9 + given, noisy=True)
 
 
 def _float(exact: Fraction) -> float:

@@ -28,10 +28,7 @@ def value(expr: qt.Expr, row: Row, world: World) -> Any:
         case qt.Literal():
             return constant(expr)
         case qt.ListLiteral(items=items):
-            found = [constant(item) for item in items if isinstance(item, qt.Literal)]
-            whole = all(isinstance(item, int) for item in found)
-            mixed = not whole and all(isinstance(item, int | float) for item in found)
-            return [float(item) for item in found] if mixed else found
+            return [constant(item) for item in items if isinstance(item, qt.Literal)]
         case qt.Variable(name=name):
             return world.parameters[name] if name in world.parameters else row[name].id
         case qt.Access(variable=variable, property=name):
@@ -47,6 +44,14 @@ def value(expr: qt.Expr, row: Row, world: World) -> Any:
             raise AssertionError("an alias stands in `order` only")
         case _ as unreachable:
             assert_never(unreachable)
+
+
+def shown(expr: qt.Expr, row: Row, world: World) -> Any:
+    """Return the value of an expression as a column: a list of numbers has one type."""
+    found = value(expr, row, world)
+    if isinstance(expr, qt.ListLiteral) and any(isinstance(item, float) for item in found):
+        return [float(item) for item in found]
+    return found
 
 
 def constant(literal: qt.Literal) -> Any:

@@ -24,6 +24,10 @@ def expand(rows, src, dst, direction=Direction.OUT, **changes):
     return Expand(input=rows, src=src.name, edge="Route", direction=direction, dst=dst, **changes)
 
 
+def turned(rows, src, dst, direction=Direction.IN, **changes):
+    return expand(rows, src, dst, direction, from_end=True, **changes)
+
+
 def close(rows, src, dst, direction=Direction.OUT, **changes):
     return Close(
         input=rows, src=src.name, edge="Route", direction=direction, dst=dst.name, **changes
@@ -34,7 +38,7 @@ PATTERNS = {
     "a declared binding is scanned": (Pattern([A]), Scan(A)),
     "a component starts at its first declared binding": (
         Pattern([B, A], [step(A, B)]),
-        expand(Scan(B), B, A, Direction.IN),
+        turned(Scan(B), B, A),
     ),
     "a component without declared binding starts at the first endpoint written": (
         Pattern([], [step(A, B), step(C, D)]),
@@ -42,7 +46,7 @@ PATTERNS = {
     ),
     "a declared binding comes before the first endpoint of its component": (
         Pattern([C], [step(A, B), step(B, C)]),
-        expand(expand(Scan(C), C, B, Direction.IN), B, A, Direction.IN),
+        turned(turned(Scan(C), C, B), B, A),
     ),
     "steps are followed in the order of the text as far as they can be": (
         Pattern([A], [step(C, D), step(A, B), step(B, C)]),
@@ -71,7 +75,7 @@ PATTERNS = {
     ),
     "bounds, edge variable and both directions survive being turned around": (
         Pattern([B], [step(A, B, edge_binding=CALL, direction=Direction.BOTH)]),
-        expand(Scan(B), B, A, Direction.BOTH, edge_binding=CALL),
+        turned(Scan(B), B, A, Direction.BOTH, edge_binding=CALL),
     ),
     "an edge variable may close": (
         Pattern([A], [step(A, B), step(B, A, edge_binding=CALL)]),

@@ -1,0 +1,44 @@
+"""This module tells which rows are equal: columns become small numbers, equal where values are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.query.compare import as_number
+from omnigraph.storage.columns import Positions
+
+
+def group_rows(columns: Iterable[pa.Array], rows: int) -> tuple[Positions, Positions]:
+    """Return the group of each row, in order of first appearance, and the first row of each.
+
+    Nulls are equal to each other here.
+    """
+    codes = np.zeros(rows, np.int64)
+    for column in columns:
+        values = value_codes(column)
+        codes = codes * (int(values.max(initial=0)) + 1) + values
+        _, codes = np.unique(codes, return_inverse=True)
+    _, first, groups = np.unique(codes, return_index=True, return_inverse=True)
+    order = np.argsort(first, kind="stable")
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.arange(len(order))
+    return rank[groups], first[order]
+
+
+def value_codes(column: pa.Array) -> Positions:
+    """Return numbers that are equal where the values of a column are; null has one, too."""
+    values = as_number(column)
+    if pa.types.is_nested(values.type):
+        values = pa.array([None if v is None else repr(_plain(v)) for v in values.to_pylist()])
+    elif pa.types.is_floating(values.type):
+        values = pc.add(values, pa.scalar(0.0, values.type))  # there is only one zero
+    encoded = values.dictionary_encode(null_encoding="encode")
+    return np.asarray(encoded.indices, np.int64)
+
+
+def _plain(values: list[object]) -> list[object]:
+    return [0.0 if value == 0.0 and isinstance(value, float) else value for value in values]
