@@ -27,8 +27,14 @@ def _with(settings: Settings) -> Callable[[og.Graph, Read], Result]:
     return ask_engine
 
 
+def _cold(graph: og.Graph, read: Read) -> Result:
+    """Ask a graph that has read nothing yet, so that storage is asked to filter."""
+    return og.Graph(graph._manifest, mode="ro").query(read.text, read.params)
+
+
 WAYS: Ways = {
-    "the face": lambda graph, read: graph.query(read.text, read.params),
+    "cold": _cold,
+    "warm": lambda graph, read: graph.query(read.text, read.params),
     "indexed": _with(Settings(expand=ExpandMode.INDEXED)),
     "topology": _with(Settings(expand=ExpandMode.TOPOLOGY)),
 }
