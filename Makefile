@@ -42,7 +42,8 @@ storage: $(READY) ## Run the suites of the storage core (servers and processes)
 	OMNIGRAPH_TEST_STORAGE=1 $(PY) -m pytest $(ARGS)
 
 soak: $(READY) ## Kill and race writers for long, on disk and in a bucket (SECONDS_=600 each)
-	OMNIGRAPH_TEST_STORAGE=1 SOAK_SECONDS=$(SECONDS_) $(PY) -m pytest tests/commit -s $(ARGS)
+	OMNIGRAPH_TEST_STORAGE=1 SOAK_SECONDS=$(SECONDS_) $(PY) -m pytest tests/commit tests/concurrency \
+	  tests/property/test_writes.py -s $(ARGS)
 
 bench: $(READY) ## Measure speed and record it
 	PYTHONPATH=. $(PY) benchmarks/run.py $(ARGS)

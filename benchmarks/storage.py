@@ -19,6 +19,7 @@ from lance.fragment import write_fragments
 import omnigraph.graph as og
 from omnigraph.commit.publish import publish
 from omnigraph.commit.staged import StagedCommit, StagedDataset, mint_commit_id
+from omnigraph.commit.upkeep import VERSIONS_KEPT, VERSIONS_ROUND
 from omnigraph.storage import stage
 from omnigraph.storage.layout import dataset_path
 from tests.support.history import grow
@@ -33,19 +34,14 @@ def commit_of_one_row() -> dict[str, object]:
     """Stage and publish one row, upkeep included, against bare staging and a bare commit."""
     with _folder() as folder:
         graph = og.init(folder / "graph", SCHEMA)
-        with graph._manifest.reading(NOTE, graph.snapshot().entry(NOTE)) as handle:
-            schema = handle.schema
-        bare = [lance.write_dataset(schema.empty_table(), folder / "bare")]
-        numbers = count()
-
-        def row() -> pa.Table:
-            return pa.table([[f"n{next(numbers)}"], ["text"]], schema=schema)
+        row = _rows(graph)
+        bare = [lance.write_dataset(row.schema.empty_table(), folder / "bare")]
 
         def ours() -> None:
-            _append(graph, row())
+            _append(graph, row)
 
         def theirs() -> None:
-            staged = write_fragments(row(), bare[0], mode="append", return_transaction=True)
+            staged = write_fragments(row, bare[0], mode="append", return_transaction=True)
             bare[0] = lance.LanceDataset.commit(bare[0], staged)
 
         # Three rounds of upkeep, each of which comes every 16th commit or so.
@@ -70,10 +66,15 @@ def open_of_100_types() -> dict[str, object]:
 
 
 def branch_of_a_long_history() -> dict[str, object]:
-    """Create a branch at 10,000 commits against one at one commit."""
+    """Create a branch at 10,000 commits against one at one commit.
+
+    The long history has the rows of 10,000 commits, but as many manifest versions as publishers
+    leave at most, once those of the last minute are old: they forget the others.
+    """
     with _folder() as folder:
         short, long = (og.init(folder / name, SCHEMA) for name in ("short", "long"))
-        grow(long, NOTE, COMMITS)
+        grow(long, NOTE, COMMITS, versions=VERSIONS_KEPT + VERSIONS_ROUND)
+        _append(long, _rows(long))  # the newest fragment is a small one, as after any commit
         names = count()
 
         def branch(graph: og.Graph) -> Callable[[], None]:
@@ -81,6 +82,12 @@ def branch_of_a_long_history() -> dict[str, object]:
 
         name = f"branch at {COMMITS:,} commits / at one"
         return _ratio(name, branch(long), branch(short), 8, 1.0)
+
+
+def _rows(graph: og.Graph) -> pa.Table:
+    """Return one row to append; nobody asks whether its id is new."""
+    with graph._manifest.reading(NOTE, graph.snapshot().entry(NOTE)) as handle:
+        return pa.table([["n"], ["text"]], schema=handle.schema)
 
 
 def _append(graph: og.Graph, rows: pa.Table) -> None:

@@ -11,6 +11,6 @@ settings.register_profile("suite", deadline=None, derandomize=True)
 settings.load_profile("suite")
 
 # The suites of the storage core start servers and processes; `make storage` runs them.
-STORAGE = ("behaviour", "commit", "cost", "substrate", "unit/storage", "unit/commit")
+STORAGE = ("behaviour", "commit", "concurrency", "cost", "substrate", "unit/storage", "unit/commit")
 STORAGE += ("unit/maintain", "unit/test_graph.py", "unit/test_bad_storage.py")
 collect_ignore = [] if os.environ.get("OMNIGRAPH_TEST_STORAGE") else list(STORAGE)

@@ -19,4 +19,9 @@ from omnigraph.lang import format_queries as format_queries
 from omnigraph.lang import format_schema as format_schema
 from omnigraph.plan import check as check
 from omnigraph.plan import compile_query as compile_query
+from omnigraph.query.budget import QueryLimit as QueryLimit
+from omnigraph.query.result import Result as Result
 from omnigraph.version import __version__ as __version__
+from omnigraph.write import KeyConflict as KeyConflict
+from omnigraph.write import ValidationFailed as ValidationFailed
+from omnigraph.write import Violation as Violation

@@ -26,6 +26,7 @@ from omnigraph.query.engine import Engine, Settings
 from omnigraph.query.entity import read_entity
 from omnigraph.query.result import Result
 from omnigraph.storage import locate
+from omnigraph.write.external import ExternalBlobs
 from omnigraph.write.load import LoadOptions, LoadResult, load, mode_of
 from omnigraph.write.migrate import plan_schema
 from omnigraph.write.progress import Listener
@@ -38,14 +39,17 @@ def init(
     schema: str | os.PathLike[str],
     *,
     storage_options: Mapping[str, str] | None = None,
+    external_blobs: Sequence[str] = (),
 ) -> Graph:
     """Create an empty graph at an address that has none.
 
-    `schema` is `.pg` text, or the path of a file with it.
+    `schema` is `.pg` text, or the path of a file with it. `external_blobs` are places below which
+    blobs given as a URI may lie; by default there is none.
     """
     manifest = Manifest(locate(uri, storage_options))
+    ExternalBlobs.below(external_blobs)
     create_graph(manifest, _schema_text(schema))
-    return Graph(manifest, mode="rw")
+    return Graph(manifest, mode="rw", external_blobs=external_blobs)
 
 
 def open(
@@ -53,15 +57,20 @@ def open(
     mode: str = "rw",
     *,
     storage_options: Mapping[str, str] | None = None,
+    external_blobs: Sequence[str] = (),
 ) -> Graph:
-    """Open a graph; `ro` never writes, `rw` first settles what a dead process left in flight."""
+    """Open a graph; `ro` never writes, `rw` first settles what a dead process left in flight.
+
+    Blobs may stay where they are below the bases of `external_blobs`.
+    """
     if mode not in ("rw", "ro"):
         raise InvalidInput(f"mode is 'rw' or 'ro', not '{mode}'", code="mode_invalid")
     manifest = Manifest(locate(uri, storage_options))
+    ExternalBlobs.below(external_blobs)
     open_graph(manifest)
     if mode == "rw":
         recover(manifest)
-    return Graph(manifest, mode=mode)
+    return Graph(manifest, mode=mode, external_blobs=external_blobs)
 
 
 def _schema_text(schema: str | os.PathLike[str]) -> str:
@@ -85,6 +94,7 @@ class Graph:
         mode: str,
         actor: str | None = None,
         on: str = MAIN,
+        external_blobs: Sequence[str] = (),
         engine: Engine | None = None,
     ) -> None:
         self._manifest = manifest
@@ -92,6 +102,7 @@ class Graph:
         self.mode = mode
         self.actor = actor
         self.on = on
+        self._external_blobs = tuple(external_blobs)
         self.branches = Branches(self)
         self.tags = Tags(self)
         self.commits = Commits(self)
@@ -104,7 +115,7 @@ class Graph:
 
     def as_actor(self, actor: str) -> Graph:
         """Return the same graph bound to an actor, whose name its commits carry."""
-        return Graph(self._manifest, mode=self.mode, actor=actor, on=self.on, engine=self._engine)
+        return self._bound(actor=actor, on=self.on)
 
     def branch(self, name: str, from_: Target | None = None) -> Graph:
         """Return the same graph bound to a branch, which is created unless it exists.
@@ -113,7 +124,17 @@ class Graph:
         """
         if name not in self.branches.list():
             self.branches.create(name, from_=from_)
-        return Graph(self._manifest, mode=self.mode, actor=self.actor, on=name, engine=self._engine)
+        return self._bound(actor=self.actor, on=name)
+
+    def _bound(self, *, actor: str | None, on: str) -> Graph:
+        return Graph(
+            self._manifest,
+            mode=self.mode,
+            actor=actor,
+            on=on,
+            external_blobs=self._external_blobs,
+            engine=self._engine,
+        )
 
     def __enter__(self) -> Graph:
         return self
@@ -193,6 +214,7 @@ class Graph:
         from_: str | None = None,
         message: str | None = None,
         partial: bool = False,
+        strict: bool = True,
         progress: Listener | None = None,
     ) -> LoadResult:
         """Load data as one commit.
@@ -201,9 +223,12 @@ class Graph:
         type to its rows: a table, a data frame, dictionaries, or the path of a Parquet, CSV or
         Arrow file. `append` refuses entities that exist, `merge` replaces them, `overwrite`
         replaces all of each type; `partial` keeps properties that are not given. `from_` is where
-        a branch that does not exist is forked from.
+        a branch that does not exist is forked from. Without `strict`, lines are read by the older,
+        forgiving grammar.
         """
-        options = LoadOptions(mode=mode_of(mode), partial=partial, from_=from_, progress=progress)
+        options = LoadOptions(
+            mode=mode_of(mode), partial=partial, strict=strict, from_=from_, progress=progress
+        )
         return load(self._manifest, self._request("load", branch, message), data, options)
 
     def insert(
@@ -228,6 +253,7 @@ class Graph:
             actor=self.actor,
             message=message,
             if_commit=CommitId(if_commit) if if_commit is not None else None,
+            external_blobs=self._external_blobs,
         )
 
     def verify(self) -> Verification:

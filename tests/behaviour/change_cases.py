@@ -1624,3 +1624,48 @@ case(
     on=("ndjson",),
     wrong=(("unique", "Person", "cy", "email", "held by 'ann' and 'cy'"),),
 )
+
+
+# --- names -------------------------------------------------------------------------------------
+
+NAMES = """
+node Word {
+  code: String @key
+  _at: String? @unique
+  _given: I32?
+  _row: I32?
+  _holder: I32?
+  count: I32?
+  values: I32?
+  @unique(_row, _holder)
+  @range(count, 0..)
+}
+"""
+WORD = put("Word", code="w", _at="a", _row=1, _holder=1, _given=1, count=1, values=1)
+case(
+    "no name of a property is special",
+    NAMES,
+    put("Word", code="x", _at="b", _row=1, _holder=2, _given=2, count=3, values=4),
+    before=[WORD],
+    after=[WORD, put("Word", code="x", _at="b", _row=1, _holder=2, _given=2, count=3, values=4)],
+)
+case(
+    "rules hold for properties of any name",
+    NAMES,
+    put("Word", code="x", _at="a", _row=1, _holder=1, count=-1),
+    before=[WORD],
+    wrong=(
+        ("range", "Word", "x", "count", "value -1 < min 0"),
+        ("unique", "Word", "x", "_at", "value 'a' held by 'w' and 'x'"),
+        ("unique", "Word", "x", "_holder", "value '(1, 1)'"),
+    ),
+)
+case(
+    "a partial load keeps properties of any name",
+    NAMES,
+    put("Word", code="w", values=5),
+    before=[WORD],
+    partial=True,
+    on=PARTIAL,
+    after=[put("Word", code="w", _at="a", _row=1, _holder=1, _given=1, count=1, values=5)],
+)

@@ -17,7 +17,7 @@ from tests.support.history import grow
 
 SIZES = (10, 1_000, 10_000)
 TOLERANCE = 2
-COLD_OPEN = 8
+COLD_OPEN = 7
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "costs.md"
 OPERATIONS = (
     "cold open and first snapshot",

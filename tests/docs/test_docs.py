@@ -3,7 +3,8 @@
 A block of `pg` is a schema that is accepted. A block of `gq` holds queries that are accepted for
 the harbour schema, or with `gq local` for the nearest `pg` block above. `error:CODE` after the
 language says that the block is refused with that code alone. In a block of `console` every
-`$ omnigraph …` prints what is shown; a line `…` stands for any lines. Blocks of `python` run.
+`$ omnigraph …` prints what is shown; a line `…` stands for any lines. `./my-graph` is a graph of
+its own for each page, whose blocks run one after the other. Blocks of `python` run.
 """
 
 import doctest
@@ -31,6 +32,7 @@ from tests.support.docs import (
 
 HARBOUR = (ROOT / "samples" / "harbour" / "schema.pg").read_text(encoding="utf-8")
 SOURCE = ROOT / "src"
+GRAPH = "./my-graph"
 MODULES = sorted(
     ".".join(path.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__")
     for path in SOURCE.rglob("*.py")
@@ -137,14 +139,21 @@ def run_omnigraph(command):
     return run.stdout
 
 
-@each_block("console")
-def test_commands_print_what_the_page_shows(block):
-    for command, shown in console_commands(block):
+@each_page
+def test_commands_print_what_the_page_shows(page, tmp_path):
+    commands = [
+        command
+        for block in page_blocks(page)
+        if block.language == "console"
+        for command in console_commands(block)
+    ]
+    for command, shown in commands:
         program = command.split()[0]
         assert program in ("omnigraph", "make"), f"{command}: only these can be checked"
         if program == "omnigraph":
-            output = run_omnigraph(command)
-            assert shows(shown, output), f"{command}\n{output}"
+            graph = str(tmp_path / "my-graph")
+            output = run_omnigraph(command.replace(GRAPH, graph))
+            assert shows(shown, output.replace(graph, GRAPH)), f"{command}\n{output}"
 
 
 def test_one_line_of_dots_stands_for_any_lines():

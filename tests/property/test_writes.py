@@ -3,15 +3,18 @@
 `SOAK_SECONDS` asks for more, with new luck each time; `SEED` repeats it.
 """
 
+import atexit
 import os
 import random
 import shutil
 import tempfile
 import time
 from collections import Counter
+from functools import cache
 from pathlib import Path
 from typing import ClassVar
 
+import pytest
 from hypothesis import HealthCheck, seed, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -22,7 +25,10 @@ from hypothesis.stateful import (
 )
 
 import omnigraph.graph as og
+from omnigraph.storage import probe
+from omnigraph.write import sets, stage
 from tests.support.changes import Delete, Put, Set, Where, read_state
+from tests.support.indexes import index_ids
 from tests.support.model import Model
 from tests.support.surfaces import Changes, Columns, Inexpressible, Lines, Mutation, Wanted
 
@@ -160,15 +166,32 @@ def few(step, most):
     return st.lists(step, min_size=1, max_size=most).map(tuple)
 
 
+@cache
+def empty_graph():
+    """Return the folder of a graph without entities, to be copied."""
+    folder = Path(tempfile.mkdtemp(prefix="writes-"))
+    atexit.register(shutil.rmtree, folder)
+    og.init(folder / "graph", SCHEMA)
+    return folder / "graph"
+
+
 class Writes(RuleBasedStateMachine):
     """A graph beside a model of each of its branches."""
 
     outcomes: ClassVar[Counter[str]] = Counter()
 
-    @initialize()
-    def start(self):
+    @initialize(large=st.booleans())
+    def start(self, large):
+        """Begin with a few entities; `large` does what is done when there are many."""
+        self.patches = pytest.MonkeyPatch()
+        if large:
+            self.patches.setattr(probe, "CHUNK", 0)
+            self.patches.setattr(probe, "SCAN_FACTOR", 1_000_000)
+            self.patches.setattr(sets, "MANY", 0)
+            self.patches.setattr(stage, "MANY_ROWS", 0)
         self.folder = Path(tempfile.mkdtemp(prefix="writes-"))
-        self.graph = og.init(self.folder / "graph", SCHEMA)
+        shutil.copytree(empty_graph(), self.folder / "graph")
+        self.graph = og.open(self.folder / "graph")
         self.models = {"main": Model(self.graph.snapshot().catalog)}
         self.branch = "main"
         self.heads = {"main": self.graph.snapshot().commit_id}
@@ -178,6 +201,7 @@ class Writes(RuleBasedStateMachine):
         if hasattr(self, "folder"):
             assert self.graph.verify().ok
             shutil.rmtree(self.folder)
+            self.patches.undo()
 
     @property
     def model(self):
@@ -231,6 +255,11 @@ class Writes(RuleBasedStateMachine):
         head = self.graph.snapshot(self.branch).commit_id
         assert (head != self.heads[self.branch]) == did
         self.heads[self.branch] = head
+
+    @rule()
+    def index(self):
+        self.heads[self.branch] = index_ids(self.graph, self.branch).id
+        self._landed(False)
 
     @rule()
     def reopen(self):

@@ -19,10 +19,9 @@ from omnigraph.errors import Contention, GraphCorrupt, NotFound
 from omnigraph.storage.faults import translated
 from omnigraph.storage.swap import (
     ANCHOR,
-    merge_fragments,
     next_fragment,
+    read_first,
     read_rows,
-    read_sentinel,
     swap,
 )
 from tests.support.lances import append, content, create, rows
@@ -39,26 +38,37 @@ def line(tmp_path):
 
 def change(handle, number):
     """Replace the head and add a row."""
-    table = rows(**{"head": number, f"row{number}": number})
-    sentinel = read_sentinel(handle, "id", "head")
-    return swap(handle, sentinel, table, [], lambda step: None)
+    return swap(handle, [head_and_row(number)], ignore)
 
 
 def compact(handle, number=0):
     """Merge all fragments but the anchor into one; the number is not used."""
-    tail = handle.get_fragments()[1:]
-    with translated("reading"):
-        table = pa.concat_tables([fragment.to_table() for fragment in tail])
-    is_head = pc.equal(table["id"], "head")
-    others, head = table.filter(pc.invert(is_head)), table.filter(is_head)
-    return merge_fragments(handle, [fragment.fragment_id for fragment in tail], [others, head])
+    head = rows(head=read_first(handle, ["n"])["n"])
+    return swap(handle, [others(handle), head], ignore, merged=tail(handle))
 
 
 def change_and_compact(handle, number):
     """Replace the head, add a row and merge all fragments but the anchor."""
-    table = rows(**{"head": number, f"row{number}": number})
-    sentinel = read_sentinel(handle, "id", "head")
-    return swap(handle, sentinel, table, [], lambda step: None, handle.get_fragments()[1:])
+    return swap(handle, [others(handle), head_and_row(number)], ignore, merged=tail(handle))
+
+
+def head_and_row(number):
+    return rows(**{"head": number, f"row{number}": number})
+
+
+def tail(handle):
+    return [fragment.fragment_id for fragment in handle.get_fragments()[1:]]
+
+
+def others(handle):
+    """Return the rows of all fragments but the anchor, heads left out."""
+    with translated("reading"):
+        table = pa.concat_tables([f.to_table() for f in handle.get_fragments()[1:]])
+    return table.filter(pc.not_equal(table["id"], "head"))
+
+
+def ignore(step):
+    """Look away."""
 
 
 OPERATIONS = [change, compact, change_and_compact]
@@ -166,7 +176,7 @@ def test_of_four_processes_on_s3_exactly_one_wins_every_round(s3, racers):
     check_race(racers, line, options, ROUNDS // 2)
 
 
-# commit/lineage.py swap: the new sentinel's address is computed, not read back.
+# storage/swap.py read_first: the head is the first row of the newest fragment.
 def test_swapped_rows_are_the_newest_fragment_in_their_order(line):
     made = change(line, 3)
     newest = made.get_fragments()[-1]
@@ -178,8 +188,8 @@ def test_swapped_rows_are_the_newest_fragment_in_their_order(line):
     assert newest.fragment_id > max(f.fragment_id for f in line.get_fragments())
 
 
-# storage/swap.py read_sentinel: looks at the newest fragment first, so reading a head costs one.
-def test_merged_rows_stand_before_the_sentinel_which_is_the_newest_fragment(line):
+# storage/swap.py read_first: looks at the newest fragment only, so reading a head costs one.
+def test_merged_rows_stand_before_the_head_which_is_the_newest_fragment(line):
     made = compact(line)
     _, merged, newest = made.get_fragments()
     assert merged.to_table()["id"].to_pylist() == ["row1", "row2"]
@@ -188,13 +198,13 @@ def test_merged_rows_stand_before_the_sentinel_which_is_the_newest_fragment(line
     assert content(made) == content(line)
 
 
-# storage/swap.py swap with fragments to merge: one commit does both, and the sentinel stays last.
-def test_swap_that_merges_too_leaves_the_sentinel_in_the_newest_fragment(line):
+# storage/swap.py swap with fragments to merge: one commit does both, and the head stays last.
+def test_swap_that_merges_too_leaves_the_head_in_the_newest_fragment(line):
     made = change_and_compact(line, 3)
     _, merged, newest = made.get_fragments()
     assert merged.to_table()["id"].to_pylist() == ["row1", "row2"]
     assert newest.to_table()["id"].to_pylist() == ["head", "row3"]
-    assert read_sentinel(made, "id", "head").address == newest.fragment_id << 32
+    assert read_first(made, ["id", "n"]) == {"id": "head", "n": 3}
 
 
 # storage/swap.py: the anchor is fragment 0 for ever, and fragments stand in the order of their ids.
@@ -224,13 +234,13 @@ def test_writer_that_slept_through_a_cleanup_is_refused_all_the_same(line, since
 
 # storage/swap.py: a fragment may be emptied and another be thinned in the same commit.
 def test_swap_that_empties_a_fragment_removes_it(line):
-    [row] = read_rows(line, "id = 'row2'")
-    sentinel = read_sentinel(line, "id", "head")
-    assert row.address >> 32 == sentinel.address >> 32
-    made = swap(line, sentinel, rows(head=3), [row], lambda step: None)
-    kept = {fragment.fragment_id for fragment in made.get_fragments()}
-    assert sentinel.address >> 32 not in kept
-    assert set(content(made)) == {"head", "a", "row1"}
+    stale = read_rows(line, "id = 'row1' OR n = 2")
+    first, second = sorted({row.address >> 32 for row in stale})
+    made = swap(line, [rows(head=3)], ignore, stale)
+    left = {f.fragment_id: f.num_deletions for f in made.get_fragments()}
+    assert second not in left
+    assert left[first] == 1
+    assert content(made) == {"head": 3, "a": 1}
 
 
 # storage/swap.py _commit: a writer that leaves the anchor alone is noticed, not silently merged.

@@ -1,5 +1,6 @@
 """What may be deleted, what a session remembers, and what a look at the newest version costs."""
 
+import json
 import shutil
 from datetime import timedelta
 from pathlib import Path
@@ -9,13 +10,12 @@ import pytest
 
 from omnigraph.errors import Contention
 from omnigraph.storage.files import referenced_files, version_file
-from omnigraph.storage.swap import read_sentinel, swap
+from omnigraph.storage.swap import swap
 from tests.support.lances import append, content, create, files, rows
 
 
 def change(handle, number):
-    sentinel = read_sentinel(handle, "id", "head")
-    return swap(handle, sentinel, rows(**{"head": number, f"r{number}": 0}), [], lambda step: None)
+    return swap(handle, [rows(**{"head": number, f"r{number}": 0})], lambda step: None)
 
 
 @pytest.fixture
@@ -46,6 +46,15 @@ def test_versions_whose_files_are_gone_are_missed_by_nobody(line):
     assert content(change(again, 7))["head"] == 7
     with pytest.raises(Contention):
         change(known, 8)
+
+
+# maintain/verify.py: a newest version that was lost is noticed by what Lance noted of it.
+def test_newest_version_is_noted_after_each_commit_and_its_loss_goes_unnoticed(line):
+    note = Path(line.uri) / "_versions" / "latest_version_hint.json"
+    assert json.loads(note.read_text()) == {"version": 6}
+    (Path(line.uri) / version_file(6)).unlink()
+    assert lance.dataset(line.uri).version == 5
+    assert json.loads(note.read_text()) == {"version": 6}
 
 
 # maintain/cleanup.py never calls Lance's cleanup on nodes and edges: this is what would happen.

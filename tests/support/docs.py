@@ -112,10 +112,13 @@ def console_commands(block: Block) -> list[tuple[str, str]]:
 
 
 def shows(shown: str, output: str) -> bool:
-    """Tell whether output is what a page shows; a line `…` stands for any number of lines."""
+    """Tell whether output is what a page shows.
+
+    A line `…` stands for any number of lines, `…` inside a line for any text.
+    """
     any_lines = r"(?:.*\n)*?"
     parts = (
-        any_lines if line.strip() == _ANY_LINES else re.escape(line)
+        any_lines if line.strip() == _ANY_LINES else re.escape(line).replace(_ANY_LINES, ".*?")
         for line in shown.splitlines(keepends=True)
     )
     return re.fullmatch("".join(parts), output) is not None

@@ -1,7 +1,9 @@
 """Gives a graph on disk a long history at once, as thousands of commits would have left it.
 
-The rows are those real commits write, made by the same encoders and swapped in together; the files
-of old manifest versions are stand-ins, because nobody opens them: their number is what costs.
+The rows are those real commits write, made by the same encoders and swapped in together: one large
+fragment, as merging leaves it. The files of old manifest versions are stand-ins, because nobody
+opens them: their number is what costs. There is one for every commit, unless it is said how many
+publishers would have left of them.
 """
 
 from __future__ import annotations
@@ -19,8 +21,8 @@ from omnigraph.commit.staged import mint_commit_id
 _DETACHED = 1 << 63
 
 
-def grow(graph: og.Graph, table_key: str, commits: int) -> None:
-    """Add commits that change one type until the graph has this many."""
+def grow(graph: og.Graph, table_key: str, commits: int, versions: int | None = None) -> None:
+    """Add commits that change one type until the graph has this many, and files of versions."""
     lineage = graph._manifest.main
     state, entry = lineage.state(), graph.snapshot().entries()[table_key]
     missing = commits - len(graph.commits.list())
@@ -45,7 +47,8 @@ def grow(graph: og.Graph, table_key: str, commits: int) -> None:
         parent = made.id
     datasets = {**head.datasets, entry.key: entry}
     lineage.swap(state, replace(head, commit_id=parent, datasets=datasets), rows)
-    _add_version_files(Path(graph.uri) / "__manifest" / "_versions", missing)
+    files = missing if versions is None else versions
+    _add_version_files(Path(graph.uri) / "__manifest" / "_versions", files)
 
 
 def _add_version_files(folder: Path, count: int) -> None:

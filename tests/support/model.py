@@ -184,7 +184,7 @@ class Model:
             value, wanted = row[column], test.value
             if value is None or wanted is None:
                 return False
-            if not type_.numeric:
+            if not (type_.spec.integer and isinstance(wanted, float)):
                 wanted = stored(wanted, type_)
             if not _COMPARE[test.operator](value, wanted):
                 return False

@@ -73,6 +73,7 @@ class Verdict:
     told: Counter[Told]
     messages: tuple[str, ...] = ()
     affected: tuple[int, int] | None = None
+    commit: str | None = None
 
 
 class Surface(Protocol):
@@ -117,7 +118,9 @@ class Mutation(_Named):
             return _refusal(error)
         except QueryError as error:
             return text.misfits(error)
-        return Verdict(Counter(), affected=(made.affected_nodes, made.affected_edges))
+        affected = (made.affected_nodes, made.affected_edges)
+        commit = None if made.commit is None else made.commit.id
+        return Verdict(Counter(), affected=affected, commit=commit)
 
 
 class _Text:
@@ -250,10 +253,10 @@ class Columns(_Named):
 
 def _load(graph: og.Graph, data: Any, wanted: Wanted, branch: str) -> Verdict:
     try:
-        graph.load(data, mode=wanted.mode, partial=wanted.partial, branch=branch)
+        made = graph.load(data, mode=wanted.mode, partial=wanted.partial, branch=branch)
     except ValidationFailed as error:
         return _refusal(error)
-    return Verdict(Counter())
+    return Verdict(Counter(), commit=made.commit.id)
 
 
 def _columns(catalog: Catalog, name: str, puts: Sequence[Put], *, partial: bool) -> pa.Table:
@@ -376,6 +379,7 @@ def _by_type(puts: Sequence[Put]) -> dict[str, list[Put]]:
 
 def _refusal(error: ValidationFailed) -> Verdict:
     violations: tuple[Violation, ...] = error.violations
+    assert violations, "a refusal says why"
     return Verdict(told(violations), tuple(violation.message for violation in violations))
 
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TypeAlias
 
 from ulid import ULID
 
-from omnigraph.commit.history import history_rows
+from omnigraph.commit.history import find_commit, history_rows
 from omnigraph.commit.lineage import LineageState
 from omnigraph.commit.manifest import Manifest, branch_gone
 from omnigraph.commit.model import MAIN, Branch, Head, Snapshot, Tag
@@ -33,6 +33,8 @@ from omnigraph.commit.rows import (
     tag_row,
     to_table,
 )
+from omnigraph.commit.staged import minted_at
+from omnigraph.commit.sweeps import expire, is_spared
 from omnigraph.commit.upkeep import upkeep
 from omnigraph.errors import (
     AlreadyExists,
@@ -41,6 +43,7 @@ from omnigraph.errors import (
     NotFound,
     OmniError,
     StorageUnavailable,
+    VersionReclaimed,
 )
 from omnigraph.storage.layout import dataset_path, lineage_path
 from omnigraph.storage.swap import Found
@@ -57,10 +60,11 @@ def create_branch(
 ) -> Branch:
     """Create a branch at the state of a snapshot: make its lineage, then register its name."""
     name = check_name(name)
-    if name in manifest.branches():
+    state = manifest.main.state()
+    if name in manifest.branches(state):
         raise _taken("branch", name)
-    _check_source(manifest, source)
-    manifest.check_readable(source)
+    footing = _Footing(manifest, source)
+    footing.check(state)
     origins, inherited = _inheritance(manifest, source)
     branch = Branch(
         name=name,
@@ -74,12 +78,12 @@ def create_branch(
     _create_lineage(manifest, branch, source, inherited)
 
     def register(state: LineageState) -> _Swap:
-        _check_source(manifest, source)
         old = manifest.registered(state).get(name)
+        if old is not None and old.native == branch.native:
+            return [], []
+        footing.check(state, str(branch.native))
         if old is None:
             return [branch_row(branch)], []
-        if old.native == branch.native:
-            return [], []
         if not (old.leaving and manifest.is_closed(old)):
             raise _taken("branch", name)
         rows, stale = _without(_registered(state), old)
@@ -87,17 +91,53 @@ def create_branch(
 
     try:
         _change_names(manifest, register)
-    except (AlreadyExists, NotFound):
+    except (AlreadyExists, NotFound, VersionReclaimed):
         with suppress(OmniError):  # cleanup does it later
             remove_lineage(manifest, str(branch.native))
         raise
     return branch
 
 
-def _check_source(manifest: Manifest, source: Snapshot) -> None:
-    """Refuse a lineage that nobody names any more: cleanup may remove it."""
-    if source.native is not None and source.native not in manifest.named_lineages():
-        raise branch_gone(source.branch)
+@dataclass(slots=True)
+class _Footing:
+    """A state somebody gives a name to, as long as cleanup has not taken it away.
+
+    `sweep` is the cleanup that had begun last when all of it was there.
+    """
+
+    manifest: Manifest
+    source: Snapshot
+    sweep: str | None = None
+
+    def check(self, state: LineageState, made: str | None = None) -> None:
+        """Make sure that the state is there, and stays if a version of main is swapped now.
+
+        `made` is a lineage that was made for it, which cleanup may take for abandoned.
+        """
+        self._check_line(state)
+        if self.sweep != state.head.sweep:
+            if self.source.native is not None or self.source.commit_id != state.head.commit_id:
+                self.manifest.check_readable(self.source)
+            self.sweep = state.head.sweep
+        if state.head.sweeping and not is_spared(self.manifest, self.source, state.head):
+            message = f"a cleanup is under way that may remove commit {self.source.commit_id}"
+            raise Contention(f"{message}; try again when it is done", code="cleanup_running")
+        if made is not None and state.head.swept:
+            if minted_at(made).timestamp() * 1000 <= state.head.swept:
+                message = "making the branch took so long that a cleanup may have removed it"
+                raise Contention(f"{message}; make it again", code="stage_expired")
+            expire(self.manifest.lineage(made), state.head.swept)
+
+    def _check_line(self, state: LineageState) -> None:
+        """Refuse a state that no branch or tag descends from any more: cleanup may remove it."""
+        native = self.source.native
+        branches = self.manifest.branches(state).values()
+        if native is None or native in {branch.native for branch in branches}:
+            return
+        try:
+            find_commit(self.manifest, self.source.commit_id)
+        except NotFound as error:
+            raise branch_gone(self.source.branch) from error
 
 
 def _inheritance(manifest: Manifest, source: Snapshot) -> tuple[tuple[str, ...], list[Row]]:
@@ -129,9 +169,10 @@ def _create_lineage(
         schema_hash=source.head.schema_hash,
         datasets=source.head.datasets,
         origins=branch.origins,
+        swept=source.head.swept,
     )
     rows = [
-        head_row(head),
+        head_row(head, 1),
         schema_row(head.schema_hash, source.schema_source, source.schema.to_json()),
     ]
     for key, entry in source.entries().items():
@@ -254,7 +295,8 @@ def _has_descendants(branch: Branch, children: Sequence[Branch]) -> OmniError:
 def create_tag(manifest: Manifest, name: str, source: Snapshot, *, actor: str | None = None) -> Tag:
     """Give a commit a name that never moves."""
     name = check_name(name, "tag")
-    manifest.check_readable(source)
+    footing = _Footing(manifest, source)
+    footing.check(manifest.main.state())
     tag = Tag(
         name=name,
         commit_id=source.commit_id,
@@ -267,6 +309,7 @@ def create_tag(manifest: Manifest, name: str, source: Snapshot, *, actor: str | 
     def register(state: LineageState) -> _Swap:
         found = _tagged(state, name)
         if found is None:
+            footing.check(state)
             return [tag_row(tag)], []
         if read_tag(found.row) != tag:
             raise _taken("tag", name)

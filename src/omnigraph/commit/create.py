@@ -120,7 +120,7 @@ def _first_rows(
         datasets={entry.key: entry for entry in entries.values()},
         names=ANCHOR + 1,
     )
-    rows = [head_row(head), commit_row(commit, None)]
+    rows = [head_row(head, commit.manifest_version), commit_row(commit, None)]
     rows.append(schema_row(address, source, accepted.to_json()))
     for key, entry in entries.items():
         path = dataset_path(key.partition(":")[0], entry.type_id, entry.incarnation)

@@ -7,6 +7,8 @@ one probe for a newer version and, when there is one, one row.
 
 from __future__ import annotations
 
+import time
+from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
@@ -19,7 +21,7 @@ import pyarrow.compute as pc
 from omnigraph.commit.format import check_stamp
 from omnigraph.commit.model import Head
 from omnigraph.commit.rows import HEAD_KEY, NAME_KINDS, Row, head_row, read_head, to_table
-from omnigraph.errors import GraphCorrupt, NotFound, VersionReclaimed
+from omnigraph.errors import Contention, GraphCorrupt, NotFound, VersionReclaimed
 from omnigraph.storage import Datasets
 from omnigraph.storage.faults import translated
 from omnigraph.storage.layout import lineage_path
@@ -27,11 +29,10 @@ from omnigraph.storage.literals import sql_text
 from omnigraph.storage.swap import (
     ANCHOR,
     Found,
-    merge_fragments,
     next_fragment,
+    read_first,
     read_oldest,
     read_rows,
-    read_sentinel,
     swap,
 )
 
@@ -43,6 +44,10 @@ TIER_GROWTH = 8
 """A fragment this many times larger than all newer ones together is not merged with them yet."""
 BASE_FRAGMENT_ROWS = 65_536
 """A fragment of this size is left alone by publishers."""
+MAX_WRITTEN = 64
+"""Fragments a process remembers the rows of, because it wrote them."""
+STALLED_SECONDS = 30.0
+"""A swap that took longer is looked for in storage before it counts as done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +56,6 @@ class LineageState:
 
     version: int
     head: Head
-    sentinel: Found = field(repr=False)
     handle: Any = field(repr=False)
     lineage: Lineage = field(repr=False)
 
@@ -92,6 +96,8 @@ class Lineage:
         self.datasets = datasets
         self.path = lineage_path(native)
         self._state: LineageState | None = None
+        self._probed = 0.0
+        self._written: OrderedDict[int, pa.Table] = OrderedDict()
         self._lock = Lock()
 
     @property
@@ -102,12 +108,15 @@ class Lineage:
 
     def state(self) -> LineageState:
         """Return the newest state: one probe, and one row when something is newer."""
-        known = self.known
+        known, now = self.known, time.time()
         if known is not None:
             with translated("probing the manifest"):
                 if known.handle.latest_version == known.version:
+                    self._probed = now
                     return known
-        return self._remember(self._read(None))
+        found = self._remember(self._read(None))
+        self._probed = now
+        return found
 
     def at(self, version: int) -> LineageState:
         """Return the state at an older manifest version."""
@@ -124,48 +133,85 @@ class Lineage:
         self, base: LineageState, head: Head, rows: Iterable[Row] = (), stale: Sequence[Found] = ()
     ) -> LineageState:
         """Publish a new head and rows on top of `base`; raise Contention if it moved."""
-        first = head_row(head)
-        observe = self.datasets.observe
+        probed, observe = self._probed, self.datasets.observe
         observe("swap: begun")
-        small = _tail(base.handle)
-        merge = small if len(small) > TOO_MANY_FRAGMENTS else []
-        table = to_table([first, *rows])
-        handle = swap(base.handle, base.sentinel, table, stale, observe, merge)
+        first = head_row(head, base.version + 1)
+        newest, history, merged = to_table([first, *rows]), list[pa.Table](), list[int]()
+        if len(base.handle.get_fragments()) > TOO_MANY_FRAGMENTS:
+            small = _tail(base.handle)
+            if len(small) > TOO_MANY_FRAGMENTS:
+                history, names = self._merge(small, gone=stale)
+                newest = pa.concat_tables([newest, names]).combine_chunks()
+                merged = [fragment.fragment_id for fragment in small]
+        left = [found for found in stale if found.address >> 32 not in merged]
+        handle = swap(base.handle, [*history, newest], observe, left, merged)
         observe("swap: done")
-        return self._remember(self._swapped(handle, head, first))
+        if time.time() - probed > STALLED_SECONDS:
+            self._confirm(int(handle.version))
+        return self._made(handle, head, [*history, newest])
+
+    def _confirm(self, version: int) -> None:
+        """Raise Contention unless a version is the newest of a lineage that is all there.
+
+        A process that was put to sleep within a swap may wake up when the version that beat it has
+        been forgotten, or the whole lineage removed, and then finds nothing in its way.
+        """
+        state = self._read(None)
+        state.rows("object_type = 'schema'")
+        if state.version != version:
+            raise Contention("publishing took long, and others published since")
 
     def compact(self) -> int:
         """Merge small fragments when there are many; return how many it merged."""
         state = self.known
-        if state is None:
+        small = _tail(state.handle) if state is not None else []
+        if state is None or len(small) <= MAX_TAIL_FRAGMENTS:
             return 0
-        with translated("compacting the manifest"):
-            small = _tail(state.handle)
-            if len(small) <= MAX_TAIL_FRAGMENTS:
-                return 0
-            merged = [fragment.fragment_id for fragment in small]
-            table = state.handle.scanner(fragments=small).to_table()
-        elsewhere = [found for kind in NAME_KINDS for found in state.names(kind, merged)]
-        self.datasets.observe("compaction: rows read")
-        is_name = pc.is_in(table["object_type"], pa.array(NAME_KINDS))
-        is_history = pc.invert(pc.or_(is_name, pc.equal(table["object_id"], HEAD_KEY)))
-        history = [table.filter(is_history)] if pc.any(is_history).as_py() else []
+        merged = [fragment.fragment_id for fragment in small]
+        with self.whole(state.handle):
+            history, names = self._merge(small)
+        elsewhere = [found for kind in NAME_KINDS for found in state.names(kind, but=merged)]
+        observe = self.datasets.observe
+        observe("compaction: rows read")
         # Names stay beside the head: nobody has to look for them in a long history.
         head = replace(state.head, names=next_fragment(state.handle) + len(history))
-        first = head_row(head)
+        first = head_row(head, state.version + 1)
         moved = to_table([first, *(Row(**found.row) for found in elsewhere)])
-        newest = pa.concat_tables([moved, table.filter(is_name)])
-        addresses = [found.address for found in elsewhere]
-        handle = merge_fragments(state.handle, merged, [*history, newest], addresses)
-        self.datasets.observe("compaction: done")
-        self._remember(self._swapped(handle, head, first))
+        newest = pa.concat_tables([moved, names]).combine_chunks()
+        handle = swap(state.handle, [*history, newest], observe, elsewhere, merged)
+        observe("compaction: done")
+        self._made(handle, head, [*history, newest])
         return len(merged)
 
-    def _swapped(self, handle: Any, head: Head, first: Row) -> LineageState:  # noqa: ANN401
-        """Return the state a swap made: there is nothing to read back."""
-        newest = int(handle.get_fragments()[-1].fragment_id)
-        sentinel = Found(newest << 32, {"object_id": HEAD_KEY, "metadata": first.metadata})
-        return LineageState(int(handle.version), head, sentinel, handle, self)
+    def _merge(
+        self, small: Sequence[Any], gone: Sequence[Found] = ()
+    ) -> tuple[list[pa.Table], pa.Table]:
+        """Return the history rows and the names of fragments; what this process wrote is known."""
+        with translated("compacting the manifest"):
+            tables = [self._rows_of(fragment) for fragment in reversed(small)]
+        # Lance is slow to write many chunks.
+        table = pa.concat_tables(tables).combine_chunks()
+        dropped = [HEAD_KEY, *(found.row["object_id"] for found in gone)]
+        left = table.filter(pc.invert(pc.is_in(table["object_id"], pa.array(dropped))))
+        is_name = pc.is_in(left["object_type"], pa.array(NAME_KINDS))
+        history = left.filter(pc.invert(is_name))
+        return [history] if history.num_rows else [], left.filter(is_name)
+
+    def _rows_of(self, fragment: Any) -> pa.Table:  # noqa: ANN401 - a Lance fragment
+        written = self._written.get(fragment.fragment_id)
+        return (
+            written if written is not None and not fragment.num_deletions else fragment.to_table()
+        )
+
+    def _made(self, handle: Any, head: Head, tables: Sequence[pa.Table]) -> LineageState:  # noqa: ANN401
+        """Remember what a swap made of tables: there is nothing to read back."""
+        newest = next_fragment(handle) - 1
+        with self._lock:
+            for number, table in enumerate(reversed(tables)):
+                self._written[newest - number] = table
+            while len(self._written) > MAX_WRITTEN:
+                self._written.popitem(last=False)
+        return self._remember(LineageState(int(handle.version), head, handle, self))
 
     def whole(self, handle: Any) -> AbstractContextManager[None]:  # noqa: ANN401 - a Lance handle
         """Run a read; raise NotFound when the lineage or version is gone, else GraphCorrupt."""
@@ -178,8 +224,17 @@ class Lineage:
 
     def _state_of(self, handle: Any) -> LineageState:  # noqa: ANN401 - a Lance handle
         with self.whole(handle):
-            sentinel = read_sentinel(handle, "object_id", HEAD_KEY, ["object_id", "metadata"])
-        return LineageState(int(handle.version), read_head(sentinel.row), sentinel, handle, self)
+            row = read_first(handle, ["object_id", "table_version", "metadata"])
+            if row is None or (row["object_id"], row["table_version"]) != (
+                HEAD_KEY,
+                handle.version,
+            ):
+                # Something else wrote here. What we know is what the last of us knew.
+                heads = read_rows(handle, f"object_id = {sql_text(HEAD_KEY)}")
+                if not heads:
+                    raise GraphCorrupt("the manifest holds no head")
+                row = max((found.row for found in heads), key=lambda row: row["table_version"])
+        return LineageState(int(handle.version), read_head(row), handle, self)
 
     def _remember(self, state: LineageState) -> LineageState:
         with self._lock:

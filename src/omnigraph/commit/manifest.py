@@ -42,9 +42,9 @@ class Manifest:
         with self._lock:
             return self._lineages.setdefault(native, Lineage(self.datasets, native))
 
-    def branches(self) -> dict[str, Branch]:
-        """Return every branch but main, by name."""
-        known = self.registered()
+    def branches(self, state: LineageState | None = None) -> dict[str, Branch]:
+        """Return every branch but main, by name; `state` is the version of main to look at."""
+        known = self.registered(state)
         gone = {b.name for b in known.values() if b.leaving and self.is_closed(b)}
         for name in gone:
             known = hand_over(known, name)
@@ -168,15 +168,13 @@ class Manifest:
 
     def check_readable(self, snapshot: Snapshot) -> None:
         """Raise VersionReclaimed when cleanup has removed what a snapshot shows."""
-        known = self.lineage(snapshot.native).known
-        if known is not None and known.head.commit_id == snapshot.commit_id:
-            return  # cleanup does not remove what was just a head
+        head = self.lineage(snapshot.native).state().head
+        if head.commit_id == snapshot.commit_id and not head.closed:
+            return  # cleanup does not remove what is a head
         for table_key, entry in snapshot.entries().items():
             path = dataset_path(table_key.partition(":")[0], entry.type_id, entry.incarnation)
-            try:
-                self.datasets.open(path, entry.physical)
-            except NotFound as error:
-                raise _reclaimed(table_key, entry) from error
+            if not self.datasets.has(path, entry.physical):
+                raise _reclaimed(table_key, entry)
 
     def schema(self, schema_hash: str, state: LineageState) -> tuple[AcceptedSchema, str]:
         """Return an accepted schema and its source."""

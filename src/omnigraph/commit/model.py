@@ -87,6 +87,12 @@ class Head:
     """The oldest fragment that may hold branches and tags; only main's says anything."""
     origins: tuple[str, ...] = ()
     """Lineages that hold inherited history, besides main: nearest first."""
+    swept: int = 0
+    """What was staged until then, in milliseconds, may have been removed by cleanup."""
+    sweep: str = ""
+    """The cleanup that began last; only main's says anything."""
+    sweeping: Mapping[str, int] = field(default_factory=dict)
+    """Cleanups under way and their horizons in milliseconds; only main's says anything."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

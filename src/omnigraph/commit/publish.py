@@ -28,7 +28,7 @@ from omnigraph.commit.rows import (
     tombstone_row,
     version_row,
 )
-from omnigraph.commit.staged import StagedCommit, StagedDataset
+from omnigraph.commit.staged import StagedCommit, StagedDataset, minted_at
 from omnigraph.commit.upkeep import upkeep
 from omnigraph.errors import (
     Contention,
@@ -55,7 +55,7 @@ def publish(lineage: Lineage, branch: str, staged: StagedCommit) -> Commit:
         SchemaMoved: the accepted schema moved.
         PreconditionFailed: the head is not `staged.if_commit`.
         NotFound: the branch is gone.
-        Contention: the retry budget is spent.
+        Contention: the retry budget is spent, or it was staged too long ago.
         OutcomeUnknown: storage could not be asked.
     """
     doubt: _Doubt | None = None
@@ -135,7 +135,7 @@ def _prepare(
     datasets = dict(head.datasets)
     rows = [commit_row(commit, lineage.native)]
     for change in staged.datasets:
-        rows += _apply(change, datasets, commit)
+        rows += _apply(change, datasets, commit, state)
     if staged.schema is not None and state.row(f"schema:{schema_hash}") is None:
         rows.append(schema_row(schema_hash, staged.schema.source, staged.schema.document))
     new_head = replace(head, commit_id=staged.id, schema_hash=schema_hash, datasets=datasets)
@@ -146,6 +146,9 @@ def _check(state: LineageState, branch: str, staged: StagedCommit) -> None:
     head = state.head
     if head.closed:
         raise branch_gone(branch)
+    if head.swept and minted_at(staged.id).timestamp() * 1000 <= head.swept:
+        message = f"commit {staged.id} was staged before a cleanup, which may have removed it"
+        raise Contention(f"{message}; stage it again", code="stage_expired", commit_id=staged.id)
     if staged.if_commit is not None and head.commit_id != staged.if_commit:
         raise PreconditionFailed(staged.if_commit, head.commit_id)
     if staged.read_schema is not None and head.schema_hash != staged.read_schema:
@@ -176,6 +179,7 @@ def _apply(
     change: StagedDataset,
     datasets: dict[tuple[TypeId, IncarnationId], DatasetEntry],
     commit: Commit,
+    state: LineageState,
 ) -> list[Row]:
     """Fold one change into the datasets of the head and return its history rows."""
     before = datasets.get(change.key)
@@ -189,7 +193,9 @@ def _apply(
     rows = [version_row(entry, change.table_key, commit.id)]
     if before is None:
         assert change.location is not None, "a new dataset has a location"
-        rows.append(table_row(entry, change.table_key, change.location))
+        registration = table_row(entry, change.table_key, change.location)
+        if state.row(registration.object_id) is None:  # it may have been dropped before
+            rows.append(registration)
     return rows
 
 

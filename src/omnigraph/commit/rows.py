@@ -66,8 +66,8 @@ def to_table(rows: Iterable[Row]) -> pa.Table:
 # --- head --------------------------------------------------------------------------------------
 
 
-def head_row(head: Head) -> Row:
-    """Return the one mutable row of a lineage: its folded state, small."""
+def head_row(head: Head, version: int) -> Row:
+    """Return the folded state of a lineage, small, for the version it is written with."""
     state: dict[str, Any] = {
         "commit": head.commit_id,
         "schema": head.schema_hash,
@@ -81,7 +81,12 @@ def head_row(head: Head) -> Row:
         state["names"] = head.names
     if head.origins:
         state["origins"] = head.origins
-    return Row(object_id=HEAD_KEY, object_type="graph_head", metadata=_dump(state))
+    for name in ("swept", "sweep", "sweeping"):
+        if value := getattr(head, name):
+            state[name] = value
+    return Row(
+        object_id=HEAD_KEY, object_type="graph_head", metadata=_dump(state), table_version=version
+    )
 
 
 def read_head(row: Mapping[str, Any]) -> Head:
@@ -97,6 +102,9 @@ def read_head(row: Mapping[str, Any]) -> Head:
             refs=state.get("refs", 0),
             names=state.get("names", 0),
             origins=tuple(state.get("origins", ())),
+            swept=state.get("swept", 0),
+            sweep=state.get("sweep", ""),
+            sweeping=state.get("sweeping", {}),
         )
     except (KeyError, ValueError, TypeError) as error:
         raise GraphCorrupt("the manifest head cannot be read", cause=str(error)) from error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from ulid import ULID
 
@@ -14,6 +15,11 @@ from omnigraph.commit.model import CommitId, Counts
 def mint_commit_id() -> CommitId:
     """Return a new commit id; it makes publishing idempotent."""
     return CommitId(str(ULID()))
+
+
+def minted_at(id_: str) -> datetime:
+    """Return when an id was minted: before anything was staged under it."""
+    return ULID.from_str(id_).datetime
 
 
 @dataclass(frozen=True, slots=True)

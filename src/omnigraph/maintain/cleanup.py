@@ -2,7 +2,8 @@
 
 Marked are the files of every snapshot that is retained: heads, tags, the newest commits of each
 branch, what is younger than asked, and what intents refer to. Swept is the rest, if it is older
-than the age floor, so that no writer loses what it is just staging.
+than the age floor and than every operation in flight, so that no writer loses what it is just
+staging; one that takes longer is refused (`commit/sweeps.py`).
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import CommitId, DatasetEntry
 from omnigraph.commit.recovery import recover
 from omnigraph.commit.rows import CommitRow
+from omnigraph.commit.staged import minted_at
+from omnigraph.commit.sweeps import announce, check_alive, conclude
 from omnigraph.commit.upkeep import forget_versions
 from omnigraph.errors import GraphCorrupt, InvalidInput, NotFound, OmniError
 from omnigraph.storage import ObjectInfo
@@ -31,6 +34,11 @@ from omnigraph.storage.layout import dataset_path, lineage_path
 
 AGE_FLOOR = timedelta(hours=1)
 """Nothing younger is ever removed: a writer may be about to publish it."""
+MARGIN = 4
+"""The last of as many parts of the floor: clocks of writers may be wrong by so much."""
+
+_COARSE = timedelta(seconds=2)
+"""Times of files may be older than the truth by so much."""
 
 
 @dataclass(slots=True)
@@ -99,14 +107,54 @@ def cleanup(
     if not dry_run:
         recover(manifest)
     report = CleanupReport(keep, older_than, dry_run)
-    before = datetime.now(UTC) - age_floor
-    horizon = min(before, before if older_than is None else datetime.now(UTC) - older_than)
-    marks = _mark(manifest, keep, horizon)
+    now = datetime.now(UTC)
+    horizon = now - max(age_floor, older_than or timedelta(0))
+    limits = _Limits.of(manifest, now, age_floor)
+    if dry_run:
+        _mark_and_sweep(manifest, report, horizon, limits.files, None)
+        return report
+    sweep = announce(manifest, horizon, limits.staged)
+    manifest.datasets.observe("cleanup: announced")
+    try:
+        _mark_and_sweep(manifest, report, horizon, limits.files, sweep)
+    finally:
+        conclude(manifest, sweep)
+    manifest.datasets.observe("cleanup: concluded")
+    return report
+
+
+@dataclass(frozen=True, slots=True)
+class _Limits:
+    """What is too old: commits staged until then to be published, files until then to stay."""
+
+    staged: datetime
+    files: datetime
+
+    @classmethod
+    def of(cls, manifest: Manifest, now: datetime, age_floor: timedelta) -> _Limits:
+        margin = age_floor / MARGIN
+        begun = [minted_at(intent.staged.id) for intent in Intents(manifest.objects).list()]
+        oldest = min(begun, default=now + _COARSE)
+        staged = min(now - age_floor + margin, oldest - timedelta(milliseconds=1))
+        return cls(staged, min(now - age_floor, staged - margin, oldest - _COARSE))
+
+
+def _mark_and_sweep(
+    manifest: Manifest,
+    report: CleanupReport,
+    horizon: datetime,
+    before: datetime,
+    sweep: str | None,
+) -> None:
+    marks = _mark(manifest, report.keep, horizon)
     manifest.datasets.observe("cleanup: marked")
+    dry_run = report.dry_run
     for folder in ("nodes", "edges"):
         for name in manifest.objects.folders(folder):
             path = f"{folder}/{name}"
             dataset = DatasetCleanup(path, marks.keys.get(path, path))
+            if sweep is not None:
+                check_alive(sweep)
             try:
                 _sweep(manifest, dataset, marks, before, dry_run=dry_run)
             except OmniError as error:
@@ -116,7 +164,6 @@ def cleanup(
     report.lineages_removed = _sweep_lineages(manifest, before, dry_run=dry_run)
     if not dry_run:
         _clean_manifest(manifest, horizon)
-    return report
 
 
 # --- mark --------------------------------------------------------------------------------------
@@ -249,10 +296,10 @@ def _sweep(
     dataset.old_versions_removed = sum(info.path.endswith(".manifest") for info in doomed)
     if not dry_run:
         # Manifests go first: a version that cannot be opened is cleaner than one that is hollow.
-        doomed.sort(key=lambda info: not info.path.endswith(".manifest"))
-        for info in doomed:
-            manifest.objects.delete([info.path])
-            manifest.datasets.observe("cleanup: file removed")
+        versions_first = [info.path for info in doomed if info.path.endswith(".manifest")]
+        manifest.objects.delete(versions_first)
+        manifest.datasets.observe("cleanup: versions removed")
+        manifest.objects.delete([i.path for i in doomed if not i.path.endswith(".manifest")])
 
 
 def _is_kept(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -96,7 +97,10 @@ def _check_lineage(
     if head.closed:
         what = "its deletion was interrupted; delete it again or create it anew"
         yield Problem(where, what, harmless=True)
-    keys = Counter(found.row["object_id"] for found in state.rows("object_id IS NOT NULL"))
+    hinted = _hinted(manifest, state)
+    if hinted > state.lineage.state().version:
+        yield Problem(where, f"manifest version {hinted} is lost: an older state is shown")
+    keys = Counter(found.row["object_id"] for found in state.rows("object_type <> 'graph_head'"))
     for key, count in sorted(keys.items()):
         if count > 1:
             yield Problem(where, f"manifest row {key} exists {count} times")
@@ -117,6 +121,15 @@ def _check_lineage(
     types = {(t.id, t.incarnation) for t in schema.types if t.incarnation is not None}
     if types != set(head.datasets):
         yield Problem(where, "the live datasets are not those of the accepted schema")
+
+
+def _hinted(manifest: Manifest, state: LineageState) -> int:
+    """Return a version Lance says there was; on a disk it notes the newest after each commit."""
+    note = manifest.objects.get(f"{state.lineage.path}/_versions/latest_version_hint.json")
+    try:
+        return int(json.loads(note or b"")["version"])
+    except (ValueError, KeyError, TypeError):
+        return 0
 
 
 def _check_tag(manifest: Manifest, tag: Tag, versions: _Versions) -> Iterator[Problem]:

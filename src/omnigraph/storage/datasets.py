@@ -23,6 +23,7 @@ from omnigraph.errors import (
     StorageUnavailable,
 )
 from omnigraph.storage.faults import translated
+from omnigraph.storage.files import version_file
 from omnigraph.storage.location import Location
 from omnigraph.storage.objects import Objects
 
@@ -126,15 +127,18 @@ class Datasets:
                 storage_options=self.options,
             )
 
+    def has(self, path: str, version: int) -> bool:
+        """Tell whether a version is there, asking storage: what is cached may be gone."""
+        return self.objects.exists(f"{path}/{version_file(version)}")
+
     @contextmanager
     def whole(self, path: str, version: int) -> Iterator[None]:
         """Run a read of a version; raise GraphCorrupt when only a file of it is missing."""
         try:
             yield
         except NotFound as error:
-            if error.code != "storage_not_found":
+            if error.code != "storage_not_found" or not self.has(path, version):
                 raise
-            self.open(path, version)  # raises NotFound when the version itself is gone
             raise GraphCorrupt(f"a file of {path} is missing", **error.details) from error
 
 

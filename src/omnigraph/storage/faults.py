@@ -15,12 +15,10 @@ from obstore.exceptions import BaseError
 from omnigraph.errors import Contention, GraphCorrupt, NotFound, OmniError, StorageUnavailable
 
 _LOST_RACES = (
-    "Too many concurrent writers",
     "Retryable commit conflict",
     "Commit conflict",
     "Incompatible transaction",
     "Failed to commit the transaction",
-    "found matching row",
 )
 _MISSING = (
     "Not found",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from configparser import Error as ConfigParserError
+from configparser import RawConfigParser
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import unquote, urlparse
@@ -23,6 +25,14 @@ _AWS_VARIABLES = {
     "AWS_ALLOW_HTTP": "allow_http",
     "AWS_VIRTUAL_HOSTED_STYLE_REQUEST": "aws_virtual_hosted_style_request",
 }
+_PROFILE = {
+    "aws_access_key_id": "aws_access_key_id",
+    "aws_secret_access_key": "aws_secret_access_key",
+    "aws_session_token": "aws_session_token",
+    "region": "aws_region",
+    "endpoint_url": "aws_endpoint",
+}
+_CREDENTIALS = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +56,7 @@ class Location:
 
 
 def locate(uri: str | os.PathLike[str], options: Mapping[str, str] | None = None) -> Location:
-    """Read an address; options given here win over the AWS_* environment."""
+    """Read an address; options given here win over the AWS_* environment, that over a profile."""
     text = os.fspath(uri).strip()
     if not text:
         raise InvalidInput("a graph address is a folder, file:// or s3:// URI", code="uri_invalid")
@@ -74,10 +84,41 @@ def locate(uri: str | os.PathLike[str], options: Mapping[str, str] | None = None
 def _s3_options(explicit: Mapping[str, str]) -> dict[str, str]:
     found = {key: os.environ[name] for name, key in _AWS_VARIABLES.items() if os.environ.get(name)}
     found.update({_canonical(name): value for name, value in explicit.items()})
+    profile = _profile()
+    if "aws_access_key_id" in found:
+        profile = {k: v for k, v in profile.items() if k not in _CREDENTIALS}
+    found = {**profile, **found}
     if found.get("aws_endpoint", "").startswith("http://"):
         # A plain endpoint is a test server or a private one: both speak path style.
         found.setdefault("allow_http", "true")
         found.setdefault("aws_virtual_hosted_style_request", "false")
+    return found
+
+
+def _profile() -> dict[str, str]:
+    """Return the options of the AWS profile in use, as far as its files state them.
+
+    Lance would find them by itself, the object store would not: both are told.
+    """
+    name = os.environ.get("AWS_PROFILE", "")
+    found: dict[str, str] = {}
+    known = False
+    for variable, default, section in (
+        ("AWS_CONFIG_FILE", "~/.aws/config", f"profile {name}" if name else "default"),
+        ("AWS_SHARED_CREDENTIALS_FILE", "~/.aws/credentials", name or "default"),
+    ):
+        parser = RawConfigParser()
+        try:
+            parser.read(Path(os.environ.get(variable) or default).expanduser(), encoding="utf-8")
+        except (ConfigParserError, UnicodeDecodeError, OSError) as error:
+            message = f"cannot read the AWS profile: {error}"
+            raise InvalidInput(message, code="storage_profile_invalid") from error
+        if parser.has_section(section):
+            known = True
+            stated = dict(parser.items(section))
+            found |= {key: stated[name] for name, key in _PROFILE.items() if name in stated}
+    if name and not known:
+        raise InvalidInput(f"there is no AWS profile '{name}'", code="storage_profile_invalid")
     return found
 
 

@@ -82,6 +82,15 @@ class Objects:
             except (NotFoundError, FileNotFoundError):
                 return None
 
+    def exists(self, path: str) -> bool:
+        """Tell whether there is an object."""
+        with translated(f"looking for {path}"):
+            try:
+                obstore.head(self._store, path)
+            except (NotFoundError, FileNotFoundError):
+                return False
+            return True
+
     def list(self, prefix: str) -> Iterator[ObjectInfo]:
         """Yield every object below a prefix."""
         with translated(f"listing {prefix}"):

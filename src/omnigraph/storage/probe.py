@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,6 +18,8 @@ CHUNK = 4_096
 SCAN_FACTOR = 100
 """A scan reads about so many rows in the time an index finds one."""
 _SCAN_BATCH = 262_144
+_GROUP_ROWS = 4_194_304
+_GROUP_BYTES = 128 * 1024 * 1024
 
 
 def lookup(
@@ -31,8 +33,10 @@ def lookup(
 
     `total` is how many rows there are. Nulls match nothing. Blob columns come as bytes.
     """
+    if not total:
+        return _no_rows(handle, columns)
     wanted = values.unique().drop_null()
-    if not total or not len(wanted):
+    if not len(wanted):
         return _no_rows(handle, columns)
     if len(wanted) <= CHUNK or len(wanted) * SCAN_FACTOR < total:
         starts = range(0, len(wanted), CHUNK)
@@ -62,12 +66,27 @@ def _scanned(
             blob_handling="all_binary",
         ).to_batches()
         wanted = _one_zero(wanted)
-        hits = (batch.filter(pc.is_in(_one_zero(batch[column]), wanted)) for batch in batches)
+        groups = _groups(batches)
+        hits = (rows.filter(pc.is_in(_one_zero(rows[column]), wanted)) for rows in groups)
         order = [*columns, ROW_ADDRESS]
-        return [pa.Table.from_batches([hit]).select(order) for hit in hits if hit.num_rows]
+        return [hit.select(order) for hit in hits if hit.num_rows]
 
 
-def _one_zero(values: pa.Array) -> pa.Array:
+def _groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Yield many batches at a time: looking up values begins with hashing all that are wanted."""
+    group: list[pa.RecordBatch] = []
+    rows = size = 0
+    for batch in batches:
+        group.append(batch)
+        rows, size = rows + batch.num_rows, size + batch.nbytes
+        if rows >= _GROUP_ROWS or size >= _GROUP_BYTES:
+            yield pa.Table.from_batches(group)
+            group, rows, size = [], 0, 0
+    if group:
+        yield pa.Table.from_batches(group)
+
+
+def _one_zero(values: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
     """Return values without negative zeros, which Arrow looks up as another number than zero."""
     return (
         pc.add(values, pa.scalar(0, values.type)) if pa.types.is_floating(values.type) else values

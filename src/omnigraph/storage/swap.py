@@ -1,10 +1,10 @@
-"""This module replaces one row of a dataset and adds others in a single compare-and-swap.
+"""This module adds rows to a dataset and replaces its head row in a single compare-and-swap.
 
-The row is the sentinel every writer replaces, in the same commit that adds the new rows. Every such
-commit also names the first fragment of the dataset, the anchor, as changed: of two from one base
-Lance refuses the second, because both touch it. No lost update, no lock, and a cost that does not
-grow with the dataset. The sentinel's own fragment would not do: once cleanup has removed the
-version that replaced it, a writer that slept meanwhile would not be refused.
+Each swap writes a new head as the first row of the newest fragment. Heads in older fragments count
+no more; they go when fragments are merged. Every swap also names the first fragment of the dataset,
+the anchor, as changed: of two from one base Lance refuses the second, because both touch it. No
+lost update, no lock, and a cost that does not grow with the dataset. The anchor never goes, so a
+writer that slept is refused also after cleanup has removed the version that beat it.
 """
 
 from __future__ import annotations
@@ -14,17 +14,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from lance import LanceDataset, LanceFragment, LanceOperation
-from lance.fragment import FragmentMetadata
 
 from omnigraph.errors import GraphCorrupt
 from omnigraph.storage.faults import translated
-from omnigraph.storage.literals import sql_text
 from omnigraph.storage.stage import new_fragments, remove_addresses
 
 ANCHOR = 0
 """The fragment a dataset was created with; it is never merged into another."""
+
+_FOREIGN = "something other than omnigraph writes this manifest"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,26 +34,13 @@ class Found:
     row: dict[str, Any]
 
 
-def read_sentinel(
-    handle: LanceDataset, column: str, key: str, columns: list[str] | None = None
-) -> Found:
-    """Return the sentinel row: the first of the newest fragment, where each swap puts it."""
+def read_first(handle: LanceDataset, columns: list[str]) -> dict[str, Any] | None:
+    """Return the first row of the newest fragment, where each swap puts the head."""
     with translated("reading the manifest head"):
-        fragments = handle.get_fragments()
-        newest = fragments[-1]
-        if not newest.num_deletions:
-            row = newest.take([0], columns=columns).to_pylist()[0]
-            if row[column] == key:
-                return Found(newest.fragment_id << 32, row)
-        # Something else put it elsewhere: look for it.
-        condition = f"{column} = {sql_text(key)}"
-        for fragment in reversed(fragments):
-            found = fragment.to_table(columns=columns, filter=condition, with_row_address=True)
-            if found.num_rows == 1:
-                return _found(found.to_pylist()[0])
-            if found.num_rows > 1:
-                break
-    raise GraphCorrupt(f"the manifest does not hold exactly one `{key}` row")
+        newest = handle.get_fragments()[-1]
+        if newest.num_deletions:
+            return None  # no swap leaves it so
+        return dict(newest.take([0], columns=columns).to_pylist()[0])
 
 
 def read_oldest(handle: LanceDataset, condition: str) -> Found | None:
@@ -85,82 +71,47 @@ def _found(row: dict[str, Any]) -> Found:
 
 def swap(
     handle: LanceDataset,
-    sentinel: Found,
-    rows: pa.Table,
-    stale: Sequence[Found],
+    tables: Sequence[pa.Table],
     observe: Callable[[str], None],
-    merge: Sequence[LanceFragment] = (),
+    stale: Sequence[Found] = (),
+    merged: Sequence[int] = (),
 ) -> LanceDataset:
-    """Replace the sentinel and stale rows by new rows, and merge fragments, all or nothing.
+    """Add a fragment for each table and remove stale rows and merged fragments, all or nothing.
+
+    No table is empty, and the last begins with the new head. The anchor is not among what is
+    merged, and what is stale stands in other fragments.
 
     Raises:
         Contention: another writer was first; surely nothing happened.
     """
     with translated("publishing"):
-        gone = [found.address for found in (sentinel, *stale)]
-        merged = [fragment.fragment_id for fragment in merge]
-        removed, updated = remove_addresses(handle, [a for a in gone if a >> 32 not in merged])
-        observe("swap: old rows marked")
-        new = [*_merged(handle, merge, gone), *new_fragments(rows, handle)]
-        observe("swap: new rows written")
-        return _commit(handle, [*removed, *merged], updated, new)
-
-
-def _merged(
-    handle: LanceDataset, merge: Sequence[LanceFragment], gone: Sequence[int]
-) -> list[FragmentMetadata]:
-    """Write what stays of fragments that go."""
-    if not merge:
-        return []
-    table = pa.concat_tables([fragment.to_table(with_row_address=True) for fragment in merge])
-    is_gone = pc.is_in(table["_rowaddr"], pa.array(gone, pa.uint64()))
-    return new_fragments(table.filter(pc.invert(is_gone)).drop_columns("_rowaddr"), handle)
-
-
-def merge_fragments(
-    handle: LanceDataset,
-    fragment_ids: list[int],
-    tables: Sequence[pa.Table],
-    moved: Sequence[int] = (),
-) -> LanceDataset:
-    """Replace fragments, the anchor not among them, by one for each table; none may be empty.
-
-    The last table begins with the sentinel. `moved` are addresses of rows in other fragments that
-    stand in a table now.
-    """
-    with translated("compacting"):
-        removed, updated = remove_addresses(handle, moved)
+        removed, updated = remove_addresses(handle, [found.address for found in stale])
+        assert ANCHOR not in (*removed, *merged), "the anchor holds rows that are never removed"
+        if stale:
+            observe("swap: old rows marked")
         new = [fragment for table in tables for fragment in new_fragments(table, handle)]
-        return _commit(handle, [*fragment_ids, *removed], updated, new)
+        observe("swap: new rows written")
+        if all(fragment.id != ANCHOR for fragment in updated):
+            anchor = handle.get_fragment(ANCHOR)
+            if anchor is None:
+                raise GraphCorrupt(_FOREIGN)
+            updated = [*updated, anchor.metadata]
+        operation = LanceOperation.Update(
+            removed_fragment_ids=[*removed, *merged],
+            updated_fragments=updated,
+            new_fragments=new,
+            update_mode="rewrite_rows",
+        )
+        made = LanceDataset.commit(handle, operation, read_version=handle.version, max_retries=0)
+    if made.version != handle.version + 1:
+        # Only a writer that leaves the anchor alone could have been rebased over.
+        raise GraphCorrupt(_FOREIGN)
+    return made
 
 
 def next_fragment(handle: LanceDataset) -> int:
     """Return the number the first fragment of the next commit gets.
 
-    Lance goes on from the greatest there ever was, which is the sentinel's: it is always there.
+    Lance goes on from the greatest there ever was, which is the head's: it is always there.
     """
     return int(handle.get_fragments()[-1].fragment_id) + 1
-
-
-def _commit(
-    handle: LanceDataset,
-    removed: list[int],
-    updated: list[FragmentMetadata],
-    new: list[FragmentMetadata],
-) -> LanceDataset:
-    assert ANCHOR not in removed, "the anchor holds rows that are never removed"
-    if all(fragment.id != ANCHOR for fragment in updated):
-        anchor = handle.get_fragment(ANCHOR)
-        assert anchor is not None, "a dataset keeps the fragment it was created with"
-        updated = [*updated, anchor.metadata]
-    operation = LanceOperation.Update(
-        removed_fragment_ids=removed,
-        updated_fragments=updated,
-        new_fragments=new,
-        update_mode="rewrite_rows",
-    )
-    made = LanceDataset.commit(handle, operation, read_version=handle.version, max_retries=0)
-    if made.version != handle.version + 1:
-        # Only a writer that leaves the anchor alone could have been rebased over.
-        raise GraphCorrupt("something other than omnigraph writes this manifest")
-    return made

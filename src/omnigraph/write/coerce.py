@@ -21,7 +21,7 @@ from omnigraph.types.column import to_column
 from omnigraph.types.data import from_data
 from omnigraph.write.external import NO_EXTERNAL_BLOBS, ExternalBlobs
 from omnigraph.write.text import from_text
-from omnigraph.write.vectorised import milliseconds, vectorised
+from omnigraph.write.vectorised import vectorised
 
 
 class Report(Protocol):
@@ -33,13 +33,19 @@ class Report(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """How values are read: `text` says that every cell is text to be parsed, as in CSV."""
+    """How values are read.
+
+    `text` says that every cell is text to be parsed, as in CSV. `forgiving` makes values of the
+    wrong type null where null is allowed, unless they are text that is merely malformed.
+    """
 
     text: bool = False
+    forgiving: bool = False
     external: ExternalBlobs = NO_EXTERNAL_BLOBS
 
 
 PLAIN = Rules()
+_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
 def coerce(column: pa.Array, type_: PropertyType, report: Report, rules: Rules = PLAIN) -> pa.Array:
@@ -47,7 +53,7 @@ def coerce(column: pa.Array, type_: PropertyType, report: Report, rules: Rules =
     made = vectorised(column, type_, text=rules.text)
     if made is not None:
         return made
-    return coerce_values(_values(column, type_), type_, report, rules)
+    return coerce_values(values_of(column, type_), type_, report, rules)
 
 
 def coerce_values(
@@ -57,14 +63,23 @@ def coerce_values(
     fitting = []
     for row, value in enumerate(values):
         try:
-            fitting.append(_fit(type_, value, rules))
+            fitting.append(fit(type_, value, rules))
         except ValueError as error:
             fitting.append(None)
-            report(row, value, str(error))
+            if not (rules.forgiving and _is_forgiven(type_, value)):
+                report(row, value, str(error))
     return to_column(fitting, type_)
 
 
-def _fit(type_: PropertyType, value: Any, rules: Rules) -> Any:  # noqa: ANN401 - any value
+def _is_forgiven(type_: PropertyType, value: Any) -> bool:  # noqa: ANN401 - any value
+    if not type_.nullable or type_.is_list or type_.dimension is not None:
+        return False
+    malformed = type_.scalar in (Scalar.DATE, Scalar.DATE_TIME, Scalar.BLOB)
+    return not (malformed and isinstance(value, str))
+
+
+def fit(type_: PropertyType, value: Any, rules: Rules = PLAIN) -> Any:  # noqa: ANN401 - any value
+    """Return a value as `to_column` takes it; raise ValueError when it does not fit."""
     if value is None:
         return None
     if isinstance(value, Unreadable):
@@ -129,23 +144,29 @@ class Unreadable:
         return self.reason
 
 
-def _values(column: pa.Array, type_: PropertyType) -> list[Any]:
+def values_of(column: pa.Array, type_: PropertyType) -> list[Any]:
     """Return the cells of a column as the values `from_data` knows."""
     kind = column.type
     if isinstance(kind, pa.BaseExtensionType):
-        return _values(column.storage, type_)
+        return values_of(column.storage, type_)
     if pa.types.is_dictionary(kind):
-        return _values(column.dictionary_decode(), type_)
+        return values_of(column.dictionary_decode(), type_)
     if pa.types.is_timestamp(kind) or pa.types.is_date64(kind):
-        return [_day_or_instant(value, type_) for value in milliseconds(column).to_pylist()]
+        return [_day_or_instant(value, type_) for value in _milliseconds(column)]
     if _is_text(kind):
         return [_decoded(value) for value in column.cast(_binary_of(kind)).to_pylist()]
     if _is_list(kind) and not _is_simple(kind.value_type):
-        return [None if not cell.is_valid else _values(cell.values, type_) for cell in column]
+        return [None if not cell.is_valid else values_of(cell.values, type_) for cell in column]
     try:
         return list(column.to_pylist())
     except (ValueError, OverflowError, pa.ArrowException):
         return [_cell(column, row) for row in range(len(column))]
+
+
+def _milliseconds(column: pa.Array) -> list[int | None]:
+    numbers = column.view(pa.int64()).to_pylist()
+    unit = "ms" if pa.types.is_date64(column.type) else column.type.unit
+    return [None if n is None else n * _PER_SECOND["ms"] // _PER_SECOND[unit] for n in numbers]
 
 
 def _day_or_instant(number: int | None, type_: PropertyType) -> date | int | None:

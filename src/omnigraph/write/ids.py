@@ -38,7 +38,7 @@ def fresh_ids(count: int) -> pa.Array:
         digits = (numbers >> np.uint64(5 * (_COUNTED - 1 - place))) & np.uint64(31)
         text[:, _LENGTH - _COUNTED + place] = _ALPHABET[digits]
     offsets = pa.array(np.arange(count + 1, dtype=np.int32) * _LENGTH)
-    return pa.StringArray.from_buffers(count, offsets.buffers()[1], pa.py_buffer(text.tobytes()))
+    return pa.StringArray.from_buffers(count, offsets.buffers()[1], pa.py_buffer(text))
 
 
 def key_ids(columns: Sequence[Column], types: Sequence[PropertyType]) -> pa.Array:

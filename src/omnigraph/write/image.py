@@ -97,10 +97,10 @@ def _choose(mask: pa.ChunkedArray, one: pa.ChunkedArray, other: pa.ChunkedArray)
 
 def _last_by_id(rows: pa.Table) -> pa.Table:
     """Return the last row of each id, in the order of the rows that are kept."""
-    codes = _plain(rows["id"]).dictionary_encode()
-    if len(codes.dictionary) == rows.num_rows:
+    ids = rows["id"]
+    if len(ids.unique()) == rows.num_rows:
         return rows
-    backwards = np.asarray(codes.indices)[::-1]
+    backwards = np.asarray(_plain(ids).dictionary_encode().indices)[::-1]
     _, places = np.unique(backwards, return_index=True)
     return rows.take(pa.array(np.sort(rows.num_rows - 1 - places)))
 

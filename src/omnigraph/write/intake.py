@@ -7,7 +7,7 @@ noted with its place. Rows that cannot have an id are left out.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, TypeAlias
 
@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.catalog import AcceptedSchema, TypeKind
+from omnigraph.catalog.model import EdgeType
 from omnigraph.types import PropertyType, Scalar
 from omnigraph.write.change_set import Batch, ChangeSet, position_base
 from omnigraph.write.coerce import PLAIN, Rules, coerce, coerce_values
@@ -38,11 +39,16 @@ class Raw:
     columns: Mapping[str, Cells]
     at: pa.Array
     text: bool = False
+    forgiving: bool = False
     given: Sequence[frozenset[str]] | frozenset[str] = frozenset()
 
 
 class Intake:
-    """What was read so far."""
+    """What was read so far.
+
+    `is_whole` tells that every input was read to its end. `respelled` are ids that older data
+    spells differently, by node type.
+    """
 
     def __init__(
         self,
@@ -57,6 +63,7 @@ class Intake:
         self.rules = rules
         self.changes = ChangeSet()
         self.is_whole = True
+        self.respelled: dict[str, dict[str, str]] = {}
         self.rows = 0
         self._files: list[tuple[str, str]] = []
         self._spill = spill
@@ -134,17 +141,32 @@ class Intake:
         found = {t.shape.name: t.rows for t in self._types.values() if t.shape.kind is kind}
         return dict(sorted(found.items()))
 
-    def finish(self, *, strict: bool, replace: bool) -> ChangeSet:
+    def finish(self, *, strict: bool = False, replace: bool = False) -> ChangeSet:
         """Return everything as a change set."""
         changes = self.changes
         changes.files = tuple(self._files)
         for taken in self._types.values():
             change = changes.of(taken.shape)
             change.strict, change.replace = strict, replace
-            rows = taken.gathered.table()
+            rows = self._respelled(taken.gathered.table(), taken.shape)
             given = tuple(taken.given) if self.partial else ()
             change.batches.append(Batch(rows, fresh=taken.fresh, given=given))
         return changes
+
+    def _respelled(self, rows: pa.Table, shape: Shape) -> pa.Table:
+        """Return edges whose ends are spelled like the ids of their nodes."""
+        definition = shape.definition
+        if not isinstance(definition, EdgeType):
+            return rows
+        for end, node in (("src", definition.src), ("dst", definition.dst)):
+            names = self.respelled.get(node)
+            if names:
+                olds = pa.array(names.keys(), pa.string())
+                news = pa.array(names.values(), pa.string())
+                places = pc.index_in(rows[end], value_set=olds)
+                column = pc.coalesce(news.take(places), rows[end])
+                rows = rows.set_column(rows.column_names.index(end), end, column)
+        return rows
 
 
 @dataclass(slots=True)
@@ -183,7 +205,7 @@ class _Rows:
         self.shape = shape
         self.raw = raw
         self.count = len(raw.at)
-        self.rules = Rules(text=raw.text, external=intake.rules.external)
+        self.rules = replace(intake.rules, text=raw.text, forgiving=raw.forgiving)
         self.ids: pa.Array | None = None
         self.keep: pa.Array | None = None
         self.spoiled: set[int] = set()

@@ -36,10 +36,15 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadOptions:
-    """How to load; `from_` is where a branch that does not exist is forked from."""
+    """How to load.
+
+    `from_` is where a branch that does not exist is forked from. Lines are read by the strict
+    grammar, or else by the older, forgiving one.
+    """
 
     mode: Mode = Mode.MERGE
     partial: bool = False
+    strict: bool = True
     from_: str | None = None
     progress: Listener | None = None
 
@@ -108,7 +113,7 @@ def load(
     with Spill() as spill:
         rules = Rules(external=ExternalBlobs.below(request.external_blobs))
         intake = Intake(source.schema, spill, partial=options.partial, rules=rules)
-        read_all(data, intake, meter)
+        read_all(data, intake, meter, strict=options.strict)
         changes = intake.finish(
             strict=options.mode is Mode.APPEND, replace=options.mode is Mode.OVERWRITE
         )

@@ -23,9 +23,10 @@ from omnigraph.plan.expressions import (
     PropertyRef,
 )
 from omnigraph.plan.query import Delete, InsertEdge, InsertNode, MutationPlan, Update
+from omnigraph.types import Scalar
 from omnigraph.types.column import to_column
-from omnigraph.types.data import from_data
 from omnigraph.write.change_set import Batch, ChangeSet
+from omnigraph.write.coerce import PLAIN, Rules, fit
 from omnigraph.write.committed import ROW_ADDRESS, Committed
 from omnigraph.write.ids import fresh_ids, key_ids
 from omnigraph.write.predicate import Test, filter_text, passing
@@ -44,6 +45,7 @@ class Mutation:
     changes: ChangeSet = field(default_factory=ChangeSet)
     affected_nodes: int = 0
     affected_edges: int = 0
+    rules: Rules = PLAIN
 
     def run(self) -> ChangeSet:
         """Run every statement in order and return what they change together."""
@@ -115,13 +117,11 @@ class Mutation:
         values = self._values(shape, statement.values)
         tests = self._tests(statement.tests)
         pending = self._pending(shape)
-        condition = filter_text(tests, self.committed.names(shape))
-        found = self.committed.where(shape, condition, shape.schema.names)
-        found = found.drop_columns(ROW_ADDRESS)
+        found = self._found(shape, tests, shape.schema.names).drop_columns(ROW_ADDRESS)
         if pending.num_rows:
             shadowed = pc.is_in(found["id"], value_set=pending["id"].combine_chunks())
             found = found.filter(pc.invert(shadowed))
-        rows = pa.concat_tables([passing(found, tests), passing(pending, tests)]).sort_by("id")
+        rows = pa.concat_tables([found, passing(pending, tests)]).sort_by("id")
         if shape.kind is TypeKind.NODE:
             self.affected_nodes += rows.num_rows
         else:
@@ -148,9 +148,8 @@ class Mutation:
     def _delete(self, statement: Delete) -> None:
         shape = self.committed.shape(TypeKind(statement.kind), statement.type_name)
         tests = self._tests(statement.tests)
-        condition = filter_text(tests, self.committed.names(shape))
         columns = list(dict.fromkeys(["id", *(test.column for test in tests)]))
-        ids = passing(self.committed.where(shape, condition, columns), tests)["id"]
+        ids = self._found(shape, tests, columns)["id"]
         if shape.kind is TypeKind.EDGE:
             self.affected_edges += self._schedule(shape, ids)
             return
@@ -173,6 +172,20 @@ class Mutation:
         deleted.update(dict.fromkeys(ids.to_pylist()))
         return len(deleted) - before
 
+    # --- tests ---------------------------------------------------------------------------------
+
+    def _found(self, shape: Shape, tests: Sequence[Test], columns: Sequence[str]) -> pa.Table:
+        """Return the committed entities that pass; a whole key is looked up as the id it makes."""
+        key = {test.column: test.equals() for test in tests if test.column in shape.key}
+        if shape.key and all(key.get(name) is not None for name in shape.key):
+            types = [shape.properties[name].type for name in shape.key]
+            members = [to_column([key[n]], t) for n, t in zip(shape.key, types, strict=True)]
+            found = self.committed.by(shape, "id", key_ids(members, types), columns)
+        else:
+            condition = filter_text(tests, self.committed.names(shape))
+            found = self.committed.where(shape, condition, columns)
+        return passing(found, tests)
+
     # --- values --------------------------------------------------------------------------------
 
     def _values(self, shape: Shape, assigned: Mapping[str, Expression]) -> dict[str, Any] | None:
@@ -181,13 +194,14 @@ class Mutation:
         fits = True
         for name, expression in assigned.items():
             given = self._value(expression)
+            type_ = shape.properties[name].type
             try:
-                values[name] = from_data(shape.properties[name].type, given)
-                to_column([values[name]], shape.properties[name].type)
+                values[name] = fit(type_, given, self.rules)
             except ValueError as error:
                 fits = False
                 message = f"{shape.name}.{name}: {error}"
-                self._report(shape, Rule.VALUE, name, message, given)
+                rule = Rule.BLOB if type_.scalar is Scalar.BLOB else Rule.VALUE
+                self._report(shape, rule, name, message, given)
         return values if fits else None
 
     def _column(self, shape: Shape, name: str, value: Any, count: int) -> pa.Array:  # noqa: ANN401

@@ -66,6 +66,11 @@ class Test:
                 [literal] = sql_literals(to_column([value], self.type))
                 return f"`{column}` {operator} {literal}"
 
+    def equals(self) -> Any:  # noqa: ANN401 - whatever the type holds
+        """Return the one value that passes, or None when there may be others or none."""
+        exact = self._exact()
+        return exact[1] if exact is not None and exact[0] is Operator.EQ else None
+
     def _exact(self) -> tuple[Operator, Any] | None:
         """Return an equal test whose value the column can hold, or None when nothing passes.
 

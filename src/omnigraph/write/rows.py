@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from omnigraph.errors import StorageUnavailable
 
-MEMORY_BYTES = 256 * 1024 * 1024
+MEMORY_BYTES = 1024 * 1024 * 1024
 """Rows of one change that are kept in memory before some go to a file."""
 
 

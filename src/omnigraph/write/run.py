@@ -21,7 +21,9 @@ from omnigraph.types import Scalar
 from omnigraph.types.blob import blob_text
 from omnigraph.write.apply import apply
 from omnigraph.write.change_set import ChangeSet
+from omnigraph.write.coerce import Rules
 from omnigraph.write.committed import Committed
+from omnigraph.write.external import ExternalBlobs
 from omnigraph.write.mutate import Mutation
 from omnigraph.write.request import Request
 
@@ -58,12 +60,13 @@ def run_mutation(
 ) -> MutationResult:
     """Run one mutation of a query text as one commit."""
     now = datetime.now(UTC)
+    rules = Rules(external=ExternalBlobs.below(request.external_blobs))
     run: list[Mutation] = []
 
     def prepare(committed: Committed) -> ChangeSet:
         plan = _plan(committed, source, name)
         bound = bind_parameters(plan.parameters, parameters)
-        run[:] = [Mutation(plan, bound, now, committed)]
+        run[:] = [Mutation(plan, bound, now, committed, rules=rules)]
         return run[0].run()
 
     def again() -> bool:

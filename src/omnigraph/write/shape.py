@@ -12,10 +12,10 @@ from omnigraph.catalog import AcceptedSchema, AcceptedType, TypeKind
 from omnigraph.catalog.model import EdgeType, NodeType, Property
 from omnigraph.types.arrow import arrow_type
 
-AT = "_at"
-"""The column that remembers where in the input a row came from."""
+AT = "@at"
+"""The column that remembers where in the input a row came from; no property has such a name."""
 
-GIVEN = "_given"
+GIVEN = "@given"
 """The column of a partial batch that says which properties a row gives."""
 
 _NODE_SYSTEM = ("id",)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow.compute as pc
 
@@ -17,12 +18,16 @@ from omnigraph.write.image import Image
 from omnigraph.write.request import Request
 from omnigraph.write.shape import AT
 
+MANY_ROWS = 10_000
+WRITERS = 4
+"""How many types are written at the same time when there are many rows."""
+
 
 def stage(
     manifest: Manifest, request: Request, images: Mapping[str, Image], committed: Committed
 ) -> StagedCommit:
     """Stage every image on top of the committed state it was validated against."""
-    datasets = tuple(_stage(manifest, image, committed) for image in images.values())
+    datasets = _stage_all(manifest, list(images.values()), committed)
     snapshot = committed.snapshot
     reads = {
         key: (snapshot.entry(key).key, snapshot.entry(key).physical)
@@ -41,6 +46,26 @@ def stage(
     )
 
 
+def _stage_all(
+    manifest: Manifest, images: Sequence[Image], committed: Committed
+) -> tuple[StagedDataset, ...]:
+    """Stage types side by side when there is much to write."""
+
+    def stage_one(image: Image) -> StagedDataset:
+        return _stage(manifest, image, committed)
+
+    if len(images) == 1 or sum(image.rows.num_rows for image in images) < MANY_ROWS:
+        return tuple(_noted(manifest, stage_one(image)) for image in images)
+    with ThreadPoolExecutor(WRITERS) as threads:
+        return tuple(_noted(manifest, staged) for staged in threads.map(stage_one, images))
+
+
+def _noted(manifest: Manifest, staged: StagedDataset) -> StagedDataset:
+    kind, _, _ = staged.table_key.partition(":")
+    manifest.datasets.observe(f"staged {kind}")
+    return staged
+
+
 def _stage(manifest: Manifest, image: Image, committed: Committed) -> StagedDataset:
     shape, entry = image.shape, committed.entry(image.shape)
     path = dataset_path(str(shape.kind), *entry.key)
@@ -55,7 +80,6 @@ def _stage(manifest: Manifest, image: Image, committed: Committed) -> StagedData
             made = storage_stage.exchange(base, addresses, rows, _blobs(image))
             count = entry.rows - len(addresses) + rows.num_rows
     manifest.datasets.keep(path, made)
-    manifest.datasets.observe(f"staged {shape.kind}")
     return StagedDataset(shape.table_key, *entry.key, entry.physical, int(made.version), count)
 
 
@@ -70,7 +94,8 @@ def _blobs(image: Image) -> storage_stage.Elsewhere | None:
 def _counts(image: Image) -> Counts:
     """Count what happened to entities."""
     before = image.replaced["id"]
-    updated = pc.sum(pc.is_in(image.rows["id"], value_set=before.combine_chunks())).as_py() or 0
+    known = pc.is_in(image.rows["id"], value_set=before.combine_chunks()) if len(before) else None
+    updated = 0 if known is None else pc.sum(known).as_py() or 0
     return Counts(
         inserted=image.rows.num_rows - updated,
         updated=updated,

@@ -93,7 +93,7 @@ def _date(column: pa.Array, wanted: pa.DataType) -> pa.Array | None:
     if types.is_date32(kind) or types.is_integer(kind):
         days = column.view(pa.int32()) if types.is_date32(kind) else pc.cast(column, pa.int64())
     elif types.is_timestamp(kind) or types.is_date64(kind):
-        numbers = milliseconds(column)
+        numbers = _as_milliseconds(column)
         days = _floor_divide(numbers, _DAY)
         if not _every(pc.equal(pc.multiply(days, _DAY), numbers)):
             return None
@@ -107,7 +107,7 @@ def _date(column: pa.Array, wanted: pa.DataType) -> pa.Array | None:
 def _instant(column: pa.Array, wanted: pa.DataType) -> pa.Array | None:
     types, kind = pa.types, column.type
     if types.is_timestamp(kind) or types.is_date64(kind):
-        numbers = milliseconds(column)
+        numbers = _as_milliseconds(column)
     elif types.is_integer(kind):
         numbers = pc.cast(column, pa.int64())
     elif types.is_date32(kind):
@@ -116,7 +116,7 @@ def _instant(column: pa.Array, wanted: pa.DataType) -> pa.Array | None:
         read = _instant_text(column)
         if read is None:
             return None
-        numbers = milliseconds(read)
+        numbers = _as_milliseconds(read)
     else:
         return None
     return numbers.view(wanted) if _within(numbers, _MILLISECONDS) else None
@@ -204,7 +204,7 @@ def _vectors(
 # --- shared ------------------------------------------------------------------------------------
 
 
-def milliseconds(column: pa.Array) -> pa.Array:
+def _as_milliseconds(column: pa.Array) -> pa.Array:
     """Return a column of instants as milliseconds since 1970, cut like single values are."""
     if pa.types.is_date64(column.type):
         return column.view(pa.int64())

@@ -114,6 +114,13 @@ class Findings:
         if self.room:
             self.listed.append(violation)
 
+    def make_room(self, rule: Rule, number: int) -> int:
+        """Return how many of so many violations will be kept; the others are counted."""
+        kept = min(number, self.room)
+        if number > kept:
+            self.count(rule, number - kept)
+        return kept
+
     def count(self, rule: Rule, number: int) -> None:
         """Count violations for which there was no room."""
         self.totals[rule] += number

@@ -3,13 +3,23 @@
 import shutil
 from pathlib import Path
 
+import lance
 import pytest
 
 import omnigraph.graph as og
 from omnigraph.commit import lineage as module
 from omnigraph.commit.lineage import MAX_TAIL_FRAGMENTS, TOO_MANY_FRAGMENTS, Lineage
 from omnigraph.errors import Contention, GraphCorrupt, NotFound
-from tests.support.graphs import NOTE, dump, insert, upsert
+from tests.support.graphs import (
+    NOTE,
+    PORT,
+    Change,
+    dump,
+    insert,
+    prepare,
+    publish_prepared,
+    upsert,
+)
 from tests.support.history import grow
 
 
@@ -18,7 +28,7 @@ def fragments(graph, branch="main"):
 
 
 def keys(state):
-    return sorted(found.row["object_id"] for found in state.rows("object_id IS NOT NULL"))
+    return sorted(found.row["object_id"] for found in state.rows("object_type <> 'graph_head'"))
 
 
 def test_state_is_the_same_while_nothing_is_newer(graph):
@@ -41,11 +51,7 @@ def test_published_state_needs_no_reading_back(graph):
     insert(graph, NOTE, {"a": {}})
     known = graph._manifest.main.state()
     read = Lineage(graph._manifest.datasets, None).state()
-    assert (known.version, known.head, known.sentinel.address) == (
-        read.version,
-        read.head,
-        read.sentinel.address,
-    )
+    assert (known.version, known.head) == (read.version, read.head)
 
 
 def test_row_is_found_by_its_key(graph):
@@ -114,6 +120,60 @@ def test_fragments_of_like_size_are_merged_into_larger_ones(graph):
 def sizes(graph):
     found = graph._manifest.main.state().handle.get_fragments()
     return {fragment.fragment_id: fragment.physical_rows for fragment in found}
+
+
+@pytest.mark.parametrize("deed", ["compaction", "append", "head taken away"])
+def test_manifest_others_wrote_to_still_shows_its_newest_state(graph, deed):
+    for number in range(5):
+        upsert(graph, NOTE, {"n": {"text": str(number)}})
+    handle = graph._manifest.datasets.open("__manifest")
+    if deed == "compaction":
+        handle.optimize.compact_files()
+    elif deed == "append":
+        lance.write_dataset(handle.to_table(filter="object_type = 'schema'"), handle, mode="append")
+    else:
+        handle.delete("object_id = 'graph_head' AND table_version = 6")
+    fresh = og.open(graph.uri)
+    assert dump(fresh)[NOTE] == {"n": {"text": "4" if deed != "head taken away" else "3"}}
+    assert len(fresh.commits.list()) == (6 if deed != "head taken away" else 5)
+
+
+def test_manifest_without_a_head_is_corrupt(graph):
+    graph._manifest.datasets.open("__manifest").delete("object_id = 'graph_head'")
+    with pytest.raises(GraphCorrupt, match="the manifest holds no head"):
+        og.open(graph.uri)
+
+
+def test_swap_that_took_long_is_looked_for_before_it_counts(graph, monkeypatch):
+    monkeypatch.setattr(module, "STALLED_SECONDS", -1.0)
+    made = insert(graph, NOTE, {"a": {}})
+    other = og.open(graph.uri)
+
+    def overtake(step):
+        if step == "swap: done":
+            graph._manifest.datasets.observe = lambda step: None
+            insert(other, NOTE, {"late": {}})
+
+    graph._manifest.datasets.observe = overtake
+    second = insert(graph, PORT, {"b": {"city": "B"}})
+    history = [commit.id for commit in og.open(graph.uri).commits.list()]
+    assert history[1:3] == [second.id, made.id]
+    assert og.open(graph.uri).verify().problems == []
+
+
+def test_swap_that_slept_while_its_lineage_was_removed_does_not_count(graph, monkeypatch):
+    monkeypatch.setattr(module, "STALLED_SECONDS", -1.0)
+    branch = graph.branches.create("side")
+    prepared = prepare(graph, Change("insert", NOTE, {"a": {}}), branch="side")
+    folder = Path(graph.uri) / "__branches" / branch.native
+
+    def remove(step):
+        if step == "swap: new rows written":
+            shutil.rmtree(folder)
+
+    graph._manifest.datasets.observe = remove
+    with pytest.raises((GraphCorrupt, NotFound)):
+        publish_prepared(graph, prepared)
 
 
 def test_lineage_that_was_never_read_has_nothing_to_merge(graph):

@@ -13,6 +13,7 @@ from omnigraph.errors import (
     PreconditionFailed,
     SchemaMoved,
 )
+from omnigraph.storage.layout import dataset_path
 from tests.support.graphs import (
     NOTE,
     PORT,
@@ -184,6 +185,18 @@ def test_known_id_that_is_published_again_returns_the_same_commit(graph):
     before = state_of(graph)
     assert publish_as(graph, prepared, known_id=True) == first
     assert state_of(graph) == before
+
+
+def test_dataset_that_was_dropped_may_come_back(graph):
+    insert(graph, NOTE, {"a": {}})
+    entry = graph.snapshot().entry(NOTE)
+    location = dataset_path("node", *entry.key)
+    dropped = StagedDataset(NOTE, *entry.key, entry.physical, None)
+    adopted = StagedDataset(NOTE, *entry.key, None, entry.physical, entry.rows, location)
+    for change in (dropped, adopted, replace(dropped), adopted):
+        publish_as(graph, prepare(graph), id=mint_commit_id(), datasets=(change,))
+    assert dump(og.open(graph.uri))[NOTE] == {"a": {"text": None}}
+    assert og.open(graph.uri).verify().problems == []
 
 
 def test_merged_parents_stand_behind_the_first(graph):

@@ -222,6 +222,23 @@ def test_lost_manifest_file_is_found_by_whoever_has_the_graph_open(graph):
     ]
 
 
+@pytest.mark.parametrize("branch", ["main", "side"])
+def test_lost_newest_version_of_a_manifest_is_found(graph, branch):
+    native = graph.branches.create("side").native
+    insert(graph, NOTE, {"lost": {}}, branch=branch)
+    state = graph._manifest.head_state(branch)[1]
+    root = Path(graph.uri) / ("__manifest" if branch == "main" else f"__branches/{native}")
+    (root / version_file(state.version)).unlink()
+    message = f"manifest version {state.version} is lost: an older state is shown"
+    assert damage(og.open(graph.uri)) == [(f"branch {branch}", message)]
+
+
+@pytest.mark.parametrize("content", ["", "{}", "[]", '{"version": "x"}'])
+def test_hint_that_cannot_be_read_says_nothing(graph, content):
+    (Path(graph.uri) / "__manifest" / "_versions" / "latest_version_hint.json").write_text(content)
+    assert graph.verify().problems == []
+
+
 def test_lineage_that_is_gone_is_found(graph):
     branch = graph.branches.create("side")
     insert(graph, NOTE, {"c": {}}, branch="side")

@@ -13,7 +13,6 @@ PATH = "/data/nodes/687836403d43ece0-68783720d43ece11/data/0403.lance"
     ("raised", "kind", "code"),
     [
         (CommitConflictError("whatever"), Contention, "contention"),
-        (OSError("Too many concurrent writers. Attempted 0 retries."), Contention, "contention"),
         (OSError("Retryable commit conflict for version 2"), Contention, "contention"),
         (OSError("Failed to commit the transaction after 0 retries."), Contention, "contention"),
         (OSError(f"Not found: {PATH}"), NotFound, "storage_not_found"),

@@ -12,9 +12,10 @@ from tests.support.graphs import NOTE, dump, insert, make_graph
 
 
 @pytest.fixture(autouse=True)
-def _no_aws_environment(monkeypatch):
+def _no_aws_environment(monkeypatch, tmp_path):
     for name in [name for name in os.environ if name.startswith("AWS_")]:
         monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
 
 
 @pytest.mark.parametrize(
@@ -128,3 +129,67 @@ def test_graph_lives_in_a_folder_of_any_name(tmp_path, name):
     again = og.open(tmp_path / name)
     assert dump(again, "side/line")[NOTE] == {"n": {"text": "x"}}
     assert again.verify().problems == []
+
+
+# --- profiles ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def aws_files(tmp_path):
+    folder = tmp_path / "home" / ".aws"
+    folder.mkdir(parents=True)
+    (folder / "config").write_text(
+        "[default]\nregion = eu-north-1\n"
+        "[profile harbour]\nregion = eu-west-1\nendpoint_url = http://127.0.0.1:9\n"
+    )
+    (folder / "credentials").write_text(
+        "[default]\naws_access_key_id = D\naws_secret_access_key = d\n"
+        "[harbour]\naws_access_key_id = H\naws_secret_access_key = h\naws_session_token = t\n"
+    )
+    return folder
+
+
+def test_default_profile_is_used_when_nothing_else_is_said(aws_files):
+    assert locate("s3://b").options == {
+        "aws_access_key_id": "D",
+        "aws_secret_access_key": "d",
+        "aws_region": "eu-north-1",
+    }
+
+
+def test_named_profile_is_used(aws_files, monkeypatch):
+    monkeypatch.setenv("AWS_PROFILE", "harbour")
+    options = locate("s3://b").options
+    assert (options["aws_access_key_id"], options["aws_session_token"]) == ("H", "t")
+    assert (options["aws_region"], options["aws_endpoint"]) == ("eu-west-1", "http://127.0.0.1:9")
+    assert options["allow_http"] == "true"
+
+
+def test_keys_of_the_environment_are_not_mixed_with_those_of_a_profile(aws_files, monkeypatch):
+    monkeypatch.setenv("AWS_PROFILE", "harbour")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "E")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "e")
+    options = locate("s3://b", {"region": "us-east-1"}).options
+    assert {k: v for k, v in options.items() if k.startswith("aws_") and "style" not in k} == {
+        "aws_access_key_id": "E",
+        "aws_secret_access_key": "e",
+        "aws_region": "us-east-1",
+        "aws_endpoint": "http://127.0.0.1:9",
+    }
+
+
+def test_profile_files_may_stand_elsewhere(aws_files, monkeypatch, tmp_path):
+    elsewhere = (aws_files / "credentials").rename(tmp_path / "keys")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(elsewhere))
+    assert locate("s3://b").options["aws_access_key_id"] == "D"
+
+
+def test_unknown_profile_and_broken_files_are_refused(aws_files, monkeypatch):
+    monkeypatch.setenv("AWS_PROFILE", "nobody")
+    with pytest.raises(InvalidInput, match="no AWS profile 'nobody'") as caught:
+        locate("s3://b")
+    assert caught.value.code == "storage_profile_invalid"
+    assert locate("/data").options == {}
+    (aws_files / "config").write_text("region = x\n")
+    with pytest.raises(InvalidInput, match="cannot read the AWS profile"):
+        locate("s3://b")

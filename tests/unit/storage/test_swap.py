@@ -9,10 +9,9 @@ import pytest
 from omnigraph.errors import Contention, GraphCorrupt
 from omnigraph.storage.swap import (
     ANCHOR,
-    merge_fragments,
+    read_first,
     read_oldest,
     read_rows,
-    read_sentinel,
     swap,
 )
 
@@ -28,16 +27,18 @@ def handle(datasets):
 
 
 def swapped(handle, rows, stale=(), observe=lambda step: None):
-    return swap(handle, read_sentinel(handle, "key", "head"), rows, stale, observe)
+    return swap(handle, [rows], observe, stale)
 
 
 def content(handle):
+    """Return every value by key; of several heads the last counts."""
     found = handle.to_table().to_pylist()
-    assert len(found) == len({row["key"] for row in found}), "a key stands twice"
+    others = [row["key"] for row in found if row["key"] != "head"]
+    assert len(set(others)) == len(others), "a key stands twice"
     return {row["key"]: row["value"] for row in found}
 
 
-def test_swap_replaces_the_sentinel_and_adds_the_other_rows(handle):
+def test_swap_replaces_the_head_and_adds_the_other_rows(handle):
     made = swapped(handle, table(head="h2", three="3"))
     assert content(made) == {"head": "h2", "one": "1", "two": "2", "three": "3"}
     assert made.version == handle.version + 1
@@ -52,33 +53,33 @@ def test_swap_replaces_stale_rows_too(handle):
 
 def test_swap_of_all_rows_of_a_fragment_removes_it(handle):
     made = swapped(handle, table(head="h2", a="a"))
-    made = swapped(made, table(head="h3", b="b"), read_rows(made, "key = 'a'"))
+    made = swapped(made, table(head="h3", b="b"), read_rows(made, "value IN ('a', 'h2')"))
     assert content(made) == {"head": "h3", "one": "1", "two": "2", "b": "b"}
     assert len(made.get_fragments()) == 2
 
 
 def test_fragment_every_swap_touches_is_never_removed(handle):
     with pytest.raises(AssertionError, match="the anchor"):
-        swapped(handle, table(head="h2"), read_rows(handle, "key <> 'head'"))
+        swapped(handle, table(head="h2"), read_rows(handle, "key IS NOT NULL"))
     with pytest.raises(AssertionError, match="the anchor"):
-        merge_fragments(handle, [ANCHOR], [handle.to_table(), table(head="h2")])
+        swap(handle, [table(head="h2")], lambda step: None, merged=[ANCHOR])
     assert content(handle) == {"head": "h1", "one": "1", "two": "2"}
 
 
-def merged(handle):
-    """Merge all fragments but the anchor."""
+def merged(handle, head="merged", stale=()):
+    """Merge all fragments but the anchor, as a swap does that finds too many."""
     tail = handle.get_fragments()[1:]
-    table = pa.concat_tables([fragment.to_table() for fragment in tail])
-    is_head = pc.equal(table["key"], "head")
-    rows, head = table.filter(pc.invert(is_head)), table.filter(is_head)
-    return merge_fragments(handle, [fragment.fragment_id for fragment in tail], [rows, head])
+    rows = pa.concat_tables([fragment.to_table() for fragment in tail])
+    others = rows.filter(pc.not_equal(rows["key"], "head"))
+    ids = [fragment.fragment_id for fragment in tail]
+    tables = [others, table(head=head)] if others.num_rows else [table(head=head)]
+    return swap(handle, tables, lambda step: None, stale, ids)
 
 
 def test_second_swap_from_one_base_is_refused_and_changes_nothing(handle, datasets):
-    sentinel = read_sentinel(handle, "key", "head")
-    swap(handle, sentinel, table(head="first"), [], lambda step: None)
+    swapped(handle, table(head="first"))
     with pytest.raises(Contention, match="publishing: another writer was first"):
-        swap(handle, sentinel, table(head="second", more="x"), [], lambda step: None)
+        swapped(handle, table(head="second", more="x"))
     assert content(datasets.open("m")) == {"head": "first", "one": "1", "two": "2"}
 
 
@@ -105,23 +106,20 @@ def test_long_chain_of_swaps_keeps_every_row_once(handle):
 
 def test_merged_fragments_hold_the_same_rows(handle):
     made = swapped(swapped(handle, table(head="h2", a="a")), table(head="h3", b="b"))
-    compacted = merged(swapped(made, table(head="h4", c="c")))
+    compacted = merged(swapped(made, table(head="h4", c="c")), head="h4")
     assert content(compacted) == {**content(made), "head": "h4", "c": "c"}
-    assert [fragment.count_rows() for fragment in compacted.get_fragments()] == [2, 3, 1]
-    assert read_sentinel(compacted, "key", "head").row["value"] == "h4"
+    assert [fragment.count_rows() for fragment in compacted.get_fragments()] == [3, 3, 1]
+    assert read_first(compacted, ["value"]) == {"value": "h4"}
     again = swapped(compacted, table(head="h5"))
-    assert [fragment.num_deletions for fragment in again.get_fragments()] == [1, 0, 0]
+    assert [fragment.num_deletions for fragment in again.get_fragments()] == [0, 0, 0, 0]
 
 
-def test_swap_can_merge_fragments_by_the_way(handle):
+def test_swap_can_merge_fragments_and_remove_rows_of_others(handle):
     made = swapped(swapped(handle, table(head="h2", a="a")), table(head="h3", b="b", c="c"))
-    stale = read_rows(made, "key IN ('one', 'b')")
-    sentinel = read_sentinel(made, "key", "head")
-    tail = made.get_fragments()[1:]
-    merged = swap(made, sentinel, table(head="h4", b="B"), stale, lambda step: None, tail)
-    assert content(merged) == {"head": "h4", "two": "2", "a": "a", "b": "B", "c": "c"}
-    assert [fragment.count_rows() for fragment in merged.get_fragments()] == [1, 2, 2]
-    assert read_sentinel(merged, "key", "head").row["value"] == "h4"
+    made = merged(made, "h4", read_rows(made, "key = 'one'"))
+    assert content(made) == {"head": "h4", "two": "2", "a": "a", "b": "b", "c": "c"}
+    assert [fragment.count_rows() for fragment in made.get_fragments()] == [2, 3, 1]
+    assert read_first(made, ["value"]) == {"value": "h4"}
 
 
 def test_oldest_row_is_found_without_reading_the_newer_fragments(handle, tmp_path):
@@ -139,7 +137,7 @@ def test_swap_from_a_base_that_was_merged_since_is_refused(handle, datasets):
     merged(datasets.open("m"))
     with pytest.raises(Contention):
         swapped(base, table(head="late"))
-    assert content(datasets.open("m"))["head"] == "h2"
+    assert content(datasets.open("m"))["head"] == "merged"
 
 
 def test_merge_from_a_base_that_was_swapped_since_is_refused(handle, datasets):
@@ -152,23 +150,29 @@ def test_merge_from_a_base_that_was_swapped_since_is_refused(handle, datasets):
 
 def test_steps_are_told_in_order(handle):
     steps = []
-    swapped(handle, table(head="h2"), observe=steps.append)
-    assert steps == ["swap: old rows marked", "swap: new rows written"]
+    made = swapped(handle, table(head="h2", a="a"), observe=steps.append)
+    assert steps == ["swap: new rows written"]
+    swapped(made, table(head="h3"), read_rows(made, "key = 'a'"), steps.append)
+    assert steps[1:] == ["swap: old rows marked", "swap: new rows written"]
 
 
-def test_sentinel_is_found_in_whatever_fragment_it_stands(handle):
+def test_head_is_the_first_row_of_the_newest_fragment(handle):
+    made = swapped(swapped(handle, table(head="h2", a="a")), table(head="h3"))
+    assert read_first(made, ["key", "value"]) == {"key": "head", "value": "h3"}
+    assert read_first(handle, ["value"]) == {"value": "h1"}
+
+
+def test_newest_fragment_that_something_was_taken_from_has_no_first_row(handle):
     made = swapped(handle, table(head="h2", a="a"))
-    found = read_sentinel(made, "key", "head")
-    assert found.row == {"key": "head", "value": "h2"}
-    assert found.address == read_rows(made, "key = 'head'")[0].address
-    assert read_sentinel(made, "key", "one").row["value"] == "1"
+    made.delete("key = 'head'")
+    assert read_first(made, ["value"]) is None
 
 
-@pytest.mark.parametrize("keys", [["other"], ["x", "head", "head"]], ids=["missing", "doubled"])
-def test_sentinel_that_is_not_there_exactly_once_is_corruption(datasets, keys):
-    datasets.create("x", pa.table({"key": keys}))
-    with pytest.raises(GraphCorrupt, match="exactly one `head` row"):
-        read_sentinel(datasets.open("x"), "key", "head")
+def test_dataset_whose_anchor_is_gone_is_not_written_to(handle):
+    made = swapped(handle, table(head="h2", a="a"))
+    made.optimize.compact_files()
+    with pytest.raises(GraphCorrupt, match="something other than omnigraph writes"):
+        swapped(made, table(head="h3"))
 
 
 def test_foreign_writer_between_base_and_swap_is_noticed(handle, datasets):

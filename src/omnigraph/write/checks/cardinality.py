@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -13,6 +13,7 @@ from omnigraph.catalog.model import Cardinality, EdgeType
 from omnigraph.write.change_set import ChangeSet
 from omnigraph.write.committed import Committed
 from omnigraph.write.image import Image, removed_ids
+from omnigraph.write.sets import without
 from omnigraph.write.violations import Place, Rule, Violation
 
 
@@ -24,51 +25,58 @@ def check_cardinality(
     if not isinstance(definition, EdgeType) or definition.cardinality == Cardinality():
         return
     source = committed.shape(TypeKind.NODE, definition.src)
-    counts = _counts(image, committed)
-    gone = set(removed_ids(images, source.table_key).to_pylist())
     limits, name = definition.cardinality, definition.name
-    for id_ in sorted(set(counts) - gone):
-        problem = _problem(counts[id_], limits)
-        if problem is not None:
-            text = f"@card violation on edge {name}: source '{id_}' has {counts[id_]} edges"
-            changes.findings.add(
-                Violation(
-                    rule=Rule.CARDINALITY,
-                    message=f"{text} ({problem})",
-                    kind=str(TypeKind.EDGE),
-                    type=name,
-                    id=id_,
-                    value=counts[id_],
-                    source=_last_place(changes, image, id_),
-                )
+    wrong = _outside(_counts(image, committed), limits)
+    gone = pc.is_in(wrong["src"], value_set=removed_ids(images, source.table_key))
+    wrong = wrong.filter(pc.invert(gone)).sort_by("src")
+    listed = changes.findings.make_room(Rule.CARDINALITY, wrong.num_rows)
+    for row in wrong.slice(0, listed).to_pylist():
+        id_, count = row["src"], row["count"]
+        text = f"@card violation on edge {name}: source '{id_}' has {count} edges"
+        changes.findings.add(
+            Violation(
+                rule=Rule.CARDINALITY,
+                message=f"{text} ({_problem(count, limits)})",
+                kind=str(TypeKind.EDGE),
+                type=name,
+                id=id_,
+                value=count,
+                source=_last_place(changes, image, id_),
             )
+        )
 
 
-def _counts(image: Image, committed: Committed) -> dict[str, int]:
+def _counts(image: Image, committed: Committed) -> pa.Table:
     """Return how many edges each touched source has after the change."""
-    ours = _count(image.rows["src"])
-    touched = pa.chunked_array(
-        [*image.rows["src"].chunks, *image.replaced["src"].chunks], pa.string()
-    ).unique()
-    if image.change.replace:
-        theirs: Counter[str] = Counter()
-    else:
+    ours, before = image.rows["src"], image.replaced["src"]
+    touched = pa.chunked_array([*ours.chunks, *before.chunks], pa.string()).unique()
+    theirs = pa.chunked_array([], pa.string())
+    if not image.change.replace:
         rows = committed.by(image.shape, "src", touched, ["id", "src"])
         given_up = pc.is_in(rows["id"], value_set=image.replaced["id"].combine_chunks())
-        theirs = _count(rows["src"].filter(pc.invert(given_up)))
-    return {id_: ours[id_] + theirs[id_] for id_ in touched.to_pylist()}
+        theirs = rows["src"].filter(pc.invert(given_up))
+    counted = pa.chunked_array([*ours.chunks, *theirs.chunks], pa.string()).value_counts()
+    none = without(touched, counted.field("values"))
+    zeros = pa.array(np.zeros(len(none), np.int64))
+    return pa.table(
+        {
+            "src": pa.chunked_array([counted.field("values"), none]),
+            "count": pa.chunked_array([counted.field("counts"), zeros]),
+        }
+    )
 
 
-def _count(sources: pa.ChunkedArray) -> Counter[str]:
-    counted = sources.value_counts()
-    values, counts = counted.field("values").to_pylist(), counted.field("counts").to_pylist()
-    return Counter(dict(zip(values, counts, strict=True)))
+def _outside(counts: pa.Table, limits: Cardinality) -> pa.Table:
+    """Return the sources with too few or too many edges."""
+    bad = pc.less(counts["count"], limits.minimum)
+    if limits.maximum is not None:
+        bad = pc.or_(bad, pc.greater(counts["count"], limits.maximum))
+    return counts.filter(bad)
 
 
-def _problem(count: int, limits: Cardinality) -> str | None:
-    if limits.maximum is not None and count > limits.maximum:
-        return f"max {limits.maximum}"
-    return f"min {limits.minimum}" if count < limits.minimum else None
+def _problem(count: int, limits: Cardinality) -> str:
+    too_few = count < limits.minimum
+    return f"min {limits.minimum}" if too_few else f"max {limits.maximum}"
 
 
 def _last_place(changes: ChangeSet, image: Image, source: str) -> Place | None:

@@ -14,6 +14,7 @@ from omnigraph.write.change_set import ChangeSet
 from omnigraph.write.checks.report import Reporter
 from omnigraph.write.committed import Committed
 from omnigraph.write.image import Image, changed_ids, removed_ids
+from omnigraph.write.sets import without
 from omnigraph.write.shape import Shape
 from omnigraph.write.violations import Rule
 
@@ -41,12 +42,11 @@ class _Check:
     def new_edges(self, image: Image, end: str) -> None:
         node = self._node(image.shape, end)
         column = image.rows[end]
-        known = pc.is_in(column, value_set=changed_ids(self.images, node.table_key))
-        elsewhere = column.filter(pc.invert(known)).unique()
+        elsewhere = without(column, changed_ids(self.images, node.table_key))
         if len(elsewhere):
-            there = pc.is_in(column, value_set=self._staying(node, elsewhere))
+            missing = without(elsewhere, self._staying(node, elsewhere))
             report = Reporter(self.changes, image.shape, image.rows)
-            self._report(report, pc.invert(pc.or_(known, there)), end, node)
+            self._report(report, pc.is_in(column, value_set=missing), end, node)
 
     def old_edges(self, edge: Shape, end: str) -> None:
         node = self._node(edge, end)

@@ -33,12 +33,10 @@ class Reporter:
         total = pc.sum(bad).as_py() or 0
         if not total:
             return
-        findings = self.changes.findings
-        places = pc.indices_nonzero(bad).slice(0, findings.room).to_pylist()
-        for index in places:
+        listed = self.changes.findings.make_room(rule, total)
+        for index in pc.indices_nonzero(bad).slice(0, listed).to_pylist():
             value = self.rows[column][index].as_py()
             self.one(index, rule, message(value), column, value)
-        findings.count(rule, total - len(places))
 
     def one(
         self,

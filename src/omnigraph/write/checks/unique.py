@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -22,7 +24,7 @@ from omnigraph.write.image import Image
 from omnigraph.write.shape import Shape
 from omnigraph.write.violations import Rule
 
-_ROW, _HOLDER = "_row", "_holder"
+_ROW, _HOLDER = "@row", "@holder"
 
 
 def check_unique(changes: ChangeSet, image: Image, committed: Committed) -> None:
@@ -66,16 +68,17 @@ def _existing(report: Reporter, image: Image) -> None:
 def _repeated_ids(report: Reporter) -> None:
     """Report ids that one batch gives several times."""
     shape, rows = report.shape, report.rows
-    for first, second in _repetitions(_numbered(rows.select(["id"]))):
+    pairs = _repetitions(_numbered(rows.select(["id"])))
+    rule = Rule.UNIQUE if shape.key else Rule.KEY_CONFLICT
+    for first, second in pairs[: report.changes.findings.make_room(rule, len(pairs))].tolist():
         id_ = rows["id"][second].as_py()
         earlier = report.changes.place(rows, first)
         note = f" (first at {earlier})" if earlier is not None else ""
         if shape.key:
             message = _held(shape, shape.key, _shown(report, second, shape.key), id_, id_)
-            report.one(second, Rule.UNIQUE, message + note)
         else:
             message = f"{shape.kind} {shape.name} '{id_}' is given more than once"
-            report.one(second, Rule.KEY_CONFLICT, message + note)
+        report.one(second, rule, message + note)
 
 
 # --- tuples ------------------------------------------------------------------------------------
@@ -84,12 +87,13 @@ def _repeated_ids(report: Reporter) -> None:
 def _repeated(report: Reporter, columns: Sequence[str]) -> bool:
     """Report tuples that several rows hold; tell whether there were any."""
     pairs = _repetitions(_keys(report, columns))
-    for first, second in pairs:
+    listed = report.changes.findings.make_room(Rule.UNIQUE, len(pairs))
+    for first, second in pairs[:listed].tolist():
         holder, other = (report.rows["id"][row].as_py() for row in (first, second))
         value = _shown(report, second, columns)
         message = _held(report.shape, columns, value, holder, other)
         report.one(second, Rule.UNIQUE, message, columns[0], value)
-    return bool(pairs)
+    return len(pairs) > 0
 
 
 def _held_by_committed(
@@ -110,7 +114,9 @@ def _held_by_committed(
     theirs = _keys(Reporter(report.changes, shape, holders), columns).drop_columns(_ROW)
     theirs = theirs.append_column(_HOLDER, holders["id"])
     pairs = keys.join(theirs, list(columns), join_type="inner")
-    for row in pairs.sort_by([(_ROW, "ascending"), (_HOLDER, "ascending")]).to_pylist():
+    pairs = pairs.sort_by([(_ROW, "ascending"), (_HOLDER, "ascending")])
+    listed = report.changes.findings.make_room(Rule.UNIQUE, pairs.num_rows)
+    for row in pairs.slice(0, listed).to_pylist():
         index = row[_ROW]
         value = _shown(report, index, columns)
         id_ = rows["id"][index].as_py()
@@ -152,19 +158,23 @@ def _complete(keys: pa.Table) -> pa.Table:
     return keys.drop_null()
 
 
-def _repetitions(keys: pa.Table) -> list[tuple[int, int]]:
-    """Return pairs of rows that share a tuple: its first row, and each later one."""
+def _repetitions(keys: pa.Table) -> npt.NDArray[np.int64]:
+    """Return pairs of rows that share a tuple: its first row, and each later one, in order."""
     keys = _complete(keys)
-    columns = [name for name in keys.column_names if name != _ROW]
-    if len(columns) == 1 and pc.count_distinct(keys[columns[0]]).as_py() == keys.num_rows:
-        return []
-    groups = keys.group_by(columns).aggregate([(_ROW, "list"), ([], "count_all")])
-    groups = groups.filter(pc.greater(groups["count_all"], 1))
-    pairs = []
-    for rows in groups[f"{_ROW}_list"].to_pylist():
-        first, *later = sorted(rows)
-        pairs += [(first, row) for row in later]
-    return sorted(pairs, key=lambda pair: pair[1])
+    rows = keys[_ROW].to_numpy()
+    none = np.empty((0, 2), np.int64)
+    codes = np.zeros(len(rows), np.int64)
+    for name in (name for name in keys.column_names if name != _ROW):
+        column = keys[name].combine_chunks().dictionary_encode()
+        if len(column.dictionary) == len(rows):
+            return none
+        # Numbering anew keeps the product of two columns within 64 bits.
+        _, codes = np.unique(codes, return_inverse=True)
+        codes = codes * len(column.dictionary) + column.indices.to_numpy()
+    _, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
+    firsts = first[inverse]
+    later = np.flatnonzero(firsts != np.arange(len(rows)))
+    return np.column_stack([rows[firsts[later]], rows[later]])
 
 
 def _shown(report: Reporter, index: int, columns: Sequence[str]) -> str:

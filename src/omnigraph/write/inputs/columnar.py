@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from omnigraph.catalog import TypeKind
 from omnigraph.types import PropertyType, Scalar
+from omnigraph.write.ahead import ahead
 from omnigraph.write.inputs.grammar import check_member
 from omnigraph.write.inputs.streams import UNREADABLE, Broken, unreadable
 from omnigraph.write.intake import Intake, Raw
@@ -51,7 +52,7 @@ def read_table(table: Table, name: str, shape: Shape, intake: Intake, meter: Met
     given = frozenset(targets)
     rows = 0
     try:
-        for batch in _slices(_unbroken(table.batches)):
+        for batch in _slices(ahead(_unbroken(table.batches))):
             if not _types_fit(batch, targets, table, shape, intake):
                 return
             columns = {target: batch.column(i) for i, target in enumerate(targets)}

@@ -72,14 +72,14 @@ def read_line(line: bytes, catalog: Catalog) -> Record:
     for name in value:
         if name not in _MEMBERS[word]:
             raise _syntax(_unexpected(name))
-    record_name = _name(value[word], word, catalog)
+    record_name = type_named(value[word], word, catalog)
     data = value.get("data", {})
     if not isinstance(data, dict):
         raise _syntax(f"`data` is an object, not {json_kind(data)}")
     kind = _KINDS[word]
     if kind is TypeKind.NODE:
         return Record(kind, record_name, data)
-    return Record(kind, record_name, data, _end(value, "from"), _end(value, "to"))
+    return Record(kind, record_name, data, end_of(value, "from"), end_of(value, "to"))
 
 
 def check_member(name: str, kind: TypeKind) -> str:
@@ -139,7 +139,8 @@ def _no_constant(word: str) -> NoReturn:
     raise _syntax(f"invalid JSON: {word} is no number")
 
 
-def _name(value: Any, word: str, catalog: Catalog) -> str:  # noqa: ANN401 - any JSON value
+def type_named(value: Any, word: str, catalog: Catalog) -> str:  # noqa: ANN401 - any JSON value
+    """Return the type that `type` or `edge` names; raise LineProblem when there is none."""
     if not isinstance(value, str):
         raise _syntax(f"`{word}` is the name of a type, not {json_kind(value)}")
     if word == "type":
@@ -161,7 +162,8 @@ def unknown_type(kind: TypeKind, name: str, known: tuple[str, ...]) -> str:
     return f"unknown {kind} type `{name[:80]}`{hint}"
 
 
-def _end(value: Mapping[str, Any], word: str) -> str:
+def end_of(value: Mapping[str, Any], word: str) -> str:
+    """Return the id `from` or `to` gives; raise LineProblem when it gives none."""
     if word not in value:
         raise LineProblem(Rule.REQUIRED, f"`{word}` is missing")
     end = value[word]

@@ -7,13 +7,14 @@ the grammar one by one, which alone says what is wrong.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import IO, Any
 
 import pyarrow as pa
 
 from omnigraph.catalog import TypeKind
+from omnigraph.write.ahead import ahead
 from omnigraph.write.inputs.grammar import (
     LineProblem,
     Record,
@@ -37,27 +38,49 @@ def read_ndjson(source: ByteSource, intake: Intake, meter: Meter, *, fast: bool 
     base = intake.open_file(source_name(source), "line")
     try:
         with opened(source, meter) as stream:
-            for block in blocks(chunks(stream)):
-                if isinstance(block, TooLong):
-                    intake.problem(Rule.SYNTAX, too_long(), base + block.line)
+            for part in ahead(_parts(stream, base, together)):
+                if isinstance(part, TooLong):
+                    intake.problem(Rule.SYNTAX, too_long(), base + part.line)
                 else:
                     before = intake.rows
-                    _take(Lines.of(block, base), together, intake)
+                    _take(part, intake)
                     meter.took(intake.rows - before)
     except Broken as error:
         intake.file_problem(Rule.SYNTAX, str(error))
 
 
-def _take(lines: Lines, together: Together | None, intake: Intake) -> None:
-    """Take the lines of one block."""
-    parts: dict[str, list[tuple[Shape, Raw]]] = defaultdict(list)
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A block of lines: what was parsed together, and the lines that are left."""
+
+    lines: Lines
+    found: list[tuple[Shape, Raw]]
+    left: Iterable[int]
+
+
+def _parts(stream: IO[bytes], base: int, together: Together | None) -> Iterator[_Part | TooLong]:
+    for block in blocks(chunks(stream)):
+        if isinstance(block, TooLong):
+            yield block
+            continue
+        lines = Lines.of(block, base)
+        if together is None:
+            yield _Part(lines, [], range(len(lines)))
+        else:
+            yield _Part(lines, *together.read(lines))
+
+
+def _take(part: _Part, intake: Intake) -> None:
+    """Take one block in, type by type."""
     singly = _Singly(intake)
-    found, left = ([], range(len(lines))) if together is None else together.read(lines)
-    singly.read(lines, left)
-    for shape, raw in [*found, *singly.raws()]:
-        parts[shape.table_key].append((shape, raw))
-    for part in parts.values():
-        intake.add(part[0][0], [raw for _, raw in part])
+    singly.read(part.lines, part.left)
+    raws: dict[str, list[Raw]] = defaultdict(list)
+    shapes = {}
+    for shape, raw in [*part.found, *singly.raws()]:
+        shapes[shape.table_key] = shape
+        raws[shape.table_key].append(raw)
+    for key, shape in shapes.items():
+        intake.add(shape, raws[key])
 
 
 # --- one by one --------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from omnigraph.errors import InvalidInput, NotFound
 from omnigraph.lang.suggest import did_you_mean
 from omnigraph.write.inputs.columnar import read_table
 from omnigraph.write.inputs.ndjson import read_ndjson
+from omnigraph.write.inputs.permissive import read_permissive
 from omnigraph.write.inputs.records import read_records
 from omnigraph.write.inputs.streams import Broken
 from omnigraph.write.inputs.tables import memory_table, opened_table, table_files
@@ -25,8 +26,15 @@ _KINDS = (TypeKind.NODE, TypeKind.EDGE)
 _TABLES = (".parquet", ".pq", ".csv", ".tsv", ".arrow", ".feather", ".ipc")
 
 
-def read_all(data: Any, intake: Intake, meter: Meter) -> None:  # noqa: ANN401 - what people gave
+def read_all(
+    data: Any,  # noqa: ANN401 - what people gave
+    intake: Intake,
+    meter: Meter,
+    *,
+    strict: bool = True,
+) -> None:
     """Read lines from one or more sources, or tables by the name of their type."""
+    read_lines = read_ndjson if strict else read_permissive
     if isinstance(data, Mapping):
         shapes = [(_shape(str(name), intake), given) for name, given in data.items()]
         for shape, given in shapes:
@@ -39,7 +47,7 @@ def read_all(data: Any, intake: Intake, meter: Meter) -> None:  # noqa: ANN401 -
         if isinstance(source, str | os.PathLike) and _is_table(source):
             message = f"{os.fspath(source)} is a table; say of which type, as in {{'Person': …}}"
             raise InvalidInput(message, code="input_unknown", file=os.fspath(source))
-        read_ndjson(source, intake, meter)
+        read_lines(source, intake, meter)
 
 
 def total_bytes(data: Any) -> int | None:  # noqa: ANN401 - what people gave

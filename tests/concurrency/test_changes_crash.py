@@ -1,0 +1,82 @@
+"""A process dies at every step of a mutation and of a load; what it leaves is old or new."""
+
+import os
+
+import pytest
+
+import omnigraph.graph as og
+from tests.concurrency.test_changes_race import without_ids
+from tests.support.changers import FIRST, SCHEMA, TEAMS, run_to_step
+from tests.support.changes import Delete, Put, Set, Where, put, read_state
+from tests.support.model import Model
+from tests.support.surfaces import Lines, Mutation, Wanted
+
+MOST_STEPS = 60
+MORE = (
+    Put("Member", {"src": "p1", "dst": "t1"}),
+    Put("Leads", {"src": "p1", "dst": "t1"}),
+    Put("Knows", {"src": "p1", "dst": "p2"}),
+)
+BOTH = (
+    Put("Person", {"name": "new", "email": "n"}),
+    Put("Member", {"src": "new", "dst": "t1", "slot": 7}),
+    Put("Person", {"name": "p1", "age": 5}),
+)
+CHANGES = {
+    "insert": ("mutation", Wanted(BOTH)),
+    "update": ("mutation", Wanted((Set("Person", {"age": 9}, (Where("age", "=", 0),)),))),
+    "delete": ("mutation", Wanted((Delete("Person", (Where("name", "=", "p1"),)),))),
+    "merge": ("ndjson", Wanted(BOTH)),
+    "append": ("columns", Wanted((*BOTH[:1], Put("Knows", {"src": "new", "dst": "p3"})), "append")),
+    "overwrite": (
+        "columns",
+        Wanted(tuple(put("Team", name=n, motto=n) for n in TEAMS), "overwrite"),
+    ),
+}
+SOAK = bool(os.environ.get("SOAK_SECONDS"))
+IN_A_BUCKET = tuple(CHANGES) if SOAK else ("delete", "merge")
+"""A bucket is slow; `make soak` has the time for all."""
+
+
+@pytest.mark.parametrize(
+    ("fresh_place", "kind"),
+    [*(("local", kind) for kind in CHANGES), *(("s3", kind) for kind in IN_A_BUCKET)],
+    indirect=["fresh_place"],
+)
+def test_killed_at_any_step_leaves_the_old_or_the_new_state(fresh_place, kind):
+    surface, wanted = CHANGES[kind]
+    seen = set()
+    for step in range(MOST_STEPS):
+        place = fresh_place()
+        graph = og.init(place.uri, SCHEMA, storage_options=place.options)
+        assert not Lines().run(graph, Wanted((*FIRST, *MORE))).told
+        before, after = outcomes(graph, surface, wanted)
+
+        stopped_at = run_to_step(place, surface, wanted, step)
+
+        graph = place.open()
+        found = without_ids(read_state(graph))
+        assert found in (before, after), stopped_at
+        assert graph.verify().ok, (stopped_at, graph.verify().problems)
+        assert len(graph.commits.list()) == (3 if found == after else 2), stopped_at
+        seen |= {word for word, state in (("old", before), ("new", after)) if found == state}
+        if stopped_at is None:
+            break
+        next_one = Wanted((Put("Person", {"name": "next"}),))
+        assert not Mutation().run(graph, next_one).told, stopped_at
+        assert place.open().entity_at("Person", "next") is not None
+    assert stopped_at is None, "the last child was not killed, so there are no more steps"
+    assert step >= 4, "too few steps to mean something"
+    assert seen == {"old", "new"}
+
+
+def outcomes(graph, surface, wanted):
+    """Return the state as it is, and as the change would make it."""
+    before = read_state(graph)
+    model = Model(graph.snapshot().catalog, read_state(graph))
+    if surface == "mutation":
+        told, *_ = model.mutate(wanted.steps)
+    else:
+        told = model.load(wanted.steps, wanted.mode)
+    assert not told
+    return without_ids(before), without_ids(model.state)

@@ -1,0 +1,279 @@
+"""Cleanup beside others: whatever they begin, finish or sleep through, nothing shown is hollow."""
+
+from datetime import timedelta
+
+import pytest
+
+import omnigraph.graph as og
+from omnigraph.commit import sweeps
+from omnigraph.commit.intents import Intents
+from omnigraph.commit.staged import StagedCommit, mint_commit_id
+from omnigraph.errors import Contention, NotFound, OmniError, VersionReclaimed
+from omnigraph.maintain import cleanup as module
+from omnigraph.maintain.cleanup import cleanup
+from omnigraph.storage.layout import dataset_path
+from omnigraph.storage.read import read_entity
+from tests.support.graphs import (
+    NOTE,
+    SHIP,
+    Change,
+    dump,
+    insert,
+    overwrite,
+    prepare,
+    publish_prepared,
+    upsert,
+)
+
+FLOOR = timedelta(0)
+
+
+def sweep(graph, keep=1, **more):
+    policy = {"dry_run": False, "age_floor": FLOOR, **more}
+    return cleanup(graph._manifest, keep=keep, **policy)
+
+
+def at_step(graph, step, action):
+    """Do something when a step is reached, the first time it is."""
+
+    def observe(reached):
+        if reached == step:
+            graph._manifest.datasets.observe = lambda step: None
+            action()
+
+    graph._manifest.datasets.observe = observe
+
+
+def attempt(action, *arguments):
+    """Do something that may be refused; return the code of the error, if any."""
+    try:
+        action(*arguments)
+    except OmniError as error:
+        return error.code
+    return None
+
+
+def check(graph):
+    """Everything that is named reads completely, and writing goes on."""
+    fresh = og.open(graph.uri)
+    names = [*fresh.branches.list(), *(tag.name for tag in fresh.tags.list())]
+    found = {name: dump(fresh, name) for name in names}
+    assert [p for p in fresh.verify().problems if not p.harmless] == []
+    for branch in fresh.branches.list():
+        upsert(fresh, SHIP, {"s": {"name": branch}}, branch=branch)
+    assert og.open(graph.uri).verify().ok
+    return found
+
+
+@pytest.fixture
+def commits(graph):
+    return [overwrite(graph, NOTE, {"n": {"text": str(number)}}) for number in range(4)]
+
+
+STEPS = (
+    "cleanup: announced",
+    "cleanup: marked",
+    "cleanup: versions removed",
+    "cleanup: swept nodes",
+)
+
+
+# --- names given meanwhile ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("what", ["branches", "tags"])
+@pytest.mark.parametrize("step", STEPS)
+def test_name_for_an_old_commit_is_refused_while_it_may_be_removed(graph, commits, step, what):
+    other, told = og.open(graph.uri), []
+    old = commits[1].id
+    at_step(graph, step, lambda: told.append(attempt(getattr(other, what).create, "late", old)))
+    sweep(graph)
+    assert told in (["cleanup_running"], ["version_reclaimed"])
+    check(graph)
+    with pytest.raises(VersionReclaimed):
+        getattr(og.open(graph.uri), what).create("late", old)
+
+
+@pytest.mark.parametrize("what", ["branches", "tags"])
+@pytest.mark.parametrize("step", STEPS)
+def test_name_for_a_head_may_be_given_while_cleanup_runs(graph, commits, step, what):
+    other = og.open(graph.uri)
+    graph.branches.create("side", from_=commits[2].id)
+
+    def give():
+        for branch in ("main", "side"):
+            getattr(other, what).create(f"late/{branch}", branch)
+            upsert(other, NOTE, {"n": {"text": "moved on"}}, branch=branch)
+
+    at_step(graph, step, give)
+    sweep(graph)
+    texts = {name: rows[NOTE]["n"]["text"] for name, rows in check(graph).items()}
+    assert (texts["late/main"], texts["late/side"]) == ("3", "2")
+
+
+@pytest.mark.parametrize("what", ["branches", "tags"])
+def test_name_whose_commit_was_removed_since_it_was_found_is_refused(graph, commits, what):
+    other = og.open(graph.uri)
+    at_step(graph, "swap: begun", lambda: sweep(other))
+    error = attempt(getattr(graph, what).create, "late", commits[1].id)
+    assert error == "version_reclaimed"
+    check(graph)
+
+
+@pytest.mark.parametrize("what", ["branches", "tags"])
+def test_name_given_before_is_seen_by_cleanup(graph, commits, what):
+    other = og.open(graph.uri)
+    at_step(graph, "swap: begun", lambda: getattr(other, what).create("early", commits[1].id))
+    sweep(graph)
+    assert check(graph)["early"][NOTE]["n"]["text"] == "1"
+
+
+def test_commit_another_process_removed_is_missed_although_its_versions_are_cached(graph, commits):
+    other = og.open(graph.uri)
+    snapshots = [other.snapshot(commit.id) for commit in commits]
+    assert [dump(other, at)[NOTE]["n"]["text"] for at in snapshots] == ["0", "1", "2", "3"]
+    sweep(graph)
+    for create in (other.branches.create, other.tags.create):
+        with pytest.raises(VersionReclaimed, match="version 3 of node:Note has been cleaned up"):
+            create("late", snapshots[1])
+
+
+def test_reader_whose_version_is_removed_under_it_is_told_so(graph, commits):
+    other = og.open(graph.uri)
+    entry = other.snapshot(commits[1].id).entry(NOTE)
+    path = dataset_path("node", *entry.key)
+    handle = other._manifest.datasets.at(path, entry.physical)
+    sweep(graph)
+    with pytest.raises(VersionReclaimed), other._manifest.reading(NOTE, entry):
+        read_entity(handle, "n", {})
+
+
+def test_commit_of_a_branch_deleted_meanwhile_is_no_source(graph, commits):
+    other = og.open(graph.uri)
+    graph.branches.create("side", from_=commits[1].id)
+    upsert(graph, NOTE, {"n": {"text": "side"}}, branch="side")
+    graph.branches.create("child", from_="side")
+    upsert(graph, NOTE, {"n": {"text": "child"}}, branch="child")
+    upsert(graph, NOTE, {"n": {"text": "last"}}, branch="side")
+    source = graph.snapshot("side")
+    other.branches.delete("side", force=True)
+    for create in (graph.branches.create, graph.tags.create):
+        with pytest.raises(NotFound):
+            create("late", source)
+    sweep(other)
+    check(graph)
+
+
+def test_cleanup_that_died_is_in_the_way_of_old_commits_only_and_not_for_ever(
+    graph, commits, monkeypatch
+):
+    monkeypatch.setattr(module, "conclude", lambda manifest, sweep: None)
+    monkeypatch.setattr(module, "_mark_and_sweep", lambda *arguments: None)
+    sweep(graph)
+    survivor = og.open(graph.uri)
+    assert attempt(survivor.branches.create, "late", commits[1].id) == "cleanup_running"
+    survivor.branches.create("head")
+    upsert(survivor, NOTE, {"n": {"text": "new"}})
+    monkeypatch.setattr(sweeps, "DEAD_AFTER", timedelta(0))
+    survivor.branches.create("late", commits[2].id)
+    monkeypatch.undo()
+    sweep(survivor)
+    check(survivor)
+
+
+def test_cleanup_that_takes_too_long_gives_up(graph, commits, monkeypatch):
+    at_step(graph, "cleanup: marked", lambda: monkeypatch.setattr(sweeps, "DEAD_AFTER", FLOOR))
+    with pytest.raises(Contention, match="run it again"):
+        sweep(graph)
+    monkeypatch.undo()
+    assert [dump(graph, commit.id)[NOTE]["n"]["text"] for commit in commits] == list("0123")
+    sweep(graph)
+    check(graph)
+
+
+# --- what was staged long ago ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("branch", ["main", "side"])
+@pytest.mark.parametrize("step", STEPS)
+def test_what_was_staged_too_long_ago_is_refused_while_it_may_be_removed(
+    graph, commits, step, branch
+):
+    graph.branches.create("side")
+    other, told = og.open(graph.uri), []
+    prepared = prepare(other, Change("upsert", NOTE, {"n": {"text": "late"}}), branch=branch)
+    at_step(graph, step, lambda: told.append(attempt(publish_prepared, other, prepared)))
+    sweep(graph)
+    assert told == ["stage_expired"]
+    assert attempt(publish_prepared, other, prepared) == "stage_expired"
+    assert check(graph)[branch][NOTE]["n"]["text"] == "3"
+
+
+@pytest.mark.parametrize("branch", ["main", "side"])
+def test_cleanup_between_the_checks_and_the_swap_of_a_publisher_is_noticed(graph, commits, branch):
+    graph.branches.create("side")
+    other = og.open(graph.uri)
+    prepared = prepare(graph, Change("upsert", NOTE, {"n": {"text": "late"}}), branch=branch)
+    at_step(graph, "swap: new rows written", lambda: sweep(other))
+    with pytest.raises(Contention, match="stage it again") as caught:
+        publish_prepared(graph, prepared)
+    assert caught.value.code == "stage_expired"
+    check(graph)
+
+
+def test_what_was_published_before_cleanup_marked_stays(graph, commits):
+    other = og.open(graph.uri)
+    prepared = prepare(other, Change("upsert", NOTE, {"n": {"text": "in time"}}))
+    at_step(graph, "swap: begun", lambda: publish_prepared(other, prepared))
+    sweep(graph)
+    assert check(graph)["main"][NOTE]["n"]["text"] == "in time"
+
+
+def test_what_was_staged_within_the_floor_is_published(graph, commits):
+    prepared = prepare(graph, Change("upsert", NOTE, {"n": {"text": "young"}}))
+    sweep(og.open(graph.uri), age_floor=timedelta(minutes=1))
+    publish_prepared(graph, prepared)
+    assert check(graph)["main"][NOTE]["n"]["text"] == "young"
+
+
+def test_long_operation_under_an_intent_keeps_all_it_wrote_since_it_began(graph, commits):
+    intents = Intents(graph._manifest.objects)
+    commit_id = mint_commit_id()
+    intent = intents.begin("main", None, StagedCommit(id=commit_id, operation="load"))
+    prepared = prepare(graph, Change("upsert", NOTE, {"n": {"text": "long"}}), commit_id=commit_id)
+    sweep(og.open(graph.uri))  # the intent does not tell yet what is staged
+    intents.update(intent, prepared.staged, complete=True)
+    publish_prepared(graph, prepared)
+    intents.end(intent)
+    assert check(graph)["main"][NOTE]["n"]["text"] == "long"
+
+
+def test_new_branch_knows_what_cleanup_removed_before_it_was_made(graph, commits):
+    prepared = prepare(graph, Change("upsert", NOTE, {"n": {"text": "late"}}))
+    sweep(graph)
+    branch = graph.branches.create("side")
+    staged = type(prepared)("side", branch.native, prepared.staged)
+    assert attempt(publish_prepared, graph, staged) == "stage_expired"
+    check(graph)
+
+
+@pytest.mark.parametrize("step", ["branch: lineage made"])
+def test_cleanup_while_a_branch_is_being_made_leaves_it_whole_or_unmade(graph, commits, step):
+    other = og.open(graph.uri)
+    prepared = prepare(other, Change("upsert", NOTE, {"n": {"text": "late"}}))
+    at_step(graph, step, lambda: sweep(other))
+    assert attempt(graph.branches.create, "side") == "stage_expired"
+    assert graph.branches.list() == ["main"]
+    made = graph.branches.create("side")
+    staged = type(prepared)("side", made.native, prepared.staged)
+    assert attempt(publish_prepared, other, staged) == "stage_expired"
+    check(graph)
+
+
+def test_closed_branches_and_damaged_ones_do_not_stop_an_announcement(graph, commits):
+    graph.branches.create("side")
+    insert(graph, SHIP, {"s": {"name": "x"}}, branch="side")
+    graph.tags.create("kept", at="side")
+    graph.branches.delete("side")
+    sweep(graph)
+    assert check(graph)["kept"][SHIP] == {"s": {"name": "x", "tons": None}}
