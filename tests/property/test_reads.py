@@ -11,21 +11,20 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from tests.support.generated_reads import reads, some_reads
-from tests.support.read_checks import differences
+from tests.support.read_checks import HISTORIES, differences
 
-FIRST, COUNT = int(os.environ.get("READS_FROM", "0")), int(os.environ.get("READS", "40"))
-SEARCH = False
-"""Whether text and vectors are asked for, too."""
+FIRST, COUNT = int(os.environ.get("READS_FROM", "0")), int(os.environ.get("READS", "25"))
 
 
 @settings(max_examples=40, suppress_health_check=list(HealthCheck))
-@given(reads(count=3, search=SEARCH))
+@given(reads(count=3))
 def test_engine_and_reference_agree_on_what_hypothesis_finds(drawn):
     told = list(differences(drawn))
     assert not told, told[0]
 
 
 @pytest.mark.parametrize("seed", range(FIRST, FIRST + COUNT))
-def test_engine_and_reference_agree_on_a_random_graph(seed):
-    told = list(differences(some_reads(Random(seed), 10, search=SEARCH)))
+@pytest.mark.parametrize("history", HISTORIES)
+def test_engine_and_reference_agree_on_a_random_graph(history, seed):
+    told = list(differences(some_reads(Random(seed), 10), history))
     assert not told, f"{len(told)} differences, the first: {told[0]}"

@@ -195,6 +195,9 @@ class MatchMaker:
             return qt.CallCondition(self.predicate(access))
         if seldom(self.random, 0.15):
             return qt.Membership(access, self._choices(type_))
+        if seldom(self.random, 0.05):
+            items = tuple(self.literal(type_) for _ in range(self.random.randint(1, 3)))
+            return qt.Comparison(qt.ListLiteral(items), Operator.CONTAINS, access)
         signs = list(Operator) if type_.text else COMPARISONS
         sides = [access, self._operand(type_, scope)]
         if seldom(self.random, 0.1) and not bound:

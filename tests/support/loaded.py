@@ -65,10 +65,15 @@ def _line(record: Mapping[str, Any]) -> str:
 def put(uri: str | os.PathLike[str], schema: str, lines: Iterable[str]) -> og.Graph:
     """Create a graph and load lines into it, in one commit."""
     graph = og.init(uri, schema)
+    load(graph, lines)
+    return graph
+
+
+def load(graph: og.Graph, lines: Iterable[str]) -> None:
+    """Load lines in one commit, if there are any."""
     text = "\n".join(lines)
     if text:
         graph.load(text.encode())
-    return graph
 
 
 def read_back(graph: og.Graph) -> PlainGraph:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TypeAlias
 
 import omnigraph.graph as og
 from omnigraph.errors import OmniError
@@ -13,8 +14,9 @@ from omnigraph.query.expand import ExpandMode
 from omnigraph.query.result import Result
 from tests.support.agreement import disagreement
 from tests.support.catalogs import first
+from tests.support.generated_graphs import Sample
 from tests.support.generated_reads import Read, Reads, as_case
-from tests.support.loaded import content, put, read_back, read_lines
+from tests.support.loaded import content, load, read_back, read_lines
 from tests.support.reference import RefusedError, World, ask
 
 Ways = Mapping[str, Callable[[og.Graph, Read], Result]]
@@ -27,35 +29,74 @@ def _with(settings: Settings) -> Callable[[og.Graph, Read], Result]:
     return ask_engine
 
 
+def _cold(graph: og.Graph, read: Read) -> Result:
+    """Ask a graph that has read nothing yet, so that storage is asked to filter."""
+    return og.Graph(graph._manifest, mode="ro", on=graph.on).query(read.text, read.params)
+
+
 WAYS: Ways = {
-    "the face": lambda graph, read: graph.query(read.text, read.params),
+    "cold": _cold,
+    "warm": lambda graph, read: graph.query(read.text, read.params),
     "indexed": _with(Settings(expand=ExpandMode.INDEXED)),
     "topology": _with(Settings(expand=ExpandMode.TOPOLOGY)),
 }
 """How the engine may be told to answer; all ways give the same."""
 
-STATES: Mapping[str, Callable[[og.Graph], object]] = {
-    "as loaded": lambda graph: None,
+Stage: TypeAlias = tuple[og.Graph, Sequence[str]]
+"""A graph to ask, and the lines it holds by now."""
+
+
+def at_once(graph: og.Graph, lines: Sequence[str]) -> Iterator[Stage]:
+    """Load everything in one commit."""
+    load(graph, lines)
+    yield graph, lines
+
+
+def in_pieces(graph: og.Graph, lines: Sequence[str]) -> Iterator[Stage]:
+    """Load half, then the rest, then some of it again, go on on a branch, optimize, go on.
+
+    Nodes come before edges, so each half hangs together; what is asked in between fills the caches
+    that the next commit makes old.
+    """
+    half = len(lines) // 2
+    load(graph, lines[:half])
+    yield graph, lines[:half]
+    load(graph, lines[half:])
+    yield graph, lines
+    load(graph, lines[::3])
+    yield graph, lines
+    branch = graph.branch("other")
+    load(branch, lines[1::3])
+    yield branch, lines
+    branch.optimize()
+    yield branch, lines
+    load(branch, lines[2::3])
+    yield branch, lines
+
+
+HISTORIES: Mapping[str, Callable[[og.Graph, Sequence[str]], Iterator[Stage]]] = {
+    "at once": at_once,
+    "in pieces": in_pieces,
 }
-"""What is done to a graph before it is asked; a state changes nothing but time."""
+"""How the data came into a graph; it makes no difference."""
 
 
-def differences(reads: Reads, ways: Ways = WAYS) -> Iterator[str]:
+def differences(reads: Reads, history: str = "at once", ways: Ways = WAYS) -> Iterator[str]:
     """Yield every difference as a case that shows it."""
     schema = first(reads.sample.schema)
-    data = read_lines(reads.sample.lines, schema)
-    world = World(catalog=schema.catalog, graph=data)
     with TemporaryDirectory() as folder:
-        graph = put(Path(folder) / "g", reads.sample.schema, reads.sample.lines)
-        if content(read_back(graph)) != content(data):
-            yield f"what was loaded is not what is read back\n{as_case(reads.sample)}"
-        for state, change in STATES.items():
-            change(graph)
+        graph = og.init(Path(folder) / "g", reads.sample.schema)
+        for stage, lines in HISTORIES[history](graph, reads.sample.lines):
+            sample = Sample(reads.sample.schema, tuple(lines))
+            data = read_lines(lines, schema)
+            world = World(catalog=schema.catalog, graph=data)
+            if content(read_back(stage)) != content(data):
+                yield f"what was loaded is not what is read back\n{as_case(sample)}"
             for read in reads.queries:
                 for way, engine in ways.items():
-                    told = difference(world, read, graph, engine)
+                    told = difference(world, read, stage, engine)
                     if told is not None:
-                        yield f"{state}, {way}: {told}\n{as_case(reads.sample, read)}"
+                        yield f"{way}: {told}\n{as_case(sample, read)}"
 
 
 def difference(

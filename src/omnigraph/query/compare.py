@@ -1,8 +1,7 @@
 """This module compares values exactly, whatever their types: columns and constants.
 
 Nothing compares with null. Numbers of different widths compare by value, never by a cast that would
-lose digits. A constant that meets 32-bit floats is rounded like them first, so that what was
-written is found.
+lose digits.
 """
 
 from __future__ import annotations
@@ -31,12 +30,34 @@ _COMPARE: Mapping[Operator, Callable[..., Any]] = MappingProxyType(
         Operator.GE: pc.greater_equal,
     }
 )
+_HOLDS: Mapping[Operator, Callable[..., Any]] = MappingProxyType(
+    {
+        Operator.EQ: np.equal,
+        Operator.NE: np.not_equal,
+        Operator.LT: np.less,
+        Operator.LE: np.less_equal,
+        Operator.GT: np.greater,
+        Operator.GE: np.greater_equal,
+    }
+)
+_MIRRORED: Mapping[Operator, Operator] = MappingProxyType(
+    {
+        Operator.EQ: Operator.EQ,
+        Operator.NE: Operator.NE,
+        Operator.LT: Operator.GT,
+        Operator.LE: Operator.GE,
+        Operator.GT: Operator.LT,
+        Operator.GE: Operator.LE,
+    }
+)
 _EXACT = 2**53
 
 
 def compare(left: Operand, operator: Operator, right: Operand, rows: int) -> Mask:
     """Return where a comparison holds; a scalar stands for a column of itself."""
     one, other = _alike(left, right)
+    if one.type != other.type and _is_number(one.type):
+        return _compare_with_floats(one, operator, other, rows)
     return to_mask(_COMPARE[operator](one, other), rows)
 
 
@@ -49,22 +70,21 @@ def to_mask(found: Operand, rows: int) -> Mask:
 
 
 def _alike(left: Operand, right: Operand) -> tuple[Operand, Operand]:
-    """Return both in one type in which they compare by value."""
+    """Return both in one type in which they compare by value, if there is one."""
     one, other = left.type, right.type
     if pa.types.is_date64(one) or pa.types.is_date64(other):
         return as_number(left), as_number(right)
     if one == other or not (_is_number(one) and _is_number(other)):
         return left, right
-    if pa.types.is_float32(one) and isinstance(right, pa.Scalar):
-        return left, _rounded(right)
-    if pa.types.is_float32(other) and isinstance(left, pa.Scalar):
-        return _rounded(left), right
     if pa.types.is_integer(one) and pa.types.is_integer(other):
         wide = pa.decimal128(20) if pa.uint64() in (one, other) else pa.int64()
         return pc.cast(left, wide), pc.cast(right, wide)
-    if _is_exact(left) and _is_exact(right):
-        return pc.cast(left, pa.float64(), safe=False), pc.cast(right, pa.float64(), safe=False)
-    return _as_decimal(left), _as_decimal(right)
+    return _as_float(left), _as_float(right)
+
+
+def _as_float(operand: Operand) -> Operand:
+    """Return numbers as 64-bit floats, unless these would lose digits."""
+    return pc.cast(operand, pa.float64(), safe=False) if _is_exact(operand) else operand
 
 
 def as_number(operand: Operand) -> Operand:
@@ -82,15 +102,6 @@ def _is_number(type_: pa.DataType) -> bool:
     return bool(pa.types.is_integer(type_) or pa.types.is_floating(type_))
 
 
-def _rounded(constant: pa.Scalar) -> pa.Scalar:
-    """Return a constant as a 32-bit float; one that is too large stays larger than all of them."""
-    value = constant.as_py()
-    if value is None:
-        return pa.scalar(None, pa.float32())
-    with np.errstate(over="ignore"):
-        return pa.scalar(float(np.float32(value)), pa.float32())
-
-
 def _is_exact(operand: Operand) -> bool:
     """Tell whether a 64-bit float holds every value."""
     if pa.types.is_floating(operand.type):
@@ -102,7 +113,36 @@ def _is_exact(operand: Operand) -> bool:
     return limits["min"] is None or max(abs(limits["min"]), abs(limits["max"])) <= _EXACT
 
 
-def _as_decimal(operand: Operand) -> Operand:
-    """Return numbers as decimals wide enough for integers above 2^53 beside any usual fraction."""
-    wide = pa.decimal256(76, 30)
-    return pc.cast(operand, wide, safe=False)
+def _compare_with_floats(left: Operand, operator: Operator, right: Operand, rows: int) -> Mask:
+    """Compare integers that 64-bit floats cannot hold with floats, on whichever side they are."""
+    if pa.types.is_floating(left.type):
+        return _compare_with_floats(right, _MIRRORED[operator], left, rows)
+    integers, floats = _column(left, rows), _column(right, rows)
+    known = np.asarray(integers.is_valid()) & np.asarray(floats.is_valid())
+    order = np.zeros(rows, np.int8)
+    order[known] = _order(
+        integers.filter(pa.array(known)).to_numpy(zero_copy_only=False),
+        floats.filter(pa.array(known)).to_numpy(zero_copy_only=False),
+    )
+    held: Mask = known & _HOLDS[operator](order, 0)
+    return held
+
+
+def _column(operand: Operand, rows: int) -> pa.Array:
+    if isinstance(operand, pa.Scalar):
+        return pa.repeat(operand, rows)
+    return operand.combine_chunks() if isinstance(operand, pa.ChunkedArray) else operand
+
+
+def _order(integers: npt.NDArray[Any], floats: npt.NDArray[np.float64]) -> npt.NDArray[np.int8]:
+    """Return -1, 0 or 1 where an integer is less than, equal to or greater than a float.
+
+    Rounding keeps the order, so it decides except where both become equal; there the float is whole
+    and its value can be asked for.
+    """
+    rounded = integers.astype(np.float64)
+    order = (rounded > floats).astype(np.int8) - (rounded < floats).astype(np.int8)
+    for place in np.flatnonzero((order == 0) & (np.abs(floats) >= _EXACT)):
+        integer, whole = int(integers[place]), int(floats[place])
+        order[place] = (integer > whole) - (integer < whole)
+    return order

@@ -31,7 +31,7 @@ from omnigraph.plan.functions import FunctionKind
 from omnigraph.query.compare import Mask, Operand, compare, to_mask
 from omnigraph.query.frame import Frame
 from omnigraph.query.store import Table
-from omnigraph.types import PropertyType
+from omnigraph.types import PropertyType, Scalar
 from omnigraph.types.column import to_column
 
 MANY_CHOICES = 16
@@ -92,6 +92,20 @@ class Evaluator:
             case _:
                 raise AssertionError("only constants are the same for each row")
 
+    def value_beside(self, expression: Expression, other: Expression) -> Any:  # noqa: ANN401
+        """Return a constant to compare; a decimal literal beside an F32 is rounded like it."""
+        value = self.value(expression)
+        if not isinstance(expression, Constant) or other.type.scalar is not Scalar.F32:
+            return value
+        if not isinstance(other, PropertyRef):
+            return value
+        return [_rounded(item) for item in value] if expression.type.is_list else _rounded(value)
+
+    def _beside(self, expression: Expression, other: Expression, frame: Frame) -> Operand:
+        if not isinstance(expression, Constant):
+            return self.operand(expression, frame)
+        return to_column([self.value_beside(expression, other)], expression.type)[0]
+
     def _scalar(self, expression: Constant | ParameterRef) -> pa.Scalar:
         return to_column([self.value(expression)], expression.type)[0]
 
@@ -125,7 +139,7 @@ class Evaluator:
     def _compare(
         self, left: Expression, operator: Operator, right: Expression, frame: Frame
     ) -> Mask:
-        one, other = self.operand(left, frame), self.operand(right, frame)
+        one, other = self._beside(left, right, frame), self._beside(right, left, frame)
         if operator is Operator.CONTAINS and left.type.is_list:
             return self._has_element(one, other, frame)
         if operator in (Operator.CONTAINS, Operator.STARTS_WITH):
@@ -148,9 +162,9 @@ class Evaluator:
 
     def _is_in(self, operand: Expression, choices: Expression, frame: Frame) -> Mask:
         if isinstance(choices, PropertyRef):
-            lists, needle = self.operand(choices, frame), self.operand(operand, frame)
+            lists, needle = self.operand(choices, frame), self._beside(operand, choices, frame)
             return self._has_element(lists, needle, frame)
-        values = self.value(choices)
+        values = self.value_beside(choices, operand)
         if values is None:
             return np.zeros(frame.rows, np.bool_)
         column = self.operand(operand, frame)
@@ -162,6 +176,15 @@ class Evaluator:
         for value in wanted:
             found |= compare(column, Operator.EQ, _choice(value, element), frame.rows)
         return found
+
+
+def _rounded(value: Any) -> Any:  # noqa: ANN401 - only decimals are rounded
+    """Return a decimal as a 32-bit float has it; one that is too large for any stays as it is."""
+    if not isinstance(value, float):
+        return value
+    with np.errstate(over="ignore"):
+        rounded = float(np.float32(value))
+    return rounded if np.isfinite(rounded) else value
 
 
 def _choice(value: Any, type_: PropertyType) -> pa.Scalar:  # noqa: ANN401 - of the type

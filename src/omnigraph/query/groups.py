@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import islice
 
 import numpy as np
 import pyarrow as pa
@@ -33,11 +34,19 @@ def value_codes(column: pa.Array) -> Positions:
     """Return numbers that are equal where the values of a column are; null has one, too."""
     values = as_number(column)
     if pa.types.is_nested(values.type):
-        values = pa.array([None if v is None else repr(_plain(v)) for v in values.to_pylist()])
+        values = _list_texts(values)
     elif pa.types.is_floating(values.type):
         values = pc.add(values, pa.scalar(0.0, values.type))  # there is only one zero
     encoded = values.dictionary_encode(null_encoding="encode")
     return np.asarray(encoded.indices, np.int64)
+
+
+def _list_texts(lists: pa.Array) -> pa.Array:
+    """Return texts that are equal where lists are."""
+    items = iter(_plain(as_number(lists.flatten()).to_pylist()))
+    lengths = pc.list_value_length(lists).to_pylist()
+    texts = (None if n is None else repr(list(islice(items, n))) for n in lengths)
+    return pa.array(texts, pa.string())
 
 
 def _plain(values: list[object]) -> list[object]:

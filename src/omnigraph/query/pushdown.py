@@ -45,15 +45,17 @@ def scan_filter(
 
 def _filter(predicate: Predicate, table: Table, evaluator: Evaluator) -> str | None:
     match predicate:
-        case Compare(left=PropertyRef(property=name, type=type_), operator=operator, right=right):
+        case Compare(
+            left=PropertyRef(property=name, type=type_) as left, operator=operator, right=right
+        ):
             if operator not in _ORDERED or not _is_constant(right) or table.has(name):
                 return None
-            literals = _literals([evaluator.value(right)], type_)
+            literals = _literals([evaluator.value_beside(right, left)], type_)
             return literals and f"`{table.names[name]}` {operator} {literals}"
-        case IsIn(operand=PropertyRef(property=name, type=type_), choices=choices):
+        case IsIn(operand=PropertyRef(property=name, type=type_) as operand, choices=choices):
             if table.has(name) or isinstance(choices, PropertyRef):
                 return None
-            literals = _literals(evaluator.value(choices) or [], type_)
+            literals = _literals(evaluator.value_beside(choices, operand) or [], type_)
             return literals and f"`{table.names[name]}` IN ({literals})"
         case _:
             return None
@@ -72,6 +74,9 @@ def _literals(values: Sequence[object], type_: PropertyType) -> str | None:
     if type_.spec.integer and not all(isinstance(value, int) for value in values):
         return None
     try:
-        return ", ".join(sql_literals(to_column(values, type_)))
+        column = to_column(values, type_)
+        if type_.spec.numeric and column.to_pylist() != list(values):
+            return None
+        return ", ".join(sql_literals(column)) or None
     except (pa.ArrowInvalid, OverflowError, ValueError):
         return None

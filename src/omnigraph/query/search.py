@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -95,28 +96,33 @@ class Search:
     def _distance(self, call: FunctionCall, frame: Frame, evaluator: Evaluator) -> Scores:
         """Return cosine distances; a vector that is null or has no length has none."""
         table, name, positions = _target(call, frame, evaluator)
-        scores = np.full(frame.rows, np.nan)
-        vector = self._query_vector(call, evaluator)
-        if vector is None or not frame.rows:
-            return scores
-        wanted, back = np.unique(positions, return_inverse=True)
-        column = table.values(name, wanted)
-        there = np.asarray(column.is_valid())
-        rows = column.drop_null().flatten().to_numpy().reshape(-1, len(vector)).astype(np.float64)
-        lengths = np.linalg.norm(rows, axis=1) * np.linalg.norm(vector)
+        wanted, back = positions, np.arange(frame.rows)
+        if not isinstance(call.arguments[1], PropertyRef):
+            wanted, back = np.unique(positions, return_inverse=True)
+        queries = self._query_vectors(call, frame, evaluator)
+        vectors = _matrix(table.values(name, wanted), queries.shape[1])
+        products = np.einsum("ij,ij->i", vectors, np.broadcast_to(queries, vectors.shape))
+        lengths = np.linalg.norm(vectors, axis=1) * np.linalg.norm(queries, axis=1)
         with np.errstate(divide="ignore", invalid="ignore"):
-            distances = np.where(lengths > 0, 1 - rows @ vector / lengths, np.nan)
-        found = np.full(len(wanted), np.nan)
-        found[there] = distances
-        return found[back]
+            return np.where(lengths > 0, 1 - products / lengths, np.nan)[back]
 
-    def _query_vector(self, call: FunctionCall, evaluator: Evaluator) -> Scores | None:
-        argument = call.arguments[1]
-        value = evaluator.value(argument)
-        if isinstance(value, str):
-            [target] = property_refs(call.arguments[0])
-            value = self.embed(value, target.type.dimension or 0)
-        return None if value is None else np.asarray(value, np.float64)
+    def _query_vectors(self, call: FunctionCall, frame: Frame, evaluator: Evaluator) -> Scores:
+        """Return the vector to compare with, or one for each row; no numbers where it is null."""
+        [target, *_] = property_refs(call.arguments[0])
+        size, query = target.type.dimension or 0, call.arguments[1]
+        if isinstance(query, PropertyRef) and not query.type.text:
+            return _matrix(evaluator.operand(query, frame), size)
+        values: list[Any]
+        if isinstance(query, PropertyRef):
+            found = evaluator.operand(query, frame).to_pylist()
+            embedded = {text: self.embed(text, size) for text in set(found) if text is not None}
+            values = [embedded.get(text) for text in found]
+        else:
+            value = evaluator.value(query)
+            values = [self.embed(value, size) if isinstance(value, str) else value]
+        missing = np.full(size, np.nan)
+        rows = [missing if v is None else np.asarray(v, np.float64) for v in values]
+        return np.array(rows).reshape(-1, size)
 
     def _fused(
         self, call: FunctionCall, frame: Frame, evaluator: Evaluator
@@ -162,6 +168,14 @@ def _target(
     assert isinstance(reference, PropertyRef), "the checker lets only a property be searched"
     variable = reference.variable
     return evaluator.tables[variable], reference.property, frame.positions[variable]
+
+
+def _matrix(column: pa.Array, size: int) -> Scores:
+    """Return vectors as rows of a matrix; a null is a row without numbers."""
+    found = np.full((len(column), size), np.nan)
+    items = column.drop_null().flatten().to_numpy(zero_copy_only=False)
+    found[np.asarray(column.is_valid())] = items.reshape(-1, size)
+    return found
 
 
 def _ranked(call: Expression) -> str:

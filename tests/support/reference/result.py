@@ -136,7 +136,7 @@ class _Reader:
 
     def _row_order(self) -> list[Key]:
         """Order rows by the keys written, then by the ids of all named variables."""
-        keys, places, ranked = list[Key](), list[Key](), set[str]()
+        keys, ranked = list[Key](), set[str]()
         for ordering in self.body.orderings:
             expr = self._meant(ordering)
             descending = _is_descending(ordering, expr)
@@ -144,11 +144,11 @@ class _Reader:
             if isinstance(expr, qt.Call) and is_ranking(expr):
                 ranked |= ranked_variables(expr)
                 if expr.function.text == "rrf":
-                    places.append(Key(fusion(expr, self.rows, self.world, self.depth)[1]))
+                    keys.append(Key(fusion(expr, self.rows, self.world, self.depth)[1]))
         if not keys:
             return []
         together = Key([[row[name].id for name in sorted(ranked)] for row in self.rows])
-        return [*keys, *places, together, Key([ids_of(row) for row in self.rows])]
+        return [*keys, together, Key([ids_of(row) for row in self.rows])]
 
     def _meant(self, ordering: qt.Ordering) -> qt.Expr:
         """Return the expression to order by, that of a column when its alias is written."""
