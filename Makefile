@@ -13,7 +13,7 @@ UV_VERSION := 0.13.7
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check fmt fuzz storage soak bench docs-gen lock clean
+.PHONY: help demo test check fmt fuzz soak bench docs-gen lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -38,11 +38,8 @@ fmt: $(READY) ## Format the code and apply the safe lint fixes
 fuzz: $(READY) ## Fuzz both parsers (SECONDS_=600)
 	$(PY) -m tests.fuzz.run --seconds $(SECONDS_) $(ARGS)
 
-storage: $(READY) ## Run the suites of the storage core (servers and processes)
-	OMNIGRAPH_TEST_STORAGE=1 $(PY) -m pytest $(ARGS)
-
 soak: $(READY) ## Kill and race writers for long, on disk and in a bucket (SECONDS_=600 each)
-	OMNIGRAPH_TEST_STORAGE=1 SOAK_SECONDS=$(SECONDS_) $(PY) -m pytest tests/commit tests/concurrency \
+	SOAK_SECONDS=$(SECONDS_) $(PY) -m pytest tests/commit tests/concurrency \
 	  tests/property/test_writes.py -s $(ARGS)
 
 bench: $(READY) ## Measure speed and record it

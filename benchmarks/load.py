@@ -8,14 +8,16 @@ import argparse
 import json
 import resource
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime
 from pathlib import Path
 from types import MappingProxyType
+from typing import BinaryIO
 
 import lance
 import numpy as np
@@ -46,27 +48,51 @@ edge Knows: Person -> Person {
 _PIECE = 250_000
 
 
-def load_ratios(scale: float = SMALL) -> list[dict[str, object]]:
-    """Return the ratios of loading to what it contains, and to the COPY of ladybug."""
+def load_ratios(scale: float = SMALL, rounds: int = 3) -> list[dict[str, object]]:
+    """Return the ratios of loading to what it contains, its memory, and ladybug's COPY beside it.
+
+    A ratio is taken per round, so that a busy machine slows both sides of it.
+    """
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         make_files(folder, scale)
-        found = {task: run(task, folder) for task in TASKS}
-    seconds = {task: float(str(facts["seconds"])) for task, facts in found.items()}
+        found = [{task: run(task, folder) for task in TASKS} for _ in range(rounds)]
+    ratios = [
+        _ratio("Parquet load / bare Lance", found, ["parquet"], ["lance"], 2.5),
+        _ratio("the same without generated ids in Lance", found, ["parquet"], ["given"], 2.5),
+        _ratio("NDJSON load / (parse + bare Lance)", found, ["ndjson"], ["parse", "lance"], 2.0),
+        _ratio("Parquet load / COPY of ladybug", found, ["parquet"], ["ladybug"], 1.0),
+    ]
+    memory = [
+        _row(f"peak memory of {task} load", [r[task]["peak_mib"] for r in found], "MiB", 4096.0)
+        for task in ("parquet", "ndjson")
+    ]
+    seconds = [
+        _row(f"seconds of {task}", [r[task]["seconds"] for r in found], "s of wall time", 0.0)
+        for task in TASKS
+    ]
     return [
-        _row("Parquet load / bare Lance of stored rows", seconds, "parquet", ["lance"], 2.5),
-        _row("Parquet load / bare Lance of given rows", seconds, "parquet", ["lance given"], 2.5),
-        _row("NDJSON load / (parse + bare Lance)", seconds, "ndjson", ["parse", "lance"], 2.0),
-        _row("Parquet load / ladybug COPY", seconds, "parquet", ["ladybug"], 1.0),
-        {"name": f"loads at scale {scale}", "facts": found},
+        {**row, "name": f"{row['name']}, scale {scale:g}"} for row in (*ratios, *memory, *seconds)
     ]
 
 
-def _row(
-    name: str, seconds: Mapping[str, float], ours: str, theirs: list[str], budget: float
+def _ratio(
+    name: str,
+    rounds: Sequence[Mapping[str, Mapping[str, float]]],
+    ours: Sequence[str],
+    theirs: Sequence[str],
+    budget: float,
 ) -> dict[str, object]:
-    ratio = round(seconds[ours] / sum(seconds[task] for task in theirs), 3)
-    return {"name": name, "best": ratio, "median": ratio, "unit": "times", "budget": budget}
+    def seconds(found: Mapping[str, Mapping[str, float]], tasks: Sequence[str]) -> float:
+        return sum(found[task]["seconds"] for task in tasks)
+
+    ratios = [seconds(found, ours) / seconds(found, theirs) for found in rounds]
+    return _row(name, ratios, "times", budget)
+
+
+def _row(name: str, numbers: Sequence[float], unit: str, budget: float) -> dict[str, object]:
+    best, median = round(min(numbers), 3), round(statistics.median(numbers), 3)
+    return {"name": name, "best": best, "median": median, "unit": unit, "budget": budget or None}
 
 
 # --- the files ---------------------------------------------------------------------------------
@@ -81,13 +107,13 @@ def make_files(folder: Path, scale: float) -> None:
         _write(folder / "knows.parquet", edges, lambda at, n: _knows(n, nodes, random), lines)
 
 
-def _write(path: Path, total: int, make: Callable[[int, int], pa.Table], lines: object) -> None:
+def _write(path: Path, total: int, make: Callable[[int, int], pa.Table], lines: BinaryIO) -> None:
     writer = None
     for at in range(0, total, _PIECE):
         table = make(at, min(_PIECE, total - at))
         writer = writer or pq.ParquetWriter(path, table.schema)
         writer.write_table(table)
-        lines.write(_lines(table))  # type: ignore[attr-defined]
+        lines.write(_lines(table))
     writer.close()
 
 
@@ -165,7 +191,7 @@ def _tables(folder: Path) -> tuple[pa.Table, pa.Table]:
 def _write_bare(folder: Path, tables: list[pa.Table]) -> float:
     before = time.perf_counter()
     for number, table in enumerate(tables):
-        uri = str(folder / f"bare{number}")
+        uri = str(folder / "made" / str(number))
         staged = write_fragments(table, uri, mode="create", return_transaction=True)
         lance.LanceDataset.commit(uri, staged)
     return time.perf_counter() - before
@@ -187,7 +213,7 @@ def _ndjson(folder: Path) -> float:
 
 
 def _load(folder: Path, data: object) -> float:
-    graph = og.init(folder / "graph", SCHEMA)
+    graph = og.init(folder / "made" / "graph", SCHEMA)
     before = time.perf_counter()
     graph.load(data, mode="append")
     return time.perf_counter() - before
@@ -196,7 +222,7 @@ def _load(folder: Path, data: object) -> float:
 def _ladybug(folder: Path) -> float:
     import ladybug  # noqa: PLC0415 - only this one task needs it
 
-    connection = ladybug.Connection(ladybug.Database(str(folder / "bug")))
+    connection = ladybug.Connection(ladybug.Database(str(folder / "made" / "bug")))
     connection.execute(
         "CREATE NODE TABLE Person(name STRING, city STRING, age INT32, score DOUBLE,"
         " joined TIMESTAMP, PRIMARY KEY(name))"
@@ -211,7 +237,7 @@ def _ladybug(folder: Path) -> float:
 TASKS: Mapping[str, Callable[[Path], float]] = MappingProxyType(
     {
         "lance": _lance,
-        "lance given": _lance_given,
+        "given": _lance_given,
         "parse": _parse,
         "parquet": _parquet,
         "ndjson": _ndjson,
@@ -220,7 +246,7 @@ TASKS: Mapping[str, Callable[[Path], float]] = MappingProxyType(
 )
 
 
-def run(task: str, folder: Path) -> dict[str, object]:
+def run(task: str, folder: Path) -> dict[str, float]:
     """Run one measurement in a process of its own."""
     done = subprocess.run(
         [sys.executable, __file__, "--task", task, "--folder", str(folder)],
@@ -228,23 +254,18 @@ def run(task: str, folder: Path) -> dict[str, object]:
         stdout=subprocess.PIPE,
         text=True,
     )
-    for made in ("bare0", "bare1", "graph", "bug"):
-        shutil.rmtree(folder / made, ignore_errors=True)
-    found: dict[str, object] = json.loads(done.stdout.splitlines()[-1])
+    shutil.rmtree(folder / "made")
+    found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
     return found
 
 
 def main() -> None:
-    """Run one task, or all and print their ratios."""
+    """Run one task and tell how long it took and how much memory."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--task")
-    parser.add_argument("--folder", type=Path)
-    parser.add_argument("--scale", type=float, default=SMALL)
+    parser.add_argument("--task", required=True, choices=TASKS)
+    parser.add_argument("--folder", required=True, type=Path)
     given = parser.parse_args()
-    if given.task is None:
-        for row in load_ratios(given.scale):
-            print(json.dumps(row))
-        return
+    (given.folder / "made").mkdir()
     seconds = TASKS[given.task](given.folder)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(json.dumps({"seconds": round(seconds, 3), "peak_mib": round(peak)}))

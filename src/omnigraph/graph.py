@@ -20,6 +20,8 @@ from omnigraph.commit.snapshot import Target, head_snapshot, resolve_snapshot
 from omnigraph.errors import InvalidInput
 from omnigraph.maintain.cleanup import CleanupReport, cleanup
 from omnigraph.maintain.export import export_lines, export_parquet
+from omnigraph.maintain.indexes import IndexStatus, index_status
+from omnigraph.maintain.optimize import UpkeepReport, optimize
 from omnigraph.maintain.verify import Verification, verify
 from omnigraph.query.blob import Blob, open_blob
 from omnigraph.query.engine import Engine, Settings
@@ -30,7 +32,7 @@ from omnigraph.write.external import ExternalBlobs
 from omnigraph.write.load import LoadOptions, LoadResult, load, mode_of
 from omnigraph.write.migrate import plan_schema
 from omnigraph.write.progress import Listener
-from omnigraph.write.request import Request
+from omnigraph.write.request import UPKEEP, Request
 from omnigraph.write.run import MutationResult, run_mutation, write_blob
 
 
@@ -107,6 +109,7 @@ class Graph:
         self.tags = Tags(self)
         self.commits = Commits(self)
         self.schema = Schema(self)
+        self.indexes = Indexes(self)
 
     @property
     def uri(self) -> str:
@@ -256,6 +259,10 @@ class Graph:
             external_blobs=self._external_blobs,
         )
 
+    def optimize(self, *, branch: str | None = None) -> UpkeepReport:
+        """Compact every type and complete its indexes, as one commit that changes no entity."""
+        return optimize(self._manifest, self._request(UPKEEP, branch, None))
+
     def verify(self) -> Verification:
         """Prove that the graph is whole."""
         return verify(self._manifest)
@@ -308,6 +315,22 @@ class Schema:
         """Return the steps from the accepted schema to another, or what stands in the way."""
         accepted = self._graph.snapshot().schema
         return plan_schema(accepted, text, allow_data_loss=allow_data_loss)[0]
+
+
+class Indexes:
+    """The indexes of a graph: derived, allowed to lag, never needed for a right answer."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+
+    def status(self, at: Target | None = None) -> list[IndexStatus]:
+        """Return every index the schema asks for, and how much of its type it covers."""
+        return index_status(self._graph._manifest, self._graph.snapshot(at))
+
+    def ensure(self, *, branch: str | None = None) -> UpkeepReport:
+        """Build what is missing, as one commit that changes no entity."""
+        request = self._graph._request(UPKEEP, branch, None)
+        return optimize(self._graph._manifest, request, compacting=False)
 
 
 class Branches:

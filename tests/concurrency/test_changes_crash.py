@@ -70,6 +70,31 @@ def test_killed_at_any_step_leaves_the_old_or_the_new_state(fresh_place, kind):
     assert seen == {"old", "new"}
 
 
+@pytest.mark.parametrize("fresh_place", ["local", *(["s3"] if SOAK else [])], indirect=True)
+def test_killed_while_forking_and_loading_leaves_main_alone(fresh_place):
+    wanted = Wanted(BOTH)
+    for step in range(MOST_STEPS):
+        place = fresh_place()
+        graph = og.init(place.uri, SCHEMA, storage_options=place.options)
+        assert not Lines().run(graph, Wanted((*FIRST, *MORE))).told
+        before, after = outcomes(graph, "fork", wanted)
+
+        stopped_at = run_to_step(place, "fork", wanted, step)
+
+        graph = place.open()
+        assert without_ids(read_state(graph)) == before, stopped_at
+        if "side" in graph.branches.list():
+            assert without_ids(read_state(graph, "side")) in (before, after), stopped_at
+        assert graph.verify().ok, (stopped_at, graph.verify().problems)
+        if stopped_at is None:
+            break
+        graph.branches.create("next")
+        assert not Lines().run(graph, wanted, "next").told
+        assert without_ids(read_state(graph, "next")) == after, stopped_at
+    assert stopped_at is None, "the last child was not killed, so there are no more steps"
+    assert step >= 4, "too few steps to mean something"
+
+
 def outcomes(graph, surface, wanted):
     """Return the state as it is, and as the change would make it."""
     before = read_state(graph)

@@ -12,6 +12,7 @@ import pickle
 import random
 import signal
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
@@ -21,7 +22,7 @@ import omnigraph.graph as og
 from omnigraph.errors import OmniError
 from tests.support.changes import Delete, Put, Set, Step, Where
 from tests.support.children import Place, drain, finish, start
-from tests.support.surfaces import Columns, Lines, Mutation, Surface, Wanted
+from tests.support.surfaces import Columns, Lines, Mutation, Surface, Verdict, Wanted, record
 
 SCHEMA = """
 node Person { name: String @key  email: String? @unique  age: I32? }
@@ -37,7 +38,21 @@ FIRST = (
     *(Put("Person", {"name": name, "age": 0}) for name in PEOPLE),
     *(Put("Team", {"name": name}) for name in TEAMS),
 )
-SURFACES: dict[str, Surface] = {s.name: s for s in (Mutation(), Lines(), Columns())}
+
+
+class Forking(Lines):
+    """Lines that are loaded into a branch they create."""
+
+    name = "fork"
+
+    def run(self, graph: og.Graph, wanted: Wanted, branch: str = "side") -> Verdict:
+        """Load lines into another branch."""
+        lines = [record(graph.snapshot().catalog, put) for put in wanted.puts]
+        made = graph.load("\n".join(lines).encode(), branch=branch, from_="main")
+        return Verdict(Counter(), commit=made.commit.id)
+
+
+SURFACES: dict[str, Surface] = {s.name: s for s in (Mutation(), Lines(), Columns(), Forking())}
 
 
 @dataclass(frozen=True)

@@ -70,9 +70,25 @@ def in_pieces(graph: og.Graph, lines: Sequence[str]) -> Iterator[Stage]:
     yield branch, lines
 
 
+def optimized(graph: og.Graph, lines: Sequence[str]) -> Iterator[Stage]:
+    """Build indexes over half, ask with part of the data indexed, then with all of it."""
+    half = len(lines) // 2
+    load(graph, lines[:half])
+    graph.optimize()
+    yield graph, lines[:half]
+    load(graph, lines[half:])
+    yield graph, lines
+    graph.optimize()
+    yield graph, lines
+    branch = graph.branch("other")
+    load(branch, lines[::3])
+    yield branch, lines
+
+
 HISTORIES: Mapping[str, Callable[[og.Graph, Sequence[str]], Iterator[Stage]]] = {
     "at once": at_once,
     "in pieces": in_pieces,
+    "optimized": optimized,
 }
 """How the data came into a graph; it makes no difference."""
 

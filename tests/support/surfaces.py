@@ -65,6 +65,11 @@ class Wanted:
     in_order: bool = False
     together: bool = False
 
+    @property
+    def puts(self) -> list[Put]:
+        """The entities among the steps."""
+        return [step for step in self.steps if isinstance(step, Put)]
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -237,7 +242,7 @@ class Lines(_Named):
 
 
 class Columns(_Named):
-    """Arrow tables, one for each type."""
+    """Arrow tables, one for each type, in as many pieces as they have rows."""
 
     name = "columns"
 
@@ -267,7 +272,8 @@ def _columns(catalog: Catalog, name: str, puts: Sequence[Put], *, partial: bool)
         given += [p.name for p in properties if not p.type.nullable and p.name not in given]
     elif any(set(put.values) != set(given) for put in puts):
         raise Inexpressible("the rows of a table give the same properties")
-    return pa.table({c: _column(catalog, name, c, [p.values.get(c) for p in puts]) for c in given})
+    table = pa.table({c: _column(catalog, name, c, [p.values.get(c) for p in puts]) for c in given})
+    return pa.concat_tables([table.slice(row, 1) for row in range(len(puts))])
 
 
 def _column(catalog: Catalog, type_name: str, name: str, values: Sequence[Any]) -> pa.Array:
@@ -354,7 +360,7 @@ def _keyed(graph: og.Graph, name: str) -> bool:
 
 
 def _puts(graph: og.Graph, wanted: Wanted) -> list[Put]:
-    puts = [step for step in wanted.steps if isinstance(step, Put)]
+    puts = wanted.puts
     if len(puts) < len(wanted.steps):
         raise Inexpressible("a load neither updates nor deletes")
     if wanted.in_order and _repeats(graph.snapshot().catalog, wanted):
@@ -364,8 +370,7 @@ def _puts(graph: og.Graph, wanted: Wanted) -> list[Put]:
 
 def _repeats(catalog: Catalog, wanted: Wanted) -> bool:
     """Tell whether a key is given twice."""
-    puts = [step for step in wanted.steps if isinstance(step, Put)]
-    keys = [(p.type, *(p.values.get(m) for m in key_of(catalog, p.type))) for p in puts]
+    keys = [(p.type, *(p.values.get(m) for m in key_of(catalog, p.type))) for p in wanted.puts]
     keyed = [key for key in keys if len(key) > 1]
     return len(set(keyed)) < len(keyed)
 

@@ -25,6 +25,8 @@ COMMANDS = (
     "schema",
     "lint",
     "fmt",
+    "index",
+    "optimize",
     "verify",
     "recover",
     "cleanup",

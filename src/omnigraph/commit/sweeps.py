@@ -22,50 +22,62 @@ from omnigraph.commit.staged import minted_at
 from omnigraph.commit.upkeep import upkeep
 from omnigraph.errors import Contention, NotFound
 
-DEAD_AFTER = timedelta(hours=6)
-"""An announcement this old is of a cleanup that died, or it has to give up."""
+DEAD_AFTER = timedelta(minutes=30)
+"""An announcement this old is of a cleanup that died: one that lives renews it."""
+RENEW_AFTER = timedelta(minutes=5)
 
 
-def announce(manifest: Manifest, horizon: datetime, cutoff: datetime) -> str:
-    """Tell every branch that a cleanup begins; return its id.
+class Sweep:
+    """A cleanup under way, as it announces itself.
 
     What was staged until `cutoff` may be removed, and states that were not a head since `horizon`.
     """
-    sweep = str(ULID())
 
-    def begin(head: Head) -> Head:
-        sweeping = {**under_way(head), sweep: _milliseconds(horizon)}
-        swept = max(head.swept, _milliseconds(cutoff))
-        return replace(head, swept=swept, sweep=sweep, sweeping=sweeping)
+    def __init__(self, manifest: Manifest, horizon: datetime, cutoff: datetime) -> None:
+        self._manifest = manifest
+        self._horizon = _milliseconds(horizon)
+        self._cutoff = _milliseconds(cutoff)
+        self._id: str | None = None
 
-    _change_head(manifest.main, begin)
-    for branch in manifest.branches().values():
-        with suppress(NotFound):  # it was just deleted, or is lost, which the marks will tell
-            expire(manifest.lineage(branch.native), _milliseconds(cutoff))
-    return sweep
+    def announce(self) -> None:
+        """Tell every branch that a cleanup begins."""
+        self._announce()
+        for branch in self._manifest.branches().values():
+            with suppress(NotFound):  # it was just deleted, or is lost, which the marks will tell
+                expire(self._manifest.lineage(branch.native), self._cutoff)
 
+    def go_on(self) -> None:
+        """Make sure that nobody takes this cleanup for dead, before it removes something."""
+        assert self._id is not None, "it was announced"
+        if datetime.now(UTC) - minted_at(self._id) > RENEW_AFTER:
+            self._announce()
 
-def conclude(manifest: Manifest, sweep: str) -> None:
-    """Take an announcement back: what was to be removed is gone, or stays."""
+    def conclude(self) -> None:
+        """Take the announcement back: what was to be removed is gone, or stays."""
+        _change_head(self._manifest.main, lambda head: replace(head, sweeping=self._others(head)))
 
-    def end(head: Head) -> Head:
-        left = {id_: since for id_, since in head.sweeping.items() if id_ != sweep}
-        return replace(head, sweeping=left)
+    def _announce(self) -> None:
+        before, now = self._id, str(ULID())
 
-    _change_head(manifest.main, end)
+        def begin(head: Head) -> Head:
+            if before is not None and before not in under_way(head) and head.sweep != now:
+                message = "this cleanup was taken for dead; run it again"
+                raise Contention(message, code="cleanup_expired")
+            sweeping = {**self._others(head), now: self._horizon}
+            swept = max(head.swept, self._cutoff)
+            return replace(head, swept=swept, sweep=now, sweeping=sweeping)
+
+        _change_head(self._manifest.main, begin)
+        self._id = now
+
+    def _others(self, head: Head) -> dict[str, int]:
+        return {id_: since for id_, since in under_way(head).items() if id_ != self._id}
 
 
 def under_way(head: Head) -> dict[str, int]:
     """Return the cleanups main's head announces that may still remove something."""
     dead = datetime.now(UTC) - DEAD_AFTER
     return {id_: since for id_, since in head.sweeping.items() if minted_at(id_) > dead}
-
-
-def check_alive(sweep: str) -> None:
-    """Give up a cleanup that nobody will wait for much longer."""
-    if datetime.now(UTC) - minted_at(sweep) > DEAD_AFTER - DEAD_AFTER / 6:
-        message = "this cleanup takes too long; run it again to go on"
-        raise Contention(message, code="cleanup_expired")
 
 
 def expire(lineage: Lineage, until: int) -> None:

@@ -25,9 +25,9 @@ from omnigraph.commit.model import CommitId, DatasetEntry
 from omnigraph.commit.recovery import recover
 from omnigraph.commit.rows import CommitRow
 from omnigraph.commit.staged import minted_at
-from omnigraph.commit.sweeps import announce, check_alive, conclude
+from omnigraph.commit.sweeps import Sweep
 from omnigraph.commit.upkeep import forget_versions
-from omnigraph.errors import GraphCorrupt, InvalidInput, NotFound, OmniError
+from omnigraph.errors import GraphCorrupt, InvalidInput, NotFound, StorageUnavailable
 from omnigraph.storage import ObjectInfo
 from omnigraph.storage.files import referenced_files, referenced_folders, version_file
 from omnigraph.storage.layout import dataset_path, lineage_path
@@ -36,6 +36,8 @@ AGE_FLOOR = timedelta(hours=1)
 """Nothing younger is ever removed: a writer may be about to publish it."""
 MARGIN = 4
 """The last of as many parts of the floor: clocks of writers may be wrong by so much."""
+BATCH = 500
+"""Files removed between two looks at whether this cleanup is still welcome."""
 
 _COARSE = timedelta(seconds=2)
 """Times of files may be older than the truth by so much."""
@@ -113,12 +115,13 @@ def cleanup(
     if dry_run:
         _mark_and_sweep(manifest, report, horizon, limits.files, None)
         return report
-    sweep = announce(manifest, horizon, limits.staged)
+    sweep = Sweep(manifest, horizon, limits.staged)
+    sweep.announce()
     manifest.datasets.observe("cleanup: announced")
     try:
         _mark_and_sweep(manifest, report, horizon, limits.files, sweep)
     finally:
-        conclude(manifest, sweep)
+        sweep.conclude()
     manifest.datasets.observe("cleanup: concluded")
     return report
 
@@ -144,25 +147,23 @@ def _mark_and_sweep(
     report: CleanupReport,
     horizon: datetime,
     before: datetime,
-    sweep: str | None,
+    sweep: Sweep | None,
 ) -> None:
+    """Do it under an announcement, or, without one, only tell."""
     marks = _mark(manifest, report.keep, horizon)
     manifest.datasets.observe("cleanup: marked")
-    dry_run = report.dry_run
     for folder in ("nodes", "edges"):
         for name in manifest.objects.folders(folder):
             path = f"{folder}/{name}"
             dataset = DatasetCleanup(path, marks.keys.get(path, path))
-            if sweep is not None:
-                check_alive(sweep)
             try:
-                _sweep(manifest, dataset, marks, before, dry_run=dry_run)
-            except OmniError as error:
+                _sweep(manifest, dataset, marks, before, sweep)
+            except (GraphCorrupt, NotFound, StorageUnavailable) as error:
                 dataset.error = error.message
             report.datasets.append(dataset)
             manifest.datasets.observe(f"cleanup: swept {folder}")
-    report.lineages_removed = _sweep_lineages(manifest, before, dry_run=dry_run)
-    if not dry_run:
+    report.lineages_removed = _sweep_lineages(manifest, before, sweep)
+    if sweep is not None:
         _clean_manifest(manifest, horizon)
 
 
@@ -268,8 +269,7 @@ def _sweep(
     dataset: DatasetCleanup,
     marks: _Marks,
     before: datetime,
-    *,
-    dry_run: bool,
+    sweep: Sweep | None,
 ) -> None:
     """Remove the files of one dataset that no retained version refers to."""
     listed = list(manifest.objects.list(dataset.path))
@@ -294,12 +294,13 @@ def _sweep(
     dataset.bytes_removed = sum(info.size for info in doomed)
     dataset.files_removed = len(doomed)
     dataset.old_versions_removed = sum(info.path.endswith(".manifest") for info in doomed)
-    if not dry_run:
+    if sweep is not None:
         # Manifests go first: a version that cannot be opened is cleaner than one that is hollow.
-        versions_first = [info.path for info in doomed if info.path.endswith(".manifest")]
-        manifest.objects.delete(versions_first)
-        manifest.datasets.observe("cleanup: versions removed")
-        manifest.objects.delete([i.path for i in doomed if not i.path.endswith(".manifest")])
+        doomed.sort(key=lambda info: not info.path.endswith(".manifest"))
+        for start in range(0, len(doomed), BATCH):
+            sweep.go_on()
+            manifest.objects.delete([info.path for info in doomed[start : start + BATCH]])
+            manifest.datasets.observe("cleanup: files removed")
 
 
 def _is_kept(
@@ -311,12 +312,12 @@ def _is_kept(
     return bool(versions) and below.startswith(("_versions/latest", "_refs/"))
 
 
-def _sweep_lineages(manifest: Manifest, before: datetime, *, dry_run: bool) -> int:
+def _sweep_lineages(manifest: Manifest, before: datetime, sweep: Sweep | None) -> int:
     """Remove lineages nobody needs: closed ones, and those their creator never registered.
 
     Nobody can be at work on one that was not written to for so long.
     """
-    if not dry_run:
+    if sweep is not None:
         finish_deletions(manifest)
     unnamed = manifest.stored_lineages() - manifest.named_lineages()
     removed = 0
@@ -324,7 +325,8 @@ def _sweep_lineages(manifest: Manifest, before: datetime, *, dry_run: bool) -> i
         files = manifest.objects.list(lineage_path(native))
         if all(info.modified < before for info in files):
             removed += 1
-            if not dry_run:
+            if sweep is not None:
+                sweep.go_on()
                 remove_lineage(manifest, native)
                 manifest.datasets.observe("cleanup: lineage removed")
     return removed

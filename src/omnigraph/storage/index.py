@@ -1,36 +1,130 @@
-"""This module builds indexes of a dataset, staged like everything else.
+"""This module builds indexes of a dataset and compacts it, staged like everything else.
 
-An index is derived state: it changes no answer, only what finding one costs.
+Indexes and fragments are derived state: they change no answer, only what finding one costs.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+from enum import StrEnum
+from typing import Any
+
 from lance import LanceDataset, LanceOperation
+from lance.dataset import Index
+from lance.optimize import Compaction
 
 from omnigraph.storage.faults import translated
 
+MAX_SEGMENTS = 8
+"""Segments of one index before it is built anew as a whole."""
+_RESULT = ("original_fragments", "new_fragments")
+FRAGMENT_ROWS = 1024 * 1024
+"""Rows a compacted fragment is to have."""
+
+
+class IndexKind(StrEnum):
+    """What an index is for: equality and ranges, words, or neighbours of a vector."""
+
+    BTREE = "btree"
+    TEXT = "text"
+    VECTOR = "vector"
+
+
+def index_name(column: str, kind: IndexKind) -> str:
+    """Return the name of the index of a column."""
+    return f"{column}_{kind}"
+
 
 def build_btree(base: LanceDataset, column: str) -> LanceDataset | None:
-    """Stage an index that finds rows by a column, over the fragments that have none yet.
+    """Stage an index that finds rows by a column; None when all fragments have one."""
+    return build_index(base, column, IndexKind.BTREE)
 
-    Returns None when all have one.
+
+def build_index(base: LanceDataset, column: str, kind: IndexKind) -> LanceDataset | None:
+    """Stage an index over the fragments that have none yet; None when all have one.
+
+    One with many segments is built anew as a whole.
     """
-    name = f"{column}_btree"
+    name = index_name(column, kind)
     with translated(f"indexing {column}"):
         missing = uncovered(base, name)
         if not missing:
             return None
-        segment = base.create_index_uncommitted(
-            column, "BTREE", name=name, fragment_ids=missing, replace=True
-        )
-        operation = LanceOperation.CreateIndex([segment], [])
+        segments = _segments(base, name)
+        anew = len(segments) >= MAX_SEGMENTS
+        fragments = [f.fragment_id for f in base.get_fragments()] if anew else missing
+        made = _segment(base, column, kind, fragments)
+        gone = [_removed(segment, made) for segment in segments] if anew else []
+        operation = LanceOperation.CreateIndex([made], gone)
         return LanceDataset.commit(base, operation, read_version=base.version, detached=True)
+
+
+def _segment(base: LanceDataset, column: str, kind: IndexKind, fragments: Sequence[int]) -> Index:
+    name = index_name(column, kind)
+    options: dict[str, Any] = {"fragment_ids": list(fragments), "replace": True}
+    match kind:
+        case IndexKind.BTREE:
+            return base.create_index_uncommitted(column, "BTREE", name=name, **options)
+        case IndexKind.TEXT:
+            made = base.create_index_uncommitted(
+                column, "INVERTED", name=name, with_position=True, **options
+            )
+            return replace(base.merge_existing_index_segments([made]), name=name)
+        case IndexKind.VECTOR:
+            rows = sum(
+                int(f.count_rows()) for f in base.get_fragments() if f.fragment_id in fragments
+            )
+            return base.create_index_uncommitted(
+                column,
+                "IVF_FLAT",
+                name=name,
+                metric="cosine",
+                num_partitions=max(1, int(rows**0.5) // 2),
+                **options,
+            )
 
 
 def uncovered(base: LanceDataset, name: str) -> list[int]:
     """Return the fragments no segment of an index covers."""
-    segments = [
-        s for index in base.describe_indices() if index.name == name for s in index.segments
-    ]
-    covered = {fragment for segment in segments for fragment in segment.fragment_ids}
+    covered = {f for segment in _segments(base, name) for f in segment.fragment_ids}
     return [f.fragment_id for f in base.get_fragments() if f.fragment_id not in covered]
+
+
+def coverage(base: LanceDataset, name: str) -> tuple[int, int]:
+    """Return how many rows an index covers, and how many segments it has."""
+    segments = _segments(base, name)
+    covered = {f for segment in segments for f in segment.fragment_ids}
+    fragments = (f for f in base.get_fragments() if f.fragment_id in covered)
+    return sum(fragment.count_rows() for fragment in fragments), len(segments)
+
+
+def _segments(base: LanceDataset, name: str) -> list[Any]:
+    found = (index for index in base.describe_indices() if index.name == name)
+    return [segment for index in found for segment in index.segments]
+
+
+def _removed(segment: Any, successor: Index) -> Index:  # noqa: ANN401 - a segment of Lance
+    """Return a segment in the form in which Lance is told to forget it: only its id matters."""
+    return replace(successor, uuid=str(segment.uuid), fragment_ids=segment.fragment_ids)
+
+
+def compact(base: LanceDataset) -> tuple[LanceDataset, int, int] | None:
+    """Stage fewer, larger fragments; return how many went and came, or None when all is well."""
+    with translated("compacting"):
+        plan = Compaction.plan(base, {"target_rows_per_fragment": FRAGMENT_ROWS})
+        if not plan.tasks:
+            return None
+        done: list[Any] = [task.execute(base) for task in plan.tasks]
+        old, new = ([getattr(r, name) for r in done] for name in _RESULT)
+        pairs = zip(old, new, strict=True)
+        groups = [LanceOperation.RewriteGroup(*pair) for pair in pairs]
+        operation = LanceOperation.Rewrite(groups, [])
+        made = LanceDataset.commit(base, operation, read_version=base.version, detached=True)
+        return made, sum(map(len, old)), sum(map(len, new))
+
+
+def show_as_head(handle: LanceDataset) -> None:
+    """Make a version the newest one for readers that know nothing of ours; data is not copied."""
+    with translated("showing a version"):
+        handle.restore()  # type: ignore[no-untyped-call]

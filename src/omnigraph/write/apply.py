@@ -9,16 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 
+from omnigraph.commit.history import first_parents, read_commits
 from omnigraph.commit.lineage import Lineage
 from omnigraph.commit.manifest import Manifest
-from omnigraph.commit.model import Commit
+from omnigraph.commit.model import Commit, Snapshot
 from omnigraph.commit.publish import publish
 from omnigraph.commit.snapshot import head_snapshot
 from omnigraph.commit.staged import StagedCommit
 from omnigraph.errors import Contention, ExpectedVersionMismatch, PreconditionFailed, SchemaMoved
 from omnigraph.write.change_set import ChangeSet
 from omnigraph.write.committed import Committed
-from omnigraph.write.request import Request
+from omnigraph.write.request import UPKEEP, Request
 from omnigraph.write.stage import stage
 from omnigraph.write.validate import validate
 
@@ -57,9 +58,21 @@ def apply(
         try:
             return _publish(manifest.lineage(snapshot.native), snapshot.branch, staged)
         except (ExpectedVersionMismatch, SchemaMoved):
-            if attempt == REPREPARE_BUDGET or not again():
+            if attempt == REPREPARE_BUDGET or not (again() or _only_upkeep(manifest, snapshot)):
                 raise
     raise AssertionError("the last attempt returns or raises")
+
+
+def _only_upkeep(manifest: Manifest, before: Snapshot) -> bool:
+    """Tell whether nothing but upkeep happened to a branch since a snapshot."""
+    state = manifest.lineage(before.native).state()
+    commits = read_commits(manifest.line(state))
+    for commit_id in first_parents(commits, state.head.commit_id):
+        if commit_id == before.commit_id:
+            return True
+        if commits[commit_id].commit.operation != UPKEEP:
+            return False
+    return False
 
 
 def _publish(lineage: Lineage, branch: str, staged: StagedCommit) -> Commit:

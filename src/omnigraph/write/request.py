@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 from omnigraph.commit.model import CommitId
 
+UPKEEP = "optimize"
+"""The operation of commits that change no entity."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:

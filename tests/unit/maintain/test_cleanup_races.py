@@ -70,12 +70,12 @@ def commits(graph):
     return [overwrite(graph, NOTE, {"n": {"text": str(number)}}) for number in range(4)]
 
 
-STEPS = (
-    "cleanup: announced",
-    "cleanup: marked",
-    "cleanup: versions removed",
-    "cleanup: swept nodes",
-)
+STEPS = ("cleanup: announced", "cleanup: marked", "cleanup: files removed", "cleanup: swept nodes")
+
+
+@pytest.fixture(autouse=True)
+def _file_by_file(monkeypatch):
+    monkeypatch.setattr(module, "BATCH", 1)
 
 
 # --- names given meanwhile ---------------------------------------------------------------------
@@ -167,27 +167,49 @@ def test_commit_of_a_branch_deleted_meanwhile_is_no_source(graph, commits):
 def test_cleanup_that_died_is_in_the_way_of_old_commits_only_and_not_for_ever(
     graph, commits, monkeypatch
 ):
-    monkeypatch.setattr(module, "conclude", lambda manifest, sweep: None)
-    monkeypatch.setattr(module, "_mark_and_sweep", lambda *arguments: None)
-    sweep(graph)
+    with monkeypatch.context() as patch:
+        patch.setattr(sweeps.Sweep, "conclude", lambda sweep: None)
+        patch.setattr(module, "_mark_and_sweep", lambda *arguments: None)
+        sweep(graph)
     survivor = og.open(graph.uri)
     assert attempt(survivor.branches.create, "late", commits[1].id) == "cleanup_running"
     survivor.branches.create("head")
     upsert(survivor, NOTE, {"n": {"text": "new"}})
-    monkeypatch.setattr(sweeps, "DEAD_AFTER", timedelta(0))
-    survivor.branches.create("late", commits[2].id)
-    monkeypatch.undo()
+    with monkeypatch.context() as patch:
+        patch.setattr(sweeps, "DEAD_AFTER", FLOOR)
+        survivor.branches.create("late", commits[2].id)
     sweep(survivor)
     check(survivor)
+    assert len(survivor._manifest.main.state().head.sweeping) == 1
 
 
-def test_cleanup_that_takes_too_long_gives_up(graph, commits, monkeypatch):
-    at_step(graph, "cleanup: marked", lambda: monkeypatch.setattr(sweeps, "DEAD_AFTER", FLOOR))
-    with pytest.raises(Contention, match="run it again"):
+def test_cleanup_that_was_taken_for_dead_gives_up(graph, commits, monkeypatch):
+    def take_for_dead():
+        with monkeypatch.context() as patch:
+            patch.setattr(sweeps, "DEAD_AFTER", FLOOR)
+            sweep(og.open(graph.uri), keep=9)
+        monkeypatch.setattr(sweeps, "RENEW_AFTER", FLOOR)
+
+    at_step(graph, "cleanup: marked", take_for_dead)
+    with pytest.raises(Contention, match="taken for dead; run it again"):
         sweep(graph)
-    monkeypatch.undo()
     assert [dump(graph, commit.id)[NOTE]["n"]["text"] for commit in commits] == list("0123")
     sweep(graph)
+    check(graph)
+
+
+def test_cleanup_that_takes_long_renews_its_announcement(graph, commits, monkeypatch):
+    monkeypatch.setattr(sweeps, "RENEW_AFTER", FLOOR)
+    seen = set()
+
+    def observe(step):
+        if step == "cleanup: files removed":
+            seen.update(og.open(graph.uri)._manifest.main.state().head.sweeping)
+
+    graph._manifest.datasets.observe = observe
+    sweep(graph)
+    assert len(seen) > 2
+    assert graph._manifest.main.state().head.sweeping == {}
     check(graph)
 
 

@@ -62,7 +62,8 @@ def json_values(pieces: Iterable[bytes], limit: int = LINE_BYTES) -> Iterator[An
                 value, at = decoder.raw_decode(text, at)
             except (ValueError, RecursionError) as error:
                 if is_last or len(text) - at > limit:
-                    raise Broken(f"record {number}: invalid JSON: {error}") from error
+                    reason = getattr(error, "msg", None) or str(error)
+                    raise Broken(f"record {number}: invalid JSON: {reason}") from error
                 break
             yield value
             number += 1

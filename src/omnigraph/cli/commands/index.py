@@ -1,0 +1,50 @@
+"""This module is `omnigraph index …`."""
+
+from __future__ import annotations
+
+import click
+
+from omnigraph.cli.addresses import actor_option, graph_options
+from omnigraph.cli.graphs import open_addressed
+from omnigraph.cli.output import count_text, print_json, print_table
+
+
+@click.group()
+def index() -> None:
+    """Look at indexes and build what is missing."""
+
+
+@index.command()
+@graph_options(positional=True)
+@click.option("--branch", "at", default="main", help="Branch, tag, commit id or time.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def status(uri: str | None, store: str | None, at: str, as_json: bool) -> None:
+    """List the indexes the schema asks for and how much they cover."""
+    graph = open_addressed(uri, store)
+    found = graph.indexes.status(at)
+    if as_json:
+        print_json({"uri": graph.uri, "indexes": [one.to_json() for one in found]})
+        return
+    rows = [
+        (one.type_key, one.column, str(one.kind), f"{one.covered:,} of {one.rows:,}")
+        for one in found
+    ]
+    print_table(f"indexes of {graph.uri}", ("type", "property", "kind", "covered"), rows)
+
+
+@index.command()
+@graph_options(positional=True)
+@actor_option
+@click.option("--branch", default="main", help="Branch to index.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def build(
+    uri: str | None, store: str | None, actor: str | None, branch: str, as_json: bool
+) -> None:
+    """Build what is missing, as one commit that changes no entity."""
+    graph = open_addressed(uri, store, mode="rw", actor=actor)
+    done = graph.indexes.ensure(branch=branch)
+    if as_json:
+        print_json({"uri": graph.uri, **done.to_json()})
+        return
+    built = sum(len(dataset.indexes_built) for dataset in done.datasets)
+    click.echo(f"built {count_text(built, 'index', 'indexes')} of {graph.uri}")

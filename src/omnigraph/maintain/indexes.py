@@ -1,0 +1,115 @@
+"""This module says which indexes a graph should have, and which it has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from omnigraph.catalog import AcceptedType, TypeKind
+from omnigraph.catalog.model import Index, Key, Property, Unique, type_constraints
+from omnigraph.commit.manifest import Manifest
+from omnigraph.commit.model import Snapshot
+from omnigraph.storage.index import IndexKind, coverage, index_name
+from omnigraph.storage.layout import physical_columns
+from omnigraph.types import Scalar
+
+VECTOR_ROWS = 100_000
+"""Below this many vectors, looking at all of them is faster, and exact."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexStatus:
+    """One index that is wanted: how many of the rows of its type it covers."""
+
+    type_key: str
+    column: str
+    kind: IndexKind
+    rows: int
+    covered: int
+    segments: int
+
+    @property
+    def is_complete(self) -> bool:
+        """Tell whether no row is left out."""
+        return self.covered >= self.rows
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the facts as plain JSON values."""
+        return {
+            "type_key": self.type_key,
+            "property": self.column,
+            "kind": str(self.kind),
+            "rows": self.rows,
+            "covered": self.covered,
+            "segments": self.segments,
+            "complete": self.is_complete,
+        }
+
+
+def wanted_indexes(type_: AcceptedType, rows: int) -> Iterator[tuple[str, IndexKind]]:
+    """Yield the columns of a type that should be indexed, and how."""
+    yield "id", IndexKind.BTREE
+    if type_.kind is TypeKind.EDGE:
+        yield "src", IndexKind.BTREE
+        yield "dst", IndexKind.BTREE
+    columns = sorted(_declared(type_))
+    for name in columns:
+        yield from ((name, kind) for kind in _kinds(type_.definition.properties[name], rows))
+
+
+def _declared(type_: AcceptedType) -> set[str]:
+    """Return the properties whose values are looked for."""
+    found: set[str] = set()
+    for constraint in type_constraints(type_.definition):
+        match constraint:
+            case Index(columns=columns) | Unique(columns=columns):
+                found |= set(columns)
+            case Key(columns=columns) if len(columns) > 1:
+                found |= set(columns)
+            case _:
+                continue
+    return found - {"id"}
+
+
+def _kinds(property_: Property, rows: int) -> Iterator[IndexKind]:
+    type_ = property_.type
+    if type_.scalar is Scalar.VECTOR:
+        if rows >= VECTOR_ROWS:
+            yield IndexKind.VECTOR
+        return
+    if type_.is_list or not type_.orderable:
+        return
+    yield IndexKind.BTREE
+    if type_.text and type_.enum_values is None:
+        yield IndexKind.TEXT
+
+
+def index_status(manifest: Manifest, snapshot: Snapshot) -> list[IndexStatus]:
+    """Return every index that is wanted, by type and property."""
+    found = []
+    for table_key, entry in snapshot.entries().items():
+        kind, _, name = table_key.partition(":")
+        type_ = snapshot.schema.find(TypeKind(kind), name)
+        assert type_ is not None, "a snapshot lists the types of its schema"
+        with manifest.reading(table_key, entry) as handle:
+            for column, index in wanted_indexes(type_, entry.rows):
+                physical = physical_name(handle, type_, column)
+                covered, segments = coverage(handle, index_name(physical, index))
+                found.append(
+                    IndexStatus(
+                        type_key=table_key,
+                        column=column,
+                        kind=index,
+                        rows=entry.rows,
+                        covered=covered,
+                        segments=segments,
+                    )
+                )
+    return found
+
+
+def physical_name(handle: Any, type_: AcceptedType, name: str) -> str:  # noqa: ANN401 - a Lance handle
+    """Return the physical column of a property, or of an end of an edge."""
+    identity = type_.property_ids.get(name)
+    return name if identity is None else physical_columns(handle.schema)[identity]

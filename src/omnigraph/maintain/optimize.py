@@ -1,0 +1,192 @@
+"""This module makes a graph fast again: fewer fragments, indexes that cover everything.
+
+It is one commit without any change of an entity. Whatever other writers do meanwhile comes first:
+a type they moved is done again on top of their work.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from omnigraph.catalog import AcceptedType, TypeKind
+from omnigraph.commit.intents import Intent, Intents
+from omnigraph.commit.manifest import Manifest
+from omnigraph.commit.model import MAIN, Commit, DatasetEntry, Snapshot
+from omnigraph.commit.publish import publish
+from omnigraph.commit.recovery import withdraw
+from omnigraph.commit.snapshot import head_snapshot
+from omnigraph.commit.staged import StagedCommit, StagedDataset, mint_commit_id
+from omnigraph.errors import Contention, ExpectedVersionMismatch, OmniError, SchemaMoved
+from omnigraph.maintain.indexes import physical_name, wanted_indexes
+from omnigraph.storage.index import build_index, compact, show_as_head
+from omnigraph.storage.layout import dataset_path
+from omnigraph.write.request import UPKEEP, Request
+
+ROUNDS = 8
+"""How often types that moved meanwhile are done again."""
+
+
+@dataclass(slots=True)
+class DatasetUpkeep:
+    """What was done to one type."""
+
+    type_key: str
+    version: int
+    fragments_removed: int = 0
+    fragments_added: int = 0
+    indexes_built: list[str] = field(default_factory=list)
+    staged: StagedDataset | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the wire form."""
+        return {
+            "type_key": self.type_key,
+            "fragments_removed": self.fragments_removed,
+            "fragments_added": self.fragments_added,
+            "indexes_built": self.indexes_built,
+            "committed": self.staged is not None,
+            "skipped": None,
+            "published_dataset_version": self.version + (self.staged is not None),
+            "pending_indexes": [],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class UpkeepReport:
+    """What upkeep did; `commit` is None when all was well."""
+
+    datasets: list[DatasetUpkeep]
+    commit: Commit | None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the wire form."""
+        commit = self.commit.to_json() if self.commit is not None else None
+        return {"datasets": [d.to_json() for d in self.datasets], "commit": commit}
+
+
+def optimize(manifest: Manifest, request: Request, *, compacting: bool = True) -> UpkeepReport:
+    """Compact every type of a branch and complete its indexes, as one commit."""
+    work = _Work(manifest, request, compacting=compacting)
+    try:
+        for _ in range(ROUNDS):
+            with suppress(ExpectedVersionMismatch, SchemaMoved, Contention):
+                commit = work.publish()
+                return UpkeepReport(work.reports, commit)
+        commit = work.publish()
+        return UpkeepReport(work.reports, commit)
+    finally:
+        work.end()
+
+
+class _Work:
+    """One run of upkeep: what is staged so far, and the intent that protects it."""
+
+    def __init__(self, manifest: Manifest, request: Request, *, compacting: bool) -> None:
+        self._manifest = manifest
+        self._request = request
+        self._compacting = compacting
+        self._id = mint_commit_id()
+        self._done: dict[str, DatasetUpkeep] = {}
+        self._intents = Intents(manifest.objects)
+        self._intent: Intent | None = None
+        self._published = False
+
+    @property
+    def reports(self) -> list[DatasetUpkeep]:
+        """What was done to each type, by name."""
+        return [self._done[key] for key in sorted(self._done)]
+
+    def publish(self) -> Commit | None:
+        """Stage what is not staged on the newest state, and publish; None when all is well."""
+        manifest = self._manifest
+        snapshot = head_snapshot(manifest, self._request.branch)
+        self._done = {k: d for k, d in self._done.items() if k in snapshot.entries()}
+        for table_key, entry in snapshot.entries().items():
+            known = self._done.get(table_key)
+            if known is None or known.version != entry.version:
+                report = _upkeep(manifest, snapshot, table_key, compacting=self._compacting)
+                self._done[table_key] = report
+                self._note(snapshot)
+        staged = self._staged(snapshot)
+        if not staged.datasets:
+            return None
+        commit = publish(manifest.lineage(snapshot.native), snapshot.branch, staged)
+        self._published = True
+        _show(manifest, snapshot, self.reports)
+        return commit
+
+    def end(self) -> None:
+        """Forget the intent; unless it was published, make sure that it never will be."""
+        if self._intent is None:
+            return
+        if self._published:
+            self._intents.end(self._intent)
+        else:
+            withdraw(self._manifest, self._intent)
+
+    def _note(self, snapshot: Snapshot) -> None:
+        """Write down what is staged, so that cleanup leaves it alone."""
+        staged = self._staged(snapshot)
+        if self._intent is not None:
+            self._intent = self._intents.update(self._intent, staged)
+        elif staged.datasets:
+            self._intent = self._intents.begin(snapshot.branch, snapshot.native, staged)
+
+    def _staged(self, snapshot: Snapshot) -> StagedCommit:
+        return StagedCommit(
+            id=self._id,
+            operation=UPKEEP,
+            datasets=tuple(d.staged for d in self.reports if d.staged is not None),
+            read_schema=snapshot.head.schema_hash,
+            actor=self._request.actor,
+            message=self._request.message,
+            known_id=True,
+        )
+
+
+def _upkeep(
+    manifest: Manifest, snapshot: Snapshot, table_key: str, *, compacting: bool
+) -> DatasetUpkeep:
+    entry = snapshot.entry(table_key)
+    kind, _, name = table_key.partition(":")
+    type_ = snapshot.schema.find(TypeKind(kind), name)
+    assert type_ is not None, "a snapshot lists the types of its schema"
+    report = DatasetUpkeep(table_key, entry.version)
+    if not entry.rows:
+        return report
+    with manifest.reading(table_key, entry) as base:
+        made = base
+        compacted = compact(base) if compacting else None
+        if compacted is not None:
+            made, report.fragments_removed, report.fragments_added = compacted
+        made = _index(made, type_, entry, report)
+    if made is not base:
+        physical = int(made.version)
+        report.staged = StagedDataset(table_key, *entry.key, entry.physical, physical, entry.rows)
+        manifest.datasets.keep(dataset_path(kind, *entry.key), made)
+        manifest.datasets.observe("upkeep: staged")
+    return report
+
+
+def _index(made: Any, type_: AcceptedType, entry: DatasetEntry, report: DatasetUpkeep) -> Any:  # noqa: ANN401 - Lance handles
+    for column, kind in wanted_indexes(type_, entry.rows):
+        built = build_index(made, physical_name(made, type_, column), kind)
+        if built is not None:
+            made = built
+            report.indexes_built.append(f"{column}:{kind}")
+    return made
+
+
+def _show(manifest: Manifest, snapshot: Snapshot, reports: list[DatasetUpkeep]) -> None:
+    """Let other readers of Lance see main as it is; nothing of ours looks there."""
+    if snapshot.branch != MAIN:
+        return
+    for report in reports:
+        if report.staged is not None:
+            kind = report.type_key.partition(":")[0]
+            path = dataset_path(kind, report.staged.type_id, report.staged.incarnation)
+            with suppress(OmniError):
+                assert report.staged.physical is not None, "upkeep drops nothing"
+                show_as_head(manifest.datasets.open(path, report.staged.physical))

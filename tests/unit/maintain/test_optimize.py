@@ -1,0 +1,186 @@
+"""Upkeep of datasets: fewer fragments, complete indexes, and nothing else changes."""
+
+import threading
+
+import lance
+import pytest
+
+import omnigraph as og
+from omnigraph.errors import ExpectedVersionMismatch
+from omnigraph.maintain.indexes import wanted_indexes
+from omnigraph.storage.index import MAX_SEGMENTS, IndexKind
+from omnigraph.storage.layout import dataset_path
+
+SCHEMA = """
+node Note {
+  slug: String @key
+  text: String @index
+  kind: enum(a, b)? @index
+  size: I64? @unique
+  tags: [String]?
+  far: Vector(2)? @index
+}
+node Empty { name: String @key }
+edge About: Note -> Note { since: Date? @index }
+"""
+ADD = 'query add($s: String, $t: String) { insert Note { slug: $s, text: $t, kind: "a" } }'
+
+
+@pytest.fixture
+def graph(tmp_path):
+    graph = og.init(tmp_path / "g", SCHEMA)
+    for number in range(12):
+        graph.mutate(ADD, {"s": f"n{number}", "t": f"about ships {number}"})
+    graph.load({"About": [{"from": "n0", "to": f"n{n}"} for n in range(12)]})
+    return graph
+
+
+def fragments(graph, table_key="node:Note"):
+    entry = graph.snapshot().entry(table_key)
+    with graph._manifest.reading(table_key, entry) as handle:
+        return len(handle.get_fragments())
+
+
+def coverage(graph):
+    return {
+        (one.type_key, one.column, str(one.kind)): (one.covered, one.rows)
+        for one in graph.indexes.status()
+    }
+
+
+def test_optimize_changes_no_entity(graph):
+    before = list(graph.export())
+    done = graph.optimize()
+    assert list(graph.export()) == before
+    assert (done.commit.operation, dict(done.commit.counts)) == ("optimize", {})
+    assert graph.verify().ok
+    assert graph.commits.list()[0] == done.commit
+
+
+def test_optimize_leaves_few_fragments_and_complete_indexes(graph):
+    assert fragments(graph) == 12
+    graph.optimize()
+    assert fragments(graph) == 1
+    assert coverage(graph) == {
+        ("edge:About", "id", "btree"): (12, 12),
+        ("edge:About", "src", "btree"): (12, 12),
+        ("edge:About", "dst", "btree"): (12, 12),
+        ("edge:About", "since", "btree"): (12, 12),
+        ("node:Empty", "id", "btree"): (0, 0),
+        ("node:Note", "id", "btree"): (12, 12),
+        ("node:Note", "kind", "btree"): (12, 12),
+        ("node:Note", "size", "btree"): (12, 12),
+        ("node:Note", "text", "btree"): (12, 12),
+        ("node:Note", "text", "text"): (12, 12),
+    }
+
+
+def test_second_optimize_has_nothing_to_do(graph):
+    graph.optimize()
+    head = graph.snapshot().commit_id
+    assert graph.optimize().commit is None
+    assert graph.snapshot().commit_id == head
+    assert not list(graph._manifest.objects.list("__recovery"))
+
+
+def test_indexes_are_completed_piece_by_piece_and_made_anew_when_there_are_many(graph):
+    graph.indexes.ensure()
+    assert fragments(graph) == 12
+    for number in range(MAX_SEGMENTS + 2):
+        graph.mutate(ADD, {"s": f"later{number}", "t": "ships"})
+        assert coverage(graph)["node:Note", "id", "btree"] == (12 + number, 13 + number)
+        graph.indexes.ensure()
+        assert coverage(graph)["node:Note", "id", "btree"] == (13 + number, 13 + number)
+    segments = {one.segments for one in graph.indexes.status() if one.type_key == "node:Note"}
+    assert max(segments) <= MAX_SEGMENTS
+
+
+def test_branch_is_optimized_by_itself(graph):
+    graph.branches.create("side")
+    graph.optimize(branch="side")
+    assert fragments(graph) == 12
+    assert graph.snapshot("side").entry("node:Note").version == 14
+    assert graph.query(
+        "query q() { match { $n: Note } return { count($n) as n } }", at="side"
+    ).rows == [{"n": 12}]
+
+
+def test_other_readers_of_lance_see_main_after_optimize(graph):
+    entry = graph.snapshot().entry("node:Note")
+    address = f"{graph.uri}/{dataset_path('node', *entry.key)}"
+    assert lance.dataset(address).count_rows() == 0
+    graph.optimize()
+    assert sorted(lance.dataset(address).to_table(columns=["id"])["id"].to_pylist()) == sorted(
+        f"n{number}" for number in range(12)
+    )
+
+
+def test_writer_that_meets_upkeep_is_not_refused(graph):
+    """An update decides on what it saw; upkeep changes nothing it could have seen."""
+    other = og.open(graph.uri)
+    waiting = [lambda: other.optimize()]
+
+    def observe(step):
+        if step.startswith("staged") and waiting:
+            waiting.pop()()
+
+    graph._manifest.datasets.observe = observe
+    done = graph.mutate('query m() { update Note set { kind: "b" } where slug = "n3" }')
+    assert not waiting, "upkeep ran in between"
+    assert (done.affected_nodes, graph.entity_at("Note", "n3")["kind"]) == (1, "b")
+    assert graph.verify().ok
+
+
+def test_writer_that_meets_another_writer_still_is_refused(graph):
+    other = og.open(graph.uri)
+    waiting = [
+        lambda: other.mutate('query m() { update Note set { kind: "b" } where slug = "n4" }')
+    ]
+
+    def observe(step):
+        if step.startswith("staged") and waiting:
+            waiting.pop()()
+
+    graph._manifest.datasets.observe = observe
+    with pytest.raises(ExpectedVersionMismatch):
+        graph.mutate('query m() { update Note set { kind: "b" } where slug = "n3" }')
+
+
+def test_upkeep_that_meets_writers_does_their_types_again(graph):
+    other = og.open(graph.uri)
+    left = [3]
+
+    def observe(step):
+        if step == "upkeep: staged" and left[0]:
+            left[0] -= 1
+            other.mutate(ADD, {"s": f"between{left[0]}", "t": "ships"})
+
+    graph._manifest.datasets.observe = observe
+    graph.optimize()
+    graph._manifest.datasets.observe = lambda step: None
+    assert coverage(graph)["node:Note", "id", "btree"] == (15, 15)
+    assert graph.verify().ok
+    assert not graph.recoveries()
+
+
+def test_upkeep_beside_writers_in_threads_loses_nothing(graph):
+    def write(first):
+        for number in range(first, first + 10):
+            graph.mutate(ADD, {"s": f"t{number}", "t": "ships"})
+
+    threads = [threading.Thread(target=write, args=(start,)) for start in (100, 200)]
+    for thread in threads:
+        thread.start()
+    for _ in range(3):
+        og.open(graph.uri).optimize()
+    for thread in threads:
+        thread.join()
+    found = graph.query("query q() { match { $n: Note } return { count($n) as n } }").rows
+    assert found == [{"n": 32}]
+    assert graph.verify().ok
+
+
+def test_vectors_are_indexed_only_when_there_are_many(graph):
+    type_ = graph.snapshot().schema.find("node", "Note")
+    assert ("far", IndexKind.VECTOR) not in list(wanted_indexes(type_, 99_999))
+    assert ("far", IndexKind.VECTOR) in list(wanted_indexes(type_, 100_000))
