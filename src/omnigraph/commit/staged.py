@@ -61,9 +61,11 @@ class StagedSchema:
 class StagedCommit:
     """Everything a commit will be, written but not visible.
 
-    `read_schema` is the accepted schema the writer used; publishing fails when it moved. `reads`
-    are datasets the writer only looked at: they must not have moved either. `known_id` tells that
-    the id may have been published or fenced before, because somebody else knows it.
+    The id is minted before anything is staged under it, because its age decides whether cleanup may
+    have removed some of it. `read_schema` is the accepted schema the writer used; publishing fails
+    when it moved. `reads` are datasets the writer only looked at: they must not have moved either.
+    `known_id` tells that the id may have been published or fenced before, because somebody else
+    knows it.
     """
 
     id: CommitId

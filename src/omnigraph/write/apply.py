@@ -15,7 +15,7 @@ from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import Commit, Snapshot
 from omnigraph.commit.publish import publish
 from omnigraph.commit.snapshot import head_snapshot
-from omnigraph.commit.staged import StagedCommit
+from omnigraph.commit.staged import StagedCommit, mint_commit_id
 from omnigraph.errors import Contention, ExpectedVersionMismatch, PreconditionFailed, SchemaMoved
 from omnigraph.write.change_set import ChangeSet
 from omnigraph.write.committed import Committed
@@ -45,6 +45,8 @@ def apply(
     nothing is a commit.
     """
     wanted = request.if_commit
+    # Minted before anything is written: its age is that of the oldest file (commit/sweeps.py).
+    commit_id = mint_commit_id()
     for attempt in range(REPREPARE_BUDGET + 1):
         snapshot = head_snapshot(manifest, request.branch)
         if wanted is not None and snapshot.commit_id != wanted:
@@ -54,7 +56,7 @@ def apply(
         if changes.is_empty and not changes.findings and not always:
             return None
         images = validate(changes, committed)
-        staged = stage(manifest, request, images, committed)
+        staged = stage(manifest, request, images, committed, commit_id)
         try:
             return _publish(manifest.lineage(snapshot.native), snapshot.branch, staged)
         except (ExpectedVersionMismatch, SchemaMoved):

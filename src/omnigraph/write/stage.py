@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.commit.manifest import Manifest
-from omnigraph.commit.model import Counts
-from omnigraph.commit.staged import StagedCommit, StagedDataset, mint_commit_id
+from omnigraph.commit.model import CommitId, Counts
+from omnigraph.commit.staged import StagedCommit, StagedDataset
 from omnigraph.storage import stage as storage_stage
 from omnigraph.storage.layout import dataset_path, to_physical
 from omnigraph.types import Scalar
@@ -26,7 +26,11 @@ WRITERS = 4
 
 
 def stage(
-    manifest: Manifest, request: Request, images: Mapping[str, Image], committed: Committed
+    manifest: Manifest,
+    request: Request,
+    images: Mapping[str, Image],
+    committed: Committed,
+    commit_id: CommitId,
 ) -> StagedCommit:
     """Stage every image on top of the committed state it was validated against."""
     datasets = _stage_all(manifest, list(images.values()), committed)
@@ -36,7 +40,7 @@ def stage(
         for key in sorted(committed.consulted - set(images))
     }
     return StagedCommit(
-        id=mint_commit_id(),
+        id=commit_id,
         operation=request.operation,
         datasets=datasets,
         read_schema=snapshot.head.schema_hash,
