@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import CommitId, Counts
 from omnigraph.commit.staged import StagedCommit, StagedDataset
+from omnigraph.errors import NotFound, StorageUnavailable
 from omnigraph.storage import stage as storage_stage
 from omnigraph.storage.layout import dataset_path, to_physical
 from omnigraph.types import Scalar
@@ -92,8 +93,21 @@ def _fragments(image: Image, base: Any) -> Sequence[Any]:  # noqa: ANN401 - a La
     change = image.change
     if change.written is None or any(batch.given for batch in change.batches):
         rows = _rows(image, base)
-        change.written = storage_stage.new_fragments(rows, base, _blobs(image))
+        try:
+            change.written = storage_stage.new_fragments(rows, base, _blobs(image))
+        except (NotFound, StorageUnavailable) as error:
+            if _refers_elsewhere(image):
+                message = f"an external blob of {image.shape.name} cannot be read"
+                raise StorageUnavailable(message, code="external_blob_source") from error
+            raise
     return change.written
+
+
+def _refers_elsewhere(image: Image) -> bool:
+    """Tell whether some blob is given by its URI."""
+    blobs = [p.name for p in image.shape.properties.values() if p.type.scalar is Scalar.BLOB]
+    uris = (pc.struct_field(image.rows[name], "uri") for name in blobs)
+    return any(column.null_count < len(column) for column in uris)
 
 
 def _rows(image: Image, base: Any) -> pa.Table:  # noqa: ANN401 - a Lance handle

@@ -13,7 +13,7 @@ ALLOWED = ExternalBlobs.below(["s3://pictures/public", "file:///data/files/"])
         "S3://Pictures/public/a/b.png",
         "s3://pictures/public",
         "file:///data/files/x",
-        "s3://pictures/public/caf%C3%A9",
+        "s3://pictures/public/%C3%A9t%C3%A9",
     ],
 )
 def test_uri_below_a_base_is_allowed(uri):

@@ -12,6 +12,7 @@ from omnigraph.errors import (
     InvalidInput,
     NotFound,
     SchemaMoved,
+    StorageUnavailable,
 )
 from omnigraph.storage import stage
 from omnigraph.write import KeyConflict, ValidationFailed
@@ -452,6 +453,15 @@ def test_external_blob_is_refused_unless_the_graph_allows_it(graph, tmp_path):
     allowed = og.open(graph.uri, external_blobs=[outside.parent.as_uri()])
     allowed.load(line)
     assert [row["file"] for row in all_rows(graph, "node:Thing")] == ["base64:aGVsbG8="]
+
+
+def test_external_blob_that_cannot_be_read_is_told(graph, tmp_path):
+    allowed = og.open(graph.uri, external_blobs=[tmp_path.as_uri()])
+    line = ndjson(thing("a", file=(tmp_path / "nothing").as_uri()))
+    with pytest.raises(StorageUnavailable) as caught:
+        allowed.load(line)
+    assert caught.value.code == "external_blob_source"
+    assert slugs(graph) == []
 
 
 def test_mutations_ask_the_same_about_external_blobs(graph, tmp_path):
