@@ -35,6 +35,15 @@ class Scope(dict[str, NodeType | EdgeType]):
             if isinstance(type_, NodeType) and type_name in (None, type_.name)
         ]
 
+    def accesses(self, fits: Callable[[PropertyType], bool]) -> list[qt.Access]:
+        """Return the properties of all variables whose type fits."""
+        return [
+            qt.Access(qt.Variable(name), Name(property_))
+            for name, entity in self.items()
+            for property_, type_ in properties(entity)
+            if fits(type_)
+        ]
+
     def new(self, letters: str) -> str:
         """Return a name that is free."""
         return next(letter for letter in letters if letter not in self)
@@ -192,7 +201,7 @@ class MatchMaker:
             return qt.Comparison(access, Operator.CONTAINS, needle)
         searchable = self.search and type_.text and isinstance(scope[name], NodeType)
         if searchable and seldom(self.random, 0.2):
-            return qt.CallCondition(self.predicate(access))
+            return qt.CallCondition(self.predicate(access, scope))
         if seldom(self.random, 0.15):
             return qt.Membership(access, self._choices(type_))
         if seldom(self.random, 0.05):
@@ -206,16 +215,26 @@ class MatchMaker:
             signs = COMPARISONS  # `$p contains $x` would be a traversal
         return qt.Comparison(sides[0], self.random.choice(signs), sides[1])
 
-    def predicate(self, access: qt.Access) -> qt.Call:
+    def predicate(self, access: qt.Access, scope: Scope) -> qt.Call:
         """Return a text predicate over a property."""
         name = self.random.choice(("search", "match_text", "fuzzy"))
-        arguments: list[qt.Expr] = [access, self.words()]
+        arguments: list[qt.Expr] = [access, self.words(scope)]
         if name == "fuzzy" and seldom(self.random, 0.5):
-            arguments.append(qt.Literal(Scalar.I64, self.random.randint(0, 3)))
+            edits = self.random.randint(0, 3)
+            arguments.append(
+                self.parameter(PropertyType(Scalar.I32), edits)
+                if seldom(self.random, 0.3)
+                else qt.Literal(Scalar.I64, edits)
+            )
         return qt.Call(Name(name), tuple(arguments))
 
-    def words(self) -> qt.Expr:
-        """Return what to look for in texts."""
+    def words(self, scope: Scope) -> qt.Expr:
+        """Return what to look for in texts: now and then, the text of another property."""
+        if seldom(self.random, 0.1):
+            texts = scope.accesses(lambda type_: type_.text)
+            return self.random.choice(texts) if texts else qt.Literal(Scalar.STRING, "ship")
+        if seldom(self.random, 0.1):
+            return self.parameter(PropertyType(Scalar.STRING, nullable=True))
         text = self.random.choice(WORDS)
         if seldom(self.random, 0.3):
             return self.parameter(PropertyType(Scalar.STRING), text)
@@ -224,12 +243,7 @@ class MatchMaker:
     def _operand(self, type_: PropertyType, scope: Scope) -> qt.Expr:
         """Return something to compare a value of a type with."""
         if seldom(self.random, 0.2):
-            others = [
-                qt.Access(qt.Variable(name), Name(property_))
-                for name, entity in scope.items()
-                for property_, other in properties(entity)
-                if other.comparable_with(type_)
-            ]
+            others = scope.accesses(type_.comparable_with)
             if others:
                 return self.random.choice(others)
         if type_.scalar is Scalar.DATE_TIME and seldom(self.random, 0.1):

@@ -162,7 +162,7 @@ class _Tail:
             name = self.random.choice(nodes)
             self._add(qt.Variable(name), PropertyType(Scalar.STRING), name)
         elif number == 15 and kind == "plain" and self.maker.search and self._texts():
-            predicate = self.maker.predicate(self.random.choice(self._texts()))
+            predicate = self.maker.predicate(self.random.choice(self._texts()), self.scope)
             self._add(predicate, PropertyType(Scalar.BOOL), predicate.function.text)
         elif number == 14 and kind == "plain" and self.maker.search and self._rankings():
             call = self.random.choice(self._rankings())()
@@ -174,6 +174,9 @@ class _Tail:
     def _aggregate(self) -> None:
         for _ in range(self.random.randint(1, 2)):
             name = self.random.choice(("count", "sum", "avg", "min", "max", "count"))
+            if seldom(self.random, 0.15):
+                self._aggregate_of_something_else(name)
+                continue
             fits = [
                 (access, type_)
                 for access, type_ in self.accesses
@@ -187,6 +190,17 @@ class _Tail:
             distinct = name == "count" and seldom(self.random, 0.4)
             call = qt.Call(Name(name), (access,), distinct)
             self._add(call, result, f"{access.variable.name}.{access.property}")
+
+    def _aggregate_of_something_else(self, name: str) -> None:
+        """Add an aggregate of a node, a parameter, a literal or a score."""
+        arguments: list[qt.Expr] = [qt.Literal(Scalar.I64, 3)]
+        arguments.append(self.maker.parameter(PropertyType(Scalar.F32, nullable=True)))
+        if name not in ("sum", "avg"):
+            arguments += [qt.Variable(name) for name in self.scope.nodes()]
+        if self.maker.search:
+            arguments += [make() for make in self._rankings()[:-1]]
+        call = qt.Call(Name(name), (self.random.choice(arguments),))
+        self._add(call, _INTEGER if name == "count" else _DECIMAL)
 
     # --- order, limit, offset ------------------------------------------------------------------
 
@@ -247,21 +261,32 @@ class _Tail:
             found.append(lambda: self._nearest(vectors))
         if found:
             arms = list(found)
-            found.append(
-                lambda: qt.Call(
-                    Name("rrf"), (self.random.choice(arms)(), self.random.choice(arms)())
-                )
-            )
+            found.append(lambda: self._rrf(arms))
         return found
 
+    def _rrf(self, arms: Sequence[Callable[[], qt.Call]]) -> qt.Call:
+        arguments: list[qt.Expr] = [self.random.choice(arms)(), self.random.choice(arms)()]
+        if seldom(self.random, 0.2):
+            arguments.append(qt.Literal(Scalar.I64, 1))
+        elif seldom(self.random, 0.1):
+            arguments.append(self.maker.parameter(PropertyType(Scalar.U32), 10))
+        return qt.Call(Name("rrf"), tuple(arguments))
+
     def _bm25(self, texts: Sequence[qt.Access]) -> qt.Call:
-        return qt.Call(Name("bm25"), (self.random.choice(texts), self.maker.words()))
+        return qt.Call(Name("bm25"), (self.random.choice(texts), self.maker.words(self.scope)))
 
     def _nearest(self, vectors: Sequence[qt.Access]) -> qt.Call:
         access, wanted = self.random.choice(vectors), self.random.choice(QUERY_VECTORS)
+        if seldom(self.random, 0.1):
+            others = self.scope.accesses(lambda type_: type_.scalar is Scalar.VECTOR)
+            return qt.Call(Name("nearest"), (access, self.random.choice(others)))
         if seldom(self.random, 0.5):
-            type_ = PropertyType(Scalar.VECTOR, dimension=2)
-            return qt.Call(Name("nearest"), (access, self.maker.parameter(type_, wanted)))
+            null = seldom(self.random, 0.1)
+            type_ = PropertyType(Scalar.VECTOR, dimension=2, nullable=null)
+            variable = self.maker.parameter(type_, wanted)
+            if null:
+                self.maker.parameters[variable.name] = (type_, None)
+            return qt.Call(Name("nearest"), (access, variable))
         items = tuple(qt.Literal(Scalar.F64, float(number)) for number in wanted)
         return qt.Call(Name("nearest"), (access, qt.ListLiteral(items)))
 
@@ -269,7 +294,12 @@ class _Tail:
         choices = self._rankings()
         if not choices or not seldom(self.random, 0.4):
             return None
-        return qt.Ordering(self.random.choice(choices)())
+        call = self.random.choice(choices)()
+        direction = self.random.choice((None, None, *qt.Direction))
+        if seldom(self.random, 0.3):
+            self.projections["score"] = (qt.Projection(call, Name("score")), _DECIMAL)
+            return qt.Ordering(qt.AliasRef("score"), direction)
+        return qt.Ordering(call, direction)
 
     def _count(self) -> qt.Count:
         number = early(self.random, (1, 2, 3, 5, 0, 9))

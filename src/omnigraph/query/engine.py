@@ -15,7 +15,8 @@ from omnigraph.commit.model import Snapshot
 from omnigraph.errors import InvalidInput
 from omnigraph.plan import ReadPlan, bind_parameters, compile_query
 from omnigraph.plan import operators as op
-from omnigraph.plan.expressions import FunctionCall, property_refs
+from omnigraph.plan.expressions import FunctionCall, is_call, property_refs
+from omnigraph.plan.functions import FunctionKind
 from omnigraph.query.aggregate import aggregated
 from omnigraph.query.budget import Budget
 from omnigraph.query.evaluate import Evaluator
@@ -25,7 +26,7 @@ from omnigraph.query.explain import Explanation, explain_plan
 from omnigraph.query.groups import group_rows
 from omnigraph.query.order import order_of
 from omnigraph.query.result import Result
-from omnigraph.query.search import Search, no_provider
+from omnigraph.query.search import Search, is_fusion, no_provider
 from omnigraph.query.store import Store, Table
 from omnigraph.query.topology import Topologies
 
@@ -126,6 +127,7 @@ class _Columns:
         evaluator = self.execution.evaluator
         match operator:
             case op.Project(input=rows, columns=columns):
+                self._fuse(rows, columns)
                 frame = self.execution.rows(rows, _variables(columns))
                 return {c.name: evaluator.column(c.expression, frame) for c in columns}
             case op.Aggregate(input=rows, keys=keys, measures=measures):
@@ -138,6 +140,8 @@ class _Columns:
                 found = self.of(source)
                 wanted = [(found[key.name], key.descending) for key in keys]
                 order = order_of([*wanted, *((found[n], False) for n in ties)], _length(found))
+                for name in {key.name for key in keys} & _rankings(source):
+                    order = order[np.asarray(found[name].is_valid())[order]]
                 return _take(found, order)
             case op.SliceColumns(input=source):
                 found = self.of(source)
@@ -145,6 +149,27 @@ class _Columns:
                 return _take(found, np.arange(start, stop))
             case _ as unreachable:
                 assert_never(unreachable)
+
+    def _fuse(self, rows: op.RowOperator, columns: tuple[op.Column, ...]) -> None:
+        """Let fusions that are shown rank all rows of the match, before order and limit."""
+        calls = [c.expression for c in columns if is_fusion(c.expression)]
+        while calls and isinstance(rows, op.SortRows | op.SliceRows):
+            if isinstance(rows, op.SortRows):
+                ordered = [key.expression for key in rows.keys]
+                calls = [call for call in calls if call not in ordered]
+            rows = rows.input
+        if calls:
+            frame = self.execution.rows(rows, set(rows.variables))
+            for call in calls:
+                self.execution.evaluator.column(call, frame)
+
+
+def _rankings(operator: op.ResultOperator) -> set[str]:
+    """Return the columns that are rankings; rows they give no score are left out by an order."""
+    if not isinstance(operator, op.Distinct) or not isinstance(operator.input, op.Project):
+        return set()
+    columns = operator.input.columns
+    return {c.name for c in columns if is_call(c.expression, FunctionKind.RANK)}
 
 
 def _variables(columns: tuple[op.Column, ...]) -> set[str]:

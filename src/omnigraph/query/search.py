@@ -6,8 +6,8 @@ is never starved.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,15 @@ Scores = npt.NDArray[np.float64]
 RRF_K = 60
 
 
+@dataclass(frozen=True, slots=True)
+class _Fusion:
+    """What a `rrf` gives each node: a score, and a place among equal scores."""
+
+    call: FunctionCall
+    scores: Mapping[int, float]
+    places: Mapping[int, int]
+
+
 @dataclass(slots=True)
 class Search:
     """Answers search functions for one run of a query.
@@ -37,6 +46,7 @@ class Search:
     store: Store
     depth: int | None
     embed: Callable[[str, int], Sequence[float]]
+    _fusions: list[_Fusion] = field(default_factory=list)
 
     def column(self, call: FunctionCall, frame: Frame, evaluator: Evaluator) -> pa.Array:
         """Return the answer for each row."""
@@ -127,7 +137,18 @@ class Search:
     def _fused(
         self, call: FunctionCall, frame: Frame, evaluator: Evaluator
     ) -> tuple[Scores, npt.NDArray[np.int64]]:
-        """Return reciprocal rank fusion of two rankings of the nodes of one variable."""
+        """Return the fused score of each row, and the place of its node for ties."""
+        found = self._fusion(call, frame, evaluator)
+        nodes = [int(node) for node in frame.positions[_ranked(call.arguments[0])]]
+        scores = np.array([found.scores.get(node, np.nan) for node in nodes], np.float64)
+        last = len(found.places)
+        return scores, np.array([found.places.get(node, last) for node in nodes], np.int64)
+
+    def _fusion(self, call: FunctionCall, frame: Frame, evaluator: Evaluator) -> _Fusion:
+        """Return reciprocal rank fusion of two rankings; the rows that ask first are ranked."""
+        for known in self._fusions:
+            if known.call == call:
+                return known
         first, second = call.arguments[0], call.arguments[1]
         variable = _ranked(first)
         k = RRF_K if len(call.arguments) < 3 else evaluator.value(call.arguments[2])
@@ -135,9 +156,8 @@ class Search:
         order = list(dict.fromkeys([*arms[0], *arms[1]]))
         total = {node: sum(1 / (k + arm[node]) for arm in arms if node in arm) for node in order}
         places = {node: place for place, node in enumerate(order)}
-        nodes = [int(node) for node in frame.positions[variable]]
-        scores = np.array([total.get(node, np.nan) for node in nodes], np.float64)
-        return scores, np.array([places.get(node, len(order)) for node in nodes], np.int64)
+        self._fusions.append(_Fusion(call, total, places))
+        return self._fusions[-1]
 
     def _ranks(
         self, arm: Expression, variable: str, frame: Frame, evaluator: Evaluator
@@ -158,6 +178,11 @@ class Search:
         different = list(dict.fromkeys(nodes))
         kept = different[: self.depth] if arm.function.name == "nearest" else different
         return {node: rank for rank, node in enumerate(kept, 1)}
+
+
+def is_fusion(expression: Expression) -> bool:
+    """Tell whether an expression is a `rrf`."""
+    return isinstance(expression, FunctionCall) and expression.function.name == "rrf"
 
 
 def _target(
