@@ -1726,3 +1726,46 @@ case(
         ("unique", "Tie", None, "at", "value '2024-05-01T12:00:00.001Z' held by 't1' and"),
     ),
 )
+
+# --- small print -------------------------------------------------------------------------------
+
+case(
+    "a statement no longer sees what the query itself changed away",
+    PEOPLE,
+    person("cy", age=1),
+    change("Person", {"age": 2}, where("age", "=", 1)),
+    change("Person", {"mood": "glad"}, where("age", "=", 1)),
+    change("Person", {"email": "c"}, where("age", "=", 2)),
+    on=MUTATION,
+    affected=(3, 0),
+    after=[person("cy", age=2, email="c")],
+)
+
+SMALL = """
+node Word { code: String @key  n: I32?  @unique(code)  @range(n, 0.5..2.5) }
+"""
+case(
+    "whole numbers lie between fractions",
+    SMALL,
+    put("Word", code="a", n=1),
+    put("Word", code="b", n=2),
+    after=[put("Word", code="a", n=1), put("Word", code="b", n=2)],
+)
+case(
+    "whole numbers beyond fractions are refused",
+    SMALL,
+    put("Word", code="a", n=0),
+    put("Word", code="b", n=3),
+    wrong=(
+        ("range", "Word", "a", "n", "value 0 < min 0.5"),
+        ("range", "Word", "b", "n", "value 3 > max 2.5"),
+    ),
+)
+case(
+    "a unique key is told once",
+    SMALL,
+    put("Word", code="a"),
+    put("Word", code="a"),
+    on=LOADS,
+    wrong=(("unique", "Word", "a", None, "Word.code: value 'a' held by 'a' and 'a'"),),
+)
