@@ -26,6 +26,7 @@ from omnigraph.maintain.verify import Verification, verify
 from omnigraph.query.blob import Blob, open_blob
 from omnigraph.query.engine import Engine, Settings
 from omnigraph.query.entity import read_entity
+from omnigraph.query.explain import Explanation
 from omnigraph.query.result import Result
 from omnigraph.storage import locate
 from omnigraph.write.external import ExternalBlobs
@@ -169,6 +170,18 @@ class Graph:
         """Answer a query on the state a branch, tag, commit id or time names."""
         settings = Settings(timeout=timeout)
         return self._engine.run(self.snapshot(at), source, params, name, settings)
+
+    def explain(
+        self,
+        source: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        name: str | None = None,
+        at: Target | None = None,
+        analyze: bool = False,
+    ) -> Explanation:
+        """Show how a query would be answered; with `analyze`, run it and tell what happened."""
+        return self._engine.explain(self.snapshot(at), source, params, name, analyze=analyze)
 
     def mutate(
         self,

@@ -53,7 +53,7 @@ def at_once(graph: og.Graph, lines: Sequence[str]) -> Iterator[Stage]:
 
 
 def in_pieces(graph: og.Graph, lines: Sequence[str]) -> Iterator[Stage]:
-    """Load half, then the rest, then some of it again, then go on on a branch.
+    """Load half, then the rest, then some of it again, go on on a branch, optimize, go on.
 
     Nodes come before edges, so each half hangs together; what is asked in between fills the caches
     that the next commit makes old.
@@ -67,6 +67,10 @@ def in_pieces(graph: og.Graph, lines: Sequence[str]) -> Iterator[Stage]:
     yield graph, lines
     branch = graph.branch("other")
     load(branch, lines[1::3])
+    yield branch, lines
+    branch.optimize()
+    yield branch, lines
+    load(branch, lines[2::3])
     yield branch, lines
 
 

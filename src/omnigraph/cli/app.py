@@ -15,6 +15,7 @@ COMMANDS = (
     "init",
     "load",
     "query",
+    "explain",
     "mutate",
     "export",
     "blob",

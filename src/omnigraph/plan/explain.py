@@ -33,17 +33,11 @@ def explain(plan: ReadPlan | MutationPlan) -> str:
     """Return the operator tree of a plan as indented text."""
     if isinstance(plan, MutationPlan):
         return "\n".join(_statement(statement) for statement in plan.statements)
-    return "\n".join(_tree(plan.root, 0))
+    return "\n".join("  " * depth + describe_operator(o) for depth, o in op.walk(plan.root))
 
 
-def _tree(operator: op.Operator, depth: int) -> list[str]:
-    lines = ["  " * depth + _operator(operator)]
-    for source in op.inputs(operator):
-        lines += _tree(source, depth + 1)
-    return lines
-
-
-def _operator(operator: op.Operator) -> str:
+def describe_operator(operator: op.Operator) -> str:
+    """Return one operator as a line of text."""
     match operator:
         case op.Scan(binding=binding, predicates=predicates):
             return f"Scan ${binding.name}: {binding.type_name}{_where(predicates)}"

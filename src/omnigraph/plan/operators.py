@@ -6,7 +6,7 @@ in its constructor whatever could not be executed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -353,6 +353,13 @@ def inputs(operator: Operator) -> tuple[Operator, ...]:
             return (source, inner)
         case _:
             return (operator.input,)
+
+
+def walk(operator: Operator, depth: int = 0) -> Iterator[tuple[int, Operator]]:
+    """Yield an operator and those below it, each with how deep it stands."""
+    yield depth, operator
+    for source in inputs(operator):
+        yield from walk(source, depth + 1)
 
 
 def _outer_variables(operator: Operator) -> dict[str, Binding]:

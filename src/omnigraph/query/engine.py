@@ -22,6 +22,7 @@ from omnigraph.query.budget import Budget
 from omnigraph.query.evaluate import Evaluator
 from omnigraph.query.execute import Execution, shown_rows, slice_bounds
 from omnigraph.query.expand import ExpandMode
+from omnigraph.query.explain import Explanation, explain_plan
 from omnigraph.query.groups import group_rows
 from omnigraph.query.order import order_of
 from omnigraph.query.result import Result
@@ -54,10 +55,7 @@ class Engine:
         settings: Settings | None = None,
     ) -> Result:
         """Run one read query of a text on a snapshot."""
-        plan = compile_query(snapshot.catalog, source, name)
-        if not isinstance(plan, ReadPlan):
-            message = f"query '{plan.name}' changes data; run it as a mutation"
-            raise InvalidInput(message, code="query_not_a_read", query=plan.name)
+        plan = _plan(snapshot, source, name)
         bound = bind_parameters(plan.parameters, parameters)
         execution = self._execution(snapshot, plan, bound, settings or Settings())
         columns = _Columns(execution).of(plan.root)
@@ -68,6 +66,25 @@ class Engine:
             types=types,
             graph_commit_id=snapshot.commit_id,
         )
+
+    def explain(
+        self,
+        snapshot: Snapshot,
+        source: str,
+        parameters: Mapping[str, Any] | None = None,
+        name: str | None = None,
+        *,
+        analyze: bool = False,
+    ) -> Explanation:
+        """Show how a query would be answered; with `analyze`, run it and tell what happened."""
+        plan = _plan(snapshot, source, name)
+        if not analyze:
+            return explain_plan(plan, snapshot)
+        bound = bind_parameters(plan.parameters, parameters)
+        execution = self._execution(snapshot, plan, bound, Settings())
+        execution.trace = {}
+        _Columns(execution).of(plan.root)
+        return explain_plan(plan, snapshot, execution.trace)
 
     def _execution(
         self,
@@ -89,6 +106,14 @@ class Engine:
             mode=settings.expand,
             tables=tables,
         )
+
+
+def _plan(snapshot: Snapshot, source: str, name: str | None) -> ReadPlan:
+    plan = compile_query(snapshot.catalog, source, name)
+    if not isinstance(plan, ReadPlan):
+        message = f"query '{plan.name}' changes data; run it as a mutation"
+        raise InvalidInput(message, code="query_not_a_read", query=plan.name)
+    return plan
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ variables nobody asks for any more are dropped on the way.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import assert_never
@@ -33,6 +34,14 @@ from omnigraph.query.store import Store, Table
 from omnigraph.query.topology import Topologies
 
 
+@dataclass(frozen=True, slots=True)
+class Actual:
+    """What an operator really did: rows it gave, and seconds it took with all below it."""
+
+    rows: int
+    seconds: float
+
+
 @dataclass(slots=True, kw_only=True)
 class Execution:
     """One run of a plan: what it reads from, and what it may take."""
@@ -44,6 +53,7 @@ class Execution:
     budget: Budget
     mode: ExpandMode = ExpandMode.AUTO
     tables: dict[str, Table] = field(default_factory=dict)
+    trace: dict[int, Actual] | None = None
 
     # --- rows ----------------------------------------------------------------------------------
 
@@ -52,8 +62,8 @@ class Execution:
 
         With `weigh`, rows that differ only in what is not needed may be counted instead of made.
         """
-        name = type(operator).__name__
-        self.budget.check(name)
+        self.budget.check(type(operator).__name__)
+        begun = time.perf_counter()
         match operator:
             case op.Scan():
                 frame = self._scan(operator)
@@ -76,6 +86,9 @@ class Execution:
                 frame = self._slice(operator, needed)
             case _ as unreachable:
                 assert_never(unreachable)
+        if self.trace is not None:
+            rows = frame.rows if frame.weights is None else int(frame.weights.sum())
+            self.trace[id(operator)] = Actual(rows, time.perf_counter() - begun)
         return frame.only(needed)
 
     def bind(self, binding: Binding) -> Table:
@@ -201,6 +214,7 @@ class _Inner(Execution):
             budget=outer.budget,
             mode=outer.mode,
             tables=outer.tables,
+            trace=outer.trace,
         )
         self._start = start
 

@@ -76,15 +76,17 @@ def overwrite(
 
 
 def exchange(
-    base: LanceDataset, addresses: Sequence[int], rows: pa.Table, blobs: Elsewhere | None = None
+    base: LanceDataset, addresses: Iterable[int], new: Sequence[FragmentMetadata]
 ) -> LanceDataset:
-    """Stage the removal of rows by address together with new rows."""
+    """Stage the removal of rows by address together with new rows, written already.
+
+    Fragments refer to no version, so those of an attempt that lost its race may be used again.
+    """
     with translated("staging rows"):
         removed, updated = remove_addresses(base, addresses)
-        new = new_fragments(rows, base, blobs) if rows.num_rows else []
         if removed or updated:
-            return _update(base, removed, updated, new)
-        operation = LanceOperation.Append(new)
+            return _update(base, removed, updated, list(new))
+        operation = LanceOperation.Append(list(new))
         return LanceDataset.commit(base, operation, read_version=base.version, detached=True)
 
 
@@ -154,9 +156,12 @@ def new_fragments(
     rows: pa.Table, base: LanceDataset, blobs: Elsewhere | None = None
 ) -> list[FragmentMetadata]:
     """Write rows as fragments no version refers to yet."""
-    operation: Any = write_fragments(
-        rows, base, mode="append", return_transaction=True, **_options(blobs)
-    ).operation
+    if not rows.num_rows:
+        return []
+    with translated("writing rows"):
+        operation: Any = write_fragments(
+            rows, base, mode="append", return_transaction=True, **_options(blobs)
+        ).operation
     return list(operation.fragments)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
 
@@ -34,7 +35,8 @@ class Batch:
 class TypeChange:
     """The change of one type: batches in order, of which the last wins by id, and deleted ids.
 
-    `strict` refuses ids that exist. `replace` makes the batches all the type has.
+    `strict` refuses ids that exist. `replace` makes the batches all the type has. `written` is
+    what storage wrote of the batches already.
     """
 
     shape: Shape
@@ -42,6 +44,7 @@ class TypeChange:
     deleted: dict[str, None] = field(default_factory=dict)
     strict: bool = False
     replace: bool = False
+    written: Sequence[Any] | None = None
 
     @property
     def is_empty(self) -> bool:

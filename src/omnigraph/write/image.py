@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from omnigraph.catalog.model import Cardinality, EdgeType
 from omnigraph.write.change_set import Batch, ChangeSet, TypeChange
 from omnigraph.write.committed import Committed
+from omnigraph.write.sets import without
 from omnigraph.write.shape import AT, GIVEN, Shape
 
 _NO_IDS = pa.array([], pa.string())
@@ -64,7 +65,8 @@ def _image(change: TypeChange, committed: Committed) -> Image:
     known = [batch.rows["id"] for batch in change.batches if not batch.fresh]
     wanted = pa.chunked_array([*(chunk for ids in known for chunk in ids.chunks), deleted])
     replaced = committed.by(shape, "id", wanted, columns)
-    return Image(change, batches, rows, replaced, deleted)
+    removed = without(deleted, rows["id"]) if len(deleted) else deleted
+    return Image(change, batches, rows, replaced, removed)
 
 
 def _counts_edges(shape: Shape) -> bool:

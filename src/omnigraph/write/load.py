@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -13,7 +13,7 @@ from omnigraph.commit.branches import create_branch, delete_branch
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import MAIN, Commit, Snapshot
 from omnigraph.commit.snapshot import head_snapshot
-from omnigraph.errors import InvalidInput, NotFound, SchemaMoved
+from omnigraph.errors import InvalidInput, NotFound, OmniError, OutcomeUnknown, SchemaMoved
 from omnigraph.write.apply import apply
 from omnigraph.write.change_set import ChangeSet
 from omnigraph.write.coerce import Rules
@@ -156,8 +156,13 @@ def _branch(
     create_branch(manifest, request.branch, source, actor=request.actor)
     try:
         yield
+    except OutcomeUnknown:
+        # The commit may be there.
+        raise
     except BaseException:
-        delete_branch(manifest, request.branch)
+        with suppress(OmniError):
+            if head_snapshot(manifest, request.branch).commit_id == source.commit_id:
+                delete_branch(manifest, request.branch)
         raise
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.commit.manifest import Manifest
@@ -70,17 +72,29 @@ def _stage(manifest: Manifest, image: Image, committed: Committed) -> StagedData
     shape, entry = image.shape, committed.entry(image.shape)
     path = dataset_path(str(shape.kind), *entry.key)
     with manifest.reading(shape.table_key, entry) as base:
-        names = committed.physical_names(shape, base)
-        rows = to_physical(image.rows.drop_columns(AT), base.schema, names)
         if image.change.replace:
-            made = storage_stage.overwrite(base, rows, _blobs(image))
-            count = rows.num_rows
+            made = storage_stage.overwrite(base, _rows(image, base), _blobs(image))
+            count = image.rows.num_rows
         else:
             addresses = image.replaced[ROW_ADDRESS].to_pylist()
-            made = storage_stage.exchange(base, addresses, rows, _blobs(image))
-            count = entry.rows - len(addresses) + rows.num_rows
+            made = storage_stage.exchange(base, addresses, _fragments(image, base))
+            count = entry.rows - len(addresses) + image.rows.num_rows
     manifest.datasets.keep(path, made)
     return StagedDataset(shape.table_key, *entry.key, entry.physical, int(made.version), count)
+
+
+def _fragments(image: Image, base: Any) -> Sequence[Any]:  # noqa: ANN401 - a Lance handle
+    """Write the rows, unless an attempt that lost its race wrote the same ones before."""
+    change = image.change
+    if change.written is None or any(batch.given for batch in change.batches):
+        rows = _rows(image, base)
+        change.written = storage_stage.new_fragments(rows, base, _blobs(image))
+    return change.written
+
+
+def _rows(image: Image, base: Any) -> pa.Table:  # noqa: ANN401 - a Lance handle
+    names = Committed.physical_names(image.shape, base)
+    return to_physical(image.rows.drop_columns(AT), base.schema, names)
 
 
 def _blobs(image: Image) -> storage_stage.Elsewhere | None:

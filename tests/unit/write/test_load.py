@@ -13,6 +13,7 @@ from omnigraph.errors import (
     NotFound,
     SchemaMoved,
 )
+from omnigraph.storage import stage
 from omnigraph.write import KeyConflict, ValidationFailed
 from omnigraph.write.progress import Progress
 from tests.support.loads import SCHEMA, all_rows, ndjson, thing
@@ -334,6 +335,25 @@ def iter_file(data):
             return self.left.pop() if self.left else b""
 
     return Once()
+
+
+def test_rows_that_were_written_are_not_written_again_after_a_lost_race(graph, monkeypatch):
+    written = []
+    write = stage.new_fragments
+
+    def counted(rows, *rest):
+        written.append(rows.num_rows)
+        return write(rows, *rest)
+
+    graph.load(ndjson(thing("a", small=1), thing("b", small=1)))
+    other = og.open(graph.uri)
+    racing(graph, lambda: other.load(ndjson(thing("b", small=2), thing("c", small=2))))
+    monkeypatch.setattr(stage, "new_fragments", counted)
+    graph.load(ndjson(thing("a", small=3), thing("b", small=3), thing("d", small=3)))
+    assert written == [3, 2]
+    rows = [(row["slug"], row["small"]) for row in all_rows(graph, "node:Thing")]
+    assert rows == [("a", 3), ("b", 3), ("c", 2), ("d", 3)]
+    assert graph.verify().ok
 
 
 def test_append_that_lost_to_the_same_id_is_a_conflict(graph):

@@ -143,3 +143,49 @@ def test_deleted_nodes_rely_on_every_edge_type_at_them(committed, person, knows,
     made.of(knows).deleted = {"k2": None}
     validate(made, committed)
     assert committed.consulted == {"edge:Knows", "edge:Wrote", "node:Person"}
+
+
+# --- changes that put and delete at once, as merges do -----------------------------------------
+
+
+def test_an_edge_cannot_name_a_node_the_same_change_deletes(committed, person, knows, changes):
+    made = changes(knows, [{"id": "k9", "src": "ann", "dst": "cy"}])
+    made.of(person).deleted = {"cy": None}
+    made.of(knows).deleted = {"k2": None}
+    [violation] = refusal(made, committed).violations
+    assert (violation.id, violation.message) == ("k9", "dst 'cy' not found in Person")
+
+
+def test_a_committed_edge_may_leave_a_node_the_same_change_deletes(
+    committed, person, knows, changes
+):
+    made = changes(knows, [{"id": "k2", "src": "bo", "dst": "ann"}])
+    made.of(person).deleted = {"cy": None}
+    assert validate(made, committed)["edge:Knows"].rows["dst"].to_pylist() == ["ann"]
+
+
+def test_a_committed_edge_is_told_when_its_node_goes(committed, person, changes):
+    [violation] = refusal(changes(person, deleted={"cy": None}), committed).violations
+    assert (violation.type, violation.id) == ("Knows", "k2")
+    assert violation.message == "dst 'cy' not found in Person"
+
+
+def test_a_value_is_free_when_its_holder_is_deleted(committed, person, knows, changes):
+    made = changes(person, [{"id": "new", "name": "new", "email": "ann@x"}])
+    made.of(person).deleted = {"ann": None}
+    made.of(knows).deleted = {"k1": None}
+    assert validate(made, committed)
+
+
+def test_deleted_edges_make_place_for_new_ones(committed, knows, changes):
+    two = [{"id": f"e{n}", "src": "ann", "dst": "bo"} for n in range(2)]
+    assert refusal(changes(knows, two), committed).totals == {"cardinality": 1}
+    made = changes(knows, two, deleted={"k1": None})
+    assert validate(made, committed)
+
+
+def test_an_entity_that_is_put_is_not_deleted(committed, person, changes):
+    made = changes(person, [{"id": "cy", "name": "cy", "age": 3}], deleted={"cy": None})
+    image = validate(made, committed)["node:Person"]
+    assert image.removed.to_pylist() == []
+    assert image.rows["age"].to_pylist() == [3]
