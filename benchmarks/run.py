@@ -18,6 +18,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from load import SMALL, load_ratios
+from mutation import mutations_of_one_row
 from storage import branch_of_a_long_history, commit_of_one_row, open_of_100_types
 from workload import big_queries, big_schema
 
@@ -47,6 +48,7 @@ def main() -> None:
             commit_of_one_row(),
             open_of_100_types(),
             branch_of_a_long_history(),
+            *mutations_of_one_row(),
             *load_ratios(given.scale),
         ]
     for row in rows:

@@ -32,7 +32,7 @@ COMMITS = 10_000
 
 def commit_of_one_row() -> dict[str, object]:
     """Stage and publish one row, upkeep included, against bare staging and a bare commit."""
-    with _folder() as folder:
+    with temporary_folder() as folder:
         graph = og.init(folder / "graph", SCHEMA)
         row = _rows(graph)
         bare = [lance.write_dataset(row.schema.empty_table(), folder / "bare")]
@@ -52,7 +52,7 @@ def open_of_100_types() -> dict[str, object]:
     """Open a graph of 100 types against opening one dataset, both knowing nothing yet."""
     nodes = [f"node N{i} {{ name: String  size: I32? }}" for i in range(60)]
     edges = [f"edge E{i}: N{i} -> N{i + 1} {{ weight: F64? }}" for i in range(40)]
-    with _folder() as folder:
+    with temporary_folder() as folder:
         og.init(folder / "graph", "\n".join([*nodes, *edges]))
         lance.write_dataset(pa.table({"id": ["a"], "text": ["x"]}), folder / "bare")
 
@@ -71,7 +71,7 @@ def branch_of_a_long_history() -> dict[str, object]:
     The long history has the rows of 10,000 commits, but as many manifest versions as publishers
     leave at most, once those of the last minute are old: they forget the others.
     """
-    with _folder() as folder:
+    with temporary_folder() as folder:
         short, long = (og.init(folder / name, SCHEMA) for name in ("short", "long"))
         grow(long, NOTE, COMMITS, versions=VERSIONS_KEPT + VERSIONS_ROUND)
         _append(long, _rows(long))  # the newest fragment is a small one, as after any commit
@@ -126,6 +126,7 @@ def _ratio(
 
 
 @contextmanager
-def _folder() -> Iterator[Path]:
+def temporary_folder() -> Iterator[Path]:
+    """Give a folder that goes away again."""
     with tempfile.TemporaryDirectory(prefix="omnigraph-bench-") as name:
         yield Path(name)
