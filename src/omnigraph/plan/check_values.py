@@ -155,7 +155,7 @@ def _checked(
             if problem is not None:
                 context.error(Code.LITERAL_MISFIT, f"{place} {problem}", value.span, hint=hint)
                 return None
-            return _stored(literal, wanted.as_nullable(False))
+            return _stored(literal, wanted.as_nullable(False), exact=exact)
 
 
 def _parameter_fits(given: PropertyType, wanted: PropertyType, *, exact: bool) -> bool:
@@ -204,12 +204,15 @@ def _list_misfit(literal: Constant, wanted: PropertyType) -> tuple[str | None, s
     return None, None
 
 
-def _stored(literal: Constant, wanted: PropertyType) -> Constant:
+def _stored(literal: Constant, wanted: PropertyType, *, exact: bool) -> Constant:
     """Return a literal in the form its property stores, or as it is when no stored value is so."""
     try:
-        return Constant(wanted.from_json(literal.value), wanted)
+        value = wanted.from_json(literal.value)
     except ValueError:
         return literal
+    # An integer is rounded to be stored as a float, not to be compared with one.
+    same = exact or not isinstance(literal.value, int) or value == literal.value
+    return Constant(value, wanted) if same else literal
 
 
 def _temporal_hint(literal: Constant, wanted: PropertyType) -> str | None:

@@ -107,7 +107,10 @@ class Evaluator:
         return to_column([self.value_beside(expression, other)], expression.type)[0]
 
     def _scalar(self, expression: Constant | ParameterRef) -> pa.Scalar:
-        return to_column([self.value(expression)], expression.type)[0]
+        value = self.value(expression)
+        if isinstance(value, list) and expression.type.scalar is Scalar.F64:
+            value = [float(item) for item in value]
+        return to_column([value], expression.type)[0]
 
     # --- predicates ----------------------------------------------------------------------------
 
@@ -139,9 +142,9 @@ class Evaluator:
     def _compare(
         self, left: Expression, operator: Operator, right: Expression, frame: Frame
     ) -> Mask:
-        one, other = self._beside(left, right, frame), self._beside(right, left, frame)
         if operator is Operator.CONTAINS and left.type.is_list:
-            return self._has_element(one, other, frame)
+            return self._is_in(right, left, frame)
+        one, other = self._beside(left, right, frame), self._beside(right, left, frame)
         if operator in (Operator.CONTAINS, Operator.STARTS_WITH):
             return _text_test(one, operator, other, frame.rows)
         return compare(one, operator, other, frame.rows)
