@@ -281,9 +281,13 @@ def _sweep(
     folders: set[str] = set()
     if versions:
         # The HEAD is for foreign readers; its files stay as long as the dataset is alive.
-        handles = [manifest.datasets.open(dataset.path, version) for version in sorted(versions)]
-        handles.append(manifest.datasets.open(dataset.path))
-        for handle in handles:
+        for version in (*sorted(versions), None):
+            try:
+                handle = manifest.datasets.open(dataset.path, version)
+            except NotFound:
+                if version is None or version in marks.heads[dataset.path]:
+                    raise
+                continue  # what staged it was undone since
             files |= referenced_files(handle)
             folders |= referenced_folders(handle)
     doomed = [

@@ -23,12 +23,33 @@ from tests.support.graphs import (
     publish_prepared,
     upsert,
 )
+from tests.support.intents import leave_in_flight
 
 FLOOR = timedelta(0)
 
 
 def sweep(graph, *, age_floor=FLOOR, dry_run=False, **policy):
     return cleanup(graph._manifest, dry_run=dry_run, age_floor=age_floor, **policy)
+
+
+def test_operation_that_is_undone_while_cleanup_looks_is_no_error(graph, monkeypatch):
+    insert(graph, NOTE, {"n": {}})
+    leave_in_flight(graph, Change("insert", NOTE, {"m": {}}), complete=False)
+    objects = graph._manifest.objects
+    find = objects.list
+
+    def undo_after_listing(prefix):
+        found = list(find(prefix))
+        if prefix.startswith("nodes/"):
+            og.open(graph.uri).recover(stale_after=timedelta(0))
+        return iter(found)
+
+    monkeypatch.setattr(objects, "list", undo_after_listing)
+    report = sweep(graph, keep=5)
+    assert [dataset.error for dataset in report.datasets] == [None] * len(report.datasets)
+    monkeypatch.undo()
+    assert graph.verify().ok
+    assert set(dump(graph)[NOTE]) == {"n"}
 
 
 def stored(graph):
