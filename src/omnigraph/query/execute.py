@@ -24,6 +24,7 @@ from omnigraph.plan.expressions import (
     predicate_variables,
     property_refs,
 )
+from omnigraph.plan.hops import Direction
 from omnigraph.query.budget import Budget
 from omnigraph.query.evaluate import Evaluator
 from omnigraph.query.expand import EdgeWalk, ExpandMode
@@ -116,7 +117,7 @@ class Execution:
     def _expand(self, expand: op.Expand, needed: set[str], *, weigh: bool) -> Frame:
         self.bind(expand.dst)
         source = self.rows(expand.input, needed | {expand.src}, weigh=weigh)
-        walk = self._walk(expand.edge, expand)
+        walk = self.walk(expand.edge, expand.direction)
         starts = source.positions[expand.src]
         if expand.edge_binding is not None:
             self.bind(expand.edge_binding)
@@ -146,7 +147,7 @@ class Execution:
 
     def _close(self, close: op.Close, needed: set[str], *, weigh: bool) -> Frame:
         source = self.rows(close.input, needed | {close.src, close.dst}, weigh=weigh)
-        walk = self._walk(close.edge, close)
+        walk = self.walk(close.edge, close.direction)
         here, there = source.positions[close.src], source.positions[close.dst]
         if close.edge_binding is None:
             return source.take(walk.connects(here, there, close.hops))
@@ -155,16 +156,15 @@ class Execution:
         kept = nodes == there[rows]
         return source.take(rows[kept]).with_columns({close.edge_binding.name: edges[kept]})
 
-    def _walk(self, edge_name: str, step: op.Expand | op.Close) -> EdgeWalk:
+    def walk(self, edge_name: str, direction: Direction) -> EdgeWalk:
+        """Return what follows the edges of a type in a direction."""
         edge_type = self.snapshot.catalog.edges[edge_name]
         tables = {
             "edge": self.store.table(self.snapshot, TypeKind.EDGE, edge_name),
             "src": self.store.table(self.snapshot, TypeKind.NODE, edge_type.src),
             "dst": self.store.table(self.snapshot, TypeKind.NODE, edge_type.dst),
         }
-        return EdgeWalk(
-            **tables, direction=step.direction, topologies=self.topologies, mode=self.mode
-        )
+        return EdgeWalk(**tables, direction=direction, topologies=self.topologies, mode=self.mode)
 
     def _cross(self, cross: op.Cross, needed: set[str]) -> Frame:
         left, right = (self.rows(side, needed) for side in (cross.left, cross.right))

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.errors import GraphCorrupt
-from omnigraph.plan.pattern import Direction, Hops
+from omnigraph.plan.hops import Direction, Hops
 from omnigraph.query.adjacency import Adjacency
 from omnigraph.query.store import Table
 from omnigraph.query.topology import Topologies
@@ -61,7 +61,7 @@ class EdgeWalk:
 
         With `from_end`, return the nodes from which each row is reached.
         """
-        if not hops.is_single and not self._chains:
+        if not hops.is_single and not self.chains:
             if hops.minimum > 1:
                 return _nothing()
             hops = Hops(1, 1)
@@ -105,8 +105,14 @@ class EdgeWalk:
     # --- how -----------------------------------------------------------------------------------
 
     @property
-    def _chains(self) -> bool:
+    def chains(self) -> bool:
+        """Tell whether edges lead on from where they end."""
         return self.src.key == self.dst.key
+
+    @property
+    def far_nodes(self) -> Table:
+        """The nodes edges lead to; undirected ones connect nodes of one type."""
+        return self.src if self.direction is Direction.IN else self.dst
 
     @property
     def _width(self) -> int:

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from omnigraph.errors import GraphCorrupt
-from omnigraph.plan.pattern import Direction
+from omnigraph.plan.hops import Direction
 from omnigraph.query.adjacency import Adjacency
 from omnigraph.query.store import Table
 from omnigraph.storage import Location
