@@ -584,4 +584,4 @@ class _QueryParser(Cursor):
 
 
 def _starts_expr(token: Token) -> bool:
-    return token.kind in (tk.VARIABLE, tk.NAME, tk.STRING, tk.INT, tk.FLOAT, "-", "[")
+    return token.kind in (tk.VARIABLE, tk.NAME, tk.STRING, tk.INT, tk.FLOAT, "-", "[", "<")
