@@ -7,7 +7,7 @@ were only rewritten do not differ.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,7 @@ from omnigraph.commit.model import DatasetEntry, Snapshot
 from omnigraph.storage.columns import rows_at
 from omnigraph.storage.difference import Addresses, differing_rows
 from omnigraph.storage.layout import physical_columns
+from omnigraph.storage.probe import ROW_ADDRESS, lookup
 from omnigraph.storage.read import read_blobs
 from omnigraph.types import Scalar
 from omnigraph.types.arrow import BLOB
@@ -67,18 +68,21 @@ def compare_type(manifest: Manifest, old: Side | None, new: Side | None) -> Iter
     if old is not None and new is not None and old.entry.physical == new.entry.physical:
         return
     with ExitStack() as stack:
-        reading = [
-            None if side is None else _Reader(stack.enter_context(_reading(manifest, side)), side)
+        readers = [
+            None if side is None else stack.enter_context(reading(manifest, side))
             for side in (old, new)
         ]
-        yield from _compare(*reading)
+        yield from _compare(*readers)
 
 
-def _reading(manifest: Manifest, side: Side) -> Any:  # noqa: ANN401 - a context of a Lance handle
-    return manifest.reading(side.type.entity, side.entry)
+@contextmanager
+def reading(manifest: Manifest, side: Side) -> Iterator[Reader]:
+    """Give what reads the entities of a type."""
+    with manifest.reading(side.type.entity, side.entry) as handle:
+        yield Reader(handle, side)
 
 
-def _compare(old: _Reader | None, new: _Reader | None) -> Iterator[Delta]:
+def _compare(old: Reader | None, new: Reader | None) -> Iterator[Delta]:
     before, after = _differing(old, new)
     ids = pa.concat_arrays([_flat(before["id"]), _flat(after["id"])]).unique()
     ids = ids.take(pc.sort_indices(ids))
@@ -91,7 +95,7 @@ def _compare(old: _Reader | None, new: _Reader | None) -> Iterator[Delta]:
         yield delta
 
 
-def _differing(old: _Reader | None, new: _Reader | None) -> tuple[pa.Table, pa.Table]:
+def _differing(old: Reader | None, new: Reader | None) -> tuple[pa.Table, pa.Table]:
     """Return ids and addresses of the rows that only one side has."""
     if old is not None and new is not None:
         found = differing_rows(old.handle, new.handle)
@@ -99,23 +103,23 @@ def _differing(old: _Reader | None, new: _Reader | None) -> tuple[pa.Table, pa.T
     return _everything(old), _everything(new)
 
 
-def _everything(reader: _Reader | None) -> pa.Table:
+def _everything(reader: Reader | None) -> pa.Table:
     return _NO_ROWS if reader is None else reader.everything()
 
 
-_NO_ROWS = pa.table({"id": pa.array([], pa.string()), "_rowaddr": pa.array([], pa.uint64())})
+_NO_ROWS = pa.table({"id": pa.array([], pa.string()), ROW_ADDRESS: pa.array([], pa.uint64())})
 
 
-def _rows(reader: _Reader | None, found: pa.Table, ids: pa.Array) -> pa.Table:
+def _rows(reader: Reader | None, found: pa.Table, ids: pa.Array) -> pa.Table:
     """Return the images of those of the ids that were found on a side, in the order of ids."""
     if reader is None:
         return _NO_ROWS.select(["id"])
     places = pc.index_in(ids, value_set=_flat(found["id"])).drop_null()
-    return reader.images(_flat(found["_rowaddr"]).take(places).to_numpy())
+    return reader.images(_flat(found[ROW_ADDRESS]).take(places).to_numpy())
 
 
-class _Reader:
-    """Reads entities of one version by address."""
+class Reader:
+    """Reads whole entities of one version."""
 
     def __init__(self, handle: Any, side: Side) -> None:  # noqa: ANN401 - a Lance handle
         self.handle = handle
@@ -132,12 +136,17 @@ class _Reader:
         """Return ids and addresses of all rows."""
         return self.handle.to_table(columns=["id"], with_row_address=True)
 
+    def by_id(self, ids: pa.Array) -> pa.Table:
+        """Return those of the entities that are there."""
+        found = lookup(self.handle, "id", ids, ["id"], self.side.entry.rows)
+        return self.images(_flat(found[ROW_ADDRESS]).to_numpy())
+
     def images(self, addresses: Addresses) -> pa.Table:
         """Return whole entities."""
         found = rows_at(self.handle, addresses, list(self.names.values()))
         columns = dict(zip(self.names, found.columns, strict=True))
         if self.blobs:
-            rows = found.append_column("_rowaddr", pa.array(addresses, pa.uint64()))
+            rows = found.append_column(ROW_ADDRESS, pa.array(addresses, pa.uint64()))
             for name in self.blobs:
                 columns[name] = _blobs(read_blobs(self.handle, self.names[name], rows))
         return pa.table(columns)
@@ -167,13 +176,14 @@ def _without_equal(delta: Delta, old: AcceptedType, new: AcceptedType) -> Delta:
 
 
 def same_rows(before: pa.Table, after: pa.Table, old: AcceptedType, new: AcceptedType) -> Mask:
-    """Tell row by row whether two entities are the same in all that both types have."""
+    """Tell row by row whether two entities are the same; a property one type lacks is null."""
     found = np.ones(before.num_rows, np.bool_)
     former = {id_: name for name, id_ in old.property_ids.items()}
-    pairs = [(former[id_], name) for name, id_ in new.property_ids.items() if id_ in former]
+    pairs = [(former.get(id_), name) for name, id_ in new.property_ids.items()]
     ends = ("src", "dst") if new.kind is TypeKind.EDGE else ()
     for one, other in [*((name, name) for name in ends), *pairs]:
-        left, right = before[one], after[other]
+        right = after[other]
+        left = pa.nulls(before.num_rows, right.type) if one is None else before[one]
         if left.type != right.type:
             left = pc.cast(left, right.type)
         found &= same_values(left, right)
