@@ -14,9 +14,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from omnigraph.catalog import AcceptedType, TypeKind
-from omnigraph.changes.delta import AT_ONCE, Delta, Side, compare_type
+from omnigraph.changes.delta import AT_ONCE, Delta, Side, compare_type, reading
 from omnigraph.commit.history import missing_history
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import Commit, Counts, Snapshot
@@ -28,6 +29,7 @@ from omnigraph.merge.conflicts import Conflict, MergeConflicts, broken_rules
 from omnigraph.merge.decisions import Decisions
 from omnigraph.merge.rows import Aligned, shaped
 from omnigraph.merge.states import Lines, entities, side_of
+from omnigraph.storage.difference import added_fragments
 from omnigraph.write.apply import apply
 from omnigraph.write.change_set import Batch, ChangeSet
 from omnigraph.write.committed import Committed
@@ -36,6 +38,8 @@ from omnigraph.write.shape import Shape, find_shape
 from omnigraph.write.validate import validate
 from omnigraph.write.violations import Findings, ValidationFailed
 
+WORTH_SHARING = 1_000
+"""Inserted entities of a type from which on their files are shared instead of written again."""
 _NO_LIMIT = 1_000_000
 
 
@@ -259,23 +263,47 @@ class _Bringing:
         conflicts: list[Conflict] = []
         change = changes.of(shape)
         adopted = len(self.bases) == 1 and self._stands_still(type_)
+        inserted: list[pa.Array] = []
         self.committed.consulted.add(shape.table_key)
         for trio in self._trios(side, shape):
             made = combiner.combine(trio)
             conflicts += made.conflicts
             adopted &= made.is_source
+            inserted.append(made.inserted)
             if made.rows.num_rows:
                 change.batches.append(Batch(made.rows))
             change.deleted.update(dict.fromkeys(made.deleted))
         if adopted and not change.is_empty:
             change.adopted = side.entry
+        elif sum(map(len, inserted)) >= WORTH_SHARING:
+            change.shared = self._shared(side, type_, pa.concat_arrays(inserted))
         return conflicts
+
+    def _shared(
+        self, side: Side, type_: AcceptedType, inserted: pa.Array
+    ) -> list[tuple[Any, pa.Array]]:
+        """Return fragments of the source that hold nothing but what it inserted."""
+        base = side_of(self.bases[0], type_)
+        if base is None or self.source.head.schema_hash != self._schema_hash:
+            return []
+        manifest = self.lines.manifest
+        with reading(manifest, base) as old, reading(manifest, side) as new:
+            found = added_fragments(old.handle, new.handle)
+        return [
+            (fragment, ids)
+            for fragment, ids in found
+            if pc.all(pc.is_in(ids, value_set=inserted)).as_py()
+        ]
+
+    @property
+    def _schema_hash(self) -> str:
+        return self.committed.snapshot.head.schema_hash
 
     def _stands_still(self, type_: AcceptedType) -> bool:
         """Tell whether the target has a type exactly as the base has it."""
         base = side_of(self.bases[0], type_)
         entry = self.committed.snapshot.entry(type_.entity)
-        same_schema = self.source.head.schema_hash == self.committed.snapshot.head.schema_hash
+        same_schema = self.source.head.schema_hash == self._schema_hash
         return same_schema and base is not None and base.entry.physical == entry.physical
 
     def _trios(self, side: Side, shape: Shape) -> Iterator[Trio]:

@@ -37,7 +37,8 @@ class TypeChange:
     """The change of one type: batches in order, of which the last wins by id, and deleted ids.
 
     `strict` refuses ids that exist. `replace` makes the batches all the type has. `written` is
-    what storage wrote of the batches already, `adopted` a version that shows the whole change.
+    what storage wrote of the batches already, `adopted` a version that shows the whole change,
+    `shared` fragments of another version with the ids of the rows of the batches in them.
     """
 
     shape: Shape
@@ -47,6 +48,7 @@ class TypeChange:
     replace: bool = False
     written: Sequence[Any] | None = None
     adopted: DatasetEntry | None = None
+    shared: Sequence[tuple[Any, pa.Array]] = ()
 
     @property
     def is_empty(self) -> bool:

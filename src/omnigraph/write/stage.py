@@ -97,8 +97,11 @@ def _fragments(image: Image, base: Any) -> Sequence[Any]:  # noqa: ANN401 - a La
     change = image.change
     if change.written is None or any(batch.given for batch in change.batches):
         rows = _rows(image, base)
+        for _, ids in change.shared:
+            rows = rows.filter(pc.invert(pc.is_in(rows["id"], value_set=ids)))
+        shared = [fragment for fragment, _ in change.shared]
         try:
-            change.written = storage_stage.new_fragments(rows, base, _blobs(image))
+            change.written = [*shared, *storage_stage.new_fragments(rows, base, _blobs(image))]
         except (NotFound, StorageUnavailable) as error:
             if _refers_elsewhere(image):
                 message = f"an external blob of {image.shape.name} cannot be read"
