@@ -40,6 +40,7 @@ from omnigraph.write.violations import Findings, ValidationFailed
 
 WORTH_SHARING = 1_000
 """Inserted entities of a type from which on their files are shared instead of written again."""
+KEPT_DELTAS = 4
 _NO_LIMIT = 1_000_000
 
 
@@ -116,11 +117,16 @@ def merge(
         message = f"a branch cannot be merged into itself: {source.branch}"
         raise InvalidInput(message, code="merge_into_itself", branch=source.branch)
     outcomes: list[Outcome] = []
+    # What does not depend on the target is read once, however often it moves meanwhile.
+    before = head_snapshot(manifest, request.branch)
+    lines = Lines.of(manifest, source, before)
+    history = missing_history(manifest, source, before)
+    brought = Brought(source)
 
     def bring(committed: Committed) -> ChangeSet:
         target = committed.snapshot
-        lines = Lines.of(manifest, source, target)
-        bases = lines.bases(source.commit_id, target.commit_id)
+        newest = lines.up_to(target)
+        bases = newest.bases(source.commit_id, target.commit_id)
         if not bases:
             message = f"{source.branch} and {target.branch} have no history in common"
             raise InvalidInput(message, code="no_merge_base")
@@ -128,14 +134,10 @@ def merge(
             raise _UpToDate
         forward = bases[0].commit_id == target.commit_id
         outcomes[:] = [Outcome.FAST_FORWARD if forward else Outcome.MERGED]
-        return _Bringing(lines, bases, source, committed, options).changes()
+        return _Bringing(newest, bases, brought, committed, options).changes()
 
     def complete(staged: StagedCommit) -> StagedCommit:
-        return replace(
-            staged,
-            merged_parents=(source.commit_id,),
-            history=missing_history(manifest, source, head_snapshot(manifest, request.branch)),
-        )
+        return replace(staged, merged_parents=(source.commit_id,), history=history)
 
     try:
         made = _carry(manifest, request, bring, complete, options)
@@ -153,10 +155,10 @@ def transplant(
 ) -> MergeResult:
     """Do on a branch what happened between two states: a commit picked, or one reverted."""
     base, source = states
+    lines, brought = Lines(manifest, source, {}), Brought(source)
 
     def bring(committed: Committed) -> ChangeSet:
-        lines = Lines.of(manifest, source, committed.snapshot)
-        return _Bringing(lines, (base,), source, committed, options).changes()
+        return _Bringing(lines, (base,), brought, committed, options).changes()
 
     made = _carry(manifest, request, bring, None, options)
     outcome = Outcome.MERGED if made.counts else Outcome.ALREADY_UP_TO_DATE
@@ -226,15 +228,42 @@ def _result(request: Request, source: str, outcome: Outcome, made: _Made) -> Mer
     )
 
 
+@dataclass(slots=True)
+class Brought:
+    """What a source changed; kept while its target moves, unless it is much."""
+
+    source: Snapshot
+    _kept: dict[tuple[int | None, int], list[Delta]] = field(default_factory=dict)
+
+    def deltas(self, manifest: Manifest, before: Side | None, side: Side) -> Iterator[Delta]:
+        """Yield what changed in a type since a base."""
+        key = (None if before is None else before.entry.physical, side.entry.physical)
+        if key in self._kept:
+            yield from self._kept[key]
+            return
+        few: list[Delta] | None = []
+        for delta in compare_type(manifest, before, side):
+            yield delta
+            if few is not None:
+                few = [*few, delta] if len(few) < KEPT_DELTAS else None
+        if few is not None:
+            self._kept[key] = few
+
+
 @dataclass(frozen=True, slots=True)
 class _Bringing:
     """Makes a change of the target out of what the source changed since the bases."""
 
     lines: Lines
     bases: tuple[Snapshot, ...]
-    source: Snapshot
+    brought: Brought
     committed: Committed
     options: MergeOptions
+
+    @property
+    def source(self) -> Snapshot:
+        """The state whose changes are brought."""
+        return self.brought.source
 
     def changes(self) -> ChangeSet:
         """Return the change; raise MergeConflicts when the sides disagree."""
@@ -313,7 +342,7 @@ class _Bringing:
             yield from self._crossed(side, shape)
             return
         before = side_of(self.bases[0], shape.type)
-        for delta in compare_type(manifest, before, side):
+        for delta in self.brought.deltas(manifest, before, side):
             ids = _ids([delta])
             if len(ids):
                 base = shape.schema.empty_table()
