@@ -1,0 +1,43 @@
+"""The made-up vectors: pinned, because data made with them must mean the same for ever."""
+
+import numpy as np
+import pytest
+
+from omnigraph.embed.mock import MockProvider
+from omnigraph.embed.provider import Role
+
+
+def by_hand(text, dimension):
+    """Return the vector as the specification words it, in plain integers and float32."""
+    seed = 14695981039346656037
+    for byte in text.encode("utf-8"):
+        seed = (seed ^ byte) * 1099511628211 % 2**64
+    values = []
+    for _ in range(dimension):
+        seed = (seed ^ (seed << 13)) % 2**64
+        seed = seed ^ (seed >> 7)
+        seed = (seed ^ (seed << 17)) % 2**64
+        values.append(np.float32(np.float32(seed / (2**64 - 1)) * 2 - 1))
+    return np.array(values) / np.linalg.norm(np.array(values))
+
+
+@pytest.mark.parametrize("text", ["a", "harbour", "Ærøskøbing 🚢", "a b", "x" * 5000])
+@pytest.mark.parametrize("dimension", [1, 2, 8, 3072])
+def test_vector_is_the_one_of_the_specification(text, dimension):
+    [found] = MockProvider().embed([text], dimension, Role.QUERY)
+    assert np.allclose(found, by_hand(text, dimension), atol=1e-6)
+
+
+def test_vectors_are_pinned():
+    found = MockProvider().embed(["alpha", "beta"], 4, Role.QUERY)
+    assert found.tolist() == [
+        [-0.5420488119125366, -0.47179940342903137, 0.16090507805347443, 0.6765337586402893],
+        [0.6659632921218872, -0.5622195601463318, -0.4163675308227539, 0.25892114639282227],
+    ]
+
+
+def test_vector_depends_on_the_text_alone():
+    one = MockProvider("m1").embed(["a", "b"], 4, Role.QUERY)
+    other = MockProvider("m2").embed(["b", "a"], 4, Role.DOCUMENT)
+    assert one.tolist() == other[::-1].tolist()
+    assert one[0].tolist() != one[1].tolist()
