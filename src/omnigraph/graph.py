@@ -17,6 +17,7 @@ from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import MAIN, Branch, Commit, CommitId, Snapshot, Tag
 from omnigraph.commit.recovery import Recovery, read_audit, recover
 from omnigraph.commit.snapshot import Target, head_snapshot, resolve_snapshot
+from omnigraph.embed.embedder import Choice, Embedder
 from omnigraph.errors import InvalidInput
 from omnigraph.maintain.cleanup import CleanupReport, cleanup
 from omnigraph.maintain.export import export_lines, export_parquet
@@ -43,16 +44,20 @@ def init(
     *,
     storage_options: Mapping[str, str] | None = None,
     external_blobs: Sequence[str] = (),
+    embedding: Choice = None,
 ) -> Graph:
     """Create an empty graph at an address that has none.
 
     `schema` is `.pg` text, or the path of a file with it. `external_blobs` are places below which
-    blobs given as a URI may lie; by default there is none.
+    blobs given as a URI may lie; by default there is none. `embedding` says what turns texts into
+    vectors: a profile (`kind`, `base_url`, `model`, `api_key` as `${NAME}`) or a provider; by
+    default the environment says it.
     """
     manifest = Manifest(locate(uri, storage_options))
     ExternalBlobs.below(external_blobs)
     create_graph(manifest, _schema_text(schema))
-    return Graph(manifest, mode="rw", external_blobs=external_blobs)
+    engine = Engine(manifest, may_write=True, embedder=Embedder(embedding))
+    return Graph(manifest, mode="rw", external_blobs=external_blobs, engine=engine)
 
 
 def open(
@@ -61,10 +66,12 @@ def open(
     *,
     storage_options: Mapping[str, str] | None = None,
     external_blobs: Sequence[str] = (),
+    embedding: Choice = None,
 ) -> Graph:
     """Open a graph; `ro` never writes, `rw` first settles what a dead process left in flight.
 
-    Blobs may stay where they are below the bases of `external_blobs`.
+    Blobs may stay where they are below the bases of `external_blobs`. `embedding` is a profile or
+    a provider of vectors for texts; by default the environment says it.
     """
     if mode not in ("rw", "ro"):
         raise InvalidInput(f"mode is 'rw' or 'ro', not '{mode}'", code="mode_invalid")
@@ -73,7 +80,8 @@ def open(
     open_graph(manifest)
     if mode == "rw":
         recover(manifest)
-    return Graph(manifest, mode=mode, external_blobs=external_blobs)
+    engine = Engine(manifest, may_write=mode == "rw", embedder=Embedder(embedding))
+    return Graph(manifest, mode=mode, external_blobs=external_blobs, engine=engine)
 
 
 def _schema_text(schema: str | os.PathLike[str]) -> str:

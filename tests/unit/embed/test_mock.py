@@ -5,27 +5,14 @@ import pytest
 
 from omnigraph.embed.mock import MockProvider
 from omnigraph.embed.provider import Role
-
-
-def by_hand(text, dimension):
-    """Return the vector as the specification words it, in plain integers and float32."""
-    seed = 14695981039346656037
-    for byte in text.encode("utf-8"):
-        seed = (seed ^ byte) * 1099511628211 % 2**64
-    values = []
-    for _ in range(dimension):
-        seed = (seed ^ (seed << 13)) % 2**64
-        seed = seed ^ (seed >> 7)
-        seed = (seed ^ (seed << 17)) % 2**64
-        values.append(np.float32(np.float32(seed / (2**64 - 1)) * 2 - 1))
-    return np.array(values) / np.linalg.norm(np.array(values))
+from tests.support.embedding import mock_vector
 
 
 @pytest.mark.parametrize("text", ["a", "harbour", "Ærøskøbing 🚢", "a b", "x" * 5000])
 @pytest.mark.parametrize("dimension", [1, 2, 8, 3072])
 def test_vector_is_the_one_of_the_specification(text, dimension):
     [found] = MockProvider().embed([text], dimension, Role.QUERY)
-    assert np.allclose(found, by_hand(text, dimension), atol=1e-6)
+    assert np.allclose(found, mock_vector(text, dimension), atol=1e-6)
 
 
 def test_vectors_are_pinned():

@@ -164,12 +164,19 @@ def test_answer_that_comes_byte_by_byte_does_not_outlive_the_timeout(openai):
 
 
 def test_deadline_ends_the_tries(openai):
-    openai.queue += [Reply(503, "busy")] * 9
-    error = failure(
-        provider(openai, OMNIGRAPH_EMBED_RETRY_BACKOFF_MS="400", OMNIGRAPH_EMBED_DEADLINE_MS="500")
-    )
+    openai.queue.append(Reply(503, "busy"))
+    late = {"OMNIGRAPH_EMBED_RETRY_BACKOFF_MS": "90000", "OMNIGRAPH_EMBED_DEADLINE_MS": "60000"}
+    error = failure(provider(openai, **late))
     assert (error.code, error.category) == ("embedding_deadline", "limit")
-    assert len(openai.asked) == 2
+    assert "answered 503" in error.message
+    assert len(openai.asked) == 1
+
+
+def test_deadline_ends_a_request_too(openai):
+    openai.queue.append(Reply(body={}, pause=5))
+    error = failure(provider(openai, OMNIGRAPH_EMBED_DEADLINE_MS="200"))
+    assert error.code == "embedding_deadline"
+    assert len(openai.asked) == 1
 
 
 def test_no_deadline_lets_every_try_happen(openai):
