@@ -30,6 +30,7 @@ from omnigraph.query.entity import read_entity
 from omnigraph.query.explain import Explanation
 from omnigraph.query.result import Result
 from omnigraph.storage import locate
+from omnigraph.write.embed import EmbedOptions, EmbedResult, embed_type
 from omnigraph.write.external import ExternalBlobs
 from omnigraph.write.load import LoadOptions, LoadResult, load, mode_of
 from omnigraph.write.migrate import plan_schema
@@ -267,6 +268,23 @@ class Graph:
         """Load rows of one type as one commit."""
         return self.load({type_name: rows}, mode=mode, branch=branch, message=message)
 
+    def embed(
+        self,
+        type_name: str,
+        property: str | None = None,
+        *,
+        all: bool = False,
+        branch: str | None = None,
+        message: str | None = None,
+        progress: Listener | None = None,
+    ) -> EmbedResult:
+        """Make the vectors a type lacks from its texts, as one commit; with `all`, every vector.
+
+        `property` says which, if the type has several properties with `@embed`.
+        """
+        options = EmbedOptions(type_name=type_name, property=property, all=all, progress=progress)
+        return embed_type(self._manifest, self._request("embed", branch, message), options)
+
     def _request(
         self, operation: str, branch: str | None, message: str | None, if_commit: str | None = None
     ) -> Request:
@@ -278,6 +296,7 @@ class Graph:
             message=message,
             if_commit=CommitId(if_commit) if if_commit is not None else None,
             external_blobs=self._external_blobs,
+            embedder=self._engine.embedder,
         )
 
     def optimize(self, *, branch: str | None = None) -> UpkeepReport:

@@ -23,12 +23,14 @@ class Batch:
 
     `rows` has the columns of the shape. `fresh` tells that every id was just made, so none can
     exist yet. In a partial batch, `given` are the sets of properties its rows give, and the column
-    `GIVEN` says which of them each row has; an entity that exists keeps the others.
+    `GIVEN` says which of them each row has; an entity that exists keeps the others. `kept` are
+    properties whose values nobody gave: they are those the entities have, or were made here.
     """
 
     rows: pa.Table
     fresh: bool = False
     given: tuple[frozenset[str], ...] = ()
+    kept: frozenset[str] = frozenset()
 
 
 @dataclass(slots=True)
@@ -36,7 +38,8 @@ class TypeChange:
     """The change of one type: batches in order, of which the last wins by id, and deleted ids.
 
     `strict` refuses ids that exist. `replace` makes the batches all the type has. `written` is
-    what storage wrote of the batches already.
+    what storage wrote of the batches already. `made` are the models that made vectors here, by
+    property; `alone` the properties of which no other entity has a vector.
     """
 
     shape: Shape
@@ -45,6 +48,8 @@ class TypeChange:
     strict: bool = False
     replace: bool = False
     written: Sequence[Any] | None = None
+    made: dict[str, str] = field(default_factory=dict)
+    alone: set[str] = field(default_factory=set)
 
     @property
     def is_empty(self) -> bool:
