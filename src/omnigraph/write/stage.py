@@ -13,6 +13,7 @@ from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import CommitId, Counts
 from omnigraph.commit.staged import StagedCommit, StagedDataset
 from omnigraph.embed import Embedder
+from omnigraph.embed.embedder import check_model
 from omnigraph.errors import NotFound, StorageUnavailable
 from omnigraph.storage import stage as storage_stage
 from omnigraph.storage.layout import dataset_path, to_physical
@@ -130,6 +131,11 @@ class _Writing:
                     message = f"an external blob of {image.shape.name} cannot be read"
                     raise StorageUnavailable(message, code="external_blob_source") from error
                 raise
+        else:
+            for name, model in change.made.items():
+                # Whoever won may have brought vectors of another model.
+                place = f"{image.shape.name}.{name}"
+                check_model(place, self._known[name], model, declared=False)
         return change.written
 
     def marked(self, made: Any, rows: int) -> Any:  # noqa: ANN401 - Lance handles

@@ -79,6 +79,17 @@ def test_lost_race_does_not_embed_again(graph):
     assert len(provider.asked) == 1
 
 
+def test_race_lost_to_another_model_is_told(graph):
+    def change():
+        asked_by(graph, "m2").insert("Doc", [{"k": "z", "text": "quay"}])
+
+    _, asked = watched(graph, model="m1", meanwhile=change)
+    with pytest.raises(og.OmniError) as caught:
+        asked.insert("Doc", [{"k": "a", "text": "ship"}])
+    assert caught.value.code == "embedding_model_mismatch"
+    assert (set(vectors(graph)), model_of(graph)) == ({"z"}, "m2")
+
+
 def test_model_is_noted_while_every_vector_is_its(graph):
     asked_by(graph, "m1").insert("Doc", [{"k": "a", "text": "ship"}])
     assert model_of(graph) == "m1"
