@@ -310,9 +310,6 @@ def test_selector_is_read(text, selector):
     assert read_selector(text) == selector
 
 
-@pytest.mark.parametrize(
-    "more", [{"types": frozenset({"No"})}, {"selectors": (Selector("No", "a", "b"),)}]
-)
 @pytest.mark.parametrize("text", ["a", "=b", "T:=b", ":a=b", ""])
 def test_wrong_selector_is_told(text):
     with pytest.raises(OmniError) as caught:
