@@ -470,3 +470,22 @@ def test_what_a_branch_only_inserted_is_not_written_again(graph):
     graph.cleanup(keep=1, older_than=timedelta(0), confirm=True)
     assert len(ages(graph)) == 1_504
     assert [p for p in graph.verify().problems if not p.harmless] == []
+
+
+def test_the_model_of_vectors_is_still_known(tmp_path):
+    schema = 'node Doc { k: String @key  text: String?  v: Vector(4)? @embed("text") }'
+    graph = og.init(tmp_path / "graph", schema, embedding={"kind": "mock", "model": "m"})
+    graph.insert("Doc", [{"k": "a", "text": "one"}, {"k": "b", "text": "two"}])
+    graph.embed("Doc")
+    branch = graph.branch("side")
+    branch.insert("Doc", [{"k": "c", "text": "three"}])
+    branch.embed("Doc")
+    graph.insert("Doc", [{"k": "d", "text": "four"}])
+    graph.merge("side")
+    found = (
+        'query q() { match { $d: Doc } return { $d.k } order { nearest($d.v, "three") } limit 1 }'
+    )
+    assert graph.query(found).rows == [{"d.k": "c"}]
+    other = og.open(graph.uri, embedding={"kind": "mock", "model": "other"})
+    with pytest.raises(OmniError, match="other"):
+        other.query(found)

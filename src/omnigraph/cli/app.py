@@ -17,6 +17,7 @@ COMMANDS = (
     "query",
     "explain",
     "mutate",
+    "embed",
     "export",
     "blob",
     "snapshot",

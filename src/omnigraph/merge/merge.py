@@ -33,6 +33,7 @@ from omnigraph.storage.difference import added_fragments
 from omnigraph.write.apply import apply
 from omnigraph.write.change_set import Batch, ChangeSet
 from omnigraph.write.committed import Committed
+from omnigraph.write.fill import embedded
 from omnigraph.write.request import Request
 from omnigraph.write.shape import Shape, find_shape
 from omnigraph.write.validate import validate
@@ -300,13 +301,25 @@ class _Bringing:
             adopted &= made.is_source
             inserted.append(made.inserted)
             if made.rows.num_rows:
-                change.batches.append(Batch(made.rows))
+                change.batches.append(Batch(made.rows, kept=self._same_models(side, shape)))
             change.deleted.update(dict.fromkeys(made.deleted))
         if adopted and not change.is_empty:
             change.adopted = side.entry
         elif sum(map(len, inserted)) >= WORTH_SHARING:
             change.shared = self._shared(side, type_, pa.concat_arrays(inserted))
         return conflicts
+
+    def _same_models(self, side: Side, shape: Shape) -> frozenset[str]:
+        """Return the properties whose vectors both sides have from one model."""
+        if not any(embedded(shape)):
+            return frozenset()
+        target = Side.of(self.committed.snapshot, shape.type)
+        with (
+            reading(self.lines.manifest, side) as ours,
+            reading(self.lines.manifest, target) as theirs,
+        ):
+            ids = shape.type.property_ids.items()
+            return frozenset(name for name, id_ in ids if ours.model(id_) == theirs.model(id_))
 
     def _shared(
         self, side: Side, type_: AcceptedType, inserted: pa.Array

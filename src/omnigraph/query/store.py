@@ -24,7 +24,7 @@ from omnigraph.storage.columns import (
     rows_where,
     whole_column,
 )
-from omnigraph.storage.layout import physical_columns
+from omnigraph.storage.layout import embedding_model, physical_columns
 
 MEMORY_BYTES = 1024 * 1024 * 1024
 """Columns of one graph that are kept in memory."""
@@ -95,6 +95,11 @@ class Table:
             system = ("id", "src", "dst") if self.type.kind is TypeKind.EDGE else ("id",)
             self._names = {**{name: name for name in system}, **properties}
         return self._names
+
+    def embedding_model(self, name: str) -> str | None:
+        """Return the model that made all vectors of a property, if that is known."""
+        with self._reading() as handle:
+            return embedding_model(handle.schema.field(self.names[name]))
 
     def has(self, name: str) -> bool:
         """Tell whether a whole column is in memory, or may as well be."""
