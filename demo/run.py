@@ -20,6 +20,19 @@ WAYS = """query ways($from: String) {
 REFIT = """query refit($ship: I64, $draught: F32) {
   update Ship set { draught: $draught } where imo = $ship
 }"""
+LIBRARY = "samples/library"
+HYBRID = """query hybrid($topics: [String], $question: String) {
+  match { $a: Article  $a about $t  $t.name in $topics }
+  return { $a.title, $t.name as topic, nearest($a.embedding, $question) as distance }
+  order { rrf(nearest($a.embedding, $question), bm25($a.text, $question)) }
+  limit 3
+}"""
+SAY = """query say($slug: String, $title: String) {
+  update Article set { title: $title } where slug = $slug
+}"""
+DECISIONS = """{"entities": [
+  {"type": "Article", "id": "tides", "set": {"title": "Reading wind and tide"}}
+]}"""
 TOO_DEEP = """query register() {
   insert Ship { imo: 1, label: "Leviathan", kind: "tanker", draught: 99.0 }
   insert CallsAt { from: "1", to: "XYZ" }
@@ -40,6 +53,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         data(f"{folder}/harbour")
         history(f"{folder}/harbour")
+        search(f"{folder}/library")
+        review(f"{folder}/library", Path(folder))
     print("\nThat is all. README.md has the tour, docs/ the reference.")
 
 
@@ -76,6 +91,36 @@ def history(uri: str) -> None:
     omnigraph("commit", "list", uri, "--branch", "agent/42")
     say("And a graph can prove that it is whole.")
     omnigraph("verify", uri)
+
+
+def search(uri: str) -> None:
+    """Show one question to the graph, to words and to meanings, and how it is answered."""
+    say("Vectors are made from texts on this machine; nothing is sent anywhere.")
+    omnigraph("init", uri, "--schema", f"{LIBRARY}/schema.pg")
+    omnigraph("load", uri, "--data", f"{LIBRARY}/data.ndjson", "--mode", "merge")
+    say("One query follows edges, compares meanings and looks for words, then fuses both ranks.")
+    asked = '{"topics": ["sea", "animals"], "question": "ships waiting for high water"}'
+    omnigraph("query", "--store", uri, "-e", HYBRID, "--params", asked)
+    omnigraph("explain", "--store", uri, "-e", HYBRID, "--params", asked, "--analyze")
+
+
+def review(uri: str, folder: Path) -> None:
+    """Show two agents at work on branches, a conflict, and a person who decides."""
+    say("Two agents work side by side, each on a branch.")
+    for agent, title in (("wind", "Reading the wind"), ("tide", "Tides for captains")):
+        omnigraph("branch", "create", "--uri", uri, f"agent/{agent}")
+        words = ("--params", f'{{"slug": "tides", "title": "{title}"}}', "--as", agent)
+        omnigraph("mutate", "--store", uri, "--branch", f"agent/{agent}", "-e", SAY, *words)
+    say("The first merge moves main forward; the second disagrees, and nothing changes.")
+    omnigraph("merge", "--uri", uri, "agent/wind", "--as", "ada", "--delete-branch")
+    omnigraph("merge", "--uri", uri, "agent/tide", "--as", "ada", code=1)
+    say("A person decides, and the decision is part of the merge.")
+    decisions = folder / "decisions.json"
+    decisions.write_text(DECISIONS, encoding="utf-8")
+    print(f"\n$ cat {decisions.name}\n{DECISIONS}", flush=True)
+    words = ("--resolve", str(decisions), "--as", "ada", "--message", "both are right")
+    omnigraph("merge", "--uri", uri, "agent/tide", *words, "--delete-branch")
+    omnigraph("commit", "log", uri, "--graph")
 
 
 def say(what: str) -> None:
