@@ -80,6 +80,17 @@ class Contention(OmniError):
         super().__init__(message, code=code, category=Category.CONTENTION, details=details)
 
 
+class CleanupBegan(OmniError):
+    """A cleanup began that may remove what a staged commit shares with others; stage it again."""
+
+    def __init__(self, commit_id: str) -> None:
+        message = f"a cleanup began while commit {commit_id} was staged; try again"
+        details = {"commit_id": commit_id}
+        super().__init__(
+            message, code="cleanup_running", category=Category.CONTENTION, details=details
+        )
+
+
 class ExpectedVersionMismatch(OmniError):
     """A dataset moved since it was read."""
 

@@ -90,7 +90,7 @@ class Head:
     swept: int = 0
     """What was staged until then, in milliseconds, may have been removed by cleanup."""
     sweep: str = ""
-    """The cleanup that began last; only main's says anything."""
+    """The cleanup that began last."""
     sweeping: Mapping[str, int] = field(default_factory=dict)
     """Cleanups under way and their horizons in milliseconds; only main's says anything."""
 

@@ -32,6 +32,7 @@ from omnigraph.commit.rows import (
 from omnigraph.commit.staged import StagedCommit, StagedDataset, minted_at
 from omnigraph.commit.upkeep import upkeep
 from omnigraph.errors import (
+    CleanupBegan,
     Contention,
     ExpectedVersionMismatch,
     NotFound,
@@ -152,6 +153,8 @@ def _check(state: LineageState, branch: str, staged: StagedCommit) -> None:
     if head.swept and minted_at(staged.id).timestamp() * 1000 <= head.swept:
         message = f"commit {staged.id} was staged before a cleanup, which may have removed it"
         raise Contention(f"{message}; stage it again", code="stage_expired", commit_id=staged.id)
+    if staged.sweep is not None and staged.sweep != head.sweep:
+        raise CleanupBegan(staged.id)
     if staged.if_commit is not None and head.commit_id != staged.if_commit:
         raise PreconditionFailed(staged.if_commit, head.commit_id)
     if staged.read_schema is not None and head.schema_hash != staged.read_schema:

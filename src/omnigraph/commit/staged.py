@@ -65,8 +65,9 @@ class StagedCommit:
     The id is minted before anything is staged under it, because its age decides whether cleanup may
     have removed some of it. `read_schema` is the accepted schema the writer used; publishing fails
     when it moved. `reads` are datasets the writer only looked at: they must not have moved either.
-    `history` are rows of commits this one descends from through a merged parent. `known_id` tells
-    that the id may have been published or fenced before, because somebody else knows it.
+    `history` are rows of commits this one descends from through a merged parent. `sweep` is
+    the cleanup that had begun last when files of others that it shares were surely kept. `known_id`
+    tells that the id may have been published or fenced before, because somebody else knows it.
     """
 
     id: CommitId
@@ -81,6 +82,7 @@ class StagedCommit:
     if_commit: CommitId | None = None
     merged_parents: tuple[CommitId, ...] = ()
     history: tuple[Row, ...] = ()
+    sweep: str | None = None
     known_id: bool = False
 
     def __post_init__(self) -> None:

@@ -44,7 +44,7 @@ class Sweep:
         self._announce()
         for branch in self._manifest.branches().values():
             with suppress(NotFound):  # it was just deleted, or is lost, which the marks will tell
-                expire(self._manifest.lineage(branch.native), self._cutoff)
+                expire(self._manifest.lineage(branch.native), self._cutoff, self._id)
 
     def go_on(self) -> None:
         """Make sure that nobody takes this cleanup for dead, before it removes something."""
@@ -80,9 +80,15 @@ def under_way(head: Head) -> dict[str, int]:
     return {id_: since for id_, since in head.sweeping.items() if minted_at(id_) > dead}
 
 
-def expire(lineage: Lineage, until: int) -> None:
-    """Let nothing be published on a lineage that was staged until a time, in milliseconds."""
-    _change_head(lineage, lambda head: replace(head, swept=max(head.swept, until)))
+def expire(lineage: Lineage, until: int, sweep: str | None = None) -> None:
+    """Let nothing be published on a lineage that was staged until a time, in milliseconds.
+
+    `sweep` is the cleanup because of which.
+    """
+    _change_head(
+        lineage,
+        lambda head: replace(head, swept=max(head.swept, until), sweep=sweep or head.sweep),
+    )
 
 
 def is_spared(manifest: Manifest, source: Snapshot, head: Head) -> bool:
@@ -100,6 +106,17 @@ def is_spared(manifest: Manifest, source: Snapshot, head: Head) -> bool:
     if _milliseconds(minted_at(source.commit_id)) >= max(sweeping.values()):
         return True
     return manifest.lineage(source.native).state().head.commit_id == source.commit_id
+
+
+def stays(manifest: Manifest, source: Snapshot) -> bool:
+    """Tell whether a state is one cleanup keeps now, as long as none begins after this.
+
+    A branch that is deleted later is then missed only by a cleanup that announces itself first.
+    """
+    if under_way(manifest.main.state().head):
+        return False
+    names = {b.native for b in manifest.registered().values() if not b.leaving}
+    return source.native is None or source.native in names
 
 
 def _change_head(lineage: Lineage, change: Callable[[Head], Head]) -> None:

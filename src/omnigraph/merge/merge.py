@@ -23,6 +23,7 @@ from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import Commit, Counts, Snapshot
 from omnigraph.commit.snapshot import head_snapshot
 from omnigraph.commit.staged import StagedCommit
+from omnigraph.commit.sweeps import stays
 from omnigraph.errors import InvalidInput
 from omnigraph.merge.combine import Combiner, Trio
 from omnigraph.merge.conflicts import Conflict, MergeConflicts, broken_rules
@@ -118,6 +119,7 @@ def merge(
         message = f"a branch cannot be merged into itself: {source.branch}"
         raise InvalidInput(message, code="merge_into_itself", branch=source.branch)
     outcomes: list[Outcome] = []
+    sweeps: list[str] = []
     # What does not depend on the target is read once, however often it moves meanwhile.
     before = head_snapshot(manifest, request.branch)
     lines = Lines.of(manifest, source, before)
@@ -135,10 +137,13 @@ def merge(
             raise _UpToDate
         forward = bases[0].commit_id == target.commit_id
         outcomes[:] = [Outcome.FAST_FORWARD if forward else Outcome.MERGED]
-        return _Bringing(newest, bases, brought, committed, options).changes()
+        sweeps[:] = [target.head.sweep]
+        sharing = stays(manifest, source)
+        return _Bringing(newest, bases, brought, committed, options, sharing).changes()
 
     def complete(staged: StagedCommit) -> StagedCommit:
-        return replace(staged, merged_parents=(source.commit_id,), history=history)
+        parents = (source.commit_id,)
+        return replace(staged, merged_parents=parents, history=history, sweep=sweeps[0])
 
     try:
         made = _carry(manifest, request, bring, complete, options)
@@ -260,6 +265,8 @@ class _Bringing:
     brought: Brought
     committed: Committed
     options: MergeOptions
+    sharing: bool = False
+    """Whether files of the source surely stay until the target has them, too."""
 
     @property
     def source(self) -> Snapshot:
@@ -292,7 +299,7 @@ class _Bringing:
         combiner = Combiner(shape, self.options.decisions, self.options.strict)
         conflicts: list[Conflict] = []
         change = changes.of(shape)
-        adopted = len(self.bases) == 1 and self._stands_still(type_)
+        adopted = self.sharing and len(self.bases) == 1 and self._stands_still(type_)
         inserted: list[pa.Array] = []
         self.committed.consulted.add(shape.table_key)
         for trio in self._trios(side, shape):
@@ -305,7 +312,7 @@ class _Bringing:
             change.deleted.update(dict.fromkeys(made.deleted))
         if adopted and not change.is_empty:
             change.adopted = side.entry
-        elif sum(map(len, inserted)) >= WORTH_SHARING:
+        elif self.sharing and sum(map(len, inserted)) >= WORTH_SHARING:
             change.shared = self._shared(side, type_, pa.concat_arrays(inserted))
         return conflicts
 

@@ -16,7 +16,13 @@ from omnigraph.commit.model import Commit, Snapshot
 from omnigraph.commit.publish import publish
 from omnigraph.commit.snapshot import head_snapshot
 from omnigraph.commit.staged import StagedCommit, mint_commit_id
-from omnigraph.errors import Contention, ExpectedVersionMismatch, PreconditionFailed, SchemaMoved
+from omnigraph.errors import (
+    CleanupBegan,
+    Contention,
+    ExpectedVersionMismatch,
+    PreconditionFailed,
+    SchemaMoved,
+)
 from omnigraph.write.change_set import ChangeSet
 from omnigraph.write.committed import Committed
 from omnigraph.write.request import UPKEEP, Request
@@ -62,7 +68,7 @@ def apply(
             staged = complete(staged)
         try:
             return _publish(manifest.lineage(snapshot.native), snapshot.branch, staged)
-        except (ExpectedVersionMismatch, SchemaMoved):
+        except (CleanupBegan, ExpectedVersionMismatch, SchemaMoved):
             if attempt == REPREPARE_BUDGET or not (again() or _only_upkeep(manifest, snapshot)):
                 raise
     raise AssertionError("the last attempt returns or raises")
