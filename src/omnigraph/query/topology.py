@@ -1,45 +1,50 @@
 """This module keeps the shape of the graph as arrays, one pair of adjacencies per edge type.
 
 They are derived: keyed by the exact versions they were made from, shared by branches and processes,
-and made again whenever they are not there. A file that is gone or damaged costs time, nothing else.
+and made again whenever they are not there. What changed little since is laid over them. A file that
+is gone or damaged costs time, nothing else.
 """
 
 from __future__ import annotations
 
-import hashlib
-import os
-import shutil
-import tempfile
-from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
-from threading import Lock
+from typing import TypeAlias
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.errors import GraphCorrupt
+from omnigraph.errors import GraphCorrupt, VersionReclaimed
 from omnigraph.plan.pattern import Direction
-from omnigraph.query.adjacency import Adjacency
+from omnigraph.query.adjacency import Adjacency, Neighbours
+from omnigraph.query.overlay import Added, Overlay, Shift
+from omnigraph.query.recent import Recent
+from omnigraph.query.shelf import Made, Shelf
 from omnigraph.query.store import Table
 from omnigraph.storage import Location
 from omnigraph.storage.columns import Positions
+from omnigraph.storage.growth import Growth
 
-FOLDER = "_topology"
 WORTH_KEEPING = 100_000
 """Edges from which on arrays are kept in files."""
 MAX_LOADED = 64
-_PARTS = ("starts", "nodes", "edges")
+FEW_CHANGES, SMALL_SHARE = 10_000, 0.01
+"""Changed rows that are laid over arrays: so many, or this share of all."""
+_PIECE = 4_000_000
+"""Edges whose ends are looked up at once."""
+
+Ends: TypeAlias = tuple[Table, Table, Table]
+"""The tables of an edge type: its edges, the nodes they leave, the nodes they lead to."""
 
 
 @dataclass(frozen=True, slots=True)
 class Topology:
     """All edges of one type, from both ends."""
 
-    out: Adjacency
-    into: Adjacency
+    out: Neighbours
+    into: Neighbours
 
-    def along(self, direction: Direction) -> tuple[Adjacency, ...]:
+    def along(self, direction: Direction) -> tuple[Neighbours, ...]:
         """Return the adjacencies a direction follows: one, or both."""
         match direction:
             case Direction.OUT:
@@ -51,91 +56,131 @@ class Topology:
 
 
 class Topologies:
-    """The topologies of one graph that are in memory or in files."""
+    """The topologies of one graph that are in memory or in files.
+
+    `built` counts those that were made from scratch.
+    """
 
     def __init__(self, location: Location, *, may_write: bool) -> None:
-        self._folder = _folder(location)
-        self._may_write = may_write or not location.is_local
-        self._loaded: dict[str, Topology] = {}
-        self._lock = Lock()
+        self._shelf = Shelf(location, may_write=may_write)
+        self._loaded: Recent[tuple[int, ...], Topology] = Recent(MAX_LOADED)
+        self._bases: Recent[tuple[int, int], Made] = Recent(MAX_LOADED)
+        self._spent: Recent[tuple[int, ...], float] = Recent(MAX_LOADED)
+        self.built = 0
 
-    def loaded(self, edge: Table, src: Table, dst: Table) -> bool:
-        """Tell whether a topology is there without being made."""
-        name = _name(edge, src, dst)
-        return name in self._loaded or (self._folder / name).is_dir()
+    def find(self, edge: Table, src: Table, dst: Table) -> Topology | None:
+        """Return a topology that is there, or can be had from one that nearly fits."""
+        ends, key = (edge, src, dst), _key(edge, src, dst)
+        found = self._loaded.get(key)
+        if found is not None or self._spent.get(key) is not None:
+            return found
+        found = self._stored(ends) or self._overlaid(ends)
+        if found is None:
+            self._spent.put(key, 0.0)
+            return None
+        return self._loaded.put(key, found)
+
+    def spent(self, edge: Table, src: Table, dst: Table, more: float = 0.0) -> float:
+        """Return what was spent on probes for want of a topology, after adding more."""
+        key = _key(edge, src, dst)
+        return self._spent.put(key, (self._spent.get(key) or 0.0) + more)
 
     def get(self, edge: Table, src: Table, dst: Table) -> Topology:
         """Return the topology of an edge type, made when it is not there."""
-        name = _name(edge, src, dst)
-        with self._lock:
-            found = self._loaded.get(name)
-        if found is None:
-            found = self._load(name, src.rows, dst.rows) or self._build(name, edge, src, dst)
-            with self._lock:
-                while len(self._loaded) >= MAX_LOADED:
-                    del self._loaded[next(iter(self._loaded))]
-                self._loaded[name] = found
-        return found
+        found = self.find(edge, src, dst)
+        return found or self._loaded.put(_key(edge, src, dst), self._build((edge, src, dst)))
 
-    def _build(self, name: str, edge: Table, src: Table, dst: Table) -> Topology:
-        here, there = _places(edge, "src", src), _places(edge, "dst", dst)
-        out = Adjacency.build(here, there, (src.rows, dst.rows))
-        into = Adjacency.build(there, here, (dst.rows, src.rows))
-        made = Topology(out, into)
-        if self._may_write and edge.rows >= WORTH_KEEPING:
-            with suppress(OSError):
-                self._save(name, made)
+    # --- where from ----------------------------------------------------------------------------
+
+    def _stored(self, ends: Ends) -> Topology | None:
+        made = self._shelf.load(ends)
+        return None if made is None else self._remember(made)
+
+    def _overlaid(self, ends: Ends) -> Topology | None:
+        """Lay what changed over arrays of another version of the same dataset."""
+        base = self._bases.get(ends[0].entry.key) or self._shelf.nearest(ends)
+        if base is None:
+            return None
+        try:
+            made = overlay(base, ends)
+        except VersionReclaimed:
+            return None
+        if made is not None:
+            self._remember(base)
         return made
 
-    # --- files ---------------------------------------------------------------------------------
+    def _build(self, ends: Ends) -> Topology:
+        edge, src, dst = ends
+        here, there = _places(ends)
+        out = Adjacency.build(here, there, (src.rows, dst.rows))
+        into = Adjacency.build(there, here, (dst.rows, src.rows))
+        self.built += 1
+        made = Made.of(ends, out, into)
+        if edge.rows >= WORTH_KEEPING and self._shelf.save(made):
+            made = self._shelf.load(ends) or made  # mapped files take no memory of ours
+        return self._remember(made)
 
-    def _load(self, name: str, sources: int, targets: int) -> Topology | None:
-        folder = self._folder / name
-        try:
-            out = _adjacency(folder, "out", targets)
-            into = _adjacency(folder, "in", sources)
-        except (OSError, ValueError):
+    def _remember(self, made: Made) -> Topology:
+        self._bases.put(made.edge.key, made)
+        return Topology(made.out, made.into)
+
+
+def overlay(base: Made, ends: Ends) -> Topology | None:
+    """Return arrays with what changed since laid over them; None when that is too much."""
+    edge, src, dst = ends
+    changed = edge.since(base.edge, ["src", "dst"], _limit(edge))
+    if changed is None:
+        return None
+    shifts = []
+    for nodes, entry in ((src, base.src), (dst, base.dst)):
+        grown = nodes.since(entry, ["id"], _limit(nodes))
+        if grown is None:
             return None
-        fits = out.count == sources and into.count == targets
-        return Topology(out, into) if fits else None
-
-    def _save(self, name: str, made: Topology) -> None:
-        """Write the arrays where nobody sees them, then move them in place at once."""
-        self._folder.mkdir(parents=True, exist_ok=True)
-        scratch = Path(tempfile.mkdtemp(prefix=".tmp-", dir=self._folder))
-        try:
-            for end, adjacency in (("out", made.out), ("in", made.into)):
-                for part in _PARTS:
-                    np.save(scratch / f"{end}-{part}.npy", getattr(adjacency, part))
-            os.rename(scratch, self._folder / name)
-        finally:
-            shutil.rmtree(scratch, ignore_errors=True)
+        shifts.append(_node_shift(grown))
+    here, there = shifts
+    edges = Shift(changed.removed, changed.shared)
+    positions = np.arange(changed.added.num_rows) + changed.shared
+    added = Added(
+        src.positions_of(changed.added["src"]), dst.positions_of(changed.added["dst"]), positions
+    )
+    sizes = (src.rows, dst.rows)
+    return Topology(
+        Overlay(base.out, here, there, edges, added, sizes),
+        Overlay(base.into, there, here, edges, added.turned, sizes[::-1]),
+    )
 
 
-def _adjacency(folder: Path, end: str, width: int) -> Adjacency:
-    parts = {part: np.load(folder / f"{end}-{part}.npy", mmap_mode="r") for part in _PARTS}
-    return Adjacency(**parts, width=width)
+def _limit(table: Table) -> int:
+    return max(FEW_CHANGES, int(table.rows * SMALL_SHARE))
 
 
-def _places(edge: Table, end: str, nodes: Table) -> Positions:
-    """Return the position of the node at one end of every edge."""
-    places = pc.index_in(edge.column(end), value_set=nodes.column("id"))
+def _node_shift(grown: Growth) -> Shift:
+    """Return where nodes are now; a node whose row was written anew is the same node."""
+    lost, added = grown.lost["id"].combine_chunks(), grown.added["id"].combine_chunks()
+    places = pc.index_in(lost, value_set=added)
+    again = np.asarray(places.is_valid(), np.bool_)
+    news = np.asarray(pc.fill_null(places, 0), np.int64)[again] + grown.shared
+    return Shift(grown.removed, grown.shared, (grown.removed[again], news))
+
+
+def _places(ends: Ends) -> tuple[Positions, Positions]:
+    """Return the positions of the nodes at both ends of every edge, reading a part at a time."""
+    edge, src, dst = ends
+    ids = {"src": src.column("id"), "dst": dst.column("id")}
+    parts: dict[str, list[Positions]] = {"src": [], "dst": []}
+    for rows in edge.pieces(["src", "dst"], _PIECE):
+        for end, found in parts.items():
+            found.append(_find(rows[end], ids[end], edge, end))
+    here, there = (np.concatenate([np.empty(0, np.int32), *found]) for found in parts.values())
+    return here, there
+
+
+def _find(wanted: pa.ChunkedArray, ids: pa.Array, edge: Table, end: str) -> Positions:
+    places = pc.index_in(wanted, value_set=ids)
     if places.null_count:
-        raise GraphCorrupt(f"an edge of {edge.type.name} lacks its {end} in {nodes.type.name}")
-    return np.asarray(places, np.int64)
+        raise GraphCorrupt(f"an edge of {edge.type.name} lacks its {end}")
+    return np.asarray(places.combine_chunks(), np.int32)
 
 
-def _name(edge: Table, src: Table, dst: Table) -> str:
-    facts = [
-        f"{table.entry.type_id:x}-{table.entry.incarnation:x}@{table.entry.physical:x}"
-        for table in (edge, src, dst)
-    ]
-    return hashlib.sha256("|".join(facts).encode()).hexdigest()[:32]
-
-
-def _folder(location: Location) -> Path:
-    """Return where files are: beside the data, or for a bucket in the cache of the user."""
-    if location.is_local:
-        return Path(location.uri) / FOLDER
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "omnigraph" / hashlib.sha256(location.uri.encode()).hexdigest()[:16]
+def _key(*tables: Table) -> tuple[int, ...]:
+    return tuple(fact for table in tables for fact in (*table.entry.key, table.entry.physical))

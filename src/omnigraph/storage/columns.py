@@ -5,7 +5,7 @@ A version never changes, so a position means the same row as long as the version
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,19 @@ def whole_column(handle: LanceDataset, column: str) -> pa.Array:
     with translated(f"reading column {column}"):
         found = handle.to_table(columns=[column])[column]
         return found.chunk(0) if found.num_chunks == 1 else found.combine_chunks()
+
+
+def column_pieces(handle: LanceDataset, columns: Sequence[str], rows: int) -> Iterator[pa.Table]:
+    """Yield all rows of some columns in order, at least so many at a time."""
+    with translated("reading columns"):
+        piece: list[pa.RecordBatch] = []
+        for batch in handle.scanner(columns=list(columns)).to_batches():
+            piece.append(batch)
+            if sum(part.num_rows for part in piece) >= rows:
+                yield pa.Table.from_batches(piece)
+                piece = []
+        if piece:
+            yield pa.Table.from_batches(piece)
 
 
 def positions_where(handle: LanceDataset, condition: str) -> Positions:

@@ -1,0 +1,145 @@
+"""This module lays small changes over the arrays of an older version, instead of making new ones.
+
+What the older version had keeps its places there; positions are translated on the way in and out.
+What came since stands in a short list of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from omnigraph.query.adjacency import Adjacency, Walked, distinct_pairs
+from omnigraph.storage.columns import Positions
+
+_NONE = np.empty(0, np.int64)
+
+
+@dataclass(frozen=True)
+class Shift:
+    """Where the rows of an older version stand in a newer one."""
+
+    removed: Positions
+    """Old positions of rows that are gone, ascending."""
+    shared: int
+    """New positions below this are of rows the older version has, too."""
+    moved: tuple[Positions, Positions] = field(default=(_NONE, _NONE))
+    """Old and new positions of entities whose row was written anew, by old position."""
+
+    def to_new(self, old: Positions) -> Positions:
+        """Return new positions; -1 for what is gone."""
+        if not len(self.removed):
+            return old
+        before = np.searchsorted(self.removed, old, side="right")
+        found = old - before
+        found[self.removed[np.maximum(before - 1, 0)] == old] = -1
+        return _patched(found, old, *self.moved)
+
+    def to_old(self, new: Positions) -> Positions:
+        """Return old positions; -1 for what is new."""
+        if not len(self.removed):
+            return np.where(new < self.shared, new, -1)
+        gaps = self.removed - np.arange(len(self.removed))
+        found = new + np.searchsorted(gaps, new, side="right")
+        olds, news = self.moved
+        order = np.argsort(news)
+        return _patched(np.where(new < self.shared, found, -1), new, news[order], olds[order])
+
+
+def _patched(found: Positions, keys: Positions, wanted: Positions, values: Positions) -> Positions:
+    """Put values where keys are among those wanted, which are in order."""
+    if len(wanted):
+        places = np.minimum(np.searchsorted(wanted, keys), len(wanted) - 1)
+        hits = wanted[places] == keys
+        found[hits] = values[places[hits]]
+    return found
+
+
+@dataclass(frozen=True)
+class Added:
+    """A few edges, by the positions of their ends and their own."""
+
+    here: Positions
+    there: Positions
+    edges: Positions
+
+    @cached_property
+    def _in_order(self) -> Walked:
+        order = np.lexsort((self.there, self.here))
+        return self.here[order], self.there[order], self.edges[order]
+
+    @property
+    def turned(self) -> Added:
+        """The same from the other end."""
+        return Added(self.there, self.here, self.edges)
+
+    def neighbours(self, positions: Positions) -> Walked:
+        """Return every edge of the given nodes."""
+        here, there, edges = self._in_order
+        starts = np.searchsorted(here, positions)
+        counts = np.searchsorted(here, positions, side="right") - starts
+        rows = np.repeat(np.arange(len(positions)), counts)
+        places = np.arange(len(rows)) + np.repeat(starts - (np.cumsum(counts) - counts), counts)
+        return rows, there[places], edges[places]
+
+
+@dataclass(frozen=True)
+class Overlay:
+    """The edges of an older version in one direction, and what changed since."""
+
+    base: Adjacency
+    here: Shift
+    there: Shift
+    edges: Shift
+    added: Added
+    sizes: tuple[int, int]
+    """How many nodes there may be at this end and at the other."""
+
+    @cached_property
+    def whole(self) -> Adjacency:
+        """All edges as arrays, put together when somebody asks about all nodes."""
+        rows, nodes, edges = self.neighbours(np.arange(self.sizes[0]))
+        made = Adjacency.build(rows, nodes, self.sizes)
+        return Adjacency(made.starts, made.nodes, edges[made.edges], made.width)
+
+    def neighbours(self, positions: Positions) -> Walked:
+        """Return every edge of the given nodes."""
+        old = self.here.to_old(positions)
+        known = np.flatnonzero(old >= 0)
+        rows, nodes, edges = self.base.neighbours(old[known])
+        nodes, edges = self.there.to_new(nodes), self.edges.to_new(edges)
+        left = (nodes >= 0) & (edges >= 0)
+        more = self.added.neighbours(positions)
+        found = known[rows[left]], nodes[left], edges[left]
+        if not len(more[0]):
+            return found
+        rows, nodes, edges = (np.concatenate(pair) for pair in zip(found, more, strict=True))
+        order = np.argsort(rows, kind="stable")
+        return rows[order], nodes[order], edges[order]
+
+    def reached(self, positions: Positions) -> tuple[Positions, Positions]:
+        """Return the nodes that edges lead to, each once for each of the given nodes."""
+        rows, nodes, _ = self.neighbours(positions)
+        return distinct_pairs(rows, nodes, self.sizes[1])
+
+    def counts(self, positions: Positions) -> Positions:
+        """Return how many different nodes the edges of each of the given nodes lead to."""
+        if self._asks_much(positions):
+            return self.whole.counts(positions)
+        return np.bincount(self.reached(positions)[0], minlength=len(positions))
+
+    def connects(self, here: Positions, there: Positions) -> npt.NDArray[np.bool_]:
+        """Tell for each pair whether an edge leads from one to the other."""
+        if self._asks_much(here):
+            return self.whole.connects(here, there)
+        rows, nodes, _ = self.neighbours(here)
+        found = np.zeros(len(here), np.bool_)
+        found[rows[nodes == there[rows]]] = True
+        return found
+
+    def _asks_much(self, positions: Positions) -> bool:
+        """Tell whether so many nodes are asked about that all edges may as well be put together."""
+        return "whole" in self.__dict__ or 8 * len(positions) > self.sizes[0]
