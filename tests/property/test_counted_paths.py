@@ -1,4 +1,4 @@
-"""Counts, distinct ends and negations answer like the reference, however little is made for them."""
+"""Counts, distinct ends and negations answer like the reference, though little is made for them."""
 
 from itertools import product
 from pathlib import Path

@@ -7,7 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TypeAlias
 
-from pytest import MonkeyPatch
+import pytest
 
 import omnigraph.graph as og
 from omnigraph.errors import OmniError
@@ -41,7 +41,7 @@ def _as_if_large(graph: og.Graph, read: Read) -> Result:
     asked = og.Graph(graph._manifest, mode="ro", on=graph.on)
     asked._engine.store.small = 0
     asked._engine.topologies = graph._engine.topologies
-    with MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch:
         for place, value in LARGE.items():
             patch.setattr(f"omnigraph.query.{place}", value)
         settings = Settings(expand=ExpandMode.TOPOLOGY)

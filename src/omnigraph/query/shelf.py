@@ -114,7 +114,7 @@ class Shelf:
             edge, src, dst = (DatasetEntry(**facts[name]) for name in ("edge", "src", "dst"))
             out = _adjacency(folder, "out", dst.rows, is_simple=facts["simple"])
             into = _adjacency(folder, "in", src.rows, is_simple=facts["simple"])
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, EOFError, ValueError, KeyError, TypeError):
             return None
         arrays = (out.nodes, out.edges, into.nodes, into.edges)
         fits = out.count == src.rows and into.count == dst.rows

@@ -8,6 +8,7 @@ is gone or damaged costs time, nothing else.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from threading import Lock
 from typing import TypeAlias
 
 import numpy as np
@@ -66,6 +67,7 @@ class Topologies:
         self._loaded: Recent[tuple[int, ...], Topology] = Recent(MAX_LOADED)
         self._bases: Recent[tuple[int, int], Made] = Recent(MAX_LOADED)
         self._spent: Recent[tuple[int, ...], float] = Recent(MAX_LOADED)
+        self._building = Lock()
         self.built = 0
 
     def find(self, edge: Table, src: Table, dst: Table) -> Topology | None:
@@ -83,12 +85,17 @@ class Topologies:
     def spent(self, edge: Table, src: Table, dst: Table, more: float = 0.0) -> float:
         """Return what was spent on probes for want of a topology, after adding more."""
         key = _key(edge, src, dst)
-        return self._spent.put(key, (self._spent.get(key) or 0.0) + more)
+        total = (self._spent.get(key) or 0.0) + more
+        return self._spent.put(key, total) if more else total
 
     def get(self, edge: Table, src: Table, dst: Table) -> Topology:
         """Return the topology of an edge type, made when it is not there."""
         found = self.find(edge, src, dst)
-        return found or self._loaded.put(_key(edge, src, dst), self._build((edge, src, dst)))
+        if found is not None:
+            return found
+        with self._building:  # somebody else may have made it while we waited
+            found = self._loaded.get(_key(edge, src, dst))
+            return found or self._loaded.put(_key(edge, src, dst), self._build((edge, src, dst)))
 
     # --- where from ----------------------------------------------------------------------------
 

@@ -6,12 +6,14 @@ A version never changes, so a position means the same row as long as the version
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from lance import LanceDataset
 
+from omnigraph.errors import GraphCorrupt, NotFound
 from omnigraph.storage.faults import translated
 
 Positions = npt.NDArray[np.int64]
@@ -40,15 +42,20 @@ def column_pieces(handle: LanceDataset, columns: Sequence[str], rows: int) -> It
 
 def positions_where(handle: LanceDataset, condition: str) -> Positions:
     """Return the positions of rows that satisfy a filter, ascending."""
-    with translated("filtering rows"):
-        found = handle.to_table(columns=[OFFSET], filter=condition)[OFFSET]
-        return np.sort(found.to_numpy().astype(np.int64))
+    found = rows_where(handle, condition, [])[OFFSET]
+    return np.sort(found.to_numpy().astype(np.int64))
 
 
 def rows_where(handle: LanceDataset, condition: str, columns: Sequence[str]) -> pa.Table:
     """Return rows that satisfy a filter, with their positions as `_rowoffset`."""
-    with translated("filtering rows"):
-        return handle.to_table(columns=[*columns, OFFSET], filter=condition)
+    wanted: dict[str, Any] = {"columns": [*columns, OFFSET], "filter": condition}
+    try:
+        with translated("filtering rows"):
+            return handle.to_table(**wanted)
+    except (NotFound, GraphCorrupt):
+        # A file of an index may be gone or damaged; what it finds is found without it, too.
+        with translated("filtering rows without an index"):
+            return handle.scanner(**wanted, use_scalar_index=False).to_table()
 
 
 def row_addresses(handle: LanceDataset) -> npt.NDArray[np.uint64]:
