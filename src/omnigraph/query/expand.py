@@ -20,13 +20,13 @@ from omnigraph.query.budget import Budget
 from omnigraph.query.cost import Step
 from omnigraph.query.parts import in_parallel, parts_of
 from omnigraph.query.store import Table
-from omnigraph.query.topology import Topologies
+from omnigraph.query.topology import Topologies, Topology
 from omnigraph.storage.columns import Positions
 
 _VISITED_BYTES = 64 * 1024 * 1024
 MANY_STARTS = 256
 """Starts for which a kernel searches rather than NumPy."""
-_PART = 1_000_000
+_PART = 2_000_000
 """Pairs that are made before somebody looks at the clock."""
 
 Reached: TypeAlias = tuple[Positions, Positions]
@@ -66,8 +66,7 @@ class EdgeWalk:
                 return _nothing()
             hops = Hops(1, 1)
         if hops.is_single and self.direction is not Direction.BOTH and self._uses_arrays(positions):
-            self._check(int(self._arrays()[0].counts(positions).sum()))
-            return self._arrays()[0].reached(positions)
+            return self._reach_at_once(positions)
         starts, back = np.unique(positions, return_inverse=True)
         if hops.is_single:
             sources, nodes, _ = self._walk(starts)(starts)
@@ -75,6 +74,20 @@ class EdgeWalk:
         else:
             pairs = self._search(starts, hops, from_end=from_end)
         return _spread(pairs, back, len(starts))
+
+    def _reach_at_once(self, positions: Positions) -> Reached:
+        """Return the nodes one hop away, through one array, a part at a time."""
+        arrays = self._arrays()[0]
+        pairs = int(arrays.counts(positions).sum())
+        self._check(pairs)
+        if pairs <= _PART:
+            return arrays.reached(positions)
+        found: list[Reached] = []
+        for part in parts_of(len(positions), max(1, _PART * len(positions) // pairs)):
+            self._check()
+            rows, nodes = arrays.reached(positions[part])
+            found.append((rows + part.start, nodes))
+        return _joined(found)
 
     def edges(self, positions: Positions) -> Walked:
         """Return every edge of each row: the row, the node at the other end, the edge."""
@@ -100,8 +113,7 @@ class EdgeWalk:
         """
         if self.direction is Direction.BOTH or self.mode is ExpandMode.INDEXED:
             return None
-        topology = self.topologies.get(self.edge, self.src, self.dst)
-        back = topology.along(self.direction.reversed)[0].whole.simple
+        back = self._topology().along(self.direction.reversed)[0].whole.simple
         return back.degrees if (weights == 1).all() else _sums(weights, back)
 
     def common(self, here: Positions, other: EdgeWalk, there: Positions) -> Positions | None:
@@ -152,22 +164,25 @@ class EdgeWalk:
 
     def _step(self, frontier: int) -> Step:
         ends = {Direction.OUT: ("src",), Direction.IN: ("dst",), Direction.BOTH: ("src", "dst")}
-        tables = self.edge, self.src, self.dst
-        at_hand = self.topologies.find(*tables) is not None
+        tables = (self.edge, self.src, self.dst)
+        at_hand = self.topologies.find(tables) is not None
         return Step(
             frontier=frontier,
             edges=self.edge.rows,
             nodes=self.dst.rows if self.direction is Direction.IN else self.src.rows,
             covered=1.0 if at_hand else min(map(self.edge.covered, ends[self.direction])),
             arrays_at_hand=at_hand,
-            spent=self.topologies.spent(*tables),
+            spent=self.topologies.spent(tables),
         )
 
     def _check(self, pairs: int = 0) -> None:
         self.budget.check("Expand", pairs, 2)
 
+    def _topology(self) -> Topology:
+        return self.topologies.get((self.edge, self.src, self.dst), self._check)
+
     def _arrays(self) -> tuple[Neighbours, ...]:
-        return self.topologies.get(self.edge, self.src, self.dst).along(self.direction)
+        return self._topology().along(self.direction)
 
     def _walk(self, starts: Positions) -> Follow:
         """Return what finds the neighbours of nodes, those given first."""
@@ -192,7 +207,8 @@ class EdgeWalk:
         (end, nodes), (far_end, far_nodes) = here, there
         starts, back = np.unique(positions, return_inverse=True)
         ids = nodes.values("id", starts)
-        self.topologies.spent(self.edge, self.src, self.dst, self._step(len(starts)).probes_cost)
+        ends = (self.edge, self.src, self.dst)
+        self.topologies.spent(ends, self._step(len(starts)).probes_cost)
         found = self.edge.lookup(end, ids, [end, far_end]) if len(ids) else None
         if found is None or not found.num_rows:
             empty = np.empty(0, np.int64)
@@ -232,7 +248,7 @@ class EdgeWalk:
             count, rows, nodes = kernels.reached(arrays, some, bounds, seen, _PART)
             found.append((rows + done, nodes))
             done, pairs = done + count, pairs + len(rows)
-        return distinct_pairs(*_joined(found), self._width)
+        return _joined(found)
 
     def _search_some(self, starts: Positions, hops: Hops, first: int, *, from_end: bool) -> Reached:
         width = self._width

@@ -7,6 +7,7 @@ is gone or damaged costs time, nothing else.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Lock
 from typing import TypeAlias
@@ -31,7 +32,7 @@ WORTH_KEEPING = 100_000
 MAX_LOADED = 64
 FEW_CHANGES, SMALL_SHARE = 10_000, 0.01
 """Changed rows that are laid over arrays: so many, or this share of all."""
-_PIECE = 4_000_000
+_PIECE = 2_000_000
 """Edges whose ends are looked up at once."""
 
 Ends: TypeAlias = tuple[Table, Table, Table]
@@ -70,9 +71,9 @@ class Topologies:
         self._building = Lock()
         self.built = 0
 
-    def find(self, edge: Table, src: Table, dst: Table) -> Topology | None:
+    def find(self, ends: Ends) -> Topology | None:
         """Return a topology that is there, or can be had from one that nearly fits."""
-        ends, key = (edge, src, dst), _key(edge, src, dst)
+        key = _key(ends)
         found = self._loaded.get(key)
         if found is not None or self._spent.get(key) is not None:
             return found
@@ -82,20 +83,23 @@ class Topologies:
             return None
         return self._loaded.put(key, found)
 
-    def spent(self, edge: Table, src: Table, dst: Table, more: float = 0.0) -> float:
+    def spent(self, ends: Ends, more: float = 0.0) -> float:
         """Return what was spent on probes for want of a topology, after adding more."""
-        key = _key(edge, src, dst)
+        key = _key(ends)
         total = (self._spent.get(key) or 0.0) + more
         return self._spent.put(key, total) if more else total
 
-    def get(self, edge: Table, src: Table, dst: Table) -> Topology:
-        """Return the topology of an edge type, made when it is not there."""
-        found = self.find(edge, src, dst)
+    def get(self, ends: Ends, tick: Callable[[], None]) -> Topology:
+        """Return the topology of an edge type, made when it is not there.
+
+        While it is made, `tick` is called now and then and may raise.
+        """
+        found = self.find(ends)
         if found is not None:
             return found
         with self._building:  # somebody else may have made it while we waited
-            found = self._loaded.get(_key(edge, src, dst))
-            return found or self._loaded.put(_key(edge, src, dst), self._build((edge, src, dst)))
+            found = self._loaded.get(_key(ends))
+            return found or self._loaded.put(_key(ends), self._build(ends, tick))
 
     # --- where from ----------------------------------------------------------------------------
 
@@ -116,10 +120,11 @@ class Topologies:
             self._remember(base)
         return made
 
-    def _build(self, ends: Ends) -> Topology:
+    def _build(self, ends: Ends, tick: Callable[[], None]) -> Topology:
         edge, src, dst = ends
-        here, there = _places(ends)
+        here, there = _places(ends, tick)
         out = Adjacency.build(here, there, (src.rows, dst.rows))
+        tick()
         into = Adjacency.build(there, here, (dst.rows, src.rows))
         self.built += 1
         made = Made.of(ends, out, into)
@@ -170,13 +175,14 @@ def _node_shift(grown: Growth) -> Shift:
     return Shift(grown.removed, grown.shared, (grown.removed[again], news))
 
 
-def _places(ends: Ends) -> tuple[Positions, Positions]:
+def _places(ends: Ends, tick: Callable[[], None]) -> tuple[Positions, Positions]:
     """Return the positions of the nodes at both ends of every edge, reading a part at a time."""
     edge, src, dst = ends
     ids = {"src": src.column("id"), "dst": dst.column("id")}
     parts: dict[str, list[Positions]] = {"src": [], "dst": []}
     for rows in edge.pieces(["src", "dst"], _PIECE):
         for end, found in parts.items():
+            tick()
             found.append(_find(rows[end], ids[end], edge, end))
     here, there = (np.concatenate([np.empty(0, np.int32), *found]) for found in parts.values())
     return here, there
@@ -189,5 +195,5 @@ def _find(wanted: pa.ChunkedArray, ids: pa.Array, edge: Table, end: str) -> Posi
     return np.asarray(places.combine_chunks(), np.int32)
 
 
-def _key(*tables: Table) -> tuple[int, ...]:
-    return tuple(fact for table in tables for fact in (*table.entry.key, table.entry.physical))
+def _key(ends: Ends) -> tuple[int, ...]:
+    return tuple(fact for table in ends for fact in (*table.entry.key, table.entry.physical))
