@@ -28,6 +28,8 @@ MANY_STARTS = 256
 """Starts for which a kernel searches rather than NumPy."""
 _PART = 2_000_000
 """Pairs that are made before somebody looks at the clock."""
+_SHARE = 250_000
+"""Pairs that one core counts at a time."""
 
 Reached: TypeAlias = tuple[Positions, Positions]
 """For each node that is reached: the row it is reached from, and its position."""
@@ -131,7 +133,7 @@ class EdgeWalk:
             pairs = one.arrays, here[part], two.arrays, there[part]
             counts[part] = kernels.common(*pairs, np.zeros(one.width, np.int32))
 
-        in_parallel(count, parts_of(len(here), _PART))
+        in_parallel(count, parts_of(len(here), _SHARE))
         return counts
 
     def connects(self, here: Positions, there: Positions, hops: Hops) -> np.ndarray:

@@ -12,7 +12,6 @@ from threading import Lock
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -22,10 +21,10 @@ from omnigraph.commit.model import DatasetEntry, Snapshot
 from omnigraph.errors import GraphCorrupt
 from omnigraph.query.recent import Recent
 from omnigraph.storage.columns import (
+    Addresses,
     Positions,
     column_pieces,
     positions_where,
-    row_addresses,
     rows_at,
     rows_where,
     whole_column,
@@ -213,7 +212,7 @@ class Table:
     def _fetch(self, names: Sequence[str], positions: Positions) -> dict[str, pa.Array]:
         wanted, back = np.unique(positions, return_inverse=True)
         with self._reading() as handle:
-            rows = rows_at(handle, self._addresses()[wanted], [self.names[n] for n in names])
+            rows = rows_at(handle, self._addresses().at(wanted), [self.names[n] for n in names])
         for name, column in zip(names, rows.columns, strict=True):
             whole = self.rows * column.nbytes / max(1, len(wanted))
             left = self._fetched.get(name, whole if whole < self._store.limit / 4 else np.inf)
@@ -298,12 +297,12 @@ class Table:
             found = rows_where(handle, condition, [self.names[name] for name in columns])
         return found.rename_columns([*columns, "_rowoffset"])
 
-    def _addresses(self) -> npt.NDArray[np.uint64]:
-        key = (*self.key, "_rowaddr")
-        found: npt.NDArray[np.uint64] | None = self._store.get(key)
+    def _addresses(self) -> Addresses:
+        key = (*self.key, "addresses")
+        found: Addresses | None = self._store.get(key)
         if found is None:
             with self._reading() as handle:
-                found = row_addresses(handle)
+                found = Addresses.of(handle)
             self._store.keep(key, found)
         return found
 

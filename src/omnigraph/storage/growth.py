@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from lance import LanceDataset
 
-from omnigraph.storage.columns import Positions, row_addresses, rows_at
+from omnigraph.storage.columns import Addresses, Positions, rows_at
 from omnigraph.storage.faults import translated
 
 
@@ -63,7 +63,7 @@ def growth(
             added = new.scanner(columns=list(columns), fragments=more).to_table()
         taken = old.schema.empty_table().select(list(columns))
         if len(positions):
-            taken = rows_at(old, row_addresses(old)[positions], columns)
+            taken = rows_at(old, Addresses.of(old).at(positions), columns)
         return Growth(positions, taken, first - len(positions), added)
 
 
