@@ -25,6 +25,10 @@ class Neighbours(Protocol):
     def whole(self) -> Adjacency:
         """All of them as arrays."""
 
+    @property
+    def nbytes(self) -> int:
+        """How much memory they take."""
+
     def neighbours(self, positions: Positions) -> Walked:
         """Return every edge of the given nodes."""
 
@@ -107,13 +111,13 @@ class Adjacency:
 
     def neighbours(self, positions: Positions) -> Walked:
         """Return every edge of the given nodes."""
-        rows, places = self._places(positions)
+        rows, places = self.places(positions)
         return rows, self.nodes[places].astype(np.int64), self.edges[places].astype(np.int64)
 
     def reached(self, positions: Positions) -> tuple[Positions, Positions]:
         """Return the nodes that edges lead to, each once for each of the given nodes."""
         simple = self.simple
-        rows, places = simple._places(positions)
+        rows, places = simple.places(positions)
         return rows, simple.nodes[places].astype(np.int64)
 
     def counts(self, positions: Positions) -> Positions:
@@ -122,21 +126,28 @@ class Adjacency:
 
     def connects(self, here: Positions, there: Positions) -> npt.NDArray[np.bool_]:
         """Tell for each pair whether an edge leads from one to the other."""
-        if not len(self.nodes):
-            return np.zeros(len(here), np.bool_)
+        places, ends = self.place(here, there), self.starts[here + 1]
+        found: npt.NDArray[np.bool_] = places < ends
+        found[found] = self.nodes[places[found]] == there[found]
+        return found
+
+    def place(self, here: Positions, there: Positions) -> Positions:
+        """Return for each pair where its edge stands or would stand, searching all at once."""
         low, high = self.starts[here], self.starts[here + 1]
-        end = high.copy()
-        # A binary search for all pairs at once.
         while (low < high).any():
             middle = (low + high) // 2
             below = (low < high) & (self.nodes[np.minimum(middle, len(self.nodes) - 1)] < there)
             high = np.where(below, high, np.maximum(low, middle))
             low = np.where(below, middle + 1, low)
-        found = low < end
-        found[found] = self.nodes[low[found]] == there[found]
-        return found
+        return low
 
-    def _places(self, positions: Positions) -> tuple[Positions, Positions]:
+    @property
+    def nbytes(self) -> int:
+        """How much memory the arrays take; mapped files take none of ours."""
+        arrays = (self.starts, self.nodes, self.edges)
+        return sum(0 if isinstance(array, np.memmap) else array.nbytes for array in arrays)
+
+    def places(self, positions: Positions) -> tuple[Positions, Positions]:
         """Return for each edge of the given nodes which of them it leaves, and its place."""
         starts = self.starts[positions]
         counts = self.starts[positions + 1] - starts

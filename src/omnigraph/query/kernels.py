@@ -26,10 +26,19 @@ def _compiled(loop: Callable[_P, _R]) -> Callable[_P, _R]:
     @wraps(loop)
     def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
         if not made:
-            made.append(import_module("numba").njit(cache=True, nogil=True)(loop))
+            made.append(_compile(loop))
         return made[0](*args, **kwargs)
 
     return call
+
+
+def _compile(loop: Callable[_P, _R]) -> Callable[_P, _R]:
+    compiler = import_module("numba").njit
+    try:
+        made: Callable[_P, _R] = compiler(cache=True, nogil=True)(loop)
+    except RuntimeError:  # there is no place to keep it
+        made = compiler(nogil=True)(loop)
+    return made
 
 
 @_compiled

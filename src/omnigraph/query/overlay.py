@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from omnigraph.query.adjacency import Adjacency, Walked, distinct_pairs
+from omnigraph.query.recent import Recent
 from omnigraph.storage.columns import Positions
 
 _NONE = np.empty(0, np.int64)
@@ -37,6 +38,12 @@ class Shift:
         found = old - before
         found[self.removed[np.maximum(before - 1, 0)] == old] = -1
         return _patched(found, old, *self.moved)
+
+    def slide(self, old: Positions) -> Positions:
+        """Return the new positions of rows that are neither gone nor moved."""
+        if not len(self.removed):
+            return old
+        return old - np.searchsorted(self.removed.astype(old.dtype), old).astype(old.dtype)
 
     def to_old(self, new: Positions) -> Positions:
         """Return old positions; -1 for what is new."""
@@ -86,7 +93,7 @@ class Added:
         return rows, there[places], edges[places]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Overlay:
     """The edges of an older version in one direction, and what changed since."""
 
@@ -97,13 +104,59 @@ class Overlay:
     added: Added
     sizes: tuple[int, int]
     """How many nodes there may be at this end and at the other."""
+    wholes: Recent[Overlay, Adjacency]
+    """What was put together of late."""
 
-    @cached_property
+    @property
     def whole(self) -> Adjacency:
         """All edges as arrays, put together when somebody asks about all nodes."""
-        rows, nodes, edges = self.neighbours(np.arange(self.sizes[0]))
-        made = Adjacency.build(rows, nodes, self.sizes)
-        return Adjacency(made.starts, made.nodes, edges[made.edges], made.width)
+        return self.wholes.get(self) or self.wholes.put(self, self._put_together())
+
+    def _put_together(self) -> Adjacency:
+        """Take out what changed, let the rest slide to its new positions, put in what is new."""
+        base, starts = self.base, self.base.starts
+        loose = np.isin(base.nodes, self.there.removed) | np.isin(base.edges, self.edges.removed)
+        loose[base.places(self.here.removed)[1]] = True
+        kept, places = ~loose, np.flatnonzero(loose)
+        before = starts - np.searchsorted(places, starts)
+        stays = np.ones(base.count, np.bool_)
+        stays[self.here.removed] = False
+        counts = np.zeros(self.sizes[0], np.int64)
+        counts[self.here.slide(np.flatnonzero(stays))] = np.diff(before)[stays]
+        left = Adjacency(
+            np.concatenate([[0], np.cumsum(counts)]),
+            self.there.slide(base.nodes[kept]),
+            self.edges.slide(base.edges[kept]),
+            self.sizes[1],
+        )
+        old = np.searchsorted(starts, places, side="right") - 1
+        here, there, edges = (
+            np.concatenate([shift.to_new(found.astype(np.int64)), new])
+            for shift, found, new in (
+                (self.here, old, self.added.here),
+                (self.there, base.nodes[places], self.added.there),
+                (self.edges, base.edges[places], self.added.edges),
+            )
+        )
+        here, there, edges = (
+            a[(here >= 0) & (there >= 0) & (edges >= 0)] for a in (here, there, edges)
+        )
+        order = np.lexsort((edges, there, here))
+        here, there, edges = here[order], there[order], edges[order]
+        at = left.place(here, there)
+        more = np.concatenate([[0], np.cumsum(np.bincount(here, minlength=self.sizes[0]))])
+        return Adjacency(
+            left.starts + more,
+            np.insert(left.nodes, at, there),
+            np.insert(left.edges, at, edges),
+            self.sizes[1],
+        )
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory the changes take; the arrays below are counted elsewhere."""
+        arrays = (self.edges.removed, self.added.here, self.added.there, self.added.edges)
+        return sum(array.nbytes for array in arrays)
 
     def neighbours(self, positions: Positions) -> Walked:
         """Return every edge of the given nodes."""
@@ -142,4 +195,4 @@ class Overlay:
 
     def _asks_much(self, positions: Positions) -> bool:
         """Tell whether so many nodes are asked about that all edges may as well be put together."""
-        return "whole" in self.__dict__ or 8 * len(positions) > self.sizes[0]
+        return 8 * len(positions) > self.sizes[0] or self.wholes.get(self) is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
 from threading import Lock
 from typing import Generic, TypeVar
 
@@ -11,10 +12,15 @@ _V = TypeVar("_V")
 
 
 class Recent(Generic[_K, _V]):
-    """A few values by key; the one not asked for longest makes room. Threads may share it."""
+    """A few values by key; the one not asked for longest makes room. Threads may share it.
 
-    def __init__(self, most: int) -> None:
+    `most` is how many there may be, or how large all may be together by `size`; the newest stays in
+    any case.
+    """
+
+    def __init__(self, most: int, size: Callable[[_V], int] = lambda _: 1) -> None:
         self._most = most
+        self._size = size
         self._kept: OrderedDict[_K, _V] = OrderedDict()
         self._lock = Lock()
 
@@ -30,6 +36,7 @@ class Recent(Generic[_K, _V]):
         with self._lock:
             self._kept[key] = value
             self._kept.move_to_end(key)
-            while len(self._kept) > self._most:
-                self._kept.popitem(last=False)
+            total = sum(map(self._size, self._kept.values()))
+            while total > self._most and len(self._kept) > 1:
+                total -= self._size(self._kept.popitem(last=False)[1])
         return value

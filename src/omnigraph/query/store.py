@@ -234,7 +234,7 @@ class Table:
 
     def positions_of(self, ids: pa.ChunkedArray) -> Positions:
         """Return where the entities with these ids are."""
-        if len(ids) > LOOKED_UP or self.has("id"):
+        if len(ids) > LOOKED_UP or self.is_small:
             places = pc.index_in(ids, value_set=self.column("id"))
             offsets = np.arange(self.rows)
         else:

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.commit.model import DatasetEntry
 from omnigraph.errors import GraphCorrupt, VersionReclaimed
 from omnigraph.plan.pattern import Direction
 from omnigraph.query.adjacency import Adjacency, Neighbours
@@ -25,11 +26,14 @@ from omnigraph.query.shelf import Made, Shelf
 from omnigraph.query.store import Table
 from omnigraph.storage import Location
 from omnigraph.storage.columns import Positions
-from omnigraph.storage.growth import Growth
 
 WORTH_KEEPING = 100_000
 """Edges from which on arrays are kept in files."""
-MAX_LOADED = 64
+MEMORY_BYTES = 1024 * 1024 * 1024
+"""Arrays that are kept in memory, beside those that are mapped."""
+_SMALLEST = MEMORY_BYTES // 256
+"""What a topology counts at least, so that there are not too many."""
+MAX_NOTED = 256
 FEW_CHANGES, SMALL_SHARE = 10_000, 0.01
 """Changed rows that are laid over arrays: so many, or this share of all."""
 _PIECE = 2_000_000
@@ -56,6 +60,11 @@ class Topology:
             case Direction.BOTH:
                 return (self.out, self.into)
 
+    @property
+    def nbytes(self) -> int:
+        """How much memory it takes."""
+        return self.out.nbytes + self.into.nbytes
+
 
 class Topologies:
     """The topologies of one graph that are in memory or in files.
@@ -65,9 +74,12 @@ class Topologies:
 
     def __init__(self, location: Location, *, may_write: bool) -> None:
         self._shelf = Shelf(location, may_write=may_write)
-        self._loaded: Recent[tuple[int, ...], Topology] = Recent(MAX_LOADED)
-        self._bases: Recent[tuple[int, int], Made] = Recent(MAX_LOADED)
-        self._spent: Recent[tuple[int, ...], float] = Recent(MAX_LOADED)
+        self._loaded: Recent[tuple[int, ...], Topology] = Recent(
+            MEMORY_BYTES, lambda made: made.nbytes + _SMALLEST
+        )
+        self._bases: Recent[tuple[int, int], Made] = Recent(MAX_NOTED)
+        self._wholes: Recent[Overlay, Adjacency] = Recent(MEMORY_BYTES, lambda made: made.nbytes)
+        self._spent: Recent[tuple[int, ...], float] = Recent(MAX_NOTED)
         self._building = Lock()
         self.built = 0
 
@@ -113,7 +125,7 @@ class Topologies:
         if base is None:
             return None
         try:
-            made = overlay(base, ends)
+            made = overlay(base, ends, self._wholes)
         except VersionReclaimed:
             return None
         if made is not None:
@@ -137,19 +149,16 @@ class Topologies:
         return Topology(made.out, made.into)
 
 
-def overlay(base: Made, ends: Ends) -> Topology | None:
+def overlay(base: Made, ends: Ends, wholes: Recent[Overlay, Adjacency]) -> Topology | None:
     """Return arrays with what changed since laid over them; None when that is too much."""
     edge, src, dst = ends
     changed = edge.since(base.edge, ["src", "dst"], _limit(edge))
     if changed is None:
         return None
-    shifts = []
-    for nodes, entry in ((src, base.src), (dst, base.dst)):
-        grown = nodes.since(entry, ["id"], _limit(nodes))
-        if grown is None:
-            return None
-        shifts.append(_node_shift(grown))
-    here, there = shifts
+    here = _node_shift(src, base.src)
+    there = here if src.key == dst.key else _node_shift(dst, base.dst)
+    if here is None or there is None:
+        return None
     edges = Shift(changed.removed, changed.shared)
     positions = np.arange(changed.added.num_rows) + changed.shared
     added = Added(
@@ -157,8 +166,8 @@ def overlay(base: Made, ends: Ends) -> Topology | None:
     )
     sizes = (src.rows, dst.rows)
     return Topology(
-        Overlay(base.out, here, there, edges, added, sizes),
-        Overlay(base.into, there, here, edges, added.turned, sizes[::-1]),
+        Overlay(base.out, here, there, edges, added, sizes, wholes),
+        Overlay(base.into, there, here, edges, added.turned, sizes[::-1], wholes),
     )
 
 
@@ -166,8 +175,11 @@ def _limit(table: Table) -> int:
     return max(FEW_CHANGES, int(table.rows * SMALL_SHARE))
 
 
-def _node_shift(grown: Growth) -> Shift:
+def _node_shift(nodes: Table, old: DatasetEntry) -> Shift | None:
     """Return where nodes are now; a node whose row was written anew is the same node."""
+    grown = nodes.since(old, ["id"], _limit(nodes))
+    if grown is None:
+        return None
     lost, added = grown.lost["id"].combine_chunks(), grown.added["id"].combine_chunks()
     places = pc.index_in(lost, value_set=added)
     again = np.asarray(places.is_valid(), np.bool_)

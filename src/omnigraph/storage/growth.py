@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from lance import LanceDataset
 
@@ -83,14 +84,16 @@ def _gone(old: Any, new: Any) -> Positions | None:  # noqa: ANN401 - as above
     if old.deletion_file() == new.deletion_file():
         return np.empty(0, np.int64)
     before, after = _live(old), _live(new)
-    if not np.isin(after, before).all():
+    if (after & ~before).any():
         return None
-    return np.flatnonzero(~np.isin(before, after))
+    return np.flatnonzero(~after[before])
 
 
-def _live(fragment: Any) -> Positions:  # noqa: ANN401 - as above
+def _live(fragment: Any) -> npt.NDArray[np.bool_]:  # noqa: ANN401 - as above
+    """Tell for each row of a fragment whether it is there."""
     if not fragment.num_deletions:
-        return np.arange(fragment.physical_rows)
+        return np.ones(fragment.physical_rows, np.bool_)
     addresses = fragment.scanner(columns=[], with_row_address=True).to_table()["_rowaddr"]
-    offsets: Positions = (addresses.to_numpy() & np.uint64(0xFFFFFFFF)).astype(np.int64)
-    return offsets
+    found = np.zeros(fragment.physical_rows, np.bool_)
+    found[addresses.to_numpy() & np.uint64(0xFFFFFFFF)] = True
+    return found

@@ -8,9 +8,10 @@ import pytest
 from omnigraph.query import kernels
 from omnigraph.query.adjacency import Adjacency, distinct_pairs
 from omnigraph.query.overlay import Added, Overlay, Shift
+from omnigraph.query.recent import Recent
 
 NODES = 12
-SEEDS = range(25)
+SEEDS = range(40)
 
 
 def some_edges(chance, count=40):
@@ -131,6 +132,7 @@ def test_an_overlay_walks_like_arrays_made_anew(seed):
         Shift(lost, shared_edges),
         added,
         (len(nodes), len(nodes)),
+        Recent(4),
     )
     anew = adjacency(places(edges, nodes), len(nodes))
     every = np.arange(len(nodes))
@@ -145,3 +147,4 @@ def test_an_overlay_walks_like_arrays_made_anew(seed):
     assert laid.connects(here, there).tolist() == anew.connects(here, there).tolist()
     assert laid.whole.starts.tolist() == anew.starts.tolist()
     assert laid.whole.nodes.tolist() == anew.nodes.tolist()
+    assert walked(laid.whole, every) == walked(anew, every)
