@@ -40,6 +40,7 @@ _PLACES = {
     FunctionKind.AGGREGATE: "`return`, `order`",
     FunctionKind.PREDICATE: "`match`, `return`",
     FunctionKind.RANK: "`order`, `return`",
+    FunctionKind.PATH: "`return`, `order`",
 }
 
 

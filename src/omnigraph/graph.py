@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from itertools import islice
 from pathlib import Path
@@ -17,12 +18,14 @@ from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import MAIN, Branch, Commit, CommitId, Snapshot, Tag
 from omnigraph.commit.recovery import Recovery, read_audit, recover
 from omnigraph.commit.snapshot import Target, head_snapshot, resolve_snapshot
-from omnigraph.errors import InvalidInput
+from omnigraph.errors import InvalidInput, OmniError
 from omnigraph.maintain.cleanup import CleanupReport, cleanup
 from omnigraph.maintain.export import export_lines, export_parquet
 from omnigraph.maintain.indexes import IndexStatus, index_status
 from omnigraph.maintain.optimize import UpkeepReport, optimize
 from omnigraph.maintain.verify import Verification, verify
+from omnigraph.merge.decisions import read_decisions
+from omnigraph.merge.merge import MergeOptions, MergeResult, merge, transplant
 from omnigraph.query.blob import Blob, open_blob
 from omnigraph.query.engine import Engine, Settings
 from omnigraph.query.entity import read_entity
@@ -271,6 +274,74 @@ class Graph:
             if_commit=CommitId(if_commit) if if_commit is not None else None,
             external_blobs=self._external_blobs,
         )
+
+    def merge(  # noqa: PLR0913 - everything a merge can be told
+        self,
+        source: str,
+        into: str | None = None,
+        *,
+        dry_run: bool = False,
+        strict: bool = False,
+        resolve: str | Mapping[str, Any] | None = None,
+        delete_branch: bool = False,
+        message: str | None = None,
+    ) -> MergeResult:
+        """Merge a branch into another, which then has its history; conflicts change nothing.
+
+        `resolve` says who wins where both changed the same: `source`, `target`, or decisions by
+        type and entity. `strict` does not merge different properties of one entity. `dry_run` tells
+        what would happen, conflicts included.
+        """
+        request = self._request("merge", into, message)
+        options = MergeOptions(dry_run=dry_run, strict=strict, decisions=read_decisions(resolve))
+        snapshot = head_snapshot(self._manifest, source)
+        result = merge(self._manifest, request, snapshot, options)
+        if not delete_branch or dry_run:
+            return result
+        try:
+            self.branches.delete(source)
+        except OmniError as error:
+            return replace(result, branch_deleted=False, branch_delete_error=error.message)
+        return replace(result, branch_deleted=True)
+
+    def revert(
+        self,
+        commit: str,
+        *,
+        branch: str | None = None,
+        dry_run: bool = False,
+        resolve: str | Mapping[str, Any] | None = None,
+        message: str | None = None,
+    ) -> MergeResult:
+        """Undo what a commit did, as a commit; what others did to the same since is a conflict."""
+        after, before = self._with_parent(commit)
+        request = self._request("revert", branch, message or f"revert {commit}")
+        options = MergeOptions(dry_run=dry_run, decisions=read_decisions(resolve))
+        return transplant(self._manifest, request, (after, before), options)
+
+    def cherry_pick(
+        self,
+        commit: str,
+        *,
+        branch: str | None = None,
+        dry_run: bool = False,
+        resolve: str | Mapping[str, Any] | None = None,
+        message: str | None = None,
+    ) -> MergeResult:
+        """Do on a branch what a commit did elsewhere, as a commit."""
+        after, before = self._with_parent(commit)
+        text = message or find_commit(self._manifest, commit)[0].commit.message
+        request = self._request("cherry_pick", branch, text)
+        options = MergeOptions(dry_run=dry_run, decisions=read_decisions(resolve))
+        return transplant(self._manifest, request, (before, after), options)
+
+    def _with_parent(self, commit: str) -> tuple[Snapshot, Snapshot]:
+        """Return the states after and before a commit."""
+        found = find_commit(self._manifest, commit)[0].commit
+        if not found.parents:
+            message = f"commit {commit} made the graph; there is nothing before it"
+            raise InvalidInput(message, code="parentless_commit", commit=commit)
+        return self.snapshot(found.id), self.snapshot(found.parents[0])
 
     def optimize(self, *, branch: str | None = None) -> UpkeepReport:
         """Compact every type and complete its indexes, as one commit that changes no entity."""

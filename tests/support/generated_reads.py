@@ -167,6 +167,9 @@ class _Tail:
         elif number == 14 and kind == "plain" and self.maker.search and self._rankings():
             call = self.random.choice(self._rankings())()
             self._add(call, PropertyType(Scalar.F64), call.function.text)
+        elif number == 13 and kind != "grouped" and self._paths():
+            call, type_ = self.random.choice(self._paths())
+            self._add(call, type_, call.function.text)
         elif self.accesses:
             access, type_ = self.random.choice(self.accesses)
             self._add(access, type_, f"{access.variable.name}.{access.property}")
@@ -245,6 +248,26 @@ class _Tail:
             for access, type_ in self.accesses
             if type_.text and isinstance(self.scope[access.variable.name], NodeType)
         ]
+
+    def _paths(self) -> list[tuple[qt.Call, PropertyType]]:
+        """Return calls that look for paths between nodes of the match, some of each kind."""
+        found: list[tuple[qt.Call, PropertyType]] = []
+        for name, edge in self.maker.catalog.edges.items():
+            for src, dst in ((edge.src, edge.dst), (edge.dst, edge.src)):
+                if not self.scope.nodes(src) or not self.scope.nodes(dst):
+                    continue
+                ends = [qt.Variable(self.random.choice(self.scope.nodes(t))) for t in (src, dst)]
+                undirected = edge.src == edge.dst and seldom(self.random, 0.4)
+                bounds = [qt.Hops(1, 3), qt.Hops(2, 2), qt.Hops(1, None), qt.Hops(2, 9), None]
+                word = Name(name[0].lower() + name[1:])
+                along: qt.Expr = qt.EdgePath(word, undirected, self.random.choice(bounds))
+                if along == qt.EdgePath(word):
+                    along = qt.AliasRef(word.text)
+                arguments = (ends[0], along, ends[1])
+                nodes = PropertyType(Scalar.STRING, is_list=True)
+                found.append((qt.Call(Name("shortest_path"), arguments), nodes))
+                found.append((qt.Call(Name("path_length"), arguments), _INTEGER))
+        return found
 
     def _rankings(self) -> list[Callable[[], qt.Call]]:
         vectors = [

@@ -154,11 +154,19 @@ _access = st.builds(qt.Access, _variable, _name)
 _alias = st.builds(qt.AliasRef, _words(without=(*_BOOLEANS, "distinct")))
 _now = st.builds(qt.Call, st.just(Name("now")))
 _function = _names(without=(*_BOOLEANS, *_TEMPORAL))
+_edge_word = _names(without=("not",))
+_hops = st.builds(qt.Hops, st.integers(0, _U32_MAX), st.none() | st.integers(0, _U32_MAX))
+_edge_path: SearchStrategy[qt.Expr] = st.deferred(
+    lambda: (
+        st.builds(qt.EdgePath, _edge_word, st.booleans(), _hops)
+        | st.builds(qt.EdgePath, _edge_word, st.just(True))
+    )
+)
 
 
 def _calls(arguments: SearchStrategy[qt.Expr]) -> SearchStrategy[qt.Call]:
-    plain = st.builds(qt.Call, _function, _many(arguments))
-    return plain | st.builds(qt.Call, _function, _many(arguments, 1, 2), st.just(True))
+    plain = st.builds(qt.Call, _function, _many(arguments | _edge_path))
+    return plain | st.builds(qt.Call, _function, _many(arguments | _edge_path, 1, 2), st.just(True))
 
 
 _operand: SearchStrategy[qt.Expr] = st.one_of(_variable, _access, _literal_item, _alias)
@@ -181,11 +189,10 @@ conditions: SearchStrategy[qt.Condition] = st.recursive(
 _binding = st.builds(
     qt.Binding, _variable, _type_name, _many(st.builds(qt.PropertyMatch, _name, _value))
 )
-_hops = st.builds(qt.Hops, st.integers(0, _U32_MAX), st.none() | st.integers(0, _U32_MAX))
 _traversal = st.builds(
     qt.Traversal,
     _variable,
-    _names(without=("not",)),
+    _edge_word,
     _variable,
     st.none() | _variable,
     st.booleans(),

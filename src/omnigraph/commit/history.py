@@ -15,8 +15,8 @@ from typing import TypeAlias
 from omnigraph.catalog import IncarnationId, TypeId
 from omnigraph.commit.lineage import LineageState
 from omnigraph.commit.manifest import Manifest
-from omnigraph.commit.model import Commit, CommitId, DatasetEntry
-from omnigraph.commit.rows import CommitRow, Row, commit_key, read_commit, read_version
+from omnigraph.commit.model import Commit, CommitId, DatasetEntry, Snapshot
+from omnigraph.commit.rows import HISTORY, CommitRow, Row, commit_key, read_commit, read_version
 from omnigraph.errors import GraphCorrupt, NotFound
 
 Datasets: TypeAlias = dict[tuple[TypeId, IncarnationId], DatasetEntry]
@@ -168,10 +168,16 @@ def history_rows(line: Iterable[LineageState], start: CommitId) -> list[Row]:
     """Return the rows, as they stand, that tell what a commit descends from."""
     states = list(line)
     reached = ancestors(read_commits(states), start)
-    kinds = "('graph_commit', 'table_version', 'table_tombstone', 'table', 'schema')"
-    found = (row.row for state in states for row in state.rows(f"object_type IN {kinds}"))
-    rows = {row["object_id"]: Row(**row) for row in found}
+    rows = {found.row["object_id"]: Row(**found.row) for s in states for found in s.rows(HISTORY)}
     return [row for row in rows.values() if _commit_of(row) in (None, *reached)]
+
+
+def missing_history(manifest: Manifest, source: Snapshot, target: Snapshot) -> tuple[Row, ...]:
+    """Return the rows about what a source descends from that a target's lineages do not hold."""
+    ours, theirs = (manifest.line(manifest.lineage(s.native).state()) for s in (source, target))
+    known = {found.row["object_id"] for state in theirs for found in state.rows(HISTORY)}
+    rows = history_rows(ours, source.commit_id)
+    return tuple(row for row in rows if row.object_id not in known)
 
 
 def _commit_of(row: Row) -> str | None:

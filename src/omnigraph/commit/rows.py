@@ -38,6 +38,9 @@ MANIFEST_SCHEMA = pa.schema(
 )
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
+HISTORY = "object_type IN ('graph_commit', 'table_version', 'table_tombstone', 'table', 'schema')"
+"""The filter for rows that tell what happened; they never change."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:

@@ -10,6 +10,7 @@ from ulid import ULID
 
 from omnigraph.catalog import IncarnationId, TypeId
 from omnigraph.commit.model import CommitId, Counts
+from omnigraph.commit.rows import Row
 
 
 def mint_commit_id() -> CommitId:
@@ -64,8 +65,8 @@ class StagedCommit:
     The id is minted before anything is staged under it, because its age decides whether cleanup may
     have removed some of it. `read_schema` is the accepted schema the writer used; publishing fails
     when it moved. `reads` are datasets the writer only looked at: they must not have moved either.
-    `known_id` tells that the id may have been published or fenced before, because somebody else
-    knows it.
+    `history` are rows of commits this one descends from through a merged parent. `known_id` tells
+    that the id may have been published or fenced before, because somebody else knows it.
     """
 
     id: CommitId
@@ -79,6 +80,7 @@ class StagedCommit:
     counts: Mapping[str, Counts] = field(default_factory=dict)
     if_commit: CommitId | None = None
     merged_parents: tuple[CommitId, ...] = ()
+    history: tuple[Row, ...] = ()
     known_id: bool = False
 
     def __post_init__(self) -> None:

@@ -224,13 +224,21 @@ class _QueryParser(Cursor):
         return True
 
     def _traversal(self) -> qt.Traversal:
-        """`Var [ Var ":" ] ( edgeWord | "<" edgeWord ">" ) [ "{" Int "," [ Int ] "}" ] Var`."""
+        """`Var [ Var ":" ] edgePath Var`."""
         start = self.token
         src = self._variable("where the traversal starts")
         edge_variable = None
         if self.at(tk.VARIABLE):
             edge_variable = self._variable("for the edge")
             self.expect(":", f"after the edge variable `${edge_variable.name}`")
+        path = self._edge_path()
+        dst = self._variable("where the traversal ends")
+        span = self.span_from(start)
+        return qt.Traversal(src, path.edge, dst, edge_variable, path.undirected, path.hops, span)
+
+    def _edge_path(self) -> qt.EdgePath:
+        """`( edgeWord | "<" edgeWord ">" ) [ "{" Int "," [ Int ] "}" ]`."""
+        start = self.token
         undirected = self.accept("<") is not None
         if self.at_word("not"):
             self.fail("`not` cannot be an edge name", hint="negate a pattern with `not { … }`")
@@ -238,8 +246,7 @@ class _QueryParser(Cursor):
         if undirected:
             self.expect(">", f"to close `<{edge}`")
         hops = self._hops() if self.at("{") else None
-        dst = self._variable("where the traversal ends")
-        return qt.Traversal(src, edge, dst, edge_variable, undirected, hops, self.span_from(start))
+        return qt.EdgePath(edge, undirected, hops, self.span_from(start))
 
     def _edge_word(self) -> Name:
         if self.at(tk.TYPE_NAME):
@@ -331,7 +338,7 @@ class _QueryParser(Cursor):
         return self._literal()
 
     def _call(self) -> qt.Call:
-        """`ident "(" [ [ "distinct" ] expr { "," expr } ] ")"`."""
+        """`ident "(" [ [ "distinct" ] argument { "," argument } ] ")"`."""
         start = self.advance()
         self.advance()
         self.enter()
@@ -340,13 +347,18 @@ class _QueryParser(Cursor):
             self.advance()
         arguments: list[qt.Expr] = []
         if not self.at(")"):
-            arguments.append(self._expr())
+            arguments.append(self._argument())
             while self.accept(","):
-                arguments.append(self._expr())
+                arguments.append(self._argument())
         self.expect(")", f"to close `{quote(start.text)}(`")
         self.leave()
         name = Name(start.text, start.span)
         return qt.Call(name, tuple(arguments), distinct, self.span_from(start))
+
+    def _argument(self) -> qt.Expr:
+        """`expr | edgePath`; a bare word may be either and is left to the checker."""
+        bounded = self.at(tk.NAME) and self.peek().kind == "{"
+        return self._edge_path() if bounded or self.at("<") else self._expr()
 
     def _literal(self) -> qt.Literal | qt.ListLiteral:
         """`String | Int | Float | Bool | date("…") | datetime("…") | "[" literals "]"`."""
@@ -572,4 +584,4 @@ class _QueryParser(Cursor):
 
 
 def _starts_expr(token: Token) -> bool:
-    return token.kind in (tk.VARIABLE, tk.NAME, tk.STRING, tk.INT, tk.FLOAT, "-", "[")
+    return token.kind in (tk.VARIABLE, tk.NAME, tk.STRING, tk.INT, tk.FLOAT, "-", "[", "<")

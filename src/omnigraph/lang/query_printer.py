@@ -65,6 +65,14 @@ def _ends(condition: qt.Condition) -> tuple[qt.Expr | None, qt.Expr | None]:
             return None, None
 
 
+def _edge_path(path: qt.EdgePath | qt.Traversal) -> str:
+    edge = f"<{path.edge}>" if path.undirected else str(path.edge)
+    if path.hops is None:
+        return edge
+    high = "" if path.hops.maximum is None else path.hops.maximum
+    return f"{edge}{{{path.hops.minimum},{high}}}"
+
+
 class _QueryPrinter:
     def __init__(self, writer: Writer) -> None:
         self.writer = writer
@@ -147,12 +155,9 @@ class _QueryPrinter:
         return text
 
     def _traversal(self, traversal: qt.Traversal) -> str:
-        edge = f"<{traversal.edge}>" if traversal.undirected else str(traversal.edge)
+        edge = _edge_path(traversal)
         if traversal.edge_variable is not None:
             edge = f"${traversal.edge_variable.name}:{edge}"
-        if traversal.hops is not None:
-            high = "" if traversal.hops.maximum is None else str(traversal.hops.maximum)
-            edge += f"{{{traversal.hops.minimum},{high}}}"
         return f"${traversal.src.name} {edge} ${traversal.dst.name}"
 
     def condition(self, condition: qt.Condition) -> str:
@@ -204,6 +209,8 @@ class _QueryPrinter:
                 return f"{function}({'distinct ' if distinct else ''}{inner})"
             case qt.AliasRef(name=name):
                 return name
+            case qt.EdgePath():
+                return _edge_path(expr)
             case _ as unreachable:
                 assert_never(unreachable)
 

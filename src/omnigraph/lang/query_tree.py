@@ -69,7 +69,26 @@ class AliasRef:
     span: Span = field(default=NO_SPAN, compare=False)
 
 
-Expr: TypeAlias = Literal | ListLiteral | Variable | Access | Call | AliasRef
+@dataclass(frozen=True, slots=True)
+class Hops:
+    """`{min,max}` after an edge; no maximum means unbounded."""
+
+    minimum: int
+    maximum: int | None
+    span: Span = field(default=NO_SPAN, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class EdgePath:
+    """`edge{1,8}` or `<edge>{1,8}` as an argument: a way along edges of one type."""
+
+    edge: Name
+    undirected: bool = False
+    hops: Hops | None = None
+    span: Span = field(default=NO_SPAN, compare=False)
+
+
+Expr: TypeAlias = Literal | ListLiteral | Variable | Access | Call | AliasRef | EdgePath
 Value: TypeAlias = Literal | ListLiteral | Variable | Call
 """What may stand for a property in a match or a mutation; the only call is `now()`."""
 
@@ -163,15 +182,6 @@ class Binding:
     variable: Variable
     type_name: Name
     matches: tuple[PropertyMatch, ...] = ()
-    span: Span = field(default=NO_SPAN, compare=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Hops:
-    """`{min,max}` after an edge; no maximum means unbounded."""
-
-    minimum: int
-    maximum: int | None
     span: Span = field(default=NO_SPAN, compare=False)
 
 

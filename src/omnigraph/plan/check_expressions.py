@@ -7,11 +7,15 @@ from typing import assert_never
 from omnigraph.lang import Code, Span, did_you_mean
 from omnigraph.lang import query_tree as qt
 from omnigraph.lang.query_tree import Operator
+from omnigraph.lang.tree import Name
+from omnigraph.plan.check_edges import edge_type, follow, hop_bounds
 from omnigraph.plan.check_values import constant, misfit, now_call
 from omnigraph.plan.expressions import (
     And,
+    Binding,
     Compare,
     Constant,
+    EdgePath,
     EntityKind,
     Expression,
     FunctionCall,
@@ -24,9 +28,11 @@ from omnigraph.plan.expressions import (
     PropertyRef,
 )
 from omnigraph.plan.functions import FUNCTIONS, Argument, FunctionKind, FunctionSpec, Takes
+from omnigraph.plan.hops import ANY_LENGTH, Hops
 from omnigraph.plan.scope import Context, Scope
 from omnigraph.types import PropertyType, Scalar
 
+_ID = PropertyType(Scalar.STRING)
 _FIELDS = (Takes.TEXT_PROPERTY, Takes.VECTOR_PROPERTY)
 
 
@@ -71,6 +77,11 @@ class ExpressionChecker:
                     hint=self._bare_word_hint(expr.name),
                 )
                 return None
+            case qt.EdgePath():
+                message = f"a way along edges like `{expr.edge}` is no value"
+                hint = "only shortest_path() and path_length() take one"
+                self.context.error(Code.FUNCTION_MISUSE, message, expr.span, hint=hint)
+                return None
             case _ as unreachable:
                 assert_never(unreachable)
 
@@ -103,7 +114,7 @@ class ExpressionChecker:
                 hint=f"use one of its properties: `${variable.name}.…`",
             )
             return None
-        return PropertyRef(binding.name, "id", PropertyType(Scalar.STRING))
+        return PropertyRef(binding.name, "id", _ID)
 
     def access(self, access: qt.Access) -> PropertyRef | None:
         """Check `$x.p`."""
@@ -156,7 +167,8 @@ class ExpressionChecker:
             hint = f"write `{spec.signature}`"
             self.context.error(Code.FUNCTION_MISUSE, message, call.span, hint=hint)
             return None
-        return self._arguments(spec, call)
+        check = self._path if spec.kind is FunctionKind.PATH else self._arguments
+        return check(spec, call)
 
     def _arguments(self, spec: FunctionSpec, call: qt.Call) -> FunctionCall | None:
         arguments: list[Expression] = []
@@ -167,6 +179,41 @@ class ExpressionChecker:
             arguments.append(found)
         result = spec.result or arguments[0].type.as_nullable()
         return FunctionCall(spec, tuple(arguments), result, call.distinct)
+
+    def _path(self, spec: FunctionSpec, call: qt.Call) -> FunctionCall | None:
+        """Check `f($a, edge{1,8}, $b)`; an edge without bounds is followed as far as it leads."""
+        start, end = (self._node(spec, place, call.arguments[place]) for place in (0, 2))
+        path = _edge_path(call.arguments[1])
+        if path is None:
+            self._misfit(spec, spec.arguments[1], call.arguments[1].span)
+            return None
+        edge = edge_type(path, self.context)
+        hops = Hops(1, ANY_LENGTH)
+        if path.hops is not None:
+            bounds = hop_bounds(path.hops, path.hops.maximum or ANY_LENGTH, self.context)
+            if bounds is None:
+                return None
+            hops = bounds
+        if edge is None or start is None or end is None:
+            return None
+        direction = follow(edge, start, end, self.context, undirected=path.undirected)
+        if direction is None or spec.result is None:
+            return None
+        first, last = (PropertyRef(binding.name, "id", _ID) for _, binding in (start, end))
+        arguments = (first, EdgePath(edge.name, direction, hops), last)
+        return FunctionCall(spec, arguments, spec.result)
+
+    def _node(
+        self, spec: FunctionSpec, place: int, written: qt.Expr
+    ) -> tuple[qt.Variable, Binding] | None:
+        found = self.expression(written)
+        if found is None:
+            return None
+        binding = self.scope.get(written) if isinstance(written, qt.Variable) else None
+        if binding is None or not isinstance(written, qt.Variable):
+            self._misfit(spec, spec.arguments[place], written.span)
+            return None
+        return written, binding
 
     def _argument(
         self, spec: FunctionSpec, argument: Argument, written: qt.Expr
@@ -228,7 +275,7 @@ class ExpressionChecker:
     ) -> bool:
         type_ = found.type
         match argument.takes:
-            case Takes.ANYTHING | Takes.RANKING:
+            case Takes.ANYTHING | Takes.RANKING | Takes.NODE | Takes.EDGES:
                 return True
             case Takes.NUMBER:
                 fits = type_.numeric
@@ -367,6 +414,7 @@ _PLACES = {
     FunctionKind.AGGREGATE: "aggregates stand in `return`",
     FunctionKind.RANK: "rankings stand in `order` and `return`",
     FunctionKind.PREDICATE: "write it alone as a condition; negate it with `not { … }`",
+    FunctionKind.PATH: "paths stand in `return` and `order`",
     FunctionKind.SCALAR: "compare it with a property",
 }
 
@@ -393,6 +441,12 @@ def _is_query_for(vector: PropertyType, query: Expression) -> bool:
     return vector.comparable_with(query.type)
 
 
+def _edge_path(written: qt.Expr) -> qt.EdgePath | None:
+    if isinstance(written, qt.AliasRef):
+        return qt.EdgePath(Name(written.name, written.span), span=written.span)
+    return written if isinstance(written, qt.EdgePath) else None
+
+
 def _count_text(spec: FunctionSpec) -> str:
     least = sum(not argument.optional for argument in spec.arguments)
     most = len(spec.arguments)
@@ -411,6 +465,8 @@ def _shown(expression: Expression) -> str:
             if type_.is_list:
                 return f"a list of {len(value)} value{'' if len(value) == 1 else 's'}"
             return f"{'an' if type_.base_text[0] in 'IF' else 'a'} {type_.base_text} literal"
+        case EdgePath(edge=edge):
+            return f"edges {edge}"
         case FunctionCall(function=function):
             return f"{function.name}()"
 

@@ -8,10 +8,12 @@ from typing import assert_never
 from omnigraph.catalog.model import EdgeType
 from omnigraph.lang import Code, did_you_mean
 from omnigraph.lang import query_tree as qt
+from omnigraph.plan.check_edges import edge_type, ends, follow, hop_bounds, wrong_endpoint
 from omnigraph.plan.check_expressions import ExpressionChecker
 from omnigraph.plan.check_values import matched_value
 from omnigraph.plan.expressions import Binding, Compare, EntityKind, PropertyRef
-from omnigraph.plan.pattern import Direction, Hops, Pattern, Step
+from omnigraph.plan.hops import Hops
+from omnigraph.plan.pattern import Pattern, Step
 from omnigraph.plan.scope import Context, Scope
 
 
@@ -110,22 +112,24 @@ class _MatchChecker:
     # --- traversals ----------------------------------------------------------------------------
 
     def _traversal(self, clause: qt.Traversal) -> None:
-        edge = self._edge(clause)
+        path = qt.EdgePath(clause.edge, clause.undirected, clause.hops)
+        edge = edge_type(path, self.context)
         hops = self._hops(clause)
         src, dst = self._endpoint(clause.src), self._endpoint(clause.dst)
         if edge is None or src is _WRONG or dst is _WRONG:
             self.scope.poison(clause.src, clause.dst, clause.edge_variable)
             return
-        direction = self._direction(clause, edge, src, dst)
+        written = ((clause.src, src), (clause.dst, dst))
+        direction = follow(edge, *written, self.context, undirected=clause.undirected)
         if direction is None:
             self.scope.poison(clause.src, clause.dst, clause.edge_variable)
             return
-        ends = (edge.dst, edge.src) if direction is Direction.IN else (edge.src, edge.dst)
-        src = src or self._introduce(clause.src, ends[0])
+        first, second = ends(edge, direction)
+        src = src or self._introduce(clause.src, first)
         # `$a edge $a` asks for a self-loop: the first endpoint just introduced is the second.
-        dst = dst or self.scope.get(clause.dst) or self._introduce(clause.dst, ends[1])
-        if dst.type_name != ends[1]:
-            self._wrong_endpoint(clause.dst, dst, edge)
+        dst = dst or self.scope.get(clause.dst) or self._introduce(clause.dst, second)
+        if dst.type_name != second:
+            wrong_endpoint(edge, clause.dst, dst, self.context)
             return
         edge_binding = self._edge_binding(clause, edge)
         if hops is not None:
@@ -138,26 +142,6 @@ class _MatchChecker:
                 edge_binding=edge_binding,
             )
             self.pattern.steps.append(step)
-
-    def _edge(self, clause: qt.Traversal) -> EdgeType | None:
-        edge = self.context.catalog.edge(clause.edge.text)
-        if edge is None:
-            words = [name[0].lower() + name[1:] for name in self.context.catalog.edges]
-            hint = did_you_mean(clause.edge.text, words)
-            if clause.edge.text in ("contains", "starts_with", "in", "is"):
-                hint = f"to compare with `{clause.edge}`, put a property on its left side"
-            message = f"unknown edge `{clause.edge}`"
-            self.context.error(Code.UNKNOWN_EDGE, message, clause.edge.span, hint=hint)
-        elif clause.undirected and edge.src != edge.dst:
-            self.context.error(
-                Code.UNDIRECTED_ENDPOINTS,
-                f"`<{clause.edge}>` needs equal endpoint types, but {edge.name} connects "
-                f"{edge.src} -> {edge.dst}",
-                clause.edge.span,
-                hint=f"write `{clause.edge}` without `<>`",
-            )
-            return None
-        return edge
 
     def _hops(self, clause: qt.Traversal) -> Hops | None:
         written = clause.hops
@@ -179,14 +163,7 @@ class _MatchChecker:
                 hint=f"give a maximum: `{{{written.minimum},{max(written.minimum, 3)}}}`",
             )
             return None
-        try:
-            return Hops(written.minimum, written.maximum)
-        except ValueError:
-            low, high = written.minimum, written.maximum
-            problem = "start at 1" if low < 1 else "be in order"
-            message = f"hop bounds {{{low},{high}}} must {problem}"
-            self.context.error(Code.BOUNDS_OR_NEAREST, message, written.span)
-            return None
+        return hop_bounds(written, written.maximum, self.context)
 
     def _endpoint(self, variable: qt.Variable) -> Binding | None:
         """Return the binding of an endpoint, None when it is new."""
@@ -196,33 +173,6 @@ class _MatchChecker:
             self.context.error(Code.EDGE_VARIABLE_MISUSE, message, variable.span)
             return _WRONG
         return _WRONG if binding is None and variable.name in self.scope.poisoned else binding
-
-    def _direction(
-        self, clause: qt.Traversal, edge: EdgeType, src: Binding | None, dst: Binding | None
-    ) -> Direction | None:
-        """Infer the direction from whichever endpoint is known; report endpoints that misfit."""
-        if clause.undirected:
-            direction = Direction.BOTH
-        elif src is not None:
-            direction = Direction.OUT if src.type_name == edge.src else Direction.IN
-        elif dst is not None:
-            direction = Direction.OUT if dst.type_name == edge.dst else Direction.IN
-        else:
-            direction = Direction.OUT
-        ends = (edge.dst, edge.src) if direction is Direction.IN else (edge.src, edge.dst)
-        for binding, variable, wanted in ((src, clause.src, ends[0]), (dst, clause.dst, ends[1])):
-            if binding is not None and binding.type_name != wanted:
-                self._wrong_endpoint(variable, binding, edge)
-                return None
-        return direction
-
-    def _wrong_endpoint(self, variable: qt.Variable, binding: Binding, edge: EdgeType) -> None:
-        self.context.error(
-            Code.WRONG_ENDPOINT,
-            f"`${variable.name}` is a {binding.type_name}, but {edge.name} connects "
-            f"{edge.src} -> {edge.dst}",
-            variable.span,
-        )
 
     def _introduce(self, variable: qt.Variable, type_name: str) -> Binding:
         made = self.context.new_binding(variable.name, EntityKind.NODE, type_name)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from omnigraph.lang import Code, Span, did_you_mean
 from omnigraph.lang import query_tree as qt
+from omnigraph.lang.tree import Name
 from omnigraph.plan.check_expressions import ExpressionChecker
 from omnigraph.plan.check_values import parameter
 from omnigraph.plan.expressions import (
@@ -227,7 +228,7 @@ def _natural_name(expr: qt.Expr) -> str:
     match expr:
         case qt.Access(variable=variable, property=name):
             return f"{variable.name}.{name}"
-        case qt.Variable(name=name) | qt.AliasRef(name=name):
+        case qt.Variable(name=name) | qt.AliasRef(name=name) | qt.EdgePath(edge=Name(text=name)):
             return name
         case qt.Literal() | qt.ListLiteral():
             return "literal"

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple, assert_never
 
 from omnigraph.catalog.model import Catalog, TypeKind
-from omnigraph.plan.expressions import EntityKind
-from omnigraph.plan.operators import Close, Expand, Operator, Scan, inputs
+from omnigraph.plan.expressions import EntityKind, edge_paths
+from omnigraph.plan.operators import Close, Expand, Operator, Scan, expressions, inputs
 from omnigraph.plan.query import (
     Delete,
     InsertEdge,
@@ -52,6 +52,9 @@ def _reads(operator: Operator, catalog: Catalog) -> set[Access]:
             found |= set(_edge(edge, catalog))
         case _:
             pass
+    for expression in expressions(operator):
+        for path in edge_paths(expression):
+            found |= set(_edge(path.edge, catalog))
     for source in inputs(operator):
         found |= _reads(source, catalog)
     return found

@@ -13,6 +13,7 @@ from omnigraph.plan.expressions import (
     Binding,
     Compare,
     Constant,
+    EdgePath,
     Expression,
     FunctionCall,
     Holds,
@@ -23,7 +24,7 @@ from omnigraph.plan.expressions import (
     Predicate,
     PropertyRef,
 )
-from omnigraph.plan.pattern import Direction, Hops
+from omnigraph.plan.hops import Direction, Hops
 from omnigraph.plan.query import Delete, InsertEdge, InsertNode, MutationPlan, ReadPlan, Update
 
 _ARROWS = {Direction.OUT: "-{}->", Direction.IN: "<-{}-", Direction.BOTH: "-{}-"}
@@ -78,7 +79,7 @@ def describe_operator(operator: op.Operator) -> str:
 
 def _edge(edge: str, direction: Direction, hops: Hops, binding: Binding | None) -> str:
     name = f"${binding.name}:{edge}" if binding is not None else edge
-    bounds = "" if hops.is_single else f"{{{hops.minimum},{hops.maximum}}}"
+    bounds = "" if hops.is_single else str(hops)
     return _ARROWS[direction].format(f"[{name}{bounds}]")
 
 
@@ -112,6 +113,8 @@ def show_expression(expression: Expression) -> str:
             return f"${name}"
         case PropertyRef(variable=variable, property=name):
             return f"${variable}.{name}"
+        case EdgePath(edge=edge, direction=direction, hops=hops):
+            return _edge(edge, direction, hops, None)
         case FunctionCall(function=function, arguments=arguments, distinct=distinct):
             inner = ", ".join(show_expression(argument) for argument in arguments)
             return f"{function.name}({'distinct ' if distinct else ''}{inner})"

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias, assert_never
 
 from omnigraph.lang.query_tree import Operator
 from omnigraph.plan.functions import FunctionKind, FunctionSpec
+from omnigraph.plan.hops import Direction, Hops
 from omnigraph.types import PropertyType, Scalar
 
 
@@ -32,6 +33,8 @@ class Binding:
         """Tell whether the author named it; each `$_` becomes a binding called `_#n`."""
         return not self.name.startswith("_#")
 
+
+_NO_VALUE = PropertyType(Scalar.STRING, nullable=True)
 
 # --- expressions -------------------------------------------------------------------------------
 
@@ -62,6 +65,16 @@ class PropertyRef:
 
 
 @dataclass(frozen=True, slots=True)
+class EdgePath:
+    """A way along edges of one type, as an argument of a function; it has no value of its own."""
+
+    edge: str
+    direction: Direction
+    hops: Hops
+    type: PropertyType = _NO_VALUE
+
+
+@dataclass(frozen=True, slots=True)
 class FunctionCall:
     """A call that fits its row of the function table."""
 
@@ -78,7 +91,7 @@ class FunctionCall:
             raise ValueError(f"{self.function.name} cannot be distinct")
 
 
-Expression: TypeAlias = Constant | ParameterRef | PropertyRef | FunctionCall
+Expression: TypeAlias = Constant | ParameterRef | PropertyRef | EdgePath | FunctionCall
 
 
 def is_call(expression: Expression, kind: FunctionKind) -> bool:
@@ -94,10 +107,19 @@ def property_refs(expression: Expression) -> Iterator[PropertyRef]:
         case FunctionCall(arguments=arguments):
             for argument in arguments:
                 yield from property_refs(argument)
-        case Constant() | ParameterRef():
+        case Constant() | ParameterRef() | EdgePath():
             return
         case _ as unreachable:
             assert_never(unreachable)
+
+
+def edge_paths(expression: Expression) -> Iterator[EdgePath]:
+    """Yield every way along edges an expression looks for."""
+    if isinstance(expression, EdgePath):
+        yield expression
+    elif isinstance(expression, FunctionCall):
+        for argument in expression.arguments:
+            yield from edge_paths(argument)
 
 
 # --- predicates --------------------------------------------------------------------------------

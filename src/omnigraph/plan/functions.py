@@ -22,6 +22,7 @@ class FunctionKind(StrEnum):
     AGGREGATE = "aggregate"
     PREDICATE = "predicate"
     RANK = "rank"
+    PATH = "path"
 
 
 class Takes(StrEnum):
@@ -37,6 +38,8 @@ class Takes(StrEnum):
     VECTOR_PROPERTY = "a Vector property of a node"
     VECTOR_OR_TEXT = "a vector of the same dimension, or a String to embed"
     RANKING = "nearest(…) or bm25(…)"
+    NODE = "a node variable"
+    EDGES = "an edge with bounds, like `knows{1,8}`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +82,11 @@ _SCORE = PropertyType(Scalar.F64, nullable=True)
 _TEXT_ARGUMENTS = (
     Argument("property", Takes.TEXT_PROPERTY),
     Argument("query", Takes.TEXT),
+)
+_PATH_ARGUMENTS = (
+    Argument("from", Takes.NODE),
+    Argument("edges", Takes.EDGES),
+    Argument("to", Takes.NODE),
 )
 
 _ROWS = (
@@ -189,6 +197,22 @@ _ROWS = (
         misfit=Code.RRF_MISFIT,
         needs_limit=Code.RRF_MISFIT,
         best_is_highest=True,
+    ),
+    FunctionSpec(
+        name="shortest_path",
+        kind=FunctionKind.PATH,
+        arguments=_PATH_ARGUMENTS,
+        result=PropertyType(Scalar.STRING, nullable=True, is_list=True),
+        about="ids of the nodes on the way with the fewest edges, both ends included",
+        misfit=Code.FUNCTION_MISUSE,
+    ),
+    FunctionSpec(
+        name="path_length",
+        kind=FunctionKind.PATH,
+        arguments=_PATH_ARGUMENTS,
+        result=PropertyType(Scalar.I64, nullable=True),
+        about="how many edges the shortest path has",
+        misfit=Code.FUNCTION_MISUSE,
     ),
 )
 

@@ -21,7 +21,7 @@ from omnigraph.plan.expressions import (
     property_refs,
 )
 from omnigraph.plan.functions import FunctionKind
-from omnigraph.plan.pattern import ONE_HOP, Direction, Hops
+from omnigraph.plan.hops import ONE_HOP, Direction, Hops
 from omnigraph.types import PropertyType
 
 
@@ -353,6 +353,19 @@ def inputs(operator: Operator) -> tuple[Operator, ...]:
             return (source, inner)
         case _:
             return (operator.input,)
+
+
+def expressions(operator: Operator) -> tuple[Expression, ...]:
+    """Return the expressions an operator computes for a result or an order."""
+    match operator:
+        case Project(columns=columns):
+            return tuple(column.expression for column in columns)
+        case Aggregate(keys=keys, measures=measures):
+            return tuple(column.expression for column in (*keys, *measures))
+        case SortRows(keys=keys):
+            return tuple(key.expression for key in keys)
+        case _:
+            return ()
 
 
 def walk(operator: Operator, depth: int = 0) -> Iterator[tuple[int, Operator]]:

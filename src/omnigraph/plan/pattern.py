@@ -3,42 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from enum import StrEnum
 
 from omnigraph.plan.expressions import Binding, Predicate
-
-
-class Direction(StrEnum):
-    """Which way an edge is followed from the first endpoint to the second."""
-
-    OUT = "out"
-    IN = "in"
-    BOTH = "both"
-
-    @property
-    def reversed(self) -> Direction:
-        """The same edges seen from the second endpoint."""
-        return {Direction.OUT: Direction.IN, Direction.IN: Direction.OUT}.get(self, self)
-
-
-@dataclass(frozen=True, slots=True)
-class Hops:
-    """How many edges a traversal follows, at least and at most."""
-
-    minimum: int = 1
-    maximum: int = 1
-
-    def __post_init__(self) -> None:
-        if not 1 <= self.minimum <= self.maximum:
-            raise ValueError(f"hops {self.minimum}..{self.maximum} are out of order")
-
-    @property
-    def is_single(self) -> bool:
-        """Tell whether exactly one edge is followed."""
-        return self.minimum == self.maximum == 1
-
-
-ONE_HOP = Hops()
+from omnigraph.plan.hops import ONE_HOP, Direction, Hops
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

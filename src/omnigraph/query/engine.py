@@ -25,6 +25,7 @@ from omnigraph.query.expand import ExpandMode
 from omnigraph.query.explain import Explanation, explain_plan
 from omnigraph.query.groups import group_rows
 from omnigraph.query.order import order_of
+from omnigraph.query.paths import Paths
 from omnigraph.query.recent import Recent
 from omnigraph.query.result import Result
 from omnigraph.query.search import Search, is_fusion, no_provider
@@ -104,7 +105,7 @@ class Engine:
         search = Search(self.store, None, no_provider)
         evaluator = Evaluator(parameters, datetime.now(UTC), tables, search)
         search.depth = shown_rows(plan.root, evaluator)
-        return Execution(
+        execution = Execution(
             snapshot=snapshot,
             store=self.store,
             topologies=self.topologies,
@@ -113,6 +114,8 @@ class Engine:
             mode=settings.expand,
             tables=tables,
         )
+        evaluator.paths = Paths(execution.walk, tables, execution.budget)
+        return execution
 
     def _plan(self, snapshot: Snapshot, source: str, name: str | None) -> ReadPlan:
         """Return the plan of a query; one that was made for the same schema is made no more."""

@@ -9,7 +9,7 @@ from omnigraph.commit.model import Snapshot
 from omnigraph.lang.query_tree import Operator as Word
 from omnigraph.plan import operators as op
 from omnigraph.plan.expressions import Compare, IsIn, Predicate
-from omnigraph.plan.pattern import Direction
+from omnigraph.plan.hops import Direction
 
 EQUAL, OTHER = 0.05, 0.3
 """The share of rows a test for equality, or another one, is guessed to let through."""

@@ -17,6 +17,7 @@ from omnigraph.plan.expressions import (
     And,
     Compare,
     Constant,
+    EdgePath,
     Expression,
     FunctionCall,
     Holds,
@@ -52,6 +53,13 @@ class Searching(Protocol):
         """Return the score of each row, and a number that breaks ties between scores."""
 
 
+class PathFinding(Protocol):
+    """What finds ways between nodes."""
+
+    def column(self, call: FunctionCall, frame: Frame) -> pa.Array:
+        """Return the answer for each row."""
+
+
 @dataclass(slots=True)
 class Evaluator:
     """Knows the values of parameters, the instant of the request, the table of each variable."""
@@ -60,6 +68,7 @@ class Evaluator:
     now: datetime
     tables: Mapping[str, Table]
     search: Searching
+    paths: PathFinding | None = None
     _fetched: dict[tuple[str, str], tuple[Positions, pa.Array]] = field(default_factory=dict)
 
     # --- expressions ---------------------------------------------------------------------------
@@ -96,7 +105,12 @@ class Evaluator:
             case FunctionCall(function=function):
                 if function.kind is FunctionKind.SCALAR:
                     return to_column([self.now], expression.type)[0]
+                if function.kind is FunctionKind.PATH:
+                    assert self.paths is not None, "a query has something that finds paths"
+                    return self.paths.column(expression, frame)
                 return self.search.column(expression, frame, self)
+            case EdgePath():
+                raise AssertionError("a way along edges has no value")
             case _ as unreachable:
                 assert_never(unreachable)
 

@@ -24,7 +24,7 @@ from omnigraph.plan.expressions import (
     predicate_variables,
     property_refs,
 )
-from omnigraph.plan.pattern import Direction
+from omnigraph.plan.hops import Direction
 from omnigraph.query.budget import Budget
 from omnigraph.query.evaluate import Evaluator
 from omnigraph.query.expand import EdgeWalk, ExpandMode
@@ -136,7 +136,7 @@ class Execution:
     def _expand(self, expand: op.Expand, needed: set[str], *, weigh: bool) -> Frame:
         self.bind(expand.dst)
         source = self.rows(expand.input, needed | {expand.src}, weigh=weigh)
-        walk = self._walk(expand.edge, expand)
+        walk = self.walk(expand.edge, expand.direction)
         starts = source.positions[expand.src]
         if expand.edge_binding is not None:
             self.bind(expand.edge_binding)
@@ -164,7 +164,7 @@ class Execution:
         if needed & set(source.positions) or ORIGIN in source.positions:
             return None
         # Only the node that is reached matters: a row for each, however many paths lead there.
-        nodes = (walk.dst if walk.direction is Direction.IN else walk.src).rows
+        nodes = walk.near_nodes.rows
         weights = source.sums_by(starts, nodes) if source.rows * DENSE > nodes else None
         totals = None if weights is None else walk.carried(weights)
         if totals is None:
@@ -177,7 +177,7 @@ class Execution:
         if counted is not None:
             return counted
         source = self.rows(close.input, needed | {close.src, close.dst}, weigh=weigh)
-        walk = self._walk(close.edge, close)
+        walk = self.walk(close.edge, close.direction)
         here, there = source.positions[close.src], source.positions[close.dst]
         if close.edge_binding is None:
             return source.take(walk.connects(here, there, close.hops))
@@ -206,13 +206,12 @@ class Execution:
             return None
         self.bind(step.dst)
         source = self.rows(step.input, needed | {step.src, other}, weigh=True)
-        walk, back = self._walk(step.edge, step), self._walk(close.edge, close, direction)
+        walk, back = self.walk(step.edge, step.direction), self.walk(close.edge, direction)
         counts = walk.common(source.positions[step.src], back, source.positions[other])
         return None if counts is None else source.weighed(counts)
 
-    def _walk(
-        self, edge_name: str, step: op.Expand | op.Close, direction: Direction | None = None
-    ) -> EdgeWalk:
+    def walk(self, edge_name: str, direction: Direction) -> EdgeWalk:
+        """Return what follows the edges of a type in a direction."""
         edge_type = self.snapshot.catalog.edges[edge_name]
         tables = {
             "edge": self.store.table(self.snapshot, TypeKind.EDGE, edge_name),
@@ -221,7 +220,7 @@ class Execution:
         }
         return EdgeWalk(
             **tables,
-            direction=direction or step.direction,
+            direction=direction,
             topologies=self.topologies,
             budget=self.budget,
             mode=self.mode,

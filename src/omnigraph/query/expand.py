@@ -13,7 +13,7 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow.compute as pc
 
-from omnigraph.plan.pattern import Direction, Hops
+from omnigraph.plan.hops import Direction, Hops
 from omnigraph.query import kernels
 from omnigraph.query.adjacency import Adjacency, Neighbours, Walked, distinct_pairs
 from omnigraph.query.budget import Budget
@@ -63,7 +63,7 @@ class EdgeWalk:
 
         With `from_end`, return the nodes from which each row is reached.
         """
-        if not hops.is_single and not self._chains:
+        if not hops.is_single and not self.chains:
             if hops.minimum > 1:
                 return _nothing()
             hops = Hops(1, 1)
@@ -152,8 +152,19 @@ class EdgeWalk:
     # --- how -----------------------------------------------------------------------------------
 
     @property
-    def _chains(self) -> bool:
+    def chains(self) -> bool:
+        """Tell whether edges lead on from where they end."""
         return self.src.key == self.dst.key
+
+    @property
+    def near_nodes(self) -> Table:
+        """The nodes edges are followed from."""
+        return self.dst if self.direction is Direction.IN else self.src
+
+    @property
+    def far_nodes(self) -> Table:
+        """The nodes edges lead to; undirected ones connect nodes of one type."""
+        return self.src if self.direction is Direction.IN else self.dst
 
     @property
     def _width(self) -> int:
@@ -171,7 +182,7 @@ class EdgeWalk:
         return Step(
             frontier=frontier,
             edges=self.edge.rows,
-            nodes=self.dst.rows if self.direction is Direction.IN else self.src.rows,
+            nodes=self.near_nodes.rows,
             covered=1.0 if at_hand else min(map(self.edge.covered, ends[self.direction])),
             arrays_at_hand=at_hand,
             spent=self.topologies.spent(tables),

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from omnigraph.commit.model import DatasetEntry
 from omnigraph.errors import GraphCorrupt, VersionReclaimed
-from omnigraph.plan.pattern import Direction
+from omnigraph.plan.hops import Direction
 from omnigraph.query.adjacency import Adjacency, Neighbours
 from omnigraph.query.overlay import Added, Overlay, Shift
 from omnigraph.query.recent import Recent

@@ -38,11 +38,12 @@ def apply(
     *,
     again: Callable[[], bool],
     always: bool = False,
+    complete: Callable[[StagedCommit], StagedCommit] | None = None,
 ) -> Commit | None:
     """Publish the change `prepare` makes of the newest state; return None when it is none.
 
     `again` tells whether the change may be prepared anew after a lost race. With `always`, even
-    nothing is a commit.
+    nothing is a commit. `complete` adds what a staged commit says beyond its change.
     """
     wanted = request.if_commit
     # Minted before anything is written: its age is that of the oldest file (commit/sweeps.py).
@@ -57,6 +58,8 @@ def apply(
             return None
         images = validate(changes, committed)
         staged = stage(manifest, request, images, committed, commit_id)
+        if complete is not None:
+            staged = complete(staged)
         try:
             return _publish(manifest.lineage(snapshot.native), snapshot.branch, staged)
         except (ExpectedVersionMismatch, SchemaMoved):

@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from omnigraph.commit.model import DatasetEntry
 from omnigraph.write.shape import AT, Shape
 from omnigraph.write.violations import Findings, Place
 
@@ -36,7 +37,7 @@ class TypeChange:
     """The change of one type: batches in order, of which the last wins by id, and deleted ids.
 
     `strict` refuses ids that exist. `replace` makes the batches all the type has. `written` is
-    what storage wrote of the batches already.
+    what storage wrote of the batches already, `adopted` a version that shows the whole change.
     """
 
     shape: Shape
@@ -45,6 +46,7 @@ class TypeChange:
     strict: bool = False
     replace: bool = False
     written: Sequence[Any] | None = None
+    adopted: DatasetEntry | None = None
 
     @property
     def is_empty(self) -> bool:

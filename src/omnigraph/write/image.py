@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.catalog.model import Cardinality, EdgeType
+from omnigraph.commit.model import Counts
 from omnigraph.write.change_set import Batch, ChangeSet, TypeChange
 from omnigraph.write.committed import Committed
 from omnigraph.write.sets import without
@@ -37,6 +38,17 @@ class Image:
     def shape(self) -> Shape:
         """The type."""
         return self.change.shape
+
+    def counts(self) -> Counts:
+        """Count what happens to entities."""
+        before = self.replaced["id"]
+        known = pc.is_in(self.rows["id"], value_set=_plain(before)) if len(before) else None
+        updated = 0 if known is None else pc.sum(known).as_py() or 0
+        return Counts(
+            inserted=self.rows.num_rows - updated,
+            updated=updated,
+            deleted=len(before) - updated,
+        )
 
     @property
     def repeats(self) -> bool:

@@ -17,6 +17,7 @@ from omnigraph.catalog import TypeKind
 from omnigraph.plan.expressions import (
     Compare,
     Constant,
+    EdgePath,
     Expression,
     FunctionCall,
     ParameterRef,
@@ -215,8 +216,8 @@ class Mutation:
                 return self.parameters.get(name)
             case FunctionCall():
                 return self.now
-            case PropertyRef():
-                raise AssertionError("the checker lets no property stand for a value here")
+            case PropertyRef() | EdgePath():
+                raise AssertionError("the checker lets neither stand for a value here")
             case _ as unreachable:
                 assert_never(unreachable)
 

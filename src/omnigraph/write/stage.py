@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.commit.manifest import Manifest
-from omnigraph.commit.model import CommitId, Counts
+from omnigraph.commit.model import CommitId
 from omnigraph.commit.staged import StagedCommit, StagedDataset
 from omnigraph.errors import NotFound, StorageUnavailable
 from omnigraph.storage import stage as storage_stage
@@ -48,7 +48,7 @@ def stage(
         reads=reads,
         actor=request.actor,
         message=request.message,
-        counts={key: _counts(image) for key, image in images.items()},
+        counts={key: image.counts() for key, image in images.items()},
         if_commit=request.if_commit,
     )
 
@@ -75,6 +75,10 @@ def _noted(manifest: Manifest, staged: StagedDataset) -> StagedDataset:
 
 def _stage(manifest: Manifest, image: Image, committed: Committed) -> StagedDataset:
     shape, entry = image.shape, committed.entry(image.shape)
+    adopted = image.change.adopted
+    if adopted is not None:
+        made = (entry.physical, adopted.physical, adopted.rows)
+        return StagedDataset(shape.table_key, *entry.key, *made)
     path = dataset_path(str(shape.kind), *entry.key)
     with manifest.reading(shape.table_key, entry) as base:
         if image.change.replace:
@@ -121,15 +125,3 @@ def _blobs(image: Image) -> storage_stage.Elsewhere | None:
         return None
     elsewhere = storage_stage.Elsewhere
     return elsewhere.REFERRED_TO if image.change.replace else elsewhere.COPIED
-
-
-def _counts(image: Image) -> Counts:
-    """Count what happened to entities."""
-    before = image.replaced["id"]
-    known = pc.is_in(image.rows["id"], value_set=before.combine_chunks()) if len(before) else None
-    updated = 0 if known is None else pc.sum(known).as_py() or 0
-    return Counts(
-        inserted=image.rows.num_rows - updated,
-        updated=updated,
-        deleted=len(before) - updated,
-    )

@@ -14,6 +14,7 @@ from omnigraph.lang.query_tree import Operator
 from omnigraph.types import Scalar, parse_date, parse_datetime
 from tests.support.reference import text
 from tests.support.reference.model import Row, World
+from tests.support.reference.paths import PATHS, path
 
 PREDICATES: Mapping[str, Callable[..., bool]] = {
     "search": text.search,
@@ -37,11 +38,15 @@ def value(expr: qt.Expr, row: Row, world: World) -> Any:
         case qt.Call(function=function, arguments=arguments):
             if function.text == "now":
                 return world.now
+            if function.text in PATHS:
+                return path(expr, row, world)
             given = [value(argument, row, world) for argument in arguments]
             # Text or query is null: nothing is found.
             return None not in given and PREDICATES[function.text](*given)
         case qt.AliasRef():
             raise AssertionError("an alias stands in `order` only")
+        case qt.EdgePath():
+            raise AssertionError("a way along edges has no value")
         case _ as unreachable:
             assert_never(unreachable)
 

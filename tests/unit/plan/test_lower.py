@@ -3,9 +3,10 @@
 import pytest
 
 from omnigraph.plan.expressions import Binding, EntityKind
+from omnigraph.plan.hops import Direction, Hops
 from omnigraph.plan.lower import lower_pattern
 from omnigraph.plan.operators import AntiJoin, Close, Cross, Expand, Filter, OuterRow, Scan
-from omnigraph.plan.pattern import Direction, Hops, Pattern, Step
+from omnigraph.plan.pattern import Pattern, Step
 from tests.support.plans import CALL, SHIP, equals, read_plan, text
 
 

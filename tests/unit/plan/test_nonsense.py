@@ -14,6 +14,7 @@ from omnigraph.plan.expressions import (
     PropertyRef,
 )
 from omnigraph.plan.functions import FUNCTIONS
+from omnigraph.plan.hops import Direction, Hops
 from omnigraph.plan.operators import (
     Aggregate,
     AntiJoin,
@@ -31,7 +32,7 @@ from omnigraph.plan.operators import (
     SortKey,
     SortRows,
 )
-from omnigraph.plan.pattern import Direction, Hops, Step
+from omnigraph.plan.pattern import Step
 from omnigraph.plan.query import Delete, InsertNode, MutationPlan, Update
 from omnigraph.types import PropertyType, Scalar
 from tests.support.plans import CALL, NUMBER, OTHER_PORT, PORT, SHIP, TEXT, equals, text

@@ -21,6 +21,7 @@ from omnigraph.plan.expressions import (
     predicate_variables,
 )
 from omnigraph.plan.functions import FUNCTIONS, FunctionKind
+from omnigraph.plan.hops import Direction, Hops
 from omnigraph.plan.operators import (
     Aggregate,
     AntiJoin,
@@ -40,7 +41,7 @@ from omnigraph.plan.operators import (
     SortRows,
     inputs,
 )
-from omnigraph.plan.pattern import Direction, Hops, Step
+from omnigraph.plan.pattern import Step
 from omnigraph.types import PropertyType, Scalar
 from tests.support.plans import CALL, NUMBER, PORT, SHIP, TEXT, equals, text
 

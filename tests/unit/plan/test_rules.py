@@ -3,6 +3,7 @@
 import pytest
 
 from omnigraph.plan.expressions import And, Constant, IsNull, Or
+from omnigraph.plan.hops import Direction
 from omnigraph.plan.operators import (
     AntiJoin,
     Close,
@@ -18,7 +19,6 @@ from omnigraph.plan.operators import (
     SliceRows,
     SortRows,
 )
-from omnigraph.plan.pattern import Direction
 from omnigraph.plan.rules import push_filters_down, rewrite
 from omnigraph.types import PropertyType, Scalar
 from tests.support.plans import CALL, OTHER_PORT, PORT, SHIP, equals, text

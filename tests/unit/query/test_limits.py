@@ -6,7 +6,7 @@ import pytest
 
 import omnigraph.graph as og
 from omnigraph.catalog import TypeKind
-from omnigraph.plan.pattern import Direction, Hops
+from omnigraph.plan.hops import Direction, Hops
 from omnigraph.query.budget import Budget, QueryLimit
 from omnigraph.query.engine import Settings
 from omnigraph.query.expand import EdgeWalk, ExpandMode

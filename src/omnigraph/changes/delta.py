@@ -1,0 +1,200 @@
+"""This module compares two versions of one type: which entities differ, and how they look.
+
+Versions are compared by the files they are made of, so that cost follows the change; entities that
+were only rewritten do not differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.catalog import AcceptedType, TypeKind
+from omnigraph.changes.equal import Mask, same_values
+from omnigraph.commit.manifest import Manifest
+from omnigraph.commit.model import DatasetEntry, Snapshot
+from omnigraph.storage.columns import rows_at
+from omnigraph.storage.difference import Addresses, differing_rows
+from omnigraph.storage.layout import physical_columns
+from omnigraph.storage.probe import ROW_ADDRESS, lookup
+from omnigraph.storage.read import read_blobs
+from omnigraph.types import Scalar
+from omnigraph.types.arrow import BLOB
+
+AT_ONCE = 4_096
+"""Entities whose images are read together."""
+BLOBS_AT_ONCE = 64
+"""The same, where images have blobs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One type as a snapshot shows it."""
+
+    type: AcceptedType
+    entry: DatasetEntry
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, type_: AcceptedType) -> Side:
+        """Return a type that the snapshot has."""
+        return cls(type_, snapshot.entry(type_.entity))
+
+    @property
+    def system(self) -> tuple[str, ...]:
+        """The columns that are no properties."""
+        return ("id", "src", "dst") if self.type.kind is TypeKind.EDGE else ("id",)
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """Entities of one type that differ, by id, with all their columns under logical names.
+
+    An entity stands in `before`, in `after`, or in both. Blobs are given as bytes, or as the URI
+    they are at.
+    """
+
+    before: pa.Table
+    after: pa.Table
+
+
+def compare_type(manifest: Manifest, old: Side | None, new: Side | None) -> Iterator[Delta]:
+    """Yield the entities in which two states of a type differ, in the order of their ids."""
+    if old is not None and new is not None and old.entry.physical == new.entry.physical:
+        return
+    with ExitStack() as stack:
+        readers = [
+            None if side is None else stack.enter_context(reading(manifest, side))
+            for side in (old, new)
+        ]
+        yield from _compare(*readers)
+
+
+@contextmanager
+def reading(manifest: Manifest, side: Side) -> Iterator[Reader]:
+    """Give what reads the entities of a type."""
+    with manifest.reading(side.type.entity, side.entry) as handle:
+        yield Reader(handle, side)
+
+
+def _compare(old: Reader | None, new: Reader | None) -> Iterator[Delta]:
+    before, after = _differing(old, new)
+    ids = pa.concat_arrays([_flat(before["id"]), _flat(after["id"])]).unique()
+    ids = ids.take(pc.sort_indices(ids))
+    step = BLOBS_AT_ONCE if any(r is not None and r.blobs for r in (old, new)) else AT_ONCE
+    for start in range(0, len(ids), step):
+        some = ids.slice(start, step)
+        delta = Delta(_rows(old, before, some), _rows(new, after, some))
+        if old is not None and new is not None:
+            delta = _without_equal(delta, old.side.type, new.side.type)
+        yield delta
+
+
+def _differing(old: Reader | None, new: Reader | None) -> tuple[pa.Table, pa.Table]:
+    """Return ids and addresses of the rows that only one side has."""
+    if old is not None and new is not None:
+        found = differing_rows(old.handle, new.handle)
+        return found.old, found.new
+    return _everything(old), _everything(new)
+
+
+def _everything(reader: Reader | None) -> pa.Table:
+    return _NO_ROWS if reader is None else reader.everything()
+
+
+_NO_ROWS = pa.table({"id": pa.array([], pa.string()), ROW_ADDRESS: pa.array([], pa.uint64())})
+
+
+def _rows(reader: Reader | None, found: pa.Table, ids: pa.Array) -> pa.Table:
+    """Return the images of those of the ids that were found on a side, in the order of ids."""
+    if reader is None:
+        return _NO_ROWS.select(["id"])
+    places = pc.index_in(ids, value_set=_flat(found["id"])).drop_null()
+    return reader.images(_flat(found[ROW_ADDRESS]).take(places).to_numpy())
+
+
+class Reader:
+    """Reads whole entities of one version."""
+
+    def __init__(self, handle: Any, side: Side) -> None:  # noqa: ANN401 - a Lance handle
+        self.handle = handle
+        self.side = side
+        columns = physical_columns(handle.schema)
+        properties = side.type.definition.properties
+        self.names: Mapping[str, str] = {
+            **{name: name for name in side.system},
+            **{name: columns[side.type.property_ids[name]] for name in properties},
+        }
+        self.blobs = [p.name for p in properties.values() if p.type.scalar is Scalar.BLOB]
+
+    def everything(self) -> pa.Table:
+        """Return ids and addresses of all rows."""
+        return self.handle.to_table(columns=["id"], with_row_address=True)
+
+    def by_id(self, ids: pa.Array) -> pa.Table:
+        """Return those of the entities that are there."""
+        found = lookup(self.handle, "id", ids, ["id"], self.side.entry.rows)
+        return self.images(_flat(found[ROW_ADDRESS]).to_numpy())
+
+    def images(self, addresses: Addresses) -> pa.Table:
+        """Return whole entities."""
+        found = rows_at(self.handle, addresses, list(self.names.values()))
+        columns = dict(zip(self.names, found.columns, strict=True))
+        if self.blobs:
+            rows = found.append_column(ROW_ADDRESS, pa.array(addresses, pa.uint64()))
+            for name in self.blobs:
+                columns[name] = _blobs(read_blobs(self.handle, self.names[name], rows))
+        return pa.table(columns)
+
+
+def _blobs(cells: Iterator[bytes | str | None]) -> pa.Array:
+    found = [_blob(cell) for cell in cells]
+    return pa.array(found, BLOB)
+
+
+def _blob(cell: bytes | str | None) -> dict[str, bytes | str | None] | None:
+    if cell is None:
+        return None
+    is_here = isinstance(cell, bytes)
+    return {"data": cell if is_here else None, "uri": None if is_here else cell}
+
+
+def _without_equal(delta: Delta, old: AcceptedType, new: AcceptedType) -> Delta:
+    """Leave out entities that are the same on both sides."""
+    where = pc.index_in(delta.after["id"], value_set=_flat(delta.before["id"]))
+    in_both = np.flatnonzero(np.asarray(where.is_valid()))
+    theirs = np.asarray(where.drop_null(), np.int64)
+    same = same_rows(
+        delta.before.take(pa.array(theirs)), delta.after.take(pa.array(in_both)), old, new
+    )
+    return Delta(_dropped(delta.before, theirs[same]), _dropped(delta.after, in_both[same]))
+
+
+def same_rows(before: pa.Table, after: pa.Table, old: AcceptedType, new: AcceptedType) -> Mask:
+    """Tell row by row whether two entities are the same; a property one type lacks is null."""
+    found = np.ones(before.num_rows, np.bool_)
+    former = {id_: name for name, id_ in old.property_ids.items()}
+    pairs = [(former.get(id_), name) for name, id_ in new.property_ids.items()]
+    ends = ("src", "dst") if new.kind is TypeKind.EDGE else ()
+    for one, other in [*((name, name) for name in ends), *pairs]:
+        right = after[other]
+        left = pa.nulls(before.num_rows, right.type) if one is None else before[one]
+        if left.type != right.type:
+            left = pc.cast(left, right.type)
+        found &= same_values(left, right)
+    return found
+
+
+def _dropped(rows: pa.Table, places: np.ndarray) -> pa.Table:
+    kept = np.ones(rows.num_rows, np.bool_)
+    kept[places] = False
+    return rows.filter(pa.array(kept))
+
+
+def _flat(column: pa.ChunkedArray) -> pa.Array:
+    return column.combine_chunks()

@@ -1,0 +1,193 @@
+"""This module makes one state of entities out of three: base, source and target.
+
+Where both sides changed different properties of one entity, it gets both changes, unless asked to
+be strict. What is left undecided is a conflict, or what a reviewer decided about it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from omnigraph.changes.diff import images
+from omnigraph.changes.equal import Mask
+from omnigraph.changes.model import Image
+from omnigraph.errors import InvalidInput
+from omnigraph.lang import did_you_mean
+from omnigraph.merge.classify import Sides, Verdict, classify
+from omnigraph.merge.conflicts import Conflict, divergence
+from omnigraph.merge.decisions import Decision, Decisions, Winner
+from omnigraph.merge.rows import Aligned, choose
+from omnigraph.types.column import to_column
+from omnigraph.types.data import from_data
+from omnigraph.write.shape import Shape
+
+_ALL = ("*",)
+"""What clashes when an entity is not on both sides: all of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trio:
+    """Some entities in three states; for `undecided` ones there are several bases that differ."""
+
+    ids: pa.Array
+    base: Aligned
+    source: Aligned
+    target: Aligned
+    undecided: Mask
+
+    def at(self, places: np.ndarray) -> Trio:
+        """Return some of the entities."""
+        base, source, target = (s.at_places(places) for s in (self.base, self.source, self.target))
+        return Trio(self.ids.take(pa.array(places)), base, source, target, self.undecided[places])
+
+    def sides(self) -> Sides:
+        """Return what the truth table looks at."""
+        return Sides(
+            in_base=self.base.there,
+            in_source=self.source.there,
+            in_target=self.target.there,
+            source_is_base=self.source.same(self.base) & ~self.undecided,
+            target_is_base=self.target.same(self.base) & ~self.undecided,
+            source_is_target=self.source.same(self.target),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Combined:
+    """What to write into the target: whole rows, ids to delete; and what stands in the way.
+
+    `is_source` tells that every entity becomes what it is in the source.
+    """
+
+    rows: pa.Table
+    deleted: Sequence[str]
+    conflicts: Sequence[Conflict]
+    is_source: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Combiner:
+    """Combines entities of one type."""
+
+    shape: Shape
+    decisions: Decisions
+    strict: bool = False
+
+    def combine(self, trio: Trio) -> Combined:
+        """Return what becomes of some entities."""
+        sides = trio.sides()
+        verdicts = classify(sides)
+        taken = verdicts == Verdict.TAKE_SOURCE
+        rows = [trio.source.rows.filter(pa.array(taken & trio.source.there))]
+        deleted = trio.ids.filter(pa.array(taken & ~trio.source.there)).to_pylist()
+        torn = np.flatnonzero(verdicts > Verdict.TAKE_SOURCE)
+        both, clashes = self._by_property(trio.at(torn), verdicts[torn])
+        settled = np.array([not names for names in clashes], np.bool_)
+        rows.append(both.filter(pa.array(settled)))
+        conflicts: list[Conflict] = []
+        for place in np.flatnonzero(~settled).tolist():
+            one = trio.at(torn[place : place + 1])
+            made = self._decided(one, both.slice(place, 1), clashes[place])
+            if made is None:
+                verdict = Verdict(verdicts[torn[place]])
+                conflicts.append(self._conflict(one, verdict, clashes[place]))
+            elif made.num_rows:
+                rows.append(made)
+            elif one.target.there[0]:
+                deleted += one.ids.to_pylist()
+        is_source = bool((taken | sides.source_is_target).all())
+        return Combined(pa.concat_tables(rows), deleted, conflicts, is_source)
+
+    def _by_property(
+        self, trio: Trio, verdicts: np.ndarray
+    ) -> tuple[pa.Table, list[tuple[str, ...]]]:
+        """Merge entities property by property.
+
+        Return them with what only one side changed, and the properties of each that both changed
+        differently, which are the target's. An entity that is not on both sides clashes as a whole.
+        """
+        merging = (verdicts == Verdict.DIVERGENT_UPDATE) & ~trio.undecided & (not self.strict)
+        columns, clashes = {}, {}
+        for name in self.shape.schema.names:
+            apart = ~trio.source.same_in(trio.target, name)
+            ours = merging & trio.target.same_in(trio.base, name)
+            theirs = merging & trio.source.same_in(trio.base, name)
+            columns[name] = choose(apart & ours, trio.source.rows[name], trio.target.rows[name])
+            clashes[name] = apart & ~ours & ~theirs
+        there = trio.source.there & trio.target.there
+        named = [
+            tuple(name for name, mask in clashes.items() if mask[place]) if there[place] else _ALL
+            for place in range(len(there))
+        ]
+        return pa.table(columns), named
+
+    def _decided(self, one: Trio, merged: pa.Table, clashes: tuple[str, ...]) -> pa.Table | None:
+        """Return the row a reviewer decided for, none at all, or None when nobody decided."""
+        decision = self.decisions.about(self.shape.name, one.ids[0].as_py())
+        if decision is None:
+            return None
+        self._check(decision)
+        if clashes is _ALL:
+            if decision.take is None:
+                return None
+            side = one.source if decision.take is Winner.SOURCE else one.target
+            merged = side.rows if side.there[0] else side.rows.slice(0, 0)
+        else:
+            for name in clashes:
+                winner = decision.properties.get(name, decision.take)
+                if winner is None and name not in decision.values:
+                    return None
+                if winner is Winner.SOURCE:
+                    merged = _with(merged, name, one.source.rows[name])
+        for name, value in decision.values.items() if merged.num_rows else ():
+            merged = _with(merged, name, self._column(name, value))
+        return merged
+
+    def _check(self, decision: Decision) -> None:
+        """Refuse decisions about properties that do not exist."""
+        known = set(self.shape.schema.names) - {"id"}
+        settable = set(self.shape.properties)
+        for name in {*decision.properties, *decision.values}:
+            allowed = settable if name in decision.values else known
+            if name not in allowed:
+                hint = did_you_mean(name, allowed)
+                message = f"{self.shape.name} has no property `{name}` to decide about"
+                full = f"{message}: {hint}" if hint else message
+                raise InvalidInput(full, code="decision_invalid", type=self.shape.name)
+
+    def _column(self, name: str, value: object) -> pa.ChunkedArray:
+        type_ = self.shape.properties[name].type
+        try:
+            return pa.chunked_array([to_column([from_data(type_, value)], type_)])
+        except ValueError as error:
+            message = f"{self.shape.name}.{name}: {error}"
+            raise InvalidInput(message, code="decision_invalid", type=self.shape.name) from error
+
+    def _conflict(self, one: Trio, verdict: Verdict, clashes: tuple[str, ...]) -> Conflict:
+        id_ = one.ids[0].as_py()
+        kind, message = divergence(verdict, id_)
+        named = () if clashes is _ALL else clashes
+        if named and verdict is Verdict.DIVERGENT_UPDATE:
+            message = f"{message}: both changed {', '.join(named)}"
+        return Conflict(
+            kind=kind,
+            message=message,
+            entity_kind=self.shape.kind,
+            type=self.shape.name,
+            id=id_,
+            base=self._image(one.base),
+            source=self._image(one.source),
+            target=self._image(one.target),
+            properties=named,
+        )
+
+    def _image(self, side: Aligned) -> Image | None:
+        return dict(images(side.rows, self.shape.type)).popitem()[1] if side.there[0] else None
+
+
+def _with(row: pa.Table, name: str, column: pa.ChunkedArray) -> pa.Table:
+    return row.set_column(row.column_names.index(name), row.field(name), column)

@@ -1,0 +1,129 @@
+"""This module defines what stands in the way of a merge: conflicts, all of them, as data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any
+
+from omnigraph.catalog import TypeKind
+from omnigraph.changes.model import Image
+from omnigraph.errors import Category, OmniError
+from omnigraph.merge.classify import Verdict
+from omnigraph.write.violations import Rule, ValidationFailed, Violation
+
+_SHOWN = 3
+
+
+class ConflictKind(StrEnum):
+    """Why two changes do not go together."""
+
+    DIVERGENT_INSERT = "divergent_insert"
+    DIVERGENT_UPDATE = "divergent_update"
+    DELETE_VS_UPDATE = "delete_vs_update"
+    ORPHAN_EDGE = "orphan_edge"
+    UNIQUE_VIOLATION = "unique_violation"
+    CARDINALITY_VIOLATION = "cardinality_violation"
+    VALUE_CONSTRAINT_VIOLATION = "value_constraint_violation"
+    SCHEMA_CONFLICT = "schema_conflict"
+
+
+_BY_VERDICT: Mapping[Verdict, tuple[ConflictKind, str]] = MappingProxyType(
+    {
+        Verdict.DIVERGENT_INSERT: (ConflictKind.DIVERGENT_INSERT, "divergent insert for id '{}'"),
+        Verdict.DIVERGENT_UPDATE: (ConflictKind.DIVERGENT_UPDATE, "divergent update for id '{}'"),
+        Verdict.DELETE_VS_UPDATE: (
+            ConflictKind.DELETE_VS_UPDATE,
+            "delete/update conflict for id '{}'",
+        ),
+    }
+)
+_BY_RULE: Mapping[Rule, ConflictKind] = MappingProxyType(
+    {
+        Rule.ENDPOINT: ConflictKind.ORPHAN_EDGE,
+        Rule.UNIQUE: ConflictKind.UNIQUE_VIOLATION,
+        Rule.KEY_CONFLICT: ConflictKind.UNIQUE_VIOLATION,
+        Rule.CARDINALITY: ConflictKind.CARDINALITY_VIOLATION,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conflict:
+    """One thing two sides do not agree on, with what each of them says.
+
+    `properties` are those both changed differently.
+    """
+
+    kind: ConflictKind
+    message: str
+    entity_kind: TypeKind | None = None
+    type: str | None = None
+    id: str | None = None
+    base: Image | None = None
+    source: Image | None = None
+    target: Image | None = None
+    properties: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON values; the first five are the wire form."""
+        facts: dict[str, Any] = {
+            "entity_kind": None if self.entity_kind is None else str(self.entity_kind),
+            "type_name": self.type,
+            "entity_id": self.id,
+            "kind": str(self.kind),
+            "message": self.message,
+        }
+        for name, image in (("base", self.base), ("source", self.source), ("target", self.target)):
+            if image is not None:
+                facts[name] = image.to_json()
+        if self.properties:
+            facts["properties"] = list(self.properties)
+        return facts
+
+
+def divergence(verdict: Verdict, id_: str) -> tuple[ConflictKind, str]:
+    """Return the kind and the message of a conflict the truth table found."""
+    kind, message = _BY_VERDICT[verdict]
+    return kind, message.format(id_)
+
+
+def broken_rules(error: ValidationFailed) -> list[Conflict]:
+    """Return what the validator says about the merged state as conflicts."""
+    return [_broken_rule(violation) for violation in error.violations]
+
+
+def _broken_rule(violation: Violation) -> Conflict:
+    return Conflict(
+        kind=_BY_RULE.get(violation.rule, ConflictKind.VALUE_CONSTRAINT_VIOLATION),
+        message=violation.message,
+        entity_kind=None if violation.kind is None else TypeKind(violation.kind),
+        type=violation.type,
+        id=violation.id,
+        properties=() if violation.property is None else (violation.property,),
+    )
+
+
+class MergeConflicts(OmniError):
+    """Two sides do not go together; nothing was changed."""
+
+    def __init__(self, conflicts: Sequence[Conflict], target: str) -> None:
+        self.conflicts = tuple(conflicts)
+        shown = "; ".join(_shown(conflict) for conflict in self.conflicts[:_SHOWN])
+        more = len(self.conflicts) - _SHOWN
+        rest = f"; +{more} more" if more > 0 else ""
+        super().__init__(
+            f"the changes do not go together with {target}: {shown}{rest}",
+            code="merge_conflict",
+            category=Category.CONFLICT,
+            details={
+                "target": target,
+                "merge_conflicts": [conflict.to_json() for conflict in self.conflicts],
+            },
+        )
+
+
+def _shown(conflict: Conflict) -> str:
+    return f"{conflict.type}: {conflict.message}" if conflict.type else conflict.message

@@ -1,0 +1,146 @@
+"""This module holds what a reviewer decided about conflicts: which side wins, or what is right."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from omnigraph.errors import InvalidInput
+
+
+class Winner(StrEnum):
+    """The side that is taken."""
+
+    SOURCE = "source"
+    TARGET = "target"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What to do about one entity: `take` a side, `properties` by name, `values` given anew."""
+
+    take: Winner | None = None
+    properties: Mapping[str, Winner] = field(default_factory=dict)
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Decisions:
+    """Decisions by entity, by type, and for everything else; entities that were asked for."""
+
+    default: Winner | None = None
+    types: Mapping[str, Winner] = field(default_factory=dict)
+    entities: Mapping[tuple[str, str], Decision] = field(default_factory=dict)
+    used: set[tuple[str, str]] = field(default_factory=set)
+
+    def about(self, type_name: str, id_: str) -> Decision | None:
+        """Return the decision about a conflict, or None when nobody decided."""
+        found = self.entities.get((type_name, id_))
+        if found is not None:
+            self.used.add((type_name, id_))
+            return found
+        winner = self.types.get(type_name, self.default)
+        return None if winner is None else Decision(winner)
+
+    def check_used(self) -> None:
+        """Raise InvalidInput when there are decisions about entities without a conflict."""
+        unused = [f"{type_} '{id_}'" for type_, id_ in sorted(set(self.entities) - self.used)]
+        if unused:
+            shown = ", ".join(unused[:3]) + (f" and {len(unused) - 3} more" if unused[3:] else "")
+            message = f"there is no conflict to decide about {shown}"
+            raise InvalidInput(message, code="decision_unused", entities=unused)
+
+
+def read_decisions(given: str | Mapping[str, Any] | None) -> Decisions:
+    """Read decisions: `source`, `target`, JSON text, or its values.
+
+    The document has `default`, `types` by name, and `entities`: a list of `type`, `id`, and `take`
+    (a side, or sides by property) or `set` (values by property), or both.
+    """
+    if given is None:
+        return Decisions()
+    if isinstance(given, str) and given in list(Winner):
+        return Decisions(default=Winner(given))
+    document = _parsed(given) if isinstance(given, str) else given
+    problems: list[str] = []
+    if not isinstance(document, Mapping):
+        raise _invalid(["it is no object"])
+    problems += [
+        f"unknown key `{k}`" for k in document if k not in ("default", "types", "entities")
+    ]
+    default = None
+    if document.get("default") is not None:
+        default = _winner(document["default"], "default", problems)
+    types = _object(document.get("types"), "types", problems)
+    winners = {name: _winner(side, f"types.{name}", problems) for name, side in types.items()}
+    entities: dict[tuple[str, str], Decision] = {}
+    listed = document.get("entities") or []
+    if not isinstance(listed, list):
+        problems.append("`entities` is no list")
+        listed = []
+    for number, entry in enumerate(listed):
+        found = _entity(entry, f"entities[{number}]", problems)
+        if found is not None:
+            entities[found[0]] = found[1]
+    if problems:
+        raise _invalid(problems)
+    return Decisions(default, {n: w for n, w in winners.items() if w is not None}, entities)
+
+
+def _entity(
+    entry: object, where: str, problems: list[str]
+) -> tuple[tuple[str, str], Decision] | None:
+    if not isinstance(entry, Mapping):
+        problems.append(f"{where} is no object")
+        return None
+    problems += [
+        f"{where} has unknown key `{k}`" for k in entry if k not in ("type", "id", "take", "set")
+    ]
+    type_name, id_ = entry.get("type"), entry.get("id")
+    if not isinstance(type_name, str) or not isinstance(id_, str):
+        problems.append(f"{where} needs `type` and `id`")
+        return None
+    take, values = entry.get("take"), _object(entry.get("set"), f"{where}.set", problems)
+    if take is None and not values:
+        problems.append(f"{where} needs `take` or `set`")
+    properties: dict[str, Winner] = {}
+    winner = None
+    if isinstance(take, Mapping):
+        for name, side in take.items():
+            found = _winner(side, f"{where}.take.{name}", problems)
+            if found is not None:
+                properties[name] = found
+    elif take is not None:
+        winner = _winner(take, f"{where}.take", problems)
+    return (type_name, id_), Decision(winner, properties, values)
+
+
+def _winner(side: object, where: str, problems: list[str]) -> Winner | None:
+    if side in list(Winner):
+        return Winner(str(side))
+    problems.append(f"`{where}` is `source` or `target`, not {json.dumps(side)}")
+    return None
+
+
+def _object(value: object, where: str, problems: list[str]) -> Mapping[str, Any]:
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        problems.append(f"`{where}` is no object")
+        return {}
+    return value
+
+
+def _parsed(text: str) -> Any:  # noqa: ANN401 - any JSON value
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise _invalid([f"it is neither `source`, `target` nor JSON: {error}"]) from error
+
+
+def _invalid(problems: list[str]) -> InvalidInput:
+    message = f"the decisions cannot be read: {'; '.join(problems)}"
+    return InvalidInput(message, code="decisions_invalid", problems=problems)

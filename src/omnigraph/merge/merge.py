@@ -1,0 +1,314 @@
+"""This module merges one state into a branch: branches, single commits, and their inverse.
+
+Everything is a change of the target, made of what the source changed since the base: it is
+validated and published like any other change, with the source as second parent. Cost follows the
+change, not the graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from omnigraph.catalog import AcceptedType, TypeKind
+from omnigraph.changes.delta import AT_ONCE, Delta, Side, compare_type
+from omnigraph.commit.history import missing_history
+from omnigraph.commit.manifest import Manifest
+from omnigraph.commit.model import Commit, Counts, Snapshot
+from omnigraph.commit.snapshot import head_snapshot
+from omnigraph.commit.staged import StagedCommit
+from omnigraph.errors import InvalidInput
+from omnigraph.merge.combine import Combiner, Trio
+from omnigraph.merge.conflicts import Conflict, MergeConflicts, broken_rules
+from omnigraph.merge.decisions import Decisions
+from omnigraph.merge.rows import Aligned, shaped
+from omnigraph.merge.states import Lines, entities, side_of
+from omnigraph.write.apply import apply
+from omnigraph.write.change_set import Batch, ChangeSet
+from omnigraph.write.committed import Committed
+from omnigraph.write.request import Request
+from omnigraph.write.shape import Shape, find_shape
+from omnigraph.write.validate import validate
+from omnigraph.write.violations import Findings, ValidationFailed
+
+_NO_LIMIT = 1_000_000
+
+
+class Outcome(StrEnum):
+    """What a merge came to."""
+
+    ALREADY_UP_TO_DATE = "already_up_to_date"
+    FAST_FORWARD = "fast_forward"
+    MERGED = "merged"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergeResult:
+    """What a merge did, or would do: counts by type, conflicts that stand in the way.
+
+    `commit` is None when nothing was published. `branch_deleted` tells whether the source branch is
+    gone, None when that was not asked for.
+    """
+
+    source: str
+    target: str
+    outcome: Outcome
+    commit: Commit | None = None
+    counts: Mapping[str, Counts] = field(default_factory=dict)
+    conflicts: tuple[Conflict, ...] = ()
+    actor: str | None = None
+    branch_deleted: bool | None = None
+    branch_delete_error: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON values, those of the wire among them."""
+        facts: dict[str, Any] = {
+            "source": self.source,
+            "target": self.target,
+            "outcome": str(self.outcome),
+            "actor_id": self.actor,
+            "commit": None if self.commit is None else self.commit.to_json(),
+            "counts": {key: _counted(counts) for key, counts in self.counts.items()},
+            "conflicts": [conflict.to_json() for conflict in self.conflicts],
+        }
+        if self.branch_deleted is not None:
+            facts["branch_deleted"] = self.branch_deleted
+        if self.branch_delete_error is not None:
+            facts["branch_delete_error"] = self.branch_delete_error
+        return facts
+
+
+def _counted(counts: Counts) -> dict[str, int]:
+    return {
+        "inserted": counts.inserted,
+        "updated": counts.updated,
+        "deleted": counts.deleted,
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergeOptions:
+    """How to merge: `dry_run` publishes nothing, `strict` merges no entity property by property."""
+
+    dry_run: bool = False
+    strict: bool = False
+    decisions: Decisions = field(default_factory=Decisions)
+
+
+def merge(
+    manifest: Manifest, request: Request, source: Snapshot, options: MergeOptions
+) -> MergeResult:
+    """Merge a state into the branch of the request, whose history then has the source's.
+
+    Raises:
+        MergeConflicts: the two do not go together; all conflicts are listed, nothing changed.
+    """
+    if source.branch == request.branch and source == head_snapshot(manifest, request.branch):
+        message = f"a branch cannot be merged into itself: {source.branch}"
+        raise InvalidInput(message, code="merge_into_itself", branch=source.branch)
+    outcomes: list[Outcome] = []
+
+    def bring(committed: Committed) -> ChangeSet:
+        target = committed.snapshot
+        lines = Lines.of(manifest, source, target)
+        bases = lines.bases(source.commit_id, target.commit_id)
+        if not bases:
+            message = f"{source.branch} and {target.branch} have no history in common"
+            raise InvalidInput(message, code="no_merge_base")
+        if bases[0].commit_id == source.commit_id:
+            raise _UpToDate
+        forward = bases[0].commit_id == target.commit_id
+        outcomes[:] = [Outcome.FAST_FORWARD if forward else Outcome.MERGED]
+        return _Bringing(lines, bases, source, committed, options).changes()
+
+    def complete(staged: StagedCommit) -> StagedCommit:
+        return replace(
+            staged,
+            merged_parents=(source.commit_id,),
+            history=missing_history(manifest, source, head_snapshot(manifest, request.branch)),
+        )
+
+    try:
+        made = _carry(manifest, request, bring, complete, options)
+    except _UpToDate:
+        outcomes[:] = [Outcome.ALREADY_UP_TO_DATE]
+        made = _Made()
+    return _result(request, source.branch, outcomes[0], made)
+
+
+def transplant(
+    manifest: Manifest,
+    request: Request,
+    states: tuple[Snapshot, Snapshot],
+    options: MergeOptions,
+) -> MergeResult:
+    """Do on a branch what happened between two states: a commit picked, or one reverted."""
+    base, source = states
+
+    def bring(committed: Committed) -> ChangeSet:
+        lines = Lines.of(manifest, source, committed.snapshot)
+        return _Bringing(lines, (base,), source, committed, options).changes()
+
+    made = _carry(manifest, request, bring, None, options)
+    outcome = Outcome.MERGED if made.counts else Outcome.ALREADY_UP_TO_DATE
+    return _result(request, source.commit_id, outcome, made)
+
+
+class _UpToDate(Exception):
+    """The target has everything the source has."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    commit: Commit | None = None
+    counts: Mapping[str, Counts] = field(default_factory=dict)
+    conflicts: tuple[Conflict, ...] = ()
+
+
+def _carry(
+    manifest: Manifest,
+    request: Request,
+    bring: Callable[[Committed], ChangeSet],
+    complete: Callable[[StagedCommit], StagedCommit] | None,
+    options: MergeOptions,
+) -> _Made:
+    """Publish what is brought, or tell what would happen; a merge is a commit even if empty."""
+    try:
+        if options.dry_run:
+            committed = Committed(manifest, head_snapshot(manifest, request.branch))
+            images = validate(bring(committed), committed)
+            options.decisions.check_used()
+            return _Made(counts={key: image.counts() for key, image in images.items()})
+
+        def prepare(committed: Committed) -> ChangeSet:
+            changes = bring(committed)
+            options.decisions.check_used()
+            return changes
+
+        commit = apply(
+            manifest,
+            request,
+            prepare,
+            again=lambda: True,
+            always=complete is not None,
+            complete=complete,
+        )
+        return _Made(commit, commit.counts if commit is not None else {})
+    except MergeConflicts as error:
+        if options.dry_run:
+            return _Made(conflicts=error.conflicts)
+        raise
+    except ValidationFailed as error:
+        conflicts = broken_rules(error)
+        if options.dry_run:
+            return _Made(conflicts=tuple(conflicts))
+        raise MergeConflicts(conflicts, request.branch) from error
+
+
+def _result(request: Request, source: str, outcome: Outcome, made: _Made) -> MergeResult:
+    return MergeResult(
+        source=source,
+        target=request.branch,
+        outcome=outcome,
+        commit=made.commit,
+        counts=made.counts,
+        conflicts=made.conflicts,
+        actor=request.actor,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Bringing:
+    """Makes a change of the target out of what the source changed since the bases."""
+
+    lines: Lines
+    bases: tuple[Snapshot, ...]
+    source: Snapshot
+    committed: Committed
+    options: MergeOptions
+
+    def changes(self) -> ChangeSet:
+        """Return the change; raise MergeConflicts when the sides disagree."""
+        target = self.committed.snapshot
+        changes = ChangeSet(findings=Findings(_NO_LIMIT))
+        conflicts: list[Conflict] = []
+        for kind in (TypeKind.NODE, TypeKind.EDGE):
+            for type_ in target.schema.of_kind(kind):
+                side = side_of(self.source, type_)
+                if side is not None and self._moved(side, type_):
+                    conflicts += self._bring(side, type_, changes)
+        if conflicts:
+            raise MergeConflicts(conflicts, target.branch)
+        return changes
+
+    def _moved(self, side: Side, type_: AcceptedType) -> bool:
+        """Tell whether the source may have something of a type that the target has not."""
+        physical = side.entry.physical
+        bases = [side_of(base, type_) for base in self.bases]
+        unchanged = all(base is not None and base.entry.physical == physical for base in bases)
+        return not unchanged and self.committed.snapshot.entry(type_.entity).physical != physical
+
+    def _bring(self, side: Side, type_: AcceptedType, changes: ChangeSet) -> list[Conflict]:
+        shape = find_shape(self.committed.snapshot.schema, type_.kind, type_.name)
+        combiner = Combiner(shape, self.options.decisions, self.options.strict)
+        conflicts: list[Conflict] = []
+        change = changes.of(shape)
+        adopted = len(self.bases) == 1 and self._stands_still(type_)
+        self.committed.consulted.add(shape.table_key)
+        for trio in self._trios(side, shape):
+            made = combiner.combine(trio)
+            conflicts += made.conflicts
+            adopted &= made.is_source
+            if made.rows.num_rows:
+                change.batches.append(Batch(made.rows))
+            change.deleted.update(dict.fromkeys(made.deleted))
+        if adopted and not change.is_empty:
+            change.adopted = side.entry
+        return conflicts
+
+    def _stands_still(self, type_: AcceptedType) -> bool:
+        """Tell whether the target has a type exactly as the base has it."""
+        base = side_of(self.bases[0], type_)
+        entry = self.committed.snapshot.entry(type_.entity)
+        same_schema = self.source.head.schema_hash == self.committed.snapshot.head.schema_hash
+        return same_schema and base is not None and base.entry.physical == entry.physical
+
+    def _trios(self, side: Side, shape: Shape) -> Iterator[Trio]:
+        """Yield the entities the source changed, in all states."""
+        manifest, target = self.lines.manifest, self.committed.snapshot
+        if len(self.bases) > 1:
+            yield from self._crossed(side, shape)
+            return
+        before = side_of(self.bases[0], shape.type)
+        for delta in compare_type(manifest, before, side):
+            ids = _ids([delta])
+            if len(ids):
+                base = shape.schema.empty_table()
+                if before is not None:
+                    base = shaped(delta.before, before.type, shape)
+                source = shaped(delta.after, side.type, shape)
+                theirs = entities(manifest, target, shape, ids)
+                decided = np.zeros(len(ids), np.bool_)
+                yield Trio(ids, Aligned.of(ids, base), Aligned.of(ids, source), theirs, decided)
+
+    def _crossed(self, side: Side, shape: Shape) -> Iterator[Trio]:
+        """Do the same where there are several bases."""
+        manifest, target = self.lines.manifest, self.committed.snapshot
+        befores = [side_of(base, shape.type) for base in self.bases]
+        ids = _ids([delta for one in befores for delta in compare_type(manifest, one, side)])
+        for start in range(0, len(ids), AT_ONCE):
+            some = ids.slice(start, AT_ONCE)
+            base, undecided = self.lines.common(self.bases, shape, some)
+            ours, theirs = (entities(manifest, s, shape, some) for s in (self.source, target))
+            yield Trio(some, base, ours, theirs, undecided)
+
+
+def _ids(deltas: Sequence[Delta]) -> pa.Array:
+    columns = [side["id"] for delta in deltas for side in (delta.before, delta.after)]
+    ids = pa.chunked_array([chunk for column in columns for chunk in column.chunks], pa.string())
+    return ids.unique().sort()

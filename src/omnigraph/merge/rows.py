@@ -1,0 +1,63 @@
+"""This module puts the entities of several states side by side, in the shape of the target."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.catalog import AcceptedType
+from omnigraph.changes.equal import Mask, same_values
+from omnigraph.write.shape import Shape
+
+
+def shaped(rows: pa.Table, type_: AcceptedType, shape: Shape) -> pa.Table:
+    """Return entities of one state as another shapes them: by identity, null for what is new."""
+    former = {id_: name for name, id_ in type_.property_ids.items()}
+    columns = {name: rows[name] for name in shape.system}
+    for name, id_ in shape.type.property_ids.items():
+        wanted = shape.schema.field(name).type
+        if id_ not in former:
+            columns[name] = pa.nulls(rows.num_rows, wanted)
+        else:
+            column = rows[former[id_]]
+            columns[name] = column if column.type == wanted else pc.cast(column, wanted)
+    return pa.table(columns)
+
+
+@dataclass(frozen=True, slots=True)
+class Aligned:
+    """Entities by their ids; a row of nulls stands for one that is not there."""
+
+    rows: pa.Table
+    there: Mask
+
+    @classmethod
+    def of(cls, ids: pa.Array, found: pa.Table) -> Aligned:
+        """Align what was found of some ids."""
+        places = pc.index_in(ids, value_set=found["id"].combine_chunks())
+        return cls(found.take(places), np.asarray(places.is_valid()))
+
+    def at_places(self, places: np.ndarray) -> Aligned:
+        """Return some of the entities."""
+        return Aligned(self.rows.take(pa.array(places)), self.there[places])
+
+    def same(self, other: Aligned) -> Mask:
+        """Tell for each id whether both sides hold the same, or both nothing."""
+        alike: Mask = self.there == other.there
+        for name in self.rows.column_names:
+            alike &= self.same_in(other, name)
+        return alike | ~(self.there | other.there)
+
+    def same_in(self, other: Aligned, name: str) -> Mask:
+        """Tell for each id whether one column is the same."""
+        return same_values(self.rows[name], other.rows[name])
+
+
+def choose(mask: Mask, one: pa.ChunkedArray, other: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return `one` where the mask is true, else `other`, for columns of any type."""
+    both = pa.chunked_array([*one.chunks, *other.chunks], other.type)
+    rows = np.arange(len(mask))
+    return both.take(pa.array(np.where(mask, rows, rows + len(one))))

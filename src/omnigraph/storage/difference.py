@@ -1,0 +1,88 @@
+"""This module finds the rows in which two versions of a dataset may differ, by files alone.
+
+Data files never change. Fragments made of the same files hold the same rows, but for those deleted;
+rows are looked at only where files or deletions differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from lance import LanceDataset
+
+from omnigraph.storage.columns import rows_at
+from omnigraph.storage.faults import translated
+
+Addresses: TypeAlias = npt.NDArray[np.uint64]
+Fragment: TypeAlias = Any
+_NONE: Addresses = np.empty(0, np.uint64)
+
+
+@dataclass(frozen=True, slots=True)
+class Differing:
+    """Rows of two versions that stand in only one of them: their ids, and where they are."""
+
+    old: pa.Table
+    new: pa.Table
+
+
+def differing_rows(old: LanceDataset, new: LanceDataset) -> Differing:
+    """Return the rows only one version has; an entity that was rewritten is on both sides."""
+    with translated("comparing versions"):
+        before, after = ({_files(f): f for f in handle.get_fragments()} for handle in (old, new))
+        pairs = [
+            (before.get(files), after.get(files)) for files in dict.fromkeys([*before, *after])
+        ]
+        differing = [_live_in_one(*pair) for pair in pairs if _differ(*pair)]
+    return Differing(
+        _with_ids(old, (one for one, _ in differing)),
+        _with_ids(new, (other for _, other in differing)),
+    )
+
+
+def _files(fragment: Fragment) -> tuple[str, ...]:
+    return tuple(file.path for file in fragment.metadata.files)
+
+
+def _differ(one: Fragment | None, other: Fragment | None) -> bool:
+    if one is None or other is None:
+        return True
+    left, right = one.metadata.deletion_file, other.metadata.deletion_file
+    if left is None or right is None:
+        return left is not right
+    return bool(left.asdict() != right.asdict())
+
+
+def _live_in_one(one: Fragment | None, other: Fragment | None) -> tuple[Addresses, Addresses]:
+    """Return the addresses of rows that are live in one fragment only, of two of the same files."""
+    left = _NONE if one is None else _offsets(one)
+    right = _NONE if other is None else _offsets(other)
+    if one is not None and other is not None:
+        left, right = (
+            np.setdiff1d(left, right, assume_unique=True),
+            np.setdiff1d(right, left, assume_unique=True),
+        )
+    return _addresses(one, left), _addresses(other, right)
+
+
+def _offsets(fragment: Fragment) -> Addresses:
+    """Return the places of live rows in a fragment."""
+    if not fragment.num_deletions:
+        return np.arange(fragment.physical_rows, dtype=np.uint64)
+    found = fragment.scanner(columns=[], with_row_address=True).to_table()["_rowaddr"].to_numpy()
+    return np.asarray(found & np.uint64(0xFFFFFFFF))
+
+
+def _addresses(fragment: Fragment | None, offsets: Addresses) -> Addresses:
+    return _NONE if fragment is None else offsets + np.uint64(fragment.fragment_id << 32)
+
+
+def _with_ids(handle: LanceDataset, parts: Iterable[Addresses]) -> pa.Table:
+    addresses = np.concatenate([_NONE, *parts])
+    ids = rows_at(handle, addresses, ["id"])["id"] if len(addresses) else pa.array([], pa.string())
+    return pa.table({"id": ids, "_rowaddr": pa.array(addresses, pa.uint64())})

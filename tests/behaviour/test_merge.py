@@ -1,0 +1,425 @@
+"""Merging real branches: every combination of changes, every kind of conflict, decisions."""
+
+import json
+from itertools import product
+
+import pytest
+
+import omnigraph.graph as og
+from omnigraph.errors import InvalidInput, NotFound, OmniError
+from omnigraph.merge.conflicts import MergeConflicts
+
+SCHEMA = """
+node Person { name: String @key  age: I64?  city: String?  email: String? @unique }
+edge Knows: Person -> Person { since: I64?  how: String? }
+edge Boss: Person -> Person @card(0..1)
+"""
+STATES = (None, 0, 1, 2)
+"""An entity is absent, as it was, or changed in one of two ways."""
+
+
+@pytest.fixture
+def graph(tmp_path):
+    made = og.init(tmp_path / "graph", SCHEMA)
+    load(
+        made,
+        *(person(name) for name in ("Alice", "Bob", "Carol", "Dan")),
+        edge("bc", "Bob", "Carol"),
+    )
+    return made
+
+
+def person(name, **properties):
+    return {"type": "Person", "data": {"name": name, **properties}}
+
+
+def edge(id_, src, dst, type_="Knows", **properties):
+    return {"edge": type_, "from": src, "to": dst, "data": {"id": id_, **properties}}
+
+
+def load(graph, *records, **options):
+    return graph.load("\n".join(json.dumps(record) for record in records).encode(), **options)
+
+
+def delete(graph, *names, type_="Person", key="name"):
+    for name in names:
+        graph.mutate(f'query q() {{ delete {type_} where {key} = "{name}" }}')
+
+
+def ages(graph, at=None):
+    rows = graph.query("query q() { match { $p: Person } return { $p.name, $p.age } }", at=at).rows
+    return {row["p.name"]: row["p.age"] for row in rows}
+
+
+def everything(graph, at=None):
+    return [json.loads(line) for line in graph.export(at)]
+
+
+def edges(graph):
+    return {row["data"]["id"]: row for row in everything(graph) if row.get("edge") == "Knows"}
+
+
+# --- every combination ---------------------------------------------------------------------------
+
+
+def name_of(case):
+    return "p" + "".join("-" if state is None else str(state) for state in case)
+
+
+COMBINATIONS = [(base, *rest) for base in (None, 0) for rest in product(STATES, repeat=2)]
+
+
+def merged(base, source, target):
+    """Return what stands there after a merge; a kind of conflict is text."""
+    if source in (target, base):
+        return target
+    if target == base:
+        return source
+    if base is None:
+        return "divergent_insert"
+    return "delete_vs_update" if None in (source, target) else "divergent_update"
+
+
+def put_all(graph, side, *, nodes):
+    """Bring a branch to one side of all combinations."""
+    there = {case: case[side] for case in COMBINATIONS if case[side] is not None}
+    gone = [case for case in COMBINATIONS if case[side] is None and case[0] is not None]
+    if nodes:
+        load(graph, *(person(name_of(case), age=state) for case, state in there.items()))
+        delete(graph, *(name_of(case) for case in gone))
+    else:
+        rows = (edge(name_of(c), "Alice", "Bob", since=s) for c, s in there.items())
+        load(graph, *rows)
+        delete(graph, *(name_of(case) for case in gone), type_="Knows", key="id")
+
+
+@pytest.mark.parametrize("nodes", [True, False], ids=["nodes", "edges"])
+def test_every_combination_of_states(graph, nodes):
+    put_all(graph, 0, nodes=nodes)
+    branch = graph.branch("side")
+    put_all(branch, 1, nodes=nodes)
+    put_all(graph, 2, nodes=nodes)
+    before = everything(graph)
+    with pytest.raises(MergeConflicts) as caught:
+        graph.merge("side", strict=True)
+    wanted = {name_of(case): merged(*case) for case in COMBINATIONS}
+    conflicts = {name: kind for name, kind in wanted.items() if isinstance(kind, str)}
+    assert {c.id: str(c.kind) for c in caught.value.conflicts} == conflicts
+    assert everything(graph) == before
+
+    def found():
+        if nodes:
+            return {n: age for n, age in ages(graph).items() if n.startswith("p")}
+        return {i: e["data"]["since"] for i, e in edges(graph).items() if i != "bc"}
+
+    result = graph.merge("side", strict=True, resolve="source")
+    ours = {name_of(c): c[1] if isinstance(merged(*c), str) else merged(*c) for c in COMBINATIONS}
+    assert found() == {name: state for name, state in ours.items() if state is not None}
+    assert result.outcome == "merged"
+    assert graph.verify().problems == []
+
+
+@pytest.mark.parametrize("winner", ["source", "target"])
+def test_a_conflict_shows_all_sides_and_either_may_win(graph, winner):
+    branch = graph.branch("side")
+    load(branch, person("Alice", age=5, city="Oslo"))
+    load(graph, person("Alice", age=6))
+    preview = graph.merge("side", dry_run=True)
+    [conflict] = preview.conflicts
+    assert conflict.properties == ("age",)
+    assert [i.properties["age"] for i in (conflict.base, conflict.source, conflict.target)] == [
+        None,
+        5,
+        6,
+    ]
+    graph.merge("side", resolve=winner)
+    found = graph.entity_at("Person", "Alice")
+    assert (found["age"], found["city"]) == ({"source": 5, "target": 6}[winner], "Oslo")
+
+
+# --- the table of the specification --------------------------------------------------------------
+
+OPERATIONS = {
+    "nothing": lambda g, side: None,
+    "add node": lambda g, side: load(g, person("Eve", age=len(side))),
+    "remove node": lambda g, side: delete(g, "Alice"),
+    "add edge": lambda g, side: load(g, edge(f"ac-{side}", "Alice", "Carol")),
+    "remove edge": lambda g, side: delete(g, "Bob", type_="Knows", key="from"),
+    "set": lambda g, side: load(g, person("Alice", age=len(side))),
+    "nothing in the end": lambda g, side: (
+        load(g, edge("x", "Bob", "Dan")),
+        delete(g, "x", type_="Knows", key="id"),
+    ),
+}
+CONFLICTS = {
+    ("add node", "add node"): "divergent_insert",
+    ("remove node", "add edge"): "orphan_edge",
+    ("add edge", "remove node"): "orphan_edge",
+    ("remove node", "set"): "delete_vs_update",
+    ("set", "remove node"): "delete_vs_update",
+    ("set", "set"): "divergent_update",
+}
+
+
+@pytest.mark.parametrize(("source", "target"), list(product(OPERATIONS, repeat=2)))
+def test_what_two_operations_come_to(graph, source, target):
+    branch = graph.branch("side")
+    OPERATIONS[source](branch, "source")
+    OPERATIONS[target](graph, "target-")
+    before = everything(graph)
+    kind = CONFLICTS.get((source, target))
+    if kind is not None:
+        with pytest.raises(MergeConflicts) as caught:
+            graph.merge("side")
+        assert {str(conflict.kind) for conflict in caught.value.conflicts} == {kind}
+        assert everything(graph) == before
+        return
+    result = graph.merge("side")
+    outcome = (
+        "already_up_to_date"
+        if source == "nothing"
+        else "fast_forward"
+        if target == "nothing"
+        else "merged"
+    )
+    assert result.outcome == outcome
+    if (source, target) == ("add edge", "add edge"):
+        assert len(edges(graph)) == 3
+    if source == "remove node":
+        assert "Alice" not in ages(graph)
+    assert graph.merge("side").outcome == "already_up_to_date"
+
+
+# --- rules of the schema -------------------------------------------------------------------------
+
+
+def test_a_value_taken_on_both_sides_is_a_unique_violation(graph):
+    branch = graph.branch("side")
+    load(branch, person("Ulf", email="u@x"))
+    load(graph, person("Una", email="u@x"))
+    [conflict] = graph.merge("side", dry_run=True).conflicts
+    assert (conflict.kind, conflict.id, conflict.properties) == (
+        "unique_violation",
+        "Ulf",
+        ("email",),
+    )
+
+
+def test_too_many_edges_together_are_a_cardinality_violation(graph):
+    branch = graph.branch("side")
+    load(branch, edge("b1", "Alice", "Bob", "Boss"))
+    load(graph, edge("b2", "Alice", "Carol", "Boss"))
+    [conflict] = graph.merge("side", dry_run=True).conflicts
+    assert (conflict.kind, conflict.id) == ("cardinality_violation", "Alice")
+
+
+def test_a_fast_forward_is_validated_too(graph):
+    graph.branches.create("side")
+    load(graph.branch("side"), person("Eve"))
+    assert graph.merge("side").outcome == "fast_forward"
+    assert "Eve" in ages(graph)
+
+
+# --- properties ----------------------------------------------------------------------------------
+
+
+def test_different_properties_of_one_entity_go_together(graph):
+    branch = graph.branch("side")
+    branch.mutate('query q() { update Person set { age: 30 } where name = "Bob" }')
+    graph.mutate('query q() { update Person set { city: "Rome" } where name = "Bob" }')
+    assert graph.merge("side").outcome == "merged"
+    found = graph.entity_at("Person", "Bob")
+    assert (found["age"], found["city"]) == (30, "Rome")
+
+
+def test_strict_keeps_entities_whole(graph):
+    branch = graph.branch("side")
+    branch.mutate('query q() { update Person set { age: 30 } where name = "Bob" }')
+    graph.mutate('query q() { update Person set { city: "Rome" } where name = "Bob" }')
+    with pytest.raises(MergeConflicts, match="divergent update for id 'Bob'"):
+        graph.merge("side", strict=True)
+    graph.merge("side", strict=True, resolve="source")
+    found = graph.entity_at("Person", "Bob")
+    assert (found["age"], found["city"]) == (30, None)
+
+
+def test_ends_of_an_edge_merge_like_properties(graph):
+    branch = graph.branch("side")
+    load(branch, edge("bc", "Bob", "Dan"))
+    load(graph, edge("bc", "Bob", "Carol", how="kin"))
+    graph.merge("side")
+    assert edges(graph)["bc"]["to"] == "Dan"
+    assert edges(graph)["bc"]["data"]["how"] == "kin"
+
+
+# --- decisions -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def torn(graph):
+    branch = graph.branch("side")
+    load(branch, person("Alice", age=1, city="Oslo"), person("Bob", age=1), person("Eve", age=1))
+    delete(branch, "Dan")
+    load(graph, person("Alice", age=2, city="Rome"), person("Bob", age=2), person("Eve", age=2))
+    load(graph, person("Dan", age=2))
+    return graph
+
+
+def decided(**entities):
+    return {"entities": [{"type": "Person", "id": id_, **what} for id_, what in entities.items()]}
+
+
+def test_decisions_by_entity_property_and_value(torn):
+    decisions = decided(
+        Alice={"take": {"age": "source"}, "set": {"city": "Bern"}},
+        Bob={"take": "target"},
+        Eve={"set": {"age": 9}},
+        Dan={"take": "source"},
+    )
+    torn.merge("side", resolve=json.dumps(decisions))
+    assert ages(torn) == {"Alice": 1, "Bob": 2, "Carol": None, "Eve": 9}
+    assert torn.entity_at("Person", "Alice")["city"] == "Bern"
+
+
+def test_what_is_not_decided_stays_a_conflict(torn):
+    decisions = decided(Alice={"take": {"age": "source"}}, Bob={"take": "target"})
+    [*conflicts] = torn.merge("side", resolve=decisions, dry_run=True).conflicts
+    assert {c.id for c in conflicts} == {"Alice", "Dan", "Eve"}
+
+
+def test_decisions_by_type_and_default(torn):
+    torn.merge("side", resolve={"default": "target", "types": {"Person": "source"}})
+    assert ages(torn) == {"Alice": 1, "Bob": 1, "Carol": None, "Eve": 1}
+
+
+@pytest.mark.parametrize(
+    ("decisions", "code"),
+    [
+        ("neither", "decisions_invalid"),
+        ("[]", "decisions_invalid"),
+        ({"default": "both"}, "decisions_invalid"),
+        ({"who": 1, "types": 3, "entities": {}}, "decisions_invalid"),
+        ({"entities": [{"type": "Person"}, 3, {"type": "Person", "id": "x"}]}, "decisions_invalid"),
+        (decided(Alice={"take": {"agee": "source"}}), "decision_invalid"),
+        (decided(Alice={"take": "source", "set": {"age": "old"}}), "decision_invalid"),
+        (decided(Nobody={"take": "source"}) | {"default": "source"}, "decision_unused"),
+    ],
+)
+def test_decisions_that_make_no_sense_are_refused(torn, decisions, code):
+    before = everything(torn)
+    with pytest.raises(InvalidInput) as caught:
+        torn.merge("side", resolve=decisions)
+    assert caught.value.code == code
+    assert everything(torn) == before
+
+
+def test_a_decided_value_is_validated(torn):
+    load(torn, person("Zoe", email="taken"))
+    decisions = decided(Eve={"set": {"age": 1, "email": "taken"}}) | {"default": "source"}
+    [conflict] = torn.merge("side", resolve=decisions, dry_run=True).conflicts
+    assert (conflict.kind, conflict.id) == ("unique_violation", "Eve")
+
+
+# --- history -------------------------------------------------------------------------------------
+
+
+def test_the_source_is_part_of_the_history(graph):
+    branch = graph.branch("side")
+    made = load(branch, person("Eve", age=1)).commit
+    head = graph.snapshot().commit_id
+    result = graph.merge("side", delete_branch=True, message="bring Eve")
+    assert result.branch_deleted is True
+    assert result.commit.parents == (head, made.id)
+    assert (result.commit.operation, result.commit.message) == ("merge", "bring Eve")
+    assert [c.id for c in graph.commits.list()][:3] == [result.commit.id, made.id, head]
+    assert ages(graph, at=made.id)["Eve"] == 1
+    assert "Eve" not in ages(graph, at=head)
+    assert "side" not in graph.branches.list()
+    assert og.open(graph.uri).verify().problems in ([], graph.verify().problems)
+
+
+def test_histories_merged_crosswise(graph):
+    branch = graph.branch("side")
+    load(branch, person("Alice", age=1))
+    load(graph, person("Bob", age=2))
+    graph.branches.create("copy")
+    graph.merge("side")
+    branch.merge("copy", into="side")
+    assert len(graph.commits.merge_base("main", "side")) == 2
+    load(branch, person("Alice", age=3))
+    load(graph, person("Bob", age=4))
+    assert graph.merge("side").outcome == "merged"
+    assert (ages(graph)["Alice"], ages(graph)["Bob"]) == (3, 4)
+
+
+def test_crosswise_changes_of_one_entity_are_conflicts(graph):
+    branch = graph.branch("side")
+    load(branch, person("Alice", age=1))
+    load(graph, person("Alice", age=2))
+    graph.branches.create("copy")
+    graph.merge("side", resolve="source")
+    branch.merge("copy", into="side", resolve="source")
+    assert (ages(graph)["Alice"], ages(graph, at="side")["Alice"]) == (1, 2)
+    [conflict] = graph.merge("side", dry_run=True).conflicts
+    assert (conflict.kind, conflict.id) == ("divergent_update", "Alice")
+
+
+def test_merges_that_make_no_sense(graph):
+    with pytest.raises(InvalidInput) as caught:
+        graph.merge("main")
+    assert caught.value.code == "merge_into_itself"
+    with pytest.raises(NotFound):
+        graph.merge("nowhere")
+    graph.branches.create("side")
+    with pytest.raises(OmniError, match="read-only"):
+        og.open(graph.uri, mode="ro").merge("side")
+
+
+def test_a_branch_that_cannot_be_deleted_is_told(graph):
+    graph.branches.create("side")
+    load(graph.branch("side"), person("Eve"))
+    graph.branches.create("child", from_="side")
+    result = graph.merge("side", delete_branch=True)
+    assert result.branch_deleted is False
+    assert "child" in result.branch_delete_error
+
+
+# --- revert and cherry-pick ----------------------------------------------------------------------
+
+
+def test_a_reverted_commit_is_undone(graph):
+    before = everything(graph)
+    made = load(graph, person("Alice", age=7), person("Eve"), edge("ae", "Alice", "Eve")).commit
+    load(graph, person("Zoe"))
+    result = graph.revert(made.id)
+    assert result.commit.operation == "revert"
+    assert [row for row in everything(graph) if row["data"].get("name") != "Zoe"] == before
+    assert graph.revert(result.commit.id).commit is not None
+    assert ages(graph)["Alice"] == 7
+
+
+def test_what_was_changed_since_cannot_be_reverted(graph):
+    made = load(graph, person("Alice", age=7)).commit
+    load(graph, person("Alice", age=8))
+    with pytest.raises(MergeConflicts):
+        graph.revert(made.id)
+    assert ages(graph)["Alice"] == 8
+
+
+def test_a_commit_of_another_branch_is_picked(graph):
+    branch = graph.branch("side")
+    load(branch, person("Eve", age=1))
+    made = load(branch, person("Alice", age=7), message="seven").commit
+    result = graph.cherry_pick(made.id)
+    assert (result.commit.operation, result.commit.message) == ("cherry_pick", "seven")
+    assert result.commit.parents == (graph.commits.list()[1].id,)
+    assert ages(graph) == {"Alice": 7, "Bob": None, "Carol": None, "Dan": None}
+    assert graph.cherry_pick(made.id).commit is None
+
+
+def test_the_first_commit_can_neither_be_reverted_nor_picked(graph):
+    first = graph.commits.list()[-1]
+    for attempt in (graph.revert, graph.cherry_pick):
+        with pytest.raises(InvalidInput) as caught:
+            attempt(first.id)
+        assert caught.value.code == "parentless_commit"

@@ -1,0 +1,53 @@
+"""Every combination of an entity being absent, unchanged or changed on three sides."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from omnigraph.merge.classify import Sides, Verdict, classify
+
+VALUES = (None, "A", "B", "C")
+
+
+def expected(base, source, target):
+    """Say what becomes of an entity, case by case."""
+    if source == target:
+        return Verdict.KEEP_TARGET
+    if source == base:
+        return Verdict.KEEP_TARGET
+    if target == base:
+        return Verdict.TAKE_SOURCE
+    if base is None:
+        return Verdict.DIVERGENT_INSERT
+    if source is None or target is None:
+        return Verdict.DELETE_VS_UPDATE
+    return Verdict.DIVERGENT_UPDATE
+
+
+def sides(*cases):
+    def column(test):
+        return np.array([test(*case) for case in cases], np.bool_)
+
+    return Sides(
+        in_base=column(lambda b, s, t: b is not None),
+        in_source=column(lambda b, s, t: s is not None),
+        in_target=column(lambda b, s, t: t is not None),
+        source_is_base=column(lambda b, s, t: s == b),
+        target_is_base=column(lambda b, s, t: t == b),
+        source_is_target=column(lambda b, s, t: s == t),
+    )
+
+
+@pytest.mark.parametrize(("base", "source", "target"), list(product(VALUES, repeat=3)))
+def test_one_entity(base, source, target):
+    assert classify(sides((base, source, target))).tolist() == [expected(base, source, target)]
+
+
+def test_all_at_once():
+    cases = list(product(VALUES, repeat=3))
+    assert classify(sides(*cases)).tolist() == [expected(*case) for case in cases]
+
+
+def test_every_verdict_comes_up():
+    assert {expected(*case) for case in product(VALUES, repeat=3)} == set(Verdict)
