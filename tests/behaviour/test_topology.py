@@ -112,6 +112,22 @@ def test_a_change_on_a_branch_is_laid_over_the_arrays_of_main(graph):
     assert built(graph) == built(branch) == 1
 
 
+def test_arrays_of_a_branch_that_deleted_more_do_not_serve_main(graph):
+    branch = graph.branch("other")
+    change(branch, "edges deleted")
+    ask(branch)
+    main = og.open(graph.uri)
+    for number in range(2):
+        assert ask(main) == ask(main, ExpandMode.INDEXED)
+        change(main, "edge inserted")
+        change(branch, "node updated")
+        assert ask(branch) == ask(branch, ExpandMode.INDEXED), number
+        main = og.open(graph.uri)
+    assert built(branch) == 1
+    assert ask(main) == ask(main, ExpandMode.INDEXED)
+    assert built(main) == 0, "older arrays of main serve, though those of the branch do not"
+
+
 def test_another_process_lays_changes_over_the_files(graph):
     ask(graph)
     change(graph, "node updated")

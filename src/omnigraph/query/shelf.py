@@ -61,14 +61,13 @@ class Shelf:
         entries = tuple(table.entry for table in ends)
         return self._read(self._place(entries))
 
-    def nearest(self, ends: tuple[Table, Table, Table]) -> Made | None:
-        """Return the newest arrays of other versions of the same datasets."""
+    def others(self, ends: tuple[Table, Table, Table]) -> Iterator[Made]:
+        """Yield arrays of other versions of the same datasets, newest first."""
         wanted = [table.entry.key for table in ends]
         for path in self._versions(ends[0].entry):
             made = self._read(path)
             if made is not None and [made.edge.key, made.src.key, made.dst.key] == wanted:
-                return made
-        return None
+                yield made
 
     def save(self, made: Made) -> bool:
         """Write arrays where nobody sees them, then move them in place at once; drop old ones."""

@@ -8,7 +8,9 @@ is gone or damaged costs time, nothing else.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain
 from threading import Lock
 from typing import TypeAlias
 
@@ -121,16 +123,14 @@ class Topologies:
 
     def _overlaid(self, ends: Ends) -> Topology | None:
         """Lay what changed over arrays of another version of the same dataset."""
-        base = self._bases.get(ends[0].entry.key) or self._shelf.nearest(ends)
-        if base is None:
-            return None
-        try:
-            made = overlay(base, ends, self._wholes)
-        except VersionReclaimed:
-            return None
-        if made is not None:
-            self._remember(base)
-        return made
+        known = self._bases.get(ends[0].entry.key)
+        for base in chain([known] if known else [], self._shelf.others(ends)):
+            with suppress(VersionReclaimed):
+                made = overlay(base, ends, self._wholes)
+                if made is not None:
+                    self._remember(base)
+                    return made
+        return None
 
     def _build(self, ends: Ends, tick: Callable[[], None]) -> Topology:
         edge, src, dst = ends
