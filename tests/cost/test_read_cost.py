@@ -113,6 +113,19 @@ def test_a_warm_query_opens_no_dataset_on_disk(folders, name, monkeypatch):
     assert notes == []
 
 
+@pytest.mark.parametrize("name", ["lookup by key", "neighbours", "two hops"])
+def test_small_queries_of_a_large_graph_ask_for_nothing_more_in_the_end(server, folders, name):
+    """What is fetched row by row is kept whole once that would have been cheaper."""
+    uri = server.load(folders[SIZES[1]], f"often-{name.replace(' ', '-')}")
+    graph = og.open(uri, storage_options=server.options)
+    expected = ask(graph, name).rows
+    for _ in range(120):
+        assert ask(graph, name).rows == expected
+    with server.counted() as requests:
+        assert ask(graph, name).rows == expected
+    assert dict(requests.kinds) == {"LIST": 1}
+
+
 def test_a_query_after_a_small_change_asks_as_much_of_a_large_graph(server, folders):
     """What an insert costs the next reader does not depend on how many edges there are."""
     found = {}
