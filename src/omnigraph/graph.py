@@ -18,6 +18,7 @@ from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import MAIN, Branch, Commit, CommitId, Snapshot, Tag
 from omnigraph.commit.recovery import Recovery, read_audit, recover
 from omnigraph.commit.snapshot import Target, head_snapshot, resolve_snapshot
+from omnigraph.embed.embedder import Choice, Embedder
 from omnigraph.errors import InvalidInput, OmniError
 from omnigraph.maintain.cleanup import CleanupReport, cleanup
 from omnigraph.maintain.export import export_lines, export_parquet
@@ -32,6 +33,7 @@ from omnigraph.query.entity import read_entity
 from omnigraph.query.explain import Explanation
 from omnigraph.query.result import Result
 from omnigraph.storage import locate
+from omnigraph.write.embed import EmbedOptions, EmbedResult, embed_type
 from omnigraph.write.external import ExternalBlobs
 from omnigraph.write.load import LoadOptions, LoadResult, load, mode_of
 from omnigraph.write.migrate import plan_schema
@@ -46,16 +48,20 @@ def init(
     *,
     storage_options: Mapping[str, str] | None = None,
     external_blobs: Sequence[str] = (),
+    embedding: Choice = None,
 ) -> Graph:
     """Create an empty graph at an address that has none.
 
     `schema` is `.pg` text, or the path of a file with it. `external_blobs` are places below which
-    blobs given as a URI may lie; by default there is none.
+    blobs given as a URI may lie; by default there is none. `embedding` says what turns texts into
+    vectors: a profile (`kind`, `base_url`, `model`, `api_key` as `${NAME}`) or a provider; by
+    default the environment says it.
     """
     manifest = Manifest(locate(uri, storage_options))
     ExternalBlobs.below(external_blobs)
     create_graph(manifest, _schema_text(schema))
-    return Graph(manifest, mode="rw", external_blobs=external_blobs)
+    engine = Engine(manifest, may_write=True, embedder=Embedder(embedding))
+    return Graph(manifest, mode="rw", external_blobs=external_blobs, engine=engine)
 
 
 def open(
@@ -64,10 +70,12 @@ def open(
     *,
     storage_options: Mapping[str, str] | None = None,
     external_blobs: Sequence[str] = (),
+    embedding: Choice = None,
 ) -> Graph:
     """Open a graph; `ro` never writes, `rw` first settles what a dead process left in flight.
 
-    Blobs may stay where they are below the bases of `external_blobs`.
+    Blobs may stay where they are below the bases of `external_blobs`. `embedding` is a profile or
+    a provider of vectors for texts; by default the environment says it.
     """
     if mode not in ("rw", "ro"):
         raise InvalidInput(f"mode is 'rw' or 'ro', not '{mode}'", code="mode_invalid")
@@ -76,7 +84,8 @@ def open(
     open_graph(manifest)
     if mode == "rw":
         recover(manifest)
-    return Graph(manifest, mode=mode, external_blobs=external_blobs)
+    engine = Engine(manifest, may_write=mode == "rw", embedder=Embedder(embedding))
+    return Graph(manifest, mode=mode, external_blobs=external_blobs, engine=engine)
 
 
 def _schema_text(schema: str | os.PathLike[str]) -> str:
@@ -262,6 +271,23 @@ class Graph:
         """Load rows of one type as one commit."""
         return self.load({type_name: rows}, mode=mode, branch=branch, message=message)
 
+    def embed(
+        self,
+        type_name: str,
+        property: str | None = None,
+        *,
+        all: bool = False,
+        branch: str | None = None,
+        message: str | None = None,
+        progress: Listener | None = None,
+    ) -> EmbedResult:
+        """Make the vectors a type lacks from its texts, as one commit; with `all`, every vector.
+
+        `property` says which, if the type has several properties with `@embed`.
+        """
+        options = EmbedOptions(type_name=type_name, property=property, all=all, progress=progress)
+        return embed_type(self._manifest, self._request("embed", branch, message), options)
+
     def _request(
         self, operation: str, branch: str | None, message: str | None, if_commit: str | None = None
     ) -> Request:
@@ -273,6 +299,7 @@ class Graph:
             message=message,
             if_commit=CommitId(if_commit) if if_commit is not None else None,
             external_blobs=self._external_blobs,
+            embedder=self._engine.embedder,
         )
 
     def merge(  # noqa: PLR0913 - everything a merge can be told

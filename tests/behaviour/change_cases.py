@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.support.changes import Put, Step, change, delete, put, where
+from tests.support.embedding import mock_vector
 
 EVERY = ("mutation", "change set", "ndjson", "columns")
 LOADS = EVERY[1:]
@@ -471,10 +472,43 @@ EMBED = """
 node Doc { code: String @key  title: String?  v: Vector(2) @embed(title) }
 """
 case(
-    "a required vector may wait for its source",
+    "a required vector is made from its source",
     EMBED,
     put("Doc", code="d", title="t"),
+    after=[put("Doc", code="d", title="t", v=mock_vector("t", 2))],
+    s3=True,
+)
+case(
+    "a required vector is made where none is given",
+    EMBED,
+    put("Doc", code="d", title="Ærø 日本"),
+    put("Doc", code="e", title="t", v=[1.0, 2.0]),
+    put("Doc", code="f", v=[1.0, 2.0]),
+    after=[
+        put("Doc", code="d", title="Ærø 日本", v=mock_vector("Ærø 日本", 2)),
+        put("Doc", code="e", title="t", v=[1.0, 2.0]),
+        put("Doc", code="f", v=[1.0, 2.0]),
+    ],
+)
+case(
+    "a vector that may be null is not made",
+    "node Doc { code: String @key  title: String?  v: Vector(2)? @embed(title) }",
+    put("Doc", code="d", title="t"),
     after=[put("Doc", code="d", title="t")],
+)
+case(
+    "a vector is not made from an empty source",
+    EMBED,
+    put("Doc", code="d", title=" "),
+    wrong=(("required", "Doc", "d", "v", "no text in `title` to make it from"),),
+)
+case(
+    "a new source leaves a vector as it is",
+    EMBED,
+    change("Doc", {"title": "u"}, where("code", "=", "d")),
+    before=[put("Doc", code="d", title="t")],
+    after=[put("Doc", code="d", title="u", v=mock_vector("t", 2))],
+    on=MUTATION,
 )
 case(
     "a required vector without a source is refused",

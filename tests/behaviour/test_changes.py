@@ -9,6 +9,7 @@ import pytest
 import omnigraph.graph as og
 from tests.behaviour.change_cases import CASES, MUTATION
 from tests.support.changes import definition, is_generated, key_of, property_type, read_state
+from tests.support.embedding import MOCK
 from tests.support.model import Model, entity_id, stored
 from tests.support.surfaces import SURFACES, Changes, Inexpressible, Wanted
 
@@ -28,7 +29,7 @@ def template(tmp_path_factory):
     @cache
     def make(schema, before):
         path = folder / str(make.cache_info().currsize)
-        graph = og.init(path, schema)
+        graph = og.init(path, schema, embedding=MOCK)
         populate(graph, before)
         return path
 
@@ -46,7 +47,7 @@ def populate(graph, before):
 def test_change_has_the_same_verdict_on_every_surface(template, tmp_path, name, surface):
     case = BY_NAME[name]
     shutil.copytree(template(case.schema, Hashed(case.before)), tmp_path / "graph")
-    check(og.open(tmp_path / "graph"), case, surface)
+    check(og.open(tmp_path / "graph", embedding=MOCK), case, surface)
 
 
 @pytest.mark.parametrize("graph_root", ["s3"], indirect=True)
@@ -54,7 +55,7 @@ def test_change_has_the_same_verdict_on_every_surface(template, tmp_path, name, 
 def test_change_has_the_same_verdict_in_a_bucket(graph_root, name):
     case = BY_NAME[name]
     surface = [s for s in SURFACES if s.name in case.on][-1]
-    graph = og.init(graph_root.uri, case.schema, storage_options=graph_root.options)
+    graph = og.init(graph_root.uri, case.schema, storage_options=graph_root.options, embedding=MOCK)
     populate(graph, case.before)
     check(graph, case, surface)
 

@@ -1,11 +1,14 @@
 """Merging real branches: every combination of changes, every kind of conflict, decisions."""
 
 import json
+from datetime import timedelta
 from itertools import product
+from pathlib import Path
 
 import pytest
 
 import omnigraph.graph as og
+from omnigraph.commit.model import Counts
 from omnigraph.errors import InvalidInput, NotFound, OmniError
 from omnigraph.merge.conflicts import MergeConflicts
 
@@ -423,3 +426,66 @@ def test_the_first_commit_can_neither_be_reverted_nor_picked(graph):
         with pytest.raises(InvalidInput) as caught:
             attempt(first.id)
         assert caught.value.code == "parentless_commit"
+
+
+# --- storage -------------------------------------------------------------------------------------
+
+
+def data_files(graph):
+    return {path for path in Path(graph.uri).rglob("data/*.lance") if "nodes" in path.parts}
+
+
+def crowd(count):
+    return {"Person": [{"name": f"x{n:05d}", "age": n} for n in range(count)]}
+
+
+def test_a_fast_forward_writes_no_data(graph):
+    branch = graph.branch("side")
+    branch.load(crowd(10))
+    delete(branch, "Dan")
+    before = data_files(graph)
+    graph.merge("side")
+    assert data_files(graph) == before
+    assert ages(graph) == ages(graph, at="side")
+
+
+def test_what_a_branch_only_inserted_is_not_written_again(graph):
+    branch = graph.branch("side")
+    branch.load(crowd(1_500))
+    load(branch, person("Alice", age=1))
+    load(graph, person("Bob", age=2))
+    before = data_files(graph)
+    result = graph.merge("side")
+    assert result.counts["node:Person"] == Counts(inserted=1_500, updated=1)
+    assert len(data_files(graph) - before) == 1  # Alice
+    assert ages(graph) == {
+        **{f"x{n:05d}": n for n in range(1_500)},
+        "Alice": 1,
+        "Bob": 2,
+        "Carol": None,
+        "Dan": None,
+    }
+    graph.optimize()
+    graph.branches.delete("side")
+    graph.cleanup(keep=1, older_than=timedelta(0), confirm=True)
+    assert len(ages(graph)) == 1_504
+    assert [p for p in graph.verify().problems if not p.harmless] == []
+
+
+def test_the_model_of_vectors_is_still_known(tmp_path):
+    schema = 'node Doc { k: String @key  text: String?  v: Vector(4)? @embed("text") }'
+    graph = og.init(tmp_path / "graph", schema, embedding={"kind": "mock", "model": "m"})
+    graph.insert("Doc", [{"k": "a", "text": "one"}, {"k": "b", "text": "two"}])
+    graph.embed("Doc")
+    branch = graph.branch("side")
+    branch.insert("Doc", [{"k": "c", "text": "three"}])
+    branch.embed("Doc")
+    graph.insert("Doc", [{"k": "d", "text": "four"}])
+    graph.merge("side")
+    found = (
+        'query q() { match { $d: Doc } return { $d.k } order { nearest($d.v, "three") } limit 1 }'
+    )
+    assert graph.query(found).rows == [{"d.k": "c"}]
+    other = og.open(graph.uri, embedding={"kind": "mock", "model": "other"})
+    with pytest.raises(OmniError, match="other"):
+        other.query(found)

@@ -259,3 +259,24 @@ def test_ordinary_commit_on_a_detached_base_is_refused(base):
     with pytest.raises(OSError, match="regular version numbers are appearing as 'detached'"):
         LanceDataset.commit(made, staged)
     assert lance.dataset(base.uri).version == 2
+
+
+# storage/stage.py mark_models: field metadata is part of a version, and of those made from it.
+def test_field_metadata_belongs_to_a_detached_version(base):
+    def marked(handle, value):
+        number = {f.name(): f.id() for f in handle.lance_schema.fields()}["n"]
+        change = {number: LanceOperation.UpdateMap({"maker": value})}
+        operation = LanceOperation.UpdateConfig(field_metadata_updates=change)
+        return LanceDataset.commit(handle, operation, read_version=handle.version, detached=True)
+
+    def maker(handle):
+        return (handle.schema.field("n").metadata or {}).get(b"maker")
+
+    made = marked(staged_append(base), "m1")
+    assert content(made) == content(staged_append(base))
+    later = staged_append(made)
+    again = lance.dataset(base.uri, version=later.version)
+    assert [maker(handle) for handle in (base, made, later, again)] == [None, *([b"m1"] * 3)]
+    assert maker(marked(made, None)) is None
+    assert maker(marked(made, "")) == b""
+    assert maker(lance.dataset(base.uri, version=made.version)) == b"m1"

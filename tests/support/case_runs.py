@@ -32,6 +32,7 @@ from omnigraph.plan import (
 from omnigraph.types import entity_id
 from tests.support.agreement import disagreement
 from tests.support.cases import GIVEN, ROOT, Case, CaseError, Section
+from tests.support.embedding import mock_vector
 from tests.support.loaded import read_lines
 from tests.support.reference import Answer, RefusedError, World, interpret
 
@@ -123,7 +124,9 @@ def _answer(query: QueryDecl, found: Run, lines: list[str]) -> Answer | RefusedE
     assert found.plan is not None
     declared = {p.name: (found.values or {})[p.name] for p in found.plan.parameters}
     graph = read_lines(lines, found.accepted)
-    world = World(catalog=found.accepted.catalog, graph=graph, parameters=declared)
+    world = World(
+        catalog=found.accepted.catalog, graph=graph, parameters=declared, embed=mock_vector
+    )
     try:
         return interpret(query, world)
     except RefusedError as refused:

@@ -52,7 +52,20 @@ class Forking(Lines):
         return Verdict(Counter(), commit=made.commit.id)
 
 
-SURFACES: dict[str, Surface] = {s.name: s for s in (Mutation(), Lines(), Columns(), Forking())}
+class Merging(Lines):
+    """The merge of a branch that has the change already."""
+
+    name = "merge"
+
+    def run(self, graph: og.Graph, wanted: Wanted, branch: str = "main") -> Verdict:
+        """Merge the branch `side`."""
+        made = graph.merge("side", into=branch)
+        return Verdict(Counter(), commit=made.commit.id if made.commit is not None else None)
+
+
+SURFACES: dict[str, Surface] = {
+    s.name: s for s in (Mutation(), Lines(), Columns(), Forking(), Merging())
+}
 
 
 @dataclass(frozen=True)

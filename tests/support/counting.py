@@ -23,9 +23,10 @@ _ACCOUNT = "123456789012"
 
 @dataclass(slots=True)
 class Requests:
-    """The requests of one piece of work, by kind."""
+    """The requests of one piece of work, by kind, and what they asked for."""
 
     kinds: Counter[str] = field(default_factory=Counter)
+    paths: set[str] = field(default_factory=set)
 
     @property
     def total(self) -> int:
@@ -38,6 +39,7 @@ class CountingServer:
 
     def __init__(self) -> None:
         self._seen: Counter[str] = Counter()
+        self._asked: set[str] = set()
         self._application: Any = DomainDispatcherApplication(create_backend_app)
         self._server = make_server("127.0.0.1", 0, self._count, threaded=True)
         self._backend = s3_backends[_ACCOUNT]["aws"]
@@ -65,13 +67,15 @@ class CountingServer:
     def counted(self) -> Iterator[Requests]:
         """Count the requests of a block."""
         before, found = self._seen.copy(), Requests()
+        self._asked.clear()
         yield found
-        found.kinds = self._seen - before
+        found.kinds, found.paths = self._seen - before, set(self._asked)
 
     def _count(
         self, environ: dict[str, Any], start_response: Callable[..., Any]
     ) -> Iterable[bytes]:
         listing = "list-type" in environ.get("QUERY_STRING", "")
+        self._asked.add(environ["PATH_INFO"])
         self._seen["LIST" if listing else environ["REQUEST_METHOD"]] += 1
         answer: Iterable[bytes] = self._application(environ, start_response)
         return answer

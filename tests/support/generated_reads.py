@@ -29,6 +29,7 @@ from tests.support.generated_graphs import (
 )
 from tests.support.generated_matches import MatchMaker, Scope, properties
 
+QUERY_TEXTS = ("ship", "Ærø 日本", "a")
 QUERY_VECTORS = ([1, 0], [0, 1], [1, 1], [-2, 1], [0, 0])
 _PLAIN = (Scalar.STRING, Scalar.I64, Scalar.F64, Scalar.BOOL, Scalar.DATE, Scalar.DATE_TIME)
 _INTEGER = PropertyType(Scalar.I64)
@@ -303,6 +304,8 @@ class _Tail:
         if seldom(self.random, 0.1):
             others = self.scope.accesses(lambda type_: type_.scalar is Scalar.VECTOR)
             return qt.Call(Name("nearest"), (access, self.random.choice(others)))
+        if seldom(self.random, 0.2):
+            return qt.Call(Name("nearest"), (access, self._asked_text()))
         if seldom(self.random, 0.5):
             null = seldom(self.random, 0.1)
             type_ = PropertyType(Scalar.VECTOR, dimension=2, nullable=null)
@@ -312,6 +315,16 @@ class _Tail:
             return qt.Call(Name("nearest"), (access, variable))
         items = tuple(qt.Literal(Scalar.F64, float(number)) for number in wanted)
         return qt.Call(Name("nearest"), (access, qt.ListLiteral(items)))
+
+    def _asked_text(self) -> qt.Expr:
+        """Return a text to embed; of entities it may also be empty or null."""
+        texts = self.scope.accesses(lambda type_: type_.text)
+        if texts and seldom(self.random, 0.5):
+            return self.random.choice(texts)
+        text = self.random.choice(QUERY_TEXTS)
+        if seldom(self.random, 0.5):
+            return qt.Literal(Scalar.STRING, text)
+        return self.maker.parameter(PropertyType(Scalar.STRING), text)
 
     def _ranking(self) -> qt.Ordering | None:
         choices = self._rankings()

@@ -11,6 +11,7 @@ import omnigraph.graph as og
 from omnigraph.catalog import AcceptedSchema, EdgeType, NodeType
 from omnigraph.types import entity_id
 from omnigraph.types.data import from_data
+from tests.support.embedding import MOCK
 from tests.support.reference import Edge, PlainGraph
 from tests.support.reference.values import to_json
 
@@ -64,7 +65,7 @@ def _line(record: Mapping[str, Any]) -> str:
 
 def put(uri: str | os.PathLike[str], schema: str, lines: Iterable[str]) -> og.Graph:
     """Create a graph and load lines into it, in one commit."""
-    graph = og.init(uri, schema)
+    graph = og.init(uri, schema, embedding=MOCK)
     load(graph, lines)
     return graph
 

@@ -36,6 +36,7 @@ from tests.support.changes import (
     key_of,
     property_type,
 )
+from tests.support.embedding import mock_vector
 
 Row: TypeAlias = dict[str, Any]
 """One entity: id, endpoints, properties."""
@@ -201,8 +202,19 @@ class Model:
                 for id_ in wanted.deleted[name]:
                     del self.state[name][id_]
                 for id_, row in wanted.final(name).items():
-                    self.state[name][id_] = {c: v for c, v in row.items() if c != "id"}
+                    whole = self._embedded(name, row)
+                    self.state[name][id_] = {c: v for c, v in whole.items() if c != "id"}
         return Counter(map(_anonymous, problems.elements()))
+
+    def _embedded(self, name: str, row: Row) -> Row:
+        """Return a row with the vectors that must be there, made from their texts."""
+        properties = definition(self.catalog, name).properties.values()
+        made = {
+            p.name: mock_vector(row[p.embed.source], p.type.dimension or 0)
+            for p in properties
+            if p.embed is not None and not p.type.nullable and row[p.name] is None
+        }
+        return {**row, **made}
 
     # --- generated ids -------------------------------------------------------------------------
 
@@ -264,7 +276,8 @@ class _Judge:
         for property_ in type_.properties.values():
             value, wants = row[property_.name], property_.type
             if value is None:
-                made = property_.embed is not None and row[property_.embed.source] is not None
+                embed = property_.embed
+                made = embed is not None and (row[embed.source] or "").strip() != ""
                 if not wants.nullable and not made:
                     self._tell("required", name, row["id"], property_.name)
             elif wants.enum_values is not None and value not in wants.enum_values:

@@ -10,12 +10,14 @@ from typing import TypeAlias
 import pytest
 
 import omnigraph.graph as og
+from omnigraph.embed import Embedder
 from omnigraph.errors import OmniError
-from omnigraph.query.engine import Settings
+from omnigraph.query.engine import Engine, Settings
 from omnigraph.query.expand import ExpandMode
 from omnigraph.query.result import Result
 from tests.support.agreement import disagreement
 from tests.support.catalogs import first
+from tests.support.embedding import MOCK, mock_vector
 from tests.support.generated_graphs import Sample
 from tests.support.generated_reads import Read, Reads, as_case
 from tests.support.loaded import content, load, read_back, read_lines
@@ -33,7 +35,9 @@ def _with(settings: Settings) -> Callable[[og.Graph, Read], Result]:
 
 def _cold(graph: og.Graph, read: Read) -> Result:
     """Ask a graph that has read nothing yet, so that storage is asked to filter."""
-    return og.Graph(graph._manifest, mode="ro", on=graph.on).query(read.text, read.params)
+    engine = Engine(graph._manifest, may_write=False, embedder=Embedder(MOCK))
+    cold = og.Graph(graph._manifest, mode="ro", on=graph.on, engine=engine)
+    return cold.query(read.text, read.params)
 
 
 def _as_if_large(graph: og.Graph, read: Read) -> Result:
@@ -122,11 +126,11 @@ def differences(reads: Reads, history: str = "at once", ways: Ways = WAYS) -> It
     """Yield every difference as a case that shows it."""
     schema = first(reads.sample.schema)
     with TemporaryDirectory() as folder:
-        graph = og.init(Path(folder) / "g", reads.sample.schema)
+        graph = og.init(Path(folder) / "g", reads.sample.schema, embedding=MOCK)
         for stage, lines in HISTORIES[history](graph, reads.sample.lines):
             sample = Sample(reads.sample.schema, tuple(lines))
             data = read_lines(lines, schema)
-            world = World(catalog=schema.catalog, graph=data)
+            world = World(catalog=schema.catalog, graph=data, embed=mock_vector)
             if content(read_back(stage)) != content(data):
                 yield f"what was loaded is not what is read back\n{as_case(sample)}"
             for read in reads.queries:

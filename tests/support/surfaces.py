@@ -311,7 +311,7 @@ class Changes(_Named):
                 change.batches.append(Batch(rows, fresh=fresh))
             return changes
 
-        request = Request(branch=branch, operation="load")
+        request = Request(branch=branch, operation="load", embedder=graph._engine.embedder)
         try:
             apply(graph._manifest, request, prepare, again=lambda: True)
         except ValidationFailed as error:

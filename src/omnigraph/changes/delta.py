@@ -21,7 +21,7 @@ from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import DatasetEntry, Snapshot
 from omnigraph.storage.columns import rows_at
 from omnigraph.storage.difference import Addresses, differing_rows
-from omnigraph.storage.layout import physical_columns
+from omnigraph.storage.layout import embedding_model, physical_columns
 from omnigraph.storage.probe import ROW_ADDRESS, lookup
 from omnigraph.storage.read import read_blobs
 from omnigraph.types import Scalar
@@ -135,6 +135,11 @@ class Reader:
     def everything(self) -> pa.Table:
         """Return ids and addresses of all rows."""
         return self.handle.to_table(columns=["id"], with_row_address=True)
+
+    def model(self, property_id: int) -> str | None:
+        """Return the model noted for the vectors of a property."""
+        name = physical_columns(self.handle.schema).get(property_id)
+        return None if name is None else embedding_model(self.handle.schema.field(name))
 
     def by_id(self, ids: pa.Array) -> pa.Table:
         """Return those of the entities that are there."""

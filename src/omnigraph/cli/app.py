@@ -17,12 +17,16 @@ COMMANDS = (
     "query",
     "explain",
     "mutate",
+    "embed",
     "export",
     "blob",
     "snapshot",
     "branch",
     "tag",
     "commit",
+    "merge",
+    "revert",
+    "cherry-pick",
     "schema",
     "lint",
     "fmt",
@@ -49,8 +53,9 @@ class _Commands(click.Group):
             near = get_close_matches(cmd_name, COMMANDS, n=1)
             hint = f" Did you mean '{near[0]}'?" if near else ""
             ctx.fail(f"No such command '{cmd_name}'.{hint}")
-        module = import_module(f"omnigraph.cli.commands.{cmd_name}")
-        command: click.Command = getattr(module, cmd_name)
+        name = cmd_name.replace("-", "_")
+        module = import_module(f"omnigraph.cli.commands.{name}")
+        command: click.Command = getattr(module, name)
         return command
 
 

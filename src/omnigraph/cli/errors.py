@@ -6,11 +6,14 @@ from collections.abc import Iterable
 
 import click
 
+from omnigraph.cli.merging import conflict_lines
 from omnigraph.cli.output import count_text, print_json, wants_json
 from omnigraph.errors import OmniError
 from omnigraph.lang import Diagnostic, DiagnosticError, Severity
+from omnigraph.merge.conflicts import MergeConflicts
 from omnigraph.write import ValidationFailed
 
+_MAX_SHOWN = 20
 _COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.INFO: "cyan"}
 
 
@@ -20,10 +23,24 @@ def report_error(error: OmniError) -> None:
         print_json({"status": "error", "error": error.to_json()})
     if isinstance(error, DiagnosticError):
         click.echo(diagnostics_text(error.diagnostics), err=True)
+    elif isinstance(error, MergeConflicts):
+        click.echo(_conflicts_text(error), err=True)
     elif isinstance(error, ValidationFailed):
         click.echo(_violations_text(error), err=True)
     else:
         click.echo(f"error[{error.code}]: {error.message}", err=True)
+
+
+def _conflicts_text(error: MergeConflicts) -> str:
+    """Return what stands in the way of a merge."""
+    head = click.style(f"error[{error.code}]", fg="red", bold=True)
+    lines = [f"{head}: {count_text(len(error.conflicts), 'conflict')}; nothing was changed"]
+    for conflict in error.conflicts[:_MAX_SHOWN]:
+        lines += conflict_lines(conflict)
+    if len(error.conflicts) > _MAX_SHOWN:
+        lines.append(f"… and {len(error.conflicts) - _MAX_SHOWN:,} more (--json lists them all)")
+    lines.append("decide with --resolve source, --resolve target or --resolve FILE")
+    return "\n".join(lines)
 
 
 def _violations_text(error: ValidationFailed) -> str:

@@ -9,8 +9,11 @@ from typing import Any
 
 
 @contextmanager
-def showing(what: str) -> Iterator[Callable[[Any], None] | None]:
-    """Give a function to tell progress to; None where nobody would see it."""
+def showing(what: str, *, sized: bool = True) -> Iterator[Callable[[Any], None] | None]:
+    """Give a function to tell progress to; None where nobody would see it.
+
+    `sized` tells that bytes are counted too.
+    """
     if not sys.stderr.isatty():
         yield None
         return
@@ -27,7 +30,7 @@ def showing(what: str) -> Iterator[Callable[[Any], None] | None]:
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
-        DownloadColumn(),
+        *([DownloadColumn()] if sized else []),
         TextColumn("{task.fields[rows]}"),
         TimeElapsedColumn(),
     )

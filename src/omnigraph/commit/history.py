@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -19,6 +19,9 @@ from omnigraph.commit.model import Commit, CommitId, DatasetEntry, Snapshot
 from omnigraph.commit.rows import HISTORY, CommitRow, Row, commit_key, read_commit, read_version
 from omnigraph.errors import GraphCorrupt, NotFound
 
+_PER_COMMIT = ("table_version", "table_tombstone")
+"""Rows that come with the row of their commit."""
+
 Datasets: TypeAlias = dict[tuple[TypeId, IncarnationId], DatasetEntry]
 
 
@@ -27,6 +30,25 @@ def read_commits(line: Iterable[LineageState]) -> dict[CommitId, CommitRow]:
     found = (row for state in line for row in state.rows("object_type = 'graph_commit'"))
     rows = (read_commit(row.row) for row in found)
     return {row.commit.id: row for row in rows if not row.aborted}
+
+
+def with_newer(
+    commits: Mapping[CommitId, CommitRow], state: LineageState
+) -> dict[CommitId, CommitRow] | None:
+    """Return known commits and those a lineage has got since; None if it has not all of them.
+
+    Cost follows what is new.
+    """
+    found, left = dict(commits), [state.head.commit_id]
+    while left:
+        commit_id = left.pop()
+        if commit_id not in found:
+            row = state.row(commit_key(commit_id))
+            if row is None:
+                return None
+            found[commit_id] = read_commit(row.row)
+            left += found[commit_id].commit.parents
+    return found
 
 
 def newest_first(commits: Mapping[CommitId, CommitRow], start: CommitId) -> Iterator[Commit]:
@@ -178,6 +200,14 @@ def missing_history(manifest: Manifest, source: Snapshot, target: Snapshot) -> t
     known = {found.row["object_id"] for state in theirs for found in state.rows(HISTORY)}
     rows = history_rows(ours, source.commit_id)
     return tuple(row for row in rows if row.object_id not in known)
+
+
+def not_yet(state: LineageState, rows: Sequence[Row]) -> list[Row]:
+    """Return those of the rows of another history that a lineage has not got meanwhile."""
+    ids = ", ".join(f"'{row.object_id}'" for row in rows if row.object_type not in _PER_COMMIT)
+    found = {found.row["object_id"] for found in state.rows(f"object_id IN ({ids})")}
+    known = {id_.removeprefix("commit:") for id_ in found}
+    return [row for row in rows if row.object_id not in found and _commit_of(row) not in known]
 
 
 def _commit_of(row: Row) -> str | None:

@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from omnigraph.catalog import IncarnationId, TypeId
+from omnigraph.commit.history import not_yet
 from omnigraph.commit.lineage import Lineage, LineageState
 from omnigraph.commit.manifest import branch_gone
 from omnigraph.commit.model import Commit, DatasetEntry, Head
 from omnigraph.commit.rows import (
-    HISTORY,
     Row,
     commit_key,
     commit_row,
@@ -140,8 +140,7 @@ def _prepare(
     if staged.schema is not None and state.row(f"schema:{schema_hash}") is None:
         rows.append(schema_row(schema_hash, staged.schema.source, staged.schema.document))
     if staged.history:
-        known = {found.row["object_id"] for found in state.rows(HISTORY)}
-        rows += [row for row in staged.history if row.object_id not in known]
+        rows += not_yet(state, staged.history)
     new_head = replace(head, commit_id=staged.id, schema_hash=schema_hash, datasets=datasets)
     return commit, new_head, rows
 

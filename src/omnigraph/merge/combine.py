@@ -60,13 +60,15 @@ class Trio:
 class Combined:
     """What to write into the target: whole rows, ids to delete; and what stands in the way.
 
-    `is_source` tells that every entity becomes what it is in the source.
+    `is_source` tells that every entity becomes what it is in the source, `inserted` which of them
+    the source has alone.
     """
 
     rows: pa.Table
     deleted: Sequence[str]
     conflicts: Sequence[Conflict]
     is_source: bool
+    inserted: pa.Array
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +102,8 @@ class Combiner:
             elif one.target.there[0]:
                 deleted += one.ids.to_pylist()
         is_source = bool((taken | sides.source_is_target).all())
-        return Combined(pa.concat_tables(rows), deleted, conflicts, is_source)
+        inserted = trio.ids.filter(pa.array(taken & ~trio.base.there))
+        return Combined(pa.concat_tables(rows), deleted, conflicts, is_source, inserted)
 
     def _by_property(
         self, trio: Trio, verdicts: np.ndarray

@@ -14,9 +14,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from omnigraph.catalog import AcceptedType, TypeKind
-from omnigraph.changes.delta import AT_ONCE, Delta, Side, compare_type
+from omnigraph.changes.delta import AT_ONCE, Delta, Side, compare_type, reading
 from omnigraph.commit.history import missing_history
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import Commit, Counts, Snapshot
@@ -28,14 +29,19 @@ from omnigraph.merge.conflicts import Conflict, MergeConflicts, broken_rules
 from omnigraph.merge.decisions import Decisions
 from omnigraph.merge.rows import Aligned, shaped
 from omnigraph.merge.states import Lines, entities, side_of
+from omnigraph.storage.difference import added_fragments
 from omnigraph.write.apply import apply
 from omnigraph.write.change_set import Batch, ChangeSet
 from omnigraph.write.committed import Committed
+from omnigraph.write.fill import embedded
 from omnigraph.write.request import Request
 from omnigraph.write.shape import Shape, find_shape
 from omnigraph.write.validate import validate
 from omnigraph.write.violations import Findings, ValidationFailed
 
+WORTH_SHARING = 1_000
+"""Inserted entities of a type from which on their files are shared instead of written again."""
+KEPT_DELTAS = 4
 _NO_LIMIT = 1_000_000
 
 
@@ -112,11 +118,16 @@ def merge(
         message = f"a branch cannot be merged into itself: {source.branch}"
         raise InvalidInput(message, code="merge_into_itself", branch=source.branch)
     outcomes: list[Outcome] = []
+    # What does not depend on the target is read once, however often it moves meanwhile.
+    before = head_snapshot(manifest, request.branch)
+    lines = Lines.of(manifest, source, before)
+    history = missing_history(manifest, source, before)
+    brought = Brought(source)
 
     def bring(committed: Committed) -> ChangeSet:
         target = committed.snapshot
-        lines = Lines.of(manifest, source, target)
-        bases = lines.bases(source.commit_id, target.commit_id)
+        newest = lines.up_to(target)
+        bases = newest.bases(source.commit_id, target.commit_id)
         if not bases:
             message = f"{source.branch} and {target.branch} have no history in common"
             raise InvalidInput(message, code="no_merge_base")
@@ -124,14 +135,10 @@ def merge(
             raise _UpToDate
         forward = bases[0].commit_id == target.commit_id
         outcomes[:] = [Outcome.FAST_FORWARD if forward else Outcome.MERGED]
-        return _Bringing(lines, bases, source, committed, options).changes()
+        return _Bringing(newest, bases, brought, committed, options).changes()
 
     def complete(staged: StagedCommit) -> StagedCommit:
-        return replace(
-            staged,
-            merged_parents=(source.commit_id,),
-            history=missing_history(manifest, source, head_snapshot(manifest, request.branch)),
-        )
+        return replace(staged, merged_parents=(source.commit_id,), history=history)
 
     try:
         made = _carry(manifest, request, bring, complete, options)
@@ -149,10 +156,10 @@ def transplant(
 ) -> MergeResult:
     """Do on a branch what happened between two states: a commit picked, or one reverted."""
     base, source = states
+    lines, brought = Lines(manifest, source, {}), Brought(source)
 
     def bring(committed: Committed) -> ChangeSet:
-        lines = Lines.of(manifest, source, committed.snapshot)
-        return _Bringing(lines, (base,), source, committed, options).changes()
+        return _Bringing(lines, (base,), brought, committed, options).changes()
 
     made = _carry(manifest, request, bring, None, options)
     outcome = Outcome.MERGED if made.counts else Outcome.ALREADY_UP_TO_DATE
@@ -222,15 +229,42 @@ def _result(request: Request, source: str, outcome: Outcome, made: _Made) -> Mer
     )
 
 
+@dataclass(slots=True)
+class Brought:
+    """What a source changed; kept while its target moves, unless it is much."""
+
+    source: Snapshot
+    _kept: dict[tuple[int | None, int], list[Delta]] = field(default_factory=dict)
+
+    def deltas(self, manifest: Manifest, before: Side | None, side: Side) -> Iterator[Delta]:
+        """Yield what changed in a type since a base."""
+        key = (None if before is None else before.entry.physical, side.entry.physical)
+        if key in self._kept:
+            yield from self._kept[key]
+            return
+        few: list[Delta] | None = []
+        for delta in compare_type(manifest, before, side):
+            yield delta
+            if few is not None:
+                few = [*few, delta] if len(few) < KEPT_DELTAS else None
+        if few is not None:
+            self._kept[key] = few
+
+
 @dataclass(frozen=True, slots=True)
 class _Bringing:
     """Makes a change of the target out of what the source changed since the bases."""
 
     lines: Lines
     bases: tuple[Snapshot, ...]
-    source: Snapshot
+    brought: Brought
     committed: Committed
     options: MergeOptions
+
+    @property
+    def source(self) -> Snapshot:
+        """The state whose changes are brought."""
+        return self.brought.source
 
     def changes(self) -> ChangeSet:
         """Return the change; raise MergeConflicts when the sides disagree."""
@@ -259,23 +293,59 @@ class _Bringing:
         conflicts: list[Conflict] = []
         change = changes.of(shape)
         adopted = len(self.bases) == 1 and self._stands_still(type_)
+        inserted: list[pa.Array] = []
         self.committed.consulted.add(shape.table_key)
         for trio in self._trios(side, shape):
             made = combiner.combine(trio)
             conflicts += made.conflicts
             adopted &= made.is_source
+            inserted.append(made.inserted)
             if made.rows.num_rows:
-                change.batches.append(Batch(made.rows))
+                change.batches.append(Batch(made.rows, kept=self._same_models(side, shape)))
             change.deleted.update(dict.fromkeys(made.deleted))
         if adopted and not change.is_empty:
             change.adopted = side.entry
+        elif sum(map(len, inserted)) >= WORTH_SHARING:
+            change.shared = self._shared(side, type_, pa.concat_arrays(inserted))
         return conflicts
+
+    def _same_models(self, side: Side, shape: Shape) -> frozenset[str]:
+        """Return the properties whose vectors both sides have from one model."""
+        if not any(embedded(shape)):
+            return frozenset()
+        target = Side.of(self.committed.snapshot, shape.type)
+        with (
+            reading(self.lines.manifest, side) as ours,
+            reading(self.lines.manifest, target) as theirs,
+        ):
+            ids = shape.type.property_ids.items()
+            return frozenset(name for name, id_ in ids if ours.model(id_) == theirs.model(id_))
+
+    def _shared(
+        self, side: Side, type_: AcceptedType, inserted: pa.Array
+    ) -> list[tuple[Any, pa.Array]]:
+        """Return fragments of the source that hold nothing but what it inserted."""
+        base = side_of(self.bases[0], type_)
+        if base is None or self.source.head.schema_hash != self._schema_hash:
+            return []
+        manifest = self.lines.manifest
+        with reading(manifest, base) as old, reading(manifest, side) as new:
+            found = added_fragments(old.handle, new.handle)
+        return [
+            (fragment, ids)
+            for fragment, ids in found
+            if pc.all(pc.is_in(ids, value_set=inserted)).as_py()
+        ]
+
+    @property
+    def _schema_hash(self) -> str:
+        return self.committed.snapshot.head.schema_hash
 
     def _stands_still(self, type_: AcceptedType) -> bool:
         """Tell whether the target has a type exactly as the base has it."""
         base = side_of(self.bases[0], type_)
         entry = self.committed.snapshot.entry(type_.entity)
-        same_schema = self.source.head.schema_hash == self.committed.snapshot.head.schema_hash
+        same_schema = self.source.head.schema_hash == self._schema_hash
         return same_schema and base is not None and base.entry.physical == entry.physical
 
     def _trios(self, side: Side, shape: Shape) -> Iterator[Trio]:
@@ -285,7 +355,7 @@ class _Bringing:
             yield from self._crossed(side, shape)
             return
         before = side_of(self.bases[0], shape.type)
-        for delta in compare_type(manifest, before, side):
+        for delta in self.brought.deltas(manifest, before, side):
             ids = _ids([delta])
             if len(ids):
                 base = shape.schema.empty_table()

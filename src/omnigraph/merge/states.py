@@ -15,7 +15,7 @@ import pyarrow as pa
 from omnigraph.catalog import AcceptedType
 from omnigraph.changes.delta import Side, reading
 from omnigraph.changes.equal import Mask
-from omnigraph.commit.history import merge_bases, read_commits
+from omnigraph.commit.history import merge_bases, read_commits, with_newer
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import CommitId, Snapshot
 from omnigraph.commit.rows import CommitRow
@@ -47,13 +47,23 @@ class Lines:
     """The history two states share."""
 
     manifest: Manifest
+    source: Snapshot
     commits: Mapping[CommitId, CommitRow]
 
     @classmethod
-    def of(cls, manifest: Manifest, *snapshots: Snapshot) -> Lines:
-        """Read the history of some states."""
-        states = [manifest.lineage(snapshot.native).state() for snapshot in snapshots]
-        return cls(manifest, read_commits(s for state in states for s in manifest.line(state)))
+    def of(cls, manifest: Manifest, source: Snapshot, target: Snapshot) -> Lines:
+        """Read the history of both."""
+        states = [manifest.lineage(snapshot.native).state() for snapshot in (source, target)]
+        commits = read_commits(s for state in states for s in manifest.line(state))
+        return cls(manifest, source, commits)
+
+    def up_to(self, target: Snapshot) -> Lines:
+        """Return the same with what the target has got since."""
+        state = self.manifest.lineage(target.native).state()
+        commits = with_newer(self.commits, state)
+        if commits is None:
+            return Lines.of(self.manifest, self.source, target)
+        return Lines(self.manifest, self.source, commits)
 
     def bases(self, one: CommitId, other: CommitId) -> tuple[Snapshot, ...]:
         """Return the best common ancestors of two commits."""

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import Snapshot
+from omnigraph.embed import Embedder
 from omnigraph.errors import InvalidInput
 from omnigraph.plan import ReadPlan, bind_parameters, compile_query
 from omnigraph.plan import operators as op
@@ -28,9 +29,10 @@ from omnigraph.query.order import order_of
 from omnigraph.query.paths import Paths
 from omnigraph.query.recent import Recent
 from omnigraph.query.result import Result
-from omnigraph.query.search import Search, is_fusion, no_provider
+from omnigraph.query.search import Search, is_fusion
 from omnigraph.query.store import Store, Table
 from omnigraph.query.topology import Topologies
+from omnigraph.query.vectors import TextVectors
 
 MAX_PLANS, MAX_PLANNED_TEXT = 512, 65_536
 """Plans that are kept, and the longest text of which they are."""
@@ -49,9 +51,12 @@ class Settings:
 class Engine:
     """Answers queries on one graph; what it reads once it keeps."""
 
-    def __init__(self, manifest: Manifest, *, may_write: bool) -> None:
+    def __init__(
+        self, manifest: Manifest, *, may_write: bool, embedder: Embedder | None = None
+    ) -> None:
         self.store = Store(manifest)
         self._plans: Recent[tuple[str, str, str | None], ReadPlan] = Recent(MAX_PLANS)
+        self.embedder = embedder or Embedder()
         self.topologies = Topologies(manifest.location, may_write=may_write)
 
     def run(
@@ -102,7 +107,7 @@ class Engine:
         settings: Settings,
     ) -> Execution:
         tables: dict[str, Table] = {}
-        search = Search(self.store, None, no_provider)
+        search = Search(self.store, None, TextVectors(self.embedder).of)
         evaluator = Evaluator(parameters, datetime.now(UTC), tables, search)
         search.depth = shown_rows(plan.root, evaluator)
         execution = Execution(

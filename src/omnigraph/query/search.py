@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from omnigraph.errors import InvalidInput
 from omnigraph.plan.expressions import Expression, FunctionCall, PropertyRef, property_refs
 from omnigraph.plan.functions import FunctionKind
 from omnigraph.query.evaluate import Evaluator
@@ -45,7 +44,7 @@ class Search:
 
     store: Store
     depth: int | None
-    embed: Callable[[str, int], Sequence[float]]
+    embed: Callable[[Table, str, Sequence[str]], Mapping[str, npt.NDArray[np.float32]]]
     _fusions: list[_Fusion] = field(default_factory=list)
 
     def column(self, call: FunctionCall, frame: Frame, evaluator: Evaluator) -> pa.Array:
@@ -124,12 +123,15 @@ class Search:
             return _matrix(evaluator.operand(query, frame), size)
         values: list[Any]
         if isinstance(query, PropertyRef):
-            found = evaluator.operand(query, frame).to_pylist()
-            embedded = {text: self.embed(text, size) for text in set(found) if text is not None}
-            values = [embedded.get(text) for text in found]
+            values = evaluator.operand(query, frame).to_pylist()
+            # An empty text of an entity is nothing to compare with; asking for one is a mistake.
+            texts = [text for text in values if text is not None and text.strip()]
         else:
-            value = evaluator.value(query)
-            values = [self.embed(value, size) if isinstance(value, str) else value]
+            values = [evaluator.value(query)]
+            texts = [value for value in values if isinstance(value, str)]
+        table, name, _ = _target(call, frame, evaluator)
+        embedded = self.embed(table, name, texts)
+        values = [embedded.get(v) if isinstance(v, str) else v for v in values]
         missing = np.full(size, np.nan)
         rows = [missing if v is None else np.asarray(v, np.float64) for v in values]
         return np.array(rows).reshape(-1, size)
@@ -227,9 +229,3 @@ def _places(texts: pa.Array) -> npt.NDArray[np.int64]:
     rank = np.empty(len(order), np.int64)
     rank[order] = np.arange(len(order))
     return rank[np.asarray(encoded.indices)] if len(order) else np.zeros(0, np.int64)
-
-
-def no_provider(text: str, dimension: int) -> Sequence[float]:
-    """Say that nothing can turn text into a vector."""
-    message = "no embedding provider is set up: give nearest() a vector instead of a text"
-    raise InvalidInput(message, code="embedding_unavailable", dimension=dimension)

@@ -31,7 +31,7 @@ from omnigraph.storage.columns import (
 )
 from omnigraph.storage.growth import Growth, growth
 from omnigraph.storage.index import IndexKind, coverage, index_name
-from omnigraph.storage.layout import physical_columns
+from omnigraph.storage.layout import embedding_model, physical_columns
 from omnigraph.storage.literals import sql_literals
 
 MEMORY_BYTES = 1024 * 1024 * 1024
@@ -173,6 +173,11 @@ class Table:
             found = np.arange(self.rows)
             self._store.keep(key, found)
         return found
+
+    def embedding_model(self, name: str) -> str | None:
+        """Return the model that made all vectors of a property, if that is known."""
+        with self._reading() as handle:
+            return embedding_model(handle.schema.field(self.names[name]))
 
     def has(self, name: str) -> bool:
         """Tell whether a whole column is in memory, or may as well be."""

@@ -7,13 +7,14 @@ rows are looked at only where files or deletions differ.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from lance import LanceDataset
+from lance.fragment import FragmentMetadata
 
 from omnigraph.storage.columns import rows_at
 from omnigraph.storage.faults import translated
@@ -43,6 +44,21 @@ def differing_rows(old: LanceDataset, new: LanceDataset) -> Differing:
         _with_ids(old, (one for one, _ in differing)),
         _with_ids(new, (other for _, other in differing)),
     )
+
+
+def added_fragments(
+    old: LanceDataset, new: LanceDataset
+) -> list[tuple[FragmentMetadata, pa.Array]]:
+    """Return the whole fragments only the new version has, free to be staged, with their ids."""
+    with translated("comparing versions"):
+        before = {_files(fragment) for fragment in old.get_fragments()}
+        fragments = [f for f in new.get_fragments() if _files(f) not in before]
+        # A fragment that has no number yet gets one of the version it is staged for.
+        return [
+            (replace(f.metadata, id=0), f.to_table(columns=["id"])["id"].combine_chunks())
+            for f in fragments
+            if not f.num_deletions
+        ]
 
 
 def _files(fragment: Fragment) -> tuple[str, ...]:

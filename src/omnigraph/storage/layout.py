@@ -17,6 +17,7 @@ INTENTS = "__recovery"
 AUDIT = "_graph_commit_recoveries.lance"
 PRIMARY_KEY = {b"lance-schema:unenforced-primary-key": b"true"}
 PROPERTY_ID = b"omnigraph.stable_property_id"
+EMBEDDING_MODEL = b"omnigraph.embedding_model"
 
 _FOLDERS = {"node": "nodes", "edge": "edges"}
 
@@ -59,6 +60,12 @@ def physical_columns(schema: pa.Schema) -> dict[int, str]:
     """
     marked = ((field, (field.metadata or {}).get(PROPERTY_ID)) for field in schema)
     return {int(mark, 16): field.name for field, mark in marked if mark is not None}
+
+
+def embedding_model(column: pa.Field) -> str | None:
+    """Return the model that made every vector of a column; None when nobody can say."""
+    mark = (column.metadata or {}).get(EMBEDDING_MODEL)
+    return None if mark is None else str(mark, "utf-8")
 
 
 def to_physical(rows: pa.Table, schema: pa.Schema, names: Mapping[str, str]) -> pa.Table:

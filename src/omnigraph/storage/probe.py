@@ -104,6 +104,28 @@ def select(handle: LanceDataset, columns: Sequence[str], condition: str | None =
         )
 
 
+def select_in_batches(
+    handle: LanceDataset, columns: Sequence[str], condition: str, rows: int
+) -> Iterator[pa.Table]:
+    """Yield the rows that satisfy a condition, so many at a time, with their addresses."""
+    with translated("reading rows"):
+        batches = handle.scanner(
+            columns=list(columns),
+            filter=condition,
+            with_row_address=True,
+            batch_size=rows,
+            blob_handling="all_binary",
+        ).to_batches()
+        for batch in batches:
+            yield pa.Table.from_batches([batch])
+
+
+def count(handle: LanceDataset, condition: str) -> int:
+    """Return how many rows satisfy a condition."""
+    with translated("counting rows"):
+        return int(handle.count_rows(condition))
+
+
 def _no_rows(handle: LanceDataset, columns: Sequence[str]) -> pa.Table:
     fields = [handle.schema.field(name) for name in columns]
     types = [(f.name, pa.large_binary() if is_blob(f) else f.type) for f in fields]

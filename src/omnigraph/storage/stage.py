@@ -8,7 +8,7 @@ coalescing is the caller's job.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
@@ -19,6 +19,7 @@ from lance.schema import LanceSchema
 
 from omnigraph.errors import AlreadyExists
 from omnigraph.storage.faults import translated
+from omnigraph.storage.layout import EMBEDDING_MODEL
 from omnigraph.storage.literals import sql_text
 
 
@@ -112,6 +113,18 @@ def widen_column(
         if not pieces:
             return add_columns(base, [field])
         return _merge(base, [metadata for metadata, _ in pieces], pieces[0][1])
+
+
+def mark_models(base: LanceDataset, models: Mapping[str, str | None]) -> LanceDataset:
+    """Stage which model made the vectors of columns; None says that nobody knows."""
+    numbers = {field.name(): field.id() for field in base.lance_schema.fields()}
+    key = EMBEDDING_MODEL.decode()
+    marks = {
+        numbers[column]: LanceOperation.UpdateMap({key: model}) for column, model in models.items()
+    }
+    with translated("marking columns"):
+        operation = LanceOperation.UpdateConfig(field_metadata_updates=marks)
+        return LanceDataset.commit(base, operation, read_version=base.version, detached=True)
 
 
 def existing_ids(base: LanceDataset, ids: Sequence[str]) -> set[str]:

@@ -24,12 +24,14 @@ class Batch:
 
     `rows` has the columns of the shape. `fresh` tells that every id was just made, so none can
     exist yet. In a partial batch, `given` are the sets of properties its rows give, and the column
-    `GIVEN` says which of them each row has; an entity that exists keeps the others.
+    `GIVEN` says which of them each row has; an entity that exists keeps the others. `kept` are
+    properties whose values nobody gave: they are those the entities have, or were made here.
     """
 
     rows: pa.Table
     fresh: bool = False
     given: tuple[frozenset[str], ...] = ()
+    kept: frozenset[str] = frozenset()
 
 
 @dataclass(slots=True)
@@ -37,7 +39,10 @@ class TypeChange:
     """The change of one type: batches in order, of which the last wins by id, and deleted ids.
 
     `strict` refuses ids that exist. `replace` makes the batches all the type has. `written` is
-    what storage wrote of the batches already, `adopted` a version that shows the whole change.
+    what storage wrote of the batches already, `adopted` a version that shows the whole change,
+    `shared` fragments of another version with the ids of the rows of the batches in them. `made`
+    are the models that made vectors here, by property; `alone` the properties of which no other
+    entity has a vector.
     """
 
     shape: Shape
@@ -47,6 +52,9 @@ class TypeChange:
     replace: bool = False
     written: Sequence[Any] | None = None
     adopted: DatasetEntry | None = None
+    shared: Sequence[tuple[Any, pa.Array]] = ()
+    made: dict[str, str] = field(default_factory=dict)
+    alone: set[str] = field(default_factory=set)
 
     @property
     def is_empty(self) -> bool:

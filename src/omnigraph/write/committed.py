@@ -5,7 +5,7 @@ It remembers which types were asked about: publishing fails when one of them mov
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 from omnigraph.catalog import TypeKind
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import DatasetEntry, Snapshot
-from omnigraph.storage.layout import physical_columns
-from omnigraph.storage.probe import ROW_ADDRESS, lookup, select
+from omnigraph.storage.layout import embedding_model, physical_columns
+from omnigraph.storage.probe import ROW_ADDRESS, count, lookup, select, select_in_batches
 from omnigraph.types import Scalar
 from omnigraph.types.arrow import BLOB
 from omnigraph.write.shape import Shape, find_shape
@@ -61,6 +61,29 @@ class Committed:
             physical = self.physical_names(shape, handle)
             found = select(handle, [physical[name] for name in columns], condition)
         return _logical(found, shape, columns)
+
+    def in_batches(
+        self, shape: Shape, condition: str, columns: Sequence[str], rows: int
+    ) -> Iterator[pa.Table]:
+        """Yield the entities a filter of physical columns lets through, so many at a time."""
+        self.consulted.add(shape.table_key)
+        with self._manifest.reading(shape.table_key, self.entry(shape)) as handle:
+            physical = self.physical_names(shape, handle)
+            names = [physical[name] for name in columns]
+            for found in select_in_batches(handle, names, condition, rows):
+                yield _logical(found, shape, columns).drop_columns(ROW_ADDRESS)
+
+    def count(self, shape: Shape, condition: str) -> int:
+        """Return how many entities a filter of physical columns lets through."""
+        self.consulted.add(shape.table_key)
+        with self._manifest.reading(shape.table_key, self.entry(shape)) as handle:
+            return count(handle, condition)
+
+    def embedding_model(self, shape: Shape, name: str) -> str | None:
+        """Return the model that made all vectors of a property, if that is known."""
+        with self._manifest.reading(shape.table_key, self.entry(shape)) as handle:
+            column = self.physical_names(shape, handle)[name]
+            return embedding_model(handle.schema.field(column))
 
     def present(self, shape: Shape, ids: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
         """Return those of the ids that exist."""

@@ -132,7 +132,8 @@ class Mutation:
         for name, value in values.items():
             column = self._column(shape, name, value, rows.num_rows)
             rows = rows.set_column(shape.schema.get_field_index(name), name, column)
-        self._add(shape, rows, fresh=False)
+        kept = frozenset(shape.properties.keys() - values.keys())
+        self.changes.of(shape).batches.append(Batch(rows, kept=kept))
 
     def _pending(self, shape: Shape) -> pa.Table:
         """Return what the statements so far make of the entities they touch."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from omnigraph.commit.model import CommitId
+from omnigraph.embed import Embedder
 
 UPKEEP = "optimize"
 """The operation of commits that change no entity."""
@@ -14,7 +15,8 @@ UPKEEP = "optimize"
 class Request:
     """Who wants a change, where, and under which condition.
 
-    `external_blobs` are the bases below which blobs may stay where they are.
+    `external_blobs` are the bases below which blobs may stay where they are, `embedder` makes
+    vectors of texts.
     """
 
     branch: str
@@ -23,3 +25,4 @@ class Request:
     message: str | None = None
     if_commit: CommitId | None = None
     external_blobs: tuple[str, ...] = ()
+    embedder: Embedder = field(default_factory=Embedder)

@@ -12,13 +12,18 @@ import pyarrow.compute as pc
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import CommitId
 from omnigraph.commit.staged import StagedCommit, StagedDataset
+from omnigraph.embed import Embedder
+from omnigraph.embed.embedder import check_model
 from omnigraph.errors import NotFound, StorageUnavailable
 from omnigraph.storage import stage as storage_stage
 from omnigraph.storage.layout import dataset_path, to_physical
 from omnigraph.types import Scalar
 from omnigraph.write.committed import ROW_ADDRESS, Committed
+from omnigraph.write.fill import fill
 from omnigraph.write.image import Image
+from omnigraph.write.models import known_models, models_after
 from omnigraph.write.request import Request
+from omnigraph.write.rows import Spill
 from omnigraph.write.shape import AT
 
 MANY_ROWS = 10_000
@@ -34,7 +39,7 @@ def stage(
     commit_id: CommitId,
 ) -> StagedCommit:
     """Stage every image on top of the committed state it was validated against."""
-    datasets = _stage_all(manifest, list(images.values()), committed)
+    datasets = _stage_all(manifest, request, list(images.values()), committed)
     snapshot = committed.snapshot
     reads = {
         key: (snapshot.entry(key).key, snapshot.entry(key).physical)
@@ -54,12 +59,12 @@ def stage(
 
 
 def _stage_all(
-    manifest: Manifest, images: Sequence[Image], committed: Committed
+    manifest: Manifest, request: Request, images: Sequence[Image], committed: Committed
 ) -> tuple[StagedDataset, ...]:
     """Stage types side by side when there is much to write."""
 
     def stage_one(image: Image) -> StagedDataset:
-        return _stage(manifest, image, committed)
+        return _stage(manifest, request, image, committed)
 
     if len(images) == 1 or sum(image.rows.num_rows for image in images) < MANY_ROWS:
         return tuple(_noted(manifest, stage_one(image)) for image in images)
@@ -73,38 +78,80 @@ def _noted(manifest: Manifest, staged: StagedDataset) -> StagedDataset:
     return staged
 
 
-def _stage(manifest: Manifest, image: Image, committed: Committed) -> StagedDataset:
+def _stage(
+    manifest: Manifest, request: Request, image: Image, committed: Committed
+) -> StagedDataset:
     shape, entry = image.shape, committed.entry(image.shape)
     adopted = image.change.adopted
     if adopted is not None:
         made = (entry.physical, adopted.physical, adopted.rows)
         return StagedDataset(shape.table_key, *entry.key, *made)
     path = dataset_path(str(shape.kind), *entry.key)
-    with manifest.reading(shape.table_key, entry) as base:
+    with manifest.reading(shape.table_key, entry) as base, Spill() as spill:
+        writing = _Writing(image, base, request.embedder, spill)
         if image.change.replace:
-            made = storage_stage.overwrite(base, _rows(image, base), _blobs(image))
+            made = storage_stage.overwrite(base, writing.rows(), _blobs(image))
             count = image.rows.num_rows
         else:
             addresses = image.replaced[ROW_ADDRESS].to_pylist()
-            made = storage_stage.exchange(base, addresses, _fragments(image, base))
+            made = storage_stage.exchange(base, addresses, writing.fragments())
             count = entry.rows - len(addresses) + image.rows.num_rows
+        made = writing.marked(made, entry.rows)
     manifest.datasets.keep(path, made)
     return StagedDataset(shape.table_key, *entry.key, entry.physical, int(made.version), count)
 
 
-def _fragments(image: Image, base: Any) -> Sequence[Any]:  # noqa: ANN401 - a Lance handle
-    """Write the rows, unless an attempt that lost its race wrote the same ones before."""
-    change = image.change
-    if change.written is None or any(batch.given for batch in change.batches):
-        rows = _rows(image, base)
-        try:
-            change.written = storage_stage.new_fragments(rows, base, _blobs(image))
-        except (NotFound, StorageUnavailable) as error:
-            if _refers_elsewhere(image):
-                message = f"an external blob of {image.shape.name} cannot be read"
-                raise StorageUnavailable(message, code="external_blob_source") from error
-            raise
-    return change.written
+class _Writing:
+    """The rows of one image on their way to storage."""
+
+    def __init__(
+        self,
+        image: Image,
+        base: Any,  # noqa: ANN401 - a Lance handle
+        embedder: Embedder,
+        spill: Spill,
+    ) -> None:
+        self._image = image
+        self._base = base
+        self._embedder = embedder
+        self._spill = spill
+        self._names = Committed.physical_names(image.shape, base)
+        self._known = known_models(image.shape, base, self._names)
+
+    def rows(self) -> pa.Table:
+        """Return the rows as the dataset stores them."""
+        rows = fill(self._image, self._known, self._embedder, self._spill)
+        return to_physical(rows.drop_columns(AT), self._base.schema, self._names)
+
+    def fragments(self) -> Sequence[Any]:
+        """Write the rows, unless an attempt that lost its race wrote the same ones before."""
+        image, change = self._image, self._image.change
+        if change.written is None or any(batch.given for batch in change.batches):
+            rows = self.rows()
+            for _, ids in change.shared:
+                rows = rows.filter(pc.invert(pc.is_in(rows["id"], value_set=ids)))
+            shared = [fragment for fragment, _ in change.shared]
+            try:
+                new = storage_stage.new_fragments(rows, self._base, _blobs(image))
+                change.written = [*shared, *new]
+            except (NotFound, StorageUnavailable) as error:
+                if _refers_elsewhere(image):
+                    message = f"an external blob of {image.shape.name} cannot be read"
+                    raise StorageUnavailable(message, code="external_blob_source") from error
+                raise
+        else:
+            for name, model in change.made.items():
+                # Whoever won may have brought vectors of another model.
+                place = f"{image.shape.name}.{name}"
+                check_model(place, self._known[name], model, declared=False)
+        return change.written
+
+    def marked(self, made: Any, rows: int) -> Any:  # noqa: ANN401 - Lance handles
+        """Return a staged version that notes which models made its vectors."""
+        wanted = models_after(self._image.change, self._known, rows)
+        noted = known_models(self._image.shape, made, self._names)
+        marks = {self._names[n]: model for n, model in wanted.items() if model != noted[n]}
+        return storage_stage.mark_models(made, marks) if marks else made
 
 
 def _refers_elsewhere(image: Image) -> bool:
@@ -112,11 +159,6 @@ def _refers_elsewhere(image: Image) -> bool:
     blobs = [p.name for p in image.shape.properties.values() if p.type.scalar is Scalar.BLOB]
     uris = (pc.struct_field(image.rows[name], "uri") for name in blobs)
     return any(column.null_count < len(column) for column in uris)
-
-
-def _rows(image: Image, base: Any) -> pa.Table:  # noqa: ANN401 - a Lance handle
-    names = Committed.physical_names(image.shape, base)
-    return to_physical(image.rows.drop_columns(AT), base.schema, names)
 
 
 def _blobs(image: Image) -> storage_stage.Elsewhere | None:

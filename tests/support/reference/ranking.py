@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import hypot
-from typing import Any
 
 from omnigraph.lang import query_tree as qt
 from tests.support.reference import text
-from tests.support.reference.model import Inexact, Row, World
+from tests.support.reference.model import Inexact, RefusedError, Row, World
 from tests.support.reference.values import value
 
 BEST_IS_HIGHEST = {"bm25": True, "nearest": False, "rrf": True}
@@ -44,7 +43,9 @@ def scores(
         wanted = value(query, row, world)
         score: float | None = None
         if call.function.text == "nearest":
-            score = _distance(value(field, row, world), wanted, world)
+            if isinstance(wanted, str):
+                wanted = _embedded(query, wanted, field, row, world)
+            score = _distance(value(field, row, world), wanted)
         elif wanted is not None:
             if wanted not in relevance:
                 relevance[wanted] = text.bm25(_texts(field, row, world), wanted)
@@ -60,13 +61,23 @@ def _texts(field: qt.Access, row: Row, world: World) -> dict[str, str | None]:
     return {id_: id_ if name == "id" else found.get(name) for id_, found in nodes.items()}
 
 
-def _distance(vector: Sequence[float] | None, query: Any, world: World) -> float | None:
+def _embedded(
+    query: qt.Expr, words: str, field: qt.Access, row: Row, world: World
+) -> Sequence[float] | None:
+    """Return the vector of a text; an empty one of an entity has none, another is refused."""
+    if not words.strip():
+        if isinstance(query, qt.Access):
+            return None
+        raise RefusedError("an empty text is asked for")
+    assert world.embed is not None, "a text is embedded by the caller"
+    type_ = row[field.variable.name].type.properties[field.property.text].type
+    return world.embed(words, type_.dimension or 0)
+
+
+def _distance(vector: Sequence[float] | None, query: Sequence[float] | None) -> float | None:
     """Return the cosine distance; a vector that is null or has no length has none."""
     if vector is None or query is None:
         return None
-    if isinstance(query, str):
-        assert world.embed is not None, "a text is embedded by the caller"
-        query = world.embed(query, len(vector))
     lengths = hypot(*vector) * hypot(*query)
     product: float = sum(a * b for a, b in zip(vector, query, strict=True))
     return None if lengths == 0 else 1 - product / lengths

@@ -4,7 +4,12 @@ import pyarrow as pa
 import pytest
 
 from omnigraph.storage import stage
-from omnigraph.storage.layout import PRIMARY_KEY, physical_columns, property_column
+from omnigraph.storage.layout import (
+    PRIMARY_KEY,
+    embedding_model,
+    physical_columns,
+    property_column,
+)
 from omnigraph.types import PropertyType, Scalar
 
 COLOUR = property_column("colour", PropertyType(Scalar.STRING), 9)
@@ -98,3 +103,11 @@ def test_identities_of_columns_survive(base, change):
     found = physical_columns(staged.schema)
     assert found[7] == "text"
     assert found[8] in ("score", "score_wide")
+
+
+def test_model_of_a_column_is_marked_on_a_new_version_only(base, rows):
+    marked = stage.mark_models(base, {"text": "m1"})
+    assert rows(marked) == rows(base)
+    assert embedding_model(marked.schema.field("text")) == "m1"
+    assert embedding_model(base.schema.field("text")) is None
+    assert stage.mark_models(marked, {"text": None}).schema == base.schema

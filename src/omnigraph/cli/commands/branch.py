@@ -5,13 +5,17 @@ from __future__ import annotations
 import click
 
 from omnigraph.cli.addresses import actor_option, graph_options
+from omnigraph.cli.commands.merge import merge
 from omnigraph.cli.graphs import open_addressed
 from omnigraph.cli.output import print_json
 
 
 @click.group()
 def branch() -> None:
-    """Create, list and delete branches."""
+    """Create, list, merge and delete branches."""
+
+
+branch.add_command(merge)
 
 
 @branch.command()

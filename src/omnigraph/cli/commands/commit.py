@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import click
 
 from omnigraph.cli.addresses import graph_options
 from omnigraph.cli.graphs import open_addressed
+from omnigraph.cli.history import draw
 from omnigraph.cli.output import print_json
+from omnigraph.commit.model import Commit
+from omnigraph.graph import Graph
 
 
 @click.group()
@@ -33,6 +38,43 @@ def list_commits(
             f"{found.id} graph_branch={found.branch} "
             f"graph_manifest_version={found.manifest_version}{actor}"
         )
+
+
+@commit.command("log")
+@graph_options(positional=True)
+@click.option("--branch", default="main", help="Branch whose history is shown.")
+@click.option("--limit", type=click.IntRange(min=0), help="Newest commits to show.")
+@click.option("--graph", "drawn", is_flag=True, help="Draw lines to the parents.")
+def log(uri: str | None, store: str | None, branch: str, limit: int | None, drawn: bool) -> None:
+    """Tell the history of a branch, newest first."""
+    graph = open_addressed(uri, store)
+    commits = graph.commits.list(branch, limit=limit)
+    names = _names(graph)
+    for line, found in draw(commits) if drawn else (("", found) for found in commits):
+        told = "" if found is None else _told(found, names.get(found.id, ()))
+        click.echo(f"{line} {told}".strip() if drawn else told)
+
+
+def _names(graph: Graph) -> dict[str, list[str]]:
+    """Return the branches and tags that stand at each commit."""
+    found: dict[str, list[str]] = {}
+    for name in graph.branches.list():
+        found.setdefault(graph.snapshot(name).commit_id, []).append(name)
+    for tag in graph.tags.list():
+        found.setdefault(tag.commit_id, []).append(f"tag {tag.name}")
+    return found
+
+
+def _told(found: Commit, names: Sequence[str]) -> str:
+    """Return a commit in a line: its id, who stands there, when, who, what."""
+    here = click.style(f" ({', '.join(names)})", fg="green") if names else ""
+    when = f"{found.created_at:%Y-%m-%d %H:%M:%S}"
+    counts = found.counts.values()
+    sums = [sum(getattr(c, what) for c in counts) for what in ("inserted", "updated", "deleted")]
+    changed = " +{} ~{} -{}".format(*sums) if any(sums) else ""
+    who = f" {found.actor}" if found.actor else ""
+    what = found.operation + (f": {found.message}" if found.message else "")
+    return f"{click.style(found.id, fg='yellow')}{here} {when}{who} {what}{changed}"
 
 
 @commit.command()

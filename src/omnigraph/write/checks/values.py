@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from omnigraph.catalog.model import Check, Index, Key, Property, Range, Unique
 from omnigraph.lang.writer import plain_number
 from omnigraph.write.checks.report import Reporter
+from omnigraph.write.fill import has_words
 from omnigraph.write.shape import AT
 from omnigraph.write.violations import Rule
 
@@ -38,14 +39,17 @@ def check_values(report: Reporter) -> None:
 def _required(report: Reporter, property_: Property) -> None:
     rows, spoiled = report.rows, report.changes.spoiled
     bad = rows[property_.name].is_null()
+    hint = ""
     if property_.embed is not None:
-        # Its vector is made from the source later.
-        bad = pc.and_(bad, rows[property_.embed.source].is_null())
+        # Its vector is made from the source when the rows are written.
+        source = property_.embed.source
+        bad = pc.and_(bad, pc.invert(has_words(rows[source])))
+        hint = f", and there is no text in `{source}` to make it from"
     if spoiled:
         # That a value could not be read has been told already.
         told = pc.is_in(rows[AT], value_set=pa.array(sorted(spoiled), pa.int64()))
         bad = pc.and_(bad, pc.invert(told))
-    message = f"{report.shape.name}.{property_.name} is required, but null or missing"
+    message = f"{report.shape.name}.{property_.name} is required, but null or missing{hint}"
     report.every(bad, Rule.REQUIRED, property_.name, lambda _: message)
 
 

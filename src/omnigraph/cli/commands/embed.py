@@ -1,0 +1,181 @@
+"""This module is `omnigraph embed`: of a type of a graph, or of records in a file."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import click
+
+from omnigraph.cli.addresses import actor_option
+from omnigraph.cli.output import count_text, print_json
+from omnigraph.cli.progress import showing
+from omnigraph.embed.embedder import Embedder
+from omnigraph.embed.lines import FileReport, embed_file
+from omnigraph.embed.seed import Job, Mode, Spec, read_manifest, read_selector, read_spec
+
+_FILE = click.Path(path_type=Path)
+_FORMS = (
+    "say what to embed: a graph and a type (omnigraph embed ./my-graph Article), "
+    "or a file (--input, --output and --spec, or --seed)"
+)
+
+
+@click.command()
+@click.argument("graph_and_type", nargs=-1, metavar="[GRAPH TYPE]")
+@click.option("--store", help="Address of the graph, instead of GRAPH.")
+@actor_option
+@click.option("--property", "property_", metavar="P", help="Graph: which vector, if several.")
+@click.option("--all", "everything", is_flag=True, help="Graph: make every vector again.")
+@click.option("--branch", help="Graph: branch to change; main by default.")
+@click.option("--message", help="Graph: message of the commit.")
+@click.option("--seed", type=_FILE, help="File: YAML manifest that says all of it.")
+@click.option("--input", "source", type=_FILE, help="File: JSON lines to read.")
+@click.option("--output", type=_FILE, help="File: JSON lines to write.")
+@click.option("--spec", "spec_path", type=_FILE, help="File: JSON that says how.")
+@click.option("--clean", is_flag=True, help="File: take vectors away.")
+@click.option("--reembed-all", is_flag=True, help="File: make every vector again.")
+@click.option("--type", "types", multiple=True, metavar="T", help="File: only this type.")
+@click.option("--select", "selects", multiple=True, metavar="[T:]FIELD=VALUE", help="File: only.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_context
+def embed(
+    context: click.Context,
+    graph_and_type: tuple[str, ...],
+    store: str | None,
+    actor: str | None,
+    property_: str | None,
+    everything: bool,
+    branch: str | None,
+    message: str | None,
+    seed: Path | None,
+    source: Path | None,
+    output: Path | None,
+    spec_path: Path | None,
+    clean: bool,
+    reembed_all: bool,
+    types: tuple[str, ...],
+    selects: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Make vectors from texts: those a type of a graph lacks, or those of records in a file."""
+    if _is_about_a_graph(context):
+        address, type_name = _addressed(graph_and_type, store)
+        graph = _opened(address, actor)
+        with showing("embedding", sized=False) as progress:
+            done = graph.embed(
+                type_name,
+                property_,
+                all=everything,
+                branch=branch,
+                message=message,
+                progress=progress,
+            )
+        _tell_graph(graph.uri, done, as_json)
+        return
+    mode = _mode(clean, reembed_all, bool(types or selects))
+    job = _job(_files(seed, source, output, spec_path), mode, types, selects)
+    with showing("embedding") as progress:
+        report = embed_file(job, Embedder(), progress)
+    _tell_file(report, as_json)
+
+
+_GRAPH = {"graph_and_type", "store", "actor", "property_", "everything", "branch", "message"}
+_OF_FILES = {"seed", "source", "output", "spec_path", "clean", "reembed_all", "types", "selects"}
+
+
+def _is_about_a_graph(context: click.Context) -> bool:
+    """Tell the two forms apart; what was given must be of one of them."""
+    given = {name for name, value in context.params.items() if value not in (None, False, ())}
+    graph, files = given & _GRAPH, given & _OF_FILES
+    if graph and files:
+        raise click.UsageError("a graph and a file are embedded one at a time: " + _FORMS)
+    if not graph and not files & {"seed", "source", "output", "spec_path"}:
+        raise click.UsageError(_FORMS)
+    return bool(graph)
+
+
+def _opened(address: str, actor: str | None) -> Any:  # noqa: ANN401 - a Graph
+    # Storage takes half a second to import, and files need none of it.
+    return import_module("omnigraph.cli.graphs").open_addressed(
+        address, None, mode="rw", actor=actor
+    )
+
+
+def _addressed(words: tuple[str, ...], store: str | None) -> tuple[str, str]:
+    given = words if store is None else (store, *words)
+    if len(given) != 2:
+        wrong = ("no graph is addressed", "the type is missing", "too many words")[
+            min(len(given), 2)
+        ]
+        raise click.UsageError(
+            f"{wrong}: give the address of a graph and one type, "
+            "e.g. omnigraph embed ./my-graph Article"
+        )
+    return given[0], given[1]
+
+
+def _mode(clean: bool, reembed_all: bool, selective: bool) -> Mode:
+    if clean and reembed_all:
+        raise click.UsageError("--clean and --reembed-all are mutually exclusive")
+    if clean:
+        return Mode.CLEAN
+    if reembed_all:
+        return Mode.ALL
+    return Mode.SELECTED if selective else Mode.FILL
+
+
+def _files(
+    seed: Path | None, source: Path | None, output: Path | None, spec: Path | None
+) -> tuple[Path, Path, Spec]:
+    if seed is not None:
+        if source or output or spec:
+            raise click.UsageError("--seed says it all: leave out --input, --output and --spec")
+        return read_manifest(seed)
+    given = {"--input": source, "--output": output, "--spec": spec}
+    missing = [name for name, path in given.items() if path is None]
+    if source is None or output is None or spec is None:
+        raise click.UsageError(f"{' and '.join(missing)} missing: {_FORMS}")
+    return source, output, read_spec(spec)
+
+
+def _job(
+    files: tuple[Path, Path, Spec], mode: Mode, types: tuple[str, ...], selects: tuple[str, ...]
+) -> Job:
+    source, output, spec = files
+    selectors = tuple(read_selector(text) for text in selects)
+    return Job(
+        input=source,
+        output=output,
+        spec=spec,
+        mode=mode,
+        types=frozenset(types),
+        selectors=selectors,
+    )
+
+
+def _tell_graph(uri: str, done: Any, as_json: bool) -> None:  # noqa: ANN401 - an EmbedResult
+    if as_json:
+        print_json({"uri": uri, **done.to_json()})
+        return
+    by = f" by {done.model}" if done.model else ""
+    made = count_text(done.total, "vector")
+    click.echo(f"embedded {uri} on branch {done.branch}: {made} of {done.type}{by}")
+    if done.skipped:
+        click.echo(f"  {count_text(done.skipped, 'empty text')} left out")
+    if done.commit is None:
+        click.echo("  nothing to do")
+
+
+def _tell_file(report: FileReport, as_json: bool) -> None:
+    if as_json:
+        print_json(report.to_json())
+        return
+    total = count_text(report.records, "record")
+    where = f"{report.job.input} -> {report.job.output}"
+    if report.job.mode is Mode.CLEAN:
+        click.echo(f"cleaned {report.cleaned:,} of {total}: {where}")
+        return
+    by = f" by {report.model}" if report.model else ""
+    click.echo(f"embedded {report.embedded:,} of {total}{by}: {where}")

@@ -1,0 +1,72 @@
+"""This module gives the provider of one graph handle: built when the first text comes, then kept.
+
+It is where the environment is read. Equal texts of one call are embedded once.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from threading import Lock
+from typing import TypeAlias
+
+from omnigraph.embed.config import MODEL, PROVIDER, build, read_settings
+from omnigraph.embed.provider import Matrix, Provider, Role
+from omnigraph.errors import Category, OmniError
+
+Choice: TypeAlias = Provider | Mapping[str, str] | None
+"""A provider, a profile of one, or nothing: then the environment decides."""
+
+
+class Embedder:
+    """Turns texts into vectors by whatever provider was chosen."""
+
+    def __init__(self, choice: Choice = None, environ: Mapping[str, str] | None = None) -> None:
+        self._choice = choice
+        self._environ = environ
+        self._provider: Provider | None = None
+        self._lock = Lock()
+
+    @property
+    def provider(self) -> Provider:
+        """The provider; raises OmniError when what was chosen cannot be."""
+        with self._lock:
+            if self._provider is None:
+                self._provider = self._chosen()
+            return self._provider
+
+    def _chosen(self) -> Provider:
+        choice = self._choice
+        if choice is None or isinstance(choice, Mapping):
+            environ = os.environ if self._environ is None else self._environ
+            return build(read_settings(choice, environ))
+        return choice
+
+    @property
+    def model(self) -> str:
+        """The name of the model that embeds."""
+        return self.provider.model
+
+    def embed(self, texts: Sequence[str], dimension: int, role: Role) -> Matrix:
+        """Return a unit vector for each text, in order."""
+        different = list(dict.fromkeys(texts))
+        vectors = self.provider.embed(different, dimension, role)
+        if len(different) == len(texts):
+            return vectors
+        places = {text: place for place, text in enumerate(different)}
+        return vectors[[places[text] for text in texts]]
+
+
+def check_model(place: str, wanted: str | None, model: str, *, declared: bool) -> None:
+    """Raise OmniError when a vector property needs another model than the one that embeds."""
+    if wanted is None or wanted == model:
+        return
+    why = "is declared with" if declared else "holds vectors of"
+    advice = "" if declared else ", or embed it again with --all"
+    raise OmniError(
+        f"{place} {why} model '{wanted}', but texts are embedded by '{model}': "
+        f"set {MODEL} (and {PROVIDER}) to what gives '{wanted}'{advice}",
+        code="embedding_model_mismatch",
+        category=Category.CONFLICT,
+        details={"property": place, "wanted": wanted, "model": model},
+    )

@@ -1,0 +1,82 @@
+"""This module says what a provider is, and holds every provider to it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from omnigraph.errors import Category, InvalidInput, OmniError
+
+Matrix: TypeAlias = npt.NDArray[np.float32]
+"""A vector per row."""
+_SHOWN = 60
+
+
+class Role(StrEnum):
+    """What a text is: something to find, or what to find it by; some models tell them apart."""
+
+    QUERY = "query"
+    DOCUMENT = "document"
+
+
+class Provider(Protocol):
+    """What turns texts into vectors; `model` names what made them, to whoever compares them."""
+
+    @property
+    def model(self) -> str:
+        """The name of the model."""
+
+    def embed(self, texts: Sequence[str], dimension: int, role: Role) -> Matrix:
+        """Return a unit vector for each text, in order."""
+
+
+def unit_vectors(rows: npt.ArrayLike, texts: Sequence[str], dimension: int, model: str) -> Matrix:
+    """Return what a model gave as unit vectors; raise OmniError naming the text when it cannot."""
+    try:
+        vectors = np.asarray(rows, np.float64)
+    except (TypeError, ValueError) as error:
+        message = f"model {model} gave something else than vectors of equal length"
+        raise bad_answer(message, model) from error
+    if vectors.ndim != 2 or len(vectors) != len(texts):
+        raise bad_answer(f"model {model} did not give a vector for each text", model)
+    if vectors.shape[1] != dimension:
+        message = (
+            f"model {model} gives vectors of {vectors.shape[1]} numbers, not of {dimension}: "
+            f"declare Vector({vectors.shape[1]}), or choose a model that can give {dimension}"
+        )
+        raise bad_answer(message, model, dimension=dimension, given=vectors.shape[1])
+    with np.errstate(over="ignore", invalid="ignore"):
+        lengths = np.linalg.norm(vectors, axis=1)
+    bad = np.flatnonzero(~np.isfinite(lengths) | (lengths == 0))
+    if len(bad):
+        text = shown(texts[int(bad[0])])
+        kind = "zero" if lengths[bad[0]] == 0 else "not finite"
+        raise bad_answer(f"the vector model {model} gives for {text} is {kind}", model, text=text)
+    units: Matrix = (vectors / lengths[:, None]).astype(np.float32)
+    return units
+
+
+def check_texts(texts: Sequence[str]) -> None:
+    """Raise OmniError when a text has nothing in it that could be embedded."""
+    if any(not text.strip() for text in texts):
+        message = "an empty text cannot be embedded: give a text with words in it"
+        raise InvalidInput(message, code="embedding_text_empty")
+
+
+def bad_answer(message: str, model: str, **details: object) -> OmniError:
+    """Return the error for vectors that cannot be used."""
+    return OmniError(
+        message,
+        code="embedding_answer_invalid",
+        category=Category.UNAVAILABLE,
+        details={"model": model, **details},
+    )
+
+
+def shown(text: str) -> str:
+    """Return a text short enough for a message."""
+    return repr(text if len(text) <= _SHOWN else text[:_SHOWN] + "…")

@@ -1,0 +1,255 @@
+"""This module fills missing vectors of a type from its texts, as one commit.
+
+Entities are read, embedded and gathered some at a time. Who lost a race looks again at what is
+there now, and uses the vectors it has for texts that have not changed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from omnigraph.catalog.model import Property
+from omnigraph.commit.manifest import Manifest
+from omnigraph.commit.model import Commit
+from omnigraph.embed import Embedder, Role
+from omnigraph.embed.provider import Matrix
+from omnigraph.errors import InvalidInput
+from omnigraph.lang import did_you_mean
+from omnigraph.query.entity import find_type
+from omnigraph.types import Scalar
+from omnigraph.write.apply import apply
+from omnigraph.write.change_set import Batch, ChangeSet
+from omnigraph.write.committed import Committed
+from omnigraph.write.fill import agreed_model, embedded, has_words, replaced
+from omnigraph.write.progress import Listener, Meter
+from omnigraph.write.request import Request
+from omnigraph.write.rows import Spill
+from omnigraph.write.shape import Shape
+
+AT_ONCE = 1_024
+"""Entities read and embedded together."""
+WITH_BLOBS = 32
+"""The same for a type with blobs, which may be large."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmbedOptions:
+    """What to embed: one property or all of a type, what is missing or everything."""
+
+    type_name: str
+    property: str | None = None
+    all: bool = False
+    progress: Listener | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmbedResult:
+    """What was embedded; `skipped` counts vectors for which there is no text, `commit` may be none.
+
+    `embedded` counts the vectors that were made, by property.
+    """
+
+    branch: str
+    type: str
+    model: str
+    embedded: dict[str, int]
+    skipped: int
+    commit: Commit | None
+    actor: str | None = None
+
+    @property
+    def total(self) -> int:
+        """How many vectors were made."""
+        return sum(self.embedded.values())
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the wire form."""
+        return {
+            "branch": self.branch,
+            "type": self.type,
+            "properties": [{"name": n, "embedded": count} for n, count in self.embedded.items()],
+            "skipped": self.skipped,
+            "model": self.model,
+            "actor_id": self.actor,
+            "commit": self.commit.to_json() if self.commit is not None else None,
+        }
+
+
+def embed_type(manifest: Manifest, request: Request, options: EmbedOptions) -> EmbedResult:
+    """Fill vectors of one type, as one commit; nothing to do is no commit."""
+    run: _Run | None = None
+    with Spill() as spill:
+
+        def prepare(committed: Committed) -> ChangeSet:
+            nonlocal run
+            run = _Run(committed, request.embedder, options, spill, run)
+            return run.changes()
+
+        commit = apply(manifest, request, prepare, again=lambda: True)
+    assert run is not None, "a change is prepared at least once"
+    return EmbedResult(
+        branch=request.branch,
+        type=run.shape.name,
+        model=request.embedder.model,
+        embedded={name: len(places) for name, places in run.places.items()},
+        skipped=run.skipped,
+        commit=commit,
+        actor=request.actor,
+    )
+
+
+class _Run:
+    """One look at the committed state, and what is embedded for it.
+
+    `places` says by property and id where in `rows` a vector is that was made. `earlier` is the run
+    that lost its race.
+    """
+
+    def __init__(
+        self,
+        committed: Committed,
+        embedder: Embedder,
+        options: EmbedOptions,
+        spill: Spill,
+        earlier: _Run | None,
+    ) -> None:
+        self.committed = committed
+        self.embedder = embedder
+        self.all = options.all
+        self.shape, self.targets = _targets(committed, options)
+        self.places: dict[str, dict[str, int]] = {target.name: {} for target in self.targets}
+        self.rows: pa.Table = self.shape.schema.empty_table()
+        self.skipped = 0
+        self._left: Counter[str] = Counter()
+        self._earlier = earlier
+        self._gathered = spill.gather(self.shape.schema)
+        self._meter = Meter(options.progress)
+
+    def changes(self) -> ChangeSet:
+        """Embed what is to be embedded; return the entities with their vectors."""
+        models = {t.name: self.committed.embedding_model(self.shape, t.name) for t in self.targets}
+        for target in self.targets:
+            before = None if self.all else models[target.name]
+            agreed_model(self.shape, target, before, self.embedder)
+        self._meter.enter("embed")
+        for part in self.committed.in_batches(
+            self.shape, self._condition(), self.shape.schema.names, self._at_once()
+        ):
+            self._take(part)
+        self._meter.enter("write")
+        self.rows, self._earlier = self._gathered.table(), None
+        changes = ChangeSet()
+        if self.rows.num_rows:
+            change = changes.of(self.shape)
+            change.batches.append(Batch(self.rows, kept=frozenset(self.shape.properties)))
+            for target in (t for t in self.targets if self.places[t.name]):
+                change.made[target.name] = self.embedder.model
+                if models[target.name] != self.embedder.model and not self._others(target):
+                    change.alone.add(target.name)
+        return changes
+
+    def _at_once(self) -> int:
+        types = (property_.type for property_ in self.shape.properties.values())
+        return WITH_BLOBS if any(t.scalar is Scalar.BLOB for t in types) else AT_ONCE
+
+    def _condition(self) -> str:
+        """Return the filter for entities that may have something to embed."""
+        names = self.committed.names(self.shape)
+        texts = [f"`{names[_source(target)]}` IS NOT NULL" for target in self.targets]
+        if not self.all:
+            missing = [f"`{names[target.name]}` IS NULL" for target in self.targets]
+            texts = [f"({t} AND {m})" for t, m in zip(texts, missing, strict=True)]
+        return " OR ".join(texts)
+
+    def _take(self, part: pa.Table) -> None:
+        """Embed the texts of some entities, and gather those that changed."""
+        made = np.zeros(part.num_rows, np.bool_)
+        wanted: dict[str, npt.NDArray[np.bool_]] = {}
+        for target in self.targets:
+            column = part[target.name].combine_chunks()
+            empty, worded = np.asarray(column.is_null()), _mask(has_words(part[_source(target)]))
+            where = worded if self.all else worded & empty
+            self.skipped += int(np.sum(empty & ~worded))
+            self._left[target.name] += int(np.sum(~empty & ~where))
+            if where.any():
+                vectors = self._vectors(part, target, where)
+                place = part.column_names.index(target.name)
+                part = part.set_column(place, target.name, replaced(column, where, vectors))
+            wanted[target.name] = where
+            made |= where
+        first = self._gathered.rows
+        numbers = first + np.cumsum(made) - 1
+        ids = part["id"].to_pylist()
+        for name, where in wanted.items():
+            self.places[name].update((ids[row], int(numbers[row])) for row in np.flatnonzero(where))
+        changed = part.filter(pa.array(made))
+        self._gathered.add(pa.Table.from_arrays(changed.columns, schema=self.shape.schema))
+        self._meter.took(changed.num_rows)
+
+    def _vectors(self, part: pa.Table, target: Property, where: npt.NDArray[np.bool_]) -> Matrix:
+        """Return the vectors of texts, of which the run that lost may have some."""
+        chosen = part.filter(pa.array(where)).select(["id", _source(target)])
+        ids, texts = (column.to_pylist() for column in chosen.columns)
+        dimension = target.type.dimension or 0
+        pairs = zip(ids, texts, strict=True)
+        known = [self._known(target, id_, text) for id_, text in pairs]
+        missing = [text for text, vector in zip(texts, known, strict=True) if vector is None]
+        fresh = iter(self.embedder.embed(missing, dimension, Role.DOCUMENT) if missing else ())
+        found = [next(fresh) if vector is None else vector for vector in known]
+        return np.reshape(np.asarray(found, np.float32), (-1, dimension))
+
+    def _known(self, target: Property, id_: str, text: str) -> Sequence[float] | None:
+        earlier = self._earlier
+        place = None if earlier is None else earlier.places.get(target.name, {}).get(id_)
+        if earlier is None or place is None:
+            return None
+        if earlier.rows[_source(target)][place].as_py() != text:
+            return None
+        vector: Sequence[float] = earlier.rows[target.name][place].as_py()
+        return vector
+
+    def _others(self, target: Property) -> int:
+        """Return how many entities have a vector that was not made now."""
+        names = self.committed.names(self.shape)
+        vector, text = names[target.name], names[_source(target)]
+        if not self.all:
+            return self.committed.count(self.shape, f"`{vector}` IS NOT NULL")
+        unread = f"`{vector}` IS NOT NULL AND `{text}` IS NULL"
+        return self._left[target.name] + self.committed.count(self.shape, unread)
+
+
+def _mask(column: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
+    return np.asarray(column.to_numpy(), np.bool_)
+
+
+def _source(target: Property) -> str:
+    assert target.embed is not None, "only such a property is embedded"
+    return target.embed.source
+
+
+def _targets(committed: Committed, options: EmbedOptions) -> tuple[Shape, list[Property]]:
+    """Return a type and the properties of it that are to be embedded."""
+    found = find_type(committed.snapshot, options.type_name)
+    shape = committed.shape(found.kind, found.name)
+    known = list(embedded(shape))
+    if not known:
+        message = (
+            f"{found.kind} type {found.name} has no property with @embed: declare one, "
+            "e.g. `embedding: Vector(256)? @embed(text)`"
+        )
+        raise InvalidInput(message, code="nothing_to_embed", type=found.name)
+    if options.property is None:
+        return shape, known
+    chosen = [target for target in known if target.name == options.property]
+    if not chosen:
+        hint = did_you_mean(options.property, [target.name for target in known])
+        message = f"{found.name}.{options.property} is no property with @embed; {hint}"
+        raise InvalidInput(message, code="nothing_to_embed", type=found.name)
+    return shape, chosen

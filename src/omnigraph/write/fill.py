@@ -1,0 +1,89 @@
+"""This module makes vectors that must be there and are not, from the texts the schema names.
+
+It runs when rows are written: whatever is wrong with a change has been told by then, and nothing is
+embedded for a change that is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.catalog.model import Property
+from omnigraph.embed import Embedder, Role
+from omnigraph.embed.embedder import check_model
+from omnigraph.write.image import Image
+from omnigraph.write.rows import Spill
+from omnigraph.write.shape import Shape
+
+AT_ONCE = 8_192
+"""Rows whose texts are embedded together."""
+
+
+def embedded(shape: Shape) -> Iterator[Property]:
+    """Yield the properties of a type whose vectors are made from texts."""
+    yield from (p for p in shape.properties.values() if p.embed is not None)
+
+
+def has_words(texts: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """Return where there is a text that a vector can be made from."""
+    return pc.fill_null(pc.not_equal(pc.utf8_trim_whitespace(texts), ""), False)
+
+
+def fill(image: Image, known: dict[str, str | None], embedder: Embedder, spill: Spill) -> pa.Table:
+    """Return the rows of an image with every required vector; those made wait in `spill`.
+
+    `known` are the models of the vectors that are there already, by property.
+    """
+    rows = image.rows
+    for property_ in embedded(image.shape):
+        if property_.type.nullable or not rows[property_.name].null_count:
+            continue
+        before = None if image.change.replace else known[property_.name]
+        image.change.made[property_.name] = agreed_model(image.shape, property_, before, embedder)
+        gathered = spill.gather(pa.schema([rows.schema.field(property_.name)]))
+        for start in range(0, rows.num_rows, AT_ONCE):
+            part = rows.slice(start, AT_ONCE)
+            missing = part[property_.name].combine_chunks().is_null()
+            column = with_vectors(part, property_, np.asarray(missing), embedder)
+            gathered.add(pa.table([column], schema=gathered.schema))
+        place = rows.column_names.index(property_.name)
+        rows = rows.set_column(place, property_.name, gathered.table()[0])
+    return rows
+
+
+def agreed_model(shape: Shape, property_: Property, before: str | None, embedder: Embedder) -> str:
+    """Return the model that embeds; raise OmniError when the property wants another."""
+    assert property_.embed is not None, "only such a property is filled"
+    place, model = f"{shape.name}.{property_.name}", embedder.model
+    check_model(place, property_.embed.model, model, declared=True)
+    check_model(place, before, model, declared=False)
+    return model
+
+
+def with_vectors(
+    rows: pa.Table, property_: Property, where: npt.NDArray[np.bool_], embedder: Embedder
+) -> pa.Array:
+    """Return a vector property of rows, made from their texts where that is wanted."""
+    assert property_.embed is not None, "only such a property is made"
+    dimension = property_.type.dimension or 0
+    texts = rows[property_.embed.source].filter(pa.array(where)).to_pylist()
+    vectors = embedder.embed(texts, dimension, Role.DOCUMENT)
+    return replaced(rows[property_.name].combine_chunks(), where, vectors)
+
+
+def replaced(
+    column: pa.FixedSizeListArray, where: npt.NDArray[np.bool_], vectors: npt.NDArray[np.float32]
+) -> pa.Array:
+    """Return a column of vectors with others in some places."""
+    valid = np.asarray(column.is_valid())
+    numbers = np.zeros((len(column), column.type.list_size), np.float32)
+    kept = column.drop_null().flatten().to_numpy(zero_copy_only=False)
+    numbers[valid] = kept.reshape(-1, column.type.list_size)
+    numbers[where] = vectors
+    mask = pa.array(~(valid | where))
+    return pa.FixedSizeListArray.from_arrays(pa.array(numbers.ravel()), type=column.type, mask=mask)

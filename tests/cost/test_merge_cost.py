@@ -1,0 +1,62 @@
+"""What a merge or a diff of ten entities asks of an object store does not grow with the graph."""
+
+import pytest
+
+import omnigraph.graph as og
+from omnigraph.changes.diff import diff
+from tests.cost.test_write_cost import SCHEMA, fill
+from tests.support.counting import counting_server
+from tests.support.indexes import index_ids
+
+SIZES = (10_000, 300_000)
+TOLERANCE = 1.1
+UNRELATED = "\nnode Note { text: String }\n"
+
+
+@pytest.fixture(scope="module")
+def server():
+    with counting_server() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def costs(server, tmp_path_factory):
+    """Return the requests of a diff and of a merge by size, each by a process new to the graph."""
+    found = {}
+    for size in SIZES:
+        folder = tmp_path_factory.mktemp("cost") / "graph"
+        graph = og.init(folder, SCHEMA + UNRELATED)
+        fill(graph, size)
+        graph.insert("Note", [{"text": "unrelated"}])
+        index_ids(graph)
+        graph.branches.create("side")
+        names = [f"p{number:08d}" for number in range(500, 505)]
+        changed = [{"name": name, "age": 7} for name in names]
+        fresh = [{"name": f"new{number}", "age": 1} for number in range(5)]
+        graph.load({"Person": changed + fresh}, branch="side")
+        graph.load({"Person": [{"name": "p00000001", "age": 9}]})
+        for name, act in {
+            "diff": lambda g: list(diff(g._manifest, g.snapshot(), g.snapshot("side"))),
+            "merge": lambda g: g.merge("side"),
+        }.items():
+            uri = server.load(folder, f"{name}-{size}")
+            reader = og.open(uri, storage_options=server.options)
+            reader.snapshot()
+            with server.counted() as requests:
+                act(reader)
+            found[name, size] = requests
+    return found
+
+
+@pytest.mark.parametrize("name", ["diff", "merge"])
+def test_cost_does_not_grow_with_the_graph(costs, name):
+    small, large = (costs[name, size].total for size in SIZES)
+    assert large <= small * TOLERANCE
+
+
+@pytest.mark.parametrize("name", ["diff", "merge"])
+def test_only_the_type_that_changed_is_read(costs, name):
+    paths = [path.split("/graph/") for path in costs[name, SIZES[-1]].paths if "/graph/" in path]
+    below = [path.split("/") for _, path in paths]
+    assert {folder for folder, *_ in below} == {"__manifest", "__branches", "nodes"}
+    assert len({type_ for folder, type_, *_ in below if folder == "nodes"}) == 1

@@ -1,0 +1,218 @@
+"""Which provider embeds, for every environment and profile."""
+
+import logging
+
+import pytest
+
+from omnigraph import OmniError
+from omnigraph.embed.config import Kind, build, read_settings
+from omnigraph.embed.embedder import Embedder, check_model
+from omnigraph.embed.local import MODEL as LOCAL
+from omnigraph.embed.mock import MockProvider
+from omnigraph.embed.provider import Role
+
+P, U, M = "OMNIGRAPH_EMBED_PROVIDER", "OMNIGRAPH_EMBED_BASE_URL", "OMNIGRAPH_EMBED_MODEL"
+ROUTER = "https://openrouter.ai/api/v1"
+GOOGLE = "https://generativelanguage.googleapis.com/v1beta"
+OPENAI = "https://api.openai.com/v1"
+KEYS = {"OPENAI_API_KEY": "k1", "OPENROUTER_API_KEY": "k2", "GEMINI_API_KEY": "k3"}
+
+
+@pytest.mark.parametrize(
+    ("environ", "kind", "model", "base_url", "key"),
+    [
+        ({}, "local", LOCAL, None, None),
+        (KEYS, "local", LOCAL, None, None),
+        ({P: " "}, "local", LOCAL, None, None),
+        ({P: "local"}, "local", LOCAL, None, None),
+        ({P: "local", M: LOCAL}, "local", LOCAL, None, None),
+        (
+            {U: "http://h/v1"},
+            "openai-compatible",
+            "openai/text-embedding-3-large",
+            "http://h/v1",
+            None,
+        ),
+        ({U: "http://h/v1", M: "m"}, "openai-compatible", "m", "http://h/v1", None),
+        (
+            {P: "openai-compatible", **KEYS},
+            "openai-compatible",
+            "openai/text-embedding-3-large",
+            ROUTER,
+            "k2",
+        ),
+        (
+            {P: "openai-compatible", "OPENAI_API_KEY": "k1"},
+            "openai-compatible",
+            "openai/text-embedding-3-large",
+            ROUTER,
+            "k1",
+        ),
+        ({P: "openai", **KEYS}, "openai", "text-embedding-3-large", OPENAI, "k1"),
+        ({P: "openai", U: "http://h", M: "m", **KEYS}, "openai", "m", "http://h", "k1"),
+        ({P: "gemini", **KEYS}, "gemini", "gemini-embedding-2", GOOGLE, "k3"),
+        ({P: "sentence-transformers"}, "sentence-transformers", "all-MiniLM-L6-v2", None, None),
+        ({P: "mock"}, "mock", "", None, None),
+        ({P: "mock", M: "m"}, "mock", "m", None, None),
+    ],
+)
+def test_environment_decides(environ, kind, model, base_url, key):
+    found = read_settings(None, environ)
+    assert (found.kind, found.model, found.base_url, found.key) == (kind, model, base_url, key)
+    assert build(found).model == model
+
+
+@pytest.mark.parametrize("word", ["1", "true", "YES", " on "])
+def test_mock_switch_wins_with_a_warning(word, caplog):
+    environ = {"OMNIGRAPH_EMBEDDINGS_MOCK": word, P: "openai", U: "http://h", M: "m"}
+    with caplog.at_level(logging.WARNING, "omnigraph.embed"):
+        found = read_settings(None, environ)
+    assert (found.kind, found.model) == (Kind.MOCK, "m")
+    assert ["OMNIGRAPH_EMBEDDINGS_MOCK" in record.message for record in caplog.records] == [True]
+
+
+@pytest.mark.parametrize("word", ["", "0", "false", "no", "off"])
+def test_mock_switch_that_is_off_changes_nothing(word):
+    assert read_settings(None, {"OMNIGRAPH_EMBEDDINGS_MOCK": word}).kind is Kind.LOCAL
+
+
+@pytest.mark.parametrize(
+    ("profile", "kind", "model", "base_url", "key"),
+    [
+        (
+            {"api_key": "${K}"},
+            "openai-compatible",
+            "openai/text-embedding-3-large",
+            ROUTER,
+            "secret",
+        ),
+        ({"kind": "gemini", "model": "m", "api_key": "${K}"}, "gemini", "m", GOOGLE, "secret"),
+        (
+            {"provider": "openai", "base_url": "http://h", "api_key": "${K}"},
+            "openai",
+            "text-embedding-3-large",
+            "http://h",
+            "secret",
+        ),
+        ({"kind": "mock", "model": "m"}, "mock", "m", None, None),
+        ({"kind": "local"}, "local", LOCAL, None, None),
+    ],
+)
+def test_profile_wins_over_the_environment(profile, kind, model, base_url, key):
+    environ = {"K": "secret", P: "gemini", U: "http://other", M: "other", "GEMINI_API_KEY": "x"}
+    found = read_settings(profile, {**environ, "OMNIGRAPH_EMBEDDINGS_MOCK": "1"})
+    assert (found.kind, found.model, found.base_url, found.key) == (kind, model, base_url, key)
+
+
+def test_patience_comes_from_the_environment():
+    plain = read_settings(None, {}).patience
+    assert (plain.attempts, plain.backoff, plain.timeout, plain.deadline) == (4, 0.2, 30, 60)
+    other = read_settings(
+        {"kind": "mock"},
+        {
+            "OMNIGRAPH_EMBED_RETRY_ATTEMPTS": "1",
+            "OMNIGRAPH_EMBED_RETRY_BACKOFF_MS": "0",
+            "OMNIGRAPH_EMBED_TIMEOUT_MS": "1500",
+            "OMNIGRAPH_EMBED_DEADLINE_MS": "0",
+        },
+    ).patience
+    assert (other.attempts, other.backoff, other.timeout, other.deadline) == (1, 0, 1.5, None)
+
+
+INVALID = "embedding_config_invalid"
+
+
+@pytest.mark.parametrize(
+    ("profile", "environ", "code", "said"),
+    [
+        (
+            None,
+            {P: "oepnai"},
+            INVALID,
+            "OMNIGRAPH_EMBED_PROVIDER is 'oepnai', which is none of local",
+        ),
+        (None, {P: "openai"}, "embedding_api_key_missing", "set OPENAI_API_KEY"),
+        (
+            None,
+            {P: "openai-compatible"},
+            "embedding_api_key_missing",
+            "set OPENROUTER_API_KEY or OPENAI_API_KEY",
+        ),
+        (None, {P: "gemini", U: "http://h"}, "embedding_api_key_missing", "set GEMINI_API_KEY"),
+        (
+            None,
+            {P: "openai", "OPENAI_API_KEY": " "},
+            "embedding_api_key_missing",
+            "set OPENAI_API_KEY",
+        ),
+        (None, {U: "localhost:11434"}, INVALID, "begins with https://"),
+        (None, {U: "ftp://h"}, INVALID, "begins with https://"),
+        (None, {M: "m"}, INVALID, "provider local has no model 'm'"),
+        (
+            None,
+            {"OMNIGRAPH_EMBED_TIMEOUT_MS": "fast"},
+            INVALID,
+            "OMNIGRAPH_EMBED_TIMEOUT_MS is 'fast'",
+        ),
+        (None, {"OMNIGRAPH_EMBED_TIMEOUT_MS": "0"}, INVALID, "from 1 up"),
+        (None, {"OMNIGRAPH_EMBED_RETRY_ATTEMPTS": "-1"}, INVALID, "from 1 up"),
+        (None, {"OMNIGRAPH_EMBED_DEADLINE_MS": "²"}, INVALID, "from 0 up"),
+        ({"kind": "openai"}, {}, "embedding_api_key_required", "${NAME}"),
+        ({"kind": "openai", "api_key": "sk-secret"}, {}, "embedding_api_key_inline", "${NAME}"),
+        ({"kind": "openai", "api_key": "${K}"}, {}, "embedding_api_key_missing", "refers to K"),
+        ({"kind": "x"}, {}, INVALID, "the kind of the embedding profile is 'x'"),
+        ({"kind": "mock", "url": "x"}, {}, INVALID, "unknown key 'url'"),
+        ({"kind": "mock", "provider": "mock"}, {}, INVALID, "mean the same"),
+    ],
+)
+def test_wrong_configuration_is_told_with_what_to_do(profile, environ, code, said):
+    with pytest.raises(OmniError) as caught:
+        read_settings(profile, environ)
+    assert (caught.value.code, caught.value.category) == (code, "invalid")
+    assert said in caught.value.message
+    assert "sk-secret" not in caught.value.message
+
+
+# --- the provider of a handle ------------------------------------------------------------------
+
+
+class Counting:
+    model = "counting"
+
+    def __init__(self):
+        self.asked = []
+
+    def embed(self, texts, dimension, role):
+        self.asked.append(list(texts))
+        return MockProvider().embed(texts, dimension, role)
+
+
+def test_wrong_configuration_is_told_with_the_first_text_only():
+    embedder = Embedder(environ={P: "nothing"})
+    with pytest.raises(OmniError):
+        embedder.embed(["a"], 3, Role.QUERY)
+
+
+def test_provider_is_built_once():
+    embedder = Embedder(environ={P: "mock"})
+    assert embedder.provider is embedder.provider
+    assert Embedder(given := Counting()).provider is given
+
+
+def test_equal_texts_are_embedded_once():
+    counting = Counting()
+    found = Embedder(counting).embed(["b", "a", "b", "b"], 3, Role.DOCUMENT)
+    assert counting.asked == [["b", "a"]]
+    plain = MockProvider().embed(["b", "a", "b", "b"], 3, Role.DOCUMENT)
+    assert found.tolist() == plain.tolist()
+
+
+def test_other_model_is_refused_naming_both():
+    check_model("Doc.v", None, "m2", declared=True)
+    check_model("Doc.v", "m2", "m2", declared=True)
+    for declared, why in ((True, "is declared with"), (False, "holds vectors of")):
+        with pytest.raises(OmniError) as caught:
+            check_model("Doc.v", "m1", "m2", declared=declared)
+        assert caught.value.code == "embedding_model_mismatch"
+        assert f"Doc.v {why} model 'm1', but texts are embedded by 'm2'" in caught.value.message
+        assert "OMNIGRAPH_EMBED_MODEL" in caught.value.message
