@@ -42,14 +42,14 @@ def _cold(graph: og.Graph, read: Read) -> Result:
 
 def _as_if_large(graph: og.Graph, read: Read) -> Result:
     """Ask as if there were very many entities: by index, by kernel, a part at a time."""
-    asked = og.Graph(graph._manifest, mode="ro", on=graph.on)
-    asked._engine.store.small = 0
-    asked._engine.topologies = graph._engine.topologies
+    engine = Engine(graph._manifest, may_write=False, embedder=Embedder(MOCK))
+    engine.store.small = 0
+    engine.topologies = graph._engine.topologies
     with pytest.MonkeyPatch.context() as patch:
         for place, value in LARGE.items():
             patch.setattr(f"omnigraph.query.{place}", value)
         settings = Settings(expand=ExpandMode.TOPOLOGY)
-        return asked._engine.run(asked.snapshot(), read.text, read.params, None, settings)
+        return engine.run(graph.snapshot(), read.text, read.params, None, settings)
 
 
 LARGE: Mapping[str, int] = {
