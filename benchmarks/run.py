@@ -17,8 +17,11 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
-from load import SMALL, load_ratios
+import load
+import reads
+from load import load_ratios
 from mutation import mutations_of_one_row
+from reads import reads_beside_ladybug
 from storage import branch_of_a_long_history, commit_of_one_row, open_of_100_types
 from workload import big_queries, big_schema
 
@@ -28,18 +31,20 @@ from omnigraph.plan import lint_queries
 
 RESULTS = Path(__file__).with_name("results.json")
 REPEATS = 5
+SCALED = {"load": (load_ratios, load.SMALL), "reads": (reads_beside_ladybug, reads.SMALL)}
 
 
 def main() -> None:
-    """Run every benchmark, print the table, record it; `load --scale 1` runs only large loads."""
+    """Run every benchmark, print the table, record it; `reads --scale 1` runs only large reads."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("only", nargs="?", choices=["load"])
-    parser.add_argument("--scale", type=float, default=SMALL, help="1 is 2 M nodes, 8 M edges")
+    parser.add_argument("only", nargs="?", choices=SCALED)
+    parser.add_argument("--scale", type=float, help="1 is about 10 M entities")
     given = parser.parse_args()
-    if given.only == "load":
-        loads = load_ratios(given.scale)
-        names = {row["name"] for row in loads}
-        rows = [row for row in _recorded() if row["name"] not in names] + loads
+    if given.only is not None:
+        measure_it, small = SCALED[given.only]
+        found = measure_it(given.scale or small)
+        names = {row["name"] for row in found}
+        rows = [row for row in _recorded() if row["name"] not in names] + found
     else:
         rows = [
             lint_60_types_600_queries(),
@@ -49,7 +54,8 @@ def main() -> None:
             open_of_100_types(),
             branch_of_a_long_history(),
             *mutations_of_one_row(),
-            *load_ratios(given.scale),
+            *load_ratios(given.scale or load.SMALL),
+            *reads_beside_ladybug(given.scale or reads.SMALL),
         ]
     for row in rows:
         spread = f"{row['best']:.3f} best, {row['median']:.3f} median"
@@ -62,6 +68,8 @@ def main() -> None:
             "omnigraph": version("omnigraph"),
             "click": version("click"),
             "pylance": version("pylance"),
+            "ladybug": version("ladybug"),
+            "numba": version("numba"),
         },
         "results": rows,
     }

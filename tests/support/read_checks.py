@@ -7,6 +7,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TypeAlias
 
+import pytest
+
 import omnigraph.graph as og
 from omnigraph.embed import Embedder
 from omnigraph.errors import OmniError
@@ -38,11 +40,34 @@ def _cold(graph: og.Graph, read: Read) -> Result:
     return cold.query(read.text, read.params)
 
 
+def _as_if_large(graph: og.Graph, read: Read) -> Result:
+    """Ask as if there were very many entities: by index, by kernel, a part at a time."""
+    engine = Engine(graph._manifest, may_write=False, embedder=Embedder(MOCK))
+    engine.store.small = 0
+    engine.topologies = graph._engine.topologies
+    with pytest.MonkeyPatch.context() as patch:
+        for place, value in LARGE.items():
+            patch.setattr(f"omnigraph.query.{place}", value)
+        settings = Settings(expand=ExpandMode.TOPOLOGY)
+        return engine.run(graph.snapshot(), read.text, read.params, None, settings)
+
+
+LARGE: Mapping[str, int] = {
+    "adjacency.FEW_EDGES": 0,
+    "expand.MANY_STARTS": 1,
+    "execute.DENSE": 1_000_000,
+    "execute.FIRST_PART": 1,
+    "order.FEW": 1,
+    "store.SPARSE": 0,
+}
+"""Bounds beyond which a large graph is treated in another way."""
+
 WAYS: Ways = {
     "cold": _cold,
     "warm": lambda graph, read: graph.query(read.text, read.params),
     "indexed": _with(Settings(expand=ExpandMode.INDEXED)),
     "topology": _with(Settings(expand=ExpandMode.TOPOLOGY)),
+    "large": _as_if_large,
 }
 """How the engine may be told to answer; all ways give the same."""
 

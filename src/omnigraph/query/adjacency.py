@@ -4,17 +4,47 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from omnigraph.query import kernels
 from omnigraph.storage.columns import Positions
+
+FEW_EDGES = 200_000
+"""Edges that are sorted before a kernel would be there."""
+Walked: TypeAlias = tuple[Positions, Positions, Positions]
+"""For each edge followed: which of the given nodes it leaves, the node it leads to, itself."""
+
+
+class Neighbours(Protocol):
+    """The edges of one type in one direction, however they are kept."""
+
+    @property
+    def whole(self) -> Adjacency:
+        """All of them as arrays."""
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory they take."""
+
+    def neighbours(self, positions: Positions) -> Walked:
+        """Return every edge of the given nodes."""
+
+    def reached(self, positions: Positions) -> tuple[Positions, Positions]:
+        """Return the nodes that edges lead to, each once for each of the given nodes."""
+
+    def counts(self, positions: Positions) -> Positions:
+        """Return how many different nodes the edges of each of the given nodes lead to."""
+
+    def connects(self, here: Positions, there: Positions) -> npt.NDArray[np.bool_]:
+        """Tell for each pair whether an edge leads from one to the other."""
 
 
 @dataclass(frozen=True)
 class Adjacency:
-    """The edges of one type in one direction, grouped by the node they leave.
+    """Edges grouped by the node they leave.
 
     Those of node `i` stand at `starts[i]` up to `starts[i + 1]`, ordered by neighbour: `nodes` are
     their other ends, `edges` the positions of the edges themselves.
@@ -25,18 +55,32 @@ class Adjacency:
     edges: npt.NDArray[np.signedinteger[Any]]
     width: int
     """How many nodes there may be at the other end."""
+    is_simple: bool = False
+    """Whether it is known that there are no parallel edges."""
 
     @classmethod
     def build(cls, here: Positions, there: Positions, sizes: tuple[int, int]) -> Adjacency:
         """Group edges, given by the positions of both their ends."""
         count, width = sizes
-        keys = here.astype(np.int64) * width + there
-        order = np.argsort(keys, kind="stable")
-        starts = np.zeros(count + 1, np.int64)
-        np.cumsum(np.bincount(here, minlength=count), out=starts[1:])
-        if max(width, len(order)) < 2**31:
-            return cls(starts, there[order].astype(np.int32), order.astype(np.int32), width)
-        return cls(starts, there[order], order, width)
+        narrow = np.int32 if max(width, len(here)) < 2**31 else np.int64
+        starts = _starts(here, count)
+        if len(here) <= FEW_EDGES:
+            order = np.lexsort((there, here))
+        else:
+            order = np.arange(len(here), dtype=narrow)
+            for keys, begin in ((there, _starts(there, width)), (here, starts.copy())):
+                order = kernels.grouped(keys, order, begin)
+        return cls(starts, there[order].astype(narrow), order.astype(narrow, copy=False), width)
+
+    @property
+    def whole(self) -> Adjacency:
+        """All edges as arrays: these."""
+        return self
+
+    @property
+    def arrays(self) -> tuple[Positions, kernels.Numbers]:
+        """What kernels walk: where the neighbours of each node start, and all neighbours."""
+        return self.starts, self.nodes
 
     @property
     def count(self) -> int:
@@ -46,41 +90,80 @@ class Adjacency:
     @cached_property
     def simple(self) -> Adjacency:
         """The same without parallel edges; itself when there are none."""
-        keys = self.keys
-        first = np.ones(len(keys), np.bool_)
-        first[1:] = keys[1:] != keys[:-1]
-        if first.all():
+        if self.is_simple:
             return self
-        starts = np.zeros_like(self.starts)
-        here = np.repeat(np.arange(self.count), np.diff(self.starts))[first]
-        np.cumsum(np.bincount(here, minlength=self.count), out=starts[1:])
-        return Adjacency(starts, self.nodes[first], self.edges[first], self.width)
-
-    @cached_property
-    def keys(self) -> Positions:
-        """One ascending number per edge, made of both its ends."""
-        here = np.repeat(np.arange(self.count, dtype=np.int64), np.diff(self.starts))
-        return here * self.width + self.nodes
+        repeated = np.zeros(len(self.nodes), np.bool_)
+        np.equal(self.nodes[1:], self.nodes[:-1], out=repeated[1:])
+        borders = self.starts[:-1]
+        repeated[borders[borders < len(repeated)]] = False
+        if not repeated.any():
+            return self
+        before = np.zeros(len(repeated) + 1, np.int64)
+        np.cumsum(repeated, out=before[1:])
+        kept = ~repeated
+        starts = self.starts - before[self.starts]
+        return Adjacency(starts, self.nodes[kept], self.edges[kept], self.width, is_simple=True)
 
     @cached_property
     def degrees(self) -> Positions:
         """How many edges each node has."""
         return np.diff(self.starts)
 
-    def neighbours(self, positions: Positions) -> tuple[Positions, Positions, Positions]:
-        """Return, for each edge of the given nodes: which of them it leaves, its node, itself."""
+    def neighbours(self, positions: Positions) -> Walked:
+        """Return every edge of the given nodes."""
+        rows, places = self.places(positions)
+        return rows, self.nodes[places].astype(np.int64), self.edges[places].astype(np.int64)
+
+    def reached(self, positions: Positions) -> tuple[Positions, Positions]:
+        """Return the nodes that edges lead to, each once for each of the given nodes."""
+        simple = self.simple
+        rows, places = simple.places(positions)
+        return rows, simple.nodes[places].astype(np.int64)
+
+    def counts(self, positions: Positions) -> Positions:
+        """Return how many different nodes the edges of each of the given nodes lead to."""
+        return self.simple.degrees[positions]
+
+    def connects(self, here: Positions, there: Positions) -> npt.NDArray[np.bool_]:
+        """Tell for each pair whether an edge leads from one to the other."""
+        places, ends = self.place(here, there), self.starts[here + 1]
+        found: npt.NDArray[np.bool_] = places < ends
+        found[found] = self.nodes[places[found]] == there[found]
+        return found
+
+    def place(self, here: Positions, there: Positions) -> Positions:
+        """Return for each pair where its edge stands or would stand, searching all at once."""
+        low, high = self.starts[here], self.starts[here + 1]
+        while (low < high).any():
+            middle = (low + high) // 2
+            below = (low < high) & (self.nodes[np.minimum(middle, len(self.nodes) - 1)] < there)
+            high = np.where(below, high, np.maximum(low, middle))
+            low = np.where(below, middle + 1, low)
+        return low
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory the arrays take; mapped files take none of ours."""
+        arrays = (self.starts, self.nodes, self.edges)
+        return sum(0 if isinstance(array, np.memmap) else array.nbytes for array in arrays)
+
+    def places(self, positions: Positions) -> tuple[Positions, Positions]:
+        """Return for each edge of the given nodes which of them it leaves, and its place."""
         starts = self.starts[positions]
         counts = self.starts[positions + 1] - starts
         rows = np.repeat(np.arange(len(positions)), counts)
         shift = np.repeat(starts - (np.cumsum(counts) - counts), counts)
-        places = np.arange(len(rows)) + shift
-        return rows, self.nodes[places].astype(np.int64), self.edges[places].astype(np.int64)
+        return rows, np.arange(len(rows)) + shift
 
-    def connects(self, here: Positions, there: Positions) -> npt.NDArray[np.bool_]:
-        """Tell for each pair whether an edge leads from one to the other."""
-        wanted = here * self.width + there
-        places = np.searchsorted(self.keys, wanted)
-        places[places == len(self.keys)] = 0
-        if not len(self.keys):
-            return np.zeros(len(wanted), np.bool_)
-        return np.asarray(self.keys[places] == wanted)
+
+def _starts(keys: Positions, count: int) -> Positions:
+    """Return where each key begins once all are in order."""
+    starts = np.zeros(count + 1, np.int64)
+    np.cumsum(np.bincount(keys, minlength=count), out=starts[1:])
+    return starts
+
+
+def distinct_pairs(rows: Positions, nodes: Positions, width: int) -> tuple[Positions, Positions]:
+    """Return each pair once, in order."""
+    keys = np.unique(rows * width + nodes) if width else np.empty(0, np.int64)
+    return keys // max(width, 1), keys % max(width, 1)

@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.plan import operators as op
-from omnigraph.plan.expressions import FunctionCall
+from omnigraph.plan.expressions import Expression, FunctionCall, PropertyRef
 from omnigraph.query.compare import as_number
 from omnigraph.query.evaluate import Evaluator
-from omnigraph.query.frame import Frame
-from omnigraph.query.groups import group_rows, value_codes
+from omnigraph.query.frame import EXACT, Frame
+from omnigraph.query.groups import group_codes, value_codes
+from omnigraph.storage.columns import Positions
 from omnigraph.types.arrow import arrow_type
 
 _GROUP = "#group"
+_MANY = 4
+"""More than one of so many entities are grouped by numbers for all of them."""
 
 
 def aggregated(aggregate: op.Aggregate, frame: Frame, evaluator: Evaluator) -> dict[str, pa.Array]:
     """Return the result columns: one row per group, or exactly one without keys."""
-    keys = [evaluator.column(column.expression, frame) for column in aggregate.keys]
-    groups, first = group_rows(keys, frame.rows)
+    codes = (_codes(column.expression, frame, evaluator) for column in aggregate.keys)
+    groups, first = group_codes(codes, frame.rows)
     found: dict[str, pa.Array] = {}
-    for column, values in zip(aggregate.keys, keys, strict=True):
-        found[column.name] = values.take(pa.array(first))
+    head = frame.take(first)
+    for column in aggregate.keys:
+        found[column.name] = evaluator.column(column.expression, head)
     count = len(first) if aggregate.keys else 1
     for column in aggregate.measures:
         assert isinstance(column.expression, FunctionCall), "a measure is a call"
@@ -31,36 +36,73 @@ def aggregated(aggregate: op.Aggregate, frame: Frame, evaluator: Evaluator) -> d
     return {name: found[name] for name in aggregate.names}
 
 
+def is_always_there(expression: Expression) -> bool:
+    """Tell whether a value is never null, so that counting it is counting rows."""
+    return isinstance(expression, PropertyRef) and not expression.type.nullable
+
+
+def _codes(key: Expression, frame: Frame, evaluator: Evaluator) -> Positions:
+    """Return numbers that are equal where the values of a group key are."""
+    if isinstance(key, PropertyRef) and frame.rows:
+        table = evaluator.tables[key.variable]
+        if frame.rows * _MANY > table.rows:
+            return table.codes(key.property, value_codes)[frame.positions[key.variable]]
+    return value_codes(evaluator.column(key, frame))
+
+
 def _measure(
-    call: FunctionCall, frame: Frame, evaluator: Evaluator, grouping: tuple[np.ndarray, int]
+    call: FunctionCall, frame: Frame, evaluator: Evaluator, grouping: tuple[Positions, int]
 ) -> pa.Array:
-    groups, count = grouping
+    name = call.function.name
+    if name == "count" and not call.distinct and is_always_there(call.arguments[0]):
+        return _count(np.ones(frame.rows, np.bool_), frame, grouping)
     values = evaluator.column(call.arguments[0], frame)
-    if call.function.name == "count":
-        return _count(values, call, frame, grouping)
-    numbers = as_number(values)
-    if call.function.name in ("sum", "avg"):
-        numbers = pc.cast(numbers, pa.float64(), safe=False)
-    function = {"avg": "mean"}.get(call.function.name, call.function.name)
-    table = pa.table({"v": numbers, _GROUP: groups})
-    made = table.group_by(_GROUP, use_threads=False).aggregate([("v", function)])
-    found = _in_order(made[f"v_{function}"], made[_GROUP], count)
+    if name == "count" and call.distinct:
+        return _count_distinct(values, grouping)
+    if name == "count":
+        return _count(np.asarray(values.is_valid()), frame, grouping)
+    if name in ("sum", "avg"):
+        return _sum(as_number(values), grouping, is_mean=name == "avg")
+    groups, count = grouping
+    table = pa.table({"v": as_number(values), _GROUP: groups})
+    made = table.group_by(_GROUP, use_threads=False).aggregate([("v", name)])
+    found = _in_order(made[f"v_{name}"], made[_GROUP], count)
     wanted = arrow_type(call.type)
     return found.view(wanted) if pa.types.is_date64(wanted) else pc.cast(found, wanted)
 
 
-def _count(
-    values: pa.Array, call: FunctionCall, frame: Frame, grouping: tuple[np.ndarray, int]
-) -> pa.Array:
+def _sum(numbers: pa.Array, grouping: tuple[Positions, int], *, is_mean: bool) -> pa.Array:
     groups, count = grouping
-    if call.distinct:
-        there = np.asarray(values.is_valid())
-        pairs = np.unique(np.stack([groups[there], value_codes(values)[there]]), axis=1)
-        return pa.array(np.bincount(pairs[0], minlength=count), pa.int64())
-    weights = np.ones(frame.rows, np.int64) if frame.weights is None else frame.weights
+    there = np.asarray(numbers.is_valid())
+    if numbers.null_count:
+        groups, numbers = groups[there], numbers.filter(pa.array(there))
+    values = pc.cast(numbers, pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    sums = np.bincount(groups, values, minlength=count)
+    sizes = np.bincount(groups, minlength=count)
+    if is_mean:
+        sums = np.divide(sums, sizes, out=np.zeros(count), where=sizes > 0)
+    return pa.array(sums, pa.float64(), mask=sizes == 0)
+
+
+def _count_distinct(values: pa.Array, grouping: tuple[Positions, int]) -> pa.Array:
+    groups, count = grouping
     there = np.asarray(values.is_valid())
-    totals = np.zeros(count, np.int64)
-    np.add.at(totals, groups[there], weights[there])
+    _, first = group_codes((groups[there], value_codes(values)[there]), int(there.sum()))
+    return pa.array(np.bincount(groups[there][first], minlength=count), pa.int64())
+
+
+def _count(there: npt.NDArray[np.bool_], frame: Frame, grouping: tuple[Positions, int]) -> pa.Array:
+    groups, count = grouping
+    if frame.weights is None:
+        return pa.array(np.bincount(groups[there], minlength=count), pa.int64())
+    weights = frame.weights[there]
+    if count == 1:
+        totals = np.array([weights.sum()], np.int64)
+    elif int(weights.sum()) < EXACT:
+        totals = np.bincount(groups[there], weights, minlength=count).astype(np.int64)
+    else:
+        totals = np.zeros(count, np.int64)
+        np.add.at(totals, groups[there], weights)
     return pa.array(totals, pa.int64())
 
 

@@ -16,10 +16,10 @@ from omnigraph.embed import Embedder
 from omnigraph.errors import InvalidInput
 from omnigraph.plan import ReadPlan, bind_parameters, compile_query
 from omnigraph.plan import operators as op
-from omnigraph.plan.expressions import FunctionCall, is_call, property_refs
+from omnigraph.plan.expressions import Expression, FunctionCall, is_call, property_refs
 from omnigraph.plan.functions import FunctionKind
-from omnigraph.query.aggregate import aggregated
-from omnigraph.query.budget import Budget
+from omnigraph.query.aggregate import aggregated, is_always_there
+from omnigraph.query.budget import DEFAULT_MEMORY, Budget
 from omnigraph.query.evaluate import Evaluator
 from omnigraph.query.execute import Execution, shown_rows, slice_bounds
 from omnigraph.query.expand import ExpandMode
@@ -27,11 +27,15 @@ from omnigraph.query.explain import Explanation, explain_plan
 from omnigraph.query.groups import group_rows
 from omnigraph.query.order import order_of
 from omnigraph.query.paths import Paths
+from omnigraph.query.recent import Recent
 from omnigraph.query.result import Result
 from omnigraph.query.search import Search, is_fusion
 from omnigraph.query.store import Store, Table
 from omnigraph.query.topology import Topologies
 from omnigraph.query.vectors import TextVectors
+
+MAX_PLANS, MAX_PLANNED_TEXT = 512, 65_536
+"""Plans that are kept, and the longest text of which they are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +43,8 @@ class Settings:
     """How a query may be executed."""
 
     timeout: float | None = None
+    memory: int = DEFAULT_MEMORY
+    """Bytes its rows may take."""
     expand: ExpandMode = ExpandMode.AUTO
 
 
@@ -49,6 +55,7 @@ class Engine:
         self, manifest: Manifest, *, may_write: bool, embedder: Embedder | None = None
     ) -> None:
         self.store = Store(manifest)
+        self._plans: Recent[tuple[str, str, str | None], ReadPlan] = Recent(MAX_PLANS)
         self.embedder = embedder or Embedder()
         self.topologies = Topologies(manifest.location, may_write=may_write)
 
@@ -61,7 +68,7 @@ class Engine:
         settings: Settings | None = None,
     ) -> Result:
         """Run one read query of a text on a snapshot."""
-        plan = _plan(snapshot, source, name)
+        plan = self._plan(snapshot, source, name)
         bound = bind_parameters(plan.parameters, parameters)
         execution = self._execution(snapshot, plan, bound, settings or Settings())
         columns = _Columns(execution).of(plan.root)
@@ -83,7 +90,7 @@ class Engine:
         analyze: bool = False,
     ) -> Explanation:
         """Show how a query would be answered; with `analyze`, run it and tell what happened."""
-        plan = _plan(snapshot, source, name)
+        plan = self._plan(snapshot, source, name)
         if not analyze:
             return explain_plan(plan, snapshot)
         bound = bind_parameters(plan.parameters, parameters)
@@ -108,20 +115,24 @@ class Engine:
             store=self.store,
             topologies=self.topologies,
             evaluator=evaluator,
-            budget=Budget(settings.timeout),
+            budget=Budget(settings.timeout, settings.memory),
             mode=settings.expand,
             tables=tables,
         )
         evaluator.paths = Paths(execution.walk, tables, execution.budget)
         return execution
 
-
-def _plan(snapshot: Snapshot, source: str, name: str | None) -> ReadPlan:
-    plan = compile_query(snapshot.catalog, source, name)
-    if not isinstance(plan, ReadPlan):
-        message = f"query '{plan.name}' changes data; run it as a mutation"
-        raise InvalidInput(message, code="query_not_a_read", query=plan.name)
-    return plan
+    def _plan(self, snapshot: Snapshot, source: str, name: str | None) -> ReadPlan:
+        """Return the plan of a query; one that was made for the same schema is made no more."""
+        key = (snapshot.head.schema_hash, source, name)
+        known = self._plans.get(key)
+        if known is not None:
+            return known
+        plan = compile_query(snapshot.catalog, source, name)
+        if not isinstance(plan, ReadPlan):
+            message = f"query '{plan.name}' changes data; run it as a mutation"
+            raise InvalidInput(message, code="query_not_a_read", query=plan.name)
+        return self._plans.put(key, plan) if len(source) <= MAX_PLANNED_TEXT else plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,20 +141,23 @@ class _Columns:
 
     execution: Execution
 
-    def of(self, operator: op.ResultOperator) -> dict[str, pa.Array]:
-        """Return the columns of an operator by name."""
+    def of(self, operator: op.ResultOperator, *, distinct: bool = False) -> dict[str, pa.Array]:
+        """Return the columns of an operator by name; `distinct` rows may be left out elsewhere."""
         evaluator = self.execution.evaluator
         match operator:
             case op.Project(input=rows, columns=columns):
                 self._fuse(rows, columns)
-                frame = self.execution.rows(rows, _variables(columns))
+                weigh = distinct and all(_is_plain(column.expression) for column in columns)
+                frame = self.execution.rows(rows, _variables(columns), weigh=weigh)
+                evaluator.fetch((column.expression for column in columns), frame)
                 return {c.name: evaluator.column(c.expression, frame) for c in columns}
             case op.Aggregate(input=rows, keys=keys, measures=measures):
-                needed = _variables((*keys, *measures))
-                frame = self.execution.rows(rows, needed, weigh=_only_counts(measures))
+                looked_at = tuple(m for m in measures if not _counts_rows(m.expression))
+                weigh = all(_may_weigh(measure.expression) for measure in measures)
+                frame = self.execution.rows(rows, _variables((*keys, *looked_at)), weigh=weigh)
                 return aggregated(operator, frame, evaluator)
             case op.Distinct(input=source):
-                return _distinct(self.of(source))
+                return _distinct(self.of(source, distinct=True))
             case op.SortColumns(input=source, keys=keys, tie_break=ties):
                 found = self.of(source)
                 wanted = [(found[key.name], key.descending) for key in keys]
@@ -184,13 +198,20 @@ def _variables(columns: tuple[op.Column, ...]) -> set[str]:
     return {ref.variable for column in columns for ref in property_refs(column.expression)}
 
 
-def _only_counts(measures: tuple[op.Column, ...]) -> bool:
-    """Tell whether how often a row counts is all that matters."""
-    calls = (measure.expression for measure in measures)
-    return all(
-        isinstance(call, FunctionCall) and call.function.name == "count" and not call.distinct
-        for call in calls
-    )
+def _is_plain(expression: Expression) -> bool:
+    return not isinstance(expression, FunctionCall)
+
+
+def _counts_rows(call: Expression) -> bool:
+    """Tell whether a measure counts rows, whatever they are."""
+    if not isinstance(call, FunctionCall) or call.distinct or call.function.name != "count":
+        return False
+    return is_always_there(call.arguments[0])
+
+
+def _may_weigh(call: Expression) -> bool:
+    """Tell whether a measure is right for rows that say how often they count."""
+    return isinstance(call, FunctionCall) and call.function.name in ("count", "min", "max")
 
 
 def _length(columns: Mapping[str, pa.Array]) -> int:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol, assert_never
 
@@ -27,11 +27,13 @@ from omnigraph.plan.expressions import (
     ParameterRef,
     Predicate,
     PropertyRef,
+    property_refs,
 )
 from omnigraph.plan.functions import FunctionKind
 from omnigraph.query.compare import Mask, Operand, compare, to_mask
 from omnigraph.query.frame import Frame
 from omnigraph.query.store import Table
+from omnigraph.storage.columns import Positions
 from omnigraph.types import PropertyType, Scalar
 from omnigraph.types.column import to_column
 
@@ -67,6 +69,7 @@ class Evaluator:
     tables: Mapping[str, Table]
     search: Searching
     paths: PathFinding | None = None
+    _fetched: dict[tuple[str, str], tuple[Positions, pa.Array]] = field(default_factory=dict)
 
     # --- expressions ---------------------------------------------------------------------------
 
@@ -75,10 +78,27 @@ class Evaluator:
         found = self.operand(expression, frame)
         return pa.repeat(found, frame.rows) if isinstance(found, pa.Scalar) else found
 
+    def fetch(self, expressions: Iterable[Expression], frame: Frame) -> None:
+        """Read what expressions need of each entity at once, for those who ask next."""
+        wanted: dict[str, dict[str, None]] = {}
+        for expression in expressions:
+            for ref in property_refs(expression):
+                wanted.setdefault(ref.variable, {})[ref.property] = None
+        self._fetched.clear()
+        for variable, names in wanted.items():
+            if len(names) > 1:
+                positions = frame.positions[variable]
+                found = self.tables[variable].several(list(names), positions)
+                for name, column in found.items():
+                    self._fetched[variable, name] = positions, column
+
     def operand(self, expression: Expression, frame: Frame) -> Operand:
         """Return the value of an expression, once if it is the same for each row."""
         match expression:
             case PropertyRef(variable=variable, property=name):
+                positions, column = self._fetched.get((variable, name), (None, None))
+                if column is not None and positions is frame.positions[variable]:
+                    return column
                 return self.tables[variable].values(name, frame.positions[variable])
             case Constant() | ParameterRef():
                 return self._scalar(expression)

@@ -30,9 +30,14 @@ from omnigraph.query.evaluate import Evaluator
 from omnigraph.query.expand import EdgeWalk, ExpandMode
 from omnigraph.query.frame import ORIGIN, Frame
 from omnigraph.query.order import sorted_rows
-from omnigraph.query.pushdown import scan_filter
+from omnigraph.query.pushdown import key_lookup, scan_filter
 from omnigraph.query.store import Store, Table
 from omnigraph.query.topology import Topologies
+
+DENSE = 8
+"""A part of so many nodes is enough to look at all edges at once."""
+FIRST_PART = 4_096
+"""Nodes of a scan that are looked at first, when only some rows are wanted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,19 +60,29 @@ class Execution:
     mode: ExpandMode = ExpandMode.AUTO
     tables: dict[str, Table] = field(default_factory=dict)
     trace: dict[int, Actual] | None = None
+    scanned: dict[int, Frame] = field(default_factory=dict)
+    """The part of a scan that is looked at, while only some rows are wanted."""
 
     # --- rows ----------------------------------------------------------------------------------
 
-    def rows(self, operator: op.RowOperator, needed: set[str], *, weigh: bool = False) -> Frame:
+    def rows(
+        self,
+        operator: op.RowOperator,
+        needed: set[str],
+        *,
+        weigh: bool = False,
+        most: int | None = None,
+    ) -> Frame:
         """Return the rows of an operator with the variables that are needed.
 
         With `weigh`, rows that differ only in what is not needed may be counted instead of made.
+        With `most`, a sort may leave out rows that come after so many.
         """
         self.budget.check(type(operator).__name__)
         begun = time.perf_counter()
         match operator:
             case op.Scan():
-                frame = self._scan(operator)
+                frame = self.scanned.get(id(operator)) or self._scan(operator)
             case op.OuterRow():
                 raise AssertionError("a negation starts from the rows it is asked about")
             case op.Expand():
@@ -82,7 +97,7 @@ class Execution:
             case op.AntiJoin():
                 frame = self._anti_join(operator, needed, weigh=weigh)
             case op.SortRows():
-                frame = self._sort(operator, needed)
+                frame = self._sort(operator, needed, most)
             case op.SliceRows():
                 frame = self._slice(operator, needed)
             case _ as unreachable:
@@ -104,8 +119,12 @@ class Execution:
 
     def _scan(self, scan: op.Scan) -> Frame:
         table, name = self.bind(scan.binding), scan.binding.name
+        by_key = key_lookup(scan.predicates, table, self.evaluator)
+        if by_key is not None:
+            positions = table.place_of(by_key[0])
+            return self._filtered(Frame(len(positions), {name: positions}), by_key[1])
         condition, left = scan_filter(scan.predicates, table, self.evaluator)
-        positions = np.arange(table.rows) if condition is None else table.where(condition)
+        positions = table.everything if condition is None else table.where(condition)
         return self._filtered(Frame(len(positions), {name: positions}), left)
 
     def _filtered(self, frame: Frame, predicates: Iterable[Predicate]) -> Frame:
@@ -126,7 +145,7 @@ class Execution:
         else:
             weighed = self._weighed(expand, source, walk, needed) if weigh else None
             if weighed is not None:
-                return weighed
+                return self._filtered(weighed, expand.predicates)
             rows, nodes = walk.reach(starts, expand.hops, from_end=expand.from_end)
             new = {expand.dst.name: nodes}
         self.budget.check("Expand", len(rows), len(source.positions) + len(new))
@@ -135,17 +154,28 @@ class Execution:
     def _weighed(
         self, expand: op.Expand, source: Frame, walk: EdgeWalk, needed: set[str]
     ) -> Frame | None:
-        """Count what a last step reaches instead of making a row for each."""
-        if expand.predicates or expand.dst.name in needed or not expand.hops.is_single:
+        """Count what a step reaches instead of making a row for each path."""
+        if not expand.hops.is_single:
             return None
-        degrees = walk.degrees(source.positions[expand.src])
-        if degrees is None:
+        name, starts = expand.dst.name, source.positions[expand.src]
+        if name not in needed and not expand.predicates:
+            degrees = walk.degrees(starts)
+            return None if degrees is None else source.weighed(degrees)
+        if needed & set(source.positions) or ORIGIN in source.positions:
             return None
-        weights = degrees if source.weights is None else source.weights * degrees
-        counted = Frame(source.rows, source.positions, weights)
-        return counted.take(weights > 0)
+        # Only the node that is reached matters: a row for each, however many paths lead there.
+        nodes = walk.near_nodes.rows
+        weights = source.sums_by(starts, nodes) if source.rows * DENSE > nodes else None
+        totals = None if weights is None else walk.carried(weights)
+        if totals is None:
+            return None
+        found = np.flatnonzero(totals)
+        return Frame(len(found), {name: found}, totals[found])
 
     def _close(self, close: op.Close, needed: set[str], *, weigh: bool) -> Frame:
+        counted = self._closed_by_count(close, needed) if weigh else None
+        if counted is not None:
+            return counted
         source = self.rows(close.input, needed | {close.src, close.dst}, weigh=weigh)
         walk = self.walk(close.edge, close.direction)
         here, there = source.positions[close.src], source.positions[close.dst]
@@ -156,6 +186,30 @@ class Execution:
         kept = nodes == there[rows]
         return source.take(rows[kept]).with_columns({close.edge_binding.name: edges[kept]})
 
+    def _closed_by_count(self, close: op.Close, needed: set[str]) -> Frame | None:
+        """Count the nodes by which a step and a check close a cycle, without making a row for each.
+
+        That is when nobody needs them, and both follow one edge of any kind.
+        """
+        step = close.input
+        if not isinstance(step, op.Expand) or step.predicates or step.dst.name in needed:
+            return None
+        if {step.edge_binding, close.edge_binding} != {None} or close.src == close.dst:
+            return None
+        if not (step.hops.is_single and close.hops.is_single):
+            return None
+        ends = {close.src: close.direction, close.dst: close.direction.reversed}
+        if ends.pop(step.dst.name, None) is None:
+            return None
+        [(other, direction)] = ends.items()
+        if Direction.BOTH in (step.direction, direction) or self.mode is ExpandMode.INDEXED:
+            return None
+        self.bind(step.dst)
+        source = self.rows(step.input, needed | {step.src, other}, weigh=True)
+        walk, back = self.walk(step.edge, step.direction), self.walk(close.edge, direction)
+        counts = walk.common(source.positions[step.src], back, source.positions[other])
+        return None if counts is None else source.weighed(counts)
+
     def walk(self, edge_name: str, direction: Direction) -> EdgeWalk:
         """Return what follows the edges of a type in a direction."""
         edge_type = self.snapshot.catalog.edges[edge_name]
@@ -164,7 +218,13 @@ class Execution:
             "src": self.store.table(self.snapshot, TypeKind.NODE, edge_type.src),
             "dst": self.store.table(self.snapshot, TypeKind.NODE, edge_type.dst),
         }
-        return EdgeWalk(**tables, direction=direction, topologies=self.topologies, mode=self.mode)
+        return EdgeWalk(
+            **tables,
+            direction=direction,
+            topologies=self.topologies,
+            budget=self.budget,
+            mode=self.mode,
+        )
 
     def _cross(self, cross: op.Cross, needed: set[str]) -> Frame:
         left, right = (self.rows(side, needed) for side in (cross.left, cross.right))
@@ -174,15 +234,34 @@ class Execution:
         theirs = right.take(np.tile(np.arange(right.rows), left.rows))
         return ours.with_columns(theirs.positions)
 
-    def _sort(self, sort: op.SortRows, needed: set[str]) -> Frame:
+    def _sort(self, sort: op.SortRows, needed: set[str], most: int | None) -> Frame:
         named = {ref.variable for key in sort.keys for ref in property_refs(key.expression)}
         source = self.rows(sort.input, needed | named | set(sort.tie_break))
-        return source.take(sorted_rows(sort, source, self.evaluator))
+        return source.take(sorted_rows(sort, source, self.evaluator, most))
 
     def _slice(self, cut: op.SliceRows, needed: set[str]) -> Frame:
-        source = self.rows(cut.input, needed)
+        most = shown_rows(cut, self.evaluator)
+        if most is None or isinstance(cut.input, op.SortRows):
+            source = self.rows(cut.input, needed, most=most)
+        else:
+            source = self._some(cut.input, needed, most)
         start, stop = slice_bounds(cut, source.rows, self.evaluator)
         return source.take(np.arange(start, stop))
+
+    def _some(self, operator: op.RowOperator, needed: set[str], most: int) -> Frame:
+        """Return some rows, at least so many if there are: from ever larger parts of the scan."""
+        scan = _only_scan(operator)
+        if scan is None:
+            return self.rows(operator, needed)
+        whole = self.rows(scan, {scan.binding.name})
+        found: list[Frame] = []
+        at, size = 0, max(most, FIRST_PART)
+        while not found or (at < whole.rows and sum(f.rows for f in found) < most):
+            self.scanned[id(scan)] = whole.take(np.arange(at, min(at + size, whole.rows)))
+            found.append(self.rows(operator, needed))
+            at, size = at + size, size * 4
+        del self.scanned[id(scan)]
+        return Frame.joined(found)
 
     # --- negation ------------------------------------------------------------------------------
 
@@ -194,7 +273,7 @@ class Execution:
             return source
         asked = source.only(used).with_columns({ORIGIN: np.arange(source.rows)})
         inner = _Inner(self, Frame(asked.rows, asked.positions))
-        found = inner.rows(anti.inner, set())
+        found = inner.rows(anti.inner, set(), weigh=True)
         kept = np.ones(source.rows, np.bool_)
         kept[found.positions[ORIGIN]] = False
         return source.take(kept)
@@ -218,11 +297,29 @@ class _Inner(Execution):
         )
         self._start = start
 
-    def rows(self, operator: op.RowOperator, needed: set[str], *, weigh: bool = False) -> Frame:
+    def rows(
+        self,
+        operator: op.RowOperator,
+        needed: set[str],
+        *,
+        weigh: bool = False,
+        most: int | None = None,
+    ) -> Frame:
         """Return the rows of an operator, each with the outer row it belongs to."""
         if isinstance(operator, op.OuterRow):
             return self._start
-        return super().rows(operator, needed)
+        return super().rows(operator, needed, weigh=weigh, most=most)
+
+
+def _only_scan(operator: op.RowOperator) -> op.Scan | None:
+    """Return the scan all rows come from, if each is looked at for itself."""
+    match operator:
+        case op.Scan():
+            return operator
+        case op.Expand() | op.Close() | op.Filter() | op.AntiJoin():
+            return _only_scan(operator.input)
+        case _:
+            return None
 
 
 def _outer(operator: op.RowOperator) -> Iterable[str]:

@@ -1,7 +1,6 @@
 """This module follows edges from the nodes of a frame, through arrays or through index probes.
 
-Both ways give the same answer. Probes suit a few nodes of a large graph whose arrays are not there;
-everything else is faster through arrays.
+Both ways give the same answer; `query/cost.py` chooses.
 """
 
 from __future__ import annotations
@@ -12,27 +11,29 @@ from enum import StrEnum
 from typing import TypeAlias
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.errors import GraphCorrupt
 from omnigraph.plan.hops import Direction, Hops
-from omnigraph.query.adjacency import Adjacency
+from omnigraph.query import kernels
+from omnigraph.query.adjacency import Adjacency, Neighbours, Walked, distinct_pairs
+from omnigraph.query.budget import Budget
+from omnigraph.query.cost import Step
+from omnigraph.query.parts import in_parallel, parts_of
 from omnigraph.query.store import Table
-from omnigraph.query.topology import Topologies
+from omnigraph.query.topology import Topologies, Topology
 from omnigraph.storage.columns import Positions
-from omnigraph.storage.literals import sql_literals
 
-FEW_NODES = 256
-"""A frontier that is worth probing for."""
-SMALL_EDGES = 100_000
-"""Edges of which arrays are made in no time."""
-_CHUNK = 1_024
 _VISITED_BYTES = 64 * 1024 * 1024
+MANY_STARTS = 256
+"""Starts for which a kernel searches rather than NumPy."""
+_PART = 2_000_000
+"""Pairs that are made before somebody looks at the clock."""
+_SHARE = 250_000
+"""Pairs that one core counts at a time."""
 
 Reached: TypeAlias = tuple[Positions, Positions]
 """For each node that is reached: the row it is reached from, and its position."""
-Neighbours: TypeAlias = Callable[[Positions], tuple[Positions, Positions, Positions]]
+Follow: TypeAlias = Callable[[Positions], Walked]
 
 
 class ExpandMode(StrEnum):
@@ -52,6 +53,7 @@ class EdgeWalk:
     dst: Table
     direction: Direction
     topologies: Topologies
+    budget: Budget
     mode: ExpandMode = ExpandMode.AUTO
 
     # --- what is reached -----------------------------------------------------------------------
@@ -65,15 +67,31 @@ class EdgeWalk:
             if hops.minimum > 1:
                 return _nothing()
             hops = Hops(1, 1)
+        if hops.is_single and self.direction is not Direction.BOTH and self._uses_arrays(positions):
+            return self._reach_at_once(positions)
         starts, back = np.unique(positions, return_inverse=True)
         if hops.is_single:
             sources, nodes, _ = self._walk(starts)(starts)
-            pairs = _distinct(sources, nodes, self._width)
+            pairs = distinct_pairs(sources, nodes, self._width)
         else:
             pairs = self._search(starts, hops, from_end=from_end)
         return _spread(pairs, back, len(starts))
 
-    def edges(self, positions: Positions) -> tuple[Positions, Positions, Positions]:
+    def _reach_at_once(self, positions: Positions) -> Reached:
+        """Return the nodes one hop away, through one array, a part at a time."""
+        arrays = self._arrays()[0]
+        pairs = int(arrays.counts(positions).sum())
+        self._check(pairs)
+        if pairs <= _PART:
+            return arrays.reached(positions)
+        found: list[Reached] = []
+        for part in parts_of(len(positions), max(1, _PART * len(positions) // pairs)):
+            self._check()
+            rows, nodes = arrays.reached(positions[part])
+            found.append((rows + part.start, nodes))
+        return _joined(found)
+
+    def edges(self, positions: Positions) -> Walked:
         """Return every edge of each row: the row, the node at the other end, the edge."""
         walk = self._walk(np.unique(positions))
         rows, nodes, edges = walk(positions)
@@ -88,17 +106,46 @@ class EdgeWalk:
         """Return how many different nodes each row reaches by one hop, if that is known at once."""
         if self.direction is Direction.BOTH or not self._uses_arrays(positions):
             return None
-        return self._arrays()[0].simple.degrees[positions]
+        return self._arrays()[0].counts(positions)
+
+    def carried(self, weights: Positions) -> Positions | None:
+        """Return for each node the sum of the weights of all nodes that reach it by one hop.
+
+        None when there are no arrays to do that with.
+        """
+        if self.direction is Direction.BOTH or self.mode is ExpandMode.INDEXED:
+            return None
+        back = self._topology().along(self.direction.reversed)[0].whole.simple
+        return back.degrees if (weights == 1).all() else _sums(weights, back)
+
+    def common(self, here: Positions, other: EdgeWalk, there: Positions) -> Positions | None:
+        """Count for each pair the nodes that both reach by one hop, each in its own way."""
+        walks = (self, here), (other, there)
+        if any(w.direction is Direction.BOTH or not w._uses_arrays(p) for w, p in walks):
+            return None
+        if np.count_nonzero(np.diff(here)) < np.count_nonzero(np.diff(there)):
+            return other.common(there, self, here)  # neighbours of what repeats are marked once
+        one, two = (walk._arrays()[0].whole.simple for walk, _ in walks)
+        counts = np.empty(len(here), np.int64)
+
+        def count(part: slice) -> None:
+            self._check()
+            pairs = one.arrays, here[part], two.arrays, there[part]
+            counts[part] = kernels.common(*pairs, np.zeros(one.width, np.int32))
+
+        in_parallel(count, parts_of(len(here), _SHARE))
+        return counts
 
     def connects(self, here: Positions, there: Positions, hops: Hops) -> np.ndarray:
         """Tell for each row whether the second node is reached from the first."""
+        found = np.zeros(len(here), np.bool_)
         if hops.is_single and self._uses_arrays(here):
-            found = np.zeros(len(here), np.bool_)
-            for adjacency in self._arrays():
-                found |= adjacency.connects(here, there)
+            for part in parts_of(len(here), _PART):
+                self._check()
+                for adjacency in self._arrays():
+                    found[part] |= adjacency.connects(here[part], there[part])
             return found
         rows, nodes = self.reach(here, hops)
-        found = np.zeros(len(here), np.bool_)
         found[rows[nodes == there[rows]]] = True
         return found
 
@@ -108,6 +155,11 @@ class EdgeWalk:
     def chains(self) -> bool:
         """Tell whether edges lead on from where they end."""
         return self.src.key == self.dst.key
+
+    @property
+    def near_nodes(self) -> Table:
+        """The nodes edges are followed from."""
+        return self.dst if self.direction is Direction.IN else self.src
 
     @property
     def far_nodes(self) -> Table:
@@ -121,22 +173,39 @@ class EdgeWalk:
     def _uses_arrays(self, starts: Positions) -> bool:
         if self.mode is not ExpandMode.AUTO:
             return self.mode is ExpandMode.TOPOLOGY
-        if self.edge.rows <= SMALL_EDGES or len(starts) > FEW_NODES:
-            return True
-        return self.topologies.loaded(self.edge, self.src, self.dst)
+        return self._step(len(starts)).takes_arrays
 
-    def _arrays(self) -> tuple[Adjacency, ...]:
-        return self.topologies.get(self.edge, self.src, self.dst).along(self.direction)
+    def _step(self, frontier: int) -> Step:
+        ends = {Direction.OUT: ("src",), Direction.IN: ("dst",), Direction.BOTH: ("src", "dst")}
+        tables = (self.edge, self.src, self.dst)
+        at_hand = self.topologies.find(tables) is not None
+        return Step(
+            frontier=frontier,
+            edges=self.edge.rows,
+            nodes=self.near_nodes.rows,
+            covered=1.0 if at_hand else min(map(self.edge.covered, ends[self.direction])),
+            arrays_at_hand=at_hand,
+            spent=self.topologies.spent(tables),
+        )
 
-    def _walk(self, starts: Positions) -> Neighbours:
+    def _check(self, pairs: int = 0) -> None:
+        self.budget.check("Expand", pairs, 2)
+
+    def _topology(self) -> Topology:
+        return self.topologies.get((self.edge, self.src, self.dst), self._check)
+
+    def _arrays(self) -> tuple[Neighbours, ...]:
+        return self._topology().along(self.direction)
+
+    def _walk(self, starts: Positions) -> Follow:
         """Return what finds the neighbours of nodes, those given first."""
         return self._by_arrays if self._uses_arrays(starts) else self._by_probes
 
-    def _by_arrays(self, positions: Positions) -> tuple[Positions, Positions, Positions]:
+    def _by_arrays(self, positions: Positions) -> Walked:
         found = [adjacency.neighbours(positions) for adjacency in self._arrays()]
         return _together(found)
 
-    def _by_probes(self, positions: Positions) -> tuple[Positions, Positions, Positions]:
+    def _by_probes(self, positions: Positions) -> Walked:
         found = []
         if self.direction in (Direction.OUT, Direction.BOTH):
             found.append(self._probe(positions, ("src", self.src), ("dst", self.dst)))
@@ -146,17 +215,19 @@ class EdgeWalk:
 
     def _probe(
         self, positions: Positions, here: tuple[str, Table], there: tuple[str, Table]
-    ) -> tuple[Positions, Positions, Positions]:
+    ) -> Walked:
         """Look up the edges at one end, and the nodes at the other."""
         (end, nodes), (far_end, far_nodes) = here, there
         starts, back = np.unique(positions, return_inverse=True)
         ids = nodes.values("id", starts)
-        found = _lookup(self.edge, end, ids, [end, far_end]) if len(ids) else None
+        ends = (self.edge, self.src, self.dst)
+        self.topologies.spent(ends, self._step(len(starts)).probes_cost)
+        found = self.edge.lookup(end, ids, [end, far_end]) if len(ids) else None
         if found is None or not found.num_rows:
             empty = np.empty(0, np.int64)
             return empty, empty, empty
         sources = np.asarray(pc.index_in(found[end], value_set=ids).combine_chunks(), np.int64)
-        targets = _positions_of(far_nodes, found[far_end])
+        targets = far_nodes.positions_of(found[far_end])
         edges = found["_rowoffset"].to_numpy().astype(np.int64)
         # By source, then neighbour, then edge, as arrays have them.
         order = np.lexsort((edges, targets, sources))
@@ -167,6 +238,9 @@ class EdgeWalk:
 
     def _search(self, starts: Positions, hops: Hops, *, from_end: bool) -> Reached:
         """Search breadth first from each start, a few at a time."""
+        is_plain = self.direction is not Direction.BOTH and (not from_end or hops.minimum == 1)
+        if len(starts) >= MANY_STARTS and is_plain and self._uses_arrays(starts):
+            return self._search_all(starts, hops)
         at_once = max(1, _VISITED_BYTES // max(self._width, 1))
         return _joined(
             [
@@ -174,6 +248,20 @@ class EdgeWalk:
                 for at in range(0, len(starts), at_once)
             ]
         )
+
+    def _search_all(self, starts: Positions, hops: Hops) -> Reached:
+        """Search from each start through arrays, until the clock or memory says no."""
+        arrays, bounds = self._arrays()[0].whole.arrays, (hops.minimum, hops.maximum)
+        found: list[Reached] = []
+        done = pairs = 0
+        while done < len(starts):
+            self._check(pairs)
+            seen = np.zeros(self._width, np.int64)
+            some = starts[done : done + _PART]
+            count, rows, nodes = kernels.reached(arrays, some, bounds, seen, _PART)
+            found.append((rows + done, nodes))
+            done, pairs = done + count, pairs + len(rows)
+        return _joined(found)
 
     def _search_some(self, starts: Positions, hops: Hops, first: int, *, from_end: bool) -> Reached:
         width = self._width
@@ -184,6 +272,7 @@ class EdgeWalk:
         for hop in range(1, hops.maximum + 1):
             if not len(nodes):
                 break
+            self._check(len(nodes))
             which, reached, _ = self._walk(nodes)(nodes)
             owners = rows[which]
             loops = reached == nodes[which]
@@ -196,13 +285,13 @@ class EdgeWalk:
                 # Who was one hop short of a start with a loop reaches it by that loop.
                 short = looping[rows]
                 found.append((rows[short], nodes[short]))
-            rows, nodes = _distinct(owners[~loops], reached[~loops], width)
+            rows, nodes = distinct_pairs(owners[~loops], reached[~loops], width)
             new = ~visited[rows, nodes]
             rows, nodes = rows[new], nodes[new]
             visited[rows, nodes] = True
             if hop >= hops.minimum:
                 found.append((rows, nodes))
-        rows, nodes = _distinct(*_joined(found), width)
+        rows, nodes = distinct_pairs(*_joined(found), width)
         return rows + first, nodes
 
 
@@ -218,19 +307,13 @@ def _nothing() -> Reached:
 
 
 def _together(
-    found: list[tuple[Positions, Positions, Positions]],
-) -> tuple[Positions, Positions, Positions]:
+    found: list[Walked],
+) -> Walked:
     if len(found) == 1:
         return found[0]
     rows, nodes, edges = (np.concatenate(parts) for parts in zip(*found, strict=True))
     order = np.argsort(rows, kind="stable")
     return rows[order], nodes[order], edges[order]
-
-
-def _distinct(rows: Positions, nodes: Positions, width: int) -> Reached:
-    """Return each pair once, in order."""
-    keys = np.unique(rows * width + nodes) if width else np.empty(0, np.int64)
-    return keys // max(width, 1), keys % max(width, 1)
 
 
 def _spread(pairs: Reached, back: Positions, starts: int) -> Reached:
@@ -239,27 +322,11 @@ def _spread(pairs: Reached, back: Positions, starts: int) -> Reached:
     if len(back) == starts and np.array_equal(back, np.arange(starts)):
         return sources, nodes
     first = np.searchsorted(sources, np.arange(starts + 1))
-    table = Adjacency(first, nodes, nodes, 0)
-    rows, reached, _ = table.neighbours(back)
-    return rows, reached
+    return Adjacency(first, nodes, nodes, 0, is_simple=True).reached(back)
 
 
-def _lookup(table: Table, column: str, values: pa.Array, columns: list[str]) -> pa.Table:
-    """Return the rows whose column is one of the values, through an index if there is one."""
-    parts = []
-    for start in range(0, len(values), _CHUNK):
-        literals = ", ".join(sql_literals(values.slice(start, _CHUNK)))
-        condition = f"`{table.names[column]}` IN ({literals})"
-        parts.append(table.rows_where(condition, columns))
-    return pa.concat_tables(parts)
-
-
-def _positions_of(nodes: Table, ids: pa.ChunkedArray) -> Positions:
-    """Return the positions of nodes by id."""
-    wanted = ids.unique()
-    found = _lookup(nodes, "id", wanted, ["id"])
-    places = pc.index_in(ids, value_set=found["id"].combine_chunks())
-    if places.null_count:
-        raise GraphCorrupt(f"an edge refers to nodes that {nodes.type.name} lacks")
-    offsets: Positions = found["_rowoffset"].to_numpy().astype(np.int64)
-    return offsets[np.asarray(places.combine_chunks(), np.int64)]
+def _sums(weights: Positions, back: Adjacency) -> Positions:
+    """Return for each node the sum of the weights of its neighbours."""
+    totals = np.zeros(len(back.nodes) + 1, np.int64)
+    np.cumsum(weights[back.nodes], out=totals[1:])
+    return np.diff(totals[back.starts])

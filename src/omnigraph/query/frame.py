@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -12,6 +12,9 @@ from omnigraph.storage.columns import Positions
 
 ORIGIN = "#row"
 """The column that remembers which outer row a row of a negation belongs to."""
+
+EXACT = 2**53
+"""Below this a 64-bit float holds every integer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +44,31 @@ class Frame:
         """Return the same rows without variables nobody needs."""
         kept = {n: v for n, v in self.positions.items() if n in names or n == ORIGIN}
         return Frame(self.rows, kept, self.weights)
+
+    def weighed(self, counts: npt.NDArray[np.int64]) -> Frame:
+        """Return the rows that count, each so many times as often."""
+        weights = counts if self.weights is None else self.weights * counts
+        there = weights > 0
+        if there.all():
+            return Frame(self.rows, self.positions, weights)
+        return Frame(self.rows, self.positions, weights).take(there)
+
+    def sums_by(self, positions: Positions, count: int) -> npt.NDArray[np.int64] | None:
+        """Return how often rows count by position; None when that cannot be told exactly."""
+        if self.weights is None:
+            return np.bincount(positions, minlength=count)
+        if int(self.weights.sum()) >= EXACT:
+            return None
+        return np.bincount(positions, self.weights, minlength=count).astype(np.int64)
+
+    @classmethod
+    def joined(cls, frames: Sequence[Frame]) -> Frame:
+        """Return the rows of some frames of the same variables, one after the other."""
+        if len(frames) == 1:
+            return frames[0]
+        names = frames[0].positions
+        columns = {n: np.concatenate([f.positions[n] for f in frames]) for n in names}
+        return cls(sum(frame.rows for frame in frames), columns)
 
     @property
     def nbytes(self) -> int:

@@ -12,22 +12,33 @@ import pyarrow.compute as pc
 from omnigraph.query.compare import as_number
 from omnigraph.storage.columns import Positions
 
+_FEW_CODES = 65_536
+
 
 def group_rows(columns: Iterable[pa.Array], rows: int) -> tuple[Positions, Positions]:
     """Return the group of each row, in order of first appearance, and the first row of each.
 
     Nulls are equal to each other here.
     """
-    codes = np.zeros(rows, np.int64)
-    for column in columns:
-        values = value_codes(column)
-        codes = codes * (int(values.max(initial=0)) + 1) + values
-        _, codes = np.unique(codes, return_inverse=True)
-    _, first, groups = np.unique(codes, return_index=True, return_inverse=True)
-    order = np.argsort(first, kind="stable")
-    rank = np.empty(len(order), np.int64)
+    return group_codes((value_codes(column) for column in columns), rows)
+
+
+def group_codes(columns: Iterable[Positions], rows: int) -> tuple[Positions, Positions]:
+    """Return the same for columns that are small numbers already."""
+    codes, size = np.zeros(rows, np.int64), 1
+    for values in columns:
+        width = int(values.max(initial=0)) + 1
+        codes = codes * width + values if size > 1 else values
+        size *= width
+        if size > 4 * rows + _FEW_CODES:
+            present, codes = np.unique(codes, return_inverse=True)
+            size = len(present)
+    first = np.full(size, rows)
+    first[codes[::-1]] = np.arange(rows - 1, -1, -1)  # the last assignment stays: the first row
+    order = np.argsort(first, kind="stable")[: np.count_nonzero(first < rows)]
+    rank = np.empty(size, np.int64)
     rank[order] = np.arange(len(order))
-    return rank[groups], first[order]
+    return rank[codes], first[order]
 
 
 def value_codes(column: pa.Array) -> Positions:

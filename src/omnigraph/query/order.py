@@ -16,12 +16,20 @@ from omnigraph.query.evaluate import Evaluator
 from omnigraph.query.frame import Frame
 from omnigraph.storage.columns import Positions
 
+FEW = 4
+"""Rows are chosen before they are sorted when not one of so many is wanted."""
 
-def sorted_rows(sort: op.SortRows, frame: Frame, evaluator: Evaluator) -> Positions:
-    """Return the numbers of rows in order; ties break by ids.
+
+def sorted_rows(
+    sort: op.SortRows, frame: Frame, evaluator: Evaluator, most: int | None = None
+) -> Positions:
+    """Return the numbers of rows in order, at least the first `most`; ties break by ids.
 
     A ranking puts the best first and leaves out rows it gives no score.
     """
+    chosen = _first_rows(sort.keys[0], frame, evaluator, most)
+    if chosen is not None:
+        frame = frame.take(chosen)
     keys: list[tuple[pa.Array, bool]] = []
     kept = np.ones(frame.rows, np.bool_)
     for key in sort.keys:
@@ -35,7 +43,26 @@ def sorted_rows(sort: op.SortRows, frame: Frame, evaluator: Evaluator) -> Positi
             keys.append((evaluator.column(call, frame), key.descending))
     ties = [evaluator.tables[name].values("id", frame.positions[name]) for name in sort.tie_break]
     order = order_of([*keys, *((tie, False) for tie in ties)], frame.rows)
-    return order[kept[order]]
+    order = order[kept[order]]
+    return order if chosen is None else chosen[order]
+
+
+def _first_rows(
+    key: op.SortKey, frame: Frame, evaluator: Evaluator, most: int | None
+) -> Positions | None:
+    """Return the rows that may be among the first `most` by their first key; None for all."""
+    if most is None or most * FEW >= frame.rows or isinstance(key.expression, FunctionCall):
+        return None
+    column = as_number(evaluator.column(key.expression, frame))
+    is_plain = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
+    if not most or column.null_count or not is_plain:
+        return None
+    values = column.to_numpy(zero_copy_only=False)
+    if np.isnan(values).any():
+        return None
+    if key.descending:
+        return np.flatnonzero(values >= np.partition(values, -most)[-most])
+    return np.flatnonzero(values <= np.partition(values, most - 1)[most - 1])
 
 
 def order_of(keys: Sequence[tuple[pa.Array, bool]], rows: int) -> Positions:

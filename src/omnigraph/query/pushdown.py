@@ -22,7 +22,7 @@ from omnigraph.plan.functions import FunctionKind
 from omnigraph.query.evaluate import Evaluator
 from omnigraph.query.store import Table
 from omnigraph.storage.literals import sql_literals
-from omnigraph.types import PropertyType
+from omnigraph.types import PropertyType, entity_id
 from omnigraph.types.column import to_column
 
 _ORDERED = (Operator.EQ, Operator.LT, Operator.LE, Operator.GT, Operator.GE)
@@ -41,6 +41,47 @@ def scan_filter(
         else:
             pushed.append(text)
     return (" AND ".join(pushed) if pushed else None), left
+
+
+def key_lookup(
+    predicates: Sequence[Predicate], table: Table, evaluator: Evaluator
+) -> tuple[str, list[Predicate]] | None:
+    """Return the one id a whole key makes if predicates say what the key is, and other predicates.
+
+    Few entities are sooner compared in memory.
+    """
+    if not table.members or table.is_small:
+        return None
+    members: dict[str, tuple[object, PropertyType]] = {}
+    left: list[Predicate] = []
+    for predicate in predicates:
+        known = _key_member(predicate, table, evaluator)
+        if known is None or known[0] in members:
+            left.append(predicate)
+        else:
+            members[known[0]] = known[1]
+    if set(members) != set(table.members):
+        return None
+    return entity_id([members[name] for name in table.members]), left
+
+
+def _key_member(
+    predicate: Predicate, table: Table, evaluator: Evaluator
+) -> tuple[str, tuple[object, PropertyType]] | None:
+    """Return the key property a predicate gives a value, and that value, if ids tell it exactly."""
+    match predicate:
+        case Compare(
+            left=PropertyRef(property=name, type=type_), operator=Operator.EQ, right=right
+        ) if name in table.members and _is_constant(right):
+            value = evaluator.value(right)
+            is_exact = isinstance(value, str) if type_.text else type(value) is int
+            return (name, (value, type_)) if is_exact and _tells(type_) else None
+        case _:
+            return None
+
+
+def _tells(type_: PropertyType) -> bool:
+    return type_.text or type_.spec.integer
 
 
 def _filter(predicate: Predicate, table: Table, evaluator: Evaluator) -> str | None:

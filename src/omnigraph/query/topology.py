@@ -1,45 +1,58 @@
 """This module keeps the shape of the graph as arrays, one pair of adjacencies per edge type.
 
 They are derived: keyed by the exact versions they were made from, shared by branches and processes,
-and made again whenever they are not there. A file that is gone or damaged costs time, nothing else.
+and made again whenever they are not there. What changed little since is laid over them. A file that
+is gone or damaged costs time, nothing else.
 """
 
 from __future__ import annotations
 
-import hashlib
-import os
-import shutil
-import tempfile
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
+from itertools import chain
 from threading import Lock
+from typing import TypeAlias
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.errors import GraphCorrupt
+from omnigraph.commit.model import DatasetEntry
+from omnigraph.errors import GraphCorrupt, VersionReclaimed
 from omnigraph.plan.hops import Direction
-from omnigraph.query.adjacency import Adjacency
+from omnigraph.query.adjacency import Adjacency, Neighbours
+from omnigraph.query.overlay import Added, Overlay, Shift
+from omnigraph.query.recent import Recent
+from omnigraph.query.shelf import Made, Shelf
 from omnigraph.query.store import Table
 from omnigraph.storage import Location
 from omnigraph.storage.columns import Positions
 
-FOLDER = "_topology"
 WORTH_KEEPING = 100_000
 """Edges from which on arrays are kept in files."""
-MAX_LOADED = 64
-_PARTS = ("starts", "nodes", "edges")
+MEMORY_BYTES = 1024 * 1024 * 1024
+"""Arrays that are kept in memory, beside those that are mapped."""
+_SMALLEST = MEMORY_BYTES // 256
+"""What a topology counts at least, so that there are not too many."""
+MAX_NOTED = 256
+FEW_CHANGES, SMALL_SHARE = 10_000, 0.01
+"""Changed rows that are laid over arrays: so many, or this share of all."""
+_PIECE = 2_000_000
+"""Edges whose ends are looked up at once."""
+
+Ends: TypeAlias = tuple[Table, Table, Table]
+"""The tables of an edge type: its edges, the nodes they leave, the nodes they lead to."""
 
 
 @dataclass(frozen=True, slots=True)
 class Topology:
     """All edges of one type, from both ends."""
 
-    out: Adjacency
-    into: Adjacency
+    out: Neighbours
+    into: Neighbours
 
-    def along(self, direction: Direction) -> tuple[Adjacency, ...]:
+    def along(self, direction: Direction) -> tuple[Neighbours, ...]:
         """Return the adjacencies a direction follows: one, or both."""
         match direction:
             case Direction.OUT:
@@ -49,93 +62,150 @@ class Topology:
             case Direction.BOTH:
                 return (self.out, self.into)
 
+    @property
+    def nbytes(self) -> int:
+        """How much memory it takes."""
+        return self.out.nbytes + self.into.nbytes
+
 
 class Topologies:
-    """The topologies of one graph that are in memory or in files."""
+    """The topologies of one graph that are in memory or in files.
+
+    `built` counts those that were made from scratch.
+    """
 
     def __init__(self, location: Location, *, may_write: bool) -> None:
-        self._folder = _folder(location)
-        self._may_write = may_write or not location.is_local
-        self._loaded: dict[str, Topology] = {}
-        self._lock = Lock()
+        self._shelf = Shelf(location, may_write=may_write)
+        self._loaded: Recent[tuple[int, ...], Topology] = Recent(
+            MEMORY_BYTES, lambda made: made.nbytes + _SMALLEST
+        )
+        self._bases: Recent[tuple[int, int], Made] = Recent(MAX_NOTED)
+        self._wholes: Recent[Overlay, Adjacency] = Recent(MEMORY_BYTES, lambda made: made.nbytes)
+        self._spent: Recent[tuple[int, ...], float] = Recent(MAX_NOTED)
+        self._building = Lock()
+        self.built = 0
 
-    def loaded(self, edge: Table, src: Table, dst: Table) -> bool:
-        """Tell whether a topology is there without being made."""
-        name = _name(edge, src, dst)
-        return name in self._loaded or (self._folder / name).is_dir()
-
-    def get(self, edge: Table, src: Table, dst: Table) -> Topology:
-        """Return the topology of an edge type, made when it is not there."""
-        name = _name(edge, src, dst)
-        with self._lock:
-            found = self._loaded.get(name)
+    def find(self, ends: Ends) -> Topology | None:
+        """Return a topology that is there, or can be had from one that nearly fits."""
+        key = _key(ends)
+        found = self._loaded.get(key)
+        if found is not None or self._spent.get(key) is not None:
+            return found
+        found = self._stored(ends) or self._overlaid(ends)
         if found is None:
-            found = self._load(name, src.rows, dst.rows) or self._build(name, edge, src, dst)
-            with self._lock:
-                while len(self._loaded) >= MAX_LOADED:
-                    del self._loaded[next(iter(self._loaded))]
-                self._loaded[name] = found
-        return found
-
-    def _build(self, name: str, edge: Table, src: Table, dst: Table) -> Topology:
-        here, there = _places(edge, "src", src), _places(edge, "dst", dst)
-        out = Adjacency.build(here, there, (src.rows, dst.rows))
-        into = Adjacency.build(there, here, (dst.rows, src.rows))
-        made = Topology(out, into)
-        if self._may_write and edge.rows >= WORTH_KEEPING:
-            with suppress(OSError):
-                self._save(name, made)
-        return made
-
-    # --- files ---------------------------------------------------------------------------------
-
-    def _load(self, name: str, sources: int, targets: int) -> Topology | None:
-        folder = self._folder / name
-        try:
-            out = _adjacency(folder, "out", targets)
-            into = _adjacency(folder, "in", sources)
-        except (OSError, ValueError):
+            self._spent.put(key, 0.0)
             return None
-        fits = out.count == sources and into.count == targets
-        return Topology(out, into) if fits else None
+        return self._loaded.put(key, found)
 
-    def _save(self, name: str, made: Topology) -> None:
-        """Write the arrays where nobody sees them, then move them in place at once."""
-        self._folder.mkdir(parents=True, exist_ok=True)
-        scratch = Path(tempfile.mkdtemp(prefix=".tmp-", dir=self._folder))
-        try:
-            for end, adjacency in (("out", made.out), ("in", made.into)):
-                for part in _PARTS:
-                    np.save(scratch / f"{end}-{part}.npy", getattr(adjacency, part))
-            os.rename(scratch, self._folder / name)
-        finally:
-            shutil.rmtree(scratch, ignore_errors=True)
+    def spent(self, ends: Ends, more: float = 0.0) -> float:
+        """Return what was spent on probes for want of a topology, after adding more."""
+        key = _key(ends)
+        total = (self._spent.get(key) or 0.0) + more
+        return self._spent.put(key, total) if more else total
+
+    def get(self, ends: Ends, tick: Callable[[], None]) -> Topology:
+        """Return the topology of an edge type, made when it is not there.
+
+        While it is made, `tick` is called now and then and may raise.
+        """
+        found = self.find(ends)
+        if found is not None:
+            return found
+        with self._building:  # somebody else may have made it while we waited
+            found = self._loaded.get(_key(ends))
+            return found or self._loaded.put(_key(ends), self._build(ends, tick))
+
+    # --- where from ----------------------------------------------------------------------------
+
+    def _stored(self, ends: Ends) -> Topology | None:
+        made = self._shelf.load(ends)
+        return None if made is None else self._remember(made)
+
+    def _overlaid(self, ends: Ends) -> Topology | None:
+        """Lay what changed over arrays of another version of the same dataset."""
+        known = self._bases.get(ends[0].entry.key)
+        for base in chain([known] if known else [], self._shelf.others(ends)):
+            with suppress(VersionReclaimed):
+                made = overlay(base, ends, self._wholes)
+                if made is not None:
+                    self._remember(base)
+                    return made
+        return None
+
+    def _build(self, ends: Ends, tick: Callable[[], None]) -> Topology:
+        edge, src, dst = ends
+        here, there = _places(ends, tick)
+        out = Adjacency.build(here, there, (src.rows, dst.rows))
+        tick()
+        into = Adjacency.build(there, here, (dst.rows, src.rows))
+        self.built += 1
+        made = Made.of(ends, out, into)
+        if edge.rows >= WORTH_KEEPING and self._shelf.save(made):
+            made = self._shelf.load(ends) or made  # mapped files take no memory of ours
+        return self._remember(made)
+
+    def _remember(self, made: Made) -> Topology:
+        self._bases.put(made.edge.key, made)
+        return Topology(made.out, made.into)
 
 
-def _adjacency(folder: Path, end: str, width: int) -> Adjacency:
-    parts = {part: np.load(folder / f"{end}-{part}.npy", mmap_mode="r") for part in _PARTS}
-    return Adjacency(**parts, width=width)
+def overlay(base: Made, ends: Ends, wholes: Recent[Overlay, Adjacency]) -> Topology | None:
+    """Return arrays with what changed since laid over them; None when that is too much."""
+    edge, src, dst = ends
+    changed = edge.since(base.edge, ["src", "dst"], _limit(edge))
+    if changed is None:
+        return None
+    here = _node_shift(src, base.src)
+    there = here if src.key == dst.key else _node_shift(dst, base.dst)
+    if here is None or there is None:
+        return None
+    edges = Shift(changed.removed, changed.shared)
+    positions = np.arange(changed.added.num_rows) + changed.shared
+    added = Added(
+        src.positions_of(changed.added["src"]), dst.positions_of(changed.added["dst"]), positions
+    )
+    sizes = (src.rows, dst.rows)
+    return Topology(
+        Overlay(base.out, here, there, edges, added, sizes, wholes),
+        Overlay(base.into, there, here, edges, added.turned, sizes[::-1], wholes),
+    )
 
 
-def _places(edge: Table, end: str, nodes: Table) -> Positions:
-    """Return the position of the node at one end of every edge."""
-    places = pc.index_in(edge.column(end), value_set=nodes.column("id"))
+def _limit(table: Table) -> int:
+    return max(FEW_CHANGES, int(table.rows * SMALL_SHARE))
+
+
+def _node_shift(nodes: Table, old: DatasetEntry) -> Shift | None:
+    """Return where nodes are now; a node whose row was written anew is the same node."""
+    grown = nodes.since(old, ["id"], _limit(nodes))
+    if grown is None:
+        return None
+    lost, added = grown.lost["id"].combine_chunks(), grown.added["id"].combine_chunks()
+    places = pc.index_in(lost, value_set=added)
+    again = np.asarray(places.is_valid(), np.bool_)
+    news = np.asarray(pc.fill_null(places, 0), np.int64)[again] + grown.shared
+    return Shift(grown.removed, grown.shared, (grown.removed[again], news))
+
+
+def _places(ends: Ends, tick: Callable[[], None]) -> tuple[Positions, Positions]:
+    """Return the positions of the nodes at both ends of every edge, reading a part at a time."""
+    edge, src, dst = ends
+    ids = {"src": src.column("id"), "dst": dst.column("id")}
+    parts: dict[str, list[Positions]] = {"src": [], "dst": []}
+    for rows in edge.pieces(["src", "dst"], _PIECE):
+        for end, found in parts.items():
+            tick()
+            found.append(_find(rows[end], ids[end], edge, end))
+    here, there = (np.concatenate([np.empty(0, np.int32), *found]) for found in parts.values())
+    return here, there
+
+
+def _find(wanted: pa.ChunkedArray, ids: pa.Array, edge: Table, end: str) -> Positions:
+    places = pc.index_in(wanted, value_set=ids)
     if places.null_count:
-        raise GraphCorrupt(f"an edge of {edge.type.name} lacks its {end} in {nodes.type.name}")
-    return np.asarray(places, np.int64)
+        raise GraphCorrupt(f"an edge of {edge.type.name} lacks its {end}")
+    return np.asarray(places.combine_chunks(), np.int32)
 
 
-def _name(edge: Table, src: Table, dst: Table) -> str:
-    facts = [
-        f"{table.entry.type_id:x}-{table.entry.incarnation:x}@{table.entry.physical:x}"
-        for table in (edge, src, dst)
-    ]
-    return hashlib.sha256("|".join(facts).encode()).hexdigest()[:32]
-
-
-def _folder(location: Location) -> Path:
-    """Return where files are: beside the data, or for a bucket in the cache of the user."""
-    if location.is_local:
-        return Path(location.uri) / FOLDER
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "omnigraph" / hashlib.sha256(location.uri.encode()).hexdigest()[:16]
+def _key(ends: Ends) -> tuple[int, ...]:
+    return tuple(fact for table in ends for fact in (*table.entry.key, table.entry.physical))

@@ -5,13 +5,16 @@ A version never changes, so a position means the same row as long as the version
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from lance import LanceDataset
 
+from omnigraph.errors import GraphCorrupt, NotFound
 from omnigraph.storage.faults import translated
 
 Positions = npt.NDArray[np.int64]
@@ -25,31 +28,81 @@ def whole_column(handle: LanceDataset, column: str) -> pa.Array:
         return found.chunk(0) if found.num_chunks == 1 else found.combine_chunks()
 
 
+def column_pieces(handle: LanceDataset, columns: Sequence[str], rows: int) -> Iterator[pa.Table]:
+    """Yield all rows of some columns in order, at least so many at a time."""
+    with translated("reading columns"):
+        piece: list[pa.RecordBatch] = []
+        for batch in handle.scanner(columns=list(columns)).to_batches():
+            piece.append(batch)
+            if sum(part.num_rows for part in piece) >= rows:
+                yield pa.Table.from_batches(piece)
+                piece = []
+        if piece:
+            yield pa.Table.from_batches(piece)
+
+
 def positions_where(handle: LanceDataset, condition: str) -> Positions:
     """Return the positions of rows that satisfy a filter, ascending."""
-    with translated("filtering rows"):
-        found = handle.to_table(columns=[OFFSET], filter=condition)[OFFSET]
-        return np.sort(found.to_numpy().astype(np.int64))
+    found = rows_where(handle, condition, [])[OFFSET]
+    return np.sort(found.to_numpy().astype(np.int64))
 
 
 def rows_where(handle: LanceDataset, condition: str, columns: Sequence[str]) -> pa.Table:
     """Return rows that satisfy a filter, with their positions as `_rowoffset`."""
-    with translated("filtering rows"):
-        return handle.to_table(columns=[*columns, OFFSET], filter=condition)
+    wanted: dict[str, Any] = {"columns": [*columns, OFFSET], "filter": condition}
+    try:
+        with translated("filtering rows"):
+            return handle.to_table(**wanted)
+    except (NotFound, GraphCorrupt):
+        # A file of an index may be gone or damaged; what it finds is found without it, too.
+        with translated("filtering rows without an index"):
+            return handle.scanner(**wanted, use_scalar_index=False).to_table()
 
 
-def row_addresses(handle: LanceDataset) -> npt.NDArray[np.uint64]:
-    """Return where the row at each position is; only fragments with deletions are looked into."""
-    parts = []
-    with translated("reading row addresses"):
-        for fragment in handle.get_fragments():
-            first = np.uint64(fragment.fragment_id << 32)
+@dataclass(frozen=True)
+class Addresses:
+    """Where the rows of a version are, fragment by fragment."""
+
+    fragments: Sequence[Any]
+    firsts: Positions
+    """The position of the first row of each fragment."""
+    _live: dict[int, npt.NDArray[np.uint64]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, handle: LanceDataset) -> Addresses:
+        """Look at the fragments of a version; nothing is read."""
+        with translated("reading row addresses"):
+            fragments = handle.get_fragments()
+            rows = [f.physical_rows - f.num_deletions for f in fragments]
+        return cls(fragments, np.cumsum([0, *rows])[:-1].astype(np.int64))
+
+    def at(self, positions: Positions) -> npt.NDArray[np.uint64]:
+        """Return addresses by position; only fragments with deletions are looked into."""
+        if not len(positions):
+            return np.empty(0, np.uint64)
+        numbers = np.searchsorted(self.firsts, positions, side="right") - 1
+        offsets = (positions - self.firsts[numbers]).astype(np.uint64)
+        found = np.empty(len(positions), np.uint64)
+        for number in np.unique(numbers).tolist():
+            here, fragment = numbers == number, self.fragments[number]
             if fragment.num_deletions:
-                scanner = fragment.scanner(columns=[], with_row_address=True)
-                parts.append(scanner.to_table()["_rowaddr"].to_numpy())
+                found[here] = self._live_rows(number)[offsets[here]]
             else:
-                parts.append(first + np.arange(fragment.physical_rows, dtype=np.uint64))
-    return np.concatenate(parts) if parts else np.empty(0, np.uint64)
+                found[here] = np.uint64(fragment.fragment_id << 32) + offsets[here]
+        return found
+
+    def _live_rows(self, number: int) -> npt.NDArray[np.uint64]:
+        if number not in self._live:
+            with translated("reading row addresses"):
+                scanner = self.fragments[number].scanner(columns=[], with_row_address=True)
+                self._live[number] = scanner.to_table()["_rowaddr"].to_numpy()
+        return self._live[number]
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory addresses take at most."""
+        looked_into = (int(f.physical_rows) for f in self.fragments if f.num_deletions)
+        return int(self.firsts.nbytes) + 8 * sum(looked_into)
 
 
 def rows_at(

@@ -1,0 +1,146 @@
+"""This module holds the loops over edges that NumPy cannot say, compiled when first used.
+
+Compiling needs numba, whose import takes longer than most queries; so nothing here is asked for a
+few nodes. The compiled form is kept beside this file, or in the cache of the user.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from importlib import import_module
+from typing import Any, ParamSpec, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+Numbers = npt.NDArray[np.signedinteger[Any]]
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+def _compiled(loop: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Compile a function when it is first called."""
+    made: list[Callable[_P, _R]] = []
+
+    @wraps(loop)
+    def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        if not made:
+            made.append(_compile(loop))
+        return made[0](*args, **kwargs)
+
+    return call
+
+
+def _compile(loop: Callable[_P, _R]) -> Callable[_P, _R]:
+    compiler = import_module("numba").njit
+    try:
+        made: Callable[_P, _R] = compiler(cache=True, nogil=True)(loop)
+    except RuntimeError:  # there is no place to keep it
+        made = compiler(nogil=True)(loop)
+    return made
+
+
+@_compiled
+def grouped(keys: Numbers, order: Numbers, starts: Numbers) -> Numbers:
+    """Return the members of `order` by their keys, in the same order among equals.
+
+    `starts` says where each key begins, and is used up.
+    """
+    found = np.empty_like(order)
+    for place in range(len(order)):
+        member = order[place]
+        key = keys[member]
+        found[starts[key]] = member
+        starts[key] += 1
+    return found
+
+
+@_compiled
+def common(
+    one: tuple[Numbers, Numbers],
+    here: Numbers,
+    other: tuple[Numbers, Numbers],
+    there: Numbers,
+    marks: Numbers,
+) -> npt.NDArray[np.int64]:
+    """Count for each pair the neighbours both have; each node has each neighbour once.
+
+    `marks` has a zero for each neighbour there may be. It is quickest when pairs with the same
+    second member follow each other, whose neighbours are marked once.
+    """
+    starts, nodes = one
+    other_starts, other_nodes = other
+    found = np.zeros(len(here), np.int64)
+    mark = 0
+    for row in range(len(here)):
+        if row == 0 or there[row] != there[row - 1]:
+            mark += 1
+            for place in range(other_starts[there[row]], other_starts[there[row] + 1]):
+                marks[other_nodes[place]] = mark
+        count = 0
+        for place in range(starts[here[row]], starts[here[row] + 1]):
+            count += marks[nodes[place]] == mark
+        found[row] = count
+    return found
+
+
+@_compiled
+def reached(
+    arrays: tuple[Numbers, Numbers],
+    begin: Numbers,
+    bounds: tuple[int, int],
+    seen: Numbers,
+    room: int,
+) -> tuple[int, npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Search breadth first from each start, until more than `room` nodes are found.
+
+    It also stops after having looked at many times as many edges, so that somebody can look at the
+    clock.
+
+    Returns how many starts were searched from, and pairs of the number of a start and a node.
+    `seen` has a zero for each node. A self-loop leads to its node once, within the bounds, and not
+    on from there.
+    """
+    starts, nodes = arrays
+    minimum, maximum = bounds
+    rows, found = np.empty(1024, np.int64), np.empty(1024, np.int64)
+    queue = np.empty(1024, np.int64)
+    size = done = effort = 0
+    while done < len(begin) and size + effort // 64 <= room:
+        # A node is marked when it is met, and with one more when it is also told of.
+        mark = 2 * done + 1
+        seen[begin[done]] = mark
+        queue[0] = begin[done]
+        first, last = 0, 1
+        for hop in range(1, maximum + 1):
+            stop = last
+            told = hop >= minimum
+            for place in range(first, stop):
+                node = queue[place]
+                effort += starts[node + 1] - starts[node]
+                for edge in range(starts[node], starts[node + 1]):
+                    target = nodes[edge]
+                    if target == node:
+                        if not told or seen[node] == mark + 1:
+                            continue
+                        seen[node] = mark + 1
+                    elif seen[target] >= mark:
+                        continue
+                    else:
+                        seen[target] = mark + told
+                        if last == len(queue):
+                            queue = np.concatenate((queue, np.empty_like(queue)))
+                        queue[last] = target
+                        last += 1
+                    if told:
+                        if size == len(rows):
+                            rows = np.concatenate((rows, np.empty_like(rows)))
+                            found = np.concatenate((found, np.empty_like(found)))
+                        rows[size], found[size] = done, target
+                        size += 1
+            if stop == last:
+                break
+            first = stop
+        done += 1
+    return done, rows[:size], found[:size]

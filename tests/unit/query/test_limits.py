@@ -1,0 +1,110 @@
+"""A query that would take too much time or memory is told so, with the operator that would."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import omnigraph.graph as og
+from omnigraph.catalog import TypeKind
+from omnigraph.plan.hops import Direction, Hops
+from omnigraph.query.budget import Budget, QueryLimit
+from omnigraph.query.engine import Settings
+from omnigraph.query.expand import EdgeWalk, ExpandMode
+
+SCHEMA = """
+node Person { name: String @key }
+edge Knows: Person -> Person
+"""
+PEOPLE = 300
+
+
+@pytest.fixture(scope="module")
+def graph(tmp_path_factory):
+    made = og.init(tmp_path_factory.mktemp("limits") / "g", SCHEMA)
+    names = [f"p{number:03d}" for number in range(PEOPLE)]
+    ends = [(a, b) for a in names[:40] for b in names[:40]]
+    made.load(
+        {
+            "Person": pa.table({"name": names}),
+            "Knows": pa.table({"from": [a for a, _ in ends], "to": [b for _, b in ends]}),
+        }
+    )
+    return made
+
+
+def run(graph, body, **settings):
+    text = f"query q() {{ match {{ {body} }}"
+    return graph._engine.run(graph.snapshot(), text, {}, None, Settings(**settings))
+
+
+HUNGRY = {
+    "Expand": "$a: Person  $a knows $b  $b knows $c } return { $a.name as a, $c.name as c }",
+    "Cross": "$a: Person  $b: Person } return { $a.name as a, $b.name as b }",
+}
+
+
+@pytest.mark.parametrize("mode", ExpandMode)
+@pytest.mark.parametrize("operator", HUNGRY)
+def test_rows_that_would_not_fit_are_refused_by_the_operator_that_makes_them(graph, operator, mode):
+    with pytest.raises(QueryLimit) as refused:
+        run(graph, HUNGRY[operator], memory=100_000, expand=mode)
+    assert refused.value.code == "query_memory"
+    assert refused.value.details == {"operator": operator, "limit": 100_000}
+    assert len(run(graph, HUNGRY[operator], expand=mode)) > 0
+
+
+def test_bounded_searches_are_refused_when_they_would_not_fit(graph):
+    body = "$a: Person  $a knows{1,4} $b } return { $a.name as a, $b.name as b }"
+    with pytest.raises(QueryLimit, match="Expand would make"):
+        run(graph, body, memory=10_000)
+
+
+def test_counting_needs_no_memory_for_what_is_counted(graph):
+    body = "$a: Person  $a knows $b  $b knows $c } return { count($a) as n }"
+    assert run(graph, body, memory=100_000).rows == [{"n": 40**3}]
+
+
+def test_time_that_is_up_is_told_with_the_operator(graph):
+    with pytest.raises(QueryLimit, match="it was at") as refused:
+        run(graph, HUNGRY["Expand"], timeout=0.0)
+    assert refused.value.code == "query_timeout"
+    assert refused.value.details == {"operator": "Expand", "limit": 0.0}
+
+
+WORK = {
+    "one hop": lambda walk, every: walk.reach(every, Hops(1, 1)),
+    "a search": lambda walk, every: walk.reach(every, Hops(1, 3)),
+    "a search from few": lambda walk, every: walk.reach(every[:3], Hops(1, 3)),
+    "checks": lambda walk, every: walk.connects(every, every, Hops(1, 1)),
+    "neighbours in common": lambda walk, every: walk.common(every, walk, every),
+}
+
+
+@pytest.mark.parametrize("name", WORK)
+def test_long_work_looks_at_the_clock(graph, name):
+    snapshot, store = graph.snapshot(), graph._engine.store
+    person = store.table(snapshot, TypeKind.NODE, "Person")
+    walk = EdgeWalk(
+        edge=store.table(snapshot, TypeKind.EDGE, "Knows"),
+        src=person,
+        dst=person,
+        direction=Direction.OUT,
+        topologies=graph._engine.topologies,
+        budget=Budget(0.0),
+        mode=ExpandMode.TOPOLOGY,
+    )
+    with pytest.raises(QueryLimit, match="Expand") as refused:
+        WORK[name](walk, np.arange(PEOPLE))
+    assert refused.value.code == "query_timeout"
+
+
+def test_making_arrays_looks_at_the_clock(graph):
+    fresh = og.open(graph.uri, mode="ro")
+    store, snapshot = fresh._engine.store, fresh.snapshot()
+    person = store.table(snapshot, TypeKind.NODE, "Person")
+    ends = (store.table(snapshot, TypeKind.EDGE, "Knows"), person, person)
+    with pytest.raises(QueryLimit):
+        fresh._engine.topologies.get(ends, lambda: Budget(0.0).check("Expand"))
+    assert fresh._engine.topologies.built == 0
+    found = fresh._engine.topologies.get(ends, lambda: None)
+    assert found.out.counts(np.arange(PEOPLE)).sum() == 1600

@@ -1,0 +1,27 @@
+from omnigraph.query.recent import Recent
+
+
+def test_what_was_not_asked_for_longest_is_forgotten():
+    recent = Recent(2)
+    recent.put("a", 1)
+    recent.put("b", 2)
+    assert recent.get("a") == 1
+    assert recent.put("c", 3) == 3
+    assert [recent.get(key) for key in "abc"] == [1, None, 3]
+
+
+def test_large_values_make_room_by_size_but_the_newest_stays():
+    recent = Recent(10, len)
+    recent.put("a", "x" * 6)
+    recent.put("b", "x" * 4)
+    assert recent.get("a") is not None
+    recent.put("c", "x" * 30)
+    assert [recent.get(key) is None for key in "abc"] == [True, True, False]
+
+
+def test_a_value_that_is_put_again_replaces_the_old_one():
+    recent = Recent(2)
+    for number in range(5):
+        recent.put("a", number)
+    recent.put("b", 9)
+    assert (recent.get("a"), recent.get("b")) == (4, 9)
