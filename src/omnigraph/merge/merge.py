@@ -376,8 +376,8 @@ class _Bringing:
     def _crossed(self, side: Side, shape: Shape) -> Iterator[Trio]:
         """Do the same where there are several bases."""
         manifest, target = self.lines.manifest, self.committed.snapshot
-        befores = [side_of(base, shape.type) for base in self.bases]
-        ids = _ids([delta for one in befores for delta in compare_type(manifest, one, side)])
+        earlier = [side_of(base, shape.type) for base in self.bases]
+        ids = _ids([delta for one in earlier for delta in compare_type(manifest, one, side)])
         for start in range(0, len(ids), AT_ONCE):
             some = ids.slice(start, AT_ONCE)
             base, undecided = self.lines.common(self.bases, shape, some)
