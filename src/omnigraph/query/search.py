@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from omnigraph.catalog import vector_metric
 from omnigraph.errors import InvalidInput
 from omnigraph.plan.expressions import Expression, FunctionCall, PropertyRef, property_refs
 from omnigraph.plan.functions import FunctionKind
@@ -21,6 +22,7 @@ from omnigraph.query.evaluate import Evaluator
 from omnigraph.query.frame import Frame
 from omnigraph.query.store import Store, Table
 from omnigraph.query.text import DEFAULT_EDITS, Texts
+from omnigraph.query.vectors import distances, matrix
 
 Scores = npt.NDArray[np.float64]
 """A score for each row; not a number where there is none."""
@@ -104,24 +106,21 @@ class Search:
         return scores
 
     def _distance(self, call: FunctionCall, frame: Frame, evaluator: Evaluator) -> Scores:
-        """Return cosine distances; a vector that is null or has no length has none."""
+        """Return distances by the metric of the property; a null has none."""
         table, name, positions = _target(call, frame, evaluator)
         wanted, back = positions, np.arange(frame.rows)
         if not isinstance(call.arguments[1], PropertyRef):
             wanted, back = np.unique(positions, return_inverse=True)
         queries = self._query_vectors(call, frame, evaluator)
-        vectors = _matrix(table.values(name, wanted), queries.shape[1])
-        products = np.einsum("ij,ij->i", vectors, np.broadcast_to(queries, vectors.shape))
-        lengths = np.linalg.norm(vectors, axis=1) * np.linalg.norm(queries, axis=1)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(lengths > 0, 1 - products / lengths, np.nan)[back]
+        vectors = matrix(table.values(name, wanted), queries.shape[1])
+        return distances(vector_metric(table.type.definition, name), vectors, queries)[back]
 
     def _query_vectors(self, call: FunctionCall, frame: Frame, evaluator: Evaluator) -> Scores:
         """Return the vector to compare with, or one for each row; no numbers where it is null."""
         [target, *_] = property_refs(call.arguments[0])
         size, query = target.type.dimension or 0, call.arguments[1]
         if isinstance(query, PropertyRef) and not query.type.text:
-            return _matrix(evaluator.operand(query, frame), size)
+            return matrix(evaluator.operand(query, frame), size)
         values: list[Any]
         if isinstance(query, PropertyRef):
             found = evaluator.operand(query, frame).to_pylist()
@@ -193,14 +192,6 @@ def _target(
     assert isinstance(reference, PropertyRef), "the checker lets only a property be searched"
     variable = reference.variable
     return evaluator.tables[variable], reference.property, frame.positions[variable]
-
-
-def _matrix(column: pa.Array, size: int) -> Scores:
-    """Return vectors as rows of a matrix; a null is a row without numbers."""
-    found = np.full((len(column), size), np.nan)
-    items = column.drop_null().flatten().to_numpy(zero_copy_only=False)
-    found[np.asarray(column.is_valid())] = items.reshape(-1, size)
-    return found
 
 
 def _ranked(call: Expression) -> str:

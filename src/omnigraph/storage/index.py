@@ -14,6 +14,7 @@ from lance import LanceDataset, LanceOperation
 from lance.dataset import Index
 from lance.optimize import Compaction
 
+from omnigraph.catalog import Metric
 from omnigraph.storage.faults import translated
 
 MAX_SEGMENTS = 8
@@ -41,10 +42,12 @@ def build_btree(base: LanceDataset, column: str) -> LanceDataset | None:
     return build_index(base, column, IndexKind.BTREE)
 
 
-def build_index(base: LanceDataset, column: str, kind: IndexKind) -> LanceDataset | None:
+def build_index(
+    base: LanceDataset, column: str, kind: IndexKind, metric: Metric = Metric.COSINE
+) -> LanceDataset | None:
     """Stage an index over the fragments that have none yet; None when all have one.
 
-    One with many segments is built anew as a whole.
+    One with many segments is built anew as a whole. Vectors are near each other by the metric.
     """
     name = index_name(column, kind)
     with translated(f"indexing {column}"):
@@ -54,13 +57,15 @@ def build_index(base: LanceDataset, column: str, kind: IndexKind) -> LanceDatase
         segments = _segments(base, name)
         anew = len(segments) >= MAX_SEGMENTS
         fragments = [f.fragment_id for f in base.get_fragments()] if anew else missing
-        made = _segment(base, column, kind, fragments)
+        made = _segment(base, column, kind, fragments, metric)
         gone = [_removed(segment, made) for segment in segments] if anew else []
         operation = LanceOperation.CreateIndex([made], gone)
         return LanceDataset.commit(base, operation, read_version=base.version, detached=True)
 
 
-def _segment(base: LanceDataset, column: str, kind: IndexKind, fragments: Sequence[int]) -> Index:
+def _segment(
+    base: LanceDataset, column: str, kind: IndexKind, fragments: Sequence[int], metric: Metric
+) -> Index:
     name = index_name(column, kind)
     options: dict[str, Any] = {"fragment_ids": list(fragments), "replace": True}
     match kind:
@@ -79,7 +84,7 @@ def _segment(base: LanceDataset, column: str, kind: IndexKind, fragments: Sequen
                 column,
                 "IVF_FLAT",
                 name=name,
-                metric="cosine",
+                metric=str(metric),
                 num_partitions=max(1, int(rows**0.5) // 2),
                 **options,
             )

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from math import hypot
 from typing import Any
 
+from omnigraph.catalog.model import Definition, Index, type_constraints
 from omnigraph.lang import query_tree as qt
 from tests.support.reference import text
 from tests.support.reference.model import Inexact, Row, World
@@ -44,7 +45,8 @@ def scores(
         wanted = value(query, row, world)
         score: float | None = None
         if call.function.text == "nearest":
-            score = _distance(value(field, row, world), wanted, world)
+            metric = _metric(row[field.variable.name].type, field.property.text)
+            score = _distance(metric, value(field, row, world), wanted, world)
         elif wanted is not None:
             if wanted not in relevance:
                 relevance[wanted] = text.bm25(_texts(field, row, world), wanted)
@@ -60,15 +62,28 @@ def _texts(field: qt.Access, row: Row, world: World) -> dict[str, str | None]:
     return {id_: id_ if name == "id" else found.get(name) for id_, found in nodes.items()}
 
 
-def _distance(vector: Sequence[float] | None, query: Any, world: World) -> float | None:
-    """Return the cosine distance; a vector that is null or has no length has none."""
+def _metric(type_: Definition, name: str) -> str:
+    """Return the metric the index of a property declares; without an index it is cosine."""
+    found = [c for c in type_constraints(type_) if isinstance(c, Index) and c.columns == (name,)]
+    return next((str(index.metric) for index in found if index.metric is not None), "cosine")
+
+
+def _distance(
+    metric: str, vector: Sequence[float] | None, query: Any, world: World
+) -> float | None:
+    """Return the distance; a vector that is null has none, nor one without length a cosine."""
     if vector is None or query is None:
         return None
     if isinstance(query, str):
         assert world.embed is not None, "a text is embedded by the caller"
         query = world.embed(query, len(vector))
-    lengths = hypot(*vector) * hypot(*query)
     product: float = sum(a * b for a, b in zip(vector, query, strict=True))
+    if metric == "l2":
+        apart: float = sum((a - b) ** 2 for a, b in zip(vector, query, strict=True))
+        return apart
+    if metric == "dot":
+        return 1 - product
+    lengths = hypot(*vector) * hypot(*query)
     return None if lengths == 0 else 1 - product / lengths
 
 
