@@ -39,6 +39,7 @@ WAYS: Ways = {
     "warm": lambda graph, read: graph.query(read.text, read.params),
     "indexed": _with(Settings(expand=ExpandMode.INDEXED)),
     "topology": _with(Settings(expand=ExpandMode.TOPOLOGY)),
+    "few ranked": _with(Settings(few=0)),
 }
 """How the engine may be told to answer; all ways give the same."""
 

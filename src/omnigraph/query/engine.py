@@ -26,9 +26,10 @@ from omnigraph.query.explain import Explanation, explain_plan
 from omnigraph.query.groups import group_rows
 from omnigraph.query.order import order_of
 from omnigraph.query.result import Result
-from omnigraph.query.search import Search, is_fusion, no_provider
+from omnigraph.query.search import FEW, Search, is_fusion, no_provider
 from omnigraph.query.store import Store, Table
 from omnigraph.query.topology import Topologies
+from omnigraph.query.words import Words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +38,7 @@ class Settings:
 
     timeout: float | None = None
     expand: ExpandMode = ExpandMode.AUTO
+    few: int = FEW
 
 
 class Engine:
@@ -44,6 +46,7 @@ class Engine:
 
     def __init__(self, manifest: Manifest, *, may_write: bool) -> None:
         self.store = Store(manifest)
+        self.words = Words(self.store)
         self.topologies = Topologies(manifest.location, may_write=may_write)
 
     def run(
@@ -94,7 +97,7 @@ class Engine:
         settings: Settings,
     ) -> Execution:
         tables: dict[str, Table] = {}
-        search = Search(self.store, None, no_provider)
+        search = Search(self.store, None, no_provider, self.words, settings.few)
         evaluator = Evaluator(parameters, datetime.now(UTC), tables, search)
         search.depth = shown_rows(plan.root, evaluator)
         return Execution(

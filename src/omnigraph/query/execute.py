@@ -54,6 +54,8 @@ class Execution:
     mode: ExpandMode = ExpandMode.AUTO
     tables: dict[str, Table] = field(default_factory=dict)
     trace: dict[int, Actual] | None = None
+    shown: dict[int, int] = field(default_factory=dict)
+    """How many of its first rows are shown of an operator that puts them in order."""
 
     # --- rows ----------------------------------------------------------------------------------
 
@@ -177,9 +179,13 @@ class Execution:
     def _sort(self, sort: op.SortRows, needed: set[str]) -> Frame:
         named = {ref.variable for key in sort.keys for ref in property_refs(key.expression)}
         source = self.rows(sort.input, needed | named | set(sort.tie_break))
-        return source.take(sorted_rows(sort, source, self.evaluator))
+        shown = self.shown.get(id(sort))
+        return source.take(sorted_rows(sort, source, self.evaluator, shown))
 
     def _slice(self, cut: op.SliceRows, needed: set[str]) -> Frame:
+        shown = shown_rows(cut, self.evaluator)
+        if shown is not None:
+            self.shown[id(cut.input)] = shown
         source = self.rows(cut.input, needed)
         start, stop = slice_bounds(cut, source.rows, self.evaluator)
         return source.take(np.arange(start, stop))

@@ -17,11 +17,20 @@ from omnigraph.query.frame import Frame
 from omnigraph.storage.columns import Positions
 
 
-def sorted_rows(sort: op.SortRows, frame: Frame, evaluator: Evaluator) -> Positions:
+def sorted_rows(
+    sort: op.SortRows, frame: Frame, evaluator: Evaluator, shown: int | None = None
+) -> Positions:
     """Return the numbers of rows in order; ties break by ids.
 
-    A ranking puts the best first and leaves out rows it gives no score.
+    A ranking puts the best first and leaves out rows it gives no score. When only the first rows
+    are `shown`, later ones may be missing.
     """
+    calls = [key.expression for key in sort.keys if isinstance(key.expression, FunctionCall)]
+    ranks = [call for call in calls if call.function.kind is FunctionKind.RANK]
+    if shown is not None and len(ranks) == 1 and sort.keys[0].expression is ranks[0]:
+        rows = evaluator.search.best(ranks[0], frame, evaluator, shown)
+        if rows is not None:
+            return rows[sorted_rows(sort, frame.take(rows), evaluator)]
     keys: list[tuple[pa.Array, bool]] = []
     kept = np.ones(frame.rows, np.bool_)
     for key in sort.keys:

@@ -6,7 +6,7 @@ is never starved.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,35 +20,39 @@ from omnigraph.plan.expressions import Expression, FunctionCall, PropertyRef, pr
 from omnigraph.plan.functions import FunctionKind
 from omnigraph.query.evaluate import Evaluator
 from omnigraph.query.frame import Frame
-from omnigraph.query.store import Store, Table
+from omnigraph.query.fusion import RRF_K, Fusion, first_of_each, fuse, id_places
+from omnigraph.query.neighbours import Neighbours
+from omnigraph.query.store import SPARSE, Store, Table
 from omnigraph.query.text import DEFAULT_EDITS, Texts
-from omnigraph.query.vectors import distances, matrix
+from omnigraph.query.vectors import (
+    distances,
+    matrix,
+    possibly_first,
+)
+from omnigraph.query.words import Words
+from omnigraph.storage.columns import Positions
 
 Scores = npt.NDArray[np.float64]
 """A score for each row; not a number where there is none."""
-RRF_K = 60
-
-
-@dataclass(frozen=True, slots=True)
-class _Fusion:
-    """What a `rrf` gives each node: a score, and a place among equal scores."""
-
-    call: FunctionCall
-    scores: Mapping[int, float]
-    places: Mapping[int, int]
+FEW = 1024
+"""So many rows are ranked one by one."""
 
 
 @dataclass(slots=True)
 class Search:
     """Answers search functions for one run of a query.
 
-    `depth` is how many nodes a `nearest` inside `rrf` ranks: those the result may show.
+    `depth` is how many nodes a `nearest` inside `rrf` ranks: those the result may show. More rows
+    than `few` are not all ranked exactly when only the first are shown.
     """
 
     store: Store
     depth: int | None
     embed: Callable[[str, int], Sequence[float]]
-    _fusions: list[_Fusion] = field(default_factory=list)
+    words: Words
+    few: int = FEW
+    _fusions: list[tuple[FunctionCall, Fusion]] = field(default_factory=list)
+    _relevances: dict[tuple[str, int, str, str], Scores] = field(default_factory=dict)
 
     def column(self, call: FunctionCall, frame: Frame, evaluator: Evaluator) -> pa.Array:
         """Return the answer for each row."""
@@ -63,27 +67,46 @@ class Search:
         table, name, positions = _target(call, frame, evaluator)
         query, *more = (evaluator.operand(argument, frame) for argument in call.arguments[1:])
         edits = more[0].as_py() if more else DEFAULT_EDITS
-        texts = self._texts(table, name)
+        texts, places = self._texts(table, name, positions)
         held = np.zeros(frame.rows, np.bool_)
         for wanted, rows in _by_value(query, frame.rows):
             if wanted is not None and edits is not None:
-                held[rows] = texts.holds(call.function.name, wanted, edits, positions[rows])
+                held[rows] = texts.holds(call.function.name, wanted, edits)[places[rows]]
         return pa.array(held)
 
-    def _texts(self, table: Table, name: str) -> Texts:
-        key = (*table.key, f"words of {name}")
-        found = self.store.get(key)
-        if found is None:
-            found = Texts(table.column(name))
-            self.store.keep(key, found)
-        assert isinstance(found, Texts), "nothing else is kept under this key"
-        return found
+    def _texts(self, table: Table, name: str, positions: Positions) -> tuple[Texts, Positions]:
+        """Return texts, and which of them those at positions are; few are cut by themselves."""
+        if len(positions) * SPARSE > table.rows or self.words.known(table, name):
+            return self.words.texts(table, name), positions
+        wanted, back = np.unique(positions, return_inverse=True)
+        return Texts.of(table.values(name, wanted)), back
 
     # --- rankings ------------------------------------------------------------------------------
 
+    def best(
+        self, call: FunctionCall, frame: Frame, evaluator: Evaluator, count: int
+    ) -> Positions | None:
+        """Return rows among which are the first by a ranking, ascending; None for all rows."""
+        if call.function.kind is not FunctionKind.RANK or frame.rows <= max(self.few, count):
+            return None
+        if call.function.name == "nearest":
+            return self._nearest(call, frame, evaluator, count)
+        scores = -self.scores(call, frame, evaluator)[0]
+        return possibly_first(scores, scores, count)
+
+    def _nearest(
+        self, call: FunctionCall, frame: Frame, evaluator: Evaluator, count: int
+    ) -> Positions | None:
+        """Return rows whose vectors may be the nearest; None for all rows."""
+        if isinstance(call.arguments[1], PropertyRef):
+            return None
+        table, name, positions = _target(call, frame, evaluator)
+        query = self._query_vectors(call, frame, evaluator)[0]
+        return Neighbours(self.store, table, name).rows(query, positions, count)
+
     def scores(
         self, call: FunctionCall, frame: Frame, evaluator: Evaluator
-    ) -> tuple[Scores, npt.NDArray[np.int64]]:
+    ) -> tuple[Scores, Positions]:
         """Return the score of each row, and a number that breaks ties between scores."""
         undecided = np.zeros(frame.rows, np.int64)
         match call.function.name:
@@ -101,9 +124,15 @@ class Search:
         scores = np.full(frame.rows, np.nan)
         for wanted, rows in _by_value(evaluator.operand(call.arguments[1], frame), frame.rows):
             if wanted is not None:
-                found = self._texts(table, name).relevance(wanted)
-                scores[rows] = [found.get(int(p), np.nan) for p in positions[rows]]
+                found = self._relevant(table, name, wanted)[positions[rows]]
+                scores[rows] = np.where(found > 0, found, np.nan)
         return scores
+
+    def _relevant(self, table: Table, name: str, query: str) -> Scores:
+        key = (*table.key, name, query)
+        if key not in self._relevances:
+            self._relevances[key] = self.words.texts(table, name).relevance(query)
+        return self._relevances[key]
 
     def _distance(self, call: FunctionCall, frame: Frame, evaluator: Evaluator) -> Scores:
         """Return distances by the metric of the property; a null has none."""
@@ -135,48 +164,53 @@ class Search:
 
     def _fused(
         self, call: FunctionCall, frame: Frame, evaluator: Evaluator
-    ) -> tuple[Scores, npt.NDArray[np.int64]]:
-        """Return the fused score of each row, and the place of its node for ties."""
-        found = self._fusion(call, frame, evaluator)
-        nodes = [int(node) for node in frame.positions[_ranked(call.arguments[0])]]
-        scores = np.array([found.scores.get(node, np.nan) for node in nodes], np.float64)
-        last = len(found.places)
-        return scores, np.array([found.places.get(node, last) for node in nodes], np.int64)
+    ) -> tuple[Scores, Positions]:
+        """Return the fused score of each row, and the place of its node for ties.
 
-    def _fusion(self, call: FunctionCall, frame: Frame, evaluator: Evaluator) -> _Fusion:
-        """Return reciprocal rank fusion of two rankings; the rows that ask first are ranked."""
-        for known in self._fusions:
-            if known.call == call:
-                return known
-        first, second = call.arguments[0], call.arguments[1]
-        variable = _ranked(first)
-        k = RRF_K if len(call.arguments) < 3 else evaluator.value(call.arguments[2])
-        arms = [self._ranks(arm, variable, frame, evaluator) for arm in (first, second)]
-        order = list(dict.fromkeys([*arms[0], *arms[1]]))
-        total = {node: sum(1 / (k + arm[node]) for arm in arms if node in arm) for node in order}
-        places = {node: place for place, node in enumerate(order)}
-        self._fusions.append(_Fusion(call, total, places))
-        return self._fusions[-1]
+        The rows that ask first are ranked.
+        """
+        variable = _ranked(call.arguments[0])
+        found = next((fusion for known, fusion in self._fusions if known == call), None)
+        if found is None:
+            k = RRF_K if len(call.arguments) < 3 else evaluator.value(call.arguments[2])
+            one, other = (
+                self._ranks(arm, variable, frame, evaluator) for arm in call.arguments[:2]
+            )
+            found = fuse(one, other, k)
+            self._fusions.append((call, found))
+        return found.of(frame.positions[variable])
 
     def _ranks(
         self, arm: Expression, variable: str, frame: Frame, evaluator: Evaluator
-    ) -> dict[int, int]:
-        """Number the different nodes of a variable from 1, best first."""
+    ) -> Positions:
+        """Return the different nodes of a variable, best first."""
         assert isinstance(arm, FunctionCall), "an arm of a fusion is a ranking"
+        cut = self.depth if arm.function.name == "nearest" else None
+        asked = cut or 0
+        while cut is not None:
+            rows = self.best(arm, frame, evaluator, asked)
+            if rows is None:
+                break
+            order = rows[self._order(arm, frame.take(rows), evaluator)]
+            # Of what is left out nothing is among the first rows; behind them it may be.
+            found = first_of_each(frame.positions[variable][order[:asked]])
+            if len(found) >= cut or len(order) < asked:
+                return found[:cut]
+            asked *= 4
+        order = self._order(arm, frame, evaluator)
+        return first_of_each(frame.positions[variable][order])[:cut]
+
+    def _order(self, arm: FunctionCall, frame: Frame, evaluator: Evaluator) -> Positions:
+        """Return the rows that have a score, best first; ties break by ids."""
         scores, _ = self.scores(arm, frame, evaluator)
         rows = np.flatnonzero(~np.isnan(scores))
         best = -scores[rows] if arm.function.best_is_highest else scores[rows]
-        ranked = _ranked(arm)
-        names = [ranked, *sorted(name for name in frame.positions if name in evaluator.tables)]
+        named = sorted(name for name in frame.positions if name in evaluator.tables)
         ties = [
-            _places(evaluator.tables[name].values("id", frame.positions[name][rows]))
-            for name in names
+            id_places(self.store, evaluator.tables[name], frame.positions[name][rows])
+            for name in dict.fromkeys([_ranked(arm), *named])
         ]
-        order = np.lexsort([*reversed(ties), best])
-        nodes = frame.positions[variable][rows[order]].tolist()
-        different = list(dict.fromkeys(nodes))
-        kept = different[: self.depth] if arm.function.name == "nearest" else different
-        return {node: rank for rank, node in enumerate(kept, 1)}
+        return rows[np.lexsort([*reversed(ties), best])]
 
 
 def is_fusion(expression: Expression) -> bool:
@@ -209,15 +243,6 @@ def _by_value(
     codes = np.asarray(encoded.indices)
     texts = encoded.dictionary.to_pylist()
     return [(text, np.flatnonzero(codes == code)) for code, text in enumerate(texts)]
-
-
-def _places(texts: pa.Array) -> npt.NDArray[np.int64]:
-    """Return numbers in the order of texts."""
-    encoded = texts.dictionary_encode()
-    order = np.argsort(np.array([t.encode() for t in encoded.dictionary.to_pylist()], object))
-    rank = np.empty(len(order), np.int64)
-    rank[order] = np.arange(len(order))
-    return rank[np.asarray(encoded.indices)] if len(order) else np.zeros(0, np.int64)
 
 
 def no_provider(text: str, dimension: int) -> Sequence[float]:

@@ -116,7 +116,7 @@ class Table:
             return self.column(name).take(pa.array(positions))
         wanted, back = np.unique(positions, return_inverse=True)
         with self._reading() as handle:
-            found = rows_at(handle, self._addresses()[wanted], [self.names[name]]).column(0)
+            found = rows_at(handle, self.addresses()[wanted], [self.names[name]]).column(0)
         return found.combine_chunks().take(pa.array(back))
 
     def where(self, condition: str) -> Positions:
@@ -130,7 +130,8 @@ class Table:
             found = rows_where(handle, condition, [self.names[name] for name in columns])
         return found.rename_columns([*columns, "_rowoffset"])
 
-    def _addresses(self) -> npt.NDArray[np.uint64]:
+    def addresses(self) -> npt.NDArray[np.uint64]:
+        """Return where the row at each position is."""
         key = (*self.key, "_rowaddr")
         found: npt.NDArray[np.uint64] | None = self._store.get(key)
         if found is None:

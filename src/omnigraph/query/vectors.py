@@ -54,36 +54,30 @@ def distances(metric: Metric, vectors: Floats, queries: Floats) -> Floats:
             assert_never(unreachable)
 
 
+def items_of(column: pa.Array, size: int) -> npt.NDArray[np.float32]:
+    """Return the vectors of a column as rows of a matrix, not copied; what a null has is noise."""
+    values: npt.NDArray[np.float32] = column.values.to_numpy(zero_copy_only=False)
+    return values.reshape(-1, size)[column.offset : column.offset + len(column)]
+
+
+def lengths_of(column: pa.Array, size: int) -> Floats:
+    """Return the length of each vector; a null has none."""
+    items = items_of(column, size)
+    found = np.empty(len(items))
+    for start in range(0, len(items), _BLOCK):
+        block = items[start : start + _BLOCK].astype(np.float64)
+        found[start : start + _BLOCK] = np.sqrt(_products(block, block))
+    if column.null_count:
+        found[np.asarray(column.is_null())] = np.nan
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class Vectors:
     """The vectors of one property by position, with their lengths; a null has no length."""
 
     items: npt.NDArray[np.float32]
     lengths: Floats
-
-    @classmethod
-    def of(cls, column: pa.Array, size: int) -> Vectors:
-        """Return the vectors of a column without copying them."""
-        values = column.values.to_numpy(zero_copy_only=False).reshape(-1, size)
-        items = values[column.offset : column.offset + len(column)]
-        lengths = np.empty(len(items))
-        for start in range(0, len(items), _BLOCK):
-            block = items[start : start + _BLOCK].astype(np.float64)
-            lengths[start : start + _BLOCK] = np.sqrt(_products(block, block))
-        if column.null_count:
-            lengths[np.asarray(column.is_null())] = np.nan
-        return cls(items, lengths)
-
-    @property
-    def nbytes(self) -> int:
-        """How much memory this takes beside the column."""
-        return int(self.lengths.nbytes)
-
-    def at(self, positions: Positions) -> Floats:
-        """Return some vectors as rows of a matrix of 64-bit numbers."""
-        found = self.items[positions].astype(np.float64)
-        found[np.isnan(self.lengths[positions])] = np.nan
-        return found
 
     def bounds(
         self, metric: Metric, query: Floats, positions: Positions | None

@@ -10,6 +10,8 @@ from dataclasses import replace
 from enum import StrEnum
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 from lance import LanceDataset, LanceOperation
 from lance.dataset import Index
 from lance.optimize import Compaction
@@ -22,6 +24,12 @@ MAX_SEGMENTS = 8
 _RESULT = ("original_fragments", "new_fragments")
 FRAGMENT_ROWS = 1024 * 1024
 """Rows a compacted fragment is to have."""
+
+
+VECTOR_ROWS = 100_000
+"""Below this many vectors, looking at all of them is faster, and exact."""
+PROBES = 24
+"""Parts of a vector index that are looked into for one query."""
 
 
 class IndexKind(StrEnum):
@@ -112,6 +120,26 @@ def _segments(base: LanceDataset, name: str) -> list[Any]:
 def _removed(segment: Any, successor: Index) -> Index:  # noqa: ANN401 - a segment of Lance
     """Return a segment in the form in which Lance is told to forget it: only its id matters."""
     return replace(successor, uuid=str(segment.uuid), fragment_ids=segment.fragment_ids)
+
+
+def nearest_rows(
+    handle: LanceDataset, column: str, metric: Metric, query: npt.NDArray[np.float32], count: int
+) -> npt.NDArray[np.uint64]:
+    """Return the addresses of rows whose vectors are near a query, found by an index.
+
+    Most of the nearest are among them. Rows no index covers are all looked at.
+    """
+    nearest = {
+        "column": column,
+        "q": query,
+        "k": count,
+        "metric": str(metric),
+        "nprobes": PROBES,
+    }
+    with translated(f"searching {column}"):
+        found = handle.to_table(columns=["_rowaddr", "_distance"], nearest=nearest)
+        addresses: npt.NDArray[np.uint64] = found["_rowaddr"].to_numpy()
+        return addresses
 
 
 def compact(base: LanceDataset) -> tuple[LanceDataset, int, int] | None:

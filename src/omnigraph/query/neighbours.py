@@ -1,0 +1,111 @@
+"""This module finds the rows whose vectors may be the nearest, with an index where one helps.
+
+Without an index no row is missed. With one, a few of the nearest may be: an index looks only where
+most of them are. It is asked for more rows than wanted, and what it finds is ranked exactly.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from omnigraph.catalog import vector_metric
+from omnigraph.query.store import SPARSE, Store, Table
+from omnigraph.query.vectors import ORDINARY, Floats, Vectors, items_of, lengths_of, possibly_first
+from omnigraph.storage.columns import Positions
+from omnigraph.storage.index import (
+    VECTOR_ROWS,
+    IndexKind,
+    coverage,
+    index_name,
+    nearest_rows,
+)
+
+MANY = 4
+"""When at least one of so many rows of a type is asked about, all its vectors are looked at."""
+MORE = 8
+"""An index is asked for so many times the rows that are wanted."""
+AT_LEAST = 64
+"""An index is asked for no fewer rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbours:
+    """The vectors of one property in one version, to be ranked by how near they are."""
+
+    store: Store
+    table: Table
+    name: str
+
+    def rows(self, query: Floats, positions: Positions, count: int) -> Positions | None:
+        """Return which of some positions may be the nearest, ascending; None for all of them."""
+        table = self.table
+        if not np.isfinite(query).all():
+            return np.empty(0, np.int64)
+        many = len(positions) * MANY >= table.rows
+        if many:
+            found = self._by_index(query, positions, count)
+            if found is not None:
+                return found
+        elif not table.has(self.name) and len(positions) * SPARSE <= table.rows:
+            return None
+        metric = vector_metric(table.type.definition, self.name)
+        low, high = self._vectors(len(query)).bounds(metric, query, None if many else positions)
+        if many and not self._are_all(positions):
+            low, high = low[positions], high[positions]
+        return possibly_first(low, high, count)
+
+    def _vectors(self, size: int) -> Vectors:
+        key = (*self.table.key, f"lengths of {self.name}")
+        found: Floats | None = self.store.get(key)
+        column = self.table.column(self.name)
+        if found is None:
+            found = lengths_of(column, size)
+            self.store.keep(key, found)
+        return Vectors(items_of(column, size), found)
+
+    def _are_all(self, positions: Positions) -> bool:
+        """Tell whether positions are those of all rows, in their order."""
+        rows = self.table.rows
+        return len(positions) == rows and bool((positions == np.arange(rows)).all())
+
+    # --- by index ------------------------------------------------------------------------------
+
+    def _by_index(self, query: Floats, positions: Positions, count: int) -> Positions | None:
+        """Return rows near a query; None when no index helps, or it finds too few of them."""
+        table = self.table
+        asked = max(AT_LEAST, MORE * count) * (1 + table.rows // len(positions))
+        if table.rows < VECTOR_ROWS or asked * MANY > table.rows or not self._is_covered():
+            return None
+        if np.abs(query).max() > ORDINARY[1]:
+            return None
+        metric = vector_metric(table.type.definition, self.name)
+        with self.store.manifest.reading(table.type.entity, table.entry) as handle:
+            wanted = query.astype(np.float32)
+            addresses = nearest_rows(handle, table.names[self.name], metric, wanted, asked)
+        found = np.zeros(table.rows, np.bool_)
+        found[self._positions(addresses)] = True
+        rows = np.flatnonzero(found if self._are_all(positions) else found[positions])
+        return rows if len(rows) >= count else None
+
+    def _positions(self, addresses: npt.NDArray[np.uint64]) -> Positions:
+        """Return the positions of rows; those of a fragment that was rewritten may come early."""
+        key = (*self.table.key, "order of addresses")
+        order: Positions | None = self.store.get(key)
+        if order is None:
+            order = np.argsort(self.table.addresses(), kind="stable")
+            self.store.keep(key, order)
+        return order[np.searchsorted(self.table.addresses(), addresses, sorter=order)]
+
+    def _is_covered(self) -> bool:
+        """Tell whether an index covers at least half of the rows."""
+        key = (*self.table.key, f"coverage of {self.name}")
+        found: Positions | None = self.store.get(key)
+        if found is None:
+            with self.store.manifest.reading(self.table.type.entity, self.table.entry) as handle:
+                index = index_name(self.table.names[self.name], IndexKind.VECTOR)
+                found = np.array([coverage(handle, index)[0]])
+            self.store.keep(key, found)
+        return int(found[0]) * 2 >= self.table.rows
