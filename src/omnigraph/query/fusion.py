@@ -11,7 +11,7 @@ from omnigraph.query.store import Store, Table
 from omnigraph.storage.columns import Positions, id_ranks
 
 RRF_K = 60
-SHARE = 64
+SHARE = 1024
 """From one of so many rows on, the order of all ids is worth keeping."""
 
 
@@ -26,12 +26,12 @@ class Fusion:
 
     def of(self, nodes: Positions) -> tuple[npt.NDArray[np.float64], Positions]:
         """Return scores and places of nodes; one that is in no ranking has no score."""
-        if not len(self.nodes):
-            return np.full(len(nodes), np.nan), np.zeros(len(nodes), np.int64)
-        found = np.minimum(np.searchsorted(self.nodes, nodes), len(self.nodes) - 1)
-        there = self.nodes[found] == nodes
-        scores = np.where(there, self.scores[found], np.nan)
-        return scores, np.where(there, self.places[found], len(self.nodes))
+        last = len(self.nodes)
+        ends = (int(array.max(initial=-1)) for array in (self.nodes, nodes))
+        number = np.full(max(ends) + 1, last)
+        number[self.nodes] = np.arange(last)
+        found = number[nodes]
+        return np.append(self.scores, np.nan)[found], np.append(self.places, last)[found]
 
 
 def fuse(first: Positions, second: Positions, k: int) -> Fusion:
@@ -54,11 +54,11 @@ def first_of_each(nodes: Positions) -> Positions:
 
 def id_places(store: Store, table: Table, positions: Positions) -> Positions:
     """Return numbers in the order of the ids at positions."""
-    if len(positions) * SHARE < table.rows:
-        return id_ranks(table.values("id", positions))
     key = (*table.key, "order of ids")
     found: Positions | None = store.get(key)
     if found is None:
+        if len(positions) * SHARE < table.rows:
+            return id_ranks(table.values("id", positions))
         found = id_ranks(table.column("id"))
         store.keep(key, found)
     return found[positions]

@@ -11,9 +11,18 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from omnigraph.catalog import vector_metric
+from omnigraph.catalog import Metric, vector_metric
 from omnigraph.query.store import SPARSE, Store, Table
-from omnigraph.query.vectors import ORDINARY, Floats, Vectors, items_of, lengths_of, possibly_first
+from omnigraph.query.vectors import (
+    ORDINARY,
+    Floats,
+    Vectors,
+    distances,
+    items_of,
+    lengths_of,
+    matrix,
+    possibly_first,
+)
 from omnigraph.storage.columns import Positions
 from omnigraph.storage.index import (
     VECTOR_ROWS,
@@ -39,23 +48,44 @@ class Neighbours:
     table: Table
     name: str
 
-    def rows(self, query: Floats, positions: Positions, count: int) -> Positions | None:
-        """Return which of some positions may be the nearest, ascending; None for all of them."""
-        table = self.table
+    def nearest(
+        self, query: Floats, positions: Positions, count: int
+    ) -> tuple[Positions, Floats] | None:
+        """Return which of some positions are the nearest, ascending, and how far they are.
+
+        There may be more of them than wanted. None is returned where all have to be looked at.
+        """
         if not np.isfinite(query).all():
-            return np.empty(0, np.int64)
-        many = len(positions) * MANY >= table.rows
-        if many:
-            found = self._by_index(query, positions, count)
-            if found is not None:
-                return found
-        elif not table.has(self.name) and len(positions) * SPARSE <= table.rows:
+            return np.empty(0, np.int64), np.empty(0)
+        many = len(positions) * MANY >= self.table.rows
+        found = self._by_index(query, positions, count) if many else None
+        if found is None:
+            found = self._by_looking(query, positions, count, all_of_them=many)
+        if found is None:
             return None
-        metric = vector_metric(table.type.definition, self.name)
-        low, high = self._vectors(len(query)).bounds(metric, query, None if many else positions)
-        if many and not self._are_all(positions):
+        rows, scores = found
+        first = possibly_first(scores, scores, count)
+        return rows[first], scores[first]
+
+    @property
+    def _metric(self) -> Metric:
+        return vector_metric(self.table.type.definition, self.name)
+
+    # --- by looking at all ---------------------------------------------------------------------
+
+    def _by_looking(
+        self, query: Floats, positions: Positions, count: int, *, all_of_them: bool
+    ) -> tuple[Positions, Floats] | None:
+        table = self.table
+        if not (all_of_them or table.has(self.name) or len(positions) * SPARSE > table.rows):
+            return None
+        asked = None if all_of_them else positions
+        low, high = self._vectors(len(query)).bounds(self._metric, query, asked)
+        if all_of_them and not self._are_all(positions):
             low, high = low[positions], high[positions]
-        return possibly_first(low, high, count)
+        rows = possibly_first(low, high, count)
+        vectors = matrix(table.values(self.name, positions[rows]), len(query))
+        return rows, distances(self._metric, vectors, query[None])
 
     def _vectors(self, size: int) -> Vectors:
         key = (*self.table.key, f"lengths of {self.name}")
@@ -73,7 +103,9 @@ class Neighbours:
 
     # --- by index ------------------------------------------------------------------------------
 
-    def _by_index(self, query: Floats, positions: Positions, count: int) -> Positions | None:
+    def _by_index(
+        self, query: Floats, positions: Positions, count: int
+    ) -> tuple[Positions, Floats] | None:
         """Return rows near a query; None when no index helps, or it finds too few of them."""
         table = self.table
         asked = max(AT_LEAST, MORE * count) * (1 + table.rows // len(positions))
@@ -81,14 +113,16 @@ class Neighbours:
             return None
         if np.abs(query).max() > ORDINARY[1]:
             return None
-        metric = vector_metric(table.type.definition, self.name)
         with self.store.manifest.reading(table.type.entity, table.entry) as handle:
-            wanted = query.astype(np.float32)
-            addresses = nearest_rows(handle, table.names[self.name], metric, wanted, asked)
-        found = np.zeros(table.rows, np.bool_)
-        found[self._positions(addresses)] = True
-        rows = np.flatnonzero(found if self._are_all(positions) else found[positions])
-        return rows if len(rows) >= count else None
+            wanted, column = query.astype(np.float32), table.names[self.name]
+            near = nearest_rows(handle, column, self._metric, wanted, asked)
+        there = self._positions(near["_rowaddr"].to_numpy())
+        far = np.full(table.rows, np.nan)
+        vectors = matrix(near[column].combine_chunks(), len(query))
+        far[there] = distances(self._metric, vectors, query[None])
+        scores = far if self._are_all(positions) else far[positions]
+        rows = np.flatnonzero(~np.isnan(scores))
+        return (rows, scores[rows]) if len(rows) >= count else None
 
     def _positions(self, addresses: npt.NDArray[np.uint64]) -> Positions:
         """Return the positions of rows; those of a fragment that was rewritten may come early."""

@@ -38,6 +38,13 @@ def sorted_rows(
         if isinstance(call, FunctionCall) and call.function.kind is FunctionKind.RANK:
             scores, places = evaluator.search.scores(call, frame, evaluator)
             kept &= ~np.isnan(scores)
+            if (
+                len(ranks) == 1
+                and not keys
+                and len(np.unique(scores[kept])) == np.count_nonzero(kept)
+            ):
+                order = np.argsort(-scores if call.function.best_is_highest else scores)
+                return order[kept[order]]
             keys.append((pa.array(scores), call.function.best_is_highest))
             keys.append((pa.array(places), False))
         else:

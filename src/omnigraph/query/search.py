@@ -38,6 +38,21 @@ FEW = 1024
 """So many rows are ranked one by one."""
 
 
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What a run has found out already: scores at positions, which ascend."""
+
+    positions: Positions
+    scores: Scores
+
+    def of(self, positions: Positions) -> Scores | None:
+        """Return the scores at positions; None when one is not known."""
+        found = np.searchsorted(self.positions, positions)
+        if len(found) and found[-1] >= len(self.positions):
+            return None
+        return self.scores[found] if (self.positions[found] == positions).all() else None
+
+
 @dataclass(slots=True)
 class Search:
     """Answers search functions for one run of a query.
@@ -52,6 +67,7 @@ class Search:
     words: Words
     few: int = FEW
     _fusions: list[tuple[FunctionCall, Fusion]] = field(default_factory=list)
+    _distances: list[tuple[FunctionCall, Known]] = field(default_factory=list)
     _relevances: dict[tuple[str, int, str, str], Scores] = field(default_factory=dict)
 
     def column(self, call: FunctionCall, frame: Frame, evaluator: Evaluator) -> pa.Array:
@@ -102,7 +118,13 @@ class Search:
             return None
         table, name, positions = _target(call, frame, evaluator)
         query = self._query_vectors(call, frame, evaluator)[0]
-        return Neighbours(self.store, table, name).rows(query, positions, count)
+        found = Neighbours(self.store, table, name).nearest(query, positions, count)
+        if found is None:
+            return None
+        rows, scores = found
+        different, first = np.unique(positions[rows], return_index=True)
+        self._distances.append((call, Known(different, scores[first])))
+        return rows
 
     def scores(
         self, call: FunctionCall, frame: Frame, evaluator: Evaluator
@@ -137,12 +159,19 @@ class Search:
     def _distance(self, call: FunctionCall, frame: Frame, evaluator: Evaluator) -> Scores:
         """Return distances by the metric of the property; a null has none."""
         table, name, positions = _target(call, frame, evaluator)
-        wanted, back = positions, np.arange(frame.rows)
-        if not isinstance(call.arguments[1], PropertyRef):
-            wanted, back = np.unique(positions, return_inverse=True)
+        metric = vector_metric(table.type.definition, name)
         queries = self._query_vectors(call, frame, evaluator)
-        vectors = matrix(table.values(name, wanted), queries.shape[1])
-        return distances(vector_metric(table.type.definition, name), vectors, queries)[back]
+        if isinstance(call.arguments[1], PropertyRef):
+            return distances(
+                metric, matrix(table.values(name, positions), len(queries[0])), queries
+            )
+        wanted, back = np.unique(positions, return_inverse=True)
+        known = next((found for other, found in self._distances if other == call), None)
+        scores = None if known is None else known.of(wanted)
+        if scores is None:
+            scores = distances(metric, matrix(table.values(name, wanted), len(queries[0])), queries)
+            self._distances.append((call, Known(wanted, scores)))
+        return scores[back]
 
     def _query_vectors(self, call: FunctionCall, frame: Frame, evaluator: Evaluator) -> Scores:
         """Return the vector to compare with, or one for each row; no numbers where it is null."""

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 from lance import LanceDataset, LanceOperation
 from lance.dataset import Index
 from lance.optimize import Compaction
@@ -124,8 +125,8 @@ def _removed(segment: Any, successor: Index) -> Index:  # noqa: ANN401 - a segme
 
 def nearest_rows(
     handle: LanceDataset, column: str, metric: Metric, query: npt.NDArray[np.float32], count: int
-) -> npt.NDArray[np.uint64]:
-    """Return the addresses of rows whose vectors are near a query, found by an index.
+) -> pa.Table:
+    """Return `_rowaddr` and vector of rows whose vectors are near a query, found by an index.
 
     Most of the nearest are among them. Rows no index covers are all looked at.
     """
@@ -137,9 +138,8 @@ def nearest_rows(
         "nprobes": PROBES,
     }
     with translated(f"searching {column}"):
-        found = handle.to_table(columns=["_rowaddr", "_distance"], nearest=nearest)
-        addresses: npt.NDArray[np.uint64] = found["_rowaddr"].to_numpy()
-        return addresses
+        columns = ["_rowaddr", "_distance", column]
+        return handle.scanner(columns=columns, nearest=nearest).to_table().drop("_distance")
 
 
 def compact(base: LanceDataset) -> tuple[LanceDataset, int, int] | None:
