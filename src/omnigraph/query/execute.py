@@ -106,7 +106,7 @@ class Execution:
     def _scan(self, scan: op.Scan) -> Frame:
         table, name = self.bind(scan.binding), scan.binding.name
         condition, left = scan_filter(scan.predicates, table, self.evaluator)
-        positions = np.arange(table.rows) if condition is None else table.where(condition)
+        positions = table.everything() if condition is None else table.where(condition)
         return self._filtered(Frame(len(positions), {name: positions}), left)
 
     def _filtered(self, frame: Frame, predicates: Iterable[Predicate]) -> Frame:

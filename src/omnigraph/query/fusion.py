@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from omnigraph.query.scored import Scored, Scores
 from omnigraph.query.store import Store, Table
 from omnigraph.storage.columns import Positions, id_ranks
 
@@ -19,31 +19,27 @@ SHARE = 1024
 class Fusion:
     """What a fusion gives each node: a score, and a place among equal scores."""
 
-    nodes: Positions
-    """Ascending."""
-    scores: npt.NDArray[np.float64]
+    scored: Scored
     places: Positions
 
-    def of(self, nodes: Positions) -> tuple[npt.NDArray[np.float64], Positions]:
+    def of(self, nodes: Positions) -> tuple[Scores, Positions]:
         """Return scores and places of nodes; one that is in no ranking has no score."""
-        last = len(self.nodes)
-        ends = (int(array.max(initial=-1)) for array in (self.nodes, nodes))
-        number = np.full(max(ends) + 1, last)
-        number[self.nodes] = np.arange(last)
-        found = number[nodes]
-        return np.append(self.scores, np.nan)[found], np.append(self.places, last)[found]
+        numbers = self.scored.numbers(nodes)
+        scores = np.append(self.scored.scores, np.nan)[numbers]
+        return scores, np.append(self.places, len(self.places))[numbers]
 
 
 def fuse(first: Positions, second: Positions, k: int) -> Fusion:
     """Add one over k and the rank in each of two rankings, given best first."""
-    both = np.concatenate([first, second])
-    nodes, places = np.unique(both, return_index=True)
+    nodes, seen, back = np.unique(
+        np.concatenate([first, second]), return_index=True, return_inverse=True
+    )
     scores = np.zeros(len(nodes))
-    for arm in (first, second):
-        scores[np.searchsorted(nodes, arm)] += 1 / (k + np.arange(1, len(arm) + 1))
-    order = np.empty(len(nodes), np.int64)
-    order[np.argsort(places)] = np.arange(len(nodes))
-    return Fusion(nodes, scores, order)
+    for arm, numbers in ((first, back[: len(first)]), (second, back[len(first) :])):
+        scores[numbers] += 1 / (k + np.arange(1, len(arm) + 1))
+    places = np.empty(len(nodes), np.int64)
+    places[np.argsort(seen)] = np.arange(len(nodes))
+    return Fusion(Scored(nodes, scores), places)
 
 
 def first_of_each(nodes: Positions) -> Positions:

@@ -6,12 +6,16 @@ most of them are. It is asked for more rows than wanted, and what it finds is ra
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from omnigraph.catalog import Metric, vector_metric
+from omnigraph.errors import OmniError
+from omnigraph.query.scored import Scored
 from omnigraph.query.store import SPARSE, Store, Table
 from omnigraph.query.vectors import (
     ORDINARY,
@@ -81,7 +85,7 @@ class Neighbours:
             return None
         asked = None if all_of_them else positions
         low, high = self._vectors(len(query)).bounds(self._metric, query, asked)
-        if all_of_them and not self._are_all(positions):
+        if all_of_them and positions is not table.everything():
             low, high = low[positions], high[positions]
         rows = possibly_first(low, high, count)
         vectors = matrix(table.values(self.name, positions[rows]), len(query))
@@ -96,11 +100,6 @@ class Neighbours:
             self.store.keep(key, found)
         return Vectors(items_of(column, size), found)
 
-    def _are_all(self, positions: Positions) -> bool:
-        """Tell whether positions are those of all rows, in their order."""
-        rows = self.table.rows
-        return len(positions) == rows and bool((positions == np.arange(rows)).all())
-
     # --- by index ------------------------------------------------------------------------------
 
     def _by_index(
@@ -113,16 +112,27 @@ class Neighbours:
             return None
         if np.abs(query).max() > ORDINARY[1]:
             return None
-        with self.store.manifest.reading(table.type.entity, table.entry) as handle:
-            wanted, column = query.astype(np.float32), table.names[self.name]
+        wanted, column = query.astype(np.float32), table.names[self.name]
+        near: pa.Table | None = None
+        # An index is derived: what is wrong with it is no reason to fail.
+        with (
+            self.store.manifest.reading(table.type.entity, table.entry) as handle,
+            suppress(OmniError),
+        ):
             near = nearest_rows(handle, column, self._metric, wanted, asked)
+        if near is None:
+            return None
         there = self._positions(near["_rowaddr"].to_numpy())
-        far = np.full(table.rows, np.nan)
+        order = np.argsort(there)
         vectors = matrix(near[column].combine_chunks(), len(query))
-        far[there] = distances(self._metric, vectors, query[None])
-        scores = far if self._are_all(positions) else far[positions]
-        rows = np.flatnonzero(~np.isnan(scores))
-        return (rows, scores[rows]) if len(rows) >= count else None
+        far = Scored(there[order], distances(self._metric, vectors, query[None])[order])
+        if positions is table.everything():
+            rows, scores = far.positions, far.scores
+        else:
+            numbers = far.numbers(positions)
+            rows = np.flatnonzero(numbers >= 0)
+            scores = far.scores[numbers[rows]]
+        return (rows, scores) if len(rows) >= count else None
 
     def _positions(self, addresses: npt.NDArray[np.uint64]) -> Positions:
         """Return the positions of rows; those of a fragment that was rewritten may come early."""

@@ -22,6 +22,7 @@ from omnigraph.query.evaluate import Evaluator
 from omnigraph.query.frame import Frame
 from omnigraph.query.fusion import RRF_K, Fusion, first_of_each, fuse, id_places
 from omnigraph.query.neighbours import Neighbours
+from omnigraph.query.scored import Scored, Scores
 from omnigraph.query.store import SPARSE, Store, Table
 from omnigraph.query.text import DEFAULT_EDITS, Texts
 from omnigraph.query.vectors import (
@@ -32,25 +33,9 @@ from omnigraph.query.vectors import (
 from omnigraph.query.words import Words
 from omnigraph.storage.columns import Positions
 
-Scores = npt.NDArray[np.float64]
-"""A score for each row; not a number where there is none."""
+NOTHING = Scored(np.empty(0, np.int64), np.empty(0))
 FEW = 1024
 """So many rows are ranked one by one."""
-
-
-@dataclass(frozen=True, slots=True)
-class Known:
-    """What a run has found out already: scores at positions, which ascend."""
-
-    positions: Positions
-    scores: Scores
-
-    def of(self, positions: Positions) -> Scores | None:
-        """Return the scores at positions; None when one is not known."""
-        found = np.searchsorted(self.positions, positions)
-        if len(found) and found[-1] >= len(self.positions):
-            return None
-        return self.scores[found] if (self.positions[found] == positions).all() else None
 
 
 @dataclass(slots=True)
@@ -67,8 +52,8 @@ class Search:
     words: Words
     few: int = FEW
     _fusions: list[tuple[FunctionCall, Fusion]] = field(default_factory=list)
-    _distances: list[tuple[FunctionCall, Known]] = field(default_factory=list)
-    _relevances: dict[tuple[str, int, str, str], Scores] = field(default_factory=dict)
+    _distances: list[tuple[FunctionCall, Scored]] = field(default_factory=list)
+    _relevances: dict[tuple[str, int, str, str], Scored] = field(default_factory=dict)
 
     def column(self, call: FunctionCall, frame: Frame, evaluator: Evaluator) -> pa.Array:
         """Return the answer for each row."""
@@ -107,8 +92,34 @@ class Search:
             return None
         if call.function.name == "nearest":
             return self._nearest(call, frame, evaluator, count)
-        scores = -self.scores(call, frame, evaluator)[0]
-        return possibly_first(scores, scores, count)
+        rows, scores = self._scored(call, frame, evaluator)
+        return rows[possibly_first(-scores, -scores, count)]
+
+    def _scored(
+        self, call: FunctionCall, frame: Frame, evaluator: Evaluator
+    ) -> tuple[Positions, Scores]:
+        """Return the rows that have a score, ascending, and their scores."""
+        found = self._whole(call, frame, evaluator)
+        if found is None:
+            scores = self.scores(call, frame, evaluator)[0]
+            rows = np.flatnonzero(~np.isnan(scores))
+            return rows, scores[rows]
+        variable = _ranked(call)
+        if frame.positions[variable] is evaluator.tables[variable].everything():
+            return found.positions, found.scores
+        numbers = found.numbers(frame.positions[variable])
+        rows = np.flatnonzero(numbers >= 0)
+        return rows, found.scores[numbers[rows]]
+
+    def _whole(self, call: FunctionCall, frame: Frame, evaluator: Evaluator) -> Scored | None:
+        """Return what a ranking gives to all entities of the type, where that is known at once."""
+        if call.function.name == "rrf":
+            return self._fusion(call, frame, evaluator).scored
+        if call.function.name == "bm25" and not isinstance(call.arguments[1], PropertyRef):
+            table, name, _ = _target(call, frame, evaluator)
+            query = evaluator.value(call.arguments[1])
+            return NOTHING if query is None else self._relevant(table, name, query)
+        return None
 
     def _nearest(
         self, call: FunctionCall, frame: Frame, evaluator: Evaluator, count: int
@@ -123,7 +134,7 @@ class Search:
             return None
         rows, scores = found
         different, first = np.unique(positions[rows], return_index=True)
-        self._distances.append((call, Known(different, scores[first])))
+        self._distances.append((call, Scored(different, scores[first])))
         return rows
 
     def scores(
@@ -137,7 +148,8 @@ class Search:
             case "nearest":
                 return self._distance(call, frame, evaluator), undecided
             case "rrf":
-                return self._fused(call, frame, evaluator)
+                found = self._fusion(call, frame, evaluator)
+                return found.of(frame.positions[_ranked(call)])
             case _ as name:
                 raise AssertionError(f"{name} is no ranking")
 
@@ -146,11 +158,10 @@ class Search:
         scores = np.full(frame.rows, np.nan)
         for wanted, rows in _by_value(evaluator.operand(call.arguments[1], frame), frame.rows):
             if wanted is not None:
-                found = self._relevant(table, name, wanted)[positions[rows]]
-                scores[rows] = np.where(found > 0, found, np.nan)
+                scores[rows] = self._relevant(table, name, wanted).at(positions[rows])
         return scores
 
-    def _relevant(self, table: Table, name: str, query: str) -> Scores:
+    def _relevant(self, table: Table, name: str, query: str) -> Scored:
         key = (*table.key, name, query)
         if key not in self._relevances:
             self._relevances[key] = self.words.texts(table, name).relevance(query)
@@ -167,10 +178,10 @@ class Search:
             )
         wanted, back = np.unique(positions, return_inverse=True)
         known = next((found for other, found in self._distances if other == call), None)
-        scores = None if known is None else known.of(wanted)
-        if scores is None:
+        scores = known.at(wanted) if known is not None else np.full(1, np.nan)
+        if np.isnan(scores).any():
             scores = distances(metric, matrix(table.values(name, wanted), len(queries[0])), queries)
-            self._distances.append((call, Known(wanted, scores)))
+            self._distances.append((call, Scored(wanted, scores)))
         return scores[back]
 
     def _query_vectors(self, call: FunctionCall, frame: Frame, evaluator: Evaluator) -> Scores:
@@ -191,23 +202,16 @@ class Search:
         rows = [missing if v is None else np.asarray(v, np.float64) for v in values]
         return np.array(rows).reshape(-1, size)
 
-    def _fused(
-        self, call: FunctionCall, frame: Frame, evaluator: Evaluator
-    ) -> tuple[Scores, Positions]:
-        """Return the fused score of each row, and the place of its node for ties.
-
-        The rows that ask first are ranked.
-        """
-        variable = _ranked(call.arguments[0])
+    def _fusion(self, call: FunctionCall, frame: Frame, evaluator: Evaluator) -> Fusion:
+        """Return the fusion of two rankings; the rows that ask first are ranked."""
         found = next((fusion for known, fusion in self._fusions if known == call), None)
         if found is None:
             k = RRF_K if len(call.arguments) < 3 else evaluator.value(call.arguments[2])
-            one, other = (
-                self._ranks(arm, variable, frame, evaluator) for arm in call.arguments[:2]
-            )
+            variable, arms = _ranked(call), call.arguments[:2]
+            one, other = (self._ranks(arm, variable, frame, evaluator) for arm in arms)
             found = fuse(one, other, k)
             self._fusions.append((call, found))
-        return found.of(frame.positions[variable])
+        return found
 
     def _ranks(
         self, arm: Expression, variable: str, frame: Frame, evaluator: Evaluator
@@ -231,9 +235,8 @@ class Search:
 
     def _order(self, arm: FunctionCall, frame: Frame, evaluator: Evaluator) -> Positions:
         """Return the rows that have a score, best first; ties break by ids."""
-        scores, _ = self.scores(arm, frame, evaluator)
-        rows = np.flatnonzero(~np.isnan(scores))
-        best = -scores[rows] if arm.function.best_is_highest else scores[rows]
+        rows, scores = self._scored(arm, frame, evaluator)
+        best = -scores if arm.function.best_is_highest else scores
         named = sorted(name for name in frame.positions if name in evaluator.tables)
         ties = [
             id_places(self.store, evaluator.tables[name], frame.positions[name][rows])

@@ -119,6 +119,15 @@ class Table:
             found = rows_at(handle, self.addresses()[wanted], [self.names[name]]).column(0)
         return found.combine_chunks().take(pa.array(back))
 
+    def everything(self) -> Positions:
+        """Return the positions of all rows; as long as it is kept, always the same array."""
+        key = (*self.key, "positions")
+        found: Positions | None = self._store.get(key)
+        if found is None:
+            found = np.arange(self.rows)
+            self._store.keep(key, found)
+        return found
+
     def where(self, condition: str) -> Positions:
         """Return the positions a filter over physical columns lets through, ascending."""
         with self._reading() as handle:

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from omnigraph.query.scored import Scored, Scores
 from omnigraph.query.segment import Segment
 from omnigraph.storage.columns import Positions
 from omnigraph.storage.text import words
@@ -24,7 +25,6 @@ K1, B = 1.2, 0.75
 DEFAULT_EDITS = 2
 
 Mask = npt.NDArray[np.bool_]
-Scores = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -86,28 +86,23 @@ class Texts:
 
     # --- relevance -----------------------------------------------------------------------------
 
-    def relevance(self, query: str) -> Scores:
-        """Return the BM25 score of each text; zero where it has no word of the query.
+    def relevance(self, query: str) -> Scored:
+        """Return the BM25 score of every text that has a word of the query.
 
         The statistics are those of all texts of the property, whatever else a query asks. A word
         that stands twice in the query counts twice.
         """
         total, average = self.statistics
-        found = np.zeros(self.rows)
-        # What rounding loses is added at the end: equal texts get equal scores, whichever of their
-        # words comes first in the query.
-        lost = np.zeros(self.rows)
+        parts = [(np.empty(0, np.int64), np.empty(0))]
         for word, _ in words(query):
             positions, times = self._documents(word)
             rarity = log(1 + (total - len(positions) + 0.5) / (len(positions) + 0.5))
             length = K1 * (1 - B + B * self.lengths[positions] / average)
-            score = rarity * times * (K1 + 1) / (times + length)
-            before = found[positions]
-            after = before + score
-            part = after - before
-            lost[positions] += (before - (after - part)) + (score - part)
-            found[positions] = after
-        return found + lost
+            parts.append((positions, rarity * times * (K1 + 1) / (times + length)))
+        found, back = np.unique(np.concatenate([p for p, _ in parts]), return_inverse=True)
+        ends = np.cumsum([len(positions) for positions, _ in parts])[:-1]
+        numbers = np.split(back, ends)
+        return Scored(found, _sums(len(found), zip(numbers, (s for _, s in parts), strict=True)))
 
     def _documents(self, word: str) -> tuple[Positions, Positions]:
         """Return the texts that have a word, and how often."""
@@ -150,6 +145,22 @@ class Texts:
                             yield part.having(number)
             case _:
                 raise AssertionError(f"{test} is no text predicate")
+
+
+def _sums(count: int, parts: Iterable[tuple[Positions, Scores]]) -> Scores:
+    """Add up scores by number.
+
+    What rounding loses is added at the end: equal texts get equal scores, whichever of their words
+    comes first in the query.
+    """
+    found, lost = np.zeros(count), np.zeros(count)
+    for numbers, scores in parts:
+        before = found[numbers]
+        after = before + scores
+        part = after - before
+        lost[numbers] += (before - (after - part)) + (scores - part)
+        found[numbers] = after
+    return found + lost
 
 
 def _counted(positions: Positions) -> tuple[Positions, Positions]:

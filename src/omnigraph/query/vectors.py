@@ -111,8 +111,8 @@ class Vectors:
                     error += np.abs(guess) * 1e-12
                 case _ as unreachable:
                     assert_never(unreachable)
-        low, high = guess - error, guess + error
-        odd = (lengths < ORDINARY[0]) | (lengths > ORDINARY[1])
+            low, high = guess - error, guess + error
+        odd = ((lengths < ORDINARY[0]) & (lengths > 0)) | (lengths > ORDINARY[1])
         if odd.any():
             low[odd], high[odd] = -np.inf, np.inf
         return low, high

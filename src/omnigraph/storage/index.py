@@ -29,7 +29,7 @@ FRAGMENT_ROWS = 1024 * 1024
 
 VECTOR_ROWS = 100_000
 """Below this many vectors, looking at all of them is faster, and exact."""
-PROBES = 24
+PROBES = 48
 """Parts of a vector index that are looked into for one query."""
 
 
@@ -94,7 +94,7 @@ def _segment(
                 "IVF_FLAT",
                 name=name,
                 metric=str(metric),
-                num_partitions=max(1, int(rows**0.5) // 2),
+                num_partitions=max(1, int(rows**0.5)),
                 **options,
             )
 
