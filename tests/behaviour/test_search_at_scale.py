@@ -10,7 +10,6 @@ import pyarrow as pa
 import pytest
 
 import omnigraph.graph as og
-from omnigraph.query.neighbours import Neighbours
 
 COUNT, SIZE, TOP = 100_000, 32, 10
 SCHEMA = f"""
@@ -143,20 +142,19 @@ def test_an_index_finds_almost_all_of_the_nearest(indexed, vectors, queries):
         assert hits / (TOP * len(queries)) >= 0.95
 
 
-def test_an_index_is_asked(indexed, plain, queries):
-    table = {}
-    for graph in (indexed, plain):
-        snapshot = graph.snapshot()
-        type_ = next(t for t in snapshot.schema.types if t.name == "Post")
-        table[graph] = graph._engine.store.table(snapshot, type_.kind, "Post")
-    found = {
-        graph: Neighbours(graph._engine.store, one, "look")._by_index(
-            queries[0].astype(np.float64), one.everything(), TOP
-        )
-        for graph, one in table.items()
-    }
-    assert found[plain] is None
-    assert found[indexed] is not None
+def test_an_explanation_tells_which_index_is_asked(indexed, plain):
+    fused = FUSED.replace("$p.kind = 3", "")
+    for text, index in (
+        (NEAREST, "Post.look"),
+        (NEAREST_SHAPE, "Post.shape"),
+        (fused, "Post.look"),
+    ):
+        told = indexed.explain(text)
+        assert [step.index for step in told.steps if step.index] == [index]
+        assert f"by the index of {index}" in str(told)
+        assert index in [step.get("index") for step in told.to_json()["steps"]]
+        assert not any(step.index for step in plain.explain(text).steps)
+    assert not any(step.index for step in indexed.explain(RELEVANT).steps)
 
 
 def test_few_candidates_are_ranked_exactly(indexed, vectors, queries):

@@ -82,12 +82,12 @@ class Engine:
         """Show how a query would be answered; with `analyze`, run it and tell what happened."""
         plan = _plan(snapshot, source, name)
         if not analyze:
-            return explain_plan(plan, snapshot)
+            return explain_plan(plan, snapshot, self.store)
         bound = bind_parameters(plan.parameters, parameters)
         execution = self._execution(snapshot, plan, bound, Settings())
         execution.trace = {}
         _Columns(execution).of(plan.root)
-        return explain_plan(plan, snapshot, execution.trace)
+        return explain_plan(plan, snapshot, self.store, execution.trace)
 
     def _execution(
         self,

@@ -108,9 +108,7 @@ class Neighbours:
         """Return rows near a query; None when no index helps, or it finds too few of them."""
         table = self.table
         asked = max(AT_LEAST, MORE * count) * (1 + table.rows // len(positions))
-        if table.rows < VECTOR_ROWS or asked * MANY > table.rows or not self._is_covered():
-            return None
-        if np.abs(query).max() > ORDINARY[1]:
+        if asked * MANY > table.rows or np.abs(query).max() > ORDINARY[1] or not self.has_index():
             return None
         wanted, column = query.astype(np.float32), table.names[self.name]
         near: pa.Table | None = None
@@ -143,8 +141,10 @@ class Neighbours:
             self.store.keep(key, order)
         return order[np.searchsorted(self.table.addresses(), addresses, sorter=order)]
 
-    def _is_covered(self) -> bool:
-        """Tell whether an index covers at least half of the rows."""
+    def has_index(self) -> bool:
+        """Tell whether an index helps: there are many rows, and it covers at least half of them."""
+        if self.table.rows < VECTOR_ROWS:
+            return False
         key = (*self.table.key, f"coverage of {self.name}")
         found: Positions | None = self.store.get(key)
         if found is None:
