@@ -173,7 +173,8 @@ def _measured(
             "budget": round(2 * statistics.median(other) * 1000, 2),
         }
         if "nearest" in name:
-            row["unit"] += f"; recall {_recall(here, asked):.3f}, LanceDB {_recall(there, asked):.3f}"
+            recalls = [_recall(ask, asked) for ask in (here, there)]
+            row["unit"] += "; recall {:.3f}, LanceDB {:.3f}".format(*recalls)
         rows.append(row)
     return rows
 

@@ -5,7 +5,7 @@ An index may only propose candidates: its answers depend on what it covers, ours
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import log
@@ -93,16 +93,13 @@ class Texts:
         that stands twice in the query counts twice.
         """
         total, average = self.statistics
-        parts = [(np.empty(0, np.int64), np.empty(0))]
+        parts: list[tuple[Positions, Scores]] = []
         for word, _ in words(query):
             positions, times = self._documents(word)
             rarity = log(1 + (total - len(positions) + 0.5) / (len(positions) + 0.5))
             length = K1 * (1 - B + B * self.lengths[positions] / average)
             parts.append((positions, rarity * times * (K1 + 1) / (times + length)))
-        found, back = np.unique(np.concatenate([p for p, _ in parts]), return_inverse=True)
-        ends = np.cumsum([len(positions) for positions, _ in parts])[:-1]
-        numbers = np.split(back, ends)
-        return Scored(found, _sums(len(found), zip(numbers, (s for _, s in parts), strict=True)))
+        return _sums(self.rows, parts)
 
     def _documents(self, word: str) -> tuple[Positions, Positions]:
         """Return the texts that have a word, and how often."""
@@ -147,20 +144,21 @@ class Texts:
                 raise AssertionError(f"{test} is no text predicate")
 
 
-def _sums(count: int, parts: Iterable[tuple[Positions, Scores]]) -> Scores:
-    """Add up scores by number.
+def _sums(rows: int, parts: Sequence[tuple[Positions, Scores]]) -> Scored:
+    """Add up scores by position.
 
     What rounding loses is added at the end: equal texts get equal scores, whichever of their words
     comes first in the query.
     """
-    found, lost = np.zeros(count), np.zeros(count)
-    for numbers, scores in parts:
-        before = found[numbers]
+    found, lost = np.zeros(rows), np.zeros(rows)
+    for positions, scores in parts:
+        before = found[positions]
         after = before + scores
         part = after - before
-        lost[numbers] += (before - (after - part)) + (scores - part)
-        found[numbers] = after
-    return found + lost
+        lost[positions] += (before - (after - part)) + (scores - part)
+        found[positions] = after
+    there = np.flatnonzero(found)
+    return Scored(there, found[there] + lost[there])
 
 
 def _counted(positions: Positions) -> tuple[Positions, Positions]:
