@@ -54,6 +54,7 @@ class Search:
     _fusions: list[tuple[FunctionCall, Fusion]] = field(default_factory=list)
     _distances: list[tuple[FunctionCall, Scored]] = field(default_factory=list)
     _relevances: dict[tuple[str, int, str, str], Scored] = field(default_factory=dict)
+    _firsts: dict[tuple[str, int, str, str], Scored] = field(default_factory=dict)
 
     def column(self, call: FunctionCall, frame: Frame, evaluator: Evaluator) -> pa.Array:
         """Return the answer for each row."""
@@ -92,8 +93,24 @@ class Search:
             return None
         if call.function.name == "nearest":
             return self._nearest(call, frame, evaluator, count)
-        rows, scores = self._scored(call, frame, evaluator)
+        rows, scores = self._first_texts(call, frame, evaluator, count) or self._scored(
+            call, frame, evaluator
+        )
         return rows[possibly_first(-scores, -scores, count)]
+
+    def _first_texts(
+        self, call: FunctionCall, frame: Frame, evaluator: Evaluator, count: int
+    ) -> tuple[Positions, Scores] | None:
+        """Return the most relevant texts, when all of a type are ranked; else None."""
+        if call.function.name != "bm25" or isinstance(call.arguments[1], PropertyRef):
+            return None
+        table, name, positions = _target(call, frame, evaluator)
+        query = evaluator.value(call.arguments[1])
+        if query is None or positions is not table.everything():
+            return None
+        found = self.words.texts(table, name).first(query, count)
+        self._firsts[(*table.key, name, query)] = found
+        return found.positions, found.scores
 
     def _scored(
         self, call: FunctionCall, frame: Frame, evaluator: Evaluator
@@ -158,7 +175,14 @@ class Search:
         scores = np.full(frame.rows, np.nan)
         for wanted, rows in _by_value(evaluator.operand(call.arguments[1], frame), frame.rows):
             if wanted is not None:
-                scores[rows] = self._relevant(table, name, wanted).at(positions[rows])
+                scores[rows] = self._relevant_at(table, name, wanted, positions[rows])
+        return scores
+
+    def _relevant_at(self, table: Table, name: str, query: str, asked: Positions) -> Scores:
+        known = self._firsts.get((*table.key, name, query))
+        scores = known.at(asked) if known is not None else np.full(1, np.nan)
+        if np.isnan(scores).any():
+            scores = self._relevant(table, name, query).at(asked)
         return scores
 
     def _relevant(self, table: Table, name: str, query: str) -> Scored:

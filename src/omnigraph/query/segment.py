@@ -22,13 +22,15 @@ class Segment:
     """The words of some texts, which are numbered from 0.
 
     Word `i`, in the order of its letters, stands at `starts[i]` up to `starts[i + 1]`: in the text
-    `rows`, there at the place `places`, in the order of both. `lengths` count the words of texts.
+    `rows`, there at the place `places`, in the order of both. `documents` count the texts of words,
+    `lengths` the words of texts.
     """
 
     words: pa.StringArray
     starts: Positions
     rows: Numbers
     places: Numbers
+    documents: Numbers
     lengths: Numbers
 
     @classmethod
@@ -54,13 +56,17 @@ class Segment:
         starts = np.zeros(len(found) + 1, np.int64)
         np.cumsum(np.bincount(numbers, minlength=len(found)), out=starts[1:])
         lengths = np.bincount(rows, minlength=total).astype(np.int32)
-        return cls(found.take(alphabet), starts, rows[order], places[order], lengths)
+        numbers, rows = numbers[order], rows[order]
+        first = np.ones(len(rows), np.bool_)
+        first[1:] = (numbers[1:] != numbers[:-1]) | (rows[1:] != rows[:-1])
+        documents = np.bincount(numbers[first], minlength=len(found)).astype(np.int32)
+        return cls(found.take(alphabet), starts, rows, places[order], documents, lengths)
 
     @property
     def nbytes(self) -> int:
         """How much memory this takes."""
-        arrays = (self.words, self.starts, self.rows, self.places, self.lengths)
-        return sum(int(array.nbytes) for array in arrays)
+        arrays = (self.starts, self.rows, self.places, self.documents, self.lengths)
+        return int(self.words.nbytes) + sum(array.nbytes for array in arrays)
 
     def find(self, word: str) -> int | None:
         """Return the number of a word, if a text has it."""

@@ -5,7 +5,7 @@ An index may only propose candidates: its answers depend on what it covers, ours
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from math import log
@@ -23,6 +23,10 @@ from omnigraph.storage.text import words
 K1, B = 1.2, 0.75
 """How much repetition and length of a text matter to its relevance."""
 DEFAULT_EDITS = 2
+FEW_TIMES = 8
+"""A word that stands so many times as often as there are texts to look at is looked up in each."""
+_SLACK = 1 + 1e-9
+"""What sums are made larger by, so that rounding leaves nothing out."""
 
 Mask = npt.NDArray[np.bool_]
 
@@ -43,6 +47,29 @@ class Part:
         """Return the positions of the texts a word stands in, once for each time."""
         rows, _ = self.segment.occurrences(number)
         return self.present(rows)
+
+    def documents(self, number: int) -> int:
+        """Count the texts a word stands in."""
+        if self.is_whole:
+            return int(self.segment.documents[number])
+        return len(_different(self.having(number)))
+
+    def times(self, number: int, positions: Positions) -> Positions:
+        """Count how often a word stands in each of some texts."""
+        there, _ = self.segment.occurrences(number)
+        if len(there) < FEW_TIMES * len(positions):
+            counts = np.bincount(self.having(number), minlength=int(positions.max(initial=0)) + 1)
+            return counts[positions]
+        wanted = self.rows[np.minimum(positions, len(self.rows) - 1)]
+        return np.searchsorted(there, wanted, "right") - np.searchsorted(there, wanted, "left")
+
+    @cached_property
+    def rows(self) -> npt.NDArray[np.int32]:
+        """Which of its texts stands at each position, -1 for none; the last is none."""
+        found = np.full(int(self.positions.max(initial=-1)) + 2, -1, np.int32)
+        found[self.positions] = np.arange(len(self.positions), dtype=np.int32)
+        found[-1] = -1
+        return found
 
     def present(self, rows: npt.NDArray[Any]) -> Positions:
         """Return the positions of texts, without those that are gone."""
@@ -92,25 +119,75 @@ class Texts:
         The statistics are those of all texts of the property, whatever else a query asks. A word
         that stands twice in the query counts twice.
         """
-        total, average = self.statistics
-        parts: list[tuple[Positions, Scores]] = []
-        for word, _ in words(query):
-            positions, times = self._documents(word)
-            rarity = log(1 + (total - len(positions) + 0.5) / (len(positions) + 0.5))
-            length = K1 * (1 - B + B * self.lengths[positions] / average)
-            parts.append((positions, rarity * times * (K1 + 1) / (times + length)))
-        return _sums(self.rows, parts)
+        there = np.zeros(self.rows, np.bool_)
+        for word in {word for word, _ in words(query)}:
+            for part, number in self._numbers(word):
+                there[part.having(number)] = True
+        return self._scored(query, np.flatnonzero(there))
 
-    def _documents(self, word: str) -> tuple[Positions, Positions]:
-        """Return the texts that have a word, and how often."""
-        found = [p.having(number) for p, number in self._numbers(word)]
-        # The occurrences of one text stand together.
-        counted = [_counted(positions) for positions in found]
-        nothing = np.empty(0, np.int64)
-        return (
-            np.concatenate([nothing, *(positions for positions, _ in counted)]),
-            np.concatenate([nothing, *(times for _, times in counted)]),
-        )
+    def first(self, query: str, count: int) -> Scored:
+        """Return texts among which are the most relevant, and their scores.
+
+        Words are looked up from the rarest on, until the others together could not lift a text
+        that has none of these among the first.
+        """
+        wanted = sorted((self._documents(word), word) for word, _ in words(query))
+        rest = [self._rarity(documents) * (K1 + 1) for documents, _ in wanted]
+        found: Positions = np.empty(0, np.int64)
+        guess: Scores = np.empty(0)
+        for number, (_, word) in enumerate(wanted):
+            more = sum(rest[number:]) * _SLACK
+            if len(found) >= count > 0:
+                last = np.partition(guess, -count)[-count]
+                if more < last:
+                    return self._scored(query, found[(guess + more) * _SLACK >= last])
+            positions = self._having(word)
+            scores = self._scores(word, positions)
+            sums = np.zeros(self.rows)
+            sums[found] = guess
+            sums[positions] += scores
+            found = np.flatnonzero(sums) if len(found) else positions
+            guess = sums[found]
+        if len(found) > count > 0:
+            found = found[guess * _SLACK >= np.partition(guess, -count)[-count]]
+        return self._scored(query, found)
+
+    def _scored(self, query: str, positions: Positions) -> Scored:
+        """Return the scores of some texts.
+
+        What rounding loses is added at the end: equal texts get equal scores, whichever of their
+        words comes first in the query.
+        """
+        found, lost = np.zeros(len(positions)), np.zeros(len(positions))
+        for word, _ in words(query):
+            scores = self._scores(word, positions)
+            after = found + scores
+            part = after - found
+            lost += (found - (after - part)) + (scores - part)
+            found = after
+        return Scored(positions, found + lost)
+
+    def _scores(self, word: str, positions: Positions) -> Scores:
+        """Return what a word adds to the scores of some texts."""
+        _, average = self.statistics
+        times = np.zeros(len(positions))
+        for part, number in self._numbers(word):
+            times += part.times(number, positions)
+        length = K1 * (1 - B + B * self.lengths[positions] / average)
+        return self._rarity(self._documents(word)) * times * (K1 + 1) / (times + length)
+
+    def _rarity(self, documents: int) -> float:
+        total, _ = self.statistics
+        return log(1 + (total - documents + 0.5) / (documents + 0.5))
+
+    def _documents(self, word: str) -> int:
+        """Count the texts that have a word."""
+        return sum(part.documents(number) for part, number in self._numbers(word))
+
+    def _having(self, word: str) -> Positions:
+        """Return the texts that have a word, ascending."""
+        found = [part.having(number) for part, number in self._numbers(word)]
+        return _different(np.concatenate([np.empty(0, np.int64), *found]))
 
     def _numbers(self, word: str) -> Iterator[tuple[Part, int]]:
         for part in self.parts:
@@ -144,29 +221,12 @@ class Texts:
                 raise AssertionError(f"{test} is no text predicate")
 
 
-def _sums(rows: int, parts: Sequence[tuple[Positions, Scores]]) -> Scored:
-    """Add up scores by position.
-
-    What rounding loses is added at the end: equal texts get equal scores, whichever of their words
-    comes first in the query.
-    """
-    found, lost = np.zeros(rows), np.zeros(rows)
-    for positions, scores in parts:
-        before = found[positions]
-        after = before + scores
-        part = after - before
-        lost[positions] += (before - (after - part)) + (scores - part)
-        found[positions] = after
-    there = np.flatnonzero(found)
-    return Scored(there, found[there] + lost[there])
-
-
-def _counted(positions: Positions) -> tuple[Positions, Positions]:
-    """Return different positions of a list in which equal ones stand together, and their counts."""
-    if not len(positions):
-        return positions, positions
-    starts = np.flatnonzero(np.concatenate([[True], positions[1:] != positions[:-1]]))
-    return positions[starts], np.diff(starts, append=len(positions))
+def _different(positions: Positions) -> Positions:
+    """Return each position once, ascending; they mostly ascend already."""
+    changed = np.ones(len(positions), np.bool_)
+    changed[1:] = positions[1:] != positions[:-1]
+    found = positions[changed]
+    return found if (found[1:] > found[:-1]).all() else np.unique(found)
 
 
 def _phrase(part: Part, phrase: tuple[tuple[str, int], ...]) -> Positions:

@@ -54,6 +54,22 @@ def test_scores_are_those_of_the_reference(seed):
 
 
 @pytest.mark.parametrize("seed", range(4))
+def test_the_first_are_those_of_all_with_the_same_scores(seed):
+    draw = random.Random(seed)
+    _, forms = both_forms(seed)
+    queries = [" ".join(draw.choices(WORDS, k=draw.randrange(5))) for _ in range(60)]
+    for query in (*queries, "unknown ship"):
+        for form in forms:
+            everything = form.relevance(query)
+            for count in (0, 1, 3, 10, 1000):
+                found = form.first(query, count)
+                best = np.sort(everything.scores)[::-1][:count]
+                wanted = everything.scores >= best.min(initial=np.inf)
+                assert set(everything.positions[wanted]) <= set(found.positions)
+                assert found.scores.tolist() == everything.at(found.positions).tolist()
+
+
+@pytest.mark.parametrize("seed", range(4))
 def test_predicates_hold_where_the_reference_says(seed):
     texts, forms = both_forms(seed)
     draw = random.Random(seed)
