@@ -19,6 +19,8 @@ from pathlib import Path
 
 from load import SMALL, load_ratios
 from mutation import mutations_of_one_row
+from search import SMALL as SMALL_SEARCH
+from search import searches
 from storage import branch_of_a_long_history, commit_of_one_row, open_of_100_types
 from workload import big_queries, big_schema
 
@@ -31,15 +33,20 @@ REPEATS = 5
 
 
 def main() -> None:
-    """Run every benchmark, print the table, record it; `load --scale 1` runs only large loads."""
+    """Run every benchmark, print the table, record it; `search --scale 1` runs only large searches.
+
+    The scale is that of `load` or `search`.
+    """
     parser = argparse.ArgumentParser()
-    parser.add_argument("only", nargs="?", choices=["load"])
-    parser.add_argument("--scale", type=float, default=SMALL, help="1 is 2 M nodes, 8 M edges")
+    parser.add_argument("only", nargs="?", choices=["load", "search"])
+    parser.add_argument("--scale", type=float, help="1 is 2 M nodes, 8 M edges; or 1 M posts")
     given = parser.parse_args()
-    if given.only == "load":
-        loads = load_ratios(given.scale)
-        names = {row["name"] for row in loads}
-        rows = [row for row in _recorded() if row["name"] not in names] + loads
+    if given.only is not None:
+        chosen = {"load": (load_ratios, SMALL), "search": (searches, SMALL_SEARCH)}
+        measured, small = chosen[given.only]
+        found = measured(given.scale or small)
+        names = {row["name"] for row in found}
+        rows = [row for row in _recorded() if row["name"] not in names] + found
     else:
         rows = [
             lint_60_types_600_queries(),
@@ -49,7 +56,8 @@ def main() -> None:
             open_of_100_types(),
             branch_of_a_long_history(),
             *mutations_of_one_row(),
-            *load_ratios(given.scale),
+            *load_ratios(given.scale or SMALL),
+            *searches(),
         ]
     for row in rows:
         spread = f"{row['best']:.3f} best, {row['median']:.3f} median"
@@ -62,6 +70,7 @@ def main() -> None:
             "omnigraph": version("omnigraph"),
             "click": version("click"),
             "pylance": version("pylance"),
+            "lancedb": version("lancedb"),
         },
         "results": rows,
     }
