@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import omnigraph.graph as og
+from omnigraph.query.engine import Settings
 
 COUNT, SIZE, TOP = 100_000, 32, 10
 SCHEMA = f"""
@@ -181,6 +182,25 @@ def test_text_and_fusion_do_not_depend_on_indexes(plain, indexed, queries):
         )
         for query in queries[:3]:
             assert asked(plain, FUSED, query, words) == asked(indexed, FUSED, query, words)
+
+
+def test_ranking_only_what_may_be_shown_changes_nothing(plain, queries):
+    fused = FUSED.replace("$p.kind = 3", "")
+    turned = f"""query q($w: String, $v: Vector({SIZE})) {{
+      match {{ $p: Post }}
+      return {{ $p.slug as slug, rrf(bm25($p.text, $w), nearest($p.shape, $v), 3) as score }}
+      order {{ rrf(bm25($p.text, $w), nearest($p.shape, $v), 3), $p.kind }} limit 7 offset 2
+    }}"""
+    run = plain._engine.run
+    for words in ("ship", "sail port abc", "日本 cafe", "unknown", "ship ship the"):
+        for text in (fused, turned, NEAREST, RELEVANT):
+            given = {"w": words, "v": queries[0].tolist()}
+            params = {name: value for name, value in given.items() if f"${name}:" in text}
+            few, every = (
+                run(plain.snapshot(), text, params, None, Settings(few=rows)).rows
+                for rows in (0, COUNT)
+            )
+            assert few == every
 
 
 def test_rows_written_after_the_index_are_found_and_deleted_ones_are_not(made, queries):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
@@ -10,6 +12,8 @@ from omnigraph.query.scored import Scored, Scores
 from omnigraph.query.store import Store, Table
 from omnigraph.storage.columns import Positions, id_ranks
 
+Deeper: TypeAlias = Callable[[int, Positions], tuple[Positions, Positions]]
+"""Tells which of some nodes a ranking ranks behind its first, and where."""
 RRF_K = 60
 SHARE = 1024
 """From one of so many rows on, the order of all ids is worth keeping."""
@@ -31,12 +35,33 @@ class Fusion:
 
 def fuse(first: Positions, second: Positions, k: int) -> Fusion:
     """Add one over k and the rank in each of two rankings, given best first."""
+    return _fused([(arm, np.arange(1, len(arm) + 1)) for arm in (first, second)], k)
+
+
+def fuse_heads(first: Positions, second: Positions, deeper: Deeper, k: int) -> Fusion:
+    """Fuse two rankings, one of them whole, of the other only as many first nodes as are wanted.
+
+    A node behind these and absent from the whole ranking has less than each of them, so it is not
+    among as many first of the fusion. `deeper` tells where nodes of the whole one stand there.
+    """
+    arms = []
+    for number, (head, other) in enumerate(((first, second), (second, first))):
+        nodes, ranks = deeper(number, np.setdiff1d(other, head))
+        order = np.argsort(ranks)
+        heads = np.arange(1, len(head) + 1)
+        arms.append((np.append(head, nodes[order]), np.append(heads, ranks[order])))
+    return _fused(arms, k)
+
+
+def _fused(arms: Sequence[tuple[Positions, Positions]], k: int) -> Fusion:
+    """Add one over k and the rank; an arm has nodes and their ranks, ascending."""
     nodes, seen, back = np.unique(
-        np.concatenate([first, second]), return_index=True, return_inverse=True
+        np.concatenate([nodes for nodes, _ in arms]), return_index=True, return_inverse=True
     )
-    scores = np.zeros(len(nodes))
-    for arm, numbers in ((first, back[: len(first)]), (second, back[len(first) :])):
-        scores[numbers] += 1 / (k + np.arange(1, len(arm) + 1))
+    scores, start = np.zeros(len(nodes)), 0
+    for _, ranks in arms:
+        scores[back[start : start + len(ranks)]] += 1 / (k + ranks)
+        start += len(ranks)
     places = np.empty(len(nodes), np.int64)
     places[np.argsort(seen)] = np.arange(len(nodes))
     return Fusion(Scored(nodes, scores), places)

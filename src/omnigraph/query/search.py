@@ -20,7 +20,7 @@ from omnigraph.plan.expressions import Expression, FunctionCall, PropertyRef, pr
 from omnigraph.plan.functions import FunctionKind
 from omnigraph.query.evaluate import Evaluator
 from omnigraph.query.frame import Frame
-from omnigraph.query.fusion import RRF_K, Fusion, first_of_each, fuse, id_places
+from omnigraph.query.fusion import RRF_K, Fusion, first_of_each, fuse, fuse_heads, id_places
 from omnigraph.query.neighbours import Neighbours
 from omnigraph.query.scored import Scored, Scores
 from omnigraph.query.store import SPARSE, Store, Table
@@ -55,6 +55,7 @@ class Search:
     _distances: list[tuple[FunctionCall, Scored]] = field(default_factory=list)
     _relevances: dict[tuple[str, int, str, str], Scored] = field(default_factory=dict)
     _firsts: dict[tuple[str, int, str, str], Scored] = field(default_factory=dict)
+    _shown: list[tuple[FunctionCall, Fusion]] = field(default_factory=list)
 
     def column(self, call: FunctionCall, frame: Frame, evaluator: Evaluator) -> pa.Array:
         """Return the answer for each row."""
@@ -93,6 +94,8 @@ class Search:
             return None
         if call.function.name == "nearest":
             return self._nearest(call, frame, evaluator, count)
+        if call.function.name == "rrf" and self._fuse_heads(call, frame, evaluator, count):
+            return self._shown[-1][1].scored.positions
         rows, scores = self._first_texts(call, frame, evaluator, count) or self._scored(
             call, frame, evaluator
         )
@@ -165,7 +168,8 @@ class Search:
             case "nearest":
                 return self._distance(call, frame, evaluator), undecided
             case "rrf":
-                found = self._fusion(call, frame, evaluator)
+                shown = next((fusion for known, fusion in self._shown if known == call), None)
+                found = shown or self._fusion(call, frame, evaluator)
                 return found.of(frame.positions[_ranked(call)])
             case _ as name:
                 raise AssertionError(f"{name} is no ranking")
@@ -237,6 +241,51 @@ class Search:
             self._fusions.append((call, found))
         return found
 
+    def _fuse_heads(
+        self, call: FunctionCall, frame: Frame, evaluator: Evaluator, count: int
+    ) -> bool:
+        """Fuse only what may be shown, when all nodes of a type are ranked; tell whether it is."""
+        table = evaluator.tables[_ranked(call)]
+        alone = len(frame.positions) == 1 and len(list(property_refs(call))) == 2
+        arms = [arm for arm in call.arguments[:2] if isinstance(arm, FunctionCall)]
+        # One ranking has to be whole: a `nearest` is, with as many nodes as are shown.
+        whole = count == self.depth and any(arm.function.name == "nearest" for arm in arms)
+        if not (alone and whole and frame.positions[_ranked(call)] is table.everything()):
+            return False
+        heads: list[Positions] = []
+        for arm in arms:
+            rows = self.best(arm, frame, evaluator, count)
+            if rows is None:
+                return False
+            heads.append(rows[self._order(arm, frame.take(rows), evaluator)][:count])
+
+        def deeper(number: int, nodes: Positions) -> tuple[Positions, Positions]:
+            return self._deeper(arms[number], nodes, frame, evaluator)
+
+        k = RRF_K if len(call.arguments) < 3 else evaluator.value(call.arguments[2])
+        self._shown.append((call, fuse_heads(heads[0], heads[1], deeper, k)))
+        return True
+
+    def _deeper(
+        self, arm: FunctionCall, nodes: Positions, frame: Frame, evaluator: Evaluator
+    ) -> tuple[Positions, Positions]:
+        """Return those of some nodes that a ranking ranks, and their ranks among all."""
+        nothing = np.empty(0, np.int64)
+        table, name, _ = _target(arm, frame, evaluator)
+        query = evaluator.value(arm.arguments[1])
+        if arm.function.name == "nearest" or query is None:
+            return nothing, nothing
+        found = self.words.texts(table, name).scored(query, nodes)
+        there, scores = nodes[found.scores > 0], found.scores[found.scores > 0]
+        ranks = nothing
+        for node, score in zip(there, scores, strict=True):
+            every = self._relevant(table, name, query)
+            equal = every.positions[every.scores == score]
+            ids = id_places(self.store, table, np.append(equal, node))
+            before = np.count_nonzero(every.scores > score) + np.count_nonzero(ids[:-1] < ids[-1])
+            ranks = np.append(ranks, before + 1)
+        return there, ranks
+
     def _ranks(
         self, arm: Expression, variable: str, frame: Frame, evaluator: Evaluator
     ) -> Positions:
@@ -259,7 +308,12 @@ class Search:
 
     def _order(self, arm: FunctionCall, frame: Frame, evaluator: Evaluator) -> Positions:
         """Return the rows that have a score, best first; ties break by ids."""
-        rows, scores = self._scored(arm, frame, evaluator)
+        if frame.rows <= FEW:
+            dense = self.scores(arm, frame, evaluator)[0]
+            rows = np.flatnonzero(~np.isnan(dense))
+            scores = dense[rows]
+        else:
+            rows, scores = self._scored(arm, frame, evaluator)
         best = -scores if arm.function.best_is_highest else scores
         named = sorted(name for name in frame.positions if name in evaluator.tables)
         ties = [

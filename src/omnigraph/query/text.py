@@ -123,7 +123,7 @@ class Texts:
         for word in {word for word, _ in words(query)}:
             for part, number in self._numbers(word):
                 there[part.having(number)] = True
-        return self._scored(query, np.flatnonzero(there))
+        return self.scored(query, np.flatnonzero(there))
 
     def first(self, query: str, count: int) -> Scored:
         """Return texts among which are the most relevant, and their scores.
@@ -140,7 +140,7 @@ class Texts:
             if len(found) >= count > 0:
                 last = np.partition(guess, -count)[-count]
                 if more < last:
-                    return self._scored(query, found[(guess + more) * _SLACK >= last])
+                    return self.scored(query, found[(guess + more) * _SLACK >= last])
             positions = self._having(word)
             scores = self._scores(word, positions)
             sums = np.zeros(self.rows)
@@ -150,10 +150,10 @@ class Texts:
             guess = sums[found]
         if len(found) > count > 0:
             found = found[guess * _SLACK >= np.partition(guess, -count)[-count]]
-        return self._scored(query, found)
+        return self.scored(query, found)
 
-    def _scored(self, query: str, positions: Positions) -> Scored:
-        """Return the scores of some texts.
+    def scored(self, query: str, positions: Positions) -> Scored:
+        """Return the scores of some texts; zero for those that have no word of the query.
 
         What rounding loses is added at the end: equal texts get equal scores, whichever of their
         words comes first in the query.

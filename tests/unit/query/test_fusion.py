@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from omnigraph.query.fusion import first_of_each, fuse
+from omnigraph.query.fusion import first_of_each, fuse, fuse_heads
 
 
 def naive(first, second, k):
@@ -34,3 +34,25 @@ def test_scores_and_places_are_those_of_dictionaries(seed):
 
 def test_nodes_are_kept_where_they_first_appear():
     assert first_of_each(np.array([5, 2, 5, 9, 2, 0])).tolist() == [5, 2, 9, 0]
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_the_first_of_a_fusion_come_from_a_whole_ranking_and_the_first_of_another(seed):
+    draw = random.Random(seed)
+    arms = [np.array(draw.sample(range(40), draw.randrange(30)), np.int64) for _ in range(2)]
+    count = draw.randrange(1, 12)
+
+    def deeper(number, nodes):
+        ranks = {node: rank for rank, node in enumerate(arms[number].tolist(), 1)}
+        there = [node for node in nodes.tolist() if node in ranks]
+        return np.array(there, np.int64), np.array([ranks[node] for node in there], np.int64)
+
+    def first(fusion):
+        scored = fusion.scored
+        order = np.lexsort([fusion.places, -scored.scores])[:count]
+        return scored.positions[order].tolist(), scored.scores[order].tolist()
+
+    whole = draw.randrange(2)
+    arms[whole] = arms[whole][:count]
+    heads = fuse_heads(arms[0][:count], arms[1][:count], deeper, 60)
+    assert first(heads) == first(fuse(*arms, 60))
