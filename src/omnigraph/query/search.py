@@ -275,11 +275,12 @@ class Search:
         query = evaluator.value(arm.arguments[1])
         if arm.function.name == "nearest" or query is None:
             return nothing, nothing
-        found = self.words.texts(table, name).scored(query, nodes)
+        texts = self.words.texts(table, name)
+        found = texts.scored(query, nodes)
         there, scores = nodes[found.scores > 0], found.scores[found.scores > 0]
         ranks = nothing
+        every = texts.above(query, scores.min()) if len(scores) else found
         for node, score in zip(there, scores, strict=True):
-            every = self._relevant(table, name, query)
             equal = every.positions[every.scores == score]
             ids = id_places(self.store, table, np.append(equal, node))
             before = np.count_nonzero(every.scores > score) + np.count_nonzero(ids[:-1] < ids[-1])

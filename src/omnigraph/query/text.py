@@ -5,7 +5,7 @@ An index may only propose candidates: its answers depend on what it covers, ours
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from math import log
@@ -126,31 +126,34 @@ class Texts:
         return self.scored(query, np.flatnonzero(there))
 
     def first(self, query: str, count: int) -> Scored:
-        """Return texts among which are the most relevant, and their scores.
+        """Return texts among which are the most relevant, and their scores."""
+        return self.scored(query, self._candidates(query, lambda guess: _last(guess, count)))
 
-        Words are looked up from the rarest on, until the others together could not lift a text
-        that has none of these among the first.
+    def above(self, query: str, score: float) -> Scored:
+        """Return texts among which are all that have at least a score, and their scores."""
+        return self.scored(query, self._candidates(query, lambda _: score))
+
+    def _candidates(self, query: str, least: Callable[[Scores], float]) -> Positions:
+        """Return texts among which are all whose scores are large enough.
+
+        Words are looked up from the rarest on, until the others together are not enough for a text
+        that has none of these.
         """
         wanted = sorted((self._documents(word), word) for word, _ in words(query))
-        rest = [self._rarity(documents) * (K1 + 1) for documents, _ in wanted]
+        most = [self._rarity(documents) * (K1 + 1) for documents, _ in wanted]
         found: Positions = np.empty(0, np.int64)
         guess: Scores = np.empty(0)
         for number, (_, word) in enumerate(wanted):
-            more = sum(rest[number:]) * _SLACK
-            if len(found) >= count > 0:
-                last = np.partition(guess, -count)[-count]
-                if more < last:
-                    return self.scored(query, found[(guess + more) * _SLACK >= last])
+            more, enough = sum(most[number:]) * _SLACK, least(guess)
+            if more < enough:
+                return found[(guess + more) * _SLACK >= enough]
             positions = self._having(word)
-            scores = self._scores(word, positions)
             sums = np.zeros(self.rows)
             sums[found] = guess
-            sums[positions] += scores
+            sums[positions] += self._scores(word, positions)
             found = np.flatnonzero(sums) if len(found) else positions
             guess = sums[found]
-        if len(found) > count > 0:
-            found = found[guess * _SLACK >= np.partition(guess, -count)[-count]]
-        return self.scored(query, found)
+        return found[guess * _SLACK >= least(guess)]
 
     def scored(self, query: str, positions: Positions) -> Scored:
         """Return the scores of some texts; zero for those that have no word of the query.
@@ -219,6 +222,12 @@ class Texts:
                             yield part.having(number)
             case _:
                 raise AssertionError(f"{test} is no text predicate")
+
+
+def _last(scores: Scores, count: int) -> float:
+    """Return the last of so many best scores; less than any when there are fewer."""
+    enough = len(scores) >= count > 0
+    return float(np.partition(scores, -count)[-count]) if enough else -np.inf
 
 
 def _different(positions: Positions) -> Positions:

@@ -67,6 +67,11 @@ def test_the_first_are_those_of_all_with_the_same_scores(seed):
                 wanted = everything.scores >= best.min(initial=np.inf)
                 assert set(everything.positions[wanted]) <= set(found.positions)
                 assert found.scores.tolist() == everything.at(found.positions).tolist()
+            for score in everything.scores[::7]:
+                above = form.above(query, score)
+                wanted = everything.positions[everything.scores >= score]
+                assert set(wanted) <= set(above.positions)
+                assert above.scores.tolist() == everything.at(above.positions).tolist()
 
 
 @pytest.mark.parametrize("seed", range(4))
