@@ -19,9 +19,11 @@ from pathlib import Path
 
 import load
 import reads
+import search
 from load import load_ratios
 from mutation import mutations_of_one_row
 from reads import reads_beside_ladybug
+from search import searches
 from storage import branch_of_a_long_history, commit_of_one_row, open_of_100_types
 from workload import big_queries, big_schema
 
@@ -31,14 +33,18 @@ from omnigraph.plan import lint_queries
 
 RESULTS = Path(__file__).with_name("results.json")
 REPEATS = 5
-SCALED = {"load": (load_ratios, load.SMALL), "reads": (reads_beside_ladybug, reads.SMALL)}
+SCALED = {
+    "load": (load_ratios, load.SMALL),
+    "reads": (reads_beside_ladybug, reads.SMALL),
+    "search": (searches, search.SMALL),
+}
 
 
 def main() -> None:
     """Run every benchmark, print the table, record it; `reads --scale 1` runs only large reads."""
     parser = argparse.ArgumentParser()
     parser.add_argument("only", nargs="?", choices=SCALED)
-    parser.add_argument("--scale", type=float, help="1 is about 10 M entities")
+    parser.add_argument("--scale", type=float, help="1 is about 10 M entities; or 1 M posts")
     given = parser.parse_args()
     if given.only is not None:
         measure_it, small = SCALED[given.only]
@@ -56,6 +62,7 @@ def main() -> None:
             *mutations_of_one_row(),
             *load_ratios(given.scale or load.SMALL),
             *reads_beside_ladybug(given.scale or reads.SMALL),
+            *searches(search.SMALL),
         ]
     for row in rows:
         spread = f"{row['best']:.3f} best, {row['median']:.3f} median"
@@ -70,6 +77,7 @@ def main() -> None:
             "pylance": version("pylance"),
             "ladybug": version("ladybug"),
             "numba": version("numba"),
+            "lancedb": version("lancedb"),
         },
         "results": rows,
     }

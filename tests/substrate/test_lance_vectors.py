@@ -31,3 +31,11 @@ def test_the_default_is_the_square_of_the_euclidean_distance(handle):
     expected = {"same": 0, "long": 1, "zero": 1, "away": 4}
     assert distances(handle, [1, 0]) == expected
     assert distances(handle, [1, 0], metric="l2") == expected
+
+
+# query: nearest by another metric gives what Lance gives.
+def test_dot_is_one_minus_the_product_and_may_be_negative(handle):
+    expected = {"long": -1, "same": 0, "zero": 1, "away": 2}
+    found = distances(handle, [1, 0], metric="dot")
+    assert found == expected
+    assert list(found) == list(expected)

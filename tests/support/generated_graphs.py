@@ -45,6 +45,7 @@ NAMES: Mapping[str, str] = {
 }
 """The name of a property tells its type."""
 
+VECTOR_INDEXES = ("index", 'index(metric="l2")', 'index(metric="dot")')
 ENUM = ("x", "y", "z-1")
 _F32_TENTH = 0.10000000149011612
 POOLS: Pools = {
@@ -136,6 +137,8 @@ def _props(random: Random, count: int) -> tuple[Prop, ...]:
             prop = replace(prop, values=ENUM)
         if base in KEYABLE and seldom(random, 0.2):
             prop = replace(prop, words=("index",))
+        if base == "Vector(2)" and seldom(random, 0.6):
+            prop = replace(prop, words=(random.choice(VECTOR_INDEXES),))
         found[prop.name] = prop
     return tuple(found.values())
 

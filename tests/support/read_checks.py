@@ -68,6 +68,7 @@ WAYS: Ways = {
     "indexed": _with(Settings(expand=ExpandMode.INDEXED)),
     "topology": _with(Settings(expand=ExpandMode.TOPOLOGY)),
     "large": _as_if_large,
+    "few ranked": _with(Settings(few=0)),
 }
 """How the engine may be told to answer; all ways give the same."""
 

@@ -196,6 +196,8 @@ def _settled(decl: Decl) -> Decl:
 def _interfaces(draw: st.DrawFn) -> list[Decl]:
     pool = [draw(props(f"i{i}")) for i in range(3)]
     words = st.sets(st.sampled_from(("index", "unique"))).map(tuple)
+    metrics = st.sampled_from(((), ("index",), ('index(metric="l2")',), ('index(metric="dot")',)))
+    pool = [replace(p, words=draw(metrics)) if p.base.startswith("Vector") else p for p in pool]
     pool = [replace(p, words=draw(words)) if p.indexable else p for p in pool]
     keyable = [p for p in pool if p.base in KEYABLE and not p.nullable]
     if draw(st.booleans()) and keyable:

@@ -4,7 +4,8 @@ Names are drawn from the words of the grammar as often as from the alphabet, bec
 reserved. What is left out cannot be read back as the same tree, whatever the printer does:
 
 - `true` and `false` are literals wherever a value may stand, `date(` and `datetime(` too;
-- an annotation named like a constraint takes no argument, `@card` in a header is the cardinality;
+- an annotation named like a constraint takes no argument but named ones of `@index`, `@card` in a
+  header is the cardinality;
 - an edge is not called `not`, and `return { distinct x }` says distinct before it says anything.
 """
 
@@ -96,10 +97,20 @@ _argument = _literal_argument | st.builds(
     pg.Argument, st.just(pg.ArgumentKind.NAME), _words(without=_BOOLEANS)
 )
 _named_argument = st.builds(pg.NamedArgument, _name, _literal_argument)
+
+
+def _constraint_arguments() -> SearchStrategy[tuple[pg.ConstraintArgument, ...]]:
+    """Return arguments of which the first has no name, so that they do not speak of a property."""
+    plain = _names(without=_BOOLEANS) | _range | _literal_argument
+    return st.tuples(_many(plain, 1, 3), _many(plain | _named_argument, 0, 2)).map(
+        lambda parts: (*parts[0], *parts[1])
+    )
+
+
 _constraint = st.builds(
     pg.ConstraintDecl,
     st.builds(Name, st.sampled_from(CONSTRAINT_WORDS)),
-    _many(_names(without=_BOOLEANS) | _range | _literal_argument, 1, 4),
+    _constraint_arguments(),
 )
 
 
@@ -111,7 +122,10 @@ def _annotations(*, without: Iterable[str] = ()) -> SearchStrategy[tuple[pg.Anno
         _argument,
         _many(_named_argument, 0, 2),
     )
-    return _many(bare | full, 0, 3)
+    index = st.builds(
+        pg.AnnotationDecl, st.just(Name("index")), st.none(), _many(_named_argument, 1, 2)
+    )
+    return _many(bare | full | index, 0, 3)
 
 
 _property = st.builds(pg.PropertyDecl, _name, property_types, _annotations())

@@ -34,11 +34,13 @@ from omnigraph.catalog.model import (
     Index,
     InterfaceType,
     Key,
+    Metric,
     NodeType,
     Property,
     Range,
     TypeKind,
     Unique,
+    vector_metric,
 )
 from omnigraph.catalog.planner import plan_migration
 from omnigraph.catalog.resolve import accept, resolve
@@ -66,6 +68,7 @@ __all__ = [
     "Index",
     "InterfaceType",
     "Key",
+    "Metric",
     "MigrationPlan",
     "NodeType",
     "Property",
@@ -89,4 +92,5 @@ __all__ = [
     "resolve",
     "schema_shape",
     "shape_hash",
+    "vector_metric",
 ]

@@ -12,7 +12,7 @@ from omnigraph.catalog.accepted_type import AcceptedType, SchemaCorrupt
 from omnigraph.catalog.accepted_writer import write_accepted
 from omnigraph.catalog.identity import MAX_IDENTITY, TypeId, identity_text
 from omnigraph.catalog.model import (
-    COLUMN_CONSTRAINTS,
+    SHORTHANDS,
     Catalog,
     EdgeType,
     InterfaceType,
@@ -141,7 +141,7 @@ def _check_property(property_: Property, owner: AcceptedType) -> None:
     if property_.name in PHYSICAL_NAMES:
         raise SchemaCorrupt(f"property name of {place} is reserved by the storage")
     if owner.kind is TypeKind.INTERFACE:
-        unknown = set(property_.shorthands) - set(COLUMN_CONSTRAINTS)
+        unknown = set(property_.shorthands) - set(SHORTHANDS)
         if unknown:
             raise SchemaCorrupt(f"{place} has unknown constraint `{min(unknown):.40}`")
     elif property_.shorthands:

@@ -22,7 +22,9 @@ from omnigraph.catalog.model import (
     Definition,
     EdgeType,
     Embed,
+    Index,
     InterfaceType,
+    Metric,
     NodeType,
     Property,
     Range,
@@ -216,6 +218,9 @@ def _decode_annotations(entry: _Reader) -> tuple[Annotation, ...]:
 def _decode_constraint(entry: _Reader) -> Constraint:
     word = entry.get("kind", str)
     names = _names(reference.get("name", str) for reference in entry.entries("properties"))
+    if word == "index" and "metric" in entry.value:
+        metric = entry.convert("metric", Metric)
+        return Index(names, None if metric is Metric.COSINE else metric)
     if word in COLUMN_CONSTRAINTS:
         return COLUMN_CONSTRAINTS[word](names)
     if len(names) != 1:

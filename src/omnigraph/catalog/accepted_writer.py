@@ -15,6 +15,7 @@ from omnigraph.catalog.model import (
     Check,
     Constraint,
     EdgeType,
+    Index,
     InterfaceType,
     NodeType,
     Property,
@@ -99,7 +100,9 @@ def _encode_constraint(constraint: Constraint, owner: AcceptedType) -> _Json:
         "kind": constraint_word(constraint),
         "properties": [_property_reference(n, owner) for n in constraint_columns(constraint)],
     }
-    if isinstance(constraint, Range):
+    if isinstance(constraint, Index) and constraint.metric is not None:
+        document["metric"] = str(constraint.metric)
+    elif isinstance(constraint, Range):
         document |= {"min": constraint.minimum, "max": constraint.maximum}
     elif isinstance(constraint, Check):
         document["pattern"] = constraint.pattern

@@ -8,7 +8,6 @@ from typing import TypeVar
 
 from omnigraph.catalog.constraints import Placed, check_constraints, resolve_constraint
 from omnigraph.catalog.model import (
-    COLUMN_CONSTRAINTS,
     Cardinality,
     Catalog,
     EdgeType,
@@ -17,6 +16,7 @@ from omnigraph.catalog.model import (
     NodeType,
     Property,
     TypeKind,
+    shorthand_constraint,
 )
 from omnigraph.catalog.properties import (
     Admission,
@@ -236,7 +236,7 @@ def _placed_constraints(
 ) -> list[Placed]:
     """Return shorthands and body constraints alike, in the order of the source."""
     placed = [
-        Placed(COLUMN_CONSTRAINTS[word]((property_.name,)), property_.span)
+        Placed(shorthand_constraint(word, property_.name), property_.span)
         for property_ in properties.values()
         for word in property_.shorthands
     ]

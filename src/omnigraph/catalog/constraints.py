@@ -14,15 +14,29 @@ from omnigraph.catalog.model import (
     Constraint,
     Index,
     Key,
+    Metric,
     Property,
     Range,
     TypeKind,
     Unique,
     canonical_constraints,
+    constraint_columns,
 )
-from omnigraph.catalog.properties import Admission, Owner, property_kind
+from omnigraph.catalog.properties import (
+    Admission,
+    Owner,
+    index_metric,
+    property_kind,
+    refuse_metric,
+)
 from omnigraph.lang import Code, Span, did_you_mean
-from omnigraph.lang.schema_tree import Argument, ArgumentKind, ConstraintDecl, RangeBounds
+from omnigraph.lang.schema_tree import (
+    Argument,
+    ArgumentKind,
+    ConstraintDecl,
+    NamedArgument,
+    RangeBounds,
+)
 from omnigraph.lang.tree import Name
 from omnigraph.types import pattern_problem
 
@@ -51,8 +65,11 @@ def resolve_constraint(decl: ConstraintDecl, owner: Owner, admission: Admission)
         return None
     names = tuple(argument for argument in decl.arguments if isinstance(argument, Name))
     if word in COLUMN_CONSTRAINTS:
+        columns = tuple(sorted({name.text for name in names}))
+        named = [argument for argument in decl.arguments if isinstance(argument, NamedArgument)]
+        if word == "index" and names and len(names) + len(named) == len(decl.arguments):
+            return Placed(Index(columns, index_metric(named, admission)), decl.span, names)
         if len(names) == len(decl.arguments):
-            columns = tuple(sorted({name.text for name in names}))
             return Placed(COLUMN_CONSTRAINTS[word](columns), decl.span, names)
         message, example = f"@{word} takes property names", f"@{word}(a, b)"
     elif word == "range":
@@ -92,8 +109,17 @@ def check_constraints(
                 )
                 continue
         if checker.check(item):
-            kept.append(item.constraint)
+            kept.append(_plain(item.constraint))
+        if isinstance(item.constraint, Index):
+            checker.check_metrics(kept, item)
     return canonical_constraints(kept)
+
+
+def _plain(constraint: Constraint) -> Constraint:
+    """Return a constraint without what goes without saying."""
+    if isinstance(constraint, Index) and constraint.metric is Metric.COSINE:
+        return Index(constraint.columns)
+    return constraint
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +148,14 @@ class _Checker:
                 if property_ is not None:
                     self._check(constraint, property_, span)
                 return property_ is not None
+
+    def check_metrics(self, kept: Iterable[Constraint], placed: Placed) -> None:
+        """Refuse a second index of a vector by another metric."""
+        columns = constraint_columns(placed.constraint)
+        same = (c for c in kept if isinstance(c, Index) and c.columns == columns)
+        if len({index.metric for index in same}) > 1:
+            message = f"{self.owner.name}.{columns[0]} is indexed by two metrics"
+            self.admission.error(Code.ANNOTATION_MISUSE, message, placed.span)
 
     def _property(self, name: str, span: Span) -> Property | None:
         found = self.known.get(name)
@@ -161,6 +195,8 @@ class _Checker:
         ):
             message = f"@{word} is not supported on {kind} property {place}"
             self.admission.refuse_new(Code.CONSTRAINT_UNSUPPORTED, message, span)
+        elif isinstance(constraint, Index) and constraint.metric is not None and kind is None:
+            refuse_metric(place, member.type, span, self.admission)
 
     def _range(self, constraint: Range, member: Property, span: Span) -> None:
         place = f"{self.owner.name}.{member.name}"

@@ -117,6 +117,8 @@ def _constraint_identity(constraint: Constraint, type_: AcceptedType) -> Hashabl
             return "range", members, low, high
         case Check(_, pattern):
             return "check", members, pattern
+        case Index(_, metric):
+            return "index", members, metric
         case _:
             return constraint_word(constraint), members
 

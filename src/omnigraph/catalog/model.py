@@ -73,11 +73,24 @@ class Unique:
     columns: tuple[str, ...]
 
 
+class Metric(StrEnum):
+    """How far apart two vectors are; the smaller, the nearer.
+
+    `cosine` is one minus the cosine of their angle, `l2` the square of the Euclidean distance,
+    `dot` one minus their product.
+    """
+
+    COSINE = "cosine"
+    L2 = "l2"
+    DOT = "dot"
+
+
 @dataclass(frozen=True, slots=True)
 class Index:
-    """An index is wanted."""
+    """An index is wanted; of a vector possibly by another metric than `cosine`."""
 
     columns: tuple[str, ...]
+    metric: Metric | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +130,18 @@ COLUMN_CONSTRAINTS: Mapping[str, type[Key | Unique | Index]] = {
 }
 
 
+SHORTHANDS = (*COLUMN_CONSTRAINTS, f"index:{Metric.L2}", f"index:{Metric.DOT}")
+"""The constraints of one property, as words; `index:l2` is an index by another metric."""
+
+
+def shorthand_constraint(word: str, name: str) -> Constraint:
+    """Return the constraint a word beside a property stands for."""
+    kind, _, metric = word.partition(":")
+    if metric:
+        return Index((name,), Metric(metric))
+    return COLUMN_CONSTRAINTS[kind]((name,))
+
+
 def constraint_columns(constraint: Constraint) -> tuple[str, ...]:
     """Return the properties a constraint speaks of."""
     if isinstance(constraint, Range | Check):
@@ -136,6 +161,8 @@ def constraint_text(constraint: Constraint) -> str:
     '@range(draught, 0..30.5)'
     """
     match constraint:
+        case Index(columns, Metric() as metric):
+            arguments = f"{', '.join(columns)}, metric={encode_string(metric)}"
         case Key(columns) | Unique(columns) | Index(columns):
             arguments = ", ".join(columns)
         case Range(name, low, high):
@@ -149,6 +176,8 @@ def constraint_text(constraint: Constraint) -> str:
 def constraint_to_json(constraint: Constraint) -> dict[str, Any]:
     """Return the wire form, tagged by kind."""
     match constraint:
+        case Index(columns, Metric() as metric):
+            return {"Index": {"properties": list(columns), "metric": str(metric)}}
         case Key(columns) | Unique(columns) | Index(columns):
             return {type(constraint).__name__: list(columns)}
         case Range(name, low, high):
@@ -272,11 +301,18 @@ def type_constraints(definition: Definition) -> tuple[Constraint, ...]:
         return definition.constraints
     return canonical_constraints(
         [
-            COLUMN_CONSTRAINTS[word]((property_.name,))
+            shorthand_constraint(word, property_.name)
             for property_ in definition.properties.values()
             for word in property_.shorthands
         ]
     )
+
+
+def vector_metric(definition: Definition, name: str) -> Metric:
+    """Return how distances between vectors of a property are measured."""
+    declared = (c for c in type_constraints(definition) if isinstance(c, Index))
+    found = next((c.metric for c in declared if c.columns == (name,)), None)
+    return found or Metric.COSINE
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from omnigraph.catalog.model import COLUMN_CONSTRAINTS, Annotation, Embed, Property, TypeKind
+from omnigraph.catalog.model import (
+    COLUMN_CONSTRAINTS,
+    Annotation,
+    Embed,
+    Metric,
+    Property,
+    TypeKind,
+)
 from omnigraph.lang import Code, Report
 from omnigraph.lang.codes import Severity
-from omnigraph.lang.schema_tree import AnnotationDecl, ArgumentKind, PropertyDecl
+from omnigraph.lang.schema_tree import AnnotationDecl, ArgumentKind, NamedArgument, PropertyDecl
 from omnigraph.lang.source import Span
 from omnigraph.lang.tree import TypeExpr
 from omnigraph.types import PropertyType, Scalar
@@ -85,8 +92,9 @@ def resolve_property(decl: PropertyDecl, owner: Owner, admission: Admission) -> 
     for annotation in decl.annotations:
         word = annotation.name.text
         if word in COLUMN_CONSTRAINTS:
-            if _check_shorthand(annotation, type_, owner, place, admission):
-                shorthands.append(word)
+            shorthand = _shorthand(annotation, type_, owner, place, admission)
+            if shorthand is not None:
+                shorthands.append(shorthand)
         elif word == "embed":
             embed = _embed(annotation, type_, owner, place, admission)
         elif word == "rename_from":
@@ -201,23 +209,54 @@ def _check_repeats(annotations: Sequence[AnnotationDecl], admission: Admission) 
             arguments.add(argument.name.text)
 
 
-def _check_shorthand(
+def _shorthand(
     decl: AnnotationDecl, type_: PropertyType, owner: Owner, place: str, admission: Admission
-) -> bool:
+) -> str | None:
+    """Return the word of a constraint beside a property, or None after reporting why not."""
     word = decl.name.text
-    if decl.value is not None or decl.named:
+    if decl.value is not None:
         admission.error(Code.ANNOTATION_MISUSE, f"@{word} takes no value here", decl.span)
-        return False
+        return None
     if owner.kind is TypeKind.EDGE and word == "key":
         message = f"@key is not supported on edge property {place}"
         admission.error(Code.CONSTRAINT_MISPLACED, message, decl.span)
-        return False
+        return None
     kind = property_kind(type_)
     if kind is not None and not (kind == "vector" and word == "index"):
         message = f"@{word} is not supported on {kind} property {place}"
         admission.error(Code.CONSTRAINT_UNSUPPORTED, message, decl.span)
-        return False
-    return True
+        return None
+    metric = index_metric(decl.named, admission)
+    if metric is not None and kind != "vector":
+        refuse_metric(place, type_, decl.span, admission)
+        return None
+    return word if metric in (None, Metric.COSINE) else f"{word}:{metric}"
+
+
+def index_metric(named: Sequence[NamedArgument], admission: Admission) -> Metric | None:
+    """Return the metric the arguments of `@index` name, if they do."""
+    found: Metric | None = None
+    for argument in named:
+        if argument.name.text != "metric":
+            message = f"unknown argument `{argument.name}=` in @index"
+            hint = "@index knows only `metric=`"
+            admission.error(Code.ANNOTATION_MISUSE, message, argument.name.span, hint=hint)
+            continue
+        text = argument.value.text
+        if argument.value.kind is ArgumentKind.STRING and text in {str(m) for m in Metric}:
+            found = Metric(text)
+        else:
+            known = ", ".join(f'"{metric}"' for metric in Metric)
+            message, hint = f"unknown metric `{text}`", f"the metrics are {known}"
+            admission.error(Code.ANNOTATION_MISUSE, message, argument.value.span, hint=hint)
+    return found
+
+
+def refuse_metric(place: str, type_: PropertyType, span: Span, admission: Admission) -> None:
+    """Report a metric on a property that is no vector."""
+    message = f"@index(metric=) needs a Vector, {place} is {type_}"
+    hint = "leave the metric out: `@index`"
+    admission.error(Code.CONSTRAINT_UNSUPPORTED, message, span, hint=hint)
 
 
 def property_kind(type_: PropertyType) -> str | None:

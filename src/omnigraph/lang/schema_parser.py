@@ -209,19 +209,26 @@ class _SchemaParser(Cursor):
         return PropertyDecl(name, type_, tuple(annotations), self.span_from(start))
 
     def _annotation(self) -> AnnotationDecl:
-        """`"@" AnnName [ "(" aarg { "," kwarg } ")" ]`."""
+        """`"@" AnnName [ "(" aarg { "," kwarg } ")" ]`; of `@index` all arguments have names."""
         start = self.advance()
         name = self.name("after `@`")
         value: Argument | None = None
         named: list[NamedArgument] = []
         if self.accept("("):
-            value = self._argument()
+            if name.text in CONSTRAINT_WORDS:
+                named.append(self._named_argument())
+            else:
+                value = self._argument()
             while self.accept(","):
-                key = self.name("of a named argument")
-                self.expect("=", f"after `{key}`")
-                named.append(NamedArgument(key, self._argument(names=False)))
+                named.append(self._named_argument())
             self.expect(")", f"to close `@{name}`")
         return AnnotationDecl(name, value, tuple(named), self.span_from(start))
+
+    def _named_argument(self) -> NamedArgument:
+        """`PropName "=" literal`."""
+        key = self.name("of a named argument")
+        self.expect("=", f"after `{key}`")
+        return NamedArgument(key, self._argument(names=False))
 
     def _argument(self, *, names: bool = True) -> Argument:
         """`String | Float | Int | Bool | PropName`; numbers may be negative."""
@@ -251,7 +258,9 @@ class _SchemaParser(Cursor):
         return ConstraintDecl(Name(word.text, word.span), tuple(arguments), self.span_from(start))
 
     def _constraint_argument(self) -> ConstraintArgument:
-        """`rangeBound | literal | PropName`."""
+        """`rangeBound | literal | PropName | kwarg`."""
+        if self.at(tk.NAME) and self.peek().kind == "=":
+            return self._named_argument()
         if self.at(tk.NAME) and not self.at_word("true", "false"):
             token = self.advance()
             return Name(token.text, token.span)
@@ -290,7 +299,10 @@ class _SchemaParser(Cursor):
     # --- looking -------------------------------------------------------------------------------
 
     def _at_constraint(self) -> bool:
-        return self.at("@") and self.before_word(*CONSTRAINT_WORDS) and self.peek(2).kind == "("
+        """Tell whether a constraint of the type starts here; `@index(metric="l2")` is none."""
+        if not (self.at("@") and self.before_word(*CONSTRAINT_WORDS) and self.peek(2).kind == "("):
+            return False
+        return self.peek().text != "index" or self.peek(4).kind != "="
 
     def _at_member(self) -> bool:
         return self._at_constraint() or (self.at(tk.NAME) and self.peek().kind == ":")

@@ -8,11 +8,13 @@ from omnigraph.lang.schema_tree import (
     AnnotationDecl,
     Argument,
     ArgumentKind,
+    ConstraintArgument,
     ConstraintDecl,
     Declaration,
     EdgeDecl,
     InterfaceDecl,
     Member,
+    NamedArgument,
     NodeDecl,
     PropertyDecl,
     RangeBounds,
@@ -114,10 +116,12 @@ def _wide_enum(writer: Writer, member: PropertyDecl, annotations: str) -> None:
     writer.close(f"){mark}{annotations}", member.span.end)
 
 
-def _constraint_argument(writer: Writer, argument: Name | RangeBounds | Argument) -> str:
+def _constraint_argument(writer: Writer, argument: ConstraintArgument) -> str:
     match argument:
         case Name():
             return argument.text
+        case NamedArgument():
+            return _named_argument(writer, argument)
         case RangeBounds(low=low, high=high, span=span):
             ends = ["" if end is None else plain_number(end) for end in (low, high)]
             return writer.number("..".join(ends), span)
@@ -130,11 +134,13 @@ def _annotations(writer: Writer, annotations: Sequence[AnnotationDecl]) -> str:
 
 
 def _annotation(writer: Writer, annotation: AnnotationDecl) -> str:
-    if annotation.value is None:
-        return f"@{annotation.name}"
-    arguments = [_argument(writer, annotation.value)]
-    arguments += [f"{named.name}={_argument(writer, named.value)}" for named in annotation.named]
-    return f"@{annotation.name}({', '.join(arguments)})"
+    arguments = [] if annotation.value is None else [_argument(writer, annotation.value)]
+    arguments += [_named_argument(writer, named) for named in annotation.named]
+    return f"@{annotation.name}" + (f"({', '.join(arguments)})" if arguments else "")
+
+
+def _named_argument(writer: Writer, argument: NamedArgument) -> str:
+    return f"{argument.name}={_argument(writer, argument.value)}"
 
 
 def _argument(writer: Writer, argument: Argument) -> str:

@@ -31,7 +31,7 @@ class Argument:
 
 @dataclass(frozen=True, slots=True)
 class NamedArgument:
-    """`name=literal` inside an annotation."""
+    """`name=literal` inside an annotation or a constraint."""
 
     name: Name
     value: Argument
@@ -39,7 +39,7 @@ class NamedArgument:
 
 @dataclass(frozen=True, slots=True)
 class AnnotationDecl:
-    """`@name`, `@name(value)` or `@name(value, key=value)`."""
+    """`@name`, `@name(value)` or `@name(value, key=value)`; of `@index`, `@index(key=value)`."""
 
     name: Name
     value: Argument | None = None
@@ -56,7 +56,7 @@ class RangeBounds:
     span: Span = field(default=NO_SPAN, compare=False)
 
 
-ConstraintArgument: TypeAlias = Name | RangeBounds | Argument
+ConstraintArgument: TypeAlias = Name | RangeBounds | Argument | NamedArgument
 
 
 @dataclass(frozen=True, slots=True)

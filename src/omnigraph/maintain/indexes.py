@@ -10,12 +10,9 @@ from omnigraph.catalog import AcceptedType, TypeKind
 from omnigraph.catalog.model import Index, Key, Property, Unique, type_constraints
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import Snapshot
-from omnigraph.storage.index import IndexKind, coverage, index_name
+from omnigraph.storage.index import VECTOR_ROWS, IndexKind, coverage, index_name
 from omnigraph.storage.layout import physical_columns
 from omnigraph.types import Scalar
-
-VECTOR_ROWS = 100_000
-"""Below this many vectors, looking at all of them is faster, and exact."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from omnigraph.catalog import AcceptedType, TypeKind
+from omnigraph.catalog import AcceptedType, TypeKind, vector_metric
 from omnigraph.commit.intents import Intent, Intents
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import MAIN, Commit, DatasetEntry, Snapshot
@@ -172,7 +172,8 @@ def _upkeep(
 
 def _index(made: Any, type_: AcceptedType, entry: DatasetEntry, report: DatasetUpkeep) -> Any:  # noqa: ANN401 - Lance handles
     for column, kind in wanted_indexes(type_, entry.rows):
-        built = build_index(made, physical_name(made, type_, column), kind)
+        metric = vector_metric(type_.definition, column)
+        built = build_index(made, physical_name(made, type_, column), kind, metric)
         if built is not None:
             made = built
             report.indexes_built.append(f"{column}:{kind}")

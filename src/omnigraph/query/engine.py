@@ -19,6 +19,7 @@ from omnigraph.plan import operators as op
 from omnigraph.plan.expressions import Expression, FunctionCall, is_call, property_refs
 from omnigraph.plan.functions import FunctionKind
 from omnigraph.query.aggregate import aggregated, is_always_there
+from omnigraph.query.asked import TextVectors
 from omnigraph.query.budget import DEFAULT_MEMORY, Budget
 from omnigraph.query.evaluate import Evaluator
 from omnigraph.query.execute import Execution, shown_rows, slice_bounds
@@ -29,10 +30,10 @@ from omnigraph.query.order import order_of
 from omnigraph.query.paths import Paths
 from omnigraph.query.recent import Recent
 from omnigraph.query.result import Result
-from omnigraph.query.search import Search, is_fusion
+from omnigraph.query.search import FEW, Search, is_fusion
 from omnigraph.query.store import Store, Table
 from omnigraph.query.topology import Topologies
-from omnigraph.query.vectors import TextVectors
+from omnigraph.query.words import Words
 
 MAX_PLANS, MAX_PLANNED_TEXT = 512, 65_536
 """Plans that are kept, and the longest text of which they are."""
@@ -46,6 +47,7 @@ class Settings:
     memory: int = DEFAULT_MEMORY
     """Bytes its rows may take."""
     expand: ExpandMode = ExpandMode.AUTO
+    few: int = FEW
 
 
 class Engine:
@@ -57,6 +59,7 @@ class Engine:
         self.store = Store(manifest)
         self._plans: Recent[tuple[str, str, str | None], ReadPlan] = Recent(MAX_PLANS)
         self.embedder = embedder or Embedder()
+        self.words = Words(self.store)
         self.topologies = Topologies(manifest.location, may_write=may_write)
 
     def run(
@@ -92,12 +95,12 @@ class Engine:
         """Show how a query would be answered; with `analyze`, run it and tell what happened."""
         plan = self._plan(snapshot, source, name)
         if not analyze:
-            return explain_plan(plan, snapshot)
+            return explain_plan(plan, snapshot, self.store)
         bound = bind_parameters(plan.parameters, parameters)
         execution = self._execution(snapshot, plan, bound, Settings())
         execution.trace = {}
         _Columns(execution).of(plan.root)
-        return explain_plan(plan, snapshot, execution.trace)
+        return explain_plan(plan, snapshot, self.store, execution.trace)
 
     def _execution(
         self,
@@ -107,7 +110,8 @@ class Engine:
         settings: Settings,
     ) -> Execution:
         tables: dict[str, Table] = {}
-        search = Search(self.store, None, TextVectors(self.embedder).of)
+        embed = TextVectors(self.embedder).of
+        search = Search(self.store, None, embed, self.words, settings.few)
         evaluator = Evaluator(parameters, datetime.now(UTC), tables, search)
         search.depth = shown_rows(plan.root, evaluator)
         execution = Execution(

@@ -52,6 +52,11 @@ class Searching(Protocol):
     ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
         """Return the score of each row, and a number that breaks ties between scores."""
 
+    def best(
+        self, call: FunctionCall, frame: Frame, evaluator: Evaluator, count: int
+    ) -> npt.NDArray[np.int64] | None:
+        """Return rows among which are the first by a ranking, ascending; None for all rows."""
+
 
 class PathFinding(Protocol):
     """What finds ways between nodes."""

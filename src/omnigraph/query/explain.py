@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
+from omnigraph.catalog import TypeKind
 from omnigraph.commit.model import Snapshot
 from omnigraph.plan import ReadPlan
 from omnigraph.plan import operators as op
 from omnigraph.plan.explain import describe_operator
+from omnigraph.plan.expressions import Expression, FunctionCall, property_refs
 from omnigraph.query.estimate import estimate
 from omnigraph.query.execute import Actual
+from omnigraph.query.neighbours import Neighbours
+from omnigraph.query.store import Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +27,8 @@ class Step:
     operator: str
     estimated_rows: int
     actual: Actual | None = None
+    index: str | None = None
+    """The property whose index may be asked for the nearest, which may miss a few."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the step as plain JSON values."""
@@ -31,6 +37,8 @@ class Step:
             "operator": self.operator,
             "estimated_rows": self.estimated_rows,
         }
+        if self.index is not None:
+            facts["index"] = self.index
         if self.actual is not None:
             facts["rows"] = self.actual.rows
             facts["seconds"] = round(self.actual.seconds, 6)
@@ -40,6 +48,8 @@ class Step:
         about = f"~{self.estimated_rows:,} rows"
         if self.actual is not None:
             about = f"{self.actual.rows:,} rows, {self.actual.seconds * 1000:.1f} ms; {about}"
+        if self.index is not None:
+            about += f"; by the index of {self.index}"
         return f"{'  ' * self.depth}{self.operator}  ({about})"
 
 
@@ -59,7 +69,7 @@ class Explanation:
 
 
 def explain_plan(
-    plan: ReadPlan, snapshot: Snapshot, trace: Mapping[int, Actual] | None = None
+    plan: ReadPlan, snapshot: Snapshot, store: Store, trace: Mapping[int, Actual] | None = None
 ) -> Explanation:
     """Return the operators of a plan; `trace` is what a run of it noted."""
     steps = (
@@ -68,7 +78,31 @@ def explain_plan(
             describe_operator(operator),
             ceil(estimate(operator, snapshot)),
             (trace or {}).get(id(operator)),
+            _index(operator, snapshot, store),
         )
         for depth, operator in op.walk(plan.root)
     )
     return Explanation(plan.name, tuple(steps))
+
+
+def _index(operator: op.Operator, snapshot: Snapshot, store: Store) -> str | None:
+    """Return the property whose index may be asked when rows are put in order."""
+    if not isinstance(operator, op.SortRows):
+        return None
+    for call in (c for key in operator.keys for c in _nearest(key.expression)):
+        reference = next(property_refs(call))
+        binding = operator.variables[reference.variable]
+        table = store.table(snapshot, TypeKind(binding.kind), binding.type_name)
+        if Neighbours(store, table, reference.property).has_index():
+            return f"{binding.type_name}.{reference.property}"
+    return None
+
+
+def _nearest(expression: Expression) -> Iterator[FunctionCall]:
+    """Yield the calls of `nearest` to one query for all rows."""
+    if not isinstance(expression, FunctionCall):
+        return
+    if expression.function.name == "nearest" and len(list(property_refs(expression))) == 1:
+        yield expression
+    for argument in expression.arguments:
+        yield from _nearest(argument)

@@ -25,8 +25,15 @@ def sorted_rows(
 ) -> Positions:
     """Return the numbers of rows in order, at least the first `most`; ties break by ids.
 
-    A ranking puts the best first and leaves out rows it gives no score.
+    A ranking puts the best first and leaves out rows it gives no score. When only the first rows
+    are `shown`, later ones may be missing.
     """
+    calls = [key.expression for key in sort.keys if isinstance(key.expression, FunctionCall)]
+    ranks = [call for call in calls if call.function.kind is FunctionKind.RANK]
+    if most is not None and len(ranks) == 1 and sort.keys[0].expression is ranks[0]:
+        rows = evaluator.search.best(ranks[0], frame, evaluator, most)
+        if rows is not None:
+            return rows[sorted_rows(sort, frame.take(rows), evaluator)]
     chosen = _first_rows(sort.keys[0], frame, evaluator, most)
     if chosen is not None:
         frame = frame.take(chosen)
@@ -37,6 +44,13 @@ def sorted_rows(
         if isinstance(call, FunctionCall) and call.function.kind is FunctionKind.RANK:
             scores, places = evaluator.search.scores(call, frame, evaluator)
             kept &= ~np.isnan(scores)
+            if (
+                len(ranks) == 1
+                and not keys
+                and len(np.unique(scores[kept])) == np.count_nonzero(kept)
+            ):
+                order = np.argsort(-scores if call.function.best_is_highest else scores)
+                return order[kept[order]]
             keys.append((pa.array(scores), call.function.best_is_highest))
             keys.append((pa.array(places), False))
         else:

@@ -14,38 +14,47 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from omnigraph.catalog import vector_metric
 from omnigraph.plan.expressions import Expression, FunctionCall, PropertyRef, property_refs
 from omnigraph.plan.functions import FunctionKind
 from omnigraph.query.evaluate import Evaluator
 from omnigraph.query.frame import Frame
-from omnigraph.query.store import Store, Table
+from omnigraph.query.fusion import RRF_K, Fusion, first_of_each, fuse, fuse_heads, id_places
+from omnigraph.query.neighbours import Neighbours
+from omnigraph.query.scored import Scored, Scores
+from omnigraph.query.store import SPARSE, Store, Table
 from omnigraph.query.text import DEFAULT_EDITS, Texts
+from omnigraph.query.vectors import (
+    distances,
+    matrix,
+    possibly_first,
+)
+from omnigraph.query.words import Words
+from omnigraph.storage.columns import Positions
 
-Scores = npt.NDArray[np.float64]
-"""A score for each row; not a number where there is none."""
-RRF_K = 60
-
-
-@dataclass(frozen=True, slots=True)
-class _Fusion:
-    """What a `rrf` gives each node: a score, and a place among equal scores."""
-
-    call: FunctionCall
-    scores: Mapping[int, float]
-    places: Mapping[int, int]
+NOTHING = Scored(np.empty(0, np.int64), np.empty(0))
+FEW = 1024
+"""So many rows are ranked one by one."""
 
 
 @dataclass(slots=True)
 class Search:
     """Answers search functions for one run of a query.
 
-    `depth` is how many nodes a `nearest` inside `rrf` ranks: those the result may show.
+    `depth` is how many nodes a `nearest` inside `rrf` ranks: those the result may show. More rows
+    than `few` are not all ranked exactly when only the first are shown.
     """
 
     store: Store
     depth: int | None
     embed: Callable[[Table, str, Sequence[str]], Mapping[str, npt.NDArray[np.float32]]]
-    _fusions: list[_Fusion] = field(default_factory=list)
+    words: Words
+    few: int = FEW
+    _fusions: list[tuple[FunctionCall, Fusion]] = field(default_factory=list)
+    _distances: list[tuple[FunctionCall, Scored]] = field(default_factory=list)
+    _relevances: dict[tuple[str, int, str, str], Scored] = field(default_factory=dict)
+    _firsts: dict[tuple[str, int, str, str], Scored] = field(default_factory=dict)
+    _shown: list[tuple[FunctionCall, Fusion]] = field(default_factory=list)
 
     def column(self, call: FunctionCall, frame: Frame, evaluator: Evaluator) -> pa.Array:
         """Return the answer for each row."""
@@ -60,27 +69,96 @@ class Search:
         table, name, positions = _target(call, frame, evaluator)
         query, *more = (evaluator.operand(argument, frame) for argument in call.arguments[1:])
         edits = more[0].as_py() if more else DEFAULT_EDITS
-        texts = self._texts(table, name)
+        texts, places = self._texts(table, name, positions)
         held = np.zeros(frame.rows, np.bool_)
         for wanted, rows in _by_value(query, frame.rows):
             if wanted is not None and edits is not None:
-                held[rows] = texts.holds(call.function.name, wanted, edits, positions[rows])
+                held[rows] = texts.holds(call.function.name, wanted, edits)[places[rows]]
         return pa.array(held)
 
-    def _texts(self, table: Table, name: str) -> Texts:
-        key = (*table.key, f"words of {name}")
-        found = self.store.get(key)
-        if found is None:
-            found = Texts(table.column(name))
-            self.store.keep(key, found)
-        assert isinstance(found, Texts), "nothing else is kept under this key"
-        return found
+    def _texts(self, table: Table, name: str, positions: Positions) -> tuple[Texts, Positions]:
+        """Return texts, and which of them those at positions are; few are cut by themselves."""
+        if len(positions) * SPARSE > table.rows or self.words.known(table, name):
+            return self.words.texts(table, name), positions
+        wanted, back = np.unique(positions, return_inverse=True)
+        return Texts.of(table.values(name, wanted)), back
 
     # --- rankings ------------------------------------------------------------------------------
 
+    def best(
+        self, call: FunctionCall, frame: Frame, evaluator: Evaluator, count: int
+    ) -> Positions | None:
+        """Return rows among which are the first by a ranking, ascending; None for all rows."""
+        if call.function.kind is not FunctionKind.RANK or frame.rows <= max(self.few, count):
+            return None
+        if call.function.name == "nearest":
+            return self._nearest(call, frame, evaluator, count)
+        if call.function.name == "rrf" and self._fuse_heads(call, frame, evaluator, count):
+            return self._shown[-1][1].scored.positions
+        rows, scores = self._first_texts(call, frame, evaluator, count) or self._scored(
+            call, frame, evaluator
+        )
+        return rows[possibly_first(-scores, -scores, count)]
+
+    def _first_texts(
+        self, call: FunctionCall, frame: Frame, evaluator: Evaluator, count: int
+    ) -> tuple[Positions, Scores] | None:
+        """Return the most relevant texts, when all of a type are ranked; else None."""
+        if call.function.name != "bm25" or isinstance(call.arguments[1], PropertyRef):
+            return None
+        table, name, positions = _target(call, frame, evaluator)
+        query = evaluator.value(call.arguments[1])
+        if query is None or positions is not table.everything:
+            return None
+        found = self.words.texts(table, name).first(query, count)
+        self._firsts[(*table.key, name, query)] = found
+        return found.positions, found.scores
+
+    def _scored(
+        self, call: FunctionCall, frame: Frame, evaluator: Evaluator
+    ) -> tuple[Positions, Scores]:
+        """Return the rows that have a score, ascending, and their scores."""
+        found = self._whole(call, frame, evaluator)
+        if found is None:
+            scores = self.scores(call, frame, evaluator)[0]
+            rows = np.flatnonzero(~np.isnan(scores))
+            return rows, scores[rows]
+        variable = _ranked(call)
+        if frame.positions[variable] is evaluator.tables[variable].everything:
+            return found.positions, found.scores
+        numbers = found.numbers(frame.positions[variable])
+        rows = np.flatnonzero(numbers >= 0)
+        return rows, found.scores[numbers[rows]]
+
+    def _whole(self, call: FunctionCall, frame: Frame, evaluator: Evaluator) -> Scored | None:
+        """Return what a ranking gives to all entities of the type, where that is known at once."""
+        if call.function.name == "rrf":
+            return self._fusion(call, frame, evaluator).scored
+        if call.function.name == "bm25" and not isinstance(call.arguments[1], PropertyRef):
+            table, name, _ = _target(call, frame, evaluator)
+            query = evaluator.value(call.arguments[1])
+            return NOTHING if query is None else self._relevant(table, name, query)
+        return None
+
+    def _nearest(
+        self, call: FunctionCall, frame: Frame, evaluator: Evaluator, count: int
+    ) -> Positions | None:
+        """Return rows whose vectors may be the nearest; None for all rows."""
+        if isinstance(call.arguments[1], PropertyRef):
+            return None
+        table, name, positions = _target(call, frame, evaluator)
+        query = self._query_vectors(call, frame, evaluator)[0]
+        found = Neighbours(self.store, table, name).nearest(query, positions, count)
+        if found is None:
+            return None
+        rows, scores = found
+        different, first = np.unique(positions[rows], return_index=True)
+        self._distances.append((call, Scored(different, scores[first])))
+        return rows
+
     def scores(
         self, call: FunctionCall, frame: Frame, evaluator: Evaluator
-    ) -> tuple[Scores, npt.NDArray[np.int64]]:
+    ) -> tuple[Scores, Positions]:
         """Return the score of each row, and a number that breaks ties between scores."""
         undecided = np.zeros(frame.rows, np.int64)
         match call.function.name:
@@ -89,7 +167,9 @@ class Search:
             case "nearest":
                 return self._distance(call, frame, evaluator), undecided
             case "rrf":
-                return self._fused(call, frame, evaluator)
+                shown = next((fusion for known, fusion in self._shown if known == call), None)
+                found = shown or self._fusion(call, frame, evaluator)
+                return found.of(frame.positions[_ranked(call)])
             case _ as name:
                 raise AssertionError(f"{name} is no ranking")
 
@@ -98,29 +178,45 @@ class Search:
         scores = np.full(frame.rows, np.nan)
         for wanted, rows in _by_value(evaluator.operand(call.arguments[1], frame), frame.rows):
             if wanted is not None:
-                found = self._texts(table, name).relevance(wanted)
-                scores[rows] = [found.get(int(p), np.nan) for p in positions[rows]]
+                scores[rows] = self._relevant_at(table, name, wanted, positions[rows])
         return scores
 
+    def _relevant_at(self, table: Table, name: str, query: str, asked: Positions) -> Scores:
+        known = self._firsts.get((*table.key, name, query))
+        scores = known.at(asked) if known is not None else np.full(1, np.nan)
+        if np.isnan(scores).any():
+            scores = self._relevant(table, name, query).at(asked)
+        return scores
+
+    def _relevant(self, table: Table, name: str, query: str) -> Scored:
+        key = (*table.key, name, query)
+        if key not in self._relevances:
+            self._relevances[key] = self.words.texts(table, name).relevance(query)
+        return self._relevances[key]
+
     def _distance(self, call: FunctionCall, frame: Frame, evaluator: Evaluator) -> Scores:
-        """Return cosine distances; a vector that is null or has no length has none."""
+        """Return distances by the metric of the property; a null has none."""
         table, name, positions = _target(call, frame, evaluator)
-        wanted, back = positions, np.arange(frame.rows)
-        if not isinstance(call.arguments[1], PropertyRef):
-            wanted, back = np.unique(positions, return_inverse=True)
+        metric = vector_metric(table.type.definition, name)
         queries = self._query_vectors(call, frame, evaluator)
-        vectors = _matrix(table.values(name, wanted), queries.shape[1])
-        products = np.einsum("ij,ij->i", vectors, np.broadcast_to(queries, vectors.shape))
-        lengths = np.linalg.norm(vectors, axis=1) * np.linalg.norm(queries, axis=1)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(lengths > 0, 1 - products / lengths, np.nan)[back]
+        if isinstance(call.arguments[1], PropertyRef):
+            return distances(
+                metric, matrix(table.values(name, positions), len(queries[0])), queries
+            )
+        wanted, back = np.unique(positions, return_inverse=True)
+        known = next((found for other, found in self._distances if other == call), None)
+        scores = known.at(wanted) if known is not None else np.full(1, np.nan)
+        if np.isnan(scores).any():
+            scores = distances(metric, matrix(table.values(name, wanted), len(queries[0])), queries)
+            self._distances.append((call, Scored(wanted, scores)))
+        return scores[back]
 
     def _query_vectors(self, call: FunctionCall, frame: Frame, evaluator: Evaluator) -> Scores:
         """Return the vector to compare with, or one for each row; no numbers where it is null."""
         [target, *_] = property_refs(call.arguments[0])
         size, query = target.type.dimension or 0, call.arguments[1]
         if isinstance(query, PropertyRef) and not query.type.text:
-            return _matrix(evaluator.operand(query, frame), size)
+            return matrix(evaluator.operand(query, frame), size)
         values: list[Any]
         if isinstance(query, PropertyRef):
             values = evaluator.operand(query, frame).to_pylist()
@@ -136,50 +232,98 @@ class Search:
         rows = [missing if v is None else np.asarray(v, np.float64) for v in values]
         return np.array(rows).reshape(-1, size)
 
-    def _fused(
-        self, call: FunctionCall, frame: Frame, evaluator: Evaluator
-    ) -> tuple[Scores, npt.NDArray[np.int64]]:
-        """Return the fused score of each row, and the place of its node for ties."""
-        found = self._fusion(call, frame, evaluator)
-        nodes = [int(node) for node in frame.positions[_ranked(call.arguments[0])]]
-        scores = np.array([found.scores.get(node, np.nan) for node in nodes], np.float64)
-        last = len(found.places)
-        return scores, np.array([found.places.get(node, last) for node in nodes], np.int64)
+    def _fusion(self, call: FunctionCall, frame: Frame, evaluator: Evaluator) -> Fusion:
+        """Return the fusion of two rankings; the rows that ask first are ranked."""
+        found = next((fusion for known, fusion in self._fusions if known == call), None)
+        if found is None:
+            k = RRF_K if len(call.arguments) < 3 else evaluator.value(call.arguments[2])
+            variable, arms = _ranked(call), call.arguments[:2]
+            one, other = (self._ranks(arm, variable, frame, evaluator) for arm in arms)
+            found = fuse(one, other, k)
+            self._fusions.append((call, found))
+        return found
 
-    def _fusion(self, call: FunctionCall, frame: Frame, evaluator: Evaluator) -> _Fusion:
-        """Return reciprocal rank fusion of two rankings; the rows that ask first are ranked."""
-        for known in self._fusions:
-            if known.call == call:
-                return known
-        first, second = call.arguments[0], call.arguments[1]
-        variable = _ranked(first)
+    def _fuse_heads(
+        self, call: FunctionCall, frame: Frame, evaluator: Evaluator, count: int
+    ) -> bool:
+        """Fuse only what may be shown, when all nodes of a type are ranked; tell whether it is."""
+        table = evaluator.tables[_ranked(call)]
+        alone = len(frame.positions) == 1 and len(list(property_refs(call))) == 2
+        arms = [arm for arm in call.arguments[:2] if isinstance(arm, FunctionCall)]
+        # One ranking has to be whole: a `nearest` is, with as many nodes as are shown.
+        whole = count == self.depth and any(arm.function.name == "nearest" for arm in arms)
+        if not (alone and whole and frame.positions[_ranked(call)] is table.everything):
+            return False
+        heads: list[Positions] = []
+        for arm in arms:
+            rows = self.best(arm, frame, evaluator, count)
+            if rows is None:
+                return False
+            heads.append(rows[self._order(arm, frame.take(rows), evaluator)][:count])
+
+        def deeper(number: int, nodes: Positions) -> tuple[Positions, Positions]:
+            return self._deeper(arms[number], nodes, frame, evaluator)
+
         k = RRF_K if len(call.arguments) < 3 else evaluator.value(call.arguments[2])
-        arms = [self._ranks(arm, variable, frame, evaluator) for arm in (first, second)]
-        order = list(dict.fromkeys([*arms[0], *arms[1]]))
-        total = {node: sum(1 / (k + arm[node]) for arm in arms if node in arm) for node in order}
-        places = {node: place for place, node in enumerate(order)}
-        self._fusions.append(_Fusion(call, total, places))
-        return self._fusions[-1]
+        self._shown.append((call, fuse_heads(heads[0], heads[1], deeper, k)))
+        return True
+
+    def _deeper(
+        self, arm: FunctionCall, nodes: Positions, frame: Frame, evaluator: Evaluator
+    ) -> tuple[Positions, Positions]:
+        """Return those of some nodes that a ranking ranks, and their ranks among all."""
+        nothing = np.empty(0, np.int64)
+        table, name, _ = _target(arm, frame, evaluator)
+        query = evaluator.value(arm.arguments[1])
+        if arm.function.name == "nearest" or query is None:
+            return nothing, nothing
+        texts = self.words.texts(table, name)
+        found = texts.scored(query, nodes)
+        there, scores = nodes[found.scores > 0], found.scores[found.scores > 0]
+        ranks = nothing
+        every = texts.above(query, scores.min()) if len(scores) else found
+        for node, score in zip(there, scores, strict=True):
+            equal = every.positions[every.scores == score]
+            ids = id_places(self.store, table, np.append(equal, node))
+            before = np.count_nonzero(every.scores > score) + np.count_nonzero(ids[:-1] < ids[-1])
+            ranks = np.append(ranks, before + 1)
+        return there, ranks
 
     def _ranks(
         self, arm: Expression, variable: str, frame: Frame, evaluator: Evaluator
-    ) -> dict[int, int]:
-        """Number the different nodes of a variable from 1, best first."""
+    ) -> Positions:
+        """Return the different nodes of a variable, best first."""
         assert isinstance(arm, FunctionCall), "an arm of a fusion is a ranking"
-        scores, _ = self.scores(arm, frame, evaluator)
-        rows = np.flatnonzero(~np.isnan(scores))
-        best = -scores[rows] if arm.function.best_is_highest else scores[rows]
-        ranked = _ranked(arm)
-        names = [ranked, *sorted(name for name in frame.positions if name in evaluator.tables)]
+        cut = self.depth if arm.function.name == "nearest" else None
+        asked = cut or 0
+        while cut is not None:
+            rows = self.best(arm, frame, evaluator, asked)
+            if rows is None:
+                break
+            order = rows[self._order(arm, frame.take(rows), evaluator)]
+            # Of what is left out nothing is among the first rows; behind them it may be.
+            found = first_of_each(frame.positions[variable][order[:asked]])
+            if len(found) >= cut or len(order) < asked:
+                return found[:cut]
+            asked *= 4
+        order = self._order(arm, frame, evaluator)
+        return first_of_each(frame.positions[variable][order])[:cut]
+
+    def _order(self, arm: FunctionCall, frame: Frame, evaluator: Evaluator) -> Positions:
+        """Return the rows that have a score, best first; ties break by ids."""
+        if frame.rows <= FEW:
+            dense = self.scores(arm, frame, evaluator)[0]
+            rows = np.flatnonzero(~np.isnan(dense))
+            scores = dense[rows]
+        else:
+            rows, scores = self._scored(arm, frame, evaluator)
+        best = -scores if arm.function.best_is_highest else scores
+        named = sorted(name for name in frame.positions if name in evaluator.tables)
         ties = [
-            _places(evaluator.tables[name].values("id", frame.positions[name][rows]))
-            for name in names
+            id_places(self.store, evaluator.tables[name], frame.positions[name][rows])
+            for name in dict.fromkeys([_ranked(arm), *named])
         ]
-        order = np.lexsort([*reversed(ties), best])
-        nodes = frame.positions[variable][rows[order]].tolist()
-        different = list(dict.fromkeys(nodes))
-        kept = different[: self.depth] if arm.function.name == "nearest" else different
-        return {node: rank for rank, node in enumerate(kept, 1)}
+        return rows[np.lexsort([*reversed(ties), best])]
 
 
 def is_fusion(expression: Expression) -> bool:
@@ -197,14 +341,6 @@ def _target(
     return evaluator.tables[variable], reference.property, frame.positions[variable]
 
 
-def _matrix(column: pa.Array, size: int) -> Scores:
-    """Return vectors as rows of a matrix; a null is a row without numbers."""
-    found = np.full((len(column), size), np.nan)
-    items = column.drop_null().flatten().to_numpy(zero_copy_only=False)
-    found[np.asarray(column.is_valid())] = items.reshape(-1, size)
-    return found
-
-
 def _ranked(call: Expression) -> str:
     """Return the variable whose nodes a ranking ranks; that of the first, if there are two."""
     return next(property_refs(call)).variable
@@ -220,12 +356,3 @@ def _by_value(
     codes = np.asarray(encoded.indices)
     texts = encoded.dictionary.to_pylist()
     return [(text, np.flatnonzero(codes == code)) for code, text in enumerate(texts)]
-
-
-def _places(texts: pa.Array) -> npt.NDArray[np.int64]:
-    """Return numbers in the order of texts."""
-    encoded = texts.dictionary_encode()
-    order = np.argsort(np.array([t.encode() for t in encoded.dictionary.to_pylist()], object))
-    rank = np.empty(len(order), np.int64)
-    rank[order] = np.arange(len(order))
-    return rank[np.asarray(encoded.indices)] if len(order) else np.zeros(0, np.int64)

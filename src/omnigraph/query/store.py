@@ -217,7 +217,7 @@ class Table:
     def _fetch(self, names: Sequence[str], positions: Positions) -> dict[str, pa.Array]:
         wanted, back = np.unique(positions, return_inverse=True)
         with self._reading() as handle:
-            rows = rows_at(handle, self._addresses().at(wanted), [self.names[n] for n in names])
+            rows = rows_at(handle, self.addresses().at(wanted), [self.names[n] for n in names])
         for name, column in zip(names, rows.columns, strict=True):
             whole = self.rows * column.nbytes / max(1, len(wanted))
             left = self._fetched.get(name, whole if whole < self._store.limit / 4 else np.inf)
@@ -302,7 +302,8 @@ class Table:
             found = rows_where(handle, condition, [self.names[name] for name in columns])
         return found.rename_columns([*columns, "_rowoffset"])
 
-    def _addresses(self) -> Addresses:
+    def addresses(self) -> Addresses:
+        """Return where rows are."""
         key = (*self.key, "addresses")
         found: Addresses | None = self._store.get(key)
         if found is None:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 from lance import LanceDataset
 
 from omnigraph.errors import GraphCorrupt, NotFound
@@ -19,6 +20,7 @@ from omnigraph.storage.faults import translated
 
 Positions = npt.NDArray[np.int64]
 OFFSET = "_rowoffset"
+_BATCH = 65_536
 
 
 def whole_column(handle: LanceDataset, column: str) -> pa.Array:
@@ -39,6 +41,12 @@ def column_pieces(handle: LanceDataset, columns: Sequence[str], rows: int) -> It
                 piece = []
         if piece:
             yield pa.Table.from_batches(piece)
+
+
+def id_ranks(ids: pa.Array) -> Positions:
+    """Return numbers in the order of texts, by their bytes; equal texts have equal numbers."""
+    ranks = pc.rank(ids, sort_keys="ascending", tiebreaker="dense")
+    return np.asarray(ranks).astype(np.int64)
 
 
 def positions_where(handle: LanceDataset, condition: str) -> Positions:
@@ -91,6 +99,19 @@ class Addresses:
                 found[here] = np.uint64(fragment.fragment_id << 32) + offsets[here]
         return found
 
+    def positions(self, addresses: npt.NDArray[np.uint64]) -> Positions:
+        """Return the positions of rows by address."""
+        numbers = {fragment.fragment_id: n for n, fragment in enumerate(self.fragments)}
+        owners, offsets = addresses >> np.uint64(32), addresses & np.uint64(0xFFFFFFFF)
+        found = np.empty(len(addresses), np.int64)
+        for owner in np.unique(owners).tolist():
+            here, number = owners == owner, numbers[owner]
+            places = offsets[here].astype(np.int64)
+            if self.fragments[number].num_deletions:
+                places = np.searchsorted(self._live_rows(number), addresses[here])
+            found[here] = self.firsts[number] + places
+        return found
+
     def _live_rows(self, number: int) -> npt.NDArray[np.uint64]:
         if number not in self._live:
             with translated("reading row addresses"):
@@ -112,3 +133,43 @@ def rows_at(
     with translated("taking rows"):
         # Without stable row ids a row id is an address; `take` would count deletions for each row.
         return handle._take_rows(addresses.tolist(), columns=list(columns))
+
+
+@dataclass(frozen=True, slots=True)
+class FragmentRows:
+    """A fragment of a version: what it physically is, and which of its rows are there.
+
+    `offsets` are those rows; None means all `rows` of them.
+    """
+
+    key: str
+    number: int
+    rows: int
+    offsets: npt.NDArray[np.uint32] | None = None
+
+
+def fragments_of(handle: LanceDataset) -> list[FragmentRows]:
+    """Return the fragments of a version in the order in which positions count their rows."""
+    found = []
+    with translated("reading fragments"):
+        for fragment in handle.get_fragments():
+            key = " ".join(file.path for file in fragment.metadata.files)
+            offsets = None
+            if fragment.num_deletions:
+                scanner = fragment.scanner(columns=[], with_row_address=True)
+                offsets = scanner.to_table()["_rowaddr"].to_numpy().astype(np.uint32)
+            rows = fragment.physical_rows if offsets is None else len(offsets)
+            found.append(FragmentRows(key, fragment.fragment_id, rows, offsets))
+    return found
+
+
+def column_of(
+    handle: LanceDataset, column: str, fragments: Sequence[FragmentRows]
+) -> Iterator[pa.Array]:
+    """Yield a column of some fragments, in their order."""
+    wanted = {fragment.number for fragment in fragments}
+    chosen = [f for f in handle.get_fragments() if f.fragment_id in wanted]
+    with translated(f"reading column {column}"):
+        scanner = handle.scanner(columns=[column], fragments=chosen, batch_size=_BATCH)
+        for batch in scanner.to_batches():
+            yield batch.column(0)

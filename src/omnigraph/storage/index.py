@@ -10,10 +10,14 @@ from dataclasses import replace
 from enum import StrEnum
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
 from lance import LanceDataset, LanceOperation
 from lance.dataset import Index
 from lance.optimize import Compaction
 
+from omnigraph.catalog import Metric
 from omnigraph.storage.faults import translated
 
 MAX_SEGMENTS = 8
@@ -21,6 +25,12 @@ MAX_SEGMENTS = 8
 _RESULT = ("original_fragments", "new_fragments")
 FRAGMENT_ROWS = 1024 * 1024
 """Rows a compacted fragment is to have."""
+
+
+VECTOR_ROWS = 100_000
+"""Below this many vectors, looking at all of them is faster, and exact."""
+PROBES = 48
+"""Parts of a vector index that are looked into for one query."""
 
 
 class IndexKind(StrEnum):
@@ -41,10 +51,12 @@ def build_btree(base: LanceDataset, column: str) -> LanceDataset | None:
     return build_index(base, column, IndexKind.BTREE)
 
 
-def build_index(base: LanceDataset, column: str, kind: IndexKind) -> LanceDataset | None:
+def build_index(
+    base: LanceDataset, column: str, kind: IndexKind, metric: Metric = Metric.COSINE
+) -> LanceDataset | None:
     """Stage an index over the fragments that have none yet; None when all have one.
 
-    One with many segments is built anew as a whole.
+    One with many segments is built anew as a whole. Vectors are near each other by the metric.
     """
     name = index_name(column, kind)
     with translated(f"indexing {column}"):
@@ -54,13 +66,15 @@ def build_index(base: LanceDataset, column: str, kind: IndexKind) -> LanceDatase
         segments = _segments(base, name)
         anew = len(segments) >= MAX_SEGMENTS
         fragments = [f.fragment_id for f in base.get_fragments()] if anew else missing
-        made = _segment(base, column, kind, fragments)
+        made = _segment(base, column, kind, fragments, metric)
         gone = [_removed(segment, made) for segment in segments] if anew else []
         operation = LanceOperation.CreateIndex([made], gone)
         return LanceDataset.commit(base, operation, read_version=base.version, detached=True)
 
 
-def _segment(base: LanceDataset, column: str, kind: IndexKind, fragments: Sequence[int]) -> Index:
+def _segment(
+    base: LanceDataset, column: str, kind: IndexKind, fragments: Sequence[int], metric: Metric
+) -> Index:
     name = index_name(column, kind)
     options: dict[str, Any] = {"fragment_ids": list(fragments), "replace": True}
     match kind:
@@ -79,8 +93,8 @@ def _segment(base: LanceDataset, column: str, kind: IndexKind, fragments: Sequen
                 column,
                 "IVF_FLAT",
                 name=name,
-                metric="cosine",
-                num_partitions=max(1, int(rows**0.5) // 2),
+                metric=str(metric),
+                num_partitions=max(1, int(rows**0.5)),
                 **options,
             )
 
@@ -107,6 +121,25 @@ def _segments(base: LanceDataset, name: str) -> list[Any]:
 def _removed(segment: Any, successor: Index) -> Index:  # noqa: ANN401 - a segment of Lance
     """Return a segment in the form in which Lance is told to forget it: only its id matters."""
     return replace(successor, uuid=str(segment.uuid), fragment_ids=segment.fragment_ids)
+
+
+def nearest_rows(
+    handle: LanceDataset, column: str, metric: Metric, query: npt.NDArray[np.float32], count: int
+) -> pa.Table:
+    """Return `_rowaddr` and vector of rows whose vectors are near a query, found by an index.
+
+    Most of the nearest are among them. Rows no index covers are all looked at.
+    """
+    nearest = {
+        "column": column,
+        "q": query,
+        "k": count,
+        "metric": str(metric),
+        "nprobes": PROBES,
+    }
+    with translated(f"searching {column}"):
+        columns = ["_rowaddr", "_distance", column]
+        return handle.scanner(columns=columns, nearest=nearest).to_table().drop("_distance")
 
 
 def compact(base: LanceDataset) -> tuple[LanceDataset, int, int] | None:

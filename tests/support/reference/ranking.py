@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import hypot
 
+from omnigraph.catalog.model import Definition, Index, type_constraints
 from omnigraph.lang import query_tree as qt
 from tests.support.reference import text
 from tests.support.reference.model import Inexact, RefusedError, Row, World
@@ -45,7 +46,8 @@ def scores(
         if call.function.text == "nearest":
             if isinstance(wanted, str):
                 wanted = _embedded(query, wanted, field, row, world)
-            score = _distance(value(field, row, world), wanted)
+            metric = _metric(row[field.variable.name].type, field.property.text)
+            score = _distance(metric, value(field, row, world), wanted)
         elif wanted is not None:
             if wanted not in relevance:
                 relevance[wanted] = text.bm25(_texts(field, row, world), wanted)
@@ -74,12 +76,25 @@ def _embedded(
     return world.embed(words, type_.dimension or 0)
 
 
-def _distance(vector: Sequence[float] | None, query: Sequence[float] | None) -> float | None:
-    """Return the cosine distance; a vector that is null or has no length has none."""
+def _metric(type_: Definition, name: str) -> str:
+    """Return the metric the index of a property declares; without an index it is cosine."""
+    found = [c for c in type_constraints(type_) if isinstance(c, Index) and c.columns == (name,)]
+    return next((str(index.metric) for index in found if index.metric is not None), "cosine")
+
+
+def _distance(
+    metric: str, vector: Sequence[float] | None, query: Sequence[float] | None
+) -> float | None:
+    """Return the distance; a vector that is null has none, nor one without length a cosine."""
     if vector is None or query is None:
         return None
-    lengths = hypot(*vector) * hypot(*query)
     product: float = sum(a * b for a, b in zip(vector, query, strict=True))
+    if metric == "l2":
+        apart: float = sum((a - b) ** 2 for a, b in zip(vector, query, strict=True))
+        return apart
+    if metric == "dot":
+        return 1 - product
+    lengths = hypot(*vector) * hypot(*query)
     return None if lengths == 0 else 1 - product / lengths
 
 

@@ -1,116 +1,90 @@
-"""Texts in queries: who embeds them, how often, and with which model."""
+"""Distances, and which vectors may be the nearest."""
 
+import numpy as np
+import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
 
-import omnigraph as og
-from omnigraph.embed.mock import MockProvider
-from tests.support.embedding import MOCK, mock_vector
-
-SCHEMA = """
-node Doc { k: String @key  text: String?  v: Vector(3)? @embed(text)
-  w: Vector(3)? @embed(text, model="m1") }
-edge About: Doc -> Doc
-"""
-ROWS = [
-    {"k": name, "text": name, "v": mock_vector(name, 3), "w": mock_vector(name, 3)}
-    for name in ("ship", "port", "tug")
-]
-NEAREST = (
-    "query q($t: String) { match { $d: Doc } return { $d } order { nearest($d.v, $t) } limit 1 }"
+from omnigraph.catalog import Metric
+from omnigraph.query.vectors import (
+    Vectors,
+    distances,
+    items_of,
+    lengths_of,
+    matrix,
+    possibly_first,
 )
-DECLARED = NEAREST.replace("$d.v", "$d.w")
+
+SIZE = 5
+every_metric = pytest.mark.parametrize("metric", list(Metric))
+numbers = st.floats(width=32, allow_nan=False, allow_infinity=False) | st.sampled_from(
+    [0.0, 1.0, -1.0, 0.1, 1e-45, 3e38]
+)
 
 
-class Watched:
-    """A provider that notes what it is asked."""
-
-    def __init__(self, model=""):
-        self.model = model
-        self.asked = []
-
-    def embed(self, texts, dimension, role):
-        self.asked.append((list(texts), dimension, str(role)))
-        return MockProvider().embed(texts, dimension, role)
+def column_of(vectors):
+    return pa.array(vectors, pa.list_(pa.float32(), SIZE))
 
 
-@pytest.fixture
-def uri(tmp_path):
-    graph = og.init(tmp_path / "g", SCHEMA, embedding=MOCK)
-    graph.insert("Doc", ROWS)
-    return graph.uri
+def vectors_of(column):
+    return Vectors(items_of(column, SIZE), lengths_of(column, SIZE))
 
 
-def best(graph, query=NEAREST, text="port"):
-    return [row["d"] for row in graph.query(query, {"t": text}).rows]
+@every_metric
+@given(
+    vectors=arrays.arrays(np.float32, (7, SIZE), elements=numbers),
+    query=arrays.arrays(np.float32, SIZE, elements=numbers),
+)
+def test_bounds_hold_whatever_the_numbers(metric, vectors, query):
+    column, wanted = column_of([*vectors.tolist(), None]), query.astype(np.float64)
+    exact = distances(metric, matrix(column, SIZE), wanted[None])
+    low, high = vectors_of(column).bounds(metric, wanted, None)
+    known = ~np.isnan(exact)
+    assert not known[-1]
+    assert np.isnan(high[-1])
+    assert (low[known] <= exact[known]).all()
+    assert (exact[known] <= high[known]).all()
 
 
-def test_profile_and_provider_are_taken(uri):
-    assert best(og.open(uri, embedding=MOCK)) == ["port"]
-    assert best(og.open(uri, embedding={"kind": "mock", "model": "x"})) == ["port"]
-    assert best(og.open(uri, embedding=MockProvider())) == ["port"]
+@every_metric
+def test_the_first_are_among_those_that_may_be(metric):
+    draw = np.random.default_rng(5)
+    for _ in range(20):
+        # Few different values make many ties.
+        values = draw.integers(-2, 3, (400, SIZE)).astype(np.float32)
+        query = draw.integers(-2, 3, SIZE).astype(np.float64)
+        column = column_of(values.tolist())
+        exact = distances(metric, matrix(column, SIZE), query[None])
+        low, high = vectors_of(column).bounds(metric, query, None)
+        found = possibly_first(low, high, 10)
+        ranked = np.argsort(exact[~np.isnan(exact)], kind="stable")
+        last = exact[~np.isnan(exact)][ranked[:10]].max(initial=-np.inf)
+        assert set(np.flatnonzero(exact <= last)) <= set(found)
+        assert (np.diff(found) > 0).all()
 
 
-def test_environment_is_asked_when_nothing_is_given(uri, monkeypatch):
-    monkeypatch.setenv("OMNIGRAPH_EMBED_PROVIDER", "mock")
-    assert best(og.open(uri)) == ["port"]
-    monkeypatch.setenv("OMNIGRAPH_EMBED_PROVIDER", "wrong")
-    with pytest.raises(og.OmniError) as caught:
-        best(og.open(uri))
-    assert caught.value.code == "embedding_config_invalid"
+def test_bounds_of_some_positions_are_those_of_all():
+    column = column_of(np.eye(SIZE).tolist())
+    query = np.arange(SIZE, dtype=np.float64)
+    whole = vectors_of(column).bounds(Metric.L2, query, None)
+    some = vectors_of(column).bounds(Metric.L2, query, np.array([3, 1, 3]))
+    for one, other in zip(whole, some, strict=True):
+        assert one[[3, 1, 3]].tolist() == other.tolist()
 
 
-def test_query_without_a_text_needs_no_provider(uri):
-    graph = og.open(uri, embedding={"kind": "openai"})
-    query = (
-        "query q() { match { $d: Doc } return { $d } order { nearest($d.v, [1, 0, 0]) } limit 1 }"
-    )
-    assert len(graph.query(query).rows) == 1
-    with pytest.raises(og.OmniError) as caught:
-        best(graph)
-    assert caught.value.code == "embedding_api_key_required"
+def test_a_slice_of_a_column_has_its_own_vectors():
+    column = column_of([[1] * SIZE, None, [2] * SIZE, [3] * SIZE])[1:]
+    assert items_of(column, SIZE)[1:].tolist() == [[2] * SIZE, [3] * SIZE]
+    assert lengths_of(column, SIZE)[1:] == pytest.approx([2 * SIZE**0.5, 3 * SIZE**0.5])
+    assert np.isnan(lengths_of(column, SIZE)[0])
 
 
-def test_text_is_embedded_once_for_all_places_of_a_query(uri):
-    watched = Watched()
-    graph = og.open(uri, embedding=watched)
-    query = """query q($t: String) { match { $d: Doc }
-      return { $d, nearest($d.v, $t) as far } order { nearest($d.v, $t) } limit 2 }"""
-    assert len(graph.query(query, {"t": "port"}).rows) == 2
-    assert watched.asked == [(["port"], 3, "query")]
-
-
-def test_texts_of_entities_are_embedded_together_each_once(uri):
-    watched = Watched()
-    graph = og.open(uri, embedding=watched)
-    query = (
-        "query q() { match { $d: Doc  $e: Doc } return { $d, $e, nearest($d.v, $e.text) as far } }"
-    )
-    assert len(graph.query(query).rows) == 9
-    [(texts, dimension, role)] = watched.asked
-    assert (sorted(texts), dimension, role) == (["port", "ship", "tug"], 3, "query")
-
-
-def test_handles_of_one_graph_share_their_provider(uri):
-    watched = Watched()
-    graph = og.open(uri, embedding=watched)
-    best(graph.as_actor("ann").branch("other"))
-    assert len(watched.asked) == 1
-
-
-def test_declared_model_must_be_the_one_that_embeds(uri):
-    assert best(og.open(uri, embedding={"kind": "mock", "model": "m1"}), DECLARED) == ["port"]
-    watched = Watched("m2")
-    with pytest.raises(og.OmniError) as caught:
-        best(og.open(uri, embedding=watched), DECLARED)
-    assert caught.value.code == "embedding_model_mismatch"
-    assert "Doc.w is declared with model 'm1', but texts are embedded by 'm2'" in str(caught.value)
-    assert watched.asked == []
-
-
-def test_explain_embeds_only_when_it_runs_the_query(uri):
-    watched = Watched()
-    graph = og.open(uri, embedding=watched)
-    graph.explain(NEAREST)
-    assert watched.asked == []
-    graph.explain(NEAREST, {"t": "port"}, analyze=True)
-    assert len(watched.asked) == 1
+def test_no_rows_are_the_first_of_none():
+    nothing = np.empty(0)
+    assert possibly_first(nothing, nothing, 3).tolist() == []
+    values = np.array([2.0, np.nan, 1.0])
+    assert possibly_first(values, values, 0).tolist() == []
+    assert possibly_first(values, values, 1).tolist() == [2]
+    assert possibly_first(values, values, 5).tolist() == [0, 2]
