@@ -201,13 +201,15 @@ class Search:
         queries = self._query_vectors(call, frame, evaluator)
         if isinstance(call.arguments[1], PropertyRef):
             return distances(
-                metric, matrix(table.values(name, positions), len(queries[0])), queries
+                metric, matrix(table.values(name, positions), queries.shape[1]), queries
             )
         wanted, back = np.unique(positions, return_inverse=True)
         known = next((found for other, found in self._distances if other == call), None)
         scores = known.at(wanted) if known is not None else np.full(1, np.nan)
         if np.isnan(scores).any():
-            scores = distances(metric, matrix(table.values(name, wanted), len(queries[0])), queries)
+            scores = distances(
+                metric, matrix(table.values(name, wanted), queries.shape[1]), queries
+            )
             self._distances.append((call, Scored(wanted, scores)))
         return scores[back]
 
