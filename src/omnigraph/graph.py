@@ -31,7 +31,7 @@ from omnigraph.query.blob import Blob, open_blob
 from omnigraph.query.engine import Engine, Settings
 from omnigraph.query.entity import read_entity
 from omnigraph.query.explain import Explanation
-from omnigraph.query.result import Result
+from omnigraph.query.result import Result, ResultStream
 from omnigraph.storage import locate
 from omnigraph.write.embed import EmbedOptions, EmbedResult, embed_type
 from omnigraph.write.external import ExternalBlobs
@@ -182,6 +182,19 @@ class Graph:
         """Answer a query on the state a branch, tag, commit id or time names."""
         settings = Settings(timeout=timeout)
         return self._engine.run(self.snapshot(at), source, params, name, settings)
+
+    def stream(
+        self,
+        source: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        name: str | None = None,
+        at: Target | None = None,
+        timeout: float | None = None,
+    ) -> ResultStream:
+        """Answer a query whose rows may not fit memory; they are read as somebody takes them."""
+        settings = Settings(timeout=timeout)
+        return self._engine.stream(self.snapshot(at), source, params, name, settings)
 
     def explain(
         self,

@@ -5,23 +5,34 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import IO, Any
 
-from omnigraph.query.result import Result
+from omnigraph.query.result import ResultStream
 
 FORMATS = ("table", "json", "jsonl", "csv", "kv", "arrow", "parquet")
 MAX_WIDTH = 80
 
 
 def write_result(
-    result: Result, target: Mapping[str, str | None], format_: str, file: IO[bytes]
+    result: ResultStream, target: Mapping[str, str | None], format_: str, file: IO[bytes]
 ) -> None:
-    """Write a result to a file in one of the formats."""
+    """Write a result to a file in one of the formats; what can be written as it comes, is."""
     if format_ in ("arrow", "parquet"):
         result.write(file, format_)
         return
-    facts = {**result.to_json(), "target": dict(target)}
+    if format_ in _LINES:
+        for line in _LINES[format_](result, target):
+            file.write(line.encode())
+        return
+    facts = {
+        "query_name": result.name,
+        "target": dict(target),
+        "row_count": len(result),
+        "columns": result.columns,
+        "rows": list(result),
+        "graph_commit_id": result.graph_commit_id,
+    }
     file.write(_TEXTS[format_](facts).encode())
 
 
@@ -29,17 +40,22 @@ def _json(facts: Mapping[str, Any]) -> str:
     return json.dumps(facts, indent=2, ensure_ascii=False) + "\n"
 
 
-def _jsonl(facts: Mapping[str, Any]) -> str:
-    names = ("query_name", "target", "row_count")
-    head = {"kind": "metadata", **{name: facts[name] for name in names}}
-    return "".join(_compact(record) + "\n" for record in (head, *facts["rows"]))
+def _jsonl(result: ResultStream, target: Mapping[str, str | None]) -> Iterator[str]:
+    about = {"query_name": result.name, "target": dict(target), "row_count": len(result)}
+    yield _compact({"kind": "metadata", **about}) + "\n"
+    for row in result:
+        yield _compact(row) + "\n"
 
 
-def _csv(facts: Mapping[str, Any]) -> str:
+def _csv(result: ResultStream, _: Mapping[str, str | None]) -> Iterator[str]:
+    yield _csv_line(result.columns)
+    for row in result:
+        yield _csv_line([_cell(value) for value in row.values()])
+
+
+def _csv_line(cells: Sequence[str]) -> str:
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(facts["columns"])
-    writer.writerows([_cell(value) for value in row.values()] for row in facts["rows"])
+    csv.writer(text, lineterminator="\n").writerow(cells)
     return text.getvalue()
 
 
@@ -86,4 +102,5 @@ def _compact(value: Any) -> str:  # noqa: ANN401 - any JSON value
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-_TEXTS = {"json": _json, "jsonl": _jsonl, "csv": _csv, "table": _table, "kv": _kv}
+_LINES = {"jsonl": _jsonl, "csv": _csv}
+_TEXTS = {"json": _json, "table": _table, "kv": _kv}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, assert_never
@@ -25,16 +25,19 @@ from omnigraph.query.evaluate import Evaluator
 from omnigraph.query.execute import Execution, shown_rows, slice_bounds
 from omnigraph.query.expand import ExpandMode
 from omnigraph.query.explain import Explanation, explain_plan
+from omnigraph.query.frame import Frame
 from omnigraph.query.groups import group_rows
 from omnigraph.query.order import order_of
 from omnigraph.query.paths import Paths
 from omnigraph.query.recent import Recent
-from omnigraph.query.result import Result
+from omnigraph.query.result import Result, ResultStream
 from omnigraph.query.search import FEW, Search, is_fusion
 from omnigraph.query.store import Store, Table
 from omnigraph.query.topology import Topologies
 from omnigraph.query.words import Words
 
+PART = 65_536
+"""Rows of a result that are made at once when it is streamed."""
 MAX_PLANS, MAX_PLANNED_TEXT = 512, 65_536
 """Plans that are kept, and the longest text of which they are."""
 
@@ -76,12 +79,28 @@ class Engine:
         execution = self._execution(snapshot, plan, bound, settings or Settings())
         columns = _Columns(execution).of(plan.root)
         types = {column.name: column.type for column in plan.columns}
-        return Result(
-            name=plan.name,
-            table=pa.table({name: columns[name] for name in types}),
-            types=types,
-            graph_commit_id=snapshot.commit_id,
-        )
+        table = pa.table({name: columns[name] for name in types})
+        return Result(plan.name, table, types, snapshot.commit_id)
+
+    def stream(
+        self,
+        snapshot: Snapshot,
+        source: str,
+        parameters: Mapping[str, Any] | None,
+        name: str | None = None,
+        settings: Settings | None = None,
+    ) -> ResultStream:
+        """Run one read query; which rows there are is known at once, values are read as they go.
+
+        Groups and different rows have to be made first; everything else takes little memory.
+        """
+        plan = self._plan(snapshot, source, name)
+        bound = bind_parameters(plan.parameters, parameters)
+        execution = self._execution(snapshot, plan, bound, settings or Settings())
+        rows, parts = _Columns(execution).parts(plan.root)
+        types = {column.name: column.type for column in plan.columns}
+        tables = (pa.table({name: part[name] for name in types}) for part in parts)
+        return ResultStream(plan.name, types, snapshot.commit_id, rows, tables)
 
     def explain(
         self,
@@ -147,14 +166,19 @@ class _Columns:
 
     def of(self, operator: op.ResultOperator, *, distinct: bool = False) -> dict[str, pa.Array]:
         """Return the columns of an operator by name; `distinct` rows may be left out elsewhere."""
+        begun = self.execution.now()
+        found = self._of(operator, distinct=distinct)
+        self.execution.note(operator, _length(found), begun)
+        return found
+
+    def _of(self, operator: op.ResultOperator, *, distinct: bool) -> dict[str, pa.Array]:
         evaluator = self.execution.evaluator
         match operator:
             case op.Project(input=rows, columns=columns):
                 self._fuse(rows, columns)
                 weigh = distinct and all(_is_plain(column.expression) for column in columns)
                 frame = self.execution.rows(rows, _variables(columns), weigh=weigh)
-                evaluator.fetch((column.expression for column in columns), frame)
-                return {c.name: evaluator.column(c.expression, frame) for c in columns}
+                return self._project(columns, frame)
             case op.Aggregate(input=rows, keys=keys, measures=measures):
                 looked_at = tuple(m for m in measures if not _counts_rows(m.expression))
                 weigh = all(_may_weigh(measure.expression) for measure in measures)
@@ -175,6 +199,21 @@ class _Columns:
                 return _take(found, np.arange(start, stop))
             case _ as unreachable:
                 assert_never(unreachable)
+
+    def parts(self, root: op.ResultOperator) -> tuple[int, Iterator[dict[str, pa.Array]]]:
+        """Return how many rows there are, and their columns, some rows at a time."""
+        if not isinstance(root, op.Project):
+            found = self.of(root)
+            return _length(found), (_slice(found, at) for at in _starts(_length(found)))
+        self._fuse(root.input, root.columns)
+        frame = self.execution.rows(root.input, _variables(root.columns))
+        some = (frame.take(np.arange(at, min(at + PART, frame.rows))) for at in _starts(frame.rows))
+        return frame.rows, (self._project(root.columns, part) for part in some)
+
+    def _project(self, columns: tuple[op.Column, ...], frame: Frame) -> dict[str, pa.Array]:
+        evaluator = self.execution.evaluator
+        evaluator.fetch((column.expression for column in columns), frame)
+        return {c.name: evaluator.column(c.expression, frame) for c in columns}
 
     def _fuse(self, rows: op.RowOperator, columns: tuple[op.Column, ...]) -> None:
         """Let fusions that are shown rank all rows of the match, before order and limit."""
@@ -224,6 +263,15 @@ def _length(columns: Mapping[str, pa.Array]) -> int:
 
 def _take(columns: Mapping[str, pa.Array], order: np.ndarray) -> dict[str, pa.Array]:
     return {name: column.take(pa.array(order)) for name, column in columns.items()}
+
+
+def _slice(columns: Mapping[str, pa.Array], at: int) -> dict[str, pa.Array]:
+    return {name: column.slice(at, PART) for name, column in columns.items()}
+
+
+def _starts(rows: int) -> range:
+    """Return where parts begin; no rows are one part, which tells the types."""
+    return range(0, max(rows, 1), PART)
 
 
 def _distinct(columns: Mapping[str, pa.Array]) -> dict[str, pa.Array]:

@@ -42,10 +42,13 @@ FIRST_PART = 4_096
 
 @dataclass(frozen=True, slots=True)
 class Actual:
-    """What an operator really did: rows it gave, and seconds it took with all below it."""
+    """What an operator really did with all below it: rows it gave, time, and reads of storage."""
 
     rows: int
     seconds: float
+    reads: int
+    ways: tuple[str, ...] = ()
+    """How edges were followed."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -62,6 +65,8 @@ class Execution:
     trace: dict[int, Actual] | None = None
     scanned: dict[int, Frame] = field(default_factory=dict)
     """The part of a scan that is looked at, while only some rows are wanted."""
+    walked: dict[int, set[ExpandMode]] = field(default_factory=dict)
+    """How operators followed edges."""
 
     # --- rows ----------------------------------------------------------------------------------
 
@@ -79,7 +84,7 @@ class Execution:
         With `most`, a sort may leave out rows that come after so many.
         """
         self.budget.check(type(operator).__name__)
-        begun = time.perf_counter()
+        begun = self.now()
         match operator:
             case op.Scan():
                 frame = self.scanned.get(id(operator)) or self._scan(operator)
@@ -104,8 +109,19 @@ class Execution:
                 assert_never(unreachable)
         if self.trace is not None:
             rows = frame.rows if frame.weights is None else int(frame.weights.sum())
-            self.trace[id(operator)] = Actual(rows, time.perf_counter() - begun)
+            self.note(operator, rows, begun)
         return frame.only(needed)
+
+    def now(self) -> tuple[float, int]:
+        """Return the time, and how often storage was read."""
+        return time.perf_counter(), self.store.reads
+
+    def note(self, operator: op.Operator, rows: int, begun: tuple[float, int]) -> None:
+        """Note what an operator did since it began."""
+        if self.trace is not None:
+            seconds, reads = self.now()
+            ways = tuple(sorted(self.walked.get(id(operator), ())))
+            self.trace[id(operator)] = Actual(rows, seconds - begun[0], reads - begun[1], ways)
 
     def bind(self, binding: Binding) -> Table:
         """Return the table of a variable, and remember it for expressions."""
@@ -137,6 +153,7 @@ class Execution:
         self.bind(expand.dst)
         source = self.rows(expand.input, needed | {expand.src}, weigh=weigh)
         walk = self.walk(expand.edge, expand.direction)
+        self.walked[id(expand)] = walk.used
         starts = source.positions[expand.src]
         if expand.edge_binding is not None:
             self.bind(expand.edge_binding)
@@ -178,6 +195,7 @@ class Execution:
             return counted
         source = self.rows(close.input, needed | {close.src, close.dst}, weigh=weigh)
         walk = self.walk(close.edge, close.direction)
+        self.walked[id(close)] = walk.used
         here, there = source.positions[close.src], source.positions[close.dst]
         if close.edge_binding is None:
             return source.take(walk.connects(here, there, close.hops))

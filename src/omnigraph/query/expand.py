@@ -6,7 +6,7 @@ Both ways give the same answer; `query/cost.py` chooses.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeAlias
 
@@ -55,6 +55,8 @@ class EdgeWalk:
     topologies: Topologies
     budget: Budget
     mode: ExpandMode = ExpandMode.AUTO
+    used: set[ExpandMode] = field(default_factory=set, init=False)
+    """How edges were followed so far."""
 
     # --- what is reached -----------------------------------------------------------------------
 
@@ -171,9 +173,11 @@ class EdgeWalk:
         return max(self.src.rows, self.dst.rows)
 
     def _uses_arrays(self, starts: Positions) -> bool:
-        if self.mode is not ExpandMode.AUTO:
-            return self.mode is ExpandMode.TOPOLOGY
-        return self._step(len(starts)).takes_arrays
+        arrays = self.mode is ExpandMode.TOPOLOGY
+        if self.mode is ExpandMode.AUTO:
+            arrays = self._step(len(starts)).takes_arrays
+        self.used.add(ExpandMode.TOPOLOGY if arrays else ExpandMode.INDEXED)
+        return arrays
 
     def _step(self, frontier: int) -> Step:
         ends = {Direction.OUT: ("src",), Direction.IN: ("dst",), Direction.BOTH: ("src", "dst")}

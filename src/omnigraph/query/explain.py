@@ -42,12 +42,19 @@ class Step:
         if self.actual is not None:
             facts["rows"] = self.actual.rows
             facts["seconds"] = round(self.actual.seconds, 6)
+            facts["reads"] = self.actual.reads
+            if self.actual.ways:
+                facts["expand"] = list(self.actual.ways)
         return facts
 
     def __str__(self) -> str:
         about = f"~{self.estimated_rows:,} rows"
         if self.actual is not None:
-            about = f"{self.actual.rows:,} rows, {self.actual.seconds * 1000:.1f} ms; {about}"
+            actual = self.actual
+            spent = f"{actual.seconds * 1000:.1f} ms, {actual.reads} reads"
+            about = f"{actual.rows:,} rows, {spent}; {about}"
+            if actual.ways:
+                about += f"; by {' and '.join(actual.ways)}"
         if self.index is not None:
             about += f"; by the index of {self.index}"
         return f"{'  ' * self.depth}{self.operator}  ({about})"

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
+from itertools import chain
 from typing import IO, Any
 
 import pyarrow as pa
@@ -79,6 +80,57 @@ class Result:
             "rows": self.rows,
             "graph_commit_id": self.graph_commit_id,
         }
+
+
+@dataclass(frozen=True, slots=True)
+class ResultStream:
+    """The rows of a query, some at a time; they can be gone through once."""
+
+    name: str
+    types: Mapping[str, PropertyType] = field(repr=False)
+    graph_commit_id: str
+    row_count: int
+    _parts: Iterator[pa.Table] = field(repr=False)
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns, in order."""
+        return list(self.types)
+
+    def __len__(self) -> int:
+        return self.row_count
+
+    def parts(self) -> Iterator[Result]:
+        """Yield the rows, some at a time."""
+        for part in self._parts:
+            yield Result(self.name, part, self.types, self.graph_commit_id)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        for part in self.parts():
+            yield from part.rows
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """Return a reader of Arrow batches; instants are timestamps in UTC."""
+        tables = (part.to_arrow() for part in self.parts())
+        first = next(tables)
+        batches = (batch for table in chain([first], tables) for batch in table.to_batches())
+        return pa.RecordBatchReader.from_batches(first.schema, batches)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Hand the rows to any library that speaks Arrow."""
+        return self.to_reader().__arrow_c_stream__(requested_schema)
+
+    def write(self, file: IO[bytes], format_: str) -> None:
+        """Write the rows as an Arrow stream or a Parquet file."""
+        reader = self.to_reader()
+        if format_ == "parquet":
+            with pq.ParquetWriter(file, reader.schema) as writer:
+                for batch in reader:
+                    writer.write_batch(batch)
+            return
+        with pa.ipc.new_stream(file, reader.schema) as stream:
+            for batch in reader:
+                stream.write_batch(batch)
 
 
 def _plain(column: pa.ChunkedArray, type_: PropertyType) -> pa.ChunkedArray:

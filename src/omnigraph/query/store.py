@@ -62,6 +62,8 @@ class Store:
         self._tables: Recent[tuple[str, str, int], Table] = Recent(MAX_TABLES)
         self._named: Recent[tuple[str, TypeKind, str], Table] = Recent(MAX_TABLES)
         self._lock = Lock()
+        self.reads = 0
+        """How often storage was asked for rows."""
 
     def table(self, snapshot: Snapshot, kind: TypeKind, name: str) -> Table:
         """Return the entities of one type in a snapshot."""
@@ -313,4 +315,5 @@ class Table:
         return found
 
     def _reading(self) -> Any:  # noqa: ANN401 - a context of a Lance handle
+        self._store.reads += 1
         return self._store.manifest.reading(self.type.entity, self.entry)

@@ -45,7 +45,7 @@ def query(
     values = read_params(params, params_file)
     graph = open_addressed(uri, store)
     at = branch or snapshot or "main"
-    result = graph.query(source, values, name=name, at=at, timeout=timeout)
+    result = graph.stream(source, values, name=name, at=at, timeout=timeout)
     target = {"branch": None if snapshot is not None else at, "snapshot": snapshot}
     chosen = "json" if as_json else format_ or "table"
     if out is None:
