@@ -58,7 +58,7 @@ def apply(
         images = validate(changes, committed)
         staged = stage(manifest, request, images, committed, commit_id)
         try:
-            return _publish(manifest.lineage(snapshot.native), snapshot.branch, staged)
+            return publish_patiently(manifest.lineage(snapshot.native), snapshot.branch, staged)
         except (ExpectedVersionMismatch, SchemaMoved):
             if attempt == REPREPARE_BUDGET or not (again() or _only_upkeep(manifest, snapshot)):
                 raise
@@ -77,7 +77,7 @@ def _only_upkeep(manifest: Manifest, before: Snapshot) -> bool:
     return False
 
 
-def _publish(lineage: Lineage, branch: str, staged: StagedCommit) -> Commit:
+def publish_patiently(lineage: Lineage, branch: str, staged: StagedCommit) -> Commit:
     """Publish, patiently: who lost to commits of other types has nothing to prepare anew."""
     for _ in range(PATIENCE):
         with suppress(Contention):
