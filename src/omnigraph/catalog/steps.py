@@ -21,6 +21,7 @@ from omnigraph.catalog.model import (
     constraint_text,
     constraint_to_json,
 )
+from omnigraph.errors import OmniError
 from omnigraph.lang import Code
 from omnigraph.types import PropertyType
 
@@ -356,6 +357,18 @@ class MigrationPlan:
             "step_count": len(self.steps),
             "steps": [step.to_json() for step in self.steps],
         }
+
+
+class SchemaChangeRefused(OmniError):
+    """A schema cannot become another; nothing was changed. `refusals` are all the reasons."""
+
+    def __init__(self, refusals: tuple[UnsupportedChange, ...]) -> None:
+        self.refusals = refusals
+        super().__init__(
+            "; ".join(f"{refusal.entity}: {refusal.message}" for refusal in refusals),
+            code="schema_change_unsupported",
+            details={"steps": [refusal.to_json() for refusal in refusals]},
+        )
 
 
 def _hardened(step: Step) -> Step:

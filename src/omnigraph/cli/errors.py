@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 import click
 
+from omnigraph.catalog import SchemaChangeRefused
 from omnigraph.cli.output import count_text, print_json, wants_json
 from omnigraph.errors import OmniError
 from omnigraph.lang import Diagnostic, DiagnosticError, Severity
@@ -20,6 +21,8 @@ def report_error(error: OmniError) -> None:
         print_json({"status": "error", "error": error.to_json()})
     if isinstance(error, DiagnosticError):
         click.echo(diagnostics_text(error.diagnostics), err=True)
+    elif isinstance(error, SchemaChangeRefused):
+        click.echo(_refusals_text(error), err=True)
     elif isinstance(error, ValidationFailed):
         click.echo(_violations_text(error), err=True)
     else:
@@ -35,6 +38,14 @@ def _violations_text(error: ValidationFailed) -> str:
         rules = ", ".join(f"{rule} {count:,}" for rule, count in error.totals.items())
         lines.append(f"  … and {error.total - len(error.violations):,} more ({rules})")
     return "\n".join(lines)
+
+
+def _refusals_text(error: SchemaChangeRefused) -> str:
+    """Return why a schema cannot become another, one line each."""
+    head = click.style(f"error[{error.code}]", fg="red", bold=True)
+    count = count_text(len(error.refusals), "change")
+    lines = [f"{head}: {count} cannot be made; nothing was changed"]
+    return "\n".join([*lines, *(f"  {r.entity}: {r.message}" for r in error.refusals)])
 
 
 def diagnostics_text(diagnostics: Iterable[Diagnostic]) -> str:

@@ -15,10 +15,10 @@ from omnigraph.catalog import (
     AcceptedType,
     DropMode,
     MigrationPlan,
+    SchemaChangeRefused,
     Step,
     TimeOrderedAllocator,
     TypeKind,
-    UnsupportedChange,
     plan_migration,
     read_catalog,
     resolve,
@@ -29,7 +29,7 @@ from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import Commit, CommitId, DatasetEntry, Snapshot
 from omnigraph.commit.snapshot import head_snapshot
 from omnigraph.commit.staged import StagedCommit, StagedDataset, StagedSchema, mint_commit_id
-from omnigraph.errors import ExpectedVersionMismatch, OmniError, SchemaMoved
+from omnigraph.errors import ExpectedVersionMismatch, SchemaMoved
 from omnigraph.lang import Code, Diagnostic, SchemaError, admit
 from omnigraph.storage.layout import dataset_path
 from omnigraph.write.apply import REPREPARE_BUDGET, publish_patiently
@@ -41,18 +41,6 @@ from omnigraph.write.reshape import reshape
 
 SCHEMA_APPLY = "schema_apply"
 """The operation of commits that change the schema."""
-
-
-class SchemaChangeRefused(OmniError):
-    """A schema cannot become another; nothing was changed. `refusals` are all the reasons."""
-
-    def __init__(self, refusals: tuple[UnsupportedChange, ...]) -> None:
-        self.refusals = refusals
-        super().__init__(
-            "; ".join(f"{refusal.entity}: {refusal.message}" for refusal in refusals),
-            code="schema_change_unsupported",
-            details={"steps": [refusal.to_json() for refusal in refusals]},
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
