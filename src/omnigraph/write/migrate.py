@@ -37,7 +37,7 @@ from omnigraph.write.change_set import ChangeSet
 from omnigraph.write.checks.existing import NewRules, check_existing
 from omnigraph.write.progress import Listener, Meter
 from omnigraph.write.request import Request
-from omnigraph.write.reshape import reshape
+from omnigraph.write.reshape import needs_reshaping, reshape
 
 SCHEMA_APPLY = "schema_apply"
 """The operation of commits that change the schema."""
@@ -289,10 +289,9 @@ class _Work:
                 entry = snapshot.entry(old.entity)
                 yield StagedDataset(old.entity, *entry.key, entry.physical, None)
             else:
-                entry = snapshot.entry(old.entity)
-                staged = self._reshape(entry, new, hard=wanted.loses(old, new))
-                if staged is not None:
-                    yield staged
+                hard = wanted.loses(old, new)
+                if hard or needs_reshaping(old, new):
+                    yield self._reshape(snapshot.entry(old.entity), new, hard=hard)
 
     def _create(self, type_: AcceptedType) -> StagedDataset:
         known = self._made.get(type_.id)
@@ -303,17 +302,13 @@ class _Work:
             self._made[type_.id] = known
         return known
 
-    def _reshape(
-        self, entry: DatasetEntry, type_: AcceptedType, *, hard: bool
-    ) -> StagedDataset | None:
+    def _reshape(self, entry: DatasetEntry, type_: AcceptedType, *, hard: bool) -> StagedDataset:
         """Give a dataset the columns it lacks, unless an attempt that lost its race did so."""
         known = self._made.get((entry.key, entry.physical))
         if known is not None:
             return known
         with self.manifest.reading(type_.entity, entry) as base:
             made = reshape(base, type_, hard=hard)
-        if made is base:
-            return None
         self.manifest.datasets.keep(dataset_path(type_.kind, *entry.key), made)
         self.manifest.datasets.observe(f"staged {type_.kind}")
         staged = StagedDataset(

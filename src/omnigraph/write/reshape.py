@@ -20,6 +20,16 @@ from omnigraph.types.arrow import arrow_type
 from omnigraph.types.column import to_column
 
 
+def needs_reshaping(old: AcceptedType, new: AcceptedType) -> bool:
+    """Tell whether a dataset lacks a column for some property of the new state of its type."""
+    before = {id_: old.definition.properties[name] for name, id_ in old.property_ids.items()}
+    for name, property_ in new.definition.properties.items():
+        former = before.get(new.property_ids[name])
+        if former is None or arrow_type(former.type) != arrow_type(property_.type):
+            return True
+    return False
+
+
 def reshape(base: Any, type_: AcceptedType, *, hard: bool) -> Any:  # noqa: ANN401 - Lance handles
     """Return a staged version with a column for every property, or the base if it has them.
 
