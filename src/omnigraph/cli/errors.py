@@ -10,7 +10,7 @@ from omnigraph.catalog import SchemaChangeRefused
 from omnigraph.cli.output import count_text, print_json, wants_json
 from omnigraph.errors import OmniError
 from omnigraph.lang import Diagnostic, DiagnosticError, Severity
-from omnigraph.write import ValidationFailed
+from omnigraph.write import ValidationFailed, Violation
 
 _COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.INFO: "cyan"}
 
@@ -33,11 +33,18 @@ def _violations_text(error: ValidationFailed) -> str:
     """Return what is wrong with a change, one line each."""
     head = click.style(f"error[{error.code}]", fg="red", bold=True)
     lines = [f"{head}: {count_text(error.total, 'violation')}; nothing was changed"]
-    lines += [f"  {violation}" for violation in error.violations]
+    lines += [f"  {_violation_text(violation)}" for violation in error.violations]
     if error.total > len(error.violations):
         rules = ", ".join(f"{rule} {count:,}" for rule, count in error.totals.items())
         lines.append(f"  … and {error.total - len(error.violations):,} more ({rules})")
     return "\n".join(lines)
+
+
+def _violation_text(violation: Violation) -> str:
+    """Return a violation, with its entity where there is no place in an input to show."""
+    if violation.source is not None or violation.id is None or violation.id in violation.message:
+        return str(violation)
+    return f"{violation.kind} {violation.type} '{violation.id}': {violation}"
 
 
 def _refusals_text(error: SchemaChangeRefused) -> str:
