@@ -81,7 +81,7 @@ def applied(graph, text, **options):
     """Apply a schema; check what holds of every apply and return what it did."""
     commits = len(graph.commits.list())
     before = graph.snapshot()
-    state = read_state(graph)
+    state = read_state(graph, before)
     done = graph.schema.apply(text, **options)
     assert done.supported
     assert done.applied
@@ -352,7 +352,50 @@ def test_a_hard_drop_takes_the_data_out_of_history(graph, again):
     assert left == set()
 
 
+def test_a_hard_drop_reaches_what_other_readers_of_lance_see(graph, again):
+    """Upkeep shows main as the HEAD of its datasets; nothing of the old one is left."""
+    graph.optimize()
+    before = data_files(graph)
+    applied(graph, changed(("rank: I32?", ""), ("how: String?", "")), allow_data_loss=True)
+    for table_key, entry in graph.snapshot().entries().items():
+        kind = table_key.partition(":")[0]
+        path = f"{kind}s/{entry.type_id:016x}-{entry.incarnation:016x}"
+        names = graph._manifest.datasets.open(path).schema.names
+        assert not {"rank", "how"} & set(names)
+    left = before & data_files(graph)
+    people = graph.snapshot().entry("node:Person")
+    assert {path.split("/")[1] for path in left} == {
+        f"{people.type_id:016x}-{people.incarnation:016x}"
+    }
+    graph.optimize()
+    graph.load({"Note": [{"id": "n3", "text": "three"}]})
+    assert set(read_state(again())["Note"]) == {"n1", "n2", "n3"}
+
+
+def test_a_hard_drop_of_a_property_of_an_empty_type_is_fine(graph_root):
+    graph = og.init(
+        graph_root.uri, "node A { x: I32?  y: I32? }", storage_options=graph_root.options
+    )
+    applied(graph, "node A { y: I32? }", allow_data_loss=True)
+    graph.load({"A": [{"id": "a", "y": 1}]})
+    assert read_state(graph) == {"A": {"a": {"y": 1}}}
+
+
 def test_a_hard_drop_leaves_other_branches_and_tags_alone(graph):
+    first, before = graph.snapshot().commit_id, read_state(graph)
+    graph.tags.create("kept")
+    graph.load({"Note": [{"id": "n3", "text": "three"}]})
+    graph.load({"Note": [{"id": "n3", "text": "four"}]})
+    graph.branches.create("side")
+    applied(
+        graph.branch("side"),
+        changed(("node Note { text: String  rank: I32? }", "")),
+        allow_data_loss=True,
+    )
+    assert read_state(graph, first) == before, "main can still look back"
+
+
+def test_a_hard_drop_on_main_leaves_what_others_show(graph):
     graph.branches.create("side")
     graph.tags.create("kept")
     before = read_state(graph)

@@ -6,15 +6,18 @@ about to publish them. A purge that dies half-way changes no answer, and cleanup
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
 
-from omnigraph.commit.history import folds, read_history
+from omnigraph.catalog import identity_text
+from omnigraph.commit.history import History, ancestors, folds, read_history
 from omnigraph.commit.intents import Intents
 from omnigraph.commit.lineage import LineageState
 from omnigraph.commit.manifest import Manifest
-from omnigraph.commit.model import MAIN
-from omnigraph.commit.rows import read_version
+from omnigraph.commit.model import MAIN, DatasetEntry
 from omnigraph.errors import NotFound
 from omnigraph.storage.files import (
     referenced_files,
@@ -32,30 +35,60 @@ def purge(manifest: Manifest, paths: Iterable[str], branch: str) -> None:
     for native in sorted(manifest.named_lineages()):
         with suppress(NotFound):  # it was just deleted
             states.append(manifest.lineage(native).state())
-    kept = _kept(manifest, states)
-    published = _published(states)
+    history = read_history(states)
+    versions = _Versions(_paths(states))
+    _keep(versions, manifest, states, history, branch)
+    for entries in history.published.values():
+        versions.add(versions.published, entries)
     for path in paths:
-        _purge(manifest, path, kept.get(path, set()), published.get(path, set()), branch)
+        kept, published = versions.kept[path], versions.published[path]
+        _purge(manifest, path, kept, published - kept, branch)
         manifest.datasets.observe("purge: removed")
 
 
-def _kept(manifest: Manifest, states: list[LineageState]) -> dict[str, set[int]]:
-    """Return the versions of each dataset that branches, tags and intents need."""
-    kept: dict[str, set[int]] = {}
-    paths = _paths(states)
-    branches = {None, *(branch.native for branch in manifest.branches().values())}
-    heads = [s.head.datasets for s in states if s.lineage.native in branches]
-    history = read_history(states)
+@dataclass(slots=True)
+class _Versions:
+    """The versions of datasets by path: all that commits ever showed, and those that stay."""
+
+    paths: dict[object, str]
+    kept: defaultdict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
+    published: defaultdict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
+
+    def add(self, to: defaultdict[str, set[int]], entries: Mapping[Any, DatasetEntry]) -> None:
+        """Note what a commit or a head shows."""
+        for entry in entries.values():
+            to[self.paths[entry.key]].add(entry.physical)
+
+
+def _keep(
+    versions: _Versions,
+    manifest: Manifest,
+    states: list[LineageState],
+    history: History,
+    branch: str,
+) -> None:
+    """Keep what branches, tags and intents need.
+
+    A branch that still has a type keeps all it can look back to, except the one that dropped it.
+    """
+    names = {MAIN: None, **{b.name: b.native for b in manifest.branches().values()}}
+    heads = {state.lineage.native: state.head for state in states}
+    for name, native in names.items():
+        head = heads.get(native)
+        if head is None:
+            continue
+        versions.add(versions.kept, head.datasets)
+        if name != branch:
+            for commit in ancestors(history.commits, head.commit_id):
+                shown = history.published.get(commit, {})
+                versions.add(versions.kept, {k: e for k, e in shown.items() if k in head.datasets})
     tagged = {tag.commit_id for tag in manifest.tags().values()} & set(history.commits)
-    for datasets in [*heads, *folds(history, tagged)]:
-        for entry in datasets.values():
-            kept.setdefault(paths[entry.key], set()).add(entry.physical)
+    for datasets in folds(history, tagged):
+        versions.add(versions.kept, datasets)
     for intent in Intents(manifest.objects).list():
         for staged in intent.staged.datasets:
             path = dataset_path(staged.table_key.partition(":")[0], *staged.key)
-            found = {v for v in (staged.physical, staged.expected) if v is not None}
-            kept.setdefault(path, set()).update(found)
-    return kept
+            versions.kept[path] |= {v for v in (staged.physical, staged.expected) if v is not None}
 
 
 def _paths(states: Iterable[LineageState]) -> dict[object, str]:
@@ -63,38 +96,26 @@ def _paths(states: Iterable[LineageState]) -> dict[object, str]:
     return {(r["stable_table_id"], r["table_incarnation_id"]): r["location"] for r in rows}
 
 
-def _published(states: list[LineageState]) -> dict[str, set[int]]:
-    """Return every version of each dataset that a commit ever showed."""
-    published: dict[str, set[int]] = {}
-    paths = _paths(states)
-    for state in states:
-        for found in state.rows("object_type = 'table_version'"):
-            _, entry = read_version(found.row)
-            published.setdefault(paths[entry.key], set()).add(entry.physical)
-    return published
-
-
-def _purge(manifest: Manifest, path: str, kept: set[int], published: set[int], branch: str) -> None:
+def _purge(manifest: Manifest, path: str, kept: set[int], gone: set[int], branch: str) -> None:
     listed = [info.path for info in manifest.objects.list(path)]
     if not kept:
         manifest.objects.delete(_manifests_first(listed))
         return
     below = {name.removeprefix(f"{path}/") for name in listed}
     versions = {v for v in kept if version_file(v) in below}
-    old = {v for v in published - kept if version_file(v) in below}
+    old = {v for v in gone if version_file(v) in below}
     if branch == MAIN:
         # Other readers of Lance see what main shows, not what was dropped.
-        newest = manifest.main.state().head.datasets
-        shown = next((e for e in newest.values() if e.physical in versions), None)
-        if shown is not None:
-            show_as_head(manifest.datasets.open(path, shown.physical))
+        for entry in manifest.main.state().head.datasets.values():
+            if path.endswith(f"/{identity_text(entry.type_id)}-{identity_text(entry.incarnation)}"):
+                show_as_head(manifest.datasets.open(path, entry.physical))
         old |= {v for v in map(version_of, below) if v is not None and v not in versions}
     needed, folders = _files(manifest, path, {*versions, None})
-    doomed, gone = _files(manifest, path, old)
+    doomed, left = _files(manifest, path, old)
     files = [
         name
         for name in below
-        if name in doomed - needed or any(map(name.startswith, gone - folders))
+        if name in doomed - needed or any(map(name.startswith, left - folders))
     ]
     manifest.objects.delete(_manifests_first(f"{path}/{name}" for name in files))
 
