@@ -1,4 +1,5 @@
 from omnigraph.catalog import Catalog as Catalog
+from omnigraph.catalog import SchemaChangeRefused as SchemaChangeRefused
 from omnigraph.catalog import load_catalog as load_catalog
 from omnigraph.commit import Commit as Commit
 from omnigraph.commit import Snapshot as Snapshot
@@ -9,6 +10,7 @@ from omnigraph.errors import NotFound as NotFound
 from omnigraph.errors import OmniError as OmniError
 from omnigraph.errors import OutcomeUnknown as OutcomeUnknown
 from omnigraph.errors import PreconditionFailed as PreconditionFailed
+from omnigraph.errors import SchemaMoved as SchemaMoved
 from omnigraph.graph import Graph as Graph
 from omnigraph.graph import init as init
 from omnigraph.graph import open as open

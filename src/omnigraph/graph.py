@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from omnigraph.catalog import Catalog, MigrationPlan
+from omnigraph.catalog import Catalog, MigrationPlan, plan_migration
 from omnigraph.commit.branches import create_branch, create_tag, delete_branch, delete_tag
 from omnigraph.commit.create import create_graph, open_graph
 from omnigraph.commit.history import find_commit, merge_bases, newest_first, read_commits
@@ -24,6 +24,7 @@ from omnigraph.maintain.cleanup import CleanupReport, cleanup
 from omnigraph.maintain.export import export_lines, export_parquet
 from omnigraph.maintain.indexes import IndexStatus, index_status
 from omnigraph.maintain.optimize import UpkeepReport, optimize
+from omnigraph.maintain.purge import purge
 from omnigraph.maintain.verify import Verification, verify
 from omnigraph.merge.decisions import read_decisions
 from omnigraph.merge.merge import MergeOptions, MergeResult, merge, transplant
@@ -36,7 +37,13 @@ from omnigraph.storage import locate
 from omnigraph.write.embed import EmbedOptions, EmbedResult, embed_type
 from omnigraph.write.external import ExternalBlobs
 from omnigraph.write.load import LoadOptions, LoadResult, load, mode_of
-from omnigraph.write.migrate import plan_schema
+from omnigraph.write.migrate import (
+    SCHEMA_APPLY,
+    SchemaOptions,
+    SchemaResult,
+    apply_schema,
+    plan_schema,
+)
 from omnigraph.write.progress import Listener
 from omnigraph.write.request import UPKEEP, Request
 from omnigraph.write.run import MutationResult, run_mutation, write_blob
@@ -435,10 +442,41 @@ class Schema:
         """What the accepted schema means."""
         return self._graph.snapshot().catalog
 
-    def plan(self, text: str, *, allow_data_loss: bool = False) -> MigrationPlan:
+    def plan(
+        self, text: str, *, allow_data_loss: bool = False, at: Target | None = None
+    ) -> MigrationPlan:
         """Return the steps from the accepted schema to another, or what stands in the way."""
-        accepted = self._graph.snapshot().schema
+        accepted = self._graph.snapshot(at).schema
         return plan_schema(accepted, text, allow_data_loss=allow_data_loss)[0]
+
+    def apply(
+        self,
+        text: str | os.PathLike[str],
+        *,
+        branch: str | None = None,
+        allow_data_loss: bool = False,
+        message: str | None = None,
+        dry_run: bool = False,
+        progress: Listener | None = None,
+    ) -> SchemaResult:
+        """Make another schema the accepted one, as one commit.
+
+        `text` is `.pg` text, or the path of a file with it. What is dropped stays readable in older
+        states, unless `allow_data_loss` says that it shall be gone. With `dry_run`, everything is
+        checked and nothing changed.
+        """
+        graph = self._graph
+        options = SchemaOptions(allow_data_loss=allow_data_loss, dry_run=dry_run, progress=progress)
+        request = graph._request(SCHEMA_APPLY, branch, message)
+        result = apply_schema(graph._manifest, request, _schema_text(text), options)
+        if result.lost:
+            purge(graph._manifest, result.lost, result.branch)
+        return result
+
+    def diff(self, old: Target, new: Target) -> MigrationPlan:
+        """Return the steps from the schema of one state to that of another."""
+        before, after = (self._graph.snapshot(target).schema for target in (old, new))
+        return plan_migration(before, after)
 
 
 class Indexes:

@@ -1803,3 +1803,63 @@ case(
     on=LOADS,
     wrong=(("unique", "Word", "a", None, "Word.code: value 'a' held by 'a' and 'a'"),),
 )
+
+
+# --- defaults ----------------------------------------------------------------------------------
+
+BERTHS = """
+node Berth {
+  name: String @key
+  depth: F32 @default(7.5)
+  state: enum(free, taken) @default(free)
+  number: I32 @default(-1)
+  since: Date @default("2020-02-29")
+  lit: Bool @default(true)
+  note: String?
+}
+edge Next: Berth -> Berth { metres: U32 @default(0) }
+"""
+FILLED = {"depth": 7.5, "state": "free", "number": -1, "since": "2020-02-29", "lit": True}
+
+case(
+    "what is not given has its default",
+    BERTHS,
+    put("Berth", name="a"),
+    put("Berth", name="b", depth=1.5, state="taken", number=3, since="2021-01-01", lit=False),
+    put("Next", src="a", dst="b"),
+    after=[
+        put("Berth", name="a", **FILLED),
+        put("Berth", name="b", depth=1.5, state="taken", number=3, since="2021-01-01", lit=False),
+        put("Next", src="a", dst="b", metres=0),
+    ],
+    on=TEXTS,
+    s3=True,
+)
+case(
+    "null is not given either",
+    BERTHS,
+    put("Berth", name="a", depth=None, lit=None),
+    after=[put("Berth", name="a", **FILLED)],
+    on=TEXTS,
+)
+case(
+    "an entity that exists keeps its value in a partial load, a new one has the default",
+    BERTHS,
+    put("Berth", name="a", note="x"),
+    put("Berth", name="b", note="y"),
+    before=[put("Berth", name="a", **{**FILLED, "depth": 1.5, "number": 9})],
+    partial=True,
+    after=[
+        put("Berth", name="a", note="x", **{**FILLED, "depth": 1.5, "number": 9}),
+        put("Berth", name="b", note="y", **FILLED),
+    ],
+    on=("ndjson", "columns"),
+)
+case(
+    "a required property does not become null by an update, default or not",
+    BERTHS,
+    change("Berth", {"depth": None}, where("name", "=", "a")),
+    before=[put("Berth", name="a", **FILLED)],
+    wrong=(("required", "Berth", "a", "depth", "required"),),
+    on=MUTATION,
+)

@@ -10,7 +10,7 @@ from typing import get_args
 
 import pytest
 
-from omnigraph.catalog import difference, planner
+from omnigraph.catalog import difference, planner, retype
 from omnigraph.catalog.steps import Step, UnsupportedChange
 from omnigraph.lang import Code
 from omnigraph.plan import FUNCTIONS
@@ -71,7 +71,8 @@ def test_every_function_is_accepted_in_one_case_and_refused_in_another(name):
 
 
 def test_every_refusal_of_the_planner_has_a_case(monkeypatch):
-    places = {place: owner for module in (difference, planner) for place, owner in refusals(module)}
+    modules = (difference, planner, retype)
+    places = {place: owner for module in modules for place, owner in refusals(module)}
     reached = set()
 
     def refuse(*args, **kwargs):
@@ -79,7 +80,7 @@ def test_every_refusal_of_the_planner_has_a_case(monkeypatch):
         reached.add((caller.f_globals["__name__"], caller.f_lineno))
         return UnsupportedChange(*args, **kwargs)
 
-    for module in (difference, planner):
+    for module in modules:
         monkeypatch.setattr(module, "UnsupportedChange", refuse)
     for case in filter(is_migration, CASES):
         run(case)

@@ -126,3 +126,121 @@ def test_a_missing_file_is_named(command):
     ran = omnigraph("schema", *command)
     assert ran.code == 1
     assert ran.err.startswith("error[file_not_found]: cannot read ")
+
+
+# --- apply and diff ----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def uri(tmp_path):
+    address = str(tmp_path / "graph")
+    assert omnigraph("init", address, "--schema", OLD).code == 0
+    loaded = omnigraph("load", address, "--data", HARBOUR / "data.ndjson", "--mode", "merge")
+    assert loaded.code == 0
+    return address
+
+
+def test_apply_tells_what_it_did(uri):
+    ran = omnigraph("schema", "apply", uri, NEW)
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out == (
+        f"schema apply for {uri} on branch main\n"
+        "supported: yes\n"
+        "applied: yes\n"
+        "graph_manifest_version: 3\n"
+        "- add constraint node Port @index(opened)\n"
+        "- rename property node Port.city -> town\n"
+        "- rename type node Ship -> Vessel\n"
+        "- extend enum node Vessel.kind: pilot\n"
+        "- add property node Vessel.tonnage: I32?\n"
+        "- drop type node Note (soft)\n"
+        "- drop type edge About (soft)\n"
+    )
+    assert omnigraph("schema", "show", uri).out == NEW.read_text()
+    again = omnigraph("schema", "apply", uri, "--schema", NEW)
+    assert again.out.splitlines()[1:] == [
+        "supported: yes",
+        "applied: no",
+        "graph_manifest_version: 3",
+        "no schema changes",
+    ]
+
+
+def test_apply_json_has_the_wire_shape(uri):
+    ran = omnigraph(
+        "schema", "apply", "--store", uri, NEW, "--json", "--as", "ada", "--message", "m"
+    )
+    facts = json.loads(ran.out)
+    assert {k: facts[k] for k in ("uri", "branch", "supported", "applied", "step_count")} == {
+        "uri": uri,
+        "branch": "main",
+        "supported": True,
+        "applied": True,
+        "step_count": 7,
+    }
+    assert facts["graph_manifest_version"] == facts["commit"]["graph_manifest_version"] == 3
+    assert (facts["actor_id"], facts["commit"]["actor_id"]) == ("ada", "ada")
+    assert (facts["commit"]["operation"], facts["commit"]["message"]) == ("schema_apply", "m")
+    assert [step["kind"] for step in facts["steps"]][-2:] == ["drop_type", "drop_type"]
+
+
+def test_a_dry_run_applies_nothing(uri):
+    ran = omnigraph("schema", "apply", uri, NEW, "--dry-run", "--allow-data-loss")
+    assert ran.code == 0
+    assert ran.out.splitlines()[2] == "applied: no"
+    assert ran.out.splitlines()[-1] == "- drop type edge About (hard)"
+    assert omnigraph("schema", "show", uri).out == OLD.read_text()
+
+
+def test_apply_refuses_with_every_reason_and_changes_nothing(uri, tmp_path):
+    text = OLD.read_text().replace("built: Date?", "built: String?  must: I32")
+    (tmp_path / "bad.pg").write_text(text)
+    ran = omnigraph("schema", "apply", uri, tmp_path / "bad.pg")
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err == (
+        "error[schema_change_unsupported]: 2 changes cannot be made; nothing was changed\n"
+        "  node:Ship.built: [OG-MF-106] the type cannot change (Date? -> String?); "
+        "it may only become wider\n"
+        "  node:Ship.must: [OG-MF-103] a required property cannot be added (I32); "
+        "make it I32? or give it a @default\n"
+    )
+    asked = omnigraph("schema", "apply", uri, tmp_path / "bad.pg", "--json")
+    assert [s["entity"] for s in json.loads(asked.out)["error"]["details"]["steps"]] == [
+        "node:Ship.built",
+        "node:Ship.must",
+    ]
+
+
+def test_apply_names_the_entities_that_break_a_new_rule(uri):
+    ran = omnigraph("schema", "apply", uri, HARBOUR / "schema-strict.pg")
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err == (
+        "error[validation_failed]: 3 violations; nothing was changed\n"
+        "  node Port 'DOV': Port.depth is required, but null or missing\n"
+        "  node Ship '9321483': @range violation on Ship.draught: value 15.5 > max 12\n"
+        "  @card violation on edge CallsAt: source '9074729' has 2 edges (max 1)\n"
+    )
+
+
+def test_states_and_files_are_compared(uri):
+    assert omnigraph("branch", "create", "side", "--uri", uri).code == 0
+    assert omnigraph("schema", "apply", uri, NEW, "--branch", "side").code == 0
+    ran = omnigraph("schema", "diff", "--uri", uri, "main", "side")
+    assert ran.out.splitlines()[:3] == [
+        f"schema diff of {uri} from main to side",
+        "supported: yes",
+        "- add constraint node Port @index(opened)",
+    ]
+    assert len(ran.out.splitlines()) == 9
+    same = omnigraph("schema", "diff", "--uri", uri, "side", NEW)
+    assert same.out.splitlines()[1:] == ["supported: yes", "no schema changes"]
+    files = json.loads(omnigraph("schema", "diff", OLD, NEW, "--json").out)
+    assert files["step_count"] == 7
+    assert omnigraph("schema", "show", uri, "--at", "side").out == NEW.read_text()
+    assert omnigraph("schema", "show", uri, "--at", "main").out == OLD.read_text()
+
+
+def test_apply_without_a_schema_is_a_mistake_of_usage(uri):
+    ran = omnigraph("schema", "apply", uri)
+    assert ran.code == 2
+    assert "give the wanted schema" in ran.err

@@ -109,12 +109,44 @@ class _Migration:
         else:
             type_["constraints"] = _canonical([*type_["constraints"], step["constraint"]])
 
+    def remove_constraint(self, step: Json) -> None:
+        type_ = self.type(step)
+        if step["type_kind"] == "interface":
+            ((word, (name,)),) = step["constraint"].items()
+            _named(type_["properties"], name)["constraints"].remove(word.lower())
+        else:
+            type_["constraints"].remove(step["constraint"])
+
+    def change_cardinality(self, step: Json) -> None:
+        type_ = self.type(step)
+        assert _limits(step["from"]) == type_["cardinality"]
+        type_["cardinality"] = _limits(step["to"])
+
+    def widen_property(self, step: Json) -> None:
+        property_ = self.property(step)
+        nullable = property_["type"]["nullable"]
+        assert property_["type"] == {**step["from"], "nullable": nullable}
+        property_["type"] = {**step["to"], "nullable": nullable}
+
+    def make_optional(self, step: Json) -> None:
+        assert not self.property(step)["type"]["nullable"]
+        self.property(step)["type"]["nullable"] = True
+
+    def make_required(self, step: Json) -> None:
+        assert self.property(step)["type"]["nullable"]
+        self.property(step)["type"]["nullable"] = False
+
     def update_type_metadata(self, step: Json) -> None:
         type_ = self.type({**step, "type_name": step["name"]})
         type_["annotations"] = _canonical(step["annotations"])
 
     def update_property_metadata(self, step: Json) -> None:
         self.property(step)["annotations"] = _canonical(step["annotations"])
+
+
+def _limits(text: str) -> Json:
+    low, _, high = text.partition("..")
+    return {"min": int(low), "max": int(high) if high else None}
 
 
 def _name(thing: Json) -> str:

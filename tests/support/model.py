@@ -135,7 +135,23 @@ class Model:
         kept = self.state[name].get(id_, {}) if keep else {}
         ends = ("src", "dst") if is_edge(self.catalog, name) else ()
         columns = [*ends, *definition(self.catalog, name).properties]
-        return {"id": id_, **{c: given[c] if c in given else kept.get(c) for c in columns}}
+        row = {c: given[c] if c in given else kept.get(c) for c in columns}
+        return {
+            "id": id_,
+            **self._defaults(name),
+            **{c: v for c, v in row.items() if v is not None},
+        }
+
+    def _defaults(self, name: str) -> Row:
+        """Return what an entity has where nothing is given."""
+        found: Row = {"src": None, "dst": None} if is_edge(self.catalog, name) else {}
+        for property_ in definition(self.catalog, name).properties.values():
+            texts = [a.value for a in property_.annotations if a.name == "default"]
+            value: Any = texts[0] if texts and not property_.type.nullable else None
+            if value is not None and (property_.type.numeric or value in ("true", "false")):
+                value = json.loads(value)
+            found[property_.name] = stored(value, property_.type)
+        return found
 
     def _fresh_id(self) -> str:
         self._made += 1

@@ -325,6 +325,8 @@ def _table(committed: Committed, name: str, puts: Sequence[Put]) -> pa.Table:
     for column in shape.schema.names:
         type_ = property_type(catalog, name, column)
         values = [_typed(put.values.get(column), type_) for put in puts]
+        if None in values and _has_default(shape, column):
+            raise Inexpressible("its rows have what inputs leave to a default")
         columns[column] = to_column(values, type_)
     key = key_of(catalog, name)
     if key:
@@ -338,6 +340,11 @@ def _table(committed: Committed, name: str, puts: Sequence[Put]) -> pa.Table:
         ids = [p.values.get("id") or id_ for p, id_ in zip(puts, made, strict=True)]
     columns["id"] = pa.array(ids, pa.string())
     return pa.table(columns, schema=shape.schema)
+
+
+def _has_default(shape: Shape, column: str) -> bool:
+    property_ = shape.properties.get(column)
+    return property_ is not None and any(a.name == "default" for a in property_.annotations)
 
 
 def _typed(value: Any, type_: PropertyType) -> Any:

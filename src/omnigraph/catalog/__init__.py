@@ -45,7 +45,13 @@ from omnigraph.catalog.model import (
 from omnigraph.catalog.planner import plan_migration
 from omnigraph.catalog.resolve import accept, resolve
 from omnigraph.catalog.shape import schema_shape, shape_hash
-from omnigraph.catalog.steps import DropMode, MigrationPlan, Step, UnsupportedChange
+from omnigraph.catalog.steps import (
+    DropMode,
+    MigrationPlan,
+    SchemaChangeRefused,
+    Step,
+    UnsupportedChange,
+)
 
 __all__ = [
     "DST",
@@ -74,6 +80,7 @@ __all__ = [
     "Property",
     "PropertyId",
     "Range",
+    "SchemaChangeRefused",
     "SchemaCorrupt",
     "SequentialAllocator",
     "Step",

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from omnigraph.catalog.accepted import AcceptedSchema
 from omnigraph.catalog.accepted_type import AcceptedType
+from omnigraph.catalog.defaults import DEFAULT, default_value
 from omnigraph.catalog.identity import PropertyId
 from omnigraph.catalog.model import (
     Annotation,
@@ -30,11 +31,13 @@ from omnigraph.catalog.model import (
     type_constraints,
 )
 from omnigraph.catalog.properties import canonical_annotations
+from omnigraph.catalog.retype import Retyped, retype_steps
 from omnigraph.catalog.steps import (
     AddConstraint,
     AddProperty,
+    ChangeCardinality,
     DropProperty,
-    ExtendEnum,
+    RemoveConstraint,
     RenameProperty,
     RenameType,
     Step,
@@ -43,9 +46,8 @@ from omnigraph.catalog.steps import (
     UpdateTypeMetadata,
 )
 from omnigraph.lang import Code
-from omnigraph.types import PropertyType
 
-_METADATA = ("description", "instruction")
+_METADATA = ("description", "instruction", DEFAULT)
 
 
 def type_steps(
@@ -134,7 +136,7 @@ def _renamed(old: AcceptedType, new: AcceptedType) -> Step:
 
 
 def _structure_steps(before: _Side, after: _Side) -> Iterator[Step]:
-    """Refuse changes of what a node implements, and of what an edge connects and how often."""
+    """Refuse changes of what a node implements and of what an edge connects."""
     entity = after.type.entity
     match before.type.definition, after.type.definition:
         case NodeType(interfaces=old), NodeType(interfaces=new):
@@ -152,9 +154,8 @@ def _structure_steps(before: _Side, after: _Side) -> Iterator[Step]:
                     reason = f"changing edge endpoints is not supported: {word}"
                     yield UnsupportedChange(entity, f"{reason} {old_end} -> {new_end}")
             if old_edge.cardinality != new_edge.cardinality:
-                change = f"{old_edge.cardinality} -> {new_edge.cardinality}"
-                reason = f"changing edge cardinality is not supported: {change}"
-                yield UnsupportedChange(entity, reason)
+                limits = (old_edge.cardinality, new_edge.cardinality)
+                yield ChangeCardinality(TypeKind.EDGE, after.type.name, *limits)
 
 
 def _ids(side: _Side, kind: TypeKind, names: tuple[str, ...]) -> set[int]:
@@ -181,7 +182,7 @@ def _annotation_refusal(
     if not changed:
         return None
     texts = ", ".join(annotation_text(a) for a in canonical_annotations(changed))
-    reason = f"only @description and @instruction can change, not {texts}"
+    reason = f"only @description, @instruction and @default can change, not {texts}"
     return UnsupportedChange(entity, reason)
 
 
@@ -191,12 +192,16 @@ def _annotation_refusal(
 def _new_property_steps(
     name: str, property_id: PropertyId, before: _Side, after: _Side
 ) -> Iterator[Step]:
-    type_ = after.property(property_id).type
-    if type_.nullable:
-        yield AddProperty(after.type.kind, after.type.name, name, type_)
+    property_ = after.property(property_id)
+    type_ = property_.type
+    if type_.nullable or default_value(property_) is not None:
+        default = next((a.value for a in property_.annotations if a.name == DEFAULT), None)
+        shown = None if type_.nullable else default
+        yield AddProperty(after.type.kind, after.type.name, name, type_, shown)
         yield from _constraint_steps(property_id, before, after)
     else:
-        reason = f"a required property cannot be added ({type_}); make it {type_.as_nullable()}"
+        optional = f"make it {type_.as_nullable()} or give it a @default"
+        reason = f"a required property cannot be added ({type_}); {optional}"
         yield UnsupportedChange(after.place(property_id), reason, Code.REQUIRED_PROPERTY_ADDED)
 
 
@@ -205,13 +210,8 @@ def _property_steps(property_id: PropertyId, before: _Side, after: _Side) -> Ite
     kind, type_name, place = after.type.kind, after.type.name, after.place(property_id)
     if old.name != new.name:
         yield RenameProperty(kind, type_name, old.name, new.name)
-    if old.type != new.type:
-        added = _widening(old.type, new.type)
-        if added:
-            yield ExtendEnum(kind, type_name, new.name, added)
-        else:
-            reason = f"the type cannot change ({old.type} -> {new.type}); enum values can be added"
-            yield UnsupportedChange(place, reason, Code.PROPERTY_TYPE_CHANGED)
+    in_key = any(isinstance(c, Key) and new.name in c.columns for c in after.constraints.values())
+    yield from retype_steps(Retyped(kind, type_name, new.name, in_key), old.type, new.type)
     if _embed_identity(old, before) != _embed_identity(new, after):
         yield UnsupportedChange(place, "changing the source or model of @embed is not supported")
     yield from _constraint_steps(property_id, before, after)
@@ -221,17 +221,6 @@ def _property_steps(property_id: PropertyId, before: _Side, after: _Side) -> Ite
         yield refusal
     elif set(old.annotations) != set(new.annotations):
         yield UpdatePropertyMetadata(kind, type_name, new.name, new.annotations)
-
-
-def _widening(old: PropertyType, new: PropertyType) -> tuple[str, ...]:
-    """Return the enum values a pure widening adds; nothing when the change is something else."""
-    if old.enum_values is None or new.enum_values is None:
-        return ()
-    if replace(new, enum_values=old.enum_values) != old:
-        return ()
-    if not set(old.enum_values) < set(new.enum_values):
-        return ()
-    return tuple(sorted(set(new.enum_values) - set(old.enum_values)))
 
 
 def _embed_identity(property_: Property, side: _Side) -> Hashable:
@@ -276,23 +265,38 @@ def _constraint_steps(focus: PropertyId | None, before: _Side, after: _Side) -> 
     for identity, constraint in before.constraints.items():
         if identity in after.constraints or before.focus(constraint) != focus:
             continue
-        if not _goes_with_its_properties(constraint, before, after):
+        if isinstance(constraint, Key):
             what = "constraints" if focus is None else "property constraints"
             reason = f"removing {what} is not supported: {constraint_text(constraint)}"
             yield UnsupportedChange(entity, reason)
+        elif not _goes_with_its_properties(constraint, before, after):
+            spelled = _respelled(constraint, before, after)
+            yield RemoveConstraint(after.type.kind, after.type.name, spelled)
     for identity, constraint in after.constraints.items():
         if identity in before.constraints or after.focus(constraint) != focus:
             continue
-        if isinstance(constraint, Index):
-            yield AddConstraint(after.type.kind, after.type.name, constraint)
-        else:
+        if isinstance(constraint, Key):
             text = constraint_text(constraint)
-            reason = f"only @index can be added to an existing type, not {text}"
+            reason = f"a key cannot be added to an existing type: {text}"
             yield UnsupportedChange(entity, reason)
+        else:
+            yield AddConstraint(after.type.kind, after.type.name, constraint)
 
 
 def _goes_with_its_properties(constraint: Constraint, before: _Side, after: _Side) -> bool:
-    """Tell whether a constraint ends because its properties do; a key cannot, ids outlive it."""
+    """Tell whether a constraint ends because its properties do."""
     members = {before.reference(name) for name in constraint_columns(constraint)}
     dropped = before.names.keys() - after.names.keys()
-    return not isinstance(constraint, Key) and members <= dropped
+    return members <= dropped
+
+
+def _respelled(constraint: Constraint, before: _Side, after: _Side) -> Constraint:
+    """Return a constraint that ends with the names its properties have by then."""
+
+    def now(name: str) -> str:
+        identity = before.type.property_ids.get(name)
+        return name if identity is None else after.names.get(identity, name)
+
+    if isinstance(constraint, Range | Check):
+        return replace(constraint, property=now(constraint.property))
+    return replace(constraint, columns=tuple(sorted(map(now, constraint.columns))))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from omnigraph.catalog.defaults import DEFAULT, default_annotation, default_problem
 from omnigraph.catalog.model import (
     COLUMN_CONSTRAINTS,
     Annotation,
@@ -106,6 +107,8 @@ def resolve_property(decl: PropertyDecl, owner: Owner, admission: Admission) -> 
                 annotation.span,
                 hint="describe a property with `@description`",
             )
+        elif word == DEFAULT:
+            kept.append(_default(annotation, type_, place, admission))
         else:
             kept.append(plain_annotation(annotation, admission))
     return Property(
@@ -193,7 +196,7 @@ def _check_name(decl: PropertyDecl, owner: Owner, admission: Admission) -> None:
 
 def _check_repeats(annotations: Sequence[AnnotationDecl], admission: Admission) -> None:
     """Refuse a second annotation of a kind that has meaning only once, and a repeated argument."""
-    once = {*COLUMN_CONSTRAINTS, *_TEXT_ANNOTATIONS, "embed", "rename_from"}
+    once = {*COLUMN_CONSTRAINTS, *_TEXT_ANNOTATIONS, DEFAULT, "embed", "rename_from"}
     seen: set[str] = set()
     for annotation in annotations:
         word = annotation.name.text
@@ -300,3 +303,21 @@ def _embed(
                 hint="@embed knows only `model=`",
             )
     return Embed(decl.value.text, model)
+
+
+def _default(
+    decl: AnnotationDecl, type_: PropertyType, place: str, admission: Admission
+) -> Annotation:
+    """Return `@default` in its one form; what was accepted once may say anything."""
+    given = plain_annotation(decl, admission)
+    problem, hint = default_problem(type_), "make the property required, or leave the default out"
+    if problem is None and (given.value is None or given.named):
+        problem, hint = "it takes exactly one value", "write `@default(0)`"
+    if problem is None:
+        try:
+            return default_annotation(type_, given.value or "")
+        except ValueError as error:
+            problem, hint = str(error), f"give a value of type {type_}"
+    message = f"@default on {place} means nothing: {problem}"
+    admission.refuse_new(Code.DEFAULT_MISUSE, message, decl.span, hint=hint)
+    return given

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, TypeAlias
 
 from omnigraph.catalog.model import (
     Annotation,
+    Cardinality,
     Check,
     Constraint,
     Index,
@@ -20,6 +21,7 @@ from omnigraph.catalog.model import (
     constraint_text,
     constraint_to_json,
 )
+from omnigraph.errors import OmniError
 from omnigraph.lang import Code
 from omnigraph.types import PropertyType
 
@@ -91,18 +93,20 @@ class RenameType(_Wire):
 
 @dataclass(frozen=True, slots=True)
 class AddProperty(_Wire):
-    """A type has one more property, null everywhere."""
+    """A type has one more property; existing entities have its `default`, or null."""
 
     kind = "add_property"
     type_kind: TypeKind
     type_name: str
     property_name: str
     property_type: PropertyType
+    default: str | None = None
 
     def describe(self) -> str:
         """Return one line for people."""
         place = f"{self.type_kind} {self.type_name}.{self.property_name}"
-        return f"add property {place}: {self.property_type}"
+        default = "" if self.default is None else f" = {self.default}"
+        return f"add property {place}: {self.property_type}{default}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +140,36 @@ class AddConstraint(_Wire):
 
 
 @dataclass(frozen=True, slots=True)
+class RemoveConstraint(_Wire):
+    """A type has one constraint less."""
+
+    kind = "remove_constraint"
+    type_kind: TypeKind
+    type_name: str
+    constraint: Constraint
+
+    def describe(self) -> str:
+        """Return one line for people."""
+        text = constraint_text(self.constraint)
+        return f"remove constraint {self.type_kind} {self.type_name} {text}"
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeCardinality(_Wire):
+    """Another number of edges may leave a node; fewer only if none has too many."""
+
+    kind = "change_cardinality"
+    type_kind: TypeKind
+    type_name: str
+    old: Cardinality
+    new: Cardinality
+
+    def describe(self) -> str:
+        """Return one line for people."""
+        return f"change cardinality {self.type_kind} {self.type_name}: {self.old} -> {self.new}"
+
+
+@dataclass(frozen=True, slots=True)
 class ExtendEnum(_Wire):
     """An enum property allows more values; the name is the one the property has afterwards."""
 
@@ -149,6 +183,51 @@ class ExtendEnum(_Wire):
         """Return one line for people."""
         place = f"{self.type_kind} {self.type_name}.{self.property_name}"
         return f"extend enum {place}: {', '.join(self.added_values)}"
+
+
+@dataclass(frozen=True, slots=True)
+class WidenProperty(_Wire):
+    """A property has a type that holds all its values and more."""
+
+    kind = "widen_property"
+    type_kind: TypeKind
+    type_name: str
+    property_name: str
+    old: PropertyType
+    new: PropertyType
+
+    def describe(self) -> str:
+        """Return one line for people."""
+        place = f"{self.type_kind} {self.type_name}.{self.property_name}"
+        return f"widen property {place}: {self.old.base_text} -> {self.new.base_text}"
+
+
+@dataclass(frozen=True, slots=True)
+class MakeOptional(_Wire):
+    """A required property may be null from now on."""
+
+    kind = "make_optional"
+    type_kind: TypeKind
+    type_name: str
+    property_name: str
+
+    def describe(self) -> str:
+        """Return one line for people."""
+        return f"make optional {self.type_kind} {self.type_name}.{self.property_name}"
+
+
+@dataclass(frozen=True, slots=True)
+class MakeRequired(_Wire):
+    """A nullable property is required from now on; it is null nowhere."""
+
+    kind = "make_required"
+    type_kind: TypeKind
+    type_name: str
+    property_name: str
+
+    def describe(self) -> str:
+        """Return one line for people."""
+        return f"make required {self.type_kind} {self.type_name}.{self.property_name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +316,12 @@ Step: TypeAlias = (
     | AddProperty
     | RenameProperty
     | AddConstraint
+    | RemoveConstraint
+    | ChangeCardinality
     | ExtendEnum
+    | WidenProperty
+    | MakeOptional
+    | MakeRequired
     | UpdateTypeMetadata
     | UpdatePropertyMetadata
     | DropType
@@ -273,6 +357,18 @@ class MigrationPlan:
             "step_count": len(self.steps),
             "steps": [step.to_json() for step in self.steps],
         }
+
+
+class SchemaChangeRefused(OmniError):
+    """A schema cannot become another; nothing was changed. `refusals` are all the reasons."""
+
+    def __init__(self, refusals: tuple[UnsupportedChange, ...]) -> None:
+        self.refusals = refusals
+        super().__init__(
+            "; ".join(f"{refusal.entity}: {refusal.message}" for refusal in refusals),
+            code="schema_change_unsupported",
+            details={"steps": [refusal.to_json() for refusal in refusals]},
+        )
 
 
 def _hardened(step: Step) -> Step:

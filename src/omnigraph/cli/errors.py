@@ -6,12 +6,13 @@ from collections.abc import Iterable
 
 import click
 
+from omnigraph.catalog import SchemaChangeRefused
 from omnigraph.cli.merging import conflict_lines
 from omnigraph.cli.output import count_text, print_json, wants_json
 from omnigraph.errors import OmniError
 from omnigraph.lang import Diagnostic, DiagnosticError, Severity
 from omnigraph.merge.conflicts import MergeConflicts
-from omnigraph.write import ValidationFailed
+from omnigraph.write import ValidationFailed, Violation
 
 _MAX_SHOWN = 20
 _COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.INFO: "cyan"}
@@ -25,6 +26,8 @@ def report_error(error: OmniError) -> None:
         click.echo(diagnostics_text(error.diagnostics), err=True)
     elif isinstance(error, MergeConflicts):
         click.echo(_conflicts_text(error), err=True)
+    elif isinstance(error, SchemaChangeRefused):
+        click.echo(_refusals_text(error), err=True)
     elif isinstance(error, ValidationFailed):
         click.echo(_violations_text(error), err=True)
     else:
@@ -47,11 +50,26 @@ def _violations_text(error: ValidationFailed) -> str:
     """Return what is wrong with a change, one line each."""
     head = click.style(f"error[{error.code}]", fg="red", bold=True)
     lines = [f"{head}: {count_text(error.total, 'violation')}; nothing was changed"]
-    lines += [f"  {violation}" for violation in error.violations]
+    lines += [f"  {_violation_text(violation)}" for violation in error.violations]
     if error.total > len(error.violations):
         rules = ", ".join(f"{rule} {count:,}" for rule, count in error.totals.items())
         lines.append(f"  … and {error.total - len(error.violations):,} more ({rules})")
     return "\n".join(lines)
+
+
+def _violation_text(violation: Violation) -> str:
+    """Return a violation, with its entity where there is no place in an input to show."""
+    if violation.source is not None or violation.id is None or violation.id in violation.message:
+        return str(violation)
+    return f"{violation.kind} {violation.type} '{violation.id}': {violation}"
+
+
+def _refusals_text(error: SchemaChangeRefused) -> str:
+    """Return why a schema cannot become another, one line each."""
+    head = click.style(f"error[{error.code}]", fg="red", bold=True)
+    count = count_text(len(error.refusals), "change")
+    lines = [f"{head}: {count} cannot be made; nothing was changed"]
+    return "\n".join([*lines, *(f"  {r.entity}: {r.message}" for r in error.refusals)])
 
 
 def diagnostics_text(diagnostics: Iterable[Diagnostic]) -> str:

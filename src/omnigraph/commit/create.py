@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from ulid import ULID
 
 from omnigraph.catalog import (
     AcceptedSchema,
+    AcceptedType,
     TimeOrderedAllocator,
     TypeKind,
     accept,
@@ -81,10 +83,10 @@ def schema_hash(accepted: AcceptedSchema, source: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def create_datasets(manifest: Manifest, accepted: AcceptedSchema) -> dict[str, DatasetEntry]:
-    """Create the empty dataset of every node and edge type, by `node:T` or `edge:E`."""
+def create_datasets(manifest: Manifest, types: Iterable[AcceptedType]) -> dict[str, DatasetEntry]:
+    """Create the empty dataset of each of these node and edge types, by `node:T` or `edge:E`."""
     entries: dict[str, DatasetEntry] = {}
-    for type_ in (*accepted.of_kind(TypeKind.NODE), *accepted.of_kind(TypeKind.EDGE)):
+    for type_ in types:
         assert type_.incarnation is not None, "node and edge types have an incarnation"
         columns = [
             property_column(p.name, p.type, type_.property_ids[p.name])
@@ -101,7 +103,8 @@ def create_datasets(manifest: Manifest, accepted: AcceptedSchema) -> dict[str, D
 def _first_rows(
     manifest: Manifest, accepted: AcceptedSchema, source: str, actor: str | None
 ) -> list[Row]:
-    entries = create_datasets(manifest, accepted)
+    stored = [*accepted.of_kind(TypeKind.NODE), *accepted.of_kind(TypeKind.EDGE)]
+    entries = create_datasets(manifest, stored)
     address = schema_hash(accepted, source)
     commit = Commit(
         id=mint_commit_id(),

@@ -58,6 +58,7 @@ class Code(StrEnum):
     CHECK_INVALID = "S209", "@check needs a String property and a valid regular expression"
     CARDINALITY_INVALID = "S210", "@card minimum exceeds its maximum"
     TYPE_INVALID = "S211", "a type cannot be formed: a list of Blob, or an enum value given twice"
+    DEFAULT_MISUSE = "S212", "@default has no value that fits, or stands where there can be none"
     RENAME_UNKNOWN = "S301", "@rename_from names something the accepted schema does not have"
     RENAME_ACROSS_KINDS = "S302", "@rename_from points across declaration kinds"
     RENAME_CONSUMED_TWICE = "S303", "two declarations claim the same @rename_from origin"
@@ -164,5 +165,5 @@ class Code(StrEnum):
     PARAMETER_VALUE = "P002", "a parameter value does not fit its declared type"
     PARAMETERS_NOT_AN_OBJECT = "P003", "parameters must be a JSON object"
 
-    REQUIRED_PROPERTY_ADDED = "OG-MF-103", "a required property cannot be added"
-    PROPERTY_TYPE_CHANGED = "OG-MF-106", "a property type change is not a pure enum widening"
+    REQUIRED_PROPERTY_ADDED = "OG-MF-103", "a required property without @default is added"
+    PROPERTY_TYPE_CHANGED = "OG-MF-106", "a property type becomes one that not all its values fit"

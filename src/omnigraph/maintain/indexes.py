@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from omnigraph.catalog import AcceptedType, TypeKind
+from omnigraph.catalog import AcceptedType, Metric, TypeKind, vector_metric
 from omnigraph.catalog.model import Index, Key, Property, Unique, type_constraints
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import Snapshot
@@ -92,7 +92,10 @@ def index_status(manifest: Manifest, snapshot: Snapshot) -> list[IndexStatus]:
         with manifest.reading(table_key, entry) as handle:
             for column, index in wanted_indexes(type_, entry.rows):
                 physical = physical_name(handle, type_, column)
-                covered, segments = coverage(handle, index_name(physical, index))
+                metric = Metric.COSINE
+                if index is IndexKind.VECTOR:
+                    metric = vector_metric(type_.definition, column)
+                covered, segments = coverage(handle, index_name(physical, index, metric))
                 found.append(
                     IndexStatus(
                         type_key=table_key,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import assert_never
 
+from omnigraph.catalog.defaults import default_value
 from omnigraph.catalog.model import DST, ID, SRC, EdgeType, NodeType, Property
 from omnigraph.lang import Code, did_you_mean
 from omnigraph.lang import query_tree as qt
@@ -216,8 +217,8 @@ def _names(statement: qt.Statement) -> set[str]:
 def _is_missing(property_: Property, given: set[str]) -> bool:
     """Tell whether an insert must assign a property and does not.
 
-    A required vector made from a source is given with its source.
+    A required vector made from a source is given with its source, and a default need not be given.
     """
-    if property_.type.nullable or property_.name in given:
+    if property_.type.nullable or property_.name in given or default_value(property_) is not None:
         return False
     return property_.embed is None or property_.embed.source not in given

@@ -139,7 +139,7 @@ class Neighbours:
         found: Positions | None = self.store.get(key)
         if found is None:
             with self.store.manifest.reading(self.table.type.entity, self.table.entry) as handle:
-                index = index_name(self.table.names[self.name], IndexKind.VECTOR)
+                index = index_name(self.table.names[self.name], IndexKind.VECTOR, self._metric)
                 found = np.array([coverage(handle, index)[0]])
             self.store.keep(key, found)
         return int(found[0]) * 2 >= self.table.rows

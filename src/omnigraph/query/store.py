@@ -144,11 +144,11 @@ class Table:
         self._fetched: dict[str, float] = {}
         self._covered: dict[str, float] = {}
         self._lookups = 0
-
-    @property
-    def key(self) -> tuple[str, int]:
-        """What the version physically is."""
-        return (self.type.entity, self.entry.physical)
+        # A rename gives another column the same name in the same version.
+        named = ",".join(f"{name}={id_:x}" for name, id_ in type_.property_ids.items())
+        dataset = f"{entry.type_id:x}-{entry.incarnation:x}"
+        self.key = (f"{dataset}:{named}", entry.physical)
+        """What the version physically is, and what its columns are called."""
 
     @property
     def names(self) -> dict[str, str]:

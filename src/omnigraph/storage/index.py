@@ -41,9 +41,9 @@ class IndexKind(StrEnum):
     VECTOR = "vector"
 
 
-def index_name(column: str, kind: IndexKind) -> str:
-    """Return the name of the index of a column."""
-    return f"{column}_{kind}"
+def index_name(column: str, kind: IndexKind, metric: Metric = Metric.COSINE) -> str:
+    """Return the name of the index of a column; one of vectors is of one metric."""
+    return f"{column}_{kind}" if metric is Metric.COSINE else f"{column}_{kind}_{metric}"
 
 
 def build_btree(base: LanceDataset, column: str) -> LanceDataset | None:
@@ -58,7 +58,7 @@ def build_index(
 
     One with many segments is built anew as a whole. Vectors are near each other by the metric.
     """
-    name = index_name(column, kind)
+    name = index_name(column, kind, metric)
     with translated(f"indexing {column}"):
         missing = uncovered(base, name)
         if not missing:
@@ -68,6 +68,9 @@ def build_index(
         fragments = [f.fragment_id for f in base.get_fragments()] if anew else missing
         made = _segment(base, column, kind, fragments, metric)
         gone = [_removed(segment, made) for segment in segments] if anew else []
+        for other in Metric if kind is IndexKind.VECTOR else ():
+            stale = _segments(base, index_name(column, kind, other)) if other != metric else []
+            gone += [_removed(segment, made) for segment in stale]
         operation = LanceOperation.CreateIndex([made], gone)
         return LanceDataset.commit(base, operation, read_version=base.version, detached=True)
 
@@ -75,7 +78,7 @@ def build_index(
 def _segment(
     base: LanceDataset, column: str, kind: IndexKind, fragments: Sequence[int], metric: Metric
 ) -> Index:
-    name = index_name(column, kind)
+    name = index_name(column, kind, metric)
     options: dict[str, Any] = {"fragment_ids": list(fragments), "replace": True}
     match kind:
         case IndexKind.BTREE:

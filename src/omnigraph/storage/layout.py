@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import chain, count
 
 import lance
 import pyarrow as pa
@@ -50,6 +51,19 @@ def property_column(name: str, type_: PropertyType, property_id: int) -> pa.Fiel
     )
     mark = {PROPERTY_ID: f"{property_id:016x}".encode()}
     return field.with_metadata({**(field.metadata or {}), **mark})
+
+
+def free_name(name: str, taken: Iterable[str]) -> str:
+    """Return a name for a new column: that of its property, unless another one has it.
+
+    Case makes no difference: not every engine that reads a column tells names apart by it.
+
+    >>> free_name("city", ["id", "City", "city_2"])
+    'city_3'
+    """
+    used = {other.lower() for other in taken}
+    numbers = (f"{name}_{number}" for number in count(2))
+    return next(free for free in chain([name], numbers) if free.lower() not in used)
 
 
 def physical_columns(schema: pa.Schema) -> dict[int, str]:

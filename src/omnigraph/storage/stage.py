@@ -127,6 +127,20 @@ def mark_models(base: LanceDataset, models: Mapping[str, str | None]) -> LanceDa
         return LanceDataset.commit(base, operation, read_version=base.version, detached=True)
 
 
+def fill_column(base: LanceDataset, field: pa.Field, value: pa.Scalar) -> LanceDataset:
+    """Stage a new column with the same value everywhere; only that column is written."""
+    return widen_column(base, "id", field, lambda ids: pa.repeat(value, len(ids)))
+
+
+def rewrite(base: LanceDataset, columns: Sequence[str]) -> LanceDataset:
+    """Stage the same rows with only these columns; every one of them is written anew."""
+    with translated("rewriting a dataset"):
+        schema = pa.schema([base.schema.field(name) for name in columns])
+        batches = base.scanner(columns=list(columns)).to_batches()
+        rows = (pa.record_batch(batch.columns, schema=schema) for batch in batches)
+        return overwrite(base, pa.RecordBatchReader.from_batches(schema, rows))
+
+
 def existing_ids(base: LanceDataset, ids: Sequence[str]) -> set[str]:
     """Return those of the given ids that the dataset holds."""
     with translated("looking up ids"):

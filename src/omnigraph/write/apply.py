@@ -67,7 +67,7 @@ def apply(
         if complete is not None:
             staged = complete(staged)
         try:
-            return _publish(manifest.lineage(snapshot.native), snapshot.branch, staged)
+            return publish_patiently(manifest.lineage(snapshot.native), snapshot.branch, staged)
         except (CleanupBegan, ExpectedVersionMismatch, SchemaMoved):
             if attempt == REPREPARE_BUDGET or not (again() or _only_upkeep(manifest, snapshot)):
                 raise
@@ -86,7 +86,7 @@ def _only_upkeep(manifest: Manifest, before: Snapshot) -> bool:
     return False
 
 
-def _publish(lineage: Lineage, branch: str, staged: StagedCommit) -> Commit:
+def publish_patiently(lineage: Lineage, branch: str, staged: StagedCommit) -> Commit:
     """Publish, patiently: who lost to commits of other types has nothing to prepare anew."""
     for _ in range(PATIENCE):
         with suppress(Contention):

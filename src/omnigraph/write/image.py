@@ -97,6 +97,7 @@ def _filled(batch: Batch, shape: Shape, committed: Committed) -> pa.Table:
         where = pc.index_in(rows["id"], value_set=_plain(kept["id"]))
         for name in names:
             lacks = pa.array([name not in given for given in batch.given]).take(rows[GIVEN])
+            lacks = pc.and_(lacks, where.is_valid())
             column = _choose(lacks, kept[name].take(where), rows[name])
             rows = rows.set_column(rows.column_names.index(name), name, column)
     return rows.select([*shape.schema.names, AT])

@@ -15,8 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.catalog import AcceptedSchema, TypeKind
+from omnigraph.catalog.defaults import default_value
 from omnigraph.catalog.model import EdgeType
 from omnigraph.types import PropertyType, Scalar
+from omnigraph.types.column import to_column
 from omnigraph.write.change_set import Batch, ChangeSet, position_base
 from omnigraph.write.coerce import PLAIN, Rules, coerce, coerce_values
 from omnigraph.write.ids import fresh_ids, key_ids
@@ -237,7 +239,16 @@ class _Rows:
             message = f"{self.shape.name}.{name}: {reason}"
             self._tell(row, rule, message, property=name, value=shown_value(value))
 
-        return self._column(name, type_, report)
+        column = self._column(name, type_, report)
+        default = default_value(self.shape.properties[name]) if column.null_count else None
+        if default is None:
+            return column
+        # A value that could not be read stays null: what is wrong has been told.
+        filled = pc.coalesce(column, to_column([default], type_)[0])
+        if not self.spoiled:
+            return filled
+        told = pa.array([row in self.spoiled for row in range(self.count)])
+        return pc.if_else(told, column, filled)
 
     def _column(self, name: str, type_: PropertyType, report: Any) -> pa.Array:  # noqa: ANN401
         cells = self.raw.columns.get(name)

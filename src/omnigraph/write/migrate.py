@@ -1,16 +1,95 @@
-"""This module plans the change of a graph's schema."""
+"""This module plans the change of a graph's schema and makes it, as one commit.
+
+The commit is an ordinary publish: whoever prepared something under the old schema is refused or
+prepares it anew, and of two migrations one is planned again on top of the other.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
 from omnigraph.catalog import (
     AcceptedSchema,
+    AcceptedType,
+    DropMode,
     MigrationPlan,
+    SchemaChangeRefused,
+    Step,
     TimeOrderedAllocator,
+    TypeKind,
     plan_migration,
     read_catalog,
     resolve,
 )
+from omnigraph.catalog.steps import DropProperty, DropType
+from omnigraph.commit.create import create_datasets, schema_hash
+from omnigraph.commit.manifest import Manifest
+from omnigraph.commit.model import Commit, CommitId, DatasetEntry, Snapshot
+from omnigraph.commit.snapshot import head_snapshot
+from omnigraph.commit.staged import StagedCommit, StagedDataset, StagedSchema, mint_commit_id
+from omnigraph.errors import ExpectedVersionMismatch, SchemaMoved
 from omnigraph.lang import Code, Diagnostic, SchemaError, admit
+from omnigraph.storage.layout import dataset_path
+from omnigraph.write.apply import REPREPARE_BUDGET, publish_patiently
+from omnigraph.write.change_set import ChangeSet
+from omnigraph.write.checks.existing import NewRules, check_existing
+from omnigraph.write.progress import Listener, Meter
+from omnigraph.write.request import Request
+from omnigraph.write.reshape import needs_reshaping, reshape
+
+SCHEMA_APPLY = "schema_apply"
+"""The operation of commits that change the schema."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchemaResult:
+    """What an apply did; `commit` is None when there was nothing to do, or it was only tried."""
+
+    branch: str
+    plan: MigrationPlan
+    manifest_version: int
+    commit: Commit | None = None
+    diagnostics: tuple[Diagnostic, ...] = ()
+    actor: str | None = None
+    lost: tuple[str, ...] = ()
+    """Paths of datasets of which something was dropped for good."""
+
+    @property
+    def supported(self) -> bool:
+        """Tell whether every step could be taken: else an error was raised."""
+        return self.plan.supported
+
+    @property
+    def applied(self) -> bool:
+        """Tell whether the schema changed."""
+        return self.commit is not None
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """The steps that were taken, or would be."""
+        return self.plan.steps
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the wire form."""
+        return {
+            "branch": self.branch,
+            **self.plan.to_json(),
+            "applied": self.applied,
+            "graph_manifest_version": self.manifest_version,
+            "actor_id": self.actor,
+            "commit": self.commit.to_json() if self.commit is not None else None,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchemaOptions:
+    """How to apply: whether drops are for good, whether only to try, and whom to tell."""
+
+    allow_data_loss: bool = False
+    dry_run: bool = False
+    progress: Listener | None = None
 
 
 def plan_schema(
@@ -21,10 +100,219 @@ def plan_schema(
     Raises:
         SchemaError: the text is refused; `diagnostics` lists every reason.
     """
-    report = admit(text, "<schema>", Code.SCHEMA_UNREADABLE)
-    catalog = read_catalog(report)
-    if report.errors:
-        raise SchemaError(report.in_order())
-    desired = resolve(catalog, accepted, allocator=TimeOrderedAllocator(), report=report)
-    plan = plan_migration(accepted, desired)
-    return (plan.with_data_loss() if allow_data_loss else plan), list(report.in_order())
+    wanted = _Wanted.of(accepted, text, allow_data_loss=allow_data_loss)
+    return wanted.plan, list(wanted.diagnostics)
+
+
+def apply_schema(
+    manifest: Manifest, request: Request, text: str, options: SchemaOptions
+) -> SchemaResult:
+    """Make a schema text the accepted schema of a branch.
+
+    Raises:
+        SchemaError: the text is refused.
+        SchemaChangeRefused: the accepted schema cannot become it.
+        ValidationFailed: entities break its new rules.
+        SchemaMoved: another migration was made meanwhile, which this one would undo.
+    """
+    work = _Work(manifest, request, text, options)
+    for attempt in range(REPREPARE_BUDGET + 1):
+        snapshot = head_snapshot(manifest, request.branch)
+        wanted = work.plan(snapshot)
+        if not wanted.plan.steps:
+            return work.result(snapshot, wanted)
+        staged = work.stage(snapshot, wanted)
+        if options.dry_run:
+            return work.result(snapshot, wanted)
+        try:
+            lineage = manifest.lineage(snapshot.native)
+            commit = publish_patiently(lineage, snapshot.branch, staged)
+        except (ExpectedVersionMismatch, SchemaMoved):
+            if attempt == REPREPARE_BUDGET:
+                raise
+        else:
+            return work.result(snapshot, wanted, commit)
+    raise AssertionError("the last attempt returns or raises")
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """A schema text on top of an accepted schema, `base` being the address of the latter."""
+
+    accepted: AcceptedSchema
+    desired: AcceptedSchema
+    plan: MigrationPlan
+    diagnostics: tuple[Diagnostic, ...]
+    base: str
+
+    @classmethod
+    def of(
+        cls, accepted: AcceptedSchema, text: str, *, allow_data_loss: bool, base: str = ""
+    ) -> _Wanted:
+        report = admit(text, "<schema>", Code.SCHEMA_UNREADABLE)
+        catalog = read_catalog(report)
+        if report.errors:
+            raise SchemaError(report.in_order())
+        desired = resolve(catalog, accepted, allocator=TimeOrderedAllocator(), report=report)
+        plan = plan_migration(accepted, desired)
+        plan = plan.with_data_loss() if allow_data_loss else plan
+        return cls(accepted, desired, plan, tuple(report.in_order()), base)
+
+    def types(self) -> Iterator[tuple[AcceptedType | None, AcceptedType | None]]:
+        """Yield every node and edge type before and after: None where it is not there."""
+        for kind in (TypeKind.NODE, TypeKind.EDGE):
+            for new in self.desired.of_kind(kind):
+                yield self.accepted.by_id(new.id), new
+            for old in self.accepted.of_kind(kind):
+                if self.desired.by_id(old.id) is None:
+                    yield old, None
+
+    def loses(self, old: AcceptedType, new: AcceptedType | None) -> bool:
+        """Tell whether something of a type is dropped for good."""
+        for step in self.plan.steps:
+            match step:
+                case DropType(kind, name, DropMode.HARD) if new is None:
+                    found = (kind, name) == (old.kind, old.name)
+                case DropProperty(kind, name, _, DropMode.HARD) if new is not None:
+                    found = (kind, name) == (new.kind, new.name)
+                case _:
+                    found = False
+            if found:
+                return True
+        return False
+
+    def lost(self) -> Iterator[str]:
+        """Yield the paths of datasets of which something is dropped for good."""
+        for old, new in self.types():
+            if old is not None and self.loses(old, new):
+                assert old.incarnation is not None, "node and edge types have an incarnation"
+                yield dataset_path(old.kind, old.id, old.incarnation)
+
+
+@dataclass(slots=True)
+class _Work:
+    """One apply: what was planned and written so far."""
+
+    manifest: Manifest
+    request: Request
+    text: str
+    options: SchemaOptions
+    _id: CommitId = field(default_factory=mint_commit_id)
+    _first: _Wanted | None = None
+    _newest: _Wanted | None = None
+    _made: dict[object, StagedDataset] = field(default_factory=dict)
+
+    def plan(self, snapshot: Snapshot) -> _Wanted:
+        """Return what is to be done to the newest state.
+
+        A plan made anew may do less than the first, because others have done some of it. It never
+        does more: that would undo what others did meanwhile.
+        """
+        if self._newest is not None and self._newest.base == snapshot.head.schema_hash:
+            return self._newest
+        wanted = _Wanted.of(
+            snapshot.schema,
+            self.text,
+            base=snapshot.head.schema_hash,
+            allow_data_loss=self.options.allow_data_loss,
+        )
+        if wanted.plan.refusals:
+            raise SchemaChangeRefused(wanted.plan.refusals)
+        first = self._first = self._first or wanted
+        if not set(wanted.plan.steps) <= set(first.plan.steps):
+            raise SchemaMoved(first.base, wanted.base)
+        self._newest = wanted
+        self._made.clear()  # new identities are others by now
+        return wanted
+
+    def stage(self, snapshot: Snapshot, wanted: _Wanted) -> StagedCommit:
+        """Check the entities, and write what the new schema needs."""
+        meter = Meter(self.options.progress)
+        reads = self._check(snapshot, wanted, meter)
+        datasets: tuple[StagedDataset, ...] = ()
+        if not self.options.dry_run:
+            meter.enter("write")
+            datasets = tuple(self._datasets(snapshot, wanted))
+            meter.enter("publish")
+        document = wanted.desired.to_json()
+        address = schema_hash(wanted.desired, self.text)
+        written = {dataset.key for dataset in datasets}
+        return StagedCommit(
+            id=self._id,
+            operation=self.request.operation,
+            datasets=datasets,
+            read_schema=snapshot.head.schema_hash,
+            reads={k: (e.key, e.physical) for k, e in reads.items() if e.key not in written},
+            schema=StagedSchema(address, self.text, document),
+            actor=self.request.actor,
+            message=self.request.message,
+            if_commit=self.request.if_commit,
+        )
+
+    def result(
+        self, snapshot: Snapshot, wanted: _Wanted, commit: Commit | None = None
+    ) -> SchemaResult:
+        """Tell what was done."""
+        version = snapshot.manifest_version if commit is None else commit.manifest_version
+        return SchemaResult(
+            branch=snapshot.branch,
+            plan=wanted.plan,
+            manifest_version=version,
+            commit=commit,
+            diagnostics=wanted.diagnostics,
+            actor=self.request.actor,
+            lost=() if commit is None else tuple(wanted.lost()),
+        )
+
+    def _check(self, snapshot: Snapshot, wanted: _Wanted, meter: Meter) -> dict[str, DatasetEntry]:
+        """Check entities against new rules; return the datasets that were looked at."""
+        changes = ChangeSet()
+        read: dict[str, DatasetEntry] = {}
+        meter.enter("check")
+        for old, new in wanted.types():
+            if old is None or new is None:
+                continue
+            rules = NewRules.of(wanted.plan, new)
+            if rules:
+                entry = read[old.entity] = snapshot.entry(old.entity)
+                with self.manifest.reading(old.entity, entry) as handle:
+                    check_existing(changes, new, rules, handle, meter)
+        changes.findings.check()
+        return read
+
+    def _datasets(self, snapshot: Snapshot, wanted: _Wanted) -> Iterator[StagedDataset]:
+        for old, new in wanted.types():
+            if old is None:
+                assert new is not None, "a type is there before or after"
+                yield self._create(new)
+            elif new is None:
+                entry = snapshot.entry(old.entity)
+                yield StagedDataset(old.entity, *entry.key, entry.physical, None)
+            else:
+                hard = wanted.loses(old, new)
+                if hard or needs_reshaping(old, new):
+                    yield self._reshape(snapshot.entry(old.entity), new, hard=hard)
+
+    def _create(self, type_: AcceptedType) -> StagedDataset:
+        known = self._made.get(type_.id)
+        if known is None:
+            [(key, entry)] = create_datasets(self.manifest, [type_]).items()
+            path = dataset_path(type_.kind, *entry.key)
+            known = StagedDataset(key, *entry.key, None, entry.physical, 0, path)
+            self._made[type_.id] = known
+        return known
+
+    def _reshape(self, entry: DatasetEntry, type_: AcceptedType, *, hard: bool) -> StagedDataset:
+        """Give a dataset the columns it lacks, unless an attempt that lost its race did so."""
+        known = self._made.get((entry.key, entry.physical))
+        if known is not None:
+            return known
+        with self.manifest.reading(type_.entity, entry) as base:
+            made = reshape(base, type_, hard=hard)
+        self.manifest.datasets.keep(dataset_path(type_.kind, *entry.key), made)
+        self.manifest.datasets.observe(f"staged {type_.kind}")
+        staged = StagedDataset(
+            type_.entity, *entry.key, entry.physical, int(made.version), entry.rows
+        )
+        self._made[entry.key, entry.physical] = staged
+        return staged

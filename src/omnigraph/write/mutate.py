@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.catalog import TypeKind
+from omnigraph.catalog.defaults import default_value
 from omnigraph.plan.expressions import (
     Compare,
     Constant,
@@ -72,6 +73,7 @@ class Mutation:
         values = self._values(shape, statement.values)
         if values is None:
             return
+        values = _with_defaults(shape, values)
         columns = {
             name: self._column(shape, name, values.get(name), 1) for name in shape.properties
         }
@@ -96,6 +98,7 @@ class Mutation:
         values = self._values(shape, statement.values)
         if values is None or None in ends.values():
             return
+        values = _with_defaults(shape, values)
         columns = {
             name: self._column(shape, name, values.get(name), 1) for name in shape.properties
         }
@@ -248,3 +251,9 @@ class Mutation:
                 value=shown_value(value),
             )
         )
+
+
+def _with_defaults(shape: Shape, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values together with those of properties that have one although none is given."""
+    missing = (p for name, p in shape.properties.items() if values.get(name) is None)
+    return {**values, **{p.name: default_value(p) for p in missing}}

@@ -226,6 +226,17 @@ REFUSED = [
     ("S210", "node A {} edge E: A -> A «@card(3..2)", "@card minimum 3 exceeds maximum 2"),
     ("S211", "node A { x: «[Blob] }", "list of Blob is not supported"),
     ("S211", "node A { x: enum(a, b, «a) }", "enum value `a` is given twice"),
+    ("S212", "node A { x: I32? «@default(1) }", "a I32? is null unless it is given"),
+    ("S212", "node A { x: [I32] «@default(1) }", "a [I32] cannot have one"),
+    ("S212", "node A { x: Vector(2) «@default(1) }", "a Vector(2) cannot have one"),
+    ("S212", "node A { x: I32 «@default }", "it takes exactly one value"),
+    ("S212", "node A { x: I32 «@default(1, of=2) }", "it takes exactly one value"),
+    ("S212", "node A { x: I32 «@default(1.5) }", "expected integer number, got '1.5'"),
+    ("S212", "node A { x: U32 «@default(-1) }", "U32"),
+    ("S212", 'node A { x: F64 «@default("x") }', "expected number, got 'x'"),
+    ("S212", "node A { x: Bool «@default(1) }", "expected true or false, got '1'"),
+    ("S212", "node A { x: enum(a, b) «@default(c) }", "expected one of a, b, got 'c'"),
+    ("S212", 'node A { x: Date «@default("soon") }', "Date"),
     ("S211", "node A {} edge E: A -> A { x: enum(a, «a, «a)? }", "enum value `a` is given twice"),
 ]
 

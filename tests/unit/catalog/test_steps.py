@@ -4,6 +4,7 @@ import pytest
 
 from omnigraph.catalog import (
     Annotation,
+    Cardinality,
     Check,
     DropMode,
     Index,
@@ -17,15 +18,20 @@ from omnigraph.catalog.steps import (
     AddConstraint,
     AddProperty,
     AddType,
+    ChangeCardinality,
     DropProperty,
     DropType,
     ExtendEnum,
+    MakeOptional,
+    MakeRequired,
+    RemoveConstraint,
     RenameProperty,
     RenameType,
     Step,
     UnsupportedChange,
     UpdatePropertyMetadata,
     UpdateTypeMetadata,
+    WidenProperty,
 )
 from omnigraph.lang import Code
 from omnigraph.types import PropertyType, Scalar
@@ -83,6 +89,23 @@ STEPS = [
         "add property edge E.v: Vector(3)?",
     ),
     (
+        AddProperty(NODE, "Ship", "flag", PropertyType(Scalar.STRING), "none"),
+        {
+            "kind": "add_property",
+            "type_kind": "node",
+            "type_name": "Ship",
+            "property_name": "flag",
+            "property_type": {
+                "scalar": "String",
+                "nullable": False,
+                "list": False,
+                "enum_values": None,
+            },
+            "default": "none",
+        },
+        "add property node Ship.flag: String = none",
+    ),
+    (
         RenameProperty(EDGE, "E", "a", "b"),
         {"kind": "rename_property", "type_kind": "edge", "type_name": "E", "from": "a", "to": "b"},
         "rename property edge E.a -> b",
@@ -107,6 +130,59 @@ STEPS = [
             "added_values": ["barge", "yacht"],
         },
         "extend enum node Ship.kind: barge, yacht",
+    ),
+    (
+        RemoveConstraint(NODE, "Port", Unique(("city",))),
+        {
+            "kind": "remove_constraint",
+            "type_kind": "node",
+            "type_name": "Port",
+            "constraint": {"Unique": ["city"]},
+        },
+        "remove constraint node Port @unique(city)",
+    ),
+    (
+        ChangeCardinality(EDGE, "E", Cardinality(0, 2), Cardinality(0, None)),
+        {
+            "kind": "change_cardinality",
+            "type_kind": "edge",
+            "type_name": "E",
+            "from": "0..2",
+            "to": "0..",
+        },
+        "change cardinality edge E: 0..2 -> 0..",
+    ),
+    (
+        WidenProperty(NODE, "Ship", "x", PropertyType(Scalar.I32), PropertyType(Scalar.I64)),
+        {
+            "kind": "widen_property",
+            "type_kind": "node",
+            "type_name": "Ship",
+            "property_name": "x",
+            "from": {"scalar": "I32", "nullable": False, "list": False, "enum_values": None},
+            "to": {"scalar": "I64", "nullable": False, "list": False, "enum_values": None},
+        },
+        "widen property node Ship.x: I32 -> I64",
+    ),
+    (
+        MakeOptional(NODE, "Ship", "x"),
+        {
+            "kind": "make_optional",
+            "type_kind": "node",
+            "type_name": "Ship",
+            "property_name": "x",
+        },
+        "make optional node Ship.x",
+    ),
+    (
+        MakeRequired(EDGE, "E", "x"),
+        {
+            "kind": "make_required",
+            "type_kind": "edge",
+            "type_name": "E",
+            "property_name": "x",
+        },
+        "make required edge E.x",
     ),
     (
         UpdateTypeMetadata(EDGE, "E", TAGS),

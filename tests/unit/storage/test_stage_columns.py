@@ -85,17 +85,46 @@ def test_widened_and_added_columns_live_through_every_later_change(base):
     assert column(staged, "colour") == {**dict.fromkeys("bcde"), "f": "red"}
 
 
+def test_filled_column_has_the_value_everywhere_and_writes_only_itself(base, tmp_path):
+    before = files(tmp_path)
+    staged = stage.fill_column(stage.delete(base, ["a"]), COLOUR, pa.scalar("red"))
+    assert column(staged, "colour") == dict.fromkeys("bcde", "red")
+    assert len(files(tmp_path) - before) == len(base.get_fragments())
+
+
+def test_filling_an_empty_dataset_adds_the_column(empty):
+    staged = stage.fill_column(empty, COLOUR, pa.scalar("red"))
+    assert staged.schema.names == ["id", "text", "score", "colour"]
+
+
+def test_rewritten_dataset_has_only_the_columns_asked_for(base):
+    staged = stage.rewrite(stage.delete(base, ["a"]), ["id", "score"])
+    assert staged.schema.names == ["id", "score"]
+    assert column(staged, "score") == {"b": 2, "c": 3, "d": 4, "e": 5}
+    later = stage.fill_column(stage.add_columns(staged, [COLOUR]), WIDE, pa.scalar(7, pa.int64()))
+    assert column(later, "colour") == dict.fromkeys("bcde")
+    assert column(later, "score_wide") == dict.fromkeys("bcde", 7)
+    assert column(later, "score") == {"b": 2, "c": 3, "d": 4, "e": 5}
+
+
+def test_an_empty_dataset_is_rewritten_too(empty):
+    staged = stage.rewrite(empty, ["id"])
+    assert (staged.schema.names, staged.count_rows()) == (["id"], 0)
+
+
 @pytest.mark.parametrize(
     "change",
     [
         lambda base: stage.add_columns(base, [COLOUR]),
         widen,
+        lambda base: stage.fill_column(base, COLOUR, pa.scalar("red")),
+        lambda base: stage.rewrite(base, ["id", "score", "text"]),
         lambda base: stage.overwrite(base, base.to_table()),
         lambda base: stage.upsert(base, base.to_table().slice(0, 2)),
         lambda base: stage.delete(base, ["a"]),
         lambda base: stage.append(base, base.to_table().slice(0, 0)),
     ],
-    ids=["add", "widen", "overwrite", "upsert", "delete", "append"],
+    ids=["add", "widen", "fill", "rewrite", "overwrite", "upsert", "delete", "append"],
 )
 def test_identities_of_columns_survive(base, change):
     staged = change(base)

@@ -12,30 +12,24 @@ from omnigraph.catalog import (
     Catalog,
     EdgeType,
     InterfaceType,
-    MigrationPlan,
     NodeType,
     Property,
-    SequentialAllocator,
-    accept,
-    plan_migration,
-    resolve,
     schema_shape,
     shape_hash,
 )
 from omnigraph.catalog.model import constraint_columns, constraint_word
-from omnigraph.cli.addresses import graph_options, one_address
-from omnigraph.cli.errors import diagnostics_text
+from omnigraph.cli.addresses import actor_option, graph_options, one_address
 from omnigraph.cli.files import open_catalog
+from omnigraph.cli.migrations import plan_files, tell_plan
 from omnigraph.cli.output import print_json, print_table
+from omnigraph.cli.progress import showing
 
 _FILE = click.Path(path_type=Path)
-_SCRATCH_DOMAIN = "0" * 26
-"""Comparing two files needs identities, but nothing keeps them."""
 
 
 @click.group()
 def schema() -> None:
-    """Look at schemas and plan their changes."""
+    """Look at schemas, and plan and make their changes."""
 
 
 @schema.command()
@@ -56,7 +50,7 @@ def plan(
 ) -> None:
     """List the steps from one schema to another, or what stands in the way."""
     if old_path is not None and new_path is not None:
-        _plan_files(old_path, new_path, allow_data_loss, as_json)
+        plan_files(old_path, new_path, allow_data_loss=allow_data_loss, as_json=as_json)
     elif wanted is not None:
         _plan_graph(one_address(uri, store), wanted, allow_data_loss, as_json)
     else:
@@ -70,45 +64,89 @@ def _plan_graph(address: str, wanted: Path, allow_data_loss: bool, as_json: bool
     if as_json:
         print_json({"uri": graph.uri, **steps.to_json()})
         return
-    _tell_plan(steps, graph.uri)
+    tell_plan(steps, f"schema plan for {graph.uri}")
 
 
-def _plan_files(old_path: Path, new_path: Path, allow_data_loss: bool, as_json: bool) -> None:
-    old, _ = open_catalog(old_path)
-    new, report = open_catalog(new_path)
-    allocator = SequentialAllocator()
-    accepted = accept(old, allocator=allocator, domain=_SCRATCH_DOMAIN)
-    desired = resolve(new, accepted, allocator=allocator, report=report)
-    steps = plan_migration(accepted, desired)
-    steps = steps.with_data_loss() if allow_data_loss else steps
+@schema.command()
+@graph_options(positional=True)
+@actor_option
+@click.argument("path", metavar="FILE", type=_FILE, required=False)
+@click.option("--schema", "wanted", type=_FILE, help="The schema wanted, instead of FILE.")
+@click.option("--branch", default="main", help="Branch whose schema changes.")
+@click.option("--allow-data-loss", is_flag=True, help="Remove at once what is dropped.")
+@click.option("--dry-run", is_flag=True, help="Check everything, change nothing.")
+@click.option("--message", help="Message of the commit.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def apply(
+    uri: str | None,
+    store: str | None,
+    actor: str | None,
+    path: Path | None,
+    wanted: Path | None,
+    branch: str,
+    allow_data_loss: bool,
+    dry_run: bool,
+    message: str | None,
+    as_json: bool,
+) -> None:
+    """Make another schema the accepted one, as one commit."""
+    if path is None and wanted is None and store is not None and uri is not None:
+        path, uri = Path(uri), None
+    if (path is None) == (wanted is None):
+        raise click.UsageError("give the wanted schema: a file after the graph, or --schema FILE")
+    _, report = open_catalog(path or wanted or Path())
+    opened = import_module("omnigraph.cli.graphs").open_addressed
+    graph = opened(uri, store, mode="rw", actor=actor)
+    with showing("applying the schema") as progress:
+        done = graph.schema.apply(
+            report.source.text,
+            branch=branch,
+            allow_data_loss=allow_data_loss,
+            message=message,
+            dry_run=dry_run,
+            progress=progress,
+        )
     if as_json:
-        told = [diagnostic.to_json() for diagnostic in report.in_order()]
-        paths = {"from": str(old_path), "to": str(new_path)}
-        print_json({**paths, **steps.to_json(), "diagnostics": told})
+        print_json({"uri": graph.uri, **done.to_json()})
         return
-    if report.diagnostics:
-        click.echo(diagnostics_text(report.in_order()), err=True)
-    _tell_plan(steps, f"{old_path} to {new_path}")
+    told = {"applied": done.applied, "graph_manifest_version": done.manifest_version}
+    tell_plan(done.plan, f"schema apply for {graph.uri} on branch {done.branch}", **told)
 
 
-def _tell_plan(steps: MigrationPlan, what: str) -> None:
-    click.echo(f"schema plan for {what}")
-    click.echo(f"supported: {'yes' if steps.supported else 'no'}")
-    for step in steps.steps:
-        click.echo(f"- {step.describe()}")
-    if not steps.steps:
-        click.echo("no schema changes")
+@schema.command()
+@graph_options(positional=False)
+@click.argument("old", metavar="FROM")
+@click.argument("new", metavar="TO")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def diff(uri: str | None, store: str | None, old: str, new: str, as_json: bool) -> None:
+    """List the steps between two schema files, or between two states of a graph.
+
+    With --uri or --store, FROM is a branch, tag, commit or time, and TO another or a file.
+    """
+    if uri is None and store is None:
+        plan_files(Path(old), Path(new), allow_data_loss=False, as_json=as_json)
+        return
+    graph = import_module("omnigraph.cli.graphs").open_addressed(uri, store)
+    if new.endswith(".pg"):
+        steps = graph.schema.plan(open_catalog(Path(new))[1].source.text, at=old)
+    else:
+        steps = graph.schema.diff(old, new)
+    if as_json:
+        print_json({"uri": graph.uri, "from": old, "to": new, **steps.to_json()})
+        return
+    tell_plan(steps, f"schema diff of {graph.uri} from {old} to {new}")
 
 
 @schema.command()
 @click.argument("uri", metavar="FILE|GRAPH", required=False)
 @click.option("--store", help="Address of the graph.")
+@click.option("--at", help="Branch, tag, commit or time of a graph; main unless given.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def show(uri: str | None, store: str | None, as_json: bool) -> None:
+def show(uri: str | None, store: str | None, at: str | None, as_json: bool) -> None:
     """Show what a schema file declares, resolved, or the text of a graph's schema."""
     if uri is None or not uri.endswith(".pg"):
         graph = import_module("omnigraph.cli.graphs").open_addressed(uri, store)
-        source = graph.schema.source
+        source = graph.snapshot(at).schema_source
         if as_json:
             print_json({"schema_source": source})
         else:

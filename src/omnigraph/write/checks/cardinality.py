@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -25,23 +25,37 @@ def check_cardinality(
     if not isinstance(definition, EdgeType) or definition.cardinality == Cardinality():
         return
     source = committed.shape(TypeKind.NODE, definition.src)
-    limits, name = definition.cardinality, definition.name
-    wrong = _outside(_counts(image, committed), limits)
+    wrong = _outside(_counts(image, committed), definition.cardinality)
     gone = pc.is_in(wrong["src"], value_set=removed_ids(images, source.table_key))
     wrong = wrong.filter(pc.invert(gone)).sort_by("src")
+    _report(changes, definition, wrong, lambda id_: _last_place(changes, image, id_))
+
+
+def check_sources(changes: ChangeSet, edge: EdgeType, sources: pa.ChunkedArray) -> None:
+    """Count the edges of every source; `sources` are those of all edges of a type."""
+    counted = sources.value_counts()
+    counts = pa.table({"src": counted.field("values"), "count": counted.field("counts")})
+    wrong = _outside(counts, edge.cardinality).sort_by("src")
+    _report(changes, edge, wrong, lambda _: None)
+
+
+def _report(
+    changes: ChangeSet, edge: EdgeType, wrong: pa.Table, place: Callable[[str], Place | None]
+) -> None:
+    limits = edge.cardinality
     listed = changes.findings.make_room(Rule.CARDINALITY, wrong.num_rows)
     for row in wrong.slice(0, listed).to_pylist():
         id_, count = row["src"], row["count"]
-        text = f"@card violation on edge {name}: source '{id_}' has {count} edges"
+        text = f"@card violation on edge {edge.name}: source '{id_}' has {count} edges"
         changes.findings.add(
             Violation(
                 rule=Rule.CARDINALITY,
                 message=f"{text} ({_problem(count, limits)})",
                 kind=str(TypeKind.EDGE),
-                type=name,
+                type=edge.name,
                 id=id_,
                 value=count,
-                source=_last_place(changes, image, id_),
+                source=place(id_),
             )
         )
 

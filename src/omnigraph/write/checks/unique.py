@@ -43,6 +43,12 @@ def check_unique(changes: ChangeSet, image: Image, committed: Committed) -> None
             _held_by_committed(final, image, columns, committed)
 
 
+def check_repeated(report: Reporter) -> None:
+    """Check every unique tuple of one type among all its rows."""
+    for columns in _groups(report.shape):
+        _repeated(report, columns)
+
+
 def _groups(shape: Shape) -> list[tuple[str, ...]]:
     """Return the unique tuples; one that is the key is checked as such."""
     found = [c.columns for c in shape.definition.constraints if isinstance(c, Unique)]

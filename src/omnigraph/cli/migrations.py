@@ -1,0 +1,62 @@
+"""This module shows migrations: what would be, was or cannot be done, step by step."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from omnigraph.catalog import (
+    MigrationPlan,
+    SequentialAllocator,
+    Step,
+    accept,
+    plan_migration,
+    resolve,
+)
+from omnigraph.cli.errors import diagnostics_text
+from omnigraph.cli.files import open_catalog
+from omnigraph.cli.output import print_json
+
+_SCRATCH_DOMAIN = "0" * 26
+"""Comparing two files needs identities, but nothing keeps them."""
+
+_COLOURS = {"add": "green", "drop": "red", "remove": "red", "unsupported": "red"}
+
+
+def plan_files(old: Path, new: Path, *, allow_data_loss: bool, as_json: bool) -> None:
+    """Show the steps from one schema file to another."""
+    before, _ = open_catalog(old)
+    after, report = open_catalog(new)
+    allocator = SequentialAllocator()
+    accepted = accept(before, allocator=allocator, domain=_SCRATCH_DOMAIN)
+    desired = resolve(after, accepted, allocator=allocator, report=report)
+    plan = plan_migration(accepted, desired)
+    plan = plan.with_data_loss() if allow_data_loss else plan
+    if as_json:
+        told = [diagnostic.to_json() for diagnostic in report.in_order()]
+        print_json({"from": str(old), "to": str(new), **plan.to_json(), "diagnostics": told})
+        return
+    if report.diagnostics:
+        click.echo(diagnostics_text(report.in_order()), err=True)
+    tell_plan(plan, f"schema plan for {old} to {new}")
+
+
+def tell_plan(plan: MigrationPlan, title: str, **facts: Any) -> None:  # noqa: ANN401 - any value
+    """Print a plan for people, a line a step, and further facts above them."""
+    click.echo(title)
+    click.echo(f"supported: {'yes' if plan.supported else 'no'}")
+    for name, value in facts.items():
+        shown = ("no", "yes")[value] if isinstance(value, bool) else value
+        click.echo(f"{name}: {shown}")
+    for step in plan.steps:
+        click.echo(f"- {_coloured(step)}")
+    if not plan.steps:
+        click.echo("no schema changes")
+
+
+def _coloured(step: Step) -> str:
+    """Return a step: what comes is green, what goes is red; click takes colours out elsewhere."""
+    colour = _COLOURS.get(step.kind.partition("_")[0])
+    return click.style(step.describe(), fg=colour) if colour else step.describe()

@@ -1,0 +1,139 @@
+"""This module removes at once what a schema dropped for good: versions only history still shows.
+
+What a branch or a tag shows stays, and so do files no published version refers to: somebody may be
+about to publish them. A purge that dies half-way changes no answer, and cleanup removes the rest.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from omnigraph.catalog import identity_text
+from omnigraph.commit.history import History, ancestors, folds, read_history
+from omnigraph.commit.intents import Intents
+from omnigraph.commit.lineage import LineageState
+from omnigraph.commit.manifest import Manifest
+from omnigraph.commit.model import MAIN, DatasetEntry
+from omnigraph.errors import NotFound
+from omnigraph.storage.files import (
+    referenced_files,
+    referenced_folders,
+    version_file,
+    version_of,
+)
+from omnigraph.storage.index import show_as_head
+from omnigraph.storage.layout import dataset_path
+
+
+def purge(manifest: Manifest, paths: Iterable[str], branch: str) -> None:
+    """Remove old versions of datasets, by path; `branch` is the one that dropped something."""
+    states = [manifest.main.state()]
+    for native in sorted(manifest.named_lineages()):
+        with suppress(NotFound):  # it was just deleted
+            states.append(manifest.lineage(native).state())
+    history = read_history(states)
+    versions = _Versions(_paths(states))
+    _keep(versions, manifest, states, history, branch)
+    for entries in history.published.values():
+        versions.add(versions.published, entries)
+    for path in paths:
+        kept, published = versions.kept[path], versions.published[path]
+        _purge(manifest, path, kept, published - kept, branch)
+        manifest.datasets.observe("purge: removed")
+
+
+@dataclass(slots=True)
+class _Versions:
+    """The versions of datasets by path: all that commits ever showed, and those that stay."""
+
+    paths: dict[object, str]
+    kept: defaultdict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
+    published: defaultdict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
+
+    def add(self, to: defaultdict[str, set[int]], entries: Mapping[Any, DatasetEntry]) -> None:
+        """Note what a commit or a head shows."""
+        for entry in entries.values():
+            to[self.paths[entry.key]].add(entry.physical)
+
+
+def _keep(
+    versions: _Versions,
+    manifest: Manifest,
+    states: list[LineageState],
+    history: History,
+    branch: str,
+) -> None:
+    """Keep what branches, tags and intents need.
+
+    A branch that still has a type keeps all it can look back to, except the one that dropped it.
+    """
+    names = {MAIN: None, **{b.name: b.native for b in manifest.branches().values()}}
+    heads = {state.lineage.native: state.head for state in states}
+    for name, native in names.items():
+        head = heads.get(native)
+        if head is None:
+            continue
+        versions.add(versions.kept, head.datasets)
+        if name != branch:
+            for commit in ancestors(history.commits, head.commit_id):
+                shown = history.published.get(commit, {})
+                versions.add(versions.kept, {k: e for k, e in shown.items() if k in head.datasets})
+    tagged = {tag.commit_id for tag in manifest.tags().values()} & set(history.commits)
+    for datasets in folds(history, tagged):
+        versions.add(versions.kept, datasets)
+    for intent in Intents(manifest.objects).list():
+        for staged in intent.staged.datasets:
+            path = dataset_path(staged.table_key.partition(":")[0], *staged.key)
+            versions.kept[path] |= {v for v in (staged.physical, staged.expected) if v is not None}
+
+
+def _paths(states: Iterable[LineageState]) -> dict[object, str]:
+    rows = (found.row for state in states for found in state.rows("object_type = 'table'"))
+    return {(r["stable_table_id"], r["table_incarnation_id"]): r["location"] for r in rows}
+
+
+def _purge(manifest: Manifest, path: str, kept: set[int], gone: set[int], branch: str) -> None:
+    listed = [info.path for info in manifest.objects.list(path)]
+    if not kept:
+        manifest.objects.delete(_manifests_first(listed))
+        return
+    below = {name.removeprefix(f"{path}/") for name in listed}
+    versions = {v for v in kept if version_file(v) in below}
+    old = {v for v in gone if version_file(v) in below}
+    if branch == MAIN:
+        # Other readers of Lance see what main shows, not what was dropped.
+        for entry in manifest.main.state().head.datasets.values():
+            if path.endswith(f"/{identity_text(entry.type_id)}-{identity_text(entry.incarnation)}"):
+                show_as_head(manifest.datasets.open(path, entry.physical))
+        old |= {v for v in map(version_of, below) if v is not None and v not in versions}
+    needed, folders = _files(manifest, path, {*versions, None})
+    doomed, left = _files(manifest, path, old)
+    files = [
+        name
+        for name in below
+        if name in doomed - needed or any(map(name.startswith, left - folders))
+    ]
+    manifest.objects.delete(_manifests_first(f"{path}/{name}" for name in files))
+
+
+def _files(
+    manifest: Manifest, path: str, versions: Iterable[int | None]
+) -> tuple[set[str], set[str]]:
+    """Return the files and folders of versions; None is the newest for other readers of Lance."""
+    files: set[str] = set()
+    folders: set[str] = set()
+    for version in versions:
+        with suppress(NotFound):
+            handle = manifest.datasets.open(path, version)
+            files |= referenced_files(handle)
+            folders |= referenced_folders(handle)
+    return files, folders
+
+
+def _manifests_first(paths: Iterable[str]) -> list[str]:
+    """Order files so that a version that is half removed cannot be opened."""
+    return sorted(paths, key=lambda path: (not path.endswith(".manifest"), path))

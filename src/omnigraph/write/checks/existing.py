@@ -1,0 +1,149 @@
+"""This module checks entities that exist against rules they have not had to obey so far.
+
+The rules are those every write obeys; only the columns they speak of are read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from omnigraph.catalog import AcceptedType, Cardinality, Constraint, MigrationPlan
+from omnigraph.catalog.defaults import default_value
+from omnigraph.catalog.model import (
+    Check,
+    EdgeType,
+    NodeType,
+    Property,
+    Range,
+    Unique,
+    constraint_columns,
+)
+from omnigraph.catalog.steps import AddConstraint, ChangeCardinality, MakeRequired
+from omnigraph.storage.layout import physical_columns
+from omnigraph.storage.read import scan
+from omnigraph.types.column import to_column
+from omnigraph.write.change_set import ChangeSet
+from omnigraph.write.checks.cardinality import check_sources
+from omnigraph.write.checks.report import Reporter
+from omnigraph.write.checks.unique import check_repeated
+from omnigraph.write.checks.values import check_values
+from omnigraph.write.progress import Meter
+from omnigraph.write.shape import Shape
+
+
+@dataclass(frozen=True, slots=True)
+class NewRules:
+    """What a migration asks of the existing entities of one type, in the names it has after."""
+
+    required: frozenset[str] = frozenset()
+    constraints: tuple[Constraint, ...] = ()
+    tighter: bool = False
+
+    @classmethod
+    def of(cls, plan: MigrationPlan, type_: AcceptedType) -> NewRules:
+        """Return what the steps of a plan ask of a type."""
+        rules = cls()
+        for step in plan.steps:
+            match step:
+                case MakeRequired(kind, name, property_name) if (kind, name) == _key(type_):
+                    rules = replace(rules, required=rules.required | {property_name})
+                case AddConstraint(kind, name, Unique() | Range() | Check() as constraint) if (
+                    kind,
+                    name,
+                ) == _key(type_):
+                    rules = replace(rules, constraints=(*rules.constraints, constraint))
+                case ChangeCardinality(kind, name, old, new) if (kind, name) == _key(type_):
+                    rules = replace(rules, tighter=not _allows(new, old))
+                case _:
+                    continue
+        return rules
+
+    def __bool__(self) -> bool:
+        return bool(self.required or self.constraints or self.tighter)
+
+
+def _key(type_: AcceptedType) -> tuple[object, str]:
+    return (type_.kind, type_.name)
+
+
+def _allows(new: Cardinality, old: Cardinality) -> bool:
+    """Tell whether every number of edges that was allowed still is."""
+    if new.minimum > old.minimum:
+        return False
+    return new.maximum is None or (old.maximum is not None and old.maximum <= new.maximum)
+
+
+def check_existing(
+    changes: ChangeSet,
+    type_: AcceptedType,
+    rules: NewRules,
+    handle: Any,  # noqa: ANN401 - a Lance handle
+    meter: Meter,
+) -> None:
+    """Report every entity of a type that breaks one of the new rules."""
+    shape = _narrowed(type_, rules)
+    among = {n for c in rules.constraints if isinstance(c, Unique) for n in c.columns}
+    among |= {"id", "src"} if rules.tighter else {"id"}
+    names = sorted(among | set(shape.properties))
+    parts: list[pa.Table] = []
+    for rows in _rows(type_, handle, names):
+        check_values(Reporter(changes, shape, rows))
+        parts.append(rows.select(sorted(among)))
+        meter.took(rows.num_rows)
+    if not parts:
+        return
+    whole = pa.concat_tables(parts)
+    check_repeated(Reporter(changes, shape, whole))
+    if rules.tighter:
+        assert isinstance(shape.definition, EdgeType), "only edges are counted"
+        check_sources(changes, shape.definition, whole["src"])
+
+
+def _narrowed(type_: AcceptedType, rules: NewRules) -> Shape:
+    """Return a type of which only the new rules are left."""
+    definition = type_.definition
+    assert isinstance(definition, NodeType | EdgeType), "interfaces have no entities"
+    named = {n for c in rules.constraints for n in constraint_columns(c)} | rules.required
+    properties = {
+        name: _bare(property_, required=name in rules.required)
+        for name, property_ in definition.properties.items()
+        if name in named
+    }
+    narrowed = replace(
+        type_,
+        definition=replace(definition, properties=properties, constraints=rules.constraints),
+        property_ids={name: type_.property_ids[name] for name in properties},
+    )
+    return Shape(narrowed, ())
+
+
+def _bare(property_: Property, *, required: bool) -> Property:
+    """Return a property without rules it has had to obey before; nobody will make its vector."""
+    type_ = replace(property_.type, enum_values=None, nullable=not required)
+    return replace(property_, type=type_, embed=None)
+
+
+def _rows(
+    type_: AcceptedType,
+    handle: Any,  # noqa: ANN401 - a Lance handle
+    names: Sequence[str],
+) -> Iterator[pa.Table]:
+    """Yield the entities as they will be: what is new has its default, or is null."""
+    columns = physical_columns(handle.schema)
+    ids = type_.property_ids
+    physical = {n: columns.get(ids[n]) if n in ids else n for n in names}
+    for batch in scan(handle, [column for column in physical.values() if column is not None]):
+        found = {
+            name: batch[column] if column is not None else _new(type_, name, batch.num_rows)
+            for name, column in physical.items()
+        }
+        yield pa.table(found)
+
+
+def _new(type_: AcceptedType, name: str, count: int) -> pa.Array:
+    property_ = type_.definition.properties[name]
+    return to_column([default_value(property_)] * count, property_.type)
