@@ -1,6 +1,12 @@
 from omnigraph.catalog import Catalog as Catalog
 from omnigraph.catalog import SchemaChangeRefused as SchemaChangeRefused
 from omnigraph.catalog import load_catalog as load_catalog
+from omnigraph.changes import Change as Change
+from omnigraph.changes import ChangeFeedGap as ChangeFeedGap
+from omnigraph.changes import ChangeSchemaBoundary as ChangeSchemaBoundary
+from omnigraph.changes import CommitHasNoParent as CommitHasNoParent
+from omnigraph.changes import CursorRejected as CursorRejected
+from omnigraph.changes import Limits as Limits
 from omnigraph.commit import Commit as Commit
 from omnigraph.commit import Snapshot as Snapshot
 from omnigraph.errors import Category as Category

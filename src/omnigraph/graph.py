@@ -11,6 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from omnigraph.catalog import Catalog, MigrationPlan, plan_migration
+from omnigraph.changes.baseline import Baseline, capture
+from omnigraph.changes.block import Limits
+from omnigraph.changes.commit_page import CommitPage, commit_page
+from omnigraph.changes.diff import diff
+from omnigraph.changes.feed import FeedPage, Poll, poll
+from omnigraph.changes.model import Change
+from omnigraph.changes.scope import check_types, read_scope
 from omnigraph.commit.branches import create_branch, create_tag, delete_branch, delete_tag
 from omnigraph.commit.create import create_graph, open_graph
 from omnigraph.commit.history import find_commit, merge_bases, newest_first, read_commits
@@ -128,6 +135,7 @@ class Graph:
         self.branches = Branches(self)
         self.tags = Tags(self)
         self.commits = Commits(self)
+        self.changes = Changes(self)
         self.schema = Schema(self)
         self.indexes = Indexes(self)
 
@@ -168,6 +176,24 @@ class Graph:
     def snapshot(self, at: Target | None = None) -> Snapshot:
         """Return the state a branch, tag, commit id or time names."""
         return resolve_snapshot(self._manifest, self.on if at is None else at, branch=self.on)
+
+    def diff(
+        self,
+        a: Target,
+        b: Target,
+        *,
+        kinds: Sequence[str] | None = None,
+        types: Sequence[str] | None = None,
+        ops: Sequence[str] | None = None,
+    ) -> Iterator[Change]:
+        """Yield what became of each entity from one state to another, nodes first, by type and id.
+
+        `kinds` are `node` and `edge`, `ops` `insert`, `update` and `delete`; by default all.
+        """
+        old, new = self.snapshot(a), self.snapshot(b)
+        scope = read_scope(kinds, types, ops)
+        check_types(scope, [old.schema, new.schema])
+        return diff(self._manifest, old, new, scope)
 
     def entity_at(self, type_name: str, id: str, at: Target | None = None) -> dict[str, Any] | None:
         """Return one entity as it was, or None when it was not there."""
@@ -561,6 +587,21 @@ class Commits:
         """Return a commit by id, on whatever branch it is."""
         return find_commit(self._graph._manifest, id)[0].commit
 
+    def changes(
+        self,
+        id: str,
+        *,
+        kinds: Sequence[str] | None = None,
+        types: Sequence[str] | None = None,
+        ops: Sequence[str] | None = None,
+        page_token: str | None = None,
+        limits: Limits | None = None,
+    ) -> CommitPage:
+        """Return what a commit changed against its first parent, a page of it at a time."""
+        scope = read_scope(kinds, types, ops)
+        manifest = self._graph._manifest
+        return commit_page(manifest, id, scope, page_token=page_token, limits=limits)
+
     def merge_base(self, one: Target, other: Target) -> tuple[CommitId, ...]:
         """Return the best common ancestors of two states."""
         manifest = self._graph._manifest
@@ -568,3 +609,54 @@ class Commits:
         heads = [manifest.lineage(state.native).state() for state in states]
         commits = read_commits(state for head in heads for state in manifest.line(head))
         return tuple(merge_bases(commits, states[0].commit_id, states[1].commit_id))
+
+
+class Changes:
+    """What happened on a branch, commit by commit, for a reader that keeps a copy of it."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+
+    def poll(  # noqa: PLR0913 - everything a poll can be told
+        self,
+        *,
+        branch: str | None = None,
+        start: str | None = None,
+        cursor: str | None = None,
+        page_token: str | None = None,
+        kinds: Sequence[str] | None = None,
+        types: Sequence[str] | None = None,
+        ops: Sequence[str] | None = None,
+        limits: Limits | None = None,
+    ) -> FeedPage:
+        """Return the next page of changes, and how to go on.
+
+        From where is said by `start` (`now`, which is the default, `beginning` or `after:ID`), by
+        the `cursor` of an earlier page, or by its `page_token` if it ended within a commit.
+        """
+        asked = Poll(
+            branch=branch or self._graph.on,
+            start=start,
+            cursor=cursor,
+            page_token=page_token,
+            scope=read_scope(kinds, types, ops),
+            limits=limits or Limits(),
+        )
+        return poll(self._graph._manifest, asked)
+
+    def baseline(
+        self,
+        *,
+        branch: str | None = None,
+        kinds: Sequence[str] | None = None,
+        types: Sequence[str] | None = None,
+        ops: Sequence[str] | None = None,
+    ) -> Baseline:
+        """Return all entities of the newest state and the cursor that goes on from there.
+
+        `ops` do not limit the entities, only the changes that are polled afterwards.
+        """
+        scope, manifest = read_scope(kinds, types, ops), self._graph._manifest
+        found = capture(manifest, branch or self._graph.on, scope)
+        lines = export_lines(manifest, found.snapshot, found.types) if found.types else iter(())
+        return Baseline(found, lines)

@@ -23,10 +23,11 @@ _ACCOUNT = "123456789012"
 
 @dataclass(slots=True)
 class Requests:
-    """The requests of one piece of work, by kind, and what they asked for."""
+    """The requests of one piece of work, by kind, what they asked for, and bytes answered of it."""
 
     kinds: Counter[str] = field(default_factory=Counter)
     paths: set[str] = field(default_factory=set)
+    bytes: Counter[str] = field(default_factory=Counter)
 
     @property
     def total(self) -> int:
@@ -40,6 +41,7 @@ class CountingServer:
     def __init__(self) -> None:
         self._seen: Counter[str] = Counter()
         self._asked: set[str] = set()
+        self._bytes: Counter[str] = Counter()
         self._application: Any = DomainDispatcherApplication(create_backend_app)
         self._server = make_server("127.0.0.1", 0, self._count, threaded=True)
         self._backend = s3_backends[_ACCOUNT]["aws"]
@@ -66,10 +68,11 @@ class CountingServer:
     @contextmanager
     def counted(self) -> Iterator[Requests]:
         """Count the requests of a block."""
-        before, found = self._seen.copy(), Requests()
+        before, read, found = self._seen.copy(), self._bytes.copy(), Requests()
         self._asked.clear()
         yield found
         found.kinds, found.paths = self._seen - before, set(self._asked)
+        found.bytes = self._bytes - read
 
     def _count(
         self, environ: dict[str, Any], start_response: Callable[..., Any]
@@ -78,7 +81,9 @@ class CountingServer:
         self._asked.add(environ["PATH_INFO"])
         self._seen["LIST" if listing else environ["REQUEST_METHOD"]] += 1
         answer: Iterable[bytes] = self._application(environ, start_response)
-        return answer
+        for part in answer:
+            self._bytes[environ["PATH_INFO"]] += len(part)
+            yield part
 
     def serve(self) -> Thread:
         """Answer in a thread of its own."""

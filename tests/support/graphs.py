@@ -15,15 +15,28 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 import omnigraph.graph as og
-from omnigraph.catalog import IncarnationId, TypeId
+from omnigraph.catalog import (
+    IncarnationId,
+    TimeOrderedAllocator,
+    TypeId,
+    read_catalog,
+    resolve,
+)
+from omnigraph.commit.create import schema_hash
 from omnigraph.commit.intents import Intents
 from omnigraph.commit.lineage import LineageState
 from omnigraph.commit.model import Commit, CommitId
 from omnigraph.commit.publish import publish
 from omnigraph.commit.recovery import RecoveryKind, withdraw
 from omnigraph.commit.snapshot import Target
-from omnigraph.commit.staged import StagedCommit, StagedDataset, mint_commit_id
+from omnigraph.commit.staged import (
+    StagedCommit,
+    StagedDataset,
+    StagedSchema,
+    mint_commit_id,
+)
 from omnigraph.errors import Contention, ExpectedVersionMismatch, OmniError
+from omnigraph.lang import Code, admit
 from omnigraph.storage import stage
 from omnigraph.storage.layout import dataset_path
 
@@ -200,3 +213,18 @@ def _apply(base: Any, change: Change) -> Any:
     verb = {"insert": stage.insert, "upsert": stage.upsert, "overwrite": stage.overwrite}
     listed = [{"id": id_, **values} for id_, values in change.rows.items()]
     return verb[change.verb](base, pa.Table.from_pylist(listed, schema=base.schema))
+
+
+def accept_schema(graph: og.Graph, text: str, branch: str = "main") -> Commit:
+    """Commit another schema that needs no data to be written, such as one with other names."""
+    snapshot = graph.snapshot(branch)
+    report = admit(text, "<schema>", Code.SCHEMA_UNREADABLE)
+    accepted = resolve(
+        read_catalog(report), snapshot.schema, allocator=TimeOrderedAllocator(), report=report
+    )
+    staged = StagedCommit(
+        id=mint_commit_id(),
+        operation="schema_apply",
+        schema=StagedSchema(schema_hash(accepted, text), text, accepted.to_json()),
+    )
+    return publish(graph._manifest.lineage(snapshot.native), branch, staged)

@@ -1,7 +1,7 @@
 """This module compares two versions of one type: which entities differ, and how they look.
 
 Versions are compared by the files they are made of, so that cost follows the change; entities that
-were only rewritten do not differ.
+were only rewritten do not differ. Where upkeep rewrote files, the versions between are compared.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -17,10 +17,12 @@ import pyarrow.compute as pc
 
 from omnigraph.catalog import AcceptedType, TypeKind
 from omnigraph.changes.equal import Mask, same_values
+from omnigraph.changes.steps import Run, Steps
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import DatasetEntry, Snapshot
+from omnigraph.errors import VersionReclaimed
 from omnigraph.storage.columns import rows_at
-from omnigraph.storage.difference import Addresses, differing_rows
+from omnigraph.storage.difference import Addresses, differing_rows, rewritten_rows
 from omnigraph.storage.layout import embedding_model, physical_columns
 from omnigraph.storage.probe import ROW_ADDRESS, lookup
 from omnigraph.storage.read import read_blobs
@@ -31,6 +33,8 @@ AT_ONCE = 4_096
 """Entities whose images are read together."""
 BLOBS_AT_ONCE = 64
 """The same, where images have blobs."""
+MANY_REWRITTEN = 4_096
+"""So many rows in other files make it worth while to look whether upkeep moved them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +67,19 @@ class Delta:
     after: pa.Table
 
 
-def compare_type(manifest: Manifest, old: Side | None, new: Side | None) -> Iterator[Delta]:
-    """Yield the entities in which two states of a type differ, in the order of their ids."""
+def compare_type(
+    manifest: Manifest,
+    old: Side | None,
+    new: Side | None,
+    steps: Steps | None = None,
+    *,
+    after: str | None = None,
+) -> Iterator[Delta]:
+    """Yield the entities in which two states of a type differ, in the order of their ids.
+
+    `steps` lead from one state to the other and save reading what upkeep moved. `after` leaves out
+    ids up to this one.
+    """
     if old is not None and new is not None and old.entry.physical == new.entry.physical:
         return
     with ExitStack() as stack:
@@ -72,7 +87,8 @@ def compare_type(manifest: Manifest, old: Side | None, new: Side | None) -> Iter
             None if side is None else stack.enter_context(reading(manifest, side))
             for side in (old, new)
         ]
-        yield from _compare(*readers)
+        places = _differing(manifest, readers[0], readers[1], steps)
+        yield from _compare(readers[0], readers[1], places, after)
 
 
 @contextmanager
@@ -82,25 +98,65 @@ def reading(manifest: Manifest, side: Side) -> Iterator[Reader]:
         yield Reader(handle, side)
 
 
-def _compare(old: Reader | None, new: Reader | None) -> Iterator[Delta]:
-    before, after = _differing(old, new)
-    ids = pa.concat_arrays([_flat(before["id"]), _flat(after["id"])]).unique()
+_Places: TypeAlias = tuple[pa.Table, pa.Table]
+"""Ids and addresses of rows on both sides."""
+
+
+def _compare(
+    old: Reader | None, new: Reader | None, places: _Places, after: str | None
+) -> Iterator[Delta]:
+    before, later = places
+    ids = pa.concat_arrays([_flat(before["id"]), _flat(later["id"])]).unique()
+    if after is not None:
+        ids = ids.filter(pc.greater(ids, after))
     ids = ids.take(pc.sort_indices(ids))
+    addresses = [_addresses(found, ids) for found in places]
     step = BLOBS_AT_ONCE if any(r is not None and r.blobs for r in (old, new)) else AT_ONCE
     for start in range(0, len(ids), step):
-        some = ids.slice(start, step)
-        delta = Delta(_rows(old, before, some), _rows(new, after, some))
+        one, other = (part.slice(start, step).drop_null() for part in addresses)
+        delta = Delta(_rows(old, one), _rows(new, other))
         if old is not None and new is not None:
             delta = _without_equal(delta, old.side.type, new.side.type)
         yield delta
 
 
-def _differing(old: Reader | None, new: Reader | None) -> tuple[pa.Table, pa.Table]:
-    """Return ids and addresses of the rows that only one side has."""
-    if old is not None and new is not None:
-        found = differing_rows(old.handle, new.handle)
-        return found.old, found.new
-    return _everything(old), _everything(new)
+def _differing(
+    manifest: Manifest, old: Reader | None, new: Reader | None, steps: Steps | None
+) -> _Places:
+    """Return ids and addresses of the rows in which the sides may differ."""
+    if old is None or new is None:
+        return _everything(old), _everything(new)
+    if steps is not None and rewritten_rows(old.handle, new.handle) > MANY_REWRITTEN:
+        ids = _touched(manifest, old.side, new.side, steps)
+        if ids is not None:
+            return old.places(ids), new.places(ids)
+    found = differing_rows(old.handle, new.handle)
+    return found.old, found.new
+
+
+def _touched(manifest: Manifest, old: Side, new: Side, steps: Steps) -> pa.Array | None:
+    """Return the ids something happened to on the way; None when it must be compared directly."""
+    runs = steps.runs(old.entry, new.entry)
+    if runs is None or runs == [(old.entry, new.entry)]:
+        return None
+    parts = [pa.array([], pa.string())]
+    try:
+        for run in runs:
+            one, other = _run(manifest, new.type, run)
+            parts += [_flat(one["id"]), _flat(other["id"])]
+    except VersionReclaimed:
+        return None
+    return pa.concat_arrays(parts).unique()
+
+
+def _run(manifest: Manifest, type_: AcceptedType, run: Run) -> _Places:
+    old, new = run
+    with (
+        manifest.reading(type_.entity, old) as earlier,
+        manifest.reading(type_.entity, new) as later,
+    ):
+        found = differing_rows(earlier, later)
+    return found.old, found.new
 
 
 def _everything(reader: Reader | None) -> pa.Table:
@@ -110,12 +166,13 @@ def _everything(reader: Reader | None) -> pa.Table:
 _NO_ROWS = pa.table({"id": pa.array([], pa.string()), ROW_ADDRESS: pa.array([], pa.uint64())})
 
 
-def _rows(reader: Reader | None, found: pa.Table, ids: pa.Array) -> pa.Table:
-    """Return the images of those of the ids that were found on a side, in the order of ids."""
-    if reader is None:
-        return _NO_ROWS.select(["id"])
-    places = pc.index_in(ids, value_set=_flat(found["id"])).drop_null()
-    return reader.images(_flat(found[ROW_ADDRESS]).take(places).to_numpy())
+def _addresses(found: pa.Table, ids: pa.Array) -> pa.Array:
+    """Return where each id was found, null where it was not."""
+    return _flat(found[ROW_ADDRESS]).take(pc.index_in(ids, value_set=_flat(found["id"])))
+
+
+def _rows(reader: Reader | None, addresses: pa.Array) -> pa.Table:
+    return _NO_ROWS.select(["id"]) if reader is None else reader.images(addresses.to_numpy())
 
 
 class Reader:
@@ -141,10 +198,13 @@ class Reader:
         name = physical_columns(self.handle.schema).get(property_id)
         return None if name is None else embedding_model(self.handle.schema.field(name))
 
+    def places(self, ids: pa.Array) -> pa.Table:
+        """Return ids and addresses of those of the ids that are there."""
+        return lookup(self.handle, "id", ids, ["id"], self.side.entry.rows)
+
     def by_id(self, ids: pa.Array) -> pa.Table:
         """Return those of the entities that are there."""
-        found = lookup(self.handle, "id", ids, ["id"], self.side.entry.rows)
-        return self.images(_flat(found[ROW_ADDRESS]).to_numpy())
+        return self.images(_flat(self.places(ids)[ROW_ADDRESS]).to_numpy())
 
     def images(self, addresses: Addresses) -> pa.Table:
         """Return whole entities."""

@@ -10,6 +10,7 @@ import pyarrow as pa
 from omnigraph.catalog import AcceptedType, TypeKind
 from omnigraph.changes.delta import Delta, Side, compare_type
 from omnigraph.changes.model import Change, Image, Op, Scope
+from omnigraph.changes.steps import Steps
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import Snapshot
 from omnigraph.types.column import to_json
@@ -25,12 +26,10 @@ def diff(
     A renamed type is the same type; one that was dropped and added again is another. What a schema
     change does to entities by itself, such as giving them a property, is no change of them.
     """
-    scope = scope or Scope()
+    scope, steps = scope or Scope(), Steps(manifest, (old, new))
     for one, other in paired(old, new):
-        side = other or one
-        assert side is not None, "a pair has at least one side"
-        if scope.covers(side.type.kind, side.type.name):
-            for delta in compare_type(manifest, one, other):
+        if any(scope.covers(side.type.kind, side.type.name) for side in (one, other) if side):
+            for delta in compare_type(manifest, one, other, steps):
                 yield from (c for c in changes_of(delta, one, other) if scope.wants(c.op))
 
 

@@ -51,7 +51,9 @@ class Change:
             return []
         one, other = self.before, self.after
         names = dict.fromkeys([*one.properties, *other.properties])
-        found = [n for n in names if one.properties.get(n) != other.properties.get(n)]
+        # Zero and negative zero are equal and not the same.
+        pairs = ((n, one.properties.get(n), other.properties.get(n)) for n in names)
+        found = [name for name, old, new in pairs if repr(old) != repr(new)]
         ends = zip(("from", "to"), one.endpoints or (), other.endpoints or (), strict=False)
         return [*(name for name, old, new in ends if old != new), *found]
 

@@ -24,6 +24,8 @@ COMMANDS = (
     "branch",
     "tag",
     "commit",
+    "diff",
+    "changes",
     "merge",
     "revert",
     "cherry-pick",

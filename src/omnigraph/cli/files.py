@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
-from collections.abc import Iterable
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 from omnigraph.catalog import Catalog, read_catalog
 from omnigraph.errors import Category, OmniError
@@ -69,3 +73,41 @@ def _files_below(folder: Path, suffixes: tuple[str, ...]) -> Iterable[Path]:
     for parent, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if not name.startswith(".")]
         yield from (Path(parent) / name for name in names if name.endswith(suffixes))
+
+
+@contextmanager
+def replaced_file(path: Path) -> Iterator[IO[bytes]]:
+    """Give a file to write, which takes its place whole once it is on disk, or never."""
+    lock = path.with_name(f"{path.name}.lock")
+    try:
+        with lock.open("wb") as guard:
+            fcntl.flock(guard, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            try:
+                with _written_beside(path) as file:
+                    yield file
+            finally:
+                lock.unlink(missing_ok=True)
+    except BlockingIOError as error:
+        raise OmniError(f"another process is writing {path}", code="file_in_use") from error
+    except OSError as error:
+        message = f"cannot write {path}: {error.strerror or error}"
+        raise OmniError(message, code="file_unwritable") from error
+
+
+@contextmanager
+def _written_beside(path: Path) -> Iterator[IO[bytes]]:
+    with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
+        try:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+            Path(file.name).replace(path)
+        except BaseException:
+            Path(file.name).unlink(missing_ok=True)
+            raise
+    # A new name in a folder outlives a crash once the folder is on disk, too.
+    descriptor = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from textwrap import indent
 
 import click
 
@@ -17,6 +18,33 @@ def wants_json() -> bool:
 def print_json(value: object) -> None:
     """Print a value as indented JSON."""
     click.echo(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def stream_json(
+    head: Mapping[str, object],
+    name: str,
+    items: Iterable[object],
+    tail: Callable[[], Mapping[str, object]],
+) -> None:
+    """Print an object with a long list in it item by item; what comes last is asked for at last."""
+    click.echo("{")
+    for key, value in head.items():
+        click.echo(f"{_member(key, value)},")
+    click.echo(f"  {json.dumps(name)}: [", nl=False)
+    between = "\n"
+    for item in items:
+        text = json.dumps(item, indent=2, ensure_ascii=False)
+        click.echo(between + indent(text, "    "), nl=False)
+        between = ",\n"
+    click.echo("]" if between == "\n" else "\n  ]", nl=False)
+    for key, value in tail().items():
+        click.echo(f",\n{_member(key, value)}", nl=False)
+    click.echo("\n}")
+
+
+def _member(key: str, value: object) -> str:
+    text = json.dumps(value, indent=2, ensure_ascii=False)
+    return indent(f"{json.dumps(key)}: {text}", "  ")
 
 
 def count_text(count: int, noun: str, plural: str | None = None) -> str:

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TypeAlias
 
-from omnigraph.commit.history import find_commit, first_parents, read_commits, refold
+from omnigraph.commit.history import (
+    History,
+    find_commit,
+    first_parents,
+    folds,
+    read_commits,
+    refold,
+)
 from omnigraph.commit.lineage import LineageState
 from omnigraph.commit.manifest import Manifest
-from omnigraph.commit.model import MAIN, Head, Snapshot
+from omnigraph.commit.model import MAIN, CommitId, Head, Snapshot
 from omnigraph.commit.names import is_commit_id
 from omnigraph.commit.rows import CommitRow
 from omnigraph.errors import GraphCorrupt, NotFound, VersionReclaimed
@@ -101,6 +109,25 @@ def _refolded(
     )
     older = replace(holder, version=version, head=head)
     return _snapshot(manifest, name, holder.lineage.native, older)
+
+
+def snapshots_along(
+    manifest: Manifest, name: str, holder: LineageState, history: History, line: Sequence[CommitId]
+) -> list[Snapshot]:
+    """Return the states of commits that stand on one line of first parents, the oldest first."""
+    found = []
+    datasets = (dict(fold) for fold in folds(history, reversed(line)))
+    for commit_id, shown in zip(line, datasets, strict=True):
+        commit = history.commits[commit_id].commit
+        head = Head(
+            commit_id=commit_id,
+            schema_hash=commit.schema_hash,
+            datasets=shown,
+            origins=holder.head.origins,
+        )
+        state = replace(holder, version=commit.manifest_version, head=head)
+        found.append(_snapshot(manifest, name, holder.lineage.native, state))
+    return found
 
 
 def snapshot_at_time(manifest: Manifest, instant: datetime, branch_name: str) -> Snapshot:

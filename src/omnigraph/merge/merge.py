@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from omnigraph.catalog import AcceptedType, TypeKind
 from omnigraph.changes.delta import AT_ONCE, Delta, Side, compare_type, reading
+from omnigraph.changes.steps import Steps
 from omnigraph.commit.history import missing_history
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import Commit, Counts, Snapshot
@@ -248,7 +249,7 @@ class Brought:
             yield from self._kept[key]
             return
         few: list[Delta] | None = []
-        for delta in compare_type(manifest, before, side):
+        for delta in compare_type(manifest, before, side, Steps(manifest, (self.source,))):
             yield delta
             if few is not None:
                 few = [*few, delta] if len(few) < KEPT_DELTAS else None
@@ -377,7 +378,8 @@ class _Bringing:
         """Do the same where there are several bases."""
         manifest, target = self.lines.manifest, self.committed.snapshot
         earlier = [side_of(base, shape.type) for base in self.bases]
-        ids = _ids([delta for one in earlier for delta in compare_type(manifest, one, side)])
+        steps = Steps(manifest, (self.source,))
+        ids = _ids([d for one in earlier for d in compare_type(manifest, one, side, steps)])
         for start in range(0, len(ids), AT_ONCE):
             some = ids.slice(start, AT_ONCE)
             base, undecided = self.lines.common(self.bases, shape, some)

@@ -61,6 +61,16 @@ def added_fragments(
         ]
 
 
+def rewritten_rows(old: LanceDataset, new: LanceDataset) -> int:
+    """Return how many rows gave way to as many others in new files; only versions are looked at."""
+    with translated("comparing versions"):
+        before, after = (
+            {_files(f): f.physical_rows for f in handle.get_fragments()} for handle in (old, new)
+        )
+    gone = sum(rows for files, rows in before.items() if files not in after)
+    return min(gone, sum(rows for files, rows in after.items() if files not in before))
+
+
 def _files(fragment: Fragment) -> tuple[str, ...]:
     return tuple(file.path for file in fragment.metadata.files)
 
@@ -79,10 +89,8 @@ def _live_in_one(one: Fragment | None, other: Fragment | None) -> tuple[Addresse
     left = _NONE if one is None else _offsets(one)
     right = _NONE if other is None else _offsets(other)
     if one is not None and other is not None:
-        left, right = (
-            np.setdiff1d(left, right, assume_unique=True),
-            np.setdiff1d(right, left, assume_unique=True),
-        )
+        here, there = (_mask(offsets, one.physical_rows) for offsets in (left, right))
+        left, right = _places(here & ~there), _places(there & ~here)
     return _addresses(one, left), _addresses(other, right)
 
 
@@ -92,6 +100,16 @@ def _offsets(fragment: Fragment) -> Addresses:
         return np.arange(fragment.physical_rows, dtype=np.uint64)
     found = fragment.scanner(columns=[], with_row_address=True).to_table()["_rowaddr"].to_numpy()
     return np.asarray(found & np.uint64(0xFFFFFFFF))
+
+
+def _mask(offsets: Addresses, rows: int) -> npt.NDArray[np.bool_]:
+    found = np.zeros(rows, np.bool_)
+    found[offsets] = True
+    return found
+
+
+def _places(mask: npt.NDArray[np.bool_]) -> Addresses:
+    return np.flatnonzero(mask).astype(np.uint64)
 
 
 def _addresses(fragment: Fragment | None, offsets: Addresses) -> Addresses:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import click
 
 from omnigraph.cli.addresses import graph_options
+from omnigraph.cli.commands.changes import commit_changes
 from omnigraph.cli.graphs import open_addressed
 from omnigraph.cli.history import draw
 from omnigraph.cli.output import print_json
@@ -17,6 +18,9 @@ from omnigraph.graph import Graph
 @click.group()
 def commit() -> None:
     """Look at the history of a graph."""
+
+
+commit.add_command(commit_changes, "changes")
 
 
 @commit.command("list")

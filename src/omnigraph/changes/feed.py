@@ -1,0 +1,175 @@
+"""This module tells what happened on a branch since a reader last asked, commit by commit.
+
+Nothing is kept for a reader: a cursor says behind which commit it is, a page token where within a
+block. A page ends within a block, or at the end of one. What is told may be told again; what lies
+before a cursor was told whole.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+from omnigraph.changes.block import Block, Limits, Pair, Room, block_changes
+from omnigraph.changes.errors import ChangeFeedGap, ChangeSchemaBoundary, CursorRejected
+from omnigraph.changes.line import Line
+from omnigraph.changes.model import Scope
+from omnigraph.changes.scope import check_types
+from omnigraph.changes.tokens import Place, TokenKind, decode, encode, rejecting
+from omnigraph.commit.history import find_commit
+from omnigraph.commit.manifest import Manifest
+from omnigraph.errors import InvalidInput
+
+NOW, BEGINNING, AFTER = "now", "beginning", "after:"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Poll:
+    """What a reader asks for; at most one of `start`, `cursor` and `page_token` says from where."""
+
+    branch: str
+    start: str | None = None
+    cursor: str | None = None
+    page_token: str | None = None
+    scope: Scope = field(default_factory=Scope)
+    limits: Limits = field(default_factory=Limits)
+
+    def __post_init__(self) -> None:
+        """Refuse two places to go on from."""
+        given = [n for n in ("start", "cursor", "page_token") if getattr(self, n) is not None]
+        if len(given) > 1:
+            message = f"{' and '.join(given)} exclude each other: give one"
+            raise InvalidInput(message, code="feed_position_ambiguous")
+
+
+@dataclass(frozen=True, slots=True)
+class FeedPage:
+    """Some blocks, and how to go on: behind the last one (`cursor`), or within it (`page_token`).
+
+    `caught_up` tells that the cursor is at the head of the branch.
+    """
+
+    blocks: tuple[Block, ...]
+    next_page_token: str | None = None
+    cursor: str | None = None
+    caught_up: bool | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the wire form."""
+        names = ("next_page_token", "cursor", "caught_up")
+        facts = {name: getattr(self, name) for name in names}
+        return {
+            "blocks": [block.to_json() for block in self.blocks],
+            **{name: fact for name, fact in facts.items() if fact is not None},
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class _Position:
+    """Behind which commit a reader is, how far it will go, and where it is in the next block."""
+
+    done: int
+    cut: int
+    behind: Place | None = None
+
+
+def poll(manifest: Manifest, asked: Poll) -> FeedPage:
+    """Return the next page of a branch.
+
+    Raises:
+        CursorRejected: a token is damaged or for something else.
+        ChangeSchemaBoundary: the next commit changed the schema.
+        ChangeFeedGap: the next commit can no longer be told.
+    """
+    line = Line.read(manifest, asked.branch)
+    at = _position(line, asked)
+    schemas = (line.commit(place).schema_hash for place in (at.done, -1))
+    check_types(asked.scope, [manifest.schema(address, line.state)[0] for address in schemas])
+    return _Pages(line, asked, at).next()
+
+
+def cursor_at(line: Line, scope: Scope, place: int) -> str:
+    """Return the cursor behind a commit of a line."""
+    return encode(TokenKind.FEED_CURSOR, line.bound(scope), {"done": line.commits[place]})
+
+
+class _Pages:
+    """One page in the making."""
+
+    def __init__(self, line: Line, asked: Poll, at: _Position) -> None:
+        self._line = line
+        self._asked = asked
+        self._at = at
+
+    def next(self) -> FeedPage:
+        line, at = self._line, self._at
+        room, steps, blocks = Room(self._asked.limits), line.steps(), list[Block]()
+        done, behind = at.done, at.behind
+        stop = min(at.cut, at.done + self._asked.limits.commits)
+        for old, new in pairwise(line.snapshots(at.done, stop + 1)):
+            pair = Pair(line.commit(done + 1), old, new)
+            changes = block_changes(line.manifest, pair, self._asked.scope, steps, behind)
+            try:
+                taken, complete = room.take(changes)
+            except (ChangeFeedGap, ChangeSchemaBoundary) as error:
+                if blocks:
+                    break
+                if isinstance(error, ChangeFeedGap):
+                    raise ChangeFeedGap(error.commit_id, self._cursor(done)) from error
+                raise
+            if not taken and not complete:
+                break
+            blocks.append(Block(pair.commit, taken))
+            if not complete:
+                place = Place.behind(taken[-1].type_id, taken[-1].id)
+                return FeedPage(tuple(blocks), next_page_token=self._page_token(done, place))
+            done, behind = done + 1, None
+        caught_up = done == len(line.commits) - 1
+        return FeedPage(tuple(blocks), cursor=self._cursor(done), caught_up=caught_up)
+
+    def _cursor(self, done: int) -> str:
+        return cursor_at(self._line, self._asked.scope, done)
+
+    def _page_token(self, done: int, place: Place) -> str:
+        commits = self._line.commits
+        position = {"done": commits[done], "cut": commits[self._at.cut], "behind": place.to_json()}
+        return encode(TokenKind.FEED_PAGE, self._line.bound(self._asked.scope), position)
+
+
+def _position(line: Line, asked: Poll) -> _Position:
+    head, bound = len(line.commits) - 1, line.bound(asked.scope)
+    if asked.cursor is not None:
+        facts = decode(asked.cursor, TokenKind.FEED_CURSOR, bound)
+        with rejecting():
+            return _Position(_known(line, facts["done"]), head)
+    if asked.page_token is not None:
+        facts = decode(asked.page_token, TokenKind.FEED_PAGE, bound)
+        with rejecting():
+            done, cut = _known(line, facts["done"]), _known(line, facts["cut"])
+            return _Position(done, cut, Place.from_json(facts["behind"]))
+    return _Position(_start(line, NOW if asked.start is None else asked.start), head)
+
+
+def _known(line: Line, commit_id: str) -> int:
+    place = line.place(commit_id)
+    if place is None:
+        raise CursorRejected("its commit is not on the branch")
+    return place
+
+
+def _start(line: Line, start: str) -> int:
+    if start == NOW:
+        return len(line.commits) - 1
+    if start == BEGINNING:
+        return 0
+    if not start.startswith(AFTER):
+        message = f"start is '{NOW}', '{BEGINNING}' or '{AFTER}' and a commit id, not '{start}'"
+        raise InvalidInput(message, code="feed_start_invalid", start=start)
+    commit_id = start.removeprefix(AFTER).strip()
+    place = line.place(commit_id)
+    if place is None:
+        find_commit(line.manifest, commit_id)
+        message = f"commit {commit_id} is not on the first-parent line of '{line.branch.name}'"
+        raise InvalidInput(message, code="commit_not_on_branch", commit=commit_id)
+    return place

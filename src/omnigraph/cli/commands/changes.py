@@ -1,0 +1,171 @@
+"""This module is `omnigraph changes …`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from omnigraph.changes import Block, Limits
+from omnigraph.changes.block import MAX_CHANGES
+from omnigraph.changes.commit_page import CommitPage
+from omnigraph.changes.feed import FeedPage
+from omnigraph.cli.addresses import graph_options
+from omnigraph.cli.changes import print_block, scope_options
+from omnigraph.cli.files import replaced_file
+from omnigraph.cli.graphs import open_addressed
+from omnigraph.cli.output import count_text, print_json, stream_json
+from omnigraph.graph import Graph
+
+
+@click.group()
+def changes() -> None:
+    """Follow what happens to a graph, commit by commit."""
+
+
+@changes.command()
+@graph_options(positional=False)
+@click.option("--branch", default="main", help="Branch to follow.")
+@click.option("--cursor", help="Where an earlier poll ended.")
+@click.option("--start", help="`now` (the default), `beginning` or `after:ID`.")
+@click.option("--limit", type=int, default=MAX_CHANGES, help="Changes fetched at a time.")
+@scope_options
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def poll(
+    uri: str | None,
+    store: str | None,
+    branch: str,
+    cursor: str | None,
+    start: str | None,
+    limit: int,
+    kinds: tuple[str, ...],
+    types: tuple[str, ...],
+    ops: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Tell what happened since a cursor, and the cursor to go on with."""
+    graph = open_addressed(uri, store)
+    scope: dict[str, Any] = {"kinds": kinds, "types": types, "ops": ops}
+    asked = {"branch": branch, "limits": Limits(changes=limit), **scope}
+    first = graph.changes.poll(**asked, cursor=cursor, start=start)
+    pages = _Pages(graph, asked, first)
+    if as_json:
+        blocks = (block.to_json() for block in pages)
+        stream_json({}, "blocks", blocks, lambda: _end(pages.last))
+        return
+    for block in pages:
+        print_block(block)
+    click.echo(f"cursor: {pages.last.cursor}")
+    click.echo(f"caught_up: {'yes' if pages.last.caught_up else 'no'}")
+
+
+def _end(page: FeedPage) -> dict[str, Any]:
+    return {"cursor": page.cursor, "caught_up": page.caught_up}
+
+
+class _Pages:
+    """The blocks from one page up to its cut, each whole; `last` is the page at the cut."""
+
+    def __init__(self, graph: Graph, asked: dict[str, Any], first: FeedPage) -> None:
+        self._graph = graph
+        self._asked = asked
+        self.last = first
+
+    def __iter__(self) -> Iterator[Block]:
+        open_: Block | None = None
+        while True:
+            for block in self.last.blocks:
+                if open_ is not None and open_.commit.id == block.commit.id:
+                    open_ = replace(open_, changes=open_.changes + block.changes)
+                    continue
+                if open_ is not None:
+                    yield open_
+                open_ = block
+            token = self.last.next_page_token
+            if token is None:
+                break
+            self.last = self._graph.changes.poll(**self._asked, page_token=token)
+        if open_ is not None:
+            yield open_
+
+
+@changes.command("commit")
+@graph_options(positional=False)
+@click.argument("commit_id", metavar="ID")
+@click.option("--limit", type=int, default=MAX_CHANGES, help="Changes fetched at a time.")
+@click.option("--page-token", help="Only the page this token of an earlier one leads to.")
+@scope_options
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def commit_changes(
+    uri: str | None,
+    store: str | None,
+    commit_id: str,
+    limit: int,
+    page_token: str | None,
+    kinds: tuple[str, ...],
+    types: tuple[str, ...],
+    ops: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Tell what a commit changed against its first parent."""
+    graph = open_addressed(uri, store)
+    scope: dict[str, Any] = {"kinds": kinds, "types": types, "ops": ops}
+    asked = {"limits": Limits(changes=limit), **scope}
+    page = graph.commits.changes(commit_id, **asked, page_token=page_token)
+    if page_token is not None and as_json:
+        print_json(page.to_json())
+    elif page_token is not None:
+        print_block(Block(page.commit, page.changes))
+        if page.next_page_token is not None:
+            click.echo(f"next_page_token: {page.next_page_token}")
+    elif as_json:
+        head = {"cause": Block(page.commit, ()).to_json()["cause"]}
+        pages = _all_pages(graph, page, asked)
+        stream_json(head, "changes", (c.to_json() for p in pages for c in p.changes), dict)
+    else:
+        found = tuple(c for p in _all_pages(graph, page, asked) for c in p.changes)
+        print_block(Block(page.commit, found))
+
+
+def _all_pages(graph: Graph, page: CommitPage, asked: dict[str, Any]) -> Iterator[CommitPage]:
+    yield page
+    while page.next_page_token is not None:
+        page = graph.commits.changes(page.commit.id, **asked, page_token=page.next_page_token)
+        yield page
+
+
+@changes.command()
+@graph_options(positional=False)
+@click.option("--branch", default="main", help="Branch to follow.")
+@scope_options
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="File to write.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def baseline(
+    uri: str | None,
+    store: str | None,
+    branch: str,
+    kinds: tuple[str, ...],
+    types: tuple[str, ...],
+    ops: tuple[str, ...],
+    out: Path,
+    as_json: bool,
+) -> None:
+    """Write all entities to a file and tell the cursor that goes on from exactly there.
+
+    The file is there whole or not at all; `load` reads it.
+    """
+    graph = open_addressed(uri, store)
+    found, count = graph.changes.baseline(branch=branch, kinds=kinds, types=types, ops=ops), 0
+    with replaced_file(out) as file:
+        for line in found.lines:
+            file.write(f"{line}\n".encode())
+            count += 1
+    if as_json:
+        print_json(found.handshake.to_json())
+        return
+    click.echo(f"wrote {count_text(count, 'entity', 'entities')} to {out}")
+    for name, value in found.handshake.to_json().items():
+        click.echo(f"{name}: {value}")

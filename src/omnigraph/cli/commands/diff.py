@@ -1,0 +1,65 @@
+"""This module is `omnigraph diff`."""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+
+import click
+
+from omnigraph.changes.summary import Tally, compared, difference
+from omnigraph.cli.changes import print_change, scope_options, stat_lines, summary_text
+from omnigraph.cli.graphs import open_addressed
+from omnigraph.cli.output import print_json, stream_json
+
+
+@click.command()
+@click.argument("places", nargs=-1, metavar="GRAPH A B")
+@click.option("--store", help="Address of the graph, instead of GRAPH.")
+@scope_options
+@click.option("--stat", is_flag=True, help="Only count the changes of each type.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--jsonl", "as_lines", is_flag=True, help="Print a line of JSON for each change.")
+def diff(
+    places: tuple[str, ...],
+    store: str | None,
+    kinds: tuple[str, ...],
+    types: tuple[str, ...],
+    ops: tuple[str, ...],
+    stat: bool,
+    as_json: bool,
+    as_lines: bool,
+) -> None:
+    """Show what became of each entity from state A to state B.
+
+    A and B are branches, tags, commit ids or times.
+    """
+    uri, a, b = _places(places, store)
+    graph, tally = open_addressed(uri, store), Tally()
+    old, new = graph.snapshot(a), graph.snapshot(b)
+    changes = tally.counting(graph.diff(old, new, kinds=kinds, types=types, ops=ops))
+    if stat:
+        deque(changes, maxlen=0)
+        if as_json:
+            print_json({**compared(old, new), "stats": tally.to_json()})
+        else:
+            click.echo("\n".join([*stat_lines(tally), summary_text(tally)]))
+    elif as_json:
+        found = (difference(change, old, new) for change in changes)
+        stream_json(compared(old, new), "changes", found, lambda: {"stats": tally.to_json()})
+    elif as_lines:
+        for change in changes:
+            click.echo(json.dumps(difference(change, old, new), ensure_ascii=False))
+    else:
+        for change in changes:
+            print_change(change)
+        click.echo(summary_text(tally))
+
+
+def _places(places: tuple[str, ...], store: str | None) -> tuple[str | None, str, str]:
+    match places:
+        case (a, b) if store is not None:
+            return None, a, b
+        case (uri, a, b) if store is None:
+            return uri, a, b
+    raise click.UsageError("give the graph and two states of it: omnigraph diff GRAPH A B")

@@ -1,0 +1,112 @@
+"""The way between two versions leaves out what only upkeep did, whatever the history looks like."""
+
+from datetime import timedelta
+
+import pytest
+
+from omnigraph.changes import delta
+from omnigraph.changes.steps import Steps
+from omnigraph.maintain.cleanup import cleanup
+from tests.support.graphs import NOTE, insert, upsert
+
+
+@pytest.fixture(autouse=True)
+def many(monkeypatch):
+    """Take the way of large types for small ones."""
+    monkeypatch.setattr(delta, "MANY_REWRITTEN", 0)
+
+
+@pytest.fixture
+def states(graph):
+    """Return states by name: two of them, an upkeep, two more; and a branch from before it."""
+    found = {}
+
+    def note(name, at="main"):
+        found[name] = graph.snapshot(at)
+
+    insert(graph, NOTE, {"a": {"text": "1"}, "b": {"text": "1"}})
+    note("first")
+    insert(graph, NOTE, {"c": {"text": "1"}})
+    note("second")
+    graph.branches.create("old")
+    assert graph.optimize().commit is not None
+    note("tidy")
+    upsert(graph, NOTE, {"a": {"text": "2"}})
+    note("third")
+    assert graph.indexes.ensure().commit is not None
+    note("indexed")
+    insert(graph, NOTE, {"d": {"text": "1"}})
+    note("fourth")
+    upsert(graph, NOTE, {"b": {"text": "2"}}, branch="old")
+    note("branch", "old")
+    return found
+
+
+def runs(graph, states, one, other):
+    """Return the pairs of states that are compared, by name."""
+    names = {state.entry(NOTE).physical: name for name, state in reversed(states.items())}
+    steps = Steps(graph._manifest, (states[one], states[other]))
+    found = steps.runs(states[one].entry(NOTE), states[other].entry(NOTE))
+    return [(names[old.physical], names[new.physical]) for old, new in found]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        ("first", "second", [("first", "second")]),
+        ("first", "first", []),
+        ("second", "tidy", []),
+        ("tidy", "second", []),
+        ("first", "tidy", [("first", "second")]),
+        ("second", "third", [("tidy", "third")]),
+        ("first", "fourth", [("first", "second"), ("tidy", "third"), ("indexed", "fourth")]),
+        ("fourth", "tidy", [("fourth", "indexed"), ("third", "tidy")]),
+        ("branch", "tidy", [("branch", "second")]),
+        ("branch", "third", [("branch", "second"), ("tidy", "third")]),
+        ("third", "branch", [("third", "tidy"), ("second", "branch")]),
+    ],
+)
+def test_pairs_lead_around_upkeep(graph, states, one, other, expected):
+    assert runs(graph, states, one, other) == expected
+
+
+def shown(graph, one, other):
+    return [(str(c.op), c.id) for c in graph.diff(one, other)]
+
+
+def test_difference_across_upkeep_is_exact(graph, states):
+    found = shown(graph, states["first"], states["fourth"])
+    assert found == [("update", "a"), ("insert", "c"), ("insert", "d")]
+    assert shown(graph, states["branch"], states["third"]) == [("update", "a"), ("update", "b")]
+    assert shown(graph, states["second"], states["tidy"]) == []
+
+
+def test_difference_is_exact_when_versions_between_are_gone(graph, states):
+    cleanup(graph._manifest, keep=1, dry_run=False, age_floor=timedelta(0))
+    graph.tags.create("end")
+    fresh = type(graph)(type(graph._manifest)(graph._manifest.location), mode="ro")
+    found = shown(fresh, states["branch"], "main")
+    assert found == [("update", "a"), ("update", "b"), ("insert", "d")]
+
+
+def test_difference_with_a_branch_that_is_gone_is_exact(graph, states):
+    graph.branches.delete("old")
+    assert shown(graph, states["branch"], states["third"]) == [("update", "a"), ("update", "b")]
+
+
+def test_version_adopted_by_a_merge_leads_back_to_where_it_was_made(graph):
+    insert(graph, NOTE, {"a": {"text": "1"}})
+    insert(graph, NOTE, {"b": {"text": "1"}})
+    base = graph.snapshot()
+    graph.branches.create("work")
+    assert graph.optimize(branch="work").commit is not None
+    tidy = graph.snapshot("work")
+    insert(graph, NOTE, {"c": {"text": "1"}}, branch="work")
+    made = graph.merge("work").commit
+    assert made is not None
+    merged = graph.snapshot()
+    assert merged.entry(NOTE).physical == graph.snapshot("work").entry(NOTE).physical
+    steps = Steps(graph._manifest, (base, merged))
+    [(old, new)] = steps.runs(base.entry(NOTE), merged.entry(NOTE))
+    assert (old.physical, new.physical) == (tidy.entry(NOTE).physical, merged.entry(NOTE).physical)
+    assert [c.id for c in graph.commits.changes(made.id).changes] == ["c"]
