@@ -8,10 +8,16 @@ crossed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from omnigraph.plan.check_result import CheckedResult
-from omnigraph.plan.expressions import Binding, is_call, property_refs
+from omnigraph.plan.expressions import (
+    Binding,
+    Expression,
+    FunctionCall,
+    PropertyRef,
+    is_call,
+)
 from omnigraph.plan.functions import FunctionKind
 from omnigraph.plan.operators import (
     Aggregate,
@@ -53,14 +59,19 @@ def lower_read(pattern: Pattern, result: CheckedResult) -> ResultOperator:
 
 def _tie_break(rows: RowOperator, keys: Sequence[SortKey]) -> tuple[str, ...]:
     """Return every named binding, ranked ones first so that their rows stay together."""
-    ranked = {
-        ref.variable
-        for key in keys
-        if is_call(key.expression, FunctionKind.RANK)
-        for ref in property_refs(key.expression)
-    }
+    ranked = {variable for key in keys for variable in _ranked(key.expression)}
     named = (binding.name for binding in rows.variables.values() if binding.is_named)
     return tuple(sorted(named, key=lambda name: (name not in ranked, name)))
+
+
+def _ranked(expression: Expression) -> Iterator[str]:
+    """Yield the variables whose nodes a ranking ranks, not those of what it compares with."""
+    if isinstance(expression, FunctionCall) and is_call(expression, FunctionKind.RANK):
+        for argument in expression.arguments:
+            yield from _ranked(argument)
+        first = expression.arguments[0]
+        if isinstance(first, PropertyRef):
+            yield first.variable
 
 
 def _aggregate(rows: RowOperator, columns: Sequence[Column]) -> Aggregate:

@@ -25,7 +25,7 @@ K1, B = 1.2, 0.75
 DEFAULT_EDITS = 2
 FEW_TIMES = 8
 """A word that stands so many times as often as there are texts to look at is looked up in each."""
-_SLACK = 1 + 1e-9
+_SLACK = 1 + 1e-6
 """What sums are made larger by, so that rounding leaves nothing out."""
 
 Mask = npt.NDArray[np.bool_]
@@ -158,17 +158,13 @@ class Texts:
     def scored(self, query: str, positions: Positions) -> Scored:
         """Return the scores of some texts; zero for those that have no word of the query.
 
-        What rounding loses is added at the end: equal texts get equal scores, whichever of their
-        words comes first in the query.
+        Scores are rounded to 32 bits: what differs by less is equally relevant, in whatever order
+        parts were added.
         """
-        found, lost = np.zeros(len(positions)), np.zeros(len(positions))
+        found = np.zeros(len(positions))
         for word, _ in words(query):
-            scores = self._scores(word, positions)
-            after = found + scores
-            part = after - found
-            lost += (found - (after - part)) + (scores - part)
-            found = after
-        return Scored(positions, found + lost)
+            found += self._scores(word, positions)
+        return Scored(positions, found.astype(np.float32).astype(np.float64))
 
     def _scores(self, word: str, positions: Positions) -> Scores:
         """Return what a word adds to the scores of some texts."""

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from math import fsum, log
 
+import numpy as np
 from lance import tokenize
 
 K1, B = 1.2, 0.75
@@ -83,4 +84,4 @@ def bm25(texts: Mapping[str, str | None], query: str) -> dict[str, float]:
         for id_, times in having.items():
             length = K1 * (1 - B + B * len(documents[id_]) / average)
             parts.setdefault(id_, []).append(rarity * times * (K1 + 1) / (times + length))
-    return {id_: fsum(scores) for id_, scores in parts.items()}
+    return {id_: float(np.float32(fsum(scores))) for id_, scores in parts.items()}
