@@ -141,7 +141,8 @@ def _prepare(
     if staged.schema is not None and state.row(f"schema:{schema_hash}") is None:
         rows.append(schema_row(schema_hash, staged.schema.source, staged.schema.document))
     if staged.history:
-        rows += not_yet(state, staged.history)
+        made = {row.object_id for row in rows}
+        rows += [row for row in not_yet(state, staged.history) if row.object_id not in made]
     new_head = replace(head, commit_id=staged.id, schema_hash=schema_hash, datasets=datasets)
     return commit, new_head, rows
 

@@ -25,11 +25,13 @@ from omnigraph.commit.model import Commit, Counts, Snapshot
 from omnigraph.commit.snapshot import head_snapshot
 from omnigraph.commit.staged import StagedCommit
 from omnigraph.commit.sweeps import stays
-from omnigraph.errors import InvalidInput
+from omnigraph.errors import CleanupBegan, InvalidInput
 from omnigraph.merge.combine import Combiner, Trio
 from omnigraph.merge.conflicts import Conflict, MergeConflicts, broken_rules
 from omnigraph.merge.decisions import Decisions
+from omnigraph.merge.evolve import Evolved, evolve
 from omnigraph.merge.rows import Aligned, shaped
+from omnigraph.merge.schemas import SchemaConflicts
 from omnigraph.merge.states import Lines, entities, side_of
 from omnigraph.storage.difference import added_fragments
 from omnigraph.write.apply import apply
@@ -121,6 +123,7 @@ def merge(
         raise InvalidInput(message, code="merge_into_itself", branch=source.branch)
     outcomes: list[Outcome] = []
     sweeps: list[str] = []
+    evolved: list[Evolved] = []
     # What does not depend on the target is read once, however often it moves meanwhile.
     before = head_snapshot(manifest, request.branch)
     lines = Lines.of(manifest, source, before)
@@ -140,11 +143,17 @@ def merge(
         outcomes[:] = [Outcome.FAST_FORWARD if forward else Outcome.MERGED]
         sweeps[:] = [target.head.sweep]
         sharing = stays(manifest, source)
-        return _Bringing(newest, bases, brought, committed, options, sharing).changes()
+        evolved[:] = [_evolved(manifest, bases[0], source, target)]
+        if evolved[0].added and not sharing:
+            raise CleanupBegan(source.commit_id)
+        committed.snapshot = evolved[0].after
+        bringing = _Bringing(newest, bases, brought, committed, options, sharing, evolved[0].added)
+        return bringing.changes()
 
     def complete(staged: StagedCommit) -> StagedCommit:
         parents = (source.commit_id,)
-        return replace(staged, merged_parents=parents, history=history, sweep=sweeps[0])
+        made = replace(staged, merged_parents=parents, history=history, sweep=sweeps[0])
+        return evolved[0].complete(made)
 
     try:
         made = _carry(manifest, request, bring, complete, options)
@@ -170,6 +179,13 @@ def transplant(
     made = _carry(manifest, request, bring, None, options)
     outcome = Outcome.MERGED if made.counts else Outcome.ALREADY_UP_TO_DATE
     return _result(request, source.commit_id, outcome, made)
+
+
+def _evolved(manifest: Manifest, base: Snapshot, source: Snapshot, target: Snapshot) -> Evolved:
+    try:
+        return evolve(manifest, base, source, target)
+    except SchemaConflicts as error:
+        raise MergeConflicts(error.conflicts, target.branch) from error
 
 
 class _UpToDate(Exception):
@@ -268,6 +284,8 @@ class _Bringing:
     options: MergeOptions
     sharing: bool = False
     """Whether files of the source surely stay until the target has them, too."""
+    added: frozenset[object] = frozenset()
+    """Types the target gets from the source."""
 
     @property
     def source(self) -> Snapshot:
@@ -293,7 +311,8 @@ class _Bringing:
         physical = side.entry.physical
         bases = [side_of(base, type_) for base in self.bases]
         unchanged = all(base is not None and base.entry.physical == physical for base in bases)
-        return not unchanged and self.committed.snapshot.entry(type_.entity).physical != physical
+        target = self.committed.snapshot.entry(type_.entity)
+        return not unchanged and (target.physical != physical or target.key in self.added)
 
     def _bring(self, side: Side, type_: AcceptedType, changes: ChangeSet) -> list[Conflict]:
         shape = find_shape(self.committed.snapshot.schema, type_.kind, type_.name)
@@ -301,6 +320,7 @@ class _Bringing:
         conflicts: list[Conflict] = []
         change = changes.of(shape)
         adopted = self.sharing and len(self.bases) == 1 and self._stands_still(type_)
+        adopted |= side.entry.key in self.added
         inserted: list[pa.Array] = []
         self.committed.consulted.add(shape.table_key)
         for trio in self._trios(side, shape):
@@ -311,7 +331,7 @@ class _Bringing:
             if made.rows.num_rows:
                 change.batches.append(Batch(made.rows, kept=self._same_models(side, shape)))
             change.deleted.update(dict.fromkeys(made.deleted))
-        if adopted and not change.is_empty:
+        if adopted and (not change.is_empty or side.entry.key in self.added):
             change.adopted = side.entry
         elif self.sharing and sum(map(len, inserted)) >= WORTH_SHARING:
             change.shared = self._shared(side, type_, pa.concat_arrays(inserted))

@@ -9,18 +9,24 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.catalog import AcceptedType
+from omnigraph.catalog.defaults import default_value
 from omnigraph.changes.equal import Mask, same_values
+from omnigraph.types.column import to_column
 from omnigraph.write.shape import Shape
 
 
 def shaped(rows: pa.Table, type_: AcceptedType, shape: Shape) -> pa.Table:
-    """Return entities of one state as another shapes them: by identity, null for what is new."""
+    """Return entities of one state as another shapes them: by identity.
+
+    What is new is null, or has its default.
+    """
     former = {id_: name for name, id_ in type_.property_ids.items()}
     columns = {name: rows[name] for name in shape.system}
     for name, id_ in shape.type.property_ids.items():
         wanted = shape.schema.field(name).type
         if id_ not in former:
-            columns[name] = pa.nulls(rows.num_rows, wanted)
+            default = default_value(shape.properties[name])
+            columns[name] = to_column([default] * rows.num_rows, shape.properties[name].type)
         else:
             column = rows[former[id_]]
             columns[name] = column if column.type == wanted else pc.cast(column, wanted)
