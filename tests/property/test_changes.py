@@ -154,6 +154,10 @@ class Reader:
     def poll(self, graph, sizes):
         """Read up to a cursor; return whether that is the head."""
         page = graph.changes.poll(branch=self.branch, cursor=self.cursor, limits=sizes)
+        return self.read(graph, page, sizes)
+
+    def read(self, graph, page, sizes):
+        """Read a page and those that belong to it."""
         while True:
             assert (page.cursor is None) == (page.next_page_token is not None)
             for block in page.blocks:
@@ -193,8 +197,21 @@ class Changes(RuleBasedStateMachine):
         if hasattr(self, "folder"):
             for reader in self.readers:
                 self._read(reader, Limits())
+            for branch in self.models:
+                self._replay(branch)
             shutil.rmtree(self.folder)
             self.patches.undo()
+
+    def _replay(self, branch):
+        """Follow a branch from its beginning in small pages; compare all it was with its head."""
+        first, reader = min(self.states), Reader(self.graph, branch)
+        reader.state, reader.commit = copy.deepcopy(self.states[first]), first
+        page = self.graph.changes.poll(branch=branch, start="beginning", limits=Limits(commits=1))
+        reader.read(self.graph, page, Limits(changes=2))
+        self._read(reader, Limits(changes=2))
+        head = self.graph.snapshot(branch).commit_id
+        for commit_id in self.states:
+            self._compare(commit_id, head)
 
     def _note(self):
         """Remember what the state of the branch should be."""
@@ -266,6 +283,14 @@ class Changes(RuleBasedStateMachine):
     def compare(self, data, scope):
         """Compare any two states, in both directions."""
         one, other = (data.draw(st.sampled_from(sorted(self.states))) for _ in range(2))
+        self._compare(one, other)
+        self._compare(other, one)
+        expected = difference(self.catalog, self.states[one], self.states[other])
+        some = [c.to_json() for c in self.graph.diff(one, other, **scope)]
+        assert exactly(some) == exactly([c for c in expected if asks_for(scope, c)])
+        self.outcomes["changes" if expected else "no change"] += 1
+
+    def _compare(self, one, other):
         old, new = self.states[one], self.states[other]
         forth = list(self.graph.diff(one, other))
         expected = difference(self.catalog, old, new)
@@ -273,11 +298,6 @@ class Changes(RuleBasedStateMachine):
         copied = copy.deepcopy(old)
         apply(copied, forth)
         assert exactly(copied) == exactly(new)
-        back = [c.to_json() for c in self.graph.diff(other, one)]
-        assert exactly(back) == exactly(difference(self.catalog, new, old))
-        some = [c.to_json() for c in self.graph.diff(one, other, **scope)]
-        assert exactly(some) == exactly([c for c in expected if asks_for(scope, c)])
-        self.outcomes["changes" if expected else "no change"] += 1
 
     @rule(data=st.data(), scope=scopes(), sizes=limits)
     def commit(self, data, scope, sizes):
