@@ -18,6 +18,7 @@ from omnigraph.errors import OutcomeUnknown as OutcomeUnknown
 from omnigraph.errors import PreconditionFailed as PreconditionFailed
 from omnigraph.errors import SchemaMoved as SchemaMoved
 from omnigraph.graph import Graph as Graph
+from omnigraph.graph import import_archive as import_archive
 from omnigraph.graph import init as init
 from omnigraph.graph import open as open
 from omnigraph.lang import Diagnostic as Diagnostic
@@ -25,6 +26,7 @@ from omnigraph.lang import QueryError as QueryError
 from omnigraph.lang import SchemaError as SchemaError
 from omnigraph.lang import format_queries as format_queries
 from omnigraph.lang import format_schema as format_schema
+from omnigraph.merge.conflicts import MergeConflicts as MergeConflicts
 from omnigraph.plan import check as check
 from omnigraph.plan import compile_query as compile_query
 from omnigraph.query.budget import QueryLimit as QueryLimit

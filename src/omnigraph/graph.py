@@ -27,11 +27,13 @@ from omnigraph.commit.recovery import Recovery, read_audit, recover
 from omnigraph.commit.snapshot import Target, head_snapshot, resolve_snapshot
 from omnigraph.embed.embedder import Choice, Embedder
 from omnigraph.errors import InvalidInput, OmniError
+from omnigraph.maintain.archive import ArchiveReport, read_archive, write_archive
 from omnigraph.maintain.cleanup import CleanupReport, cleanup
 from omnigraph.maintain.export import export_lines, export_parquet
 from omnigraph.maintain.indexes import IndexStatus, index_status
 from omnigraph.maintain.optimize import UpkeepReport, optimize
 from omnigraph.maintain.purge import purge
+from omnigraph.maintain.repair import DatasetRepair, repair
 from omnigraph.maintain.verify import Verification, verify
 from omnigraph.merge.decisions import read_decisions
 from omnigraph.merge.merge import MergeOptions, MergeResult, merge, transplant
@@ -100,6 +102,18 @@ def open(
         recover(manifest)
     engine = Engine(manifest, may_write=mode == "rw", embedder=Embedder(embedding))
     return Graph(manifest, mode=mode, external_blobs=external_blobs, engine=engine)
+
+
+def import_archive(
+    path: str | os.PathLike[str],
+    uri: str | os.PathLike[str],
+    *,
+    storage_options: Mapping[str, str] | None = None,
+    actor: str | None = None,
+) -> ArchiveReport:
+    """Make a graph of a file that `export_archive` wrote, at an address that has none."""
+    manifest = Manifest(locate(uri, storage_options))
+    return read_archive(manifest, Path(path), actor=actor)
 
 
 def _schema_text(schema: str | os.PathLike[str]) -> str:
@@ -279,6 +293,12 @@ class Graph:
         """Write one Parquet file per type; return how many entities each holds."""
         return export_parquet(self._manifest, self.snapshot(at), Path(folder), types)
 
+    def export_archive(
+        self, path: str | os.PathLike[str], at: Target | None = None, *, history: bool = False
+    ) -> ArchiveReport:
+        """Write one state, or with `history` the whole graph, into a file for `import_archive`."""
+        return write_archive(self._manifest, self.snapshot(at), Path(path), history=history)
+
     def load(  # noqa: PLR0913 - everything a load can be told
         self,
         data: Any,  # noqa: ANN401 - a path, a file, bytes, or tables by type
@@ -423,6 +443,12 @@ class Graph:
     def verify(self) -> Verification:
         """Prove that the graph is whole."""
         return verify(self._manifest)
+
+    def repair(self, *, confirm: bool = False) -> list[DatasetRepair]:
+        """Bring derived state up to date; without `confirm` only tell."""
+        if confirm:
+            self._writable()
+        return repair(self._manifest, confirm=confirm)
 
     def recover(self, *, stale_after: timedelta | None = None) -> list[Recovery]:
         """Finish or undo what dead processes left in flight."""

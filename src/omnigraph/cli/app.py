@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from difflib import get_close_matches
 from importlib import import_module
+from keyword import iskeyword
 
 import click
 
@@ -19,6 +20,7 @@ COMMANDS = (
     "mutate",
     "embed",
     "export",
+    "import",
     "blob",
     "snapshot",
     "branch",
@@ -35,6 +37,7 @@ COMMANDS = (
     "index",
     "optimize",
     "verify",
+    "repair",
     "recover",
     "cleanup",
     "version",
@@ -56,6 +59,7 @@ class _Commands(click.Group):
             hint = f" Did you mean '{near[0]}'?" if near else ""
             ctx.fail(f"No such command '{cmd_name}'.{hint}")
         name = cmd_name.replace("-", "_")
+        name += "_" if iskeyword(name) else ""
         module = import_module(f"omnigraph.cli.commands.{name}")
         command: click.Command = getattr(module, name)
         return command

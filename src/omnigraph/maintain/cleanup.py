@@ -50,6 +50,7 @@ class DatasetCleanup:
     path: str
     type_key: str
     bytes_removed: int = 0
+    bytes_kept: int = 0
     files_removed: int = 0
     old_versions_removed: int = 0
     error: str | None = None
@@ -70,6 +71,11 @@ class CleanupReport:
         """All bytes together."""
         return sum(dataset.bytes_removed for dataset in self.datasets)
 
+    @property
+    def bytes_kept(self) -> int:
+        """The bytes that retained states need, or that are too young to be judged."""
+        return sum(dataset.bytes_kept for dataset in self.datasets)
+
     def to_json(self) -> dict[str, Any]:
         """Return the wire form."""
         age = None if self.older_than is None else int(self.older_than.total_seconds())
@@ -78,11 +84,13 @@ class CleanupReport:
             "keep_versions": self.keep,
             "older_than_secs": age,
             "bytes_removed": self.bytes_removed,
+            "bytes_kept": self.bytes_kept,
             "lineages_removed": self.lineages_removed,
             "datasets": [
                 {
                     "type_key": d.type_key,
                     "bytes_removed": d.bytes_removed,
+                    "bytes_kept": d.bytes_kept,
                     "old_versions_removed": d.old_versions_removed,
                     "error": d.error,
                 }
@@ -296,6 +304,7 @@ def _sweep(
         if info.modified < before and not _is_kept(info, dataset.path, files, folders, versions)
     ]
     dataset.bytes_removed = sum(info.size for info in doomed)
+    dataset.bytes_kept = sum(info.size for info in listed) - dataset.bytes_removed
     dataset.files_removed = len(doomed)
     dataset.old_versions_removed = sum(info.path.endswith(".manifest") for info in doomed)
     if sweep is not None:

@@ -40,6 +40,12 @@ def referenced_files(handle: LanceDataset) -> set[str]:
         return found
 
 
+def shows_same(one: LanceDataset, other: LanceDataset) -> bool:
+    """Tell whether two versions are made of the same data and deletion files."""
+    files = [referenced_files(h) - {version_file(int(h.version))} for h in (one, other)]
+    return files[0] == files[1]
+
+
 def referenced_folders(handle: LanceDataset) -> set[str]:
     """Return the folders a version needs whole, below its dataset: indexes and large blobs.
 

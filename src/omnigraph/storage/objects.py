@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, cast
+from typing import IO, Any, cast
 from urllib.parse import urlparse
 
 import obstore
@@ -35,6 +35,7 @@ _CLIENT: dict[str, Any] = {
 }
 _BULK = 1_000
 """Objects one request deletes."""
+_BLOCK = 5 * 1024 * 1024
 _LANCE_ONLY = ("download_retry_count",)
 
 
@@ -81,6 +82,20 @@ class Objects:
                 return bytes(obstore.get(self._store, path).bytes())
             except (NotFoundError, FileNotFoundError):
                 return None
+
+    def open(self, path: str) -> tuple[int, Iterator[bytes]] | None:
+        """Return the size of an object and its content in pieces, or None when there is none."""
+        with translated(f"reading {path}"):
+            try:
+                found = obstore.get(self._store, path)
+            except (NotFoundError, FileNotFoundError):
+                return None
+            return found.meta["size"], (bytes(chunk) for chunk in found.stream())
+
+    def put_file(self, path: str, file: IO[bytes]) -> None:
+        """Write an object from a file, in parts if it is large."""
+        with translated(f"writing {path}"):
+            obstore.put(self._store, path, iter(lambda: file.read(_BLOCK), b""))
 
     def exists(self, path: str) -> bool:
         """Tell whether there is an object."""

@@ -35,7 +35,7 @@ def cleanup(
     for dataset in report.datasets:
         failed = f" error={dataset.error}" if dataset.error else ""
         click.echo(
-            f"{dataset.type_key} bytes={dataset.bytes_removed} "
+            f"{dataset.type_key} bytes={dataset.bytes_removed} kept={dataset.bytes_kept} "
             f"versions={dataset.old_versions_removed}{failed}"
         )
-    click.echo(f"{verb} {report.bytes_removed:,} bytes")
+    click.echo(f"{verb} {report.bytes_removed:,} bytes, {report.bytes_kept:,} are needed")

@@ -21,17 +21,43 @@ from omnigraph.cli.output import count_text, print_json
     type=click.Path(path_type=Path),
     help="Write one Parquet file per type into this folder instead of lines.",
 )
-@click.option("--json", "as_json", is_flag=True, help="With --parquet: print counts as JSON.")
+@click.option(
+    "--archive",
+    type=click.Path(path_type=Path),
+    help="Write one file that `import` makes a graph of; `.gz` at its end compresses it.",
+)
+@click.option("--history", is_flag=True, help="With --archive: all branches, tags and commits.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="With --parquet or --archive: print facts as JSON."
+)
 def export(
     uri: str | None,
     store: str | None,
     at: str,
     types: tuple[str, ...],
     folder: Path | None,
+    archive: Path | None,
+    history: bool,
     as_json: bool,
 ) -> None:
     """Write out all entities, as lines that `load` reads back."""
+    if archive is not None and (folder is not None or types):
+        raise click.UsageError("--archive takes neither --parquet nor --type: it holds everything")
+    if history and archive is None:
+        raise click.UsageError("--history needs --archive FILE")
     graph = open_addressed(uri, store)
+    if archive is not None:
+        made = graph.export_archive(archive, at, history=history)
+        if as_json:
+            print_json({"uri": graph.uri, **made.to_json()})
+            return
+        what = (
+            "all of its history"
+            if history
+            else count_text(made.entities or 0, "entity", "entities")
+        )
+        click.echo(f"exported {graph.uri} with {what} to {archive}: {made.bytes:,} bytes")
+        return
     if folder is None:
         for line in graph.export(at, types=types):
             click.echo(line)

@@ -1,0 +1,28 @@
+"""This module is `omnigraph repair`."""
+
+from __future__ import annotations
+
+import click
+
+from omnigraph.cli.addresses import graph_options
+from omnigraph.cli.graphs import open_addressed
+from omnigraph.cli.output import print_json
+
+
+@click.command()
+@graph_options(positional=True)
+@click.option("--confirm", is_flag=True, help="Really do it; without it only tell.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def repair(uri: str | None, store: str | None, confirm: bool, as_json: bool) -> None:
+    """Bring derived state up to date: what other programs see, and leftovers."""
+    graph = open_addressed(uri, store, mode="rw" if confirm else "ro")
+    found = graph.repair(confirm=confirm)
+    if as_json:
+        facts = [dataset.to_json() for dataset in found]
+        print_json({"uri": graph.uri, "confirm": confirm, "datasets": facts})
+    else:
+        for dataset in found:
+            failed = f" error={dataset.error}" if dataset.error else ""
+            click.echo(f"{dataset.type_key} {dataset.action}{failed}")
+    if any(dataset.error for dataset in found):
+        raise SystemExit(1)
