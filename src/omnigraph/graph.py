@@ -38,6 +38,7 @@ from omnigraph.maintain.verify import Verification, verify
 from omnigraph.merge.decisions import read_decisions
 from omnigraph.merge.merge import MergeOptions, MergeResult, merge, transplant
 from omnigraph.query.blob import Blob, open_blob
+from omnigraph.query.budget import DEFAULT_MEMORY
 from omnigraph.query.engine import Engine, Settings
 from omnigraph.query.entity import read_entity
 from omnigraph.query.explain import Explanation
@@ -225,9 +226,13 @@ class Graph:
         name: str | None = None,
         at: Target | None = None,
         timeout: float | None = None,
+        memory: int | None = None,
     ) -> Result:
-        """Answer a query on the state a branch, tag, commit id or time names."""
-        settings = Settings(timeout=timeout)
+        """Answer a query on the state a branch, tag, commit id or time names.
+
+        It may take `timeout` seconds, and `memory` bytes for its rows.
+        """
+        settings = Settings(timeout=timeout, memory=memory or DEFAULT_MEMORY)
         return self._engine.run(self.snapshot(at), source, params, name, settings)
 
     def stream(
