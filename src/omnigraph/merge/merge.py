@@ -121,46 +121,62 @@ def merge(
     if source.branch == request.branch and source == head_snapshot(manifest, request.branch):
         message = f"a branch cannot be merged into itself: {source.branch}"
         raise InvalidInput(message, code="merge_into_itself", branch=source.branch)
-    outcomes: list[Outcome] = []
-    sweeps: list[str] = []
-    evolved: list[Evolved] = []
-    # What does not depend on the target is read once, however often it moves meanwhile.
-    before = head_snapshot(manifest, request.branch)
-    lines = Lines.of(manifest, source, before)
-    history = missing_history(manifest, source, before)
-    brought = Brought(source)
+    merging = _Merging(manifest, request, source, options)
+    try:
+        made = _carry(manifest, request, merging.bring, merging.complete, options)
+    except _UpToDate:
+        return _result(request, source.branch, Outcome.ALREADY_UP_TO_DATE, _Made())
+    return _result(request, source.branch, merging.outcome, made)
 
-    def bring(committed: Committed) -> ChangeSet:
-        target = committed.snapshot
-        newest = lines.up_to(target)
-        bases = newest.bases(source.commit_id, target.commit_id)
+
+class _Merging:
+    """One merge, prepared as often as its target moves.
+
+    What does not depend on the target is read once.
+    """
+
+    def __init__(
+        self, manifest: Manifest, request: Request, source: Snapshot, options: MergeOptions
+    ) -> None:
+        self._manifest = manifest
+        self._source = source
+        self._options = options
+        target = head_snapshot(manifest, request.branch)
+        self._lines = Lines.of(manifest, source, target)
+        self._history = missing_history(manifest, source, target)
+        self._brought = Brought(source)
+        self._sweep = ""
+        self._evolved = Evolved(target, target)
+        self.outcome = Outcome.MERGED
+
+    def bring(self, committed: Committed) -> ChangeSet:
+        """Return what becomes of the newest state of the target."""
+        manifest, source, target = self._manifest, self._source, committed.snapshot
+        lines = self._lines.up_to(target)
+        bases = lines.bases(source.commit_id, target.commit_id)
         if not bases:
             message = f"{source.branch} and {target.branch} have no history in common"
             raise InvalidInput(message, code="no_merge_base")
         if bases[0].commit_id == source.commit_id:
             raise _UpToDate
         forward = bases[0].commit_id == target.commit_id
-        outcomes[:] = [Outcome.FAST_FORWARD if forward else Outcome.MERGED]
-        sweeps[:] = [target.head.sweep]
+        self.outcome = Outcome.FAST_FORWARD if forward else Outcome.MERGED
+        self._sweep = target.head.sweep
         sharing = stays(manifest, source)
-        evolved[:] = [_evolved(manifest, bases[0], source, target)]
-        if evolved[0].added and not sharing:
+        self._evolved = _evolved(manifest, bases[0], source, target)
+        if self._evolved.added and not sharing:
             raise CleanupBegan(source.commit_id)
-        committed.snapshot = evolved[0].after
-        bringing = _Bringing(newest, bases, brought, committed, options, sharing, evolved[0].added)
+        committed.snapshot = self._evolved.after
+        bringing = _Bringing(
+            lines, bases, self._brought, committed, self._options, sharing, self._evolved.added
+        )
         return bringing.changes()
 
-    def complete(staged: StagedCommit) -> StagedCommit:
-        parents = (source.commit_id,)
-        made = replace(staged, merged_parents=parents, history=history, sweep=sweeps[0])
-        return evolved[0].complete(made)
-
-    try:
-        made = _carry(manifest, request, bring, complete, options)
-    except _UpToDate:
-        outcomes[:] = [Outcome.ALREADY_UP_TO_DATE]
-        made = _Made()
-    return _result(request, source.branch, outcomes[0], made)
+    def complete(self, staged: StagedCommit) -> StagedCommit:
+        """Say where the changes come from, and what the schema becomes."""
+        parents = (self._source.commit_id,)
+        made = replace(staged, merged_parents=parents, history=self._history, sweep=self._sweep)
+        return self._evolved.complete(made)
 
 
 def transplant(
