@@ -21,8 +21,8 @@ help: ## List the targets
 demo: $(READY) ## Show what omnigraph does, on sample data
 	@$(PY) demo/run.py $(ARGS)
 
-test: check ## Run the checks and the whole suite (ARGS="-k parser" goes to pytest)
-	$(PY) -m pytest $(ARGS)
+test: check ## Run the checks and the whole suite, on all cores (ARGS="-k parser" goes to pytest)
+	$(PY) -m pytest -n auto --dist loadscope $(ARGS)
 
 check: $(READY) ## Lint, format check, types, import layers, spelling
 	$(PY) -m ruff check .

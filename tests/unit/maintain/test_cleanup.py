@@ -267,6 +267,7 @@ def test_report_is_plain_json(graph, commits):
         "keep_versions": 2,
         "older_than_secs": 0,
         "bytes_removed": report["bytes_removed"],
+        "bytes_kept": note["bytes_kept"] + sum(d["bytes_kept"] for d in report["datasets"]),
         "lineages_removed": 0,
         "datasets": [],
     }
