@@ -32,6 +32,7 @@ class Commit:
 
     state: dict
     parents: tuple["Commit", ...] = ()
+    id: str | None = None
 
     def __hash__(self):
         return id(self)
@@ -92,6 +93,11 @@ def base_of(found, key, all_bases):
 def merged(source, target):
     """Return the merged state, or the ids of what does not go together."""
     roots = sorted(bases(source, target), key=lambda c: sorted(map(repr, c.state.items())))
+    return brought(roots, source, target)
+
+
+def brought(roots, source, target):
+    """Return the target with what the source changed since its roots, or what is in the way."""
     state, torn = {}, set()
     for key in {*source.state, *target.state, *(k for r in roots for k in r.state)}:
         base = base_of(roots[0], key, roots)
@@ -130,7 +136,7 @@ class World:
     def step(self):
         branch = self.chance.choice(sorted(self.heads))
         action = self.chance.choice(
-            ["put"] * 5 + ["remove"] * 2 + ["fork", "merge", "merge", "optimize"]
+            ["put"] * 5 + ["remove"] * 2 + ["fork", "merge", "merge", "optimize", "revert", "pick"]
         )
         getattr(self, action)(branch)
 
@@ -152,8 +158,8 @@ class World:
                 state["P", key] = values
                 lines["P", key] = {"type": "P", "data": {"k": key, **values}}
         text = "\n".join(json.dumps(line) for line in lines.values())
-        self.graph.load(text.encode(), branch=branch)
-        self.heads[branch] = Commit(state, (self.heads[branch],))
+        made = self.graph.load(text.encode(), branch=branch).commit
+        self.heads[branch] = Commit(state, (self.heads[branch],), made.id)
 
     def remove(self, branch):
         state = dict(self.heads[branch].state)
@@ -161,13 +167,14 @@ class World:
             return
         kind, id_ = self.chance.choice(sorted(state))
         field = "k" if kind == "P" else "id"
-        self.graph.mutate(f'query q() {{ delete {kind} where {field} = "{id_}" }}', branch=branch)
+        text = f'query q() {{ delete {kind} where {field} = "{id_}" }}'
+        made = self.graph.mutate(text, branch=branch).commit
         del state[kind, id_]
         if kind == "P":
             state = {
                 k: v for k, v in state.items() if k[0] == "P" or id_ not in (v["src"], v["dst"])
             }
-        self.heads[branch] = Commit(state, (self.heads[branch],))
+        self.heads[branch] = Commit(state, (self.heads[branch],), made.id)
 
     def fork(self, branch):
         if len(self.heads) < 4:
@@ -196,7 +203,31 @@ class World:
             return
         result = self.graph.merge(other, into=branch)
         assert result.outcome == ("fast_forward" if target in ancestors(source) else "merged")
-        self.heads[branch] = Commit(state, (target, source))
+        self.heads[branch] = Commit(state, (target, source), result.commit.id)
+
+    def revert(self, branch):
+        head = self.heads[branch]
+        if head.id is not None:
+            self._transplant(branch, self.graph.revert, head, head.parents[0])
+
+    def pick(self, branch):
+        other = self.heads[self.chance.choice(sorted(self.heads))]
+        if other.id is not None:
+            self._transplant(branch, self.graph.cherry_pick, other.parents[0], other)
+
+    def _transplant(self, branch, act, before, after):
+        """Do what happened between two states."""
+        target, commit = self.heads[branch], before if act == self.graph.revert else after
+        state, torn = brought([before], after, target)
+        if state is None:
+            with pytest.raises(MergeConflicts) as caught:
+                act(commit.id, branch=branch)
+            assert {conflict.id for conflict in caught.value.conflicts} == torn
+            return
+        made = act(commit.id, branch=branch).commit
+        assert (made is None) == (state == target.state)
+        if made is not None:
+            self.heads[branch] = Commit(state, (target,), made.id)
 
     def check(self):
         for branch, head in self.heads.items():
@@ -220,6 +251,30 @@ def seeds():
 @pytest.mark.parametrize("seed", seeds())
 def test_a_history_with_merges(tmp_path, seed):
     run(tmp_path / "graph", seed)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_merges_of_different_entities_commute(tmp_path, seed):
+    chance = random.Random(seed)
+    world = World(tmp_path / "graph", chance)
+    for _ in range(4):
+        world.put("main")
+    keys = chance.sample(KEYS, len(KEYS))
+    for name, some in (("left", keys[:2]), ("right", keys[2:])):
+        world.graph.branches.create(name)
+        people = [{"k": key, "a": chance.choice((7, 8)), "b": name} for key in some]
+        world.graph.load({"P": people}, branch=name)
+    for order in (("left", "right"), ("right", "left")):
+        name = "-then-".join(order)
+        world.graph.branches.create(name)
+        for branch in order:
+            world.graph.merge(branch, into=name)
+    assert world.read("left-then-right") == world.read("right-then-left")
+    before = world.read("left-then-right")
+    assert world.graph.merge("left", into="left-then-right").outcome == "already_up_to_date"
+    world.graph.branches.create("twin", from_="left-then-right")
+    world.graph.merge("right-then-left", into="twin")
+    assert world.read("twin") == before
 
 
 @pytest.mark.skipif(not SOAK_SECONDS, reason="only a soak goes on")
