@@ -36,7 +36,7 @@ from omnigraph.maintain.purge import purge
 from omnigraph.maintain.repair import DatasetRepair, repair
 from omnigraph.maintain.verify import Verification, verify
 from omnigraph.merge.decisions import read_decisions
-from omnigraph.merge.merge import MergeOptions, MergeResult, merge, transplant
+from omnigraph.merge.merge import MergeOptions, MergeResult, cherry_pick, merge, revert
 from omnigraph.query.blob import Blob, open_blob
 from omnigraph.query.budget import DEFAULT_MEMORY
 from omnigraph.query.engine import Engine, Settings
@@ -142,6 +142,7 @@ class Graph:
         engine: Engine | None = None,
     ) -> None:
         self._manifest = manifest
+        self._merge_into: str | None = None
         self._engine = engine or Engine(manifest, may_write=mode == "rw")
         self.mode = mode
         self.actor = actor
@@ -163,14 +164,19 @@ class Graph:
         """Return the same graph bound to an actor, whose name its commits carry."""
         return self._bound(actor=actor, on=self.on)
 
-    def branch(self, name: str, from_: Target | None = None) -> Graph:
+    def branch(
+        self, name: str, from_: Target | None = None, *, merge_into: str | None = None
+    ) -> Graph:
         """Return the same graph bound to a branch, which is created unless it exists.
 
-        As a context it reads well: `with graph.branch("agent/42") as b: b.mutate(…)`.
+        As a context it reads well: `with graph.branch("agent/42") as b: b.mutate(…)`. Once that is
+        left without an error, the branch is merged into the one `merge_into` names.
         """
         if name not in self.branches.list():
             self.branches.create(name, from_=from_)
-        return self._bound(actor=self.actor, on=name)
+        bound = self._bound(actor=self.actor, on=name)
+        bound._merge_into = merge_into
+        return bound
 
     def _bound(self, *, actor: str | None, on: str) -> Graph:
         return Graph(
@@ -185,8 +191,10 @@ class Graph:
     def __enter__(self) -> Graph:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        """Keep the branch as it is, whatever happened."""
+    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
+        """Merge the branch if that was asked for and all went well; it stays in any case."""
+        if error is None and self._merge_into is not None:
+            self.merge(self.on, into=self._merge_into)
 
     def snapshot(self, at: Target | None = None) -> Snapshot:
         """Return the state a branch, tag, commit id or time names."""
@@ -412,10 +420,9 @@ class Graph:
         message: str | None = None,
     ) -> MergeResult:
         """Undo what a commit did, as a commit; what others did to the same since is a conflict."""
-        after, before = self._with_parent(commit)
-        request = self._request("revert", branch, message or f"revert {commit}")
+        request = self._request("revert", branch, message)
         options = MergeOptions(dry_run=dry_run, decisions=read_decisions(resolve))
-        return transplant(self._manifest, request, (after, before), options)
+        return revert(self._manifest, request, commit, options)
 
     def cherry_pick(
         self,
@@ -427,19 +434,9 @@ class Graph:
         message: str | None = None,
     ) -> MergeResult:
         """Do on a branch what a commit did elsewhere, as a commit."""
-        after, before = self._with_parent(commit)
-        text = message or find_commit(self._manifest, commit)[0].commit.message
-        request = self._request("cherry_pick", branch, text)
+        request = self._request("cherry_pick", branch, message)
         options = MergeOptions(dry_run=dry_run, decisions=read_decisions(resolve))
-        return transplant(self._manifest, request, (before, after), options)
-
-    def _with_parent(self, commit: str) -> tuple[Snapshot, Snapshot]:
-        """Return the states after and before a commit."""
-        found = find_commit(self._manifest, commit)[0].commit
-        if not found.parents:
-            message = f"commit {commit} made the graph; there is nothing before it"
-            raise InvalidInput(message, code="parentless_commit", commit=commit)
-        return self.snapshot(found.id), self.snapshot(found.parents[0])
+        return cherry_pick(self._manifest, request, commit, options)
 
     def optimize(self, *, branch: str | None = None) -> UpkeepReport:
         """Compact every type and complete its indexes, as one commit that changes no entity."""

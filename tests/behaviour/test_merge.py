@@ -387,6 +387,23 @@ def test_a_branch_that_cannot_be_deleted_is_told(graph):
     assert "child" in result.branch_delete_error
 
 
+def insert_and_fail(branch):
+    with branch:
+        load(branch, person("Zoe"))
+        raise ZeroDivisionError
+
+
+def test_a_branch_merges_itself_when_all_went_well(graph):
+    with graph.branch("agent/1", merge_into="main") as branch:
+        load(branch, person("Eve", age=1))
+        assert "Eve" not in ages(graph)
+    assert ages(graph)["Eve"] == 1
+    with pytest.raises(ZeroDivisionError):
+        insert_and_fail(graph.branch("agent/2", merge_into="main"))
+    assert "Zoe" not in ages(graph)
+    assert "Zoe" in ages(graph, at="agent/2")
+
+
 # --- revert and cherry-pick ----------------------------------------------------------------------
 
 

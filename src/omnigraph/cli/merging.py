@@ -3,19 +3,44 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
 from omnigraph.changes.model import Image
+from omnigraph.cli.addresses import actor_option, graph_options
 from omnigraph.cli.output import count_text, print_json
 from omnigraph.errors import InvalidInput
 from omnigraph.merge.conflicts import Conflict
 from omnigraph.merge.merge import MergeResult
 
+_CommandT = TypeVar("_CommandT", bound=Callable[..., Any])
 _SIDES = (("base", None), ("source", "green"), ("target", "yellow"))
+
+
+def commit_options(command: _CommandT) -> _CommandT:
+    """Let a command take a commit and say where and how its changes are brought."""
+    options = (
+        graph_options(positional=False),
+        actor_option,
+        click.argument("commit_id", metavar="ID"),
+        click.option("--branch", default="main", help="Branch that is changed."),
+        click.option("--dry-run", is_flag=True, help="Tell what would happen, conflicts included."),
+        resolve_option,
+        click.option("--message", "-m", help="What the commit is about."),
+        click.option("--json", "as_json", is_flag=True, help="Print JSON."),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def resolve_option(command: _CommandT) -> _CommandT:
+    """Let a command say who wins a conflict."""
+    text = "Who wins a conflict: source, target, or decisions in a JSON file."
+    return click.option("--resolve", metavar="SIDE|FILE", help=text)(command)
 
 
 def read_resolution(given: str | None) -> str | None:

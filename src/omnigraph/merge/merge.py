@@ -19,10 +19,10 @@ import pyarrow.compute as pc
 from omnigraph.catalog import AcceptedType, TypeKind
 from omnigraph.changes.delta import AT_ONCE, Delta, Side, compare_type, reading
 from omnigraph.changes.steps import Steps
-from omnigraph.commit.history import missing_history
+from omnigraph.commit.history import find_commit, missing_history
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import Commit, Counts, Snapshot
-from omnigraph.commit.snapshot import head_snapshot
+from omnigraph.commit.snapshot import head_snapshot, snapshot_of_commit
 from omnigraph.commit.staged import StagedCommit
 from omnigraph.commit.sweeps import stays
 from omnigraph.errors import CleanupBegan, InvalidInput
@@ -179,13 +179,41 @@ class _Merging:
         return self._evolved.complete(made)
 
 
-def transplant(
+def revert(
+    manifest: Manifest, request: Request, commit_id: str, options: MergeOptions
+) -> MergeResult:
+    """Undo what a commit did since its first parent."""
+    commit, before, after = _around(manifest, commit_id)
+    request = replace(request, message=request.message or f"revert {commit.id}")
+    return _transplant(manifest, request, (after, before), options)
+
+
+def cherry_pick(
+    manifest: Manifest, request: Request, commit_id: str, options: MergeOptions
+) -> MergeResult:
+    """Do what a commit did since its first parent, elsewhere."""
+    commit, before, after = _around(manifest, commit_id)
+    request = replace(request, message=request.message or commit.message)
+    return _transplant(manifest, request, (before, after), options)
+
+
+def _around(manifest: Manifest, commit_id: str) -> tuple[Commit, Snapshot, Snapshot]:
+    """Return a commit and the states before and after it."""
+    commit = find_commit(manifest, commit_id)[0].commit
+    if not commit.parents:
+        message = f"commit {commit_id} made the graph; there is nothing before it"
+        raise InvalidInput(message, code="parentless_commit", commit=commit_id)
+    before, after = (snapshot_of_commit(manifest, id_) for id_ in (commit.parents[0], commit.id))
+    return commit, before, after
+
+
+def _transplant(
     manifest: Manifest,
     request: Request,
     states: tuple[Snapshot, Snapshot],
     options: MergeOptions,
 ) -> MergeResult:
-    """Do on a branch what happened between two states: a commit picked, or one reverted."""
+    """Do on a branch what happened between two states."""
     base, source = states
     lines, brought = Lines(manifest, source, {}), Brought(source)
 

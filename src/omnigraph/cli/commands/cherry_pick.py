@@ -4,24 +4,12 @@ from __future__ import annotations
 
 import click
 
-from omnigraph.cli.addresses import actor_option, graph_options
 from omnigraph.cli.graphs import open_addressed
-from omnigraph.cli.merging import read_resolution, show_result
+from omnigraph.cli.merging import commit_options, read_resolution, show_result
 
 
 @click.command("cherry-pick")
-@graph_options(positional=False)
-@actor_option
-@click.argument("commit_id", metavar="ID")
-@click.option("--branch", default="main", help="Branch that is changed.")
-@click.option("--dry-run", is_flag=True, help="Tell what would happen, conflicts included.")
-@click.option(
-    "--resolve",
-    metavar="SIDE|FILE",
-    help="Who wins a conflict: source, target, or decisions in a JSON file.",
-)
-@click.option("--message", "-m", help="What the commit is about.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@commit_options
 def cherry_pick(
     uri: str | None,
     store: str | None,

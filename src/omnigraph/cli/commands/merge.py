@@ -6,7 +6,7 @@ import click
 
 from omnigraph.cli.addresses import actor_option, graph_options
 from omnigraph.cli.graphs import open_addressed
-from omnigraph.cli.merging import read_resolution, show_result
+from omnigraph.cli.merging import read_resolution, resolve_option, show_result
 
 
 @click.command()
@@ -16,11 +16,7 @@ from omnigraph.cli.merging import read_resolution, show_result
 @click.option("--into", default="main", help="Branch to merge into.")
 @click.option("--dry-run", is_flag=True, help="Tell what would happen, conflicts included.")
 @click.option("--strict", is_flag=True, help="Do not merge different properties of one entity.")
-@click.option(
-    "--resolve",
-    metavar="SIDE|FILE",
-    help="Who wins a conflict: source, target, or decisions in a JSON file.",
-)
+@resolve_option
 @click.option("--delete-branch", is_flag=True, help="Delete the source afterwards.")
 @click.option("--message", "-m", help="What the merge is about.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")

@@ -1,0 +1,1 @@
+"""The front for agents: tools over the Model Context Protocol."""

@@ -1,0 +1,1 @@
+"""Who may do what: policy files compiled to Cedar, and decisions."""
