@@ -17,9 +17,11 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
+import collaborate
 import load
 import reads
 import search
+from collaborate import collaborations
 from load import load_ratios
 from mutation import mutations_of_one_row
 from reads import reads_beside_ladybug
@@ -34,6 +36,7 @@ from omnigraph.plan import lint_queries
 RESULTS = Path(__file__).with_name("results.json")
 REPEATS = 5
 SCALED = {
+    "collaborate": (collaborations, collaborate.SMALL),
     "load": (load_ratios, load.SMALL),
     "reads": (reads_beside_ladybug, reads.SMALL),
     "search": (searches, search.SMALL),
@@ -63,6 +66,7 @@ def main() -> None:
             *load_ratios(given.scale or load.SMALL),
             *reads_beside_ladybug(given.scale or reads.SMALL),
             *searches(search.SMALL),
+            *collaborations(collaborate.SMALL),
         ]
     for row in rows:
         spread = f"{row['best']:.3f} best, {row['median']:.3f} median"

@@ -65,6 +65,12 @@ class CountingServer:
                 self._backend.put_object(name, key, path.read_bytes())
         return f"s3://{name}/graph"
 
+    def empty(self, name: str) -> None:
+        """Forget a bucket; its objects take memory."""
+        bucket = self._backend.buckets.pop(name)
+        for key in list(bucket.keys.values()):
+            key.dispose()
+
     @contextmanager
     def counted(self) -> Iterator[Requests]:
         """Count the requests of a block."""
