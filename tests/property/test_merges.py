@@ -1,5 +1,7 @@
 """Random histories with branches and merges agree with a model that is nothing but dictionaries.
 
+Branches also come to have properties of their own, which merges bring together.
+
 `SOAK_SECONDS` asks for more, with new luck each time; `SEED` repeats it.
 """
 
@@ -19,7 +21,7 @@ SEED = os.environ.get("SEED")
 RUNS = 6
 STEPS = 24
 SCHEMA = """
-node P { k: String @key  a: I64?  b: String?  tags: [String]? }
+node P { k: String @key  a: I64?  b: String?  tags: [String]? %s }
 edge E: P -> P { w: F64? }
 """
 KEYS, EDGES = [f"p{n}" for n in range(5)], [f"e{n}" for n in range(4)]
@@ -28,11 +30,15 @@ VALUES = {"a": (None, 0, 1), "b": (None, "", "x"), "tags": (None, [], ["t"])}
 
 @dataclass(frozen=True)
 class Commit:
-    """A state and the commits it was made from."""
+    """A state and the commits it was made from.
+
+    `added` are the properties nodes came to have; one that is null stands in no state.
+    """
 
     state: dict
     parents: tuple["Commit", ...] = ()
     id: str | None = None
+    added: frozenset = frozenset()
 
     def __hash__(self):
         return id(self)
@@ -68,12 +74,18 @@ def combine(base, source, target, *, strict=False):
     if strict or base in (UNDECIDED, None) or None in (source, target):
         return UNDECIDED
     made = {}
-    for name in base:
-        found = combine(base[name], source[name], target[name], strict=True)
+    for name in {*base, *source, *target}:
+        sides = (side.get(name) for side in (base, source, target))
+        found = combine(*sides, strict=True)
         if found is UNDECIDED:
             return UNDECIDED
         made[name] = found
-    return made
+    return sparse(made)
+
+
+def sparse(values):
+    """Leave out added properties that are null: an entity without them is the same."""
+    return {k: v for k, v in values.items() if v is not None or not k.startswith("x")}
 
 
 def base_of(found, key, all_bases):
@@ -118,8 +130,9 @@ class World:
 
     def __init__(self, folder, chance):
         self.chance = chance
-        self.graph = og.init(folder, SCHEMA)
+        self.graph = og.init(folder, SCHEMA % "")
         self.heads = {"main": Commit({})}
+        self.migrations = 0
 
     def read(self, at):
         rows = {}
@@ -130,13 +143,15 @@ class World:
             if name == "E":
                 data |= {"src": row["from"], "dst": row["to"]}
             id_ = data.pop("id")
-            rows[name, id_] = {k: v for k, v in data.items() if k != "k"}
+            rows[name, id_] = sparse({k: v for k, v in data.items() if k != "k"})
         return rows
 
     def step(self):
         branch = self.chance.choice(sorted(self.heads))
         action = self.chance.choice(
-            ["put"] * 5 + ["remove"] * 2 + ["fork", "merge", "merge", "optimize", "revert", "pick"]
+            ["put"] * 5
+            + ["remove"] * 2
+            + ["fork", "merge", "merge", "optimize", "revert", "pick", "migrate"]
         )
         getattr(self, action)(branch)
 
@@ -155,11 +170,28 @@ class World:
             else:
                 key = self.chance.choice(KEYS)
                 values = {name: self.chance.choice(pool) for name, pool in VALUES.items()}
-                state["P", key] = values
+                added = sorted(self.heads[branch].added)
+                values |= {name: self.chance.choice((None, 0, 1)) for name in added}
+                state["P", key] = sparse(values)
                 lines["P", key] = {"type": "P", "data": {"k": key, **values}}
         text = "\n".join(json.dumps(line) for line in lines.values())
         made = self.graph.load(text.encode(), branch=branch).commit
-        self.heads[branch] = Commit(state, (self.heads[branch],), made.id)
+        self.follow(branch, state, made.id)
+
+    def follow(self, branch, state, id_, *merged):
+        """Note that a commit was made."""
+        head = self.heads[branch]
+        added = head.added.union(*(commit.added for commit in merged))
+        self.heads[branch] = Commit(state, (head, *merged), id_, added)
+
+    def migrate(self, branch):
+        """Add a property of a name no other branch gives."""
+        head = self.heads[branch]
+        self.migrations += 1
+        added = head.added | {f"x{self.migrations}"}
+        text = SCHEMA % " ".join(f"{name}: I64?" for name in sorted(added))
+        assert self.graph.schema.apply(text, branch=branch).applied
+        self.heads[branch] = Commit(head.state, (head,), None, added)
 
     def remove(self, branch):
         state = dict(self.heads[branch].state)
@@ -174,7 +206,7 @@ class World:
             state = {
                 k: v for k, v in state.items() if k[0] == "P" or id_ not in (v["src"], v["dst"])
             }
-        self.heads[branch] = Commit(state, (self.heads[branch],), made.id)
+        self.follow(branch, state, made.id)
 
     def fork(self, branch):
         if len(self.heads) < 4:
@@ -184,7 +216,7 @@ class World:
 
     def optimize(self, branch):
         if self.graph.optimize(branch=branch).commit is not None:
-            self.heads[branch] = Commit(self.heads[branch].state, (self.heads[branch],))
+            self.follow(branch, self.heads[branch].state, None)
 
     def merge(self, branch):
         others = sorted(set(self.heads) - {branch})
@@ -203,7 +235,7 @@ class World:
             return
         result = self.graph.merge(other, into=branch)
         assert result.outcome == ("fast_forward" if target in ancestors(source) else "merged")
-        self.heads[branch] = Commit(state, (target, source), result.commit.id)
+        self.follow(branch, state, result.commit.id, source)
 
     def revert(self, branch):
         head = self.heads[branch]
@@ -218,6 +250,8 @@ class World:
     def _transplant(self, branch, act, before, after):
         """Do what happened between two states."""
         target, commit = self.heads[branch], before if act == self.graph.revert else after
+        if not before.added == after.added == target.added:
+            return
         state, torn = brought([before], after, target)
         if state is None:
             with pytest.raises(MergeConflicts) as caught:
@@ -227,7 +261,7 @@ class World:
         made = act(commit.id, branch=branch).commit
         assert (made is None) == (state == target.state)
         if made is not None:
-            self.heads[branch] = Commit(state, (target,), made.id)
+            self.follow(branch, state, made.id)
 
     def check(self):
         for branch, head in self.heads.items():
