@@ -10,8 +10,6 @@ its own for each page, whose blocks run one after the other. Blocks of `python` 
 import doctest
 import os
 import shlex
-import subprocess
-import sys
 from importlib import import_module
 
 import pytest
@@ -29,6 +27,7 @@ from tests.support.docs import (
     pages,
     shows,
 )
+from tests.support.program import omnigraph_said
 
 HARBOUR = (ROOT / "samples" / "harbour" / "schema.pg").read_text(encoding="utf-8")
 SOURCE = ROOT / "src"
@@ -127,16 +126,9 @@ def test_words_after_the_language_of_a_block_are_known(block):
 
 
 def run_omnigraph(command):
-    run = subprocess.run(
-        [sys.executable, "-m", "omnigraph.cli", *shlex.split(command, comments=True)[1:]],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        encoding="utf-8",
-        env={**os.environ, "NO_COLOR": "1", "PYTHONIOENCODING": "utf-8"},
+    return omnigraph_said(
+        shlex.split(command, comments=True)[1:], {**os.environ, "NO_COLOR": "1"}, ROOT
     )
-    return run.stdout
 
 
 @each_page

@@ -4,9 +4,12 @@ import os
 import pty
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryFile
+
+from tests.support.warm import warm
 
 ROOT = Path(__file__).resolve().parents[2]
 HARBOUR = ROOT / "samples" / "harbour"
@@ -24,10 +27,29 @@ class Ran:
 
 def omnigraph(*arguments: str | Path, cwd: Path = ROOT) -> Ran:
     """Run the program with its output captured."""
-    done = subprocess.run(
-        _command(arguments), cwd=cwd, capture_output=True, text=True, check=False, encoding="utf-8"
-    )
-    return Ran(done.returncode, done.stdout, done.stderr)
+    with TemporaryFile() as out, TemporaryFile() as err:
+        code = _run(arguments, cwd, os.environ, out.fileno(), err.fileno())
+        texts = [_content(file.fileno()) for file in (out, err)]
+    return Ran(code, *texts)
+
+
+def omnigraph_said(arguments: Sequence[str], env: Mapping[str, str], cwd: Path = ROOT) -> str:
+    """Run the program and return all it said, errors among the rest."""
+    with TemporaryFile() as out:
+        _run(arguments, cwd, env, out.fileno(), out.fileno())
+        return _content(out.fileno())
+
+
+def _run(
+    arguments: Sequence[str | Path], cwd: Path, env: Mapping[str, str], out: int, err: int
+) -> int:
+    with open(os.devnull) as nothing:
+        words = [str(argument) for argument in arguments]
+        return warm().run(words, cwd, env, [nothing.fileno(), out, err])
+
+
+def _content(file: int) -> str:
+    return os.pread(file, os.fstat(file).st_size, 0).decode().replace("\r\n", "\n")
 
 
 def omnigraph_on_terminal(*arguments: str | Path, cwd: Path = ROOT) -> str:
