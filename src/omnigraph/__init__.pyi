@@ -29,6 +29,9 @@ from omnigraph.lang import format_schema as format_schema
 from omnigraph.merge.conflicts import MergeConflicts as MergeConflicts
 from omnigraph.plan import check as check
 from omnigraph.plan import compile_query as compile_query
+from omnigraph.policy import Policy as Policy
+from omnigraph.policy import PolicyDenied as PolicyDenied
+from omnigraph.policy import PolicyInvalid as PolicyInvalid
 from omnigraph.query.budget import QueryLimit as QueryLimit
 from omnigraph.query.result import Result as Result
 from omnigraph.version import __version__ as __version__

@@ -1,0 +1,171 @@
+"""This module reads a policy file: groups of actors, protected branches, and rules that permit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from omnigraph.lang import did_you_mean
+from omnigraph.lang.diagnostics import quote
+from omnigraph.policy.actions import (
+    BRANCH_ACTIONS,
+    READ_ACTIONS,
+    TARGET_ACTIONS,
+    Action,
+    BranchScope,
+    BundleScope,
+    bundle_scope,
+)
+from omnigraph.policy.document import Document, Fields, Node
+from omnigraph.policy.scope import ALL, Grant
+
+POLICY = "policy"
+_SCOPES = ("branch_scope", "target_branch_scope")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """One permission: what the actors of a group may do, and to what."""
+
+    id: str
+    group: str
+    actions: tuple[Action, ...]
+    branch_scope: BranchScope | None = None
+    target_branch_scope: BranchScope | None = None
+    grant: Grant = ALL
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """A whole policy file."""
+
+    groups: Mapping[str, tuple[str, ...]]
+    protected_branches: frozenset[str] = frozenset()
+    rules: tuple[Rule, ...] = ()
+
+    @property
+    def actors(self) -> frozenset[str]:
+        """Everybody who is in a group."""
+        return frozenset(actor for members in self.groups.values() for actor in members)
+
+
+def read_bundle(text: str, scope: BundleScope) -> Bundle:
+    """Read a policy for a graph or for a server; raise PolicyInvalid with all that is wrong."""
+    document = Document(POLICY)
+    with document.reading(text) as root:
+        # Some servers' files say what they are for by `kind`; the place they stand in says it.
+        optional = ("protected_branches", "rules", "kind")
+        found = document.fields(root, "a policy", ("version", "groups"), optional)
+        document.version(found.get("version"))
+        reader = _Rules(document, scope, _groups(document, found.get("groups")))
+        protected = document.texts(found.get("protected_branches"), "`protected_branches`")
+        rules = tuple(reader.read(found.get("rules")))
+    return Bundle(reader.groups, frozenset(protected), rules)
+
+
+def _groups(document: Document, node: Node | None) -> dict[str, tuple[str, ...]]:
+    if node is None:
+        return {}
+    return {
+        name: tuple(document.texts(members, f"group `{quote(name)}`", some=True))
+        for name, members in document.mapping(node, "`groups`").items()
+    }
+
+
+class _Rules:
+    """Reads the rules of a policy."""
+
+    def __init__(
+        self, document: Document, scope: BundleScope, groups: Mapping[str, tuple[str, ...]]
+    ) -> None:
+        self._document = document
+        self._scope = scope
+        self.groups = groups
+
+    def read(self, node: Node | None) -> list[Rule]:
+        """Return the rules that are right."""
+        rules, ids = list[Rule](), set[str]()
+        for item in self._document.items(node, "`rules`"):
+            fields = self._document.fields(item, "a rule", ("id", "allow"))
+            id_ = self._document.text(fields.get("id"), "`id` of a rule")
+            if id_ in ids:
+                self._document.wrong(fields["id"], f"rule `{quote(id_)}` stands twice")
+            if id_ is not None:
+                ids.add(id_)
+            if "allow" in fields:
+                rule = self._rule(id_ or "", fields["allow"])
+                rules += [] if rule is None else [rule]
+        return rules
+
+    def _rule(self, id_: str, node: Node) -> Rule | None:
+        document, where = self._document, f"`allow` of rule `{quote(id_)}`"
+        optional = (*_SCOPES, "types", "mask")
+        fields = document.fields(node, where, ("actors", "actions"), optional)
+        group = self._group(fields, where)
+        actions = self._actions(fields, where)
+        scopes = {
+            name: document.word(fields.get(name), f"`{name}` of {where}", BranchScope)
+            for name in _SCOPES
+        }
+        self._check_scopes(fields, actions, where)
+        grant = self._grant(fields, where)
+        if group is None or not actions:
+            return None
+        return Rule(id=id_, group=group, actions=actions, grant=grant, **scopes)
+
+    def _group(self, fields: Fields, where: str) -> str | None:
+        if "actors" not in fields:
+            return None
+        actors = self._document.fields(fields["actors"], f"`actors` of {where}", ("group",))
+        group = self._document.text(actors.get("group"), f"`group` of {where}")
+        if group is not None and group not in self.groups:
+            hint = did_you_mean(group, list(self.groups)) or "declare it under `groups`"
+            self._document.wrong(actors["group"], f"there is no group `{quote(group)}`: {hint}")
+        return group
+
+    def _actions(self, fields: Fields, where: str) -> tuple[Action, ...]:
+        if "actions" not in fields:
+            return ()
+        place = f"`actions` of {where}"
+        items = self._document.items(fields["actions"], place, some=True)
+        words = [self._document.word(item, f"each of {place}", Action) for item in items]
+        for item, word in zip(items, words, strict=True):
+            if word is not None and bundle_scope(word) is not self._scope:
+                belongs = bundle_scope(word)
+                message = f"`{word}` belongs into the policy of a {belongs}, not of a {self._scope}"
+                self._document.wrong(item, message)
+        return tuple(dict.fromkeys(word for word in words if word is not None))
+
+    def _check_scopes(self, fields: Fields, actions: tuple[Action, ...], where: str) -> None:
+        wrong = self._document.wrong
+        if all(name in fields for name in _SCOPES):
+            message = f"{where} has either `branch_scope` or `target_branch_scope`"
+            wrong(fields["target_branch_scope"], message)
+        for name, fitting in (
+            ("branch_scope", BRANCH_ACTIONS),
+            ("target_branch_scope", TARGET_ACTIONS),
+            ("types", BRANCH_ACTIONS),
+            ("mask", READ_ACTIONS),
+        ):
+            others = [action for action in actions if action not in fitting]
+            if name in fields and others:
+                known = ", ".join(action for action in Action if action in fitting)
+                message = f"`{name}` of {where} is for {known}; it does not fit {', '.join(others)}"
+                wrong(fields[name], message)
+
+    def _grant(self, fields: Fields, where: str) -> Grant:
+        document = self._document
+        if "mask" in fields and "types" not in fields:
+            message = f"`mask` of {where} needs `types`, so that a renamed type is not shown whole"
+            document.wrong(fields["mask"], message)
+        if "types" not in fields:
+            return ALL
+        types = frozenset(document.texts(fields["types"], f"`types` of {where}", some=True))
+        masks = set[tuple[str, str]]()
+        if "mask" in fields:
+            for name, node in document.mapping(fields["mask"], f"`mask` of {where}").items():
+                if name not in types:
+                    document.wrong(node, f"`mask` of {where} names `{quote(name)}`, `types` do not")
+                place = f"`mask` of `{quote(name)}` of {where}"
+                masks |= {(name, hidden) for hidden in document.texts(node, place, some=True)}
+        return Grant(types, frozenset(masks))

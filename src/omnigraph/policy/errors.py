@@ -1,0 +1,41 @@
+"""This module defines how policies refuse: a bad file, and a denied action."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from omnigraph.errors import Category, OmniError
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Problem:
+    """One thing that is wrong with a file, and the line it is on."""
+
+    line: int
+    message: str
+
+    def __str__(self) -> str:
+        return f"line {self.line}: {self.message}"
+
+
+class PolicyInvalid(OmniError):
+    """A policy, or a file of tests for one, was refused; `problems` says why, completely."""
+
+    def __init__(self, what: str, problems: Sequence[Problem]) -> None:
+        self.problems = tuple(sorted(problems))
+        told = [{"line": p.line, "message": p.message} for p in self.problems]
+        super().__init__(
+            "\n".join([f"the {what} is invalid:", *(f"  {p}" for p in self.problems)]),
+            code="policy_invalid",
+            category=Category.INVALID,
+            details={"problems": told},
+        )
+
+
+class PolicyDenied(OmniError):
+    """A policy does not allow what an actor asked for; nothing happened."""
+
+    def __init__(self, message: str, *, code: str = "forbidden", **details: Any) -> None:  # noqa: ANN401
+        super().__init__(message, code=code, category=Category.DENIED, details=details)

@@ -1,0 +1,122 @@
+"""This module decides: may this actor do that? Every decision is logged."""
+
+from __future__ import annotations
+
+import logging
+import os
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from omnigraph.errors import InvalidInput
+from omnigraph.lang import did_you_mean
+from omnigraph.lang.diagnostics import quote
+from omnigraph.policy.actions import Action, BundleScope
+from omnigraph.policy.bundle import Bundle, read_bundle
+from omnigraph.policy.cedar import Asked, Cedar
+from omnigraph.policy.scope import NOTHING, TypeScope
+
+KEPT_DECISIONS = 4_096
+"""Decisions that are kept; a policy never changes, so neither do they."""
+DEFAULT_GRAPH = "graph"
+_log = logging.getLogger("omnigraph.policy")
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What a policy says: the smallest id of the rules that allow it, and what they grant."""
+
+    allowed: bool
+    matched_rule_id: str | None
+    message: str
+    scope: TypeScope = NOTHING
+
+
+class Policy:
+    """A policy for one graph, or for a server."""
+
+    def __init__(self, bundle: Bundle, graph: str = DEFAULT_GRAPH) -> None:
+        self.bundle = bundle
+        self.cedar = Cedar(bundle, graph)
+        self.evaluate = lru_cache(KEPT_DECISIONS)(self._evaluate)
+        """Return what the policy says to `Asked`, without a line in the log."""
+
+    @classmethod
+    def parse(
+        cls, text: str, scope: str = BundleScope.GRAPH, *, graph: str = DEFAULT_GRAPH
+    ) -> Policy:
+        """Read the policy of a graph, or with `scope="server"` of a server.
+
+        Raises:
+            PolicyInvalid: with everything that is wrong, by line.
+        """
+        return cls(read_bundle(text, BundleScope(scope)), graph)
+
+    @classmethod
+    def of(cls, source: Policy | str | os.PathLike[str]) -> Policy:
+        """Return a policy that is one, stands in a file, or is given as text."""
+        if isinstance(source, Policy):
+            return source
+        is_text = isinstance(source, str) and ("\n" in source or ":" in source)
+        return cls.parse(os.fspath(source) if is_text else read_text(Path(source)))
+
+    def decide(
+        self,
+        actor: str,
+        action: str,
+        branch: str | None = None,
+        target_branch: str | None = None,
+    ) -> Decision:
+        """Say whether an actor may do something, and log it."""
+        asked = Asked(actor, known_action(action), branch, target_branch)
+        decision = self.evaluate(asked)
+        if _log.isEnabledFor(logging.INFO):
+            facts = {
+                "actor": actor,
+                "action": str(asked.action),
+                "branch": branch,
+                "target_branch": target_branch,
+                "allowed": decision.allowed,
+                "matched_rule": decision.matched_rule_id,
+            }
+            _log.info("%s", decision.message, extra=facts)
+        return decision
+
+    def _evaluate(self, asked: Asked) -> Decision:
+        known = asked.actor in self.bundle.actors
+        rules = self.cedar.matching(asked) if known else []
+        granted = TypeScope.of(rule.grant for rule in self.bundle.rules if rule.id in rules)
+        message = _message(asked, allowed=bool(rules), known=known)
+        return Decision(bool(rules), rules[0] if rules else None, message, granted)
+
+
+def known_action(word: str) -> Action:
+    """Return the action of this name; raise InvalidInput when there is none."""
+    found = next((action for action in Action if action == word), None)
+    if found is None:
+        message = f"there is no action '{quote(word)}': {did_you_mean(word, list(Action))}"
+        raise InvalidInput(message, code="policy_action_unknown", action=word)
+    return found
+
+
+def read_text(path: Path) -> str:
+    """Return the text of a file that belongs to a policy."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
+        message = f"cannot read the policy file {path}: {reason}"
+        raise InvalidInput(message, code="policy_file_unreadable") from error
+
+
+def _message(asked: Asked, *, allowed: bool, known: bool) -> str:
+    return "".join(
+        [
+            f"policy {'allowed' if allowed else 'denied'} action '{asked.action}'",
+            "" if asked.branch is None else f" on branch '{quote(asked.branch)}'",
+            ""
+            if asked.target_branch is None
+            else f" targeting branch '{quote(asked.target_branch)}'",
+            f" for {'' if known else 'unknown '}actor '{quote(asked.actor)}'",
+        ]
+    )
