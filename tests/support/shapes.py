@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from jsonschema import Draft202012Validator
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 PLACE = Path(__file__).parents[1] / "server" / "contract" / "openapi-shape.json"
 BODILESS = (302, 304)
