@@ -40,6 +40,7 @@ COMMANDS = (
     "repair",
     "recover",
     "cleanup",
+    "cluster",
     "version",
 )
 """Each name is a module of `cli.commands` and the command in it."""
