@@ -53,7 +53,7 @@ TOP = [
     ("version: 1", "version: 2", "unsupported_cluster_config_version", "version", 1),
     ("version: 1", "version: 1\nui: {}", "future_phase_field", "ui", 2),
     ("version: 1", "version: 1\nversion: 1", "duplicate_yaml_key", "version", 2),
-    ("version: 1", "version: 1\ngarphs: {}", "invalid_cluster_yaml", "garphs", 2),
+    ("version: 1", "version: 1\ngraphz: {}", "invalid_cluster_yaml", "graphz", 2),
     ("name: lab", "name: ' '", "empty_metadata_name", "metadata.name", 2),
     ("name: lab", "nom: lab", "invalid_cluster_yaml", "metadata.nom", 2),
     ("version: 1", "version: 1\nstorage: ftp://x", "invalid_storage_root", "storage", 2),
