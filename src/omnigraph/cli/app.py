@@ -40,6 +40,7 @@ COMMANDS = (
     "repair",
     "recover",
     "cleanup",
+    "serve",
     "cluster",
     "version",
 )

@@ -6,9 +6,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
+from io import BytesIO
 from itertools import chain
 from typing import IO, Any
 
+import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -116,6 +118,21 @@ class ResultStream:
         batches = (batch for table in chain([first], tables) for batch in table.to_batches())
         return pa.RecordBatchReader.from_batches(first.schema, batches)
 
+    def arrow_chunks(self) -> Iterator[bytes]:
+        """Yield the rows as an Arrow stream, some bytes at a time."""
+        reader, buffer = self.to_reader(), BytesIO()
+        with pa.ipc.new_stream(buffer, reader.schema) as stream:
+            for batch in reader:
+                stream.write_batch(batch)
+                yield _taken(buffer)
+        yield _taken(buffer)
+
+    def json_chunks(self) -> Iterator[bytes]:
+        """Yield the rows as lines of JSON, some bytes at a time."""
+        encoder = msgspec.json.Encoder()
+        for part in self.parts():
+            yield encoder.encode_lines(part.rows)
+
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Hand the rows to any library that speaks Arrow."""
         return self.to_reader().__arrow_c_stream__(requested_schema)
@@ -131,6 +148,14 @@ class ResultStream:
         with pa.ipc.new_stream(file, reader.schema) as stream:
             for batch in reader:
                 stream.write_batch(batch)
+
+
+def _taken(buffer: BytesIO) -> bytes:
+    """Return what a buffer holds, and empty it."""
+    data = buffer.getvalue()
+    buffer.seek(0)
+    buffer.truncate()
+    return data
 
 
 def _plain(column: pa.ChunkedArray, type_: PropertyType) -> pa.ChunkedArray:

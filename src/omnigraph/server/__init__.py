@@ -1,1 +1,6 @@
-"""The HTTP front: routes, authentication, admission, streaming."""
+"""This package serves graphs over HTTP: it authenticates, admits, calls `service`, encodes.
+
+`app` puts the routes together, `routes` lists them, `handlers` read requests and write answers;
+`run` is one process, `supervisor` several on one socket. It is the only importer of Starlette,
+uvicorn and the Prometheus client.
+"""

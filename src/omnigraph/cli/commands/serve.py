@@ -1,0 +1,104 @@
+"""This module is `omnigraph serve`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import click
+
+from omnigraph.errors import InvalidInput
+
+_FALSE = ("", "0", "false")
+
+
+@click.command()
+@click.option("--graph", "graphs", multiple=True, metavar="NAME=URI", help="Graph to serve.")
+@click.option("--queries", multiple=True, metavar="[NAME=]DIR", help="Folder of stored queries.")
+@click.option(
+    "--policy", "policies", multiple=True, metavar="[NAME=]FILE", help="Policy of graphs."
+)
+@click.option("--server-policy", metavar="FILE", help="Policy of the server: who may list graphs.")
+@click.option("--external-blobs", multiple=True, metavar="URI", help="Where blobs may stay.")
+@click.option("--bind", default="127.0.0.1:8080", metavar="HOST:PORT", help="Where to listen.")
+@click.option("--workers", type=click.IntRange(1, 64), default=1, help="Processes to run.")
+@click.option("--unauthenticated", is_flag=True, help="Serve everything to everybody.")
+@click.option("--require-all-graphs", is_flag=True, help="Do not start unless all can be served.")
+@click.option("--tls-cert", type=click.Path(path_type=Path), help="Certificate (PEM).")
+@click.option("--tls-key", type=click.Path(path_type=Path), help="Key of the certificate (PEM).")
+@click.option("--query-timeout", type=click.FloatRange(min=0.001), default=60.0, help="Seconds.")
+@click.option("--deadline", type=click.FloatRange(min=0.001), default=300.0, help="Seconds.")
+@click.option("--body-timeout", type=click.FloatRange(min=0.001), default=60.0, help="Seconds.")
+@click.option("--idle-timeout", type=click.FloatRange(min=0.001), default=30.0, help="Seconds.")
+@click.option("--threads", type=click.IntRange(1, 256), default=16, help="Calls at once.")
+@click.option("--connections", type=click.IntRange(1), default=1_000, help="Connections at once.")
+def serve(**options: Any) -> None:  # noqa: ANN401 - one of each option
+    """Serve graphs over HTTP until somebody says stop."""
+    serving = _server()
+    environment = os.environ
+    host, _, port = options["bind"].rpartition(":")
+    if not host or not port.isdigit():
+        raise click.UsageError("--bind is HOST:PORT, e.g. 127.0.0.1:8080")
+    settings = serving.Settings(
+        graphs=_named(options["graphs"], "--graph"),
+        queries=_named(options["queries"], "--queries", all_=serving.ALL),
+        policies=_named(options["policies"], "--policy", all_=serving.ALL),
+        server_policy=options["server_policy"],
+        external_blobs=list(options["external_blobs"]),
+        unauthenticated=options["unauthenticated"]
+        or _is_set(environment.get("OMNIGRAPH_UNAUTHENTICATED")),
+        require_all=options["require_all_graphs"]
+        or _is_set(environment.get("OMNIGRAPH_REQUIRE_ALL_GRAPHS")),
+        host=host.strip("[]"),
+        port=int(port),
+        workers=options["workers"],
+        certificate=_text(options["tls_cert"]),
+        key=_text(options["tls_key"]),
+        query_seconds=options["query_timeout"],
+        limits=serving.Limits(
+            deadline=options["deadline"],
+            body=options["body_timeout"],
+            idle=options["idle_timeout"],
+            threads=options["threads"],
+            connections=options["connections"],
+        ),
+    )
+    serving.serve(settings, environment, _announce)
+
+
+def _server() -> Any:  # noqa: ANN401 - a module of an optional room
+    try:
+        return import_module("omnigraph.server.serve")
+    except ModuleNotFoundError as error:
+        message = f"serving needs {error.name}: install omnigraph[server]"
+        raise InvalidInput(message, code="server_missing") from error
+
+
+def _announce(address: str) -> None:
+    click.echo(f"OMNIGRAPH_LISTEN_ADDR={address}")
+
+
+def _named(given: Iterable[str], option: str, all_: str | None = None) -> dict[str, str]:
+    """Read `NAME=VALUE`; without a name, where that is allowed, it is for all."""
+    found: dict[str, str] = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not equals and all_ is not None:
+            name, value = all_, text
+        if not value or (not name and all_ is None):
+            raise click.UsageError(f"{option} is NAME=VALUE, not '{text}'")
+        if name in found:
+            raise click.UsageError(f"{option} is given twice for '{name}'")
+        found[name] = value
+    return found
+
+
+def _is_set(text: str | None) -> bool:
+    return text is not None and text.strip().lower() not in _FALSE
+
+
+def _text(path: Path | None) -> str | None:
+    return None if path is None else str(path)

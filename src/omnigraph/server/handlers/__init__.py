@@ -1,0 +1,1 @@
+"""This package reads requests and writes answers, a function per route."""

@@ -1,0 +1,101 @@
+"""This module answers what is read."""
+
+from __future__ import annotations
+
+from starlette.responses import Response
+
+from omnigraph.errors import InvalidInput
+from omnigraph.server.asked import Asked
+from omnigraph.server.streams import NDJSON, stream, stream_lines
+from omnigraph.service import operations, wire
+
+ARROW = "application/vnd.apache.arrow.stream"
+_LINES = "application/x-ndjson"
+
+
+async def health(asked: Asked) -> Response:
+    """Say that the server is ready."""
+    return await asked.answer(operations.health)
+
+
+async def graphs(asked: Asked) -> Response:
+    """List graphs."""
+    return await asked.answer(lambda: operations.list_graphs(asked.front.service, asked.actor))
+
+
+async def snapshot(asked: Asked) -> Response:
+    """Show a state."""
+    visit, branch = asked.visit, asked.one("branch")
+    return await asked.answer(lambda: operations.snapshot(visit, branch))
+
+
+async def query(asked: Asked) -> Response:
+    """Answer a query: as one object, or as the rows alone if the caller accepts only those."""
+    visit, request = asked.visit, await asked.json(wire.QueryRequest)
+    accepted = asked.request.headers.get("accept", "")
+    if ARROW in accepted:
+        return await _rows(asked, request, ARROW)
+    if _LINES in accepted and "application/json" not in accepted:
+        return await _rows(asked, request, NDJSON)
+    return await asked.answer(lambda: operations.query(visit, request))
+
+
+async def _rows(asked: Asked, request: wire.QueryRequest, media: str) -> Response:
+    visit = asked.visit
+    found = await asked.call(lambda: operations.stream(visit, request))
+    headers = {
+        "content-type": media,
+        "Omnigraph-Query-Name": found.name,
+        "Omnigraph-Graph-Commit": found.graph_commit_id,
+        "Omnigraph-Row-Count": str(found.row_count),
+    }
+    make = found.arrow_chunks if media == ARROW else found.json_chunks
+    return await stream(asked, make, headers)
+
+
+async def read(asked: Asked) -> Response:
+    """Answer a query as older clients ask it."""
+    visit, request = asked.visit, await asked.json(wire.ReadRequest)
+    return await asked.answer(lambda: operations.query(visit, request.modern()).legacy())
+
+
+async def export(asked: Asked) -> Response:
+    """Send every entity."""
+    visit = asked.visit
+    try:
+        request = await asked.json(wire.ExportRequest)
+    except InvalidInput as error:
+        if error.code == "body_invalid":
+            raise InvalidInput(error.message, code="export_invalid") from error
+        raise
+    return await stream_lines(asked, lambda: operations.export(visit, request))
+
+
+async def queries(asked: Asked) -> Response:
+    """List stored queries."""
+    visit = asked.visit
+    return await asked.answer(lambda: operations.list_queries(visit))
+
+
+async def schema(asked: Asked) -> Response:
+    """Show the schema."""
+    visit = asked.visit
+    return await asked.answer(lambda: operations.get_schema(visit))
+
+
+async def branches(asked: Asked) -> Response:
+    """List branches."""
+    visit = asked.visit
+    return await asked.answer(lambda: operations.list_branches(visit))
+
+
+async def commits(asked: Asked) -> Response:
+    """List commits."""
+    visit, branch = asked.visit, asked.one("branch")
+    return await asked.answer(lambda: operations.list_commits(visit, branch))
+
+
+async def commit(asked: Asked) -> Response:
+    """Show a commit."""
+    visit, commit_id = asked.visit, asked.path("commit_id")
+    return await asked.answer(lambda: operations.get_commit(visit, commit_id))

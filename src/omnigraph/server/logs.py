@@ -1,0 +1,58 @@
+"""This module writes the log: one JSON object a line, on standard error."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from omnigraph.server.envelope import current_request
+
+_FACTS = (
+    "request_id",
+    "method",
+    "route",
+    "status",
+    "milliseconds",
+    "actor",
+    "action",
+    "branch",
+    "target_branch",
+    "allowed",
+    "matched_rule",
+)
+LEVEL = "OMNIGRAPH_LOG"
+
+
+class JsonLines(logging.Formatter):
+    """Writes a record as one line of JSON."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line."""
+        at = datetime.fromtimestamp(record.created, UTC)
+        facts: dict[str, Any] = {
+            "time": at.isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+            "request_id": current_request.get(),
+            "process": record.process,
+        }
+        facts |= {name: getattr(record, name) for name in _FACTS if hasattr(record, name)}
+        if record.exc_info:
+            facts["exception"] = self.formatException(record.exc_info)
+        return json.dumps(facts, ensure_ascii=False, default=str)
+
+
+def configure(environment: Mapping[str, str]) -> None:
+    """Send all logs to standard error; `OMNIGRAPH_LOG` says from which level on."""
+    wanted = environment.get(LEVEL, "").strip().upper() or "INFO"
+    level = logging.getLevelNamesMapping().get(wanted, logging.INFO)
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonLines())
+    logging.basicConfig(level=level, handlers=[handler], force=True)
+    # Each request has one line already.
+    logging.getLogger("httpx").setLevel(logging.WARNING)

@@ -1,0 +1,57 @@
+"""This module counts requests for Prometheus; several processes add up in a folder they share."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client.multiprocess import MultiProcessCollector
+
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
+
+
+class Metrics:
+    """What is counted: never a graph, an actor or anything else a caller named."""
+
+    media_type = CONTENT_TYPE_LATEST
+
+    def __init__(self, *, shared: bool = False) -> None:
+        self._registry = CollectorRegistry()
+        self._shared = shared
+        labels = ("method", "route", "status")
+        self._requests = Counter(
+            "omnigraph_requests", "Requests that were answered", labels, registry=self._registry
+        )
+        self._seconds = Histogram(
+            "omnigraph_request_seconds",
+            "Seconds until an answer was sent",
+            ("method", "route"),
+            buckets=_BUCKETS,
+            registry=self._registry,
+        )
+        self._underway = Gauge(
+            "omnigraph_requests_underway",
+            "Requests under way",
+            registry=self._registry,
+            multiprocess_mode="livesum",
+        )
+
+    def underway(self) -> AbstractContextManager[object]:
+        """Count a request as long as it lasts."""
+        return self._underway.track_inprogress()
+
+    def answered(self, method: str, route: str, status: int, seconds: float) -> None:
+        """Count an answer."""
+        known = method if method in _METHODS else "other"
+        self._requests.labels(known, route, str(status)).inc()
+        self._seconds.labels(known, route).observe(seconds)
+
+    def exposition(self) -> bytes:
+        """Return all counts as Prometheus reads them."""
+        if not self._shared:
+            return generate_latest(self._registry)
+        together = CollectorRegistry()
+        MultiProcessCollector(together)  # type: ignore[no-untyped-call]  # registers itself
+        return generate_latest(together)

@@ -1,0 +1,98 @@
+"""This module runs a server: in this process, or as one of several on a socket they share."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+
+import uvicorn
+
+from omnigraph.errors import InvalidInput
+from omnigraph.server.app import create_app
+from omnigraph.server.boot import make_service
+from omnigraph.server.limits import Limits
+from omnigraph.server.metrics import Metrics
+from omnigraph.server.protocol import PatientProtocol
+from omnigraph.server.settings import Settings
+from omnigraph.server.telemetry import traced
+
+BACKLOG = 2_048
+
+
+def bind(settings: Settings) -> socket.socket:
+    """Take the address; nobody can connect before a process listens."""
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    found = socket.socket(family, socket.SOCK_STREAM)
+    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        found.bind((settings.host, settings.port))
+    except (OSError, OverflowError) as error:
+        found.close()
+        place = f"{settings.host}:{settings.port}"
+        message = f"cannot listen on {place}: {getattr(error, 'strerror', None) or error}"
+        raise InvalidInput(message, code="bind_failed") from error
+    return found
+
+
+def address(listening: socket.socket) -> str:
+    """Return the address people connect to."""
+    host, port = listening.getsockname()[:2]
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def run(
+    settings: Settings,
+    environment: Mapping[str, str],
+    *,
+    listen: Callable[[], socket.socket],
+    ready: Callable[[socket.socket], None],
+    shared: bool = False,
+) -> None:
+    """Serve until somebody says stop; what is under way then is finished."""
+    service = make_service(settings, environment)
+    app = traced(create_app(service, settings.limits, Metrics(shared=shared)), environment)
+    listening = listen()
+    config = uvicorn.Config(
+        app,
+        http=_protocol(settings.limits),
+        loop="asyncio",
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        backlog=BACKLOG,
+        timeout_keep_alive=int(settings.limits.idle),
+        timeout_graceful_shutdown=int(settings.limits.shutdown),
+        ssl_certfile=settings.certificate,
+        ssl_keyfile=settings.key,
+    )
+    _Server(config, lambda: ready(listening)).run(sockets=[listening])
+
+
+def _protocol(limits: Limits) -> type[PatientProtocol]:
+    facts = {"idle_seconds": limits.idle, "connections_max": limits.connections}
+    return type("LimitedProtocol", (PatientProtocol,), facts)
+
+
+class _Server(uvicorn.Server):
+    """A server that says when it listens."""
+
+    def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._ready = ready
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Take a signal as the wish to stop, which was then fulfilled: it is not raised again."""
+        with super().capture_signals():
+            yield
+            self._captured_signals.clear()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen, and say so."""
+        await super().startup(sockets)
+        if self.started:
+            self._ready()

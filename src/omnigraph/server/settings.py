@@ -1,0 +1,33 @@
+"""This module defines everything a server is told when it starts."""
+
+from __future__ import annotations
+
+from msgspec import Struct, field
+
+from omnigraph.server.limits import Limits
+
+ALL = ""
+"""In place of the id of a graph: every graph that has nothing of its own."""
+
+
+class Settings(Struct, kw_only=True, frozen=True):
+    """What to serve and how; a process that is one of several reads it as JSON.
+
+    `graphs` are addresses by id; `queries` and `policies` are folders and files by graph id.
+    """
+
+    graphs: dict[str, str] = field(default_factory=dict)
+    queries: dict[str, str] = field(default_factory=dict)
+    policies: dict[str, str] = field(default_factory=dict)
+    server_policy: str | None = None
+    external_blobs: list[str] = field(default_factory=list)
+    unauthenticated: bool = False
+    require_all: bool = False
+    host: str = "127.0.0.1"
+    port: int = 8080
+    workers: int = 1
+    certificate: str | None = None
+    key: str | None = None
+    query_seconds: float = 60.0
+    query_memory: int = 512 * 1024 * 1024
+    limits: Limits = field(default_factory=Limits)

@@ -1,0 +1,143 @@
+"""This module sends answers piece by piece, made in threads, and lets go when nobody listens."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from threading import Lock
+
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from omnigraph.errors import Category, OmniError
+from omnigraph.server.asked import Asked
+from omnigraph.server.limits import STREAM_CHUNK, STREAM_SHARE, STREAM_WAIT, STREAMS
+
+NDJSON = "application/x-ndjson; charset=utf-8"
+
+
+@dataclass(slots=True)
+class Pieces:
+    """An iterator that one thread at a time goes on with; closing waits for its turn."""
+
+    iterator: Iterator[bytes]
+    _lock: Lock = field(default_factory=Lock)
+
+    def next(self) -> bytes | None:
+        """Return the next piece, or None behind the last."""
+        with self._lock:
+            return next(self.iterator, None)
+
+    def close(self) -> None:
+        """Let go of what the iterator holds."""
+        with self._lock, suppress(AttributeError):
+            self.iterator.close()  # type: ignore[attr-defined]  # generators have it
+
+
+class Stream(Response):
+    """An answer in pieces; the first was made before anything is sent, so that errors are told."""
+
+    def __init__(
+        self,
+        asked: Asked,
+        pieces: Pieces,
+        first: bytes | None,
+        headers: Mapping[str, str],
+        status: int = 200,
+    ) -> None:
+        self.status_code = status
+        self.background = None
+        self.body = b""
+        self.init_headers(headers)
+        self._asked = asked
+        self._pieces = pieces
+        self._first = first
+        self.release: Callable[[], None] = lambda: None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send pieces as long as somebody listens."""
+        gone = asyncio.ensure_future(_disconnect(receive))
+        try:
+            await send(
+                {
+                    "type": "http.response.start",
+                    "status": self.status_code,
+                    "headers": self.raw_headers,
+                }
+            )
+            piece = self._first
+            while piece is not None and not gone.done():
+                await send({"type": "http.response.body", "body": piece, "more_body": True})
+                piece = await self._asked.call(self._pieces.next)
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+        finally:
+            gone.cancel()
+            self.release()
+            self._asked.front.threads.submit(self._pieces.close)
+
+
+async def _disconnect(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def stream(
+    asked: Asked,
+    make: Callable[[], Iterator[bytes]],
+    headers: Mapping[str, str],
+    status: int = 200,
+) -> Stream:
+    """Answer with the pieces an iterator gives."""
+    pieces, first = await asked.call(lambda: _begun(make()))
+    return Stream(asked, pieces, first, headers, status)
+
+
+def _begun(iterator: Iterator[bytes]) -> tuple[Pieces, bytes | None]:
+    pieces = Pieces(iterator)
+    return pieces, pieces.next()
+
+
+async def stream_lines(asked: Asked, make: Callable[[], Iterable[str]]) -> Stream:
+    """Answer with lines; so many answers of this sort at a time, in all."""
+    streams = asked.front.streams
+    try:
+        async with asyncio.timeout(STREAM_WAIT):
+            await streams.acquire()
+    except TimeoutError as error:
+        raise _busy() from error
+    try:
+        found = await stream(asked, lambda: chunked(make()), {"content-type": NDJSON})
+    except BaseException:
+        streams.release()
+        raise
+    found.release = streams.release
+    return found
+
+
+def chunked(lines: Iterable[str]) -> Iterator[bytes]:
+    """Join lines into pieces that are not too large."""
+    buffer = bytearray()
+    for line in lines:
+        buffer += line.encode()
+        buffer += b"\n"
+        while len(buffer) >= STREAM_CHUNK:
+            yield bytes(buffer[:STREAM_CHUNK])
+            del buffer[:STREAM_CHUNK]
+    if buffer:
+        yield bytes(buffer)
+
+
+def _busy() -> OmniError:
+    limit = STREAMS * STREAM_SHARE
+    return OmniError(
+        f"{STREAMS} exports are under way; try again when one has ended",
+        code="stream_busy",
+        category=Category.LIMIT,
+        details={
+            "resource": "stream_export_transport_bytes",
+            "limit": limit,
+            "actual": limit + STREAM_SHARE,
+        },
+    )

@@ -1,0 +1,134 @@
+"""This module runs several processes on one socket, and puts a new one in the place of a dead one.
+
+The supervisor opens no graph: it holds the address, starts processes that inherit it, and waits.
+Every process may write, since graphs allow any number of writers.
+"""
+
+from __future__ import annotations
+
+import logging
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import msgspec
+from prometheus_client.multiprocess import mark_process_dead
+
+from omnigraph.errors import Category, OmniError
+from omnigraph.server.run import address, bind
+from omnigraph.server.settings import Settings
+
+READY = b"ready\n"
+SHARED_METRICS = "PROMETHEUS_MULTIPROC_DIR"
+FAILURES = 5
+"""Processes that may die before they were ready, one after the other, until it is given up."""
+_log = logging.getLogger("omnigraph.server")
+
+
+@dataclass(slots=True)
+class _Worker:
+    """One process; whether it came so far that it listens."""
+
+    process: subprocess.Popen[bytes]
+    ready: threading.Event = field(default_factory=threading.Event)
+
+
+class Supervisor:
+    """Keeps so many processes running until it is told to stop."""
+
+    def __init__(self, settings: Settings, environment: Mapping[str, str]) -> None:
+        self._settings = settings
+        self._environment = dict(environment)
+        self._stop = threading.Event()
+        self._listening = bind(settings)
+        self._failures = 0
+
+    def run(self, ready: Callable[[str], None]) -> None:
+        """Start, tell the address once all listen, and replace what dies."""
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: self._stop.set())
+        with tempfile.TemporaryDirectory(prefix="omnigraph-") as folder:
+            self._environment[SHARED_METRICS] = folder
+            workers = [self._start() for _ in range(self._settings.workers)]
+            try:
+                self._told(workers, ready)
+                while not self._stop.wait(0.1):
+                    workers = [self._replaced(worker, folder) for worker in workers]
+            finally:
+                self._ended(workers)
+
+    def _told(self, workers: list[_Worker], ready: Callable[[str], None]) -> None:
+        for worker in workers:
+            while not worker.ready.wait(0.05):
+                if worker.process.poll() is not None or self._stop.is_set():
+                    raise _failed()
+        ready(address(self._listening))
+
+    def _start(self) -> _Worker:
+        fd = self._listening.fileno()
+        process = subprocess.Popen(  # noqa: S603 - ourselves
+            [sys.executable, "-m", "omnigraph.server.worker", str(fd)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            pass_fds=[fd],
+            env=self._environment,
+            start_new_session=True,
+        )
+        worker = _Worker(process)
+        threading.Thread(target=self._introduce, args=(worker,), daemon=True).start()
+        return worker
+
+    def _introduce(self, worker: _Worker) -> None:
+        """Tell a process what to serve, and wait until it does."""
+        stdin, stdout = worker.process.stdin, worker.process.stdout
+        assert stdin is not None, "it has a pipe"
+        assert stdout is not None, "it has a pipe"
+        try:
+            stdin.write(msgspec.json.encode(self._settings) + b"\n")
+            stdin.flush()
+        except OSError:
+            # It is dead already, which is seen elsewhere.
+            return
+        if stdout.readline() == READY:
+            worker.ready.set()
+
+    def _replaced(self, worker: _Worker, folder: str) -> _Worker:
+        code = worker.process.poll()
+        if code is None:
+            return worker
+        self._failures = 0 if worker.ready.is_set() else self._failures + 1
+        if self._failures >= FAILURES:
+            raise _failed()
+        mark_process_dead(worker.process.pid, folder)  # type: ignore[no-untyped-call]
+        _log.error("process %d ended with %d; another takes its place", worker.process.pid, code)
+        _let_go(worker)
+        return self._start()
+
+    def _ended(self, workers: list[_Worker]) -> None:
+        """Let every process finish what is under way; end those that do not."""
+        self._listening.close()
+        for worker in workers:
+            if worker.process.poll() is None:
+                worker.process.terminate()
+        for worker in workers:
+            try:
+                worker.process.wait(self._settings.limits.shutdown + 10)
+            except subprocess.TimeoutExpired:
+                worker.process.kill()
+                worker.process.wait()
+            _let_go(worker)
+
+
+def _let_go(worker: _Worker) -> None:
+    for pipe in (worker.process.stdin, worker.process.stdout):
+        if pipe is not None:
+            pipe.close()
+
+
+def _failed() -> OmniError:
+    message = "the processes of the server cannot be started; their log says why"
+    return OmniError(message, code="workers_failed", category=Category.UNAVAILABLE)

@@ -1,0 +1,78 @@
+"""This module bounds what one actor may have under way: requests that change something, bytes."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from threading import Lock
+
+from omnigraph.errors import Category, OmniError
+
+ANONYMOUS = "anonymous"
+BRANCH_BYTES = 256
+"""What a change of branches is taken to weigh."""
+INFLIGHT, BYTES = "OMNIGRAPH_PER_ACTOR_INFLIGHT_MAX", "OMNIGRAPH_PER_ACTOR_BYTES_MAX"
+
+_log = logging.getLogger("omnigraph.service")
+
+
+class TooManyRequests(OmniError):
+    """An actor has as much under way as it may have; later it may ask again."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, code="too_many_requests", category=Category.LIMIT)
+
+
+@dataclass(slots=True)
+class Admission:
+    """What each actor has under way in this process."""
+
+    inflight_max: int = 16
+    bytes_max: int = 4 * 1024 * 1024 * 1024
+    _inflight: Counter[str] = field(default_factory=Counter)
+    _bytes: Counter[str] = field(default_factory=Counter)
+    _lock: Lock = field(default_factory=Lock)
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str]) -> Admission:
+        """Read the two limits; what is no positive number is told and not used."""
+        defaults = cls()
+        return cls(
+            _limit(environment, INFLIGHT, defaults.inflight_max),
+            _limit(environment, BYTES, defaults.bytes_max),
+        )
+
+    @contextmanager
+    def admit(self, actor: str | None, size: int) -> Iterator[None]:
+        """Let a request through as long as it lasts, or raise TooManyRequests at once."""
+        name = actor if actor is not None else ANONYMOUS
+        with self._lock:
+            if self._inflight[name] >= self.inflight_max:
+                message = f"{self.inflight_max} changes of actor '{name}' are under way; try later"
+                raise TooManyRequests(message)
+            if self._bytes[name] + size > self.bytes_max:
+                message = f"changes of actor '{name}' under way hold too many bytes; try later"
+                raise TooManyRequests(message)
+            self._inflight[name] += 1
+            self._bytes[name] += size
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._inflight[name] -= 1
+                self._bytes[name] -= size
+                if not self._inflight[name]:
+                    del self._inflight[name], self._bytes[name]
+
+
+def _limit(environment: Mapping[str, str], name: str, default: int) -> int:
+    text = environment.get(name, "").strip()
+    if not text:
+        return default
+    if text.isascii() and text.isdigit() and int(text) > 0:
+        return int(text)
+    _log.warning("%s is '%s', which is no positive number; it stays %d", name, text, default)
+    return default

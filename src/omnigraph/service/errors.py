@@ -1,0 +1,272 @@
+"""This module decides what a caller is told of an error: a status and a body with its facts.
+
+Whatever is our fault or storage's is told by a fixed text: no paths, no causes, no stack.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from math import ceil
+from types import MappingProxyType
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from omnigraph.errors import Category, ExpectedVersionMismatch, OmniError
+from omnigraph.merge.conflicts import Conflict, ConflictKind, MergeConflicts
+from omnigraph.service import wire
+
+RETRY_AFTER = 60
+"""Seconds after which somebody who was refused for asking too much may ask again."""
+
+_BY_CATEGORY: Mapping[Category, int] = MappingProxyType(
+    {
+        Category.INVALID: 400,
+        Category.NOT_FOUND: 404,
+        Category.DENIED: 403,
+        Category.CONFLICT: 409,
+        Category.CONTENTION: 409,
+        Category.LIMIT: 413,
+        Category.UNAVAILABLE: 500,
+        Category.OUTCOME_UNKNOWN: 503,
+        Category.INTERNAL: 500,
+    }
+)
+_BY_CODE: Mapping[str, int] = MappingProxyType(
+    {
+        "unauthorized": 401,
+        "method_not_allowed": 405,
+        "body_slow": 408,
+        "change_feed_gap": 410,
+        "precondition_failed": 412,
+        "blob_changed": 412,
+        "content_type_unsupported": 415,
+        "blob_range_not_satisfiable": 416,
+        "body_invalid": 422,
+        "external_blob_source": 424,
+        "too_many_requests": 429,
+        "deadline": 503,
+        "shutting_down": 503,
+        "spill_failed": 500,
+    }
+)
+_CODES: Mapping[int, wire.ErrorCode] = MappingProxyType(
+    {
+        400: wire.ErrorCode.BAD_REQUEST,
+        401: wire.ErrorCode.UNAUTHORIZED,
+        403: wire.ErrorCode.FORBIDDEN,
+        404: wire.ErrorCode.NOT_FOUND,
+        405: wire.ErrorCode.METHOD_NOT_ALLOWED,
+        408: wire.ErrorCode.BAD_REQUEST,
+        409: wire.ErrorCode.CONFLICT,
+        413: wire.ErrorCode.BAD_REQUEST,
+        415: wire.ErrorCode.BAD_REQUEST,
+        416: wire.ErrorCode.BAD_REQUEST,
+        422: wire.ErrorCode.BAD_REQUEST,
+        429: wire.ErrorCode.TOO_MANY_REQUESTS,
+        500: wire.ErrorCode.INTERNAL,
+    }
+)
+_FIXED: Mapping[str, str] = MappingProxyType(
+    {
+        "internal": "something went wrong in the server; its log says what, under the request id",
+        "storage": "storage did not do what it should; try again, or look into the server's log",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """What a caller is told."""
+
+    status: int
+    body: wire.ErrorOutput
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def change_body(self) -> wire.ChangeErrorOutput:
+        """The body as the routes that tell changes have it."""
+        return msgspec.convert(self.body, wire.ChangeErrorOutput, from_attributes=True)
+
+
+def describe(error: Exception) -> Failure:
+    """Return what a caller is told of an error."""
+    if not isinstance(error, OmniError):
+        return _hidden(500, "internal", Category.INTERNAL, _FIXED["internal"])
+    status = status_of(error)
+    if status == 500:
+        text = _FIXED["storage" if error.category is Category.UNAVAILABLE else "internal"]
+        return _hidden(status, error.code, error.category, text)
+    facts = {name: make(error) for name, make in _FACTS.items()}
+    body = wire.ErrorOutput(
+        error=error.message,
+        code=_code(status, error),
+        problem=_problem(error),
+        **{name: fact for name, fact in facts.items() if fact is not None},
+    )
+    return Failure(status, body, _headers(status, error))
+
+
+def status_of(error: OmniError) -> int:
+    """Return the status of an error."""
+    if error.code.startswith("storage_"):
+        return 500
+    if error.code.startswith("embedding_") and error.category is not Category.INVALID:
+        # Somebody we asked for a vector refused: nothing the caller may or may not do.
+        return 409 if error.category is Category.CONFLICT else 503
+    return _BY_CODE.get(error.code, _BY_CATEGORY[error.category])
+
+
+def _hidden(status: int, code: str, category: Category, text: str) -> Failure:
+    problem = wire.ProblemOutput(code=code, category=str(category))
+    return Failure(status, wire.ErrorOutput(error=text, code=_CODES[status], problem=problem))
+
+
+def _code(status: int, error: OmniError) -> wire.ErrorCode | UnsetType:
+    if error.code == "blob_changed":
+        return wire.ErrorCode.CONFLICT
+    return _CODES.get(status, UNSET)
+
+
+def _problem(error: OmniError) -> wire.ProblemOutput:
+    details = {name: fact for name, fact in error.details.items() if name != "cause"}
+    plain = msgspec.to_builtins(details, enc_hook=str, str_keys=True)
+    return wire.ProblemOutput(code=error.code, category=str(error.category), details=plain)
+
+
+def _headers(status: int, error: OmniError) -> dict[str, str]:
+    if status == 429:
+        return {"Retry-After": str(RETRY_AFTER)}
+    if status == 416:
+        return {"Content-Range": f"bytes */{error.details['length']}"}
+    return {}
+
+
+# ---------------------------------------------------------------- facts
+
+
+def _merge_conflicts(error: OmniError) -> list[wire.MergeConflictOutput] | None:
+    if not isinstance(error, MergeConflicts):
+        return None
+    return [_conflict(conflict) for conflict in error.conflicts]
+
+
+def _conflict(conflict: Conflict) -> wire.MergeConflictOutput:
+    known = conflict.kind is not ConflictKind.SCHEMA_CONFLICT
+    kind = conflict.kind if known else ConflictKind.VALUE_CONSTRAINT_VIOLATION
+    return wire.MergeConflictOutput(
+        entity_kind=wire.EntityKindOutput(conflict.entity_kind or "node"),
+        type_name=conflict.type or "",
+        entity_id=conflict.id,
+        kind=wire.MergeConflictKindOutput(kind),
+        message=conflict.message,
+    )
+
+
+def _version_conflict(error: OmniError) -> wire.PublishedDatasetVersionConflictOutput | None:
+    if not isinstance(error, ExpectedVersionMismatch):
+        return None
+    kind, _, name = error.table_key.partition(":")
+    return wire.PublishedDatasetVersionConflictOutput(
+        entity_kind=wire.EntityKindOutput(kind),
+        type_name=name,
+        expected_published_dataset_version=error.expected or 0,
+        actual_published_dataset_version=error.actual or 0,
+    )
+
+
+def _read_set(error: OmniError) -> wire.ReadSetConflictOutput | None:
+    details = error.details
+    if isinstance(error, ExpectedVersionMismatch):
+        expected, actual = (str(n or 0) for n in (error.expected, error.actual))
+        return wire.ReadSetConflictOutput(member=error.table_key, expected=expected, actual=actual)
+    if error.code == "schema_moved":
+        facts = {name: str(details[name]) for name in ("expected", "actual")}
+        return wire.ReadSetConflictOutput(member="schema", **facts)
+    if error.category is Category.CONTENTION:
+        return wire.ReadSetConflictOutput(member="graph_head")
+    return None
+
+
+def _key_conflict(error: OmniError) -> wire.KeyConflictOutput | None:
+    if error.code != "key_conflict":
+        return None
+    return wire.KeyConflictOutput(
+        entity_kind=wire.EntityKindOutput(error.details["entity_kind"]),
+        type_name=error.details["type_name"],
+        entity_id=error.details["entity_id"] or UNSET,
+    )
+
+
+_QUERY_RESOURCES = {"query_timeout": "query_seconds", "query_memory": "query_memory_bytes"}
+
+
+def _resource_limit(error: OmniError) -> wire.ResourceLimitOutput | None:
+    details = error.details
+    if error.code in _QUERY_RESOURCES:
+        limit = ceil(details["limit"])
+        resource = _QUERY_RESOURCES[error.code]
+        return wire.ResourceLimitOutput(resource=resource, limit=limit, actual=limit)
+    if error.category is not Category.LIMIT or "resource" not in details:
+        return None
+    facts = {name: details[name] for name in ("resource", "limit", "actual")}
+    return wire.ResourceLimitOutput(**facts)
+
+
+def _blob_range(error: OmniError) -> wire.BlobRangeOutput | None:
+    if error.code != "blob_range_not_satisfiable":
+        return None
+    return msgspec.convert(error.details, wire.BlobRangeOutput)
+
+
+def _external(error: OmniError) -> wire.ExternalBlobSourceOutput | None:
+    if error.code != "external_blob_source":
+        return None
+    uri, reason = error.details.get("uri", ""), error.details.get("reason", error.message)
+    return wire.ExternalBlobSourceOutput(uri=str(uri), reason=str(reason))
+
+
+def _recovery(error: OmniError) -> wire.RecoveryRequiredOutput | None:
+    if error.category is not Category.OUTCOME_UNKNOWN:
+        return None
+    return wire.RecoveryRequiredOutput(operation_id=error.details.get("commit_id", "unknown"))
+
+
+def _precondition(error: OmniError) -> wire.PreconditionFailureOutput | None:
+    if error.code != "precondition_failed":
+        return None
+    actual = error.details["actual"]
+    return wire.PreconditionFailureOutput(
+        expected=error.details["expected"], actual=UNSET if actual is None else actual
+    )
+
+
+def _gap(error: OmniError) -> wire.ChangeFeedGapOutput | None:
+    if error.code != "change_feed_gap":
+        return None
+    return msgspec.convert(error.details, wire.ChangeFeedGapOutput)
+
+
+def _refusal(error: OmniError) -> wire.ChangeDiffRefusalOutput | None:
+    if "reason" not in error.details or "graph_commit_id" not in error.details:
+        return None
+    return msgspec.convert(error.details, wire.ChangeDiffRefusalOutput)
+
+
+_FACTS: Mapping[str, Callable[[OmniError], Any]] = MappingProxyType(
+    {
+        "merge_conflicts": _merge_conflicts,
+        "published_dataset_version_conflict": _version_conflict,
+        "read_set_conflict": _read_set,
+        "key_conflict": _key_conflict,
+        "resource_limit": _resource_limit,
+        "blob_range": _blob_range,
+        "external_blob_source": _external,
+        "recovery_required": _recovery,
+        "precondition_failure": _precondition,
+        "change_feed_gap": _gap,
+        "change_diff_refusal": _refusal,
+    }
+)

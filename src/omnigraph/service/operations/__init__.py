@@ -1,0 +1,64 @@
+"""This package does what a front asks for: authorise, call the graph, answer in wire shape.
+
+HTTP, MCP and the remote lane of the command line call the same functions. Each takes a `Visit` (or
+the `Service`, where no graph is meant) and a request of `service.wire`; each raises OmniError.
+"""
+
+from omnigraph.service.operations.blobs import OpenedBlob, open_blob
+from omnigraph.service.operations.branching import (
+    create_branch,
+    delete_branch,
+    list_branches,
+    merge_branches,
+)
+from omnigraph.service.operations.changes import baseline, commit_changes, poll_changes
+from omnigraph.service.operations.invoking import Invocation, invoke, list_queries
+from omnigraph.service.operations.reading import (
+    export,
+    get_commit,
+    get_schema,
+    health,
+    list_commits,
+    list_graphs,
+    query,
+    snapshot,
+    stream,
+)
+from omnigraph.service.operations.writing import (
+    LoadRequest,
+    apply_schema,
+    authorise_load,
+    load,
+    load_lines,
+    mutate,
+)
+
+__all__ = [
+    "Invocation",
+    "LoadRequest",
+    "OpenedBlob",
+    "apply_schema",
+    "authorise_load",
+    "baseline",
+    "commit_changes",
+    "create_branch",
+    "delete_branch",
+    "export",
+    "get_commit",
+    "get_schema",
+    "health",
+    "invoke",
+    "list_branches",
+    "list_commits",
+    "list_graphs",
+    "list_queries",
+    "load",
+    "load_lines",
+    "merge_branches",
+    "mutate",
+    "open_blob",
+    "poll_changes",
+    "query",
+    "snapshot",
+    "stream",
+]

@@ -1,0 +1,25 @@
+"""This module finds blobs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from omnigraph.query.blob import Blob
+from omnigraph.service import wire
+from omnigraph.service.operations.targets import state
+from omnigraph.service.visit import Visit
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedBlob:
+    """A blob, and the commit of the state it was found in."""
+
+    blob: Blob
+    commit_id: str
+
+
+def open_blob(visit: Visit, asked: wire.BlobQuery) -> OpenedBlob:
+    """Find the blob of one entity."""
+    at = state(visit, asked.branch, asked.snapshot)
+    found = visit.graph.blob(f"{asked.entity}:{asked.type}", asked.id, asked.property, at)
+    return OpenedBlob(found, at.commit_id)

@@ -1,0 +1,49 @@
+"""This module lists, makes, deletes and merges branches."""
+
+from __future__ import annotations
+
+from omnigraph.policy.actions import Action
+from omnigraph.service import wire
+from omnigraph.service.admission import BRANCH_BYTES
+from omnigraph.service.operations.reading import shaped
+from omnigraph.service.operations.targets import branch_name
+from omnigraph.service.visit import Visit
+
+
+def list_branches(visit: Visit) -> wire.BranchListOutput:
+    """List the names of all branches."""
+    visit.require(Action.READ)
+    return wire.BranchListOutput(branches=visit.graph.branches.list())
+
+
+def create_branch(visit: Visit, request: wire.BranchCreateRequest) -> wire.BranchCreateOutput:
+    """Make a branch at the newest state of another."""
+    source, name = branch_name(request.from_), branch_name(request.name)
+    visit.require(Action.BRANCH_CREATE, source, name)
+    with visit.admit(BRANCH_BYTES):
+        graph = visit.graph
+        graph.branches.create(name, from_=graph.branches.get(source).name)
+    return wire.BranchCreateOutput(
+        uri=visit.served.graph.uri, from_=source, name=name, actor_id=visit.actor
+    )
+
+
+def delete_branch(visit: Visit, branch: str) -> wire.BranchDeleteOutput:
+    """Delete a branch."""
+    name = branch_name(branch)
+    visit.require(Action.BRANCH_DELETE, None, name)
+    with visit.admit(BRANCH_BYTES):
+        visit.graph.branches.delete(name)
+    uri = visit.served.graph.uri
+    return wire.BranchDeleteOutput(uri=uri, name=name, actor_id=visit.actor)
+
+
+def merge_branches(visit: Visit, request: wire.BranchMergeRequest) -> wire.BranchMergeOutput:
+    """Merge a branch into another, and delete it if that was asked for."""
+    source, target = branch_name(request.source), branch_name(request.target)
+    visit.require(Action.BRANCH_MERGE, source, target)
+    if request.delete_branch:
+        visit.require(Action.BRANCH_DELETE, None, source)
+    with visit.admit(BRANCH_BYTES):
+        done = visit.graph.merge(source, target, delete_branch=request.delete_branch)
+    return shaped(done.to_json(), wire.BranchMergeOutput)

@@ -1,0 +1,61 @@
+"""This module runs stored queries; one that a caller may not run is as if it were not there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from omnigraph.errors import InvalidInput
+from omnigraph.policy import PolicyDenied
+from omnigraph.policy.actions import Action
+from omnigraph.service import wire
+from omnigraph.service.operations.reading import query
+from omnigraph.service.operations.writing import mutate
+from omnigraph.service.stored import unknown_query
+from omnigraph.service.visit import Visit
+
+
+@dataclass(frozen=True, slots=True)
+class Invocation:
+    """Which stored query to run; `if_commit` makes it a conditional mutation."""
+
+    name: str
+    request: wire.InvokeStoredQueryRequest
+    if_commit: str | None = None
+
+
+def list_queries(visit: Visit) -> wire.QueriesCatalogOutput:
+    """List the stored queries."""
+    visit.require(Action.READ, "main")
+    return visit.served.stored.catalog()
+
+
+def invoke(visit: Visit, invocation: Invocation) -> wire.ReadOutput | wire.ChangeOutput:
+    """Run a stored query by name."""
+    try:
+        visit.require(Action.INVOKE_QUERY)
+    except PolicyDenied as error:
+        raise unknown_query() from error
+    stored, request = visit.served.stored.get(invocation.name), invocation.request
+    wants, is_mutation = request.expect_mutation, stored.is_mutation
+    if wants is not None and wants is not is_mutation:
+        message = f"stored query '{stored.name}' {'changes data' if is_mutation else 'only reads'}"
+        raise InvalidInput(message, code="stored_query_unexpected")
+    if not is_mutation:
+        if invocation.if_commit is not None:
+            message = f"stored query '{stored.name}' only reads: it knows no condition"
+            raise InvalidInput(message, code="stored_query_unexpected")
+        asked = wire.QueryRequest(
+            query=stored.source,
+            name=stored.name,
+            params=request.params,
+            branch=request.branch,
+            snapshot=request.snapshot,
+        )
+        return query(visit, asked)
+    if request.snapshot is not None:
+        message = f"stored query '{stored.name}' changes data; it takes a branch, no snapshot"
+        raise InvalidInput(message, code="stored_query_unexpected")
+    change = wire.ChangeRequest(
+        query=stored.source, name=stored.name, params=request.params, branch=request.branch
+    )
+    return mutate(visit, change, invocation.if_commit)

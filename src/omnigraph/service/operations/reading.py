@@ -1,0 +1,131 @@
+"""This module reads: queries, snapshots, history, schema, exports."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TypeVar
+
+import msgspec
+from msgspec import UNSET
+
+from omnigraph.commit.model import Commit, Snapshot
+from omnigraph.policy.actions import Action
+from omnigraph.query.result import ResultStream
+from omnigraph.service import wire
+from omnigraph.service.operations.targets import branch_name, head, state
+from omnigraph.service.visit import Service, Visit
+from omnigraph.version import INTERNAL_SCHEMA_VERSION, __version__
+
+_ShapeT = TypeVar("_ShapeT")
+
+
+def shaped(facts: object, shape: type[_ShapeT]) -> _ShapeT:
+    """Return facts in their shape on the wire."""
+    return msgspec.convert(facts, shape)
+
+
+def health() -> wire.HealthOutput:
+    """Say that the server is ready."""
+    return wire.HealthOutput(
+        status="ok", version=__version__, internal_schema_version=INTERNAL_SCHEMA_VERSION
+    )
+
+
+def list_graphs(service: Service, actor: str | None) -> wire.GraphListResponse:
+    """List the graphs that are served."""
+    service.require(actor, Action.GRAPH_LIST)
+    graphs = sorted(service.registry.graphs.items())
+    return wire.GraphListResponse(
+        graphs=[wire.GraphInfo(graph_id=name, uri=served.graph.uri) for name, served in graphs]
+    )
+
+
+def snapshot(visit: Visit, branch: str | None = None) -> wire.SnapshotOutput:
+    """Show which version of each dataset the newest state of a branch is made of."""
+    return snapshot_output(head(visit, branch))
+
+
+def snapshot_output(found: Snapshot) -> wire.SnapshotOutput:
+    """Return the wire form of a state."""
+    datasets = []
+    for key, entry in found.entries().items():
+        kind, _, name = key.partition(":")
+        path = f"{kind}s/{entry.type_id:016x}-{entry.incarnation:016x}"
+        datasets.append(
+            wire.SnapshotDatasetOutput(
+                entity_kind=wire.EntityKindOutput(kind),
+                type_name=name,
+                dataset_path=path,
+                published_dataset_version=entry.version,
+                entity_count=entry.rows,
+            )
+        )
+    return wire.SnapshotOutput(
+        graph_branch=found.branch,
+        graph_manifest_version=found.manifest_version,
+        internal_schema_version=INTERNAL_SCHEMA_VERSION,
+        datasets=datasets,
+        graph_commit_id=found.commit_id,
+    )
+
+
+def query(visit: Visit, request: wire.QueryRequest) -> wire.ReadOutput:
+    """Answer a query."""
+    at = state(visit, request.branch, request.snapshot)
+    found = visit.graph.query(
+        request.query,
+        request.params,
+        name=request.name,
+        at=at,
+        timeout=visit.service.seconds,
+        memory=visit.service.memory,
+    )
+    branch = None if request.snapshot is not None else branch_name(request.branch)
+    return wire.ReadOutput(
+        query_name=found.name,
+        target=wire.ReadTargetOutput(branch=branch, snapshot=request.snapshot),
+        row_count=len(found),
+        columns=found.columns or UNSET,
+        rows=found.rows,
+        graph_commit_id=found.graph_commit_id,
+    )
+
+
+def stream(visit: Visit, request: wire.QueryRequest) -> ResultStream:
+    """Answer a query whose rows are taken some at a time."""
+    at = state(visit, request.branch, request.snapshot)
+    timeout = visit.service.seconds
+    return visit.graph.stream(
+        request.query, request.params, name=request.name, at=at, timeout=timeout
+    )
+
+
+def get_schema(visit: Visit) -> wire.SchemaOutput:
+    """Return the accepted schema."""
+    visit.require(Action.READ)
+    return wire.SchemaOutput(schema_source=visit.graph.schema.source)
+
+
+def list_commits(visit: Visit, branch: str | None = None) -> wire.CommitListOutput:
+    """List the history of a branch, newest first."""
+    name = branch_name(branch)
+    visit.require(Action.READ, name)
+    commits = visit.graph.commits.list(name)
+    return wire.CommitListOutput(commits=[commit_output(commit) for commit in commits])
+
+
+def get_commit(visit: Visit, commit_id: str) -> wire.CommitOutput:
+    """Return one commit."""
+    visit.require(Action.READ)
+    return commit_output(visit.graph.commits.get(commit_id))
+
+
+def commit_output(commit: Commit) -> wire.CommitOutput:
+    """Return the wire form of a commit."""
+    return shaped(commit.to_json(), wire.CommitOutput)
+
+
+def export(visit: Visit, request: wire.ExportRequest) -> Iterator[str]:
+    """Return every entity as one line of JSON, without the line end; types are known at once."""
+    at = head(visit, request.branch, Action.EXPORT)
+    return visit.graph.export(at, types=request.type_names)

@@ -1,0 +1,117 @@
+"""This module opens many graphs; one that cannot be served does not keep others from it."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+from omnigraph.embed.embedder import Choice
+from omnigraph.errors import InvalidInput, NotFound, OmniError
+from omnigraph.graph import Graph
+from omnigraph.graph import open as open_graph
+from omnigraph.policy import Policy
+from omnigraph.service.stored import StoredQueries, StoredText, read_stored
+
+OPENED_AT_ONCE = 4
+RESERVED = frozenset({"policies", "healthz", "openapi", "graphs"})
+_GRAPH_ID = re.compile(r"[a-zA-Z0-9-]{1,64}")
+_log = logging.getLogger("omnigraph.service")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphSource:
+    """A graph to be served: where it is, and what belongs to it.
+
+    `policy` reads the policy when the graph is opened, so that a bad one is that graph's trouble.
+    """
+
+    id: str
+    uri: str
+    queries: Callable[[], Sequence[StoredText]] = tuple
+    policy: Callable[[], Policy] | None = None
+    embedding: Choice = None
+    external_blobs: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Served:
+    """A graph that is served."""
+
+    id: str
+    graph: Graph
+    stored: StoredQueries = field(default_factory=StoredQueries)
+    policy: Policy | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Registry:
+    """The graphs that are served by id, and why others are not."""
+
+    graphs: Mapping[str, Served]
+    quarantined: Mapping[str, str] = field(default_factory=dict)
+
+    def get(self, graph_id: str) -> Served:
+        """Return a graph by id; one in quarantine is as if it were not there."""
+        check_graph_id(graph_id)
+        found = self.graphs.get(graph_id)
+        if found is None:
+            message = f"graph '{graph_id}' not found"
+            raise NotFound(message, code="graph_not_found", graph=graph_id)
+        return found
+
+
+def check_graph_id(graph_id: str) -> str:
+    """Return an id that can stand in an address, or raise InvalidInput."""
+    if _GRAPH_ID.fullmatch(graph_id) is None or graph_id in RESERVED:
+        message = (
+            f"'{graph_id[:64]}' cannot be the id of a graph: use up to 64 letters, digits and `-`, "
+            f"and none of {', '.join(sorted(RESERVED))}"
+        )
+        raise InvalidInput(message, code="graph_id_invalid")
+    return graph_id
+
+
+def open_registry(sources: Iterable[GraphSource], *, require_all: bool = False) -> Registry:
+    """Open graphs, some at a time; raise when none can be served, or with `require_all` any."""
+    wanted = list(sources)
+    ids = [check_graph_id(source.id) for source in wanted]
+    for graph_id in sorted({graph_id for graph_id in ids if ids.count(graph_id) > 1}):
+        message = f"two graphs are called '{graph_id}'"
+        raise InvalidInput(message, code="graph_id_duplicate", graph=graph_id)
+    if not wanted:
+        raise InvalidInput("there is no graph to serve", code="no_graphs")
+    with ThreadPoolExecutor(OPENED_AT_ONCE) as pool:
+        opened = list(pool.map(_tried, wanted))
+    graphs = {found.id: found for found in opened if isinstance(found, Served)}
+    failed = {
+        source.id: found
+        for source, found in zip(wanted, opened, strict=True)
+        if isinstance(found, OmniError)
+    }
+    for graph_id, error in failed.items():
+        _log.error("graph '%s' is not served: %s", graph_id, error.message)
+    if failed and (require_all or not graphs):
+        told = "\n".join(f"  [{e.code}] {graph_id}: {e.message}" for graph_id, e in failed.items())
+        raise InvalidInput(f"graphs cannot be served:\n{told}", code="graphs_not_served")
+    return Registry(graphs, {graph_id: error.message for graph_id, error in failed.items()})
+
+
+def _tried(source: GraphSource) -> Served | OmniError:
+    try:
+        return _opened(source)
+    except OmniError as error:
+        return error
+
+
+def _opened(source: GraphSource) -> Served:
+    policy = source.policy() if source.policy is not None else None
+    graph = open_graph(
+        source.uri,
+        external_blobs=source.external_blobs,
+        embedding=source.embedding,
+    )
+    stored = read_stored(source.queries(), graph.schema.catalog)
+    return Served(id=source.id, graph=graph, stored=stored, policy=policy)

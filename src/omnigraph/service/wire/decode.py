@@ -1,0 +1,54 @@
+"""This module reads bodies: what is no JSON, and what is not the JSON that was asked for."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import msgspec
+
+from omnigraph.errors import InvalidInput
+from omnigraph.service.wire.requests import OLDER_NAMES, ChangeRequest
+
+_BodyT = TypeVar("_BodyT")
+
+
+def decode(body: bytes, shape: type[_BodyT]) -> _BodyT:
+    """Return a body in its shape; raise InvalidInput for anything else."""
+    value = _parsed(body)
+    if shape is ChangeRequest:
+        value = _renamed(value)
+    try:
+        return msgspec.convert(value, shape)
+    except msgspec.ValidationError as error:
+        raise _misshapen(str(error)) from error
+
+
+def decode_optional(body: bytes, shape: type[_BodyT]) -> _BodyT:
+    """Return a body that may be empty or null, which means that nothing in it is set."""
+    if not body.strip() or body.strip() == b"null":
+        return shape()
+    return decode(body, shape)
+
+
+def _parsed(body: bytes) -> object:
+    try:
+        return msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+        message = f"the body is not JSON: {reason}"
+        raise InvalidInput(message, code="body_malformed") from error
+
+
+def _renamed(value: object) -> object:
+    """Let members have the names they once had."""
+    if not isinstance(value, dict):
+        return value
+    for old, new in OLDER_NAMES.items():
+        if old in value and new in value:
+            raise _misshapen(f"`{old}` is another name of `{new}`: give one of them")
+    return {OLDER_NAMES.get(name, name): member for name, member in value.items()}
+
+
+def _misshapen(reason: str) -> InvalidInput:
+    message = f"the body has not the shape it should have: {reason}"
+    return InvalidInput(message, code="body_invalid")

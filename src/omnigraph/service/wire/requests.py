@@ -1,0 +1,163 @@
+"""This module defines the bodies of requests."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any
+
+from msgspec import Struct, field
+
+from omnigraph.service.wire.numbers import Count
+
+
+class BlobEntityKind(StrEnum):
+    """What a blob belongs to."""
+
+    NODE = "node"
+    EDGE = "edge"
+
+
+class EntityKindOutput(StrEnum):
+    """The two kinds of entity."""
+
+    NODE = "node"
+    EDGE = "edge"
+
+
+class ChangeOpOutput(StrEnum):
+    """What happened to an entity."""
+
+    INSERT = "insert"
+    UPDATE = "update"
+    DELETE = "delete"
+
+
+class LoadMode(StrEnum):
+    """What a load does about entities that exist."""
+
+    OVERWRITE = "overwrite"
+    APPEND = "append"
+    MERGE = "merge"
+
+
+class QueryRequest(Struct, kw_only=True):
+    """A query, and of which state: of a branch, or of the one a snapshot names."""
+
+    query: str
+    name: str | None = None
+    params: Any = None
+    branch: str | None = None
+    snapshot: str | None = None
+
+
+class ReadRequest(Struct, kw_only=True):
+    """A query as the older route takes it."""
+
+    query_source: str
+    query_name: str | None = None
+    params: Any = None
+    branch: str | None = None
+    snapshot: str | None = None
+
+    def modern(self) -> QueryRequest:
+        """Return the same as the newer route takes it."""
+        return QueryRequest(
+            query=self.query_source,
+            name=self.query_name,
+            params=self.params,
+            branch=self.branch,
+            snapshot=self.snapshot,
+        )
+
+
+class ChangeRequest(Struct, kw_only=True):
+    """A mutation and the branch it changes."""
+
+    query: str
+    name: str | None = None
+    params: Any = None
+    branch: str | None = None
+
+
+OLDER_NAMES = {"query_source": "query", "query_name": "name"}
+"""Members of a mutation under the names they once had, which still mean the same."""
+
+
+class InvokeStoredQueryRequest(Struct, kw_only=True):
+    """How to run a stored query; `expect_mutation` refuses one of the other sort."""
+
+    params: Any = None
+    branch: str | None = None
+    snapshot: str | None = None
+    expect_mutation: bool | None = None
+
+
+class IngestRequest(Struct, kw_only=True):
+    """Entities as lines of JSON, and where they go."""
+
+    data: str
+    branch: str | None = None
+    from_: str | None = field(default=None, name="from")
+    mode: LoadMode | None = None
+
+
+class BranchCreateRequest(Struct, kw_only=True):
+    """The name of a branch to be made, and of the one it forks from."""
+
+    name: str
+    from_: str | None = field(default=None, name="from")
+
+
+class BranchMergeRequest(Struct, kw_only=True):
+    """Which branch is merged into which."""
+
+    source: str
+    target: str | None = None
+    delete_branch: bool = False
+
+
+class SchemaApplyRequest(Struct, kw_only=True):
+    """The text of the schema to be accepted."""
+
+    schema_source: str
+    allow_data_loss: bool = False
+
+
+class ExportRequest(Struct, kw_only=True, forbid_unknown_fields=True):
+    """What to export; no type names mean all types."""
+
+    branch: str | None = None
+    type_names: list[str] = []
+
+
+class ChangeBaselineRequest(Struct, kw_only=True):
+    """Which entities a baseline holds."""
+
+    branch: str | None = None
+    kind: list[EntityKindOutput] = []
+    type: list[str] = []
+    op: list[ChangeOpOutput] = []
+
+
+class ChangesQuery(Struct, kw_only=True):
+    """What a reader of changes asks for; a commit has no branch, cursor and start."""
+
+    branch: str | None = None
+    cursor: str | None = None
+    start: str | None = None
+    page_token: str | None = None
+    limit: Count | None = None
+    kind: list[str] = []
+    type: list[str] = []
+    op: list[str] = []
+
+
+class BlobQuery(Struct, kw_only=True):
+    """Which blob, and of which state."""
+
+    entity: BlobEntityKind
+    type: str
+    id: str
+    property: str
+    branch: str | None = None
+    snapshot: str | None = None

@@ -1,0 +1,125 @@
+"""This module starts real servers: `omnigraph serve` on a port of its own, as people start it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections import deque
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+import omnigraph.graph as og
+
+SCHEMA = """
+node Person { name: String @key  age: I32?  score: F64?  born: Date?  seen: DateTime? }
+node Doc { slug: String @key  title: String?  body: Blob? }
+edge Knows: Person -> Person { since: Date? }
+"""
+STORED = """
+query adults($min: I32) @description("People of an age") @instruction("Ask for an age") {
+  match { $p: Person  $p.age >= $min }
+  return { $p.name as name, $p.age as age }
+  order { name }
+}
+query add_person($name: String, $age: I32?) {
+  insert Person { name: $name, age: $age }
+}
+"""
+ALL_PEOPLE = """
+query people() {
+  match { $p: Person }
+  return { $p.name as name, $p.age as age }
+  order { name }
+}
+"""
+INSERT = "query add($name: String, $age: I32?) { insert Person { name: $name, age: $age } }"
+UPDATE = (
+    "query set($name: String, $age: I32) { update Person set { age: $age } where name = $name }"
+)
+TOKENS = {"act-ada": "token-ada", "act-bob": "token-bob", "act-eve": "token-eve"}
+PATIENCE = 120.0
+"""Seconds after which something that should have happened is a failure."""
+
+
+@dataclass(slots=True)
+class Server:
+    """A server that runs."""
+
+    process: subprocess.Popen[str]
+    url: str
+    log: deque[str] = field(default_factory=lambda: deque(maxlen=5_000))
+
+    def client(self, token: str | None = None, **options: Any) -> httpx.Client:
+        """Return a client; `token` says who it is."""
+        headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+        return httpx.Client(base_url=self.url, headers=headers, timeout=PATIENCE, **options)
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Where it listens."""
+        host, _, port = self.url.removeprefix("http://").rpartition(":")
+        return host, int(port)
+
+    def stop(self) -> int:
+        """Ask it to stop, and return how it ended."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(PATIENCE)
+
+
+@contextmanager
+def serving(
+    *arguments: str | Path, environment: Mapping[str, str] | None = None, scheme: str = "http"
+) -> Iterator[Server]:
+    """Run `omnigraph serve` with some arguments as long as somebody needs it."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "omnigraph.cli", "serve", "--bind", "127.0.0.1:0", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**_clean(), **(environment or {})},
+    )
+    assert process.stdout is not None, "it has a pipe"
+    assert process.stderr is not None, "it has a pipe"
+    server = Server(process, "")
+    reader = threading.Thread(target=server.log.extend, args=(process.stderr,), daemon=True)
+    reader.start()
+    try:
+        line = process.stdout.readline()
+        if not line.startswith("OMNIGRAPH_LISTEN_ADDR="):
+            process.wait(PATIENCE)
+            reader.join(PATIENCE)
+            raise AssertionError("".join(server.log))
+        server.url = f"{scheme}://{line.removeprefix('OMNIGRAPH_LISTEN_ADDR=').strip()}"
+        yield server
+    finally:
+        if process.poll() is None:
+            server.stop()
+        reader.join(PATIENCE)
+        process.stdout.close()
+        process.stderr.close()
+
+
+def make_graph(folder: Path, schema: str = SCHEMA) -> str:
+    """Make a graph and return where it is."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    return og.init(folder, schema).uri
+
+
+def stored_folder(folder: Path, text: str = STORED) -> Path:
+    """Make a folder of stored queries."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "people.gq").write_text(text)
+    return folder
+
+
+def _clean() -> dict[str, str]:
+    """Return the environment without what would tell a server who may ask."""
+    return {name: text for name, text in os.environ.items() if not name.startswith("OMNIGRAPH_")}
