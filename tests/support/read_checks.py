@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TypeAlias
@@ -36,7 +37,7 @@ def _with(settings: Settings) -> Callable[[og.Graph, Read], Result]:
 def _cold(graph: og.Graph, read: Read) -> Result:
     """Ask a graph that has read nothing yet, so that storage is asked to filter."""
     engine = Engine(graph._manifest, may_write=False, embedder=Embedder(MOCK))
-    cold = og.Graph(graph._manifest, mode="ro", on=graph.on, engine=engine)
+    cold = og.Graph(replace(graph._context, mode="ro", engine=engine))
     return cold.query(read.text, read.params)
 
 

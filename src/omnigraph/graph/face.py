@@ -6,33 +6,27 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from omnigraph.catalog import Catalog, MigrationPlan, plan_migration
-from omnigraph.changes.baseline import Baseline, capture
-from omnigraph.changes.block import Limits
-from omnigraph.changes.commit_page import CommitPage, commit_page
 from omnigraph.changes.diff import diff
-from omnigraph.changes.feed import FeedPage, Poll, poll
 from omnigraph.changes.model import Change
 from omnigraph.changes.scope import check_types, read_scope
-from omnigraph.commit.branches import create_branch, create_tag, delete_branch, delete_tag
 from omnigraph.commit.create import create_graph, open_graph
-from omnigraph.commit.history import find_commit, merge_bases, newest_first, read_commits
 from omnigraph.commit.manifest import Manifest
-from omnigraph.commit.model import MAIN, Branch, Commit, CommitId, Snapshot, Tag
+from omnigraph.commit.model import Commit, Snapshot
 from omnigraph.commit.recovery import Recovery, read_audit, recover
-from omnigraph.commit.snapshot import Target, head_snapshot, resolve_snapshot
+from omnigraph.commit.snapshot import Target, head_snapshot
 from omnigraph.embed.embedder import Choice, Embedder
 from omnigraph.errors import InvalidInput, OmniError
+from omnigraph.graph.changes import Changes
+from omnigraph.graph.context import Context
+from omnigraph.graph.history import Branches, Commits, Tags
+from omnigraph.graph.schema import Indexes, Schema, schema_text
 from omnigraph.maintain.archive import ArchiveReport, read_archive, write_archive
 from omnigraph.maintain.cleanup import CleanupReport, cleanup
 from omnigraph.maintain.export import export_lines, export_parquet
-from omnigraph.maintain.indexes import IndexStatus, index_status
 from omnigraph.maintain.optimize import UpkeepReport, optimize
-from omnigraph.maintain.purge import purge
 from omnigraph.maintain.repair import DatasetRepair, repair
 from omnigraph.maintain.verify import Verification, verify
 from omnigraph.merge.decisions import read_decisions
@@ -47,15 +41,8 @@ from omnigraph.storage import locate
 from omnigraph.write.embed import EmbedOptions, EmbedResult, embed_type
 from omnigraph.write.external import ExternalBlobs
 from omnigraph.write.load import LoadOptions, LoadResult, load, mode_of
-from omnigraph.write.migrate import (
-    SCHEMA_APPLY,
-    SchemaOptions,
-    SchemaResult,
-    apply_schema,
-    plan_schema,
-)
 from omnigraph.write.progress import Listener
-from omnigraph.write.request import UPKEEP, Request
+from omnigraph.write.request import UPKEEP
 from omnigraph.write.run import MutationResult, run_mutation, write_blob
 
 
@@ -76,9 +63,10 @@ def init(
     """
     manifest = Manifest(locate(uri, storage_options))
     ExternalBlobs.below(external_blobs)
-    create_graph(manifest, _schema_text(schema))
+    create_graph(manifest, schema_text(schema))
     engine = Engine(manifest, may_write=True, embedder=Embedder(embedding))
-    return Graph(manifest, mode="rw", external_blobs=external_blobs, engine=engine)
+    blobs = tuple(external_blobs)
+    return Graph(Context(manifest=manifest, engine=engine, mode="rw", external_blobs=blobs))
 
 
 def open(
@@ -102,7 +90,8 @@ def open(
     if mode == "rw":
         recover(manifest)
     engine = Engine(manifest, may_write=mode == "rw", embedder=Embedder(embedding))
-    return Graph(manifest, mode=mode, external_blobs=external_blobs, engine=engine)
+    blobs = tuple(external_blobs)
+    return Graph(Context(manifest=manifest, engine=engine, mode=mode, external_blobs=blobs))
 
 
 def import_archive(
@@ -117,43 +106,41 @@ def import_archive(
     return read_archive(manifest, Path(path), actor=actor)
 
 
-def _schema_text(schema: str | os.PathLike[str]) -> str:
-    if isinstance(schema, str) and ("\n" in schema or "{" in schema or not schema.endswith(".pg")):
-        return schema
-    try:
-        return Path(schema).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
-        message = f"cannot read the schema file {os.fspath(schema)}: {reason}"
-        raise InvalidInput(message, code="schema_file_unreadable") from error
-
-
 class Graph:
     """A typed property graph; `on` is the branch it reads and writes unless told otherwise."""
 
-    def __init__(
-        self,
-        manifest: Manifest,
-        *,
-        mode: str,
-        actor: str | None = None,
-        on: str = MAIN,
-        external_blobs: Sequence[str] = (),
-        engine: Engine | None = None,
-    ) -> None:
-        self._manifest = manifest
+    def __init__(self, context: Context) -> None:
+        self._context = context
         self._merge_into: str | None = None
-        self._engine = engine or Engine(manifest, may_write=mode == "rw")
-        self.mode = mode
-        self.actor = actor
-        self.on = on
-        self._external_blobs = tuple(external_blobs)
-        self.branches = Branches(self)
-        self.tags = Tags(self)
-        self.commits = Commits(self)
-        self.changes = Changes(self)
-        self.schema = Schema(self)
-        self.indexes = Indexes(self)
+        self.branches = Branches(context)
+        self.tags = Tags(context)
+        self.commits = Commits(context)
+        self.changes = Changes(context)
+        self.schema = Schema(context)
+        self.indexes = Indexes(context)
+
+    @property
+    def _manifest(self) -> Manifest:
+        return self._context.manifest
+
+    @property
+    def _engine(self) -> Engine:
+        return self._context.engine
+
+    @property
+    def mode(self) -> str:
+        """How it was opened: `rw` or `ro`."""
+        return self._context.mode
+
+    @property
+    def actor(self) -> str | None:
+        """Who acts; commits carry the name."""
+        return self._context.actor
+
+    @property
+    def on(self) -> str:
+        """The branch it reads and writes unless told otherwise."""
+        return self._context.on
 
     @property
     def uri(self) -> str:
@@ -162,7 +149,7 @@ class Graph:
 
     def as_actor(self, actor: str) -> Graph:
         """Return the same graph bound to an actor, whose name its commits carry."""
-        return self._bound(actor=actor, on=self.on)
+        return Graph(replace(self._context, actor=actor))
 
     def branch(
         self, name: str, from_: Target | None = None, *, merge_into: str | None = None
@@ -174,19 +161,9 @@ class Graph:
         """
         if name not in self.branches.list():
             self.branches.create(name, from_=from_)
-        bound = self._bound(actor=self.actor, on=name)
+        bound = Graph(replace(self._context, on=name))
         bound._merge_into = merge_into
         return bound
-
-    def _bound(self, *, actor: str | None, on: str) -> Graph:
-        return Graph(
-            self._manifest,
-            mode=self.mode,
-            actor=actor,
-            on=on,
-            external_blobs=self._external_blobs,
-            engine=self._engine,
-        )
 
     def __enter__(self) -> Graph:
         return self
@@ -198,7 +175,7 @@ class Graph:
 
     def snapshot(self, at: Target | None = None) -> Snapshot:
         """Return the state a branch, tag, commit id or time names."""
-        return resolve_snapshot(self._manifest, self.on if at is None else at, branch=self.on)
+        return self._context.snapshot(at)
 
     def diff(
         self,
@@ -279,7 +256,7 @@ class Graph:
         message: str | None = None,
     ) -> MutationResult:
         """Run a mutation as one commit; `if_commit` refuses when the branch is not at that one."""
-        request = self._request("mutation", branch, message, if_commit)
+        request = self._context.request("mutation", branch, message, if_commit)
         return run_mutation(self._manifest, request, source, params, name)
 
     def put_blob(
@@ -293,7 +270,7 @@ class Graph:
         message: str | None = None,
     ) -> Commit:
         """Set a blob of an entity that exists, as one commit."""
-        request = self._request("mutation", branch, message)
+        request = self._context.request("mutation", branch, message)
         return write_blob(self._manifest, request, (type_name, id, property), data)
 
     def export(self, at: Target | None = None, *, types: Sequence[str] = ()) -> Iterator[str]:
@@ -336,7 +313,7 @@ class Graph:
         options = LoadOptions(
             mode=mode_of(mode), partial=partial, strict=strict, from_=from_, progress=progress
         )
-        return load(self._manifest, self._request("load", branch, message), data, options)
+        return load(self._manifest, self._context.request("load", branch, message), data, options)
 
     def insert(
         self,
@@ -365,21 +342,7 @@ class Graph:
         `property` says which, if the type has several properties with `@embed`.
         """
         options = EmbedOptions(type_name=type_name, property=property, all=all, progress=progress)
-        return embed_type(self._manifest, self._request("embed", branch, message), options)
-
-    def _request(
-        self, operation: str, branch: str | None, message: str | None, if_commit: str | None = None
-    ) -> Request:
-        self._writable()
-        return Request(
-            branch=self.on if branch is None else branch,
-            operation=operation,
-            actor=self.actor,
-            message=message,
-            if_commit=CommitId(if_commit) if if_commit is not None else None,
-            external_blobs=self._external_blobs,
-            embedder=self._engine.embedder,
-        )
+        return embed_type(self._manifest, self._context.request("embed", branch, message), options)
 
     def merge(  # noqa: PLR0913 - everything a merge can be told
         self,
@@ -398,7 +361,7 @@ class Graph:
         type and entity. `strict` does not merge different properties of one entity. `dry_run` tells
         what would happen, conflicts included.
         """
-        request = self._request("merge", into, message)
+        request = self._context.request("merge", into, message)
         options = MergeOptions(dry_run=dry_run, strict=strict, decisions=read_decisions(resolve))
         snapshot = head_snapshot(self._manifest, source)
         result = merge(self._manifest, request, snapshot, options)
@@ -420,7 +383,7 @@ class Graph:
         message: str | None = None,
     ) -> MergeResult:
         """Undo what a commit did, as a commit; what others did to the same since is a conflict."""
-        request = self._request("revert", branch, message)
+        request = self._context.request("revert", branch, message)
         options = MergeOptions(dry_run=dry_run, decisions=read_decisions(resolve))
         return revert(self._manifest, request, commit, options)
 
@@ -434,13 +397,13 @@ class Graph:
         message: str | None = None,
     ) -> MergeResult:
         """Do on a branch what a commit did elsewhere, as a commit."""
-        request = self._request("cherry_pick", branch, message)
+        request = self._context.request("cherry_pick", branch, message)
         options = MergeOptions(dry_run=dry_run, decisions=read_decisions(resolve))
         return cherry_pick(self._manifest, request, commit, options)
 
     def optimize(self, *, branch: str | None = None) -> UpkeepReport:
         """Compact every type and complete its indexes, as one commit that changes no entity."""
-        return optimize(self._manifest, self._request(UPKEEP, branch, None))
+        return optimize(self._manifest, self._context.request(UPKEEP, branch, None))
 
     def verify(self) -> Verification:
         """Prove that the graph is whole."""
@@ -449,12 +412,12 @@ class Graph:
     def repair(self, *, confirm: bool = False) -> list[DatasetRepair]:
         """Bring derived state up to date; without `confirm` only tell."""
         if confirm:
-            self._writable()
+            self._context.writable()
         return repair(self._manifest, confirm=confirm)
 
     def recover(self, *, stale_after: timedelta | None = None) -> list[Recovery]:
         """Finish or undo what dead processes left in flight."""
-        self._writable()
+        self._context.writable()
         if stale_after is None:
             return recover(self._manifest)
         return recover(self._manifest, stale_after=stale_after)
@@ -472,219 +435,5 @@ class Graph:
     ) -> CleanupReport:
         """Remove what no retained snapshot needs; without `confirm` only tell what would go."""
         if confirm:
-            self._writable()
+            self._context.writable()
         return cleanup(self._manifest, keep=keep, older_than=older_than, dry_run=not confirm)
-
-    def _writable(self) -> None:
-        if self.mode != "rw":
-            raise InvalidInput("this graph is open read-only", code="read_only")
-
-
-class Schema:
-    """The schema of a graph."""
-
-    def __init__(self, graph: Graph) -> None:
-        self._graph = graph
-
-    @property
-    def source(self) -> str:
-        """The text of the accepted schema."""
-        return self._graph.snapshot().schema_source
-
-    @property
-    def catalog(self) -> Catalog:
-        """What the accepted schema means."""
-        return self._graph.snapshot().catalog
-
-    def plan(
-        self, text: str, *, allow_data_loss: bool = False, at: Target | None = None
-    ) -> MigrationPlan:
-        """Return the steps from the accepted schema to another, or what stands in the way."""
-        accepted = self._graph.snapshot(at).schema
-        return plan_schema(accepted, text, allow_data_loss=allow_data_loss)[0]
-
-    def apply(
-        self,
-        text: str | os.PathLike[str],
-        *,
-        branch: str | None = None,
-        allow_data_loss: bool = False,
-        message: str | None = None,
-        dry_run: bool = False,
-        progress: Listener | None = None,
-    ) -> SchemaResult:
-        """Make another schema the accepted one, as one commit.
-
-        `text` is `.pg` text, or the path of a file with it. What is dropped stays readable in older
-        states, unless `allow_data_loss` says that it shall be gone. With `dry_run`, everything is
-        checked and nothing changed.
-        """
-        graph = self._graph
-        options = SchemaOptions(allow_data_loss=allow_data_loss, dry_run=dry_run, progress=progress)
-        request = graph._request(SCHEMA_APPLY, branch, message)
-        result = apply_schema(graph._manifest, request, _schema_text(text), options)
-        if result.lost:
-            purge(graph._manifest, result.lost, result.branch)
-        return result
-
-    def diff(self, old: Target, new: Target) -> MigrationPlan:
-        """Return the steps from the schema of one state to that of another."""
-        before, after = (self._graph.snapshot(target).schema for target in (old, new))
-        return plan_migration(before, after)
-
-
-class Indexes:
-    """The indexes of a graph: derived, allowed to lag, never needed for a right answer."""
-
-    def __init__(self, graph: Graph) -> None:
-        self._graph = graph
-
-    def status(self, at: Target | None = None) -> list[IndexStatus]:
-        """Return every index the schema asks for, and how much of its type it covers."""
-        return index_status(self._graph._manifest, self._graph.snapshot(at))
-
-    def ensure(self, *, branch: str | None = None) -> UpkeepReport:
-        """Build what is missing, as one commit that changes no entity."""
-        request = self._graph._request(UPKEEP, branch, None)
-        return optimize(self._graph._manifest, request, compacting=False)
-
-
-class Branches:
-    """The branches of a graph."""
-
-    def __init__(self, graph: Graph) -> None:
-        self._graph = graph
-
-    def create(self, name: str, from_: Target | None = None) -> Branch:
-        """Create a branch at the state of another branch, tag, commit or time."""
-        self._graph._writable()
-        source = self._graph.snapshot(from_)
-        return create_branch(self._graph._manifest, name, source, actor=self._graph.actor)
-
-    def list(self) -> list[str]:
-        """Return the names of all branches, main among them, sorted."""
-        return sorted([MAIN, *self._graph._manifest.branches()])
-
-    def get(self, name: str) -> Branch:
-        """Return a branch by name."""
-        return self._graph._manifest.branch(name)
-
-    def delete(self, name: str, *, force: bool = False) -> None:
-        """Delete a branch; `force` hands branches that descend from it to its parent."""
-        self._graph._writable()
-        delete_branch(self._graph._manifest, name, reparent=force)
-
-
-class Tags:
-    """The tags of a graph."""
-
-    def __init__(self, graph: Graph) -> None:
-        self._graph = graph
-
-    def create(self, name: str, at: Target | None = None) -> Tag:
-        """Give a commit a name that never moves."""
-        self._graph._writable()
-        source = self._graph.snapshot(at)
-        return create_tag(self._graph._manifest, name, source, actor=self._graph.actor)
-
-    def list(self) -> list[Tag]:
-        """Return all tags by name."""
-        return sorted(self._graph._manifest.tags().values(), key=lambda tag: tag.name)
-
-    def delete(self, name: str) -> None:
-        """Forget a tag."""
-        self._graph._writable()
-        delete_tag(self._graph._manifest, name)
-
-
-class Commits:
-    """The history of a graph."""
-
-    def __init__(self, graph: Graph) -> None:
-        self._graph = graph
-
-    def list(self, branch: str | None = None, limit: int | None = None) -> list[Commit]:
-        """Return the commits a branch descends from, newest first."""
-        snapshot = head_snapshot(self._graph._manifest, branch or self._graph.on)
-        state = self._graph._manifest.lineage(snapshot.native).state()
-        commits = read_commits(self._graph._manifest.line(state))
-        found = newest_first(commits, snapshot.commit_id)
-        return list(islice(found, limit))
-
-    def get(self, id: str) -> Commit:
-        """Return a commit by id, on whatever branch it is."""
-        return find_commit(self._graph._manifest, id)[0].commit
-
-    def changes(
-        self,
-        id: str,
-        *,
-        kinds: Sequence[str] | None = None,
-        types: Sequence[str] | None = None,
-        ops: Sequence[str] | None = None,
-        page_token: str | None = None,
-        limits: Limits | None = None,
-    ) -> CommitPage:
-        """Return what a commit changed against its first parent, a page of it at a time."""
-        scope = read_scope(kinds, types, ops)
-        manifest = self._graph._manifest
-        return commit_page(manifest, id, scope, page_token=page_token, limits=limits)
-
-    def merge_base(self, one: Target, other: Target) -> tuple[CommitId, ...]:
-        """Return the best common ancestors of two states."""
-        manifest = self._graph._manifest
-        states = [self._graph.snapshot(target) for target in (one, other)]
-        heads = [manifest.lineage(state.native).state() for state in states]
-        commits = read_commits(state for head in heads for state in manifest.line(head))
-        return tuple(merge_bases(commits, states[0].commit_id, states[1].commit_id))
-
-
-class Changes:
-    """What happened on a branch, commit by commit, for a reader that keeps a copy of it."""
-
-    def __init__(self, graph: Graph) -> None:
-        self._graph = graph
-
-    def poll(  # noqa: PLR0913 - everything a poll can be told
-        self,
-        *,
-        branch: str | None = None,
-        start: str | None = None,
-        cursor: str | None = None,
-        page_token: str | None = None,
-        kinds: Sequence[str] | None = None,
-        types: Sequence[str] | None = None,
-        ops: Sequence[str] | None = None,
-        limits: Limits | None = None,
-    ) -> FeedPage:
-        """Return the next page of changes, and how to go on.
-
-        From where is said by `start` (`now`, which is the default, `beginning` or `after:ID`), by
-        the `cursor` of an earlier page, or by its `page_token` if it ended within a commit.
-        """
-        asked = Poll(
-            branch=branch or self._graph.on,
-            start=start,
-            cursor=cursor,
-            page_token=page_token,
-            scope=read_scope(kinds, types, ops),
-            limits=limits or Limits(),
-        )
-        return poll(self._graph._manifest, asked)
-
-    def baseline(
-        self,
-        *,
-        branch: str | None = None,
-        kinds: Sequence[str] | None = None,
-        types: Sequence[str] | None = None,
-        ops: Sequence[str] | None = None,
-    ) -> Baseline:
-        """Return all entities of the newest state and the cursor that goes on from there.
-
-        `ops` do not limit the entities, only the changes that are polled afterwards.
-        """
-        scope, manifest = read_scope(kinds, types, ops), self._graph._manifest
-        found = capture(manifest, branch or self._graph.on, scope)
-        lines = export_lines(manifest, found.snapshot, found.types) if found.types else iter(())
-        return Baseline(found, lines)

@@ -1,0 +1,105 @@
+"""This module is the history of a graph: its branches, tags and commits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import islice
+
+from omnigraph.changes.block import Limits
+from omnigraph.changes.commit_page import CommitPage, commit_page
+from omnigraph.changes.scope import read_scope
+from omnigraph.commit.branches import create_branch, create_tag, delete_branch, delete_tag
+from omnigraph.commit.history import find_commit, merge_bases, newest_first, read_commits
+from omnigraph.commit.model import MAIN, Branch, Commit, CommitId, Tag
+from omnigraph.commit.snapshot import Target, head_snapshot
+from omnigraph.graph.context import Context
+
+
+class Branches:
+    """The branches of a graph."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    def create(self, name: str, from_: Target | None = None) -> Branch:
+        """Create a branch at the state of another branch, tag, commit or time."""
+        self._context.writable()
+        source = self._context.snapshot(from_)
+        return create_branch(self._context.manifest, name, source, actor=self._context.actor)
+
+    def list(self) -> list[str]:
+        """Return the names of all branches, main among them, sorted."""
+        return sorted([MAIN, *self._context.manifest.branches()])
+
+    def get(self, name: str) -> Branch:
+        """Return a branch by name."""
+        return self._context.manifest.branch(name)
+
+    def delete(self, name: str, *, force: bool = False) -> None:
+        """Delete a branch; `force` hands branches that descend from it to its parent."""
+        self._context.writable()
+        delete_branch(self._context.manifest, name, reparent=force)
+
+
+class Tags:
+    """The tags of a graph."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    def create(self, name: str, at: Target | None = None) -> Tag:
+        """Give a commit a name that never moves."""
+        self._context.writable()
+        source = self._context.snapshot(at)
+        return create_tag(self._context.manifest, name, source, actor=self._context.actor)
+
+    def list(self) -> list[Tag]:
+        """Return all tags by name."""
+        return sorted(self._context.manifest.tags().values(), key=lambda tag: tag.name)
+
+    def delete(self, name: str) -> None:
+        """Forget a tag."""
+        self._context.writable()
+        delete_tag(self._context.manifest, name)
+
+
+class Commits:
+    """The history of a graph."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    def list(self, branch: str | None = None, limit: int | None = None) -> list[Commit]:
+        """Return the commits a branch descends from, newest first."""
+        snapshot = head_snapshot(self._context.manifest, branch or self._context.on)
+        state = self._context.manifest.lineage(snapshot.native).state()
+        commits = read_commits(self._context.manifest.line(state))
+        found = newest_first(commits, snapshot.commit_id)
+        return list(islice(found, limit))
+
+    def get(self, id: str) -> Commit:
+        """Return a commit by id, on whatever branch it is."""
+        return find_commit(self._context.manifest, id)[0].commit
+
+    def changes(
+        self,
+        id: str,
+        *,
+        kinds: Sequence[str] | None = None,
+        types: Sequence[str] | None = None,
+        ops: Sequence[str] | None = None,
+        page_token: str | None = None,
+        limits: Limits | None = None,
+    ) -> CommitPage:
+        """Return what a commit changed against its first parent, a page of it at a time."""
+        scope = read_scope(kinds, types, ops)
+        manifest = self._context.manifest
+        return commit_page(manifest, id, scope, page_token=page_token, limits=limits)
+
+    def merge_base(self, one: Target, other: Target) -> tuple[CommitId, ...]:
+        """Return the best common ancestors of two states."""
+        manifest = self._context.manifest
+        states = [self._context.snapshot(target) for target in (one, other)]
+        heads = [manifest.lineage(state.native).state() for state in states]
+        commits = read_commits(state for head in heads for state in manifest.line(head))
+        return tuple(merge_bases(commits, states[0].commit_id, states[1].commit_id))

@@ -1,0 +1,104 @@
+"""This module is the schema of a graph, and the indexes that follow from it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from omnigraph.catalog import Catalog, MigrationPlan, plan_migration
+from omnigraph.commit.snapshot import Target
+from omnigraph.errors import InvalidInput
+from omnigraph.graph.context import Context
+from omnigraph.maintain.indexes import IndexStatus, index_status
+from omnigraph.maintain.optimize import UpkeepReport, optimize
+from omnigraph.maintain.purge import purge
+from omnigraph.write.migrate import (
+    SCHEMA_APPLY,
+    SchemaOptions,
+    SchemaResult,
+    apply_schema,
+    plan_schema,
+)
+from omnigraph.write.progress import Listener
+from omnigraph.write.request import UPKEEP
+
+
+def schema_text(schema: str | os.PathLike[str]) -> str:
+    """Return the text of a schema that is given as text, or as the path of a file with it."""
+    if isinstance(schema, str) and ("\n" in schema or "{" in schema or not schema.endswith(".pg")):
+        return schema
+    try:
+        return Path(schema).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
+        message = f"cannot read the schema file {os.fspath(schema)}: {reason}"
+        raise InvalidInput(message, code="schema_file_unreadable") from error
+
+
+class Schema:
+    """The schema of a graph."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    @property
+    def source(self) -> str:
+        """The text of the accepted schema."""
+        return self._context.snapshot().schema_source
+
+    @property
+    def catalog(self) -> Catalog:
+        """What the accepted schema means."""
+        return self._context.snapshot().catalog
+
+    def plan(
+        self, text: str, *, allow_data_loss: bool = False, at: Target | None = None
+    ) -> MigrationPlan:
+        """Return the steps from the accepted schema to another, or what stands in the way."""
+        accepted = self._context.snapshot(at).schema
+        return plan_schema(accepted, text, allow_data_loss=allow_data_loss)[0]
+
+    def apply(
+        self,
+        text: str | os.PathLike[str],
+        *,
+        branch: str | None = None,
+        allow_data_loss: bool = False,
+        message: str | None = None,
+        dry_run: bool = False,
+        progress: Listener | None = None,
+    ) -> SchemaResult:
+        """Make another schema the accepted one, as one commit.
+
+        `text` is `.pg` text, or the path of a file with it. What is dropped stays readable in older
+        states, unless `allow_data_loss` says that it shall be gone. With `dry_run`, everything is
+        checked and nothing changed.
+        """
+        manifest = self._context.manifest
+        options = SchemaOptions(allow_data_loss=allow_data_loss, dry_run=dry_run, progress=progress)
+        request = self._context.request(SCHEMA_APPLY, branch, message)
+        result = apply_schema(manifest, request, schema_text(text), options)
+        if result.lost:
+            purge(manifest, result.lost, result.branch)
+        return result
+
+    def diff(self, old: Target, new: Target) -> MigrationPlan:
+        """Return the steps from the schema of one state to that of another."""
+        before, after = (self._context.snapshot(target).schema for target in (old, new))
+        return plan_migration(before, after)
+
+
+class Indexes:
+    """The indexes of a graph: derived, allowed to lag, never needed for a right answer."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    def status(self, at: Target | None = None) -> list[IndexStatus]:
+        """Return every index the schema asks for, and how much of its type it covers."""
+        return index_status(self._context.manifest, self._context.snapshot(at))
+
+    def ensure(self, *, branch: str | None = None) -> UpkeepReport:
+        """Build what is missing, as one commit that changes no entity."""
+        request = self._context.request(UPKEEP, branch, None)
+        return optimize(self._context.manifest, request, compacting=False)
