@@ -72,7 +72,9 @@ def guarded_server(tmp_path_factory):
     with serving(
         f"--graph=guarded={make_graph(folder / 'guarded')}",
         f"--graph=plain={make_graph(folder / 'plain')}",
+        f"--graph=contract={make_graph(folder / 'contract')}",
         f"--policy=guarded={folder / 'policy.yaml'}",
+        f"--policy=contract={folder / 'policy.yaml'}",
         f"--server-policy={folder / 'server.yaml'}",
         f"--queries={stored_folder(folder / 'queries')}",
         environment={"OMNIGRAPH_SERVER_BEARER_TOKENS_FILE": str(tokens)},
