@@ -133,7 +133,10 @@ def _code(status: int, error: OmniError) -> wire.ErrorCode | UnsetType:
 def _problem(error: OmniError) -> wire.ProblemOutput:
     details = {name: fact for name, fact in error.details.items() if name != "cause"}
     plain = msgspec.to_builtins(details, enc_hook=str, str_keys=True)
-    return wire.ProblemOutput(code=error.code, category=str(error.category), details=plain)
+    kind = type(error).__name__
+    return wire.ProblemOutput(
+        code=error.code, category=str(error.category), kind=kind, details=plain
+    )
 
 
 def _headers(status: int, error: OmniError) -> dict[str, str]:
