@@ -17,6 +17,7 @@ from typing import Any
 import httpx
 
 import omnigraph.graph as og
+from tests.support.shapes import Held
 
 SCHEMA = """
 node Person { name: String @key  age: I32?  score: F64?  born: Date?  seen: DateTime? }
@@ -60,7 +61,7 @@ class Server:
     def client(self, token: str | None = None, **options: Any) -> httpx.Client:
         """Return a client; `token` says who it is."""
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}
-        return httpx.Client(base_url=self.url, headers=headers, timeout=PATIENCE, **options)
+        return Held(base_url=self.url, headers=headers, timeout=PATIENCE, **options)
 
     @property
     def address(self) -> tuple[str, int]:

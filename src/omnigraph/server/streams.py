@@ -49,7 +49,6 @@ class Stream(Response):
     ) -> None:
         self.status_code = status
         self.background = None
-        self.body = b""
         self.init_headers(headers)
         self._asked = asked
         self._pieces = pieces

@@ -88,7 +88,8 @@ class Failure:
     @property
     def change_body(self) -> wire.ChangeErrorOutput:
         """The body as the routes that tell changes have it."""
-        return msgspec.convert(self.body, wire.ChangeErrorOutput, from_attributes=True)
+        names = wire.ChangeErrorOutput.__struct_fields__
+        return wire.ChangeErrorOutput(**{name: getattr(self.body, name) for name in names})
 
 
 def describe(error: Exception) -> Failure:
