@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from omnigraph.errors import InvalidInput
+from omnigraph.errors import InvalidInput, OmniError
 from omnigraph.service.client.parts import Address
 from omnigraph.service.client.transport import Call
 
@@ -45,13 +45,7 @@ class RemoteBlob:
         if start == stop:
             return
         headers = {"Range": f"bytes={start}-{stop - 1}", "If-Match": self.etag}
-        call = Call(
-            method="GET",
-            path=self._call.path,
-            query=self._call.query,
-            headers=headers,
-            reads=True,
-        )
+        call = replace(self._call, method="GET", headers=headers)
         with self._address.transport.stream(call) as response:
             yield from response.iter_bytes()
 
@@ -75,7 +69,12 @@ def find_blob(address: Address, kind: str, selector: dict[str, str], at: str) ->
     """Ask for a blob of the state of a commit; its bytes are read later."""
     query = tuple({"entity": kind, **selector, "snapshot": at}.items())
     call = Call(method="HEAD", path=address.path("blob"), query=query, reads=True)
-    response = address.transport.send(call)
+    try:
+        response = address.transport.send(call)
+    except OmniError:
+        # The answer to this has no body; that to the same question with one says what is wrong.
+        address.transport.send(replace(call, method="GET"))
+        raise
     external = response.status_code == 302
     return RemoteBlob(
         kind=kind,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import weakref
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -221,7 +222,7 @@ def _page_query(
     return query + ([] if limits is None else [("limit", str(limits.changes))])
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RemoteBaseline:
     """The entities of a state, one line of JSON each, and how to go on from it."""
 
@@ -229,6 +230,9 @@ class RemoteBaseline:
     resume_cursor: str
     _file: IO[bytes]
     _end: int
+
+    def __post_init__(self) -> None:
+        weakref.finalize(self, self._file.close)
 
     @property
     def lines(self) -> Iterator[str]:
