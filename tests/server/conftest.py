@@ -6,7 +6,17 @@ import pytest
 
 from tests.support.serving import TOKENS, make_graph, serving, stored_folder
 
-GRAPHS = ("routes", "decoding", "blobs", "changes", "conditions", "stored", "hostile", "rows")
+GRAPHS = (
+    "routes",
+    "decoding",
+    "blobs",
+    "changes",
+    "conditions",
+    "stored",
+    "hostile",
+    "rows",
+    "any",
+)
 
 
 @pytest.fixture(scope="session")

@@ -9,6 +9,7 @@ from typing import Any, NewType
 
 from omnigraph.catalog import AcceptedSchema, Catalog, IncarnationId, TypeId, TypeKind
 from omnigraph.errors import NotFound
+from omnigraph.policy.scope import EVERYTHING, TypeScope
 
 CommitId = NewType("CommitId", str)
 MAIN = "main"
@@ -116,7 +117,10 @@ class Head:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """One immutable state of a graph: what a query reads for its whole life."""
+    """One immutable state of a graph: what a query reads for its whole life.
+
+    `scope` says what it shows of the graph; `whole` is the state it shows a part of.
+    """
 
     branch: str
     native: str | None
@@ -124,6 +128,8 @@ class Snapshot:
     head: Head
     schema: AcceptedSchema
     schema_source: str
+    scope: TypeScope = field(default=EVERYTHING, repr=False)
+    whole: Snapshot | None = field(default=None, repr=False, compare=False)
 
     @property
     def commit_id(self) -> CommitId:

@@ -18,6 +18,7 @@ from omnigraph.plan import ReadPlan, bind_parameters, compile_query
 from omnigraph.plan import operators as op
 from omnigraph.plan.expressions import Expression, FunctionCall, is_call, property_refs
 from omnigraph.plan.functions import FunctionKind
+from omnigraph.policy.scope import TypeScope
 from omnigraph.query.aggregate import aggregated, is_always_there
 from omnigraph.query.asked import TextVectors
 from omnigraph.query.budget import DEFAULT_MEMORY, Budget
@@ -60,7 +61,7 @@ class Engine:
         self, manifest: Manifest, *, may_write: bool, embedder: Embedder | None = None
     ) -> None:
         self.store = Store(manifest)
-        self._plans: Recent[tuple[str, str, str | None], ReadPlan] = Recent(MAX_PLANS)
+        self._plans: Recent[tuple[str, TypeScope, str, str | None], ReadPlan] = Recent(MAX_PLANS)
         self.embedder = embedder or Embedder()
         self.words = Words(self.store)
         self.topologies = Topologies(manifest.location, may_write=may_write)
@@ -146,8 +147,8 @@ class Engine:
         return execution
 
     def _plan(self, snapshot: Snapshot, source: str, name: str | None) -> ReadPlan:
-        """Return the plan of a query; one that was made for the same schema is made no more."""
-        key = (snapshot.head.schema_hash, source, name)
+        """Return the plan of a query; one made for the same schema and scope is made no more."""
+        key = (snapshot.head.schema_hash, snapshot.scope, source, name)
         known = self._plans.get(key)
         if known is not None:
             return known

@@ -26,6 +26,7 @@ from omnigraph.errors import (
 from omnigraph.write.change_set import ChangeSet
 from omnigraph.write.committed import Committed
 from omnigraph.write.request import UPKEEP, Request
+from omnigraph.write.rights import check_changes
 from omnigraph.write.stage import stage
 from omnigraph.write.validate import validate
 
@@ -62,6 +63,7 @@ def apply(
         changes = prepare(committed)
         if changes.is_empty and not changes.findings and not always:
             return None
+        check_changes(changes, request, committed.snapshot)
         images = validate(changes, committed)
         staged = stage(manifest, request, images, committed, commit_id)
         if complete is not None:

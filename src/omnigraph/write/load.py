@@ -13,6 +13,7 @@ from omnigraph.commit.branches import create_branch, delete_branch
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import MAIN, Commit, Snapshot
 from omnigraph.commit.snapshot import head_snapshot
+from omnigraph.commit.view import seen
 from omnigraph.errors import InvalidInput, NotFound, OmniError, OutcomeUnknown, SchemaMoved
 from omnigraph.write.apply import apply
 from omnigraph.write.change_set import ChangeSet
@@ -112,7 +113,8 @@ def load(
     source, exists = _start(manifest, request.branch, options.from_)
     with Spill() as spill:
         rules = Rules(external=ExternalBlobs.below(request.external_blobs))
-        intake = Intake(source.schema, spill, partial=options.partial, rules=rules)
+        shown = seen(manifest, source, request.rights.named)
+        intake = Intake(shown.schema, spill, partial=options.partial, rules=rules)
         read_all(data, intake, meter, strict=options.strict)
         changes = intake.finish(
             strict=options.mode is Mode.APPEND, replace=options.mode is Mode.OVERWRITE
