@@ -25,8 +25,9 @@ async def graphs(asked: Asked) -> Response:
 
 async def snapshot(asked: Asked) -> Response:
     """Show a state."""
-    visit, branch = asked.visit, asked.one("branch")
-    return await asked.answer(lambda: operations.snapshot(visit, branch))
+    visit, branch, at = asked.visit, asked.one("branch"), asked.one("snapshot")
+    schema = asked.one("schema") == "true"
+    return await asked.answer(lambda: operations.snapshot(visit, branch, at, schema=schema))
 
 
 async def query(asked: Asked) -> Response:
@@ -91,8 +92,8 @@ async def branches(asked: Asked) -> Response:
 
 async def commits(asked: Asked) -> Response:
     """List commits."""
-    visit, branch = asked.visit, asked.one("branch")
-    return await asked.answer(lambda: operations.list_commits(visit, branch))
+    visit, branch, limit = asked.visit, asked.one("branch"), asked.number("limit")
+    return await asked.answer(lambda: operations.list_commits(visit, branch, limit))
 
 
 async def commit(asked: Asked) -> Response:
