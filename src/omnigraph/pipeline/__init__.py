@@ -11,6 +11,8 @@ from omnigraph.pipeline.errors import SparkUnavailable
 _HOMES = {
     "SparkUnavailable": "omnigraph.pipeline.errors",
     "close": "omnigraph.pipeline.sessions",
+    "read": "omnigraph.pipeline.frames",
+    "register": "omnigraph.pipeline.source",
     "session": "omnigraph.pipeline.sessions",
 }
 

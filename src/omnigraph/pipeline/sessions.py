@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 from omnigraph.errors import InvalidInput
 from omnigraph.pipeline.errors import SparkUnavailable
 from omnigraph.pipeline.java import Machine, find_java, start_machine
+from omnigraph.pipeline.source import register
 
 LOCAL = "local[*]"
 REACH_SECONDS = 10
@@ -43,17 +44,18 @@ def session(
 
     `master` is `local[*]` by default, any master of Spark, or `sc://host:port` for Spark Connect.
     `memory` is that of the driver, as `4g`; by default half of what this machine has. `config` are
-    Spark's own settings and win over ours. A session that runs already is returned as it is.
+    Spark's own settings and win over ours. A session that runs already is returned as it is. In any
+    case it knows the format `omnigraph`.
     """
     found = _running(master)
     if found is not None:
-        return found
+        return register(found)
     if master is None:
         master = os.environ.get("SPARK_REMOTE") or LOCAL
     _reach(master)
     if master.startswith("sc://"):
-        return _connected(master, config or {})
-    return _started(master, memory, dict(config or {}))
+        return register(_connected(master, config or {}))
+    return register(_started(master, memory, dict(config or {})))
 
 
 def close() -> None:
@@ -157,7 +159,6 @@ def _settings(master: str) -> dict[str, str]:
     ours = {
         "spark.app.name": "omnigraph",
         "spark.executorEnv.LANCE_LOG": "error",
-        "spark.sql.python.filterPushdown.enabled": "true",
         "spark.sql.session.timeZone": "UTC",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
