@@ -75,7 +75,7 @@ class Engine:
         settings: Settings | None = None,
     ) -> Result:
         """Run one read query of a text on a snapshot."""
-        plan = self._plan(snapshot, source, name)
+        plan = self.plan(snapshot, source, name)
         bound = bind_parameters(plan.parameters, parameters)
         execution = self._execution(snapshot, plan, bound, settings or Settings())
         columns = _Columns(execution).of(plan.root)
@@ -95,7 +95,7 @@ class Engine:
 
         Groups and different rows have to be made first; everything else takes little memory.
         """
-        plan = self._plan(snapshot, source, name)
+        plan = self.plan(snapshot, source, name)
         bound = bind_parameters(plan.parameters, parameters)
         execution = self._execution(snapshot, plan, bound, settings or Settings())
         rows, parts = _Columns(execution).parts(plan.root)
@@ -113,7 +113,7 @@ class Engine:
         analyze: bool = False,
     ) -> Explanation:
         """Show how a query would be answered; with `analyze`, run it and tell what happened."""
-        plan = self._plan(snapshot, source, name)
+        plan = self.plan(snapshot, source, name)
         if not analyze:
             return explain_plan(plan, snapshot, self.store)
         bound = bind_parameters(plan.parameters, parameters)
@@ -146,7 +146,7 @@ class Engine:
         evaluator.paths = Paths(execution.walk, tables, execution.budget)
         return execution
 
-    def _plan(self, snapshot: Snapshot, source: str, name: str | None) -> ReadPlan:
+    def plan(self, snapshot: Snapshot, source: str, name: str | None) -> ReadPlan:
         """Return the plan of a query; one made for the same schema and scope is made no more."""
         key = (snapshot.head.schema_hash, snapshot.scope, source, name)
         known = self._plans.get(key)
