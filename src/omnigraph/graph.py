@@ -37,6 +37,7 @@ from omnigraph.maintain.repair import DatasetRepair, repair
 from omnigraph.maintain.verify import Verification, verify
 from omnigraph.merge.decisions import read_decisions
 from omnigraph.merge.merge import MergeOptions, MergeResult, cherry_pick, merge, revert
+from omnigraph.pipeline.face import Pipelines
 from omnigraph.query.blob import Blob, open_blob
 from omnigraph.query.budget import DEFAULT_MEMORY
 from omnigraph.query.engine import Engine, Settings
@@ -437,6 +438,11 @@ class Graph:
         request = self._request("cherry_pick", branch, message)
         options = MergeOptions(dry_run=dry_run, decisions=read_decisions(resolve))
         return cherry_pick(self._manifest, request, commit, options)
+
+    @property
+    def pipeline(self) -> Pipelines:
+        """The pipelines of the graph: files that say what is loaded on Spark, and their runs."""
+        return Pipelines(self._manifest, self._request)
 
     def optimize(self, *, branch: str | None = None) -> UpkeepReport:
         """Compact every type and complete its indexes, as one commit that changes no entity."""

@@ -15,6 +15,7 @@ from omnigraph.version import __version__
 COMMANDS = (
     "init",
     "load",
+    "pipeline",
     "query",
     "explain",
     "mutate",

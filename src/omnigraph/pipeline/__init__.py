@@ -10,7 +10,12 @@ from omnigraph.pipeline.errors import SparkUnavailable
 
 _HOMES = {
     "SparkUnavailable": "omnigraph.pipeline.errors",
+    "Running": "omnigraph.pipeline.runner",
+    "abort_run": "omnigraph.pipeline.load",
     "close": "omnigraph.pipeline.sessions",
+    "plan_pipeline": "omnigraph.pipeline.planning",
+    "resume_pipeline": "omnigraph.pipeline.runner",
+    "run_pipeline": "omnigraph.pipeline.runner",
     "session": "omnigraph.pipeline.sessions",
 }
 
