@@ -91,6 +91,25 @@ def exchange(
         return LanceDataset.commit(base, operation, read_version=base.version, detached=True)
 
 
+def show_fragments(
+    base: LanceDataset, new: Sequence[FragmentMetadata], *, alone: bool
+) -> LanceDataset:
+    """Stage a version that shows rows written already, beside all others or alone."""
+    with translated("staging rows"):
+        operation: LanceOperation.BaseOperation = LanceOperation.Append(list(new))
+        if alone:
+            operation = LanceOperation.Overwrite(base.lance_schema, list(new))
+        return LanceDataset.commit(base, operation, read_version=base.version, detached=True)
+
+
+def put_fragments(
+    base: LanceDataset, removed: Sequence[int], updated: Sequence[FragmentMetadata]
+) -> LanceDataset:
+    """Stage fragments that somebody took rows from, and leave out those that became empty."""
+    with translated("staging deletions"):
+        return _update(base, list(removed), list(updated), [])
+
+
 def add_columns(base: LanceDataset, fields: Iterable[pa.Field]) -> LanceDataset:
     """Stage new columns of nulls; no data is written."""
     with translated("staging new columns"):

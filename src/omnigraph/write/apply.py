@@ -69,12 +69,12 @@ def apply(
         try:
             return publish_patiently(manifest.lineage(snapshot.native), snapshot.branch, staged)
         except (CleanupBegan, ExpectedVersionMismatch, SchemaMoved):
-            if attempt == REPREPARE_BUDGET or not (again() or _only_upkeep(manifest, snapshot)):
+            if attempt == REPREPARE_BUDGET or not (again() or only_upkeep(manifest, snapshot)):
                 raise
     raise AssertionError("the last attempt returns or raises")
 
 
-def _only_upkeep(manifest: Manifest, before: Snapshot) -> bool:
+def only_upkeep(manifest: Manifest, before: Snapshot) -> bool:
     """Tell whether nothing but upkeep happened to a branch since a snapshot."""
     state = manifest.lineage(before.native).state()
     commits = read_commits(manifest.line(state))

@@ -109,7 +109,7 @@ def load(
 ) -> LoadResult:
     """Load everything that is given as one commit."""
     meter = Meter(options.progress, total_bytes(data))
-    source, exists = _start(manifest, request.branch, options.from_)
+    source, exists = start(manifest, request.branch, options.from_)
     with Spill() as spill:
         rules = Rules(external=ExternalBlobs.below(request.external_blobs))
         intake = Intake(source.schema, spill, partial=options.partial, rules=rules)
@@ -121,7 +121,7 @@ def load(
             # What was not read might be what other rows rely on.
             changes.findings.check()
         meter.enter("write")
-        with _branch(manifest, request, source, exists=exists):
+        with on_branch(manifest, request, source, exists=exists):
             commit = _publish(manifest, request, changes, source, options.mode)
     return LoadResult(
         mode=options.mode,
@@ -135,7 +135,7 @@ def load(
     )
 
 
-def _start(manifest: Manifest, branch: str, from_: str | None) -> tuple[Snapshot, bool]:
+def start(manifest: Manifest, branch: str, from_: str | None) -> tuple[Snapshot, bool]:
     """Return the state to start from, and whether it is that of the branch itself."""
     if branch.strip() == MAIN or branch.strip() in manifest.branches():
         return head_snapshot(manifest, branch), True
@@ -146,7 +146,7 @@ def _start(manifest: Manifest, branch: str, from_: str | None) -> tuple[Snapshot
 
 
 @contextmanager
-def _branch(
+def on_branch(
     manifest: Manifest, request: Request, source: Snapshot, *, exists: bool
 ) -> Iterator[None]:
     """Fork the branch if it does not exist, and remove it again if the load fails."""
