@@ -16,6 +16,7 @@ from omnigraph.version import __version__
 COMMANDS = (
     "init",
     "load",
+    "pipeline",
     "query",
     "explain",
     "mutate",

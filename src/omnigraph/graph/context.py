@@ -97,6 +97,16 @@ class Context:
         rights = self.gate.bring(self.branch(branch))
         return replace(self.request(operation, branch, message), rights=rights)
 
+    def pipeline(self, operation: str, branch: str | None, message: str | None) -> Request:
+        """Allow a pipeline to write to a branch, which it may have to create, or to merge there."""
+        name = self.branch(branch)
+        if operation == "merge":
+            self.gate.check(Action.BRANCH_MERGE, target_branch=name)
+            return self.bring(operation, branch, message)
+        if self.gate.policy is not None and not self.has_branch(name):
+            self.gate.check(Action.BRANCH_CREATE, target_branch=name)
+        return self.change(operation, branch, message)
+
     def request(
         self,
         operation: str,

@@ -31,6 +31,7 @@ from omnigraph.maintain.repair import DatasetRepair, repair
 from omnigraph.maintain.verify import Verification, verify
 from omnigraph.merge.decisions import read_decisions
 from omnigraph.merge.merge import MergeOptions, MergeResult, cherry_pick, merge, revert
+from omnigraph.pipeline.face import Pipelines
 from omnigraph.policy import EVERYTHING, Action, Policy
 from omnigraph.policy.gate import Gate
 from omnigraph.query.blob import Blob, open_blob
@@ -432,6 +433,12 @@ class Graph:
         request = self._context.bring("cherry_pick", branch, message)
         options = MergeOptions(dry_run=dry_run, decisions=read_decisions(resolve))
         return cherry_pick(self._manifest, request, commit, options)
+
+    @property
+    def pipeline(self) -> Pipelines:
+        """The pipelines of the graph: files that say what is loaded on Spark, and their runs."""
+        self._context.gate.whole("pipelines")
+        return Pipelines(self._manifest, self._context.pipeline)
 
     def optimize(self, *, branch: str | None = None) -> UpkeepReport:
         """Compact every type and complete its indexes, as one commit that changes no entity."""

@@ -10,9 +10,14 @@ from omnigraph.pipeline.errors import SparkUnavailable
 
 _HOMES = {
     "SparkUnavailable": "omnigraph.pipeline.errors",
+    "Running": "omnigraph.pipeline.runner",
+    "abort_run": "omnigraph.pipeline.load",
     "close": "omnigraph.pipeline.sessions",
     "read": "omnigraph.pipeline.frames",
     "register": "omnigraph.pipeline.source",
+    "plan_pipeline": "omnigraph.pipeline.planning",
+    "resume_pipeline": "omnigraph.pipeline.runner",
+    "run_pipeline": "omnigraph.pipeline.runner",
     "session": "omnigraph.pipeline.sessions",
 }
 
