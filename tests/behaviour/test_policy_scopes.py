@@ -383,6 +383,12 @@ def test_change_within_the_types_of_the_rules_is_made(graph, call):
     assert (getattr(made, "commit", None) or made).actor == "act-bo"
 
 
+@pytest.mark.parametrize("test", ['from = "ada"', 'to = "bo"', 'hint987 = "h987"'])
+def test_edges_are_found_by_their_ends_and_properties(graph, test):
+    change = mutation(f"update Knows set {{ since: 5 }} where {test}")
+    assert change(graph.as_actor("act-cy")).affected_edges == 1
+
+
 def newest(graph, branch):
     return graph.as_actor("act-root").commits.list(branch)[0].id
 
