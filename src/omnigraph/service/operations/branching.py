@@ -6,7 +6,7 @@ from omnigraph.policy.actions import Action
 from omnigraph.service import wire
 from omnigraph.service.admission import BRANCH_BYTES
 from omnigraph.service.operations.reading import shaped
-from omnigraph.service.operations.targets import branch_name
+from omnigraph.service.operations.targets import branch_name, known_branch
 from omnigraph.service.visit import Visit
 
 
@@ -21,8 +21,7 @@ def create_branch(visit: Visit, request: wire.BranchCreateRequest) -> wire.Branc
     source, name = branch_name(request.from_), branch_name(request.name)
     visit.require(Action.BRANCH_CREATE, source, name)
     with visit.admit(BRANCH_BYTES):
-        graph = visit.graph
-        graph.branches.create(name, from_=graph.branches.get(source).name)
+        visit.graph.branches.create(name, from_=known_branch(visit, source))
     return wire.BranchCreateOutput(
         uri=visit.served.graph.uri, from_=source, name=name, actor_id=visit.actor
     )

@@ -12,7 +12,7 @@ from omnigraph.commit.model import Commit, Snapshot
 from omnigraph.policy.actions import Action
 from omnigraph.query.result import ResultStream
 from omnigraph.service import wire
-from omnigraph.service.operations.targets import branch_name, head, state
+from omnigraph.service.operations.targets import branch_name, head, known_branch, state
 from omnigraph.service.visit import Service, Visit
 from omnigraph.version import INTERNAL_SCHEMA_VERSION, __version__
 
@@ -127,5 +127,6 @@ def commit_output(commit: Commit) -> wire.CommitOutput:
 
 def export(visit: Visit, request: wire.ExportRequest) -> Iterator[str]:
     """Return every entity as one line of JSON, without the line end; types are known at once."""
-    at = head(visit, request.branch, Action.EXPORT)
-    return visit.graph.export(at, types=request.type_names)
+    name = branch_name(request.branch)
+    visit.require(Action.EXPORT, name)
+    return visit.graph.export(known_branch(visit, name), types=request.type_names)
