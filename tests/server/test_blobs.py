@@ -10,13 +10,14 @@ SELECT = {"entity": "node", "type": "Doc", "id": "a", "property": "body"}
 
 
 @pytest.fixture(scope="module", autouse=True)
-def loaded(open_server):
+def loaded(open_server, outside):
     text = base64.b64encode(DATA).decode()
     lines = "\n".join(
         [
             f'{{"type":"Doc","data":{{"slug":"a","body":"base64:{text}"}}}}',
             '{"type":"Doc","data":{"slug":"empty","body":"base64:"}}',
             '{"type":"Doc","data":{"slug":"none"}}',
+            f'{{"type":"Doc","data":{{"slug":"far","body":"{outside.as_uri()}"}}}}',
         ]
     )
     headers = {"Content-Type": "application/x-ndjson"}
@@ -92,6 +93,16 @@ def test_an_empty_blob_has_no_ranges(client):
     assert get(client, select=empty, Range="bytes=0-").status_code == 416
 
 
+def test_a_blob_that_is_elsewhere_is_pointed_at(client, loaded, outside):
+    for method in ("GET", "HEAD"):
+        answer = get(client, method, select={**SELECT, "id": "far"})
+        assert (answer.status_code, answer.content) == (302, b"")
+        assert answer.headers["location"] == outside.as_uri()
+        assert answer.headers["cache-control"] == "no-store"
+        assert answer.headers["omnigraph-snapshot-id"] == loaded
+        assert "etag" not in answer.headers
+
+
 def test_conditions_are_looked_at_before_anything_is_sent(client):
     etag = get(client).headers["etag"]
     same = get(client, If_None_Match=f'"x", W/{etag}')
@@ -118,8 +129,8 @@ def test_conditions_are_looked_at_before_anything_is_sent(client):
     [
         ({"id": "none"}, 404),
         ({"id": "nobody"}, 404),
-        ({"type": "Nope"}, 404),
-        ({"entity": "edge"}, 404),
+        ({"type": "Nope"}, 400),
+        ({"entity": "edge"}, 400),
         ({"entity": "vertex"}, 400),
         ({"property": "title"}, 400),
         ({"property": "nope"}, 400),

@@ -43,6 +43,7 @@ COMMANDS = (
     "recover",
     "cleanup",
     "serve",
+    "cluster",
     "version",
 )
 """Each name is a module of `cli.commands` and the command in it."""

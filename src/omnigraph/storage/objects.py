@@ -6,6 +6,7 @@ updates silently, so `probe` refuses such a store before a graph is made on it.
 
 from __future__ import annotations
 
+import fcntl
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -14,7 +15,12 @@ from typing import IO, Any, cast
 from urllib.parse import urlparse
 
 import obstore
-from obstore.exceptions import AlreadyExistsError, NotFoundError, UnknownConfigurationKeyError
+from obstore.exceptions import (
+    AlreadyExistsError,
+    NotFoundError,
+    PreconditionError,
+    UnknownConfigurationKeyError,
+)
 from obstore.store import LocalStore, S3Store
 from ulid import ULID
 
@@ -74,6 +80,39 @@ class Objects:
         """Write an object, replacing what is there."""
         with translated(f"writing {path}"):
             obstore.put(self._store, path, data)
+
+    def replace(self, path: str, old: bytes, new: bytes) -> bool:
+        """Replace an object whose content is `old`; return False when it is not, or not any more.
+
+        Of several that replace the same content one succeeds, whatever process each runs in.
+        """
+        with translated(f"writing {path}"):
+            if isinstance(self._store, LocalStore):
+                return self._replace_file(path, old, new)
+            try:
+                found = obstore.get(self._store, path)
+                if bytes(found.bytes()) != old:
+                    return False
+                tag = cast(Any, {"e_tag": found.meta["e_tag"]})
+                obstore.put(self._store, path, new, mode=tag)
+            except (NotFoundError, FileNotFoundError):
+                return False
+            except PreconditionError:
+                # Ours, if only the answer was lost and the request was sent again.
+                return self.get(path) == new
+            return True
+
+    def _replace_file(self, path: str, old: bytes, new: bytes) -> bool:
+        """Replace a file under a lock the system releases when its holder dies."""
+        file = Path(self._location.uri, path)
+        if not file.exists():
+            return False
+        with (file.parent / f".{file.name}.swap").open("wb") as gate:
+            fcntl.flock(gate, fcntl.LOCK_EX)
+            if self.get(path) != old:
+                return False
+            self.put(path, new)
+            return True
 
     def get(self, path: str) -> bytes | None:
         """Return the content of an object, or None when there is none."""

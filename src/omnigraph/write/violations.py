@@ -56,7 +56,8 @@ class Place:
 
     def to_json(self) -> dict[str, Any]:
         """Return the place as plain JSON values."""
-        number = {} if self.number is None else {self.unit: self.number}
+        # A number that was read from an array is none JSON knows.
+        number = {} if self.number is None else {self.unit: int(self.number)}
         return {"file": self.name or None, **number}
 
 

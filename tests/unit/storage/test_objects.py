@@ -36,6 +36,24 @@ def test_put_replaces_what_is_there(objects):
     assert objects.get("a") == b"new"
 
 
+def test_replace_needs_the_content_that_is_there(objects):
+    assert objects.replace("a", b"old", b"new") is False
+    assert objects.get("a") is None
+    objects.put("a", b"old")
+    assert objects.replace("a", b"other", b"new") is False
+    assert objects.get("a") == b"old"
+    assert objects.replace("a", b"old", b"new") is True
+    assert objects.get("a") == b"new"
+
+
+def test_of_many_that_replace_the_same_content_exactly_one_wins(objects):
+    objects.put("race", b"old")
+    with ThreadPoolExecutor(8) as pool:
+        won = list(pool.map(lambda n: objects.replace("race", b"old", b"%d" % n), range(32)))
+    assert won.count(True) == 1
+    assert objects.get("race") == b"%d" % won.index(True)
+
+
 def test_missing_object_reads_as_none(objects):
     assert objects.get("nothing/here") is None
 

@@ -1,0 +1,165 @@
+"""This module is `omnigraph cluster …`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from omnigraph.cli.addresses import actor_option
+from omnigraph.cli.output import print_json
+from omnigraph.service import cluster as control
+from omnigraph.service.cluster import Outcome
+
+_CommandT = TypeVar("_CommandT", bound=Callable[..., Any])
+
+
+@click.group()
+def cluster() -> None:
+    """Declare several graphs in cluster.yaml, and make storage what it says."""
+
+
+def _options(command: _CommandT) -> _CommandT:
+    where = click.Path(path_type=Path)
+    help_ = "Folder of cluster.yaml; the current one unless given."
+    command = click.option("--json", "as_json", is_flag=True, help="Print JSON.")(command)
+    return click.option("--config", type=where, default=Path(), metavar="DIR", help=help_)(command)
+
+
+@cluster.command()
+@_options
+def validate(config: Path, as_json: bool) -> None:
+    """Check cluster.yaml and every file it names."""
+    done = control.validate(config)
+    facts = done.facts
+    edges = len(facts["dependencies"])
+    head = (
+        f"cluster config valid: {len(facts['resources'])} resource(s), {edges} dependency edge(s)"
+    )
+    _tell(done, as_json, [head])
+
+
+@cluster.command()
+@_options
+def plan(config: Path, as_json: bool) -> None:
+    """Tell what apply would do."""
+    done = control.plan(config)
+    changes, gates = done.facts["changes"], done.facts["approvals_required"]
+    lines = [f"cluster plan: {len(changes)} change(s), {len(gates)} approval gate(s)"]
+    for change in changes:
+        lines += _planned(change)
+    _tell(done, as_json, lines)
+
+
+def _planned(change: dict[str, Any]) -> Iterator[str]:
+    bindings = " [bindings]" if change.get("binding_change") else ""
+    yield f"  {change['operation'].capitalize()} {change['resource']}{bindings}"
+    migration = change.get("migration")
+    if migration is not None:
+        yield f"    supported: {'yes' if migration['supported'] else 'no'}"
+        for step in migration["steps"]:
+            rest = " ".join(f"{name}={value}" for name, value in step.items() if name != "kind")
+            yield f"    - {step['kind']} {rest}"
+
+
+@cluster.command()
+@actor_option
+@_options
+def apply(actor: str | None, config: Path, as_json: bool) -> None:
+    """Make storage what cluster.yaml says."""
+    done = control.apply(config, actor=actor)
+    facts = done.facts
+    lines = [
+        f"cluster apply: {facts['applied_count']} applied,"
+        f" {facts['deferred_count']} deferred/blocked"
+    ]
+    for change in facts["changes"]:
+        reason = f": {change['reason']}" if "reason" in change else ""
+        became = f"[{change['disposition'].capitalize()}{reason}]"
+        lines.append(f"  {change['operation'].capitalize()} {change['resource']} {became}")
+    revision = facts["state_observations"].get("state_revision", 0)
+    words = [str(facts[name]).lower() for name in ("converged", "state_written")]
+    lines.append(f"  state: revision {revision}, converged: {words[0]}, written: {words[1]}")
+    _tell(done, as_json, lines)
+
+
+@cluster.command()
+@click.argument("resource")
+@actor_option
+@_options
+def approve(resource: str, actor: str | None, config: Path, as_json: bool) -> None:
+    """Approve that a graph is deleted, as it is planned now."""
+    if actor is None:
+        raise click.UsageError("an approval is somebody's word: say whose with --as ACTOR")
+    done = control.approve(config, resource, actor)
+    facts = done.facts
+    lines = []
+    if "approval_id" in facts:
+        what = f"{facts['operation']} {facts['resource']}"
+        by = f"approved by {facts['approved_by']} (approval {facts['approval_id']})"
+        lines.append(f"cluster approve: {what} {by}")
+    _tell(done, as_json, lines)
+
+
+@cluster.command()
+@_options
+def status(config: Path, as_json: bool) -> None:
+    """Tell what was applied, without taking the lock."""
+    done = control.status(config)
+    _tell(done, as_json, _state_lines("cluster state", done))
+
+
+@cluster.command()
+@_options
+def refresh(config: Path, as_json: bool) -> None:
+    """Look at the graphs, and note in the ledger what is there."""
+    done = control.refresh(config)
+    _tell(done, as_json, _state_lines("cluster refresh", done))
+
+
+@cluster.command("import")
+@_options
+def import_(config: Path, as_json: bool) -> None:
+    """Make the first ledger, with the graphs that exist already."""
+    done = control.import_state(config)
+    _tell(done, as_json, _state_lines("cluster import", done))
+
+
+@cluster.command("force-unlock")
+@click.argument("lock_id")
+@_options
+def force_unlock(lock_id: str, config: Path, as_json: bool) -> None:
+    """Remove the lock of a command that is gone."""
+    done = control.force_unlock(config, lock_id)
+    lines = [f"cluster force-unlock: removed lock (id={lock_id})"]
+    _tell(done, as_json, lines if done.facts["lock_removed"] else [])
+
+
+def _state_lines(title: str, done: Outcome) -> list[str]:
+    seen = done.facts["state_observations"]
+    if not seen:
+        return []
+    lines = [f"{title}: revision {seen['state_revision']}, {seen['resource_count']} resource(s)"]
+    if seen["locked"]:
+        since = f"{seen['lock_operation']} since {seen['lock_created_at']}"
+        lines.append(f"  locked by {since} (id={seen['lock_id']})")
+    for address, found in done.facts["resource_statuses"].items():
+        conditions = f": {', '.join(found['conditions'])}" if found.get("conditions") else ""
+        lines.append(f"  {address} [{found['status']}{conditions}]")
+    return lines
+
+
+def _tell(done: Outcome, as_json: bool, lines: list[str]) -> None:
+    """Print an answer; exit with 1 when there was an error."""
+    if as_json:
+        print_json(done.to_json())
+    else:
+        for line in lines if done.ok or "changes" in done.facts else []:
+            click.echo(line)
+        for finding in done.findings:
+            click.echo(str(finding), err=True)
+    if not done.ok:
+        sys.exit(1)

@@ -1,0 +1,311 @@
+"""This module applies: it makes a cluster what its configuration says.
+
+Graphs move first, each after a record of what is about to happen; then contents are stored under
+their digests; then one compare-and-swap of the ledger makes all of it the applied revision. Killed
+in between, the next command finds the records and goes on from what really happened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from omnigraph.errors import AlreadyExists, Category, OmniError
+from omnigraph.graph import init as create_graph
+from omnigraph.graph import open as open_graph
+from omnigraph.service.cluster.approvals import consume, valid_approvals
+from omnigraph.service.cluster.changes import (
+    APPLIED,
+    BLOCKED,
+    DEFERRED,
+    Change,
+    Situation,
+    applied_resources,
+    classify,
+    difference,
+    gated,
+)
+from omnigraph.service.cluster.findings import Refused
+from omnigraph.service.cluster.ledger import State, Status
+from omnigraph.service.cluster.live import look
+from omnigraph.service.cluster.recovery import (
+    CREATE,
+    DELETE,
+    MIGRATE,
+    Intent,
+    Swept,
+    forget_graph,
+    sweep,
+    write_intent,
+)
+from omnigraph.service.cluster.resources import Desired
+from omnigraph.service.cluster.session import Outcome, Session, wire
+from omnigraph.service.cluster.store import RECOVERIES
+
+_UNSURE = (Category.UNAVAILABLE, Category.OUTCOME_UNKNOWN, Category.INTERNAL)
+StepObserver = Callable[[str], None]
+"""Is told of every step before it is taken; tests stop an apply there."""
+
+
+def apply(
+    folder: Path,
+    *,
+    actor: str | None = None,
+    options: Mapping[str, str] | None = None,
+    observer: StepObserver | None = None,
+) -> Outcome:
+    """Make a cluster what its configuration says."""
+    session = Session(folder, options)
+    desired = session.desired()
+    run = None
+    if desired is not None:
+        with session.findings.catching(session.path), session.locked("apply", desired.config):
+            run = _Run(session, desired, actor, observer or (lambda _: None))
+            run.go()
+    changes = [] if run is None else run.changes
+    facts: dict[str, Any] = {} if actor is None else {"actor": actor}
+    return session.outcome(
+        **facts,
+        desired_revision={} if desired is None else {"config_digest": desired.digest},
+        state_observations=session.observations(),
+        changes=[change.to_json() for change in changes],
+        applied_count=sum(change.is_done for change in changes),
+        deferred_count=sum(not change.is_done for change in changes),
+        converged=run is not None and run.converged,
+        state_written=run is not None and run.written,
+        resource_statuses=wire(session.ledger.state.statuses),
+    )
+
+
+class _Run:
+    """One apply, from the sweep to the ledger."""
+
+    def __init__(
+        self, session: Session, desired: Desired, actor: str | None, observer: StepObserver
+    ) -> None:
+        self._session = session
+        self._desired = desired
+        self._actor = actor
+        self._observer = observer
+        self._failed: dict[str, str] = {}
+        self._approved: dict[str, str] = {}
+        self._swept = Swept(State())
+        self._open: Intent | None = None
+        self.changes: list[Change] = []
+        self.converged = False
+        self.written = False
+
+    def go(self) -> None:
+        """Do everything that can be done now."""
+        base = self._session.need_state()
+        self._check_digests(base.state)
+        store, findings = self._session.store, self._session.findings
+        self._swept = sweep(store, base.state, self._schemas(), findings)
+        if not findings.ok:
+            return
+        self._decide()
+        self._move("create", "graph", self._create)
+        self._move("update", "schema", self._migrate)
+        self._store_payloads()
+        self._move("delete", "graph", self._delete)
+        state = self._applied()
+        self._observer("write the ledger")
+        newest = store.write(base, state)
+        self.written = newest.text != base.text
+        self._session.ledger = newest
+        self._tidy()
+        self._tell()
+
+    def _schemas(self) -> dict[str, tuple[str, str]]:
+        """Return the schema of every declared graph, with its digest."""
+        digests = self._desired.digests
+        graphs = self._desired.config.graphs
+        return {id_: (self._desired.schema(id_), digests[f"schema.{id_}"]) for id_ in graphs}
+
+    def _check_digests(self, state: State) -> None:
+        for graph in state.graph_ids:
+            if state.graph_digest(graph) not in (None, state.resources[f"graph.{graph}"].digest):
+                message = "what the ledger says about the graph does not fit its digest"
+                raise Refused("external_blob_policy_digest_mismatch", f"graph.{graph}", message)
+
+    def _decide(self) -> None:
+        """Say of every change what becomes of it, by what is known so far."""
+        state, entries = self._swept.state, self._desired.entries
+        changes = difference(entries, state)
+        if not self._approved:
+            store, digest = self._session.store, self._desired.digest
+            self._approved = valid_approvals(store, gated(changes), digest, self._session.findings)
+        situation = Situation(self._swept.pending, self._approved, self._failed)
+        self.changes = classify(changes, entries, state, situation)
+
+    # --- graphs
+
+    def _move(self, operation: str, kind: str, action: Callable[[Change], None]) -> None:
+        """Change graphs one by one; after the first failure no other is touched."""
+        word = {"create": "graph_create", "update": "schema_apply", "delete": "graph_delete"}
+        for change in self.changes:
+            if (change.operation, change.kind, change.disposition) != (operation, kind, APPLIED):
+                continue
+            failure = f"{word[operation]}_failed"
+            if self._failed:
+                self._failed[change.resource] = failure
+                message = "not tried, because an earlier graph could not be changed"
+                code = f"{word[operation]}_skipped"
+                self._session.findings.warn(code, change.resource, message)
+                continue
+            try:
+                action(change)
+            except OmniError as error:
+                self._failed[change.resource] = failure
+                self._session.findings.error(failure, change.resource, error.message)
+                self._give_up(error)
+            else:
+                self._swept.settled += [] if self._open is None else [self._open.operation_id]
+            self._open = None
+        if self._failed:
+            self._decide()
+
+    def _intent(self, change: Change, kind: str, **facts: Any) -> Intent:  # noqa: ANN401
+        intent = Intent(
+            kind=kind,
+            graph_id=change.graph,
+            graph_uri=self._session.store.graph_uri(change.graph),
+            actor=self._actor,
+            state_cas_base=self._session.ledger.token,
+            **facts,
+        )
+        self._observer(f"{kind}: record {change.graph}")
+        write_intent(self._session.store, intent)
+        self._open = intent
+        return intent
+
+    def _give_up(self, error: OmniError) -> None:
+        """Take the record of a failed operation back, if it is sure that nothing happened."""
+        if self._open is not None and error.category not in _UNSURE:
+            self._session.store.delete_record(RECOVERIES, self._open.operation_id)
+
+    def _create(self, change: Change) -> None:
+        store = self._session.store
+        digest = self._desired.digests[f"schema.{change.graph}"]
+        intent = self._intent(change, CREATE, desired_schema_digest=digest)
+        self._observer(f"{CREATE}: make {change.graph}")
+        location = store.graph_location(change.graph)
+        text = self._desired.schema(change.graph)
+        try:
+            graph = create_graph(location.uri, text, storage_options=dict(location.options))
+        except AlreadyExists as error:
+            message = f"{error.message}; `cluster refresh` takes it into the ledger"
+            raise AlreadyExists(message) from error
+        version = graph.snapshot().manifest_version
+        self._observer(f"{CREATE}: note {change.graph}")
+        write_intent(store, replace(intent, expected_manifest_version=version))
+
+    def _migrate(self, change: Change) -> None:
+        store = self._session.store
+        live = look(store, change.graph)
+        if live.graph is None:
+            message = (
+                live.error or "there is no graph; `cluster refresh` takes it out of the ledger"
+            )
+            raise Refused("schema_apply_failed", change.resource, message)
+        text = self._desired.schema(change.graph)
+        intent = self._intent(
+            change,
+            MIGRATE,
+            desired_schema_digest=change.after,
+            observed_manifest_version=live.manifest_version,
+        )
+        self._observer(f"{MIGRATE}: change {change.graph}")
+        location = store.graph_location(change.graph)
+        graph = open_graph(location.uri, storage_options=dict(location.options))
+        acting = graph if self._actor is None else graph.as_actor(self._actor)
+        done = acting.schema.apply(text)
+        self._observer(f"{MIGRATE}: note {change.graph}")
+        write_intent(store, replace(intent, expected_manifest_version=done.manifest_version))
+
+    def _delete(self, change: Change) -> None:
+        intent = self._intent(change, DELETE, approval_id=self._approved[change.resource])
+        self._observer(f"{DELETE}: remove {change.graph}")
+        self._session.store.remove_graph(change.graph)
+        self._observer(f"{DELETE}: removed {change.graph}")
+        forget_graph(self._swept, intent)
+
+    # --- contents and ledger
+
+    def _store_payloads(self) -> None:
+        for change in self.changes:
+            if change.kind not in ("query", "policy") or change.disposition != APPLIED:
+                continue
+            if change.operation != "delete":
+                resource = self._desired.resources[change.resource]
+                self._observer(f"store {change.resource}")
+                digest, content = resource.entry.digest, resource.content
+                self._session.store.put_payload(change.resource, digest, content)
+
+    def _applied(self) -> State:
+        """Return the state with everything that was done."""
+        state, entries = self._swept.state, self._desired.entries
+        left = [change for change in self.changes if not _is_gone(change, state)]
+        resources = applied_resources(left, entries, state)
+        folded = replace(state, resources=resources).folded()
+        self.converged = not difference(entries, folded)
+        digest = self._desired.digest if self.converged else state.config_digest
+        return replace(
+            folded,
+            statuses=self._statuses(folded),
+            config_digest=digest,
+            observations={**state.observations, **self._observations()},
+        )
+
+    def _observations(self) -> dict[str, dict[str, Any]]:
+        """Return a new look at every graph that was moved."""
+        moved = {c.graph for c in self.changes if c.kind == "schema" and c.is_done}
+        schemas = self._schemas()
+        return {
+            f"graph.{id_}": look(self._session.store, id_).observation(f"graph.{id_}", schemas[id_])
+            for id_ in sorted(moved & set(schemas))
+        }
+
+    def _statuses(self, state: State) -> dict[str, Status]:
+        statuses = {a: found for a, found in state.statuses.items() if a in state.resources}
+        for change in self.changes:
+            if change.is_done and change.operation != "delete":
+                statuses[change.resource] = Status("applied")
+            elif change.reason in self._failed.values():
+                statuses[change.resource] = Status("error", (change.reason or "",))
+            elif change.disposition == BLOCKED:
+                statuses[change.resource] = Status("blocked", (change.reason or "",))
+            elif change.disposition == DEFERRED:
+                statuses[change.resource] = Status("pending", (change.reason or "",))
+        for address in state.resources:
+            statuses.setdefault(address, Status("applied"))
+        unsettled = {f"graph.{graph}" for graph in self._swept.pending}
+        kept = {a: found for a, found in state.statuses.items() if a in unsettled}
+        return {**statuses, **kept}
+
+    def _tidy(self) -> None:
+        """Remove the records of what the ledger now says."""
+        store = self._session.store
+        for operation in self._swept.settled:
+            self._observer(f"forget {operation}")
+            store.delete_record(RECOVERIES, operation)
+        for approval, operation in self._swept.approvals.items():
+            consume(store, approval, operation)
+
+    def _tell(self) -> None:
+        for change in self.changes:
+            if change.disposition == DEFERRED:
+                message = f"{change.operation} is not something apply does: {change.reason}"
+                code = "apply_unsupported_change"
+                self._session.findings.warn(code, change.resource, message)
+            elif change.disposition == BLOCKED:
+                message = f"{change.operation} has to wait: {change.reason}"
+                code = "apply_dependency_blocked"
+                self._session.findings.warn(code, change.resource, message)
+
+
+def _is_gone(change: Change, state: State) -> bool:
+    """Tell whether a deletion is in the state already."""
+    return change.operation == "delete" and change.resource not in state.resources

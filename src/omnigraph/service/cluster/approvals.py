@@ -1,0 +1,105 @@
+"""This module keeps approvals: somebody's word that one deletion may happen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ulid import ULID
+
+from omnigraph.service.cluster.changes import Change
+from omnigraph.service.cluster.findings import Findings
+from omnigraph.service.cluster.live import now
+from omnigraph.service.cluster.store import APPROVALS, ClusterStore
+
+REASON = "deletes the graph and all of its data"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Approval:
+    """One approval; it is good for exactly the change it was given for, once."""
+
+    approval_id: str = field(default_factory=lambda: str(ULID()))
+    resource: str
+    operation: str
+    reason: str = REASON
+    bound_config_digest: str
+    bound_before_digest: str | None
+    bound_after_digest: str | None
+    approved_by: str
+    created_at: str = field(default_factory=now)
+    consumed_at: str | None = None
+    consumed_by_operation: str | None = None
+
+    def fits(self, change: Change, config_digest: str) -> bool:
+        """Tell whether this is still about the change at hand."""
+        seen = (self.bound_config_digest, self.bound_before_digest, self.bound_after_digest)
+        return self.operation == change.operation and seen == (
+            config_digest,
+            change.before,
+            change.after,
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the record."""
+        names = self.__dataclass_fields__
+        return {"schema_version": 1, **{name: getattr(self, name) for name in names}}
+
+
+def write_approval(store: ClusterStore, approval: Approval) -> None:
+    """Keep an approval."""
+    store.put_record(APPROVALS, approval.approval_id, approval.to_json())
+
+
+def valid_approvals(
+    store: ClusterStore, changes: list[Change], config_digest: str, findings: Findings
+) -> dict[str, str]:
+    """Return the approvals that count for changes, by resource; warn of those that are stale."""
+    wanted = {change.resource: change for change in changes}
+    found: dict[str, str] = {}
+    for approval in _read(store):
+        change = wanted.get(approval.resource)
+        if change is None or approval.consumed_at is not None:
+            continue
+        if approval.fits(change, config_digest):
+            found[approval.resource] = approval.approval_id
+        else:
+            message = (
+                f"approval {approval.approval_id} of {approval.approved_by} was given for another"
+                " configuration; approve it again"
+            )
+            findings.warn("approval_stale", approval.resource, message)
+    return found
+
+
+def consume(store: ClusterStore, approval_id: str, operation: str) -> None:
+    """Note in an approval that it is used up."""
+    for approval in _read(store):
+        if approval.approval_id == approval_id and approval.consumed_at is None:
+            used = replace(approval, consumed_at=now(), consumed_by_operation=operation)
+            write_approval(store, used)
+
+
+def consumed(
+    records: Mapping[str, Mapping[str, Any]], approval_id: str | None, operation: str
+) -> Mapping[str, Mapping[str, Any]]:
+    """Return the approval records of a ledger with one more that is used up."""
+    if approval_id is None:
+        return records
+    used = {"consumed_at": now(), "consumed_by_operation": operation}
+    return {**records, approval_id: used}
+
+
+def _read(store: ClusterStore) -> list[Approval]:
+    """Return all approvals, oldest first; what is none is passed over, for it approves nothing."""
+    found = []
+    for facts in store.records(APPROVALS).values():
+        stated = dict(facts or {})
+        if stated.pop("schema_version", None) != 1:
+            continue
+        try:
+            found.append(Approval(**stated))
+        except TypeError:
+            continue
+    return found

@@ -1,0 +1,419 @@
+"""This module reads `cluster.yaml`: what a cluster shall have, checked word by word.
+
+Every mistake is found in one reading, with its line. Files the configuration names are not read
+here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path as FilePath
+from typing import Any
+
+from omnigraph.embed.config import REMOTES, Kind
+from omnigraph.errors import InvalidInput
+from omnigraph.service.cluster.documents import Document, Path, read_document
+from omnigraph.service.cluster.findings import Findings
+from omnigraph.storage import locate
+from omnigraph.write.external import ExternalBlobs
+
+FILE = "cluster.yaml"
+CLUSTER = "cluster"
+SCOPES = ("server_safe", "embedded_only")
+
+_ID = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+_SERVED_ID = re.compile(r"[A-Za-z0-9-]{1,64}")
+_SERVED_NEVER = ("policies", "healthz", "openapi", "graphs")
+_REFERENCE = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}")
+_LATER = ("apply", "env_file", "pipelines", "embeddings", "ui", "aliases", "bindings")
+_KINDS = ("graph", "schema", "query", "policy", "provider")
+
+
+@dataclass(frozen=True, slots=True)
+class QueryFiles:
+    """Where stored queries are: a file or a folder of them; `name` picks one declaration."""
+
+    path: str
+    name: str | None
+    place: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphConfig:
+    """One graph: its schema, its stored queries, what embeds for it."""
+
+    id: str
+    schema: str
+    queries: tuple[QueryFiles, ...] = ()
+    embedding_provider: str | None = None
+    external_blobs: tuple[tuple[str, str], ...] = ()
+    """Bases below which blobs may lie, each with its scope."""
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyConfig:
+    """A policy file and the scopes it decides about: the cluster, or graphs as `graph.<id>`."""
+
+    name: str
+    file: str
+    applies_to: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterConfig:
+    """What `cluster.yaml` says."""
+
+    folder: FilePath
+    document: Document
+    name: str | None = None
+    storage: str | None = None
+    lock: bool = True
+    providers: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    graphs: Mapping[str, GraphConfig] = field(default_factory=dict)
+    policies: Mapping[str, PolicyConfig] = field(default_factory=dict)
+
+    @property
+    def root(self) -> str:
+        """The address everything of the cluster is stored below."""
+        if self.storage is None:
+            return str(self.folder)
+        if "://" in self.storage:
+            return self.storage
+        return str(self.folder / self.storage)
+
+
+def read_config(folder: FilePath, findings: Findings) -> ClusterConfig | None:
+    """Read the configuration in a folder; return None when it cannot be used at all."""
+    if not folder.is_dir():
+        findings.error("config_dir_not_found", str(folder), "there is no such folder")
+        return None
+    file = folder / FILE
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
+        findings.error("cluster_config_read_error", str(file), f"cannot read it: {reason}")
+        return None
+    document = read_document(text)
+    for mistake in document.mistakes:
+        code = "duplicate_yaml_key" if mistake.duplicate else "invalid_cluster_yaml"
+        path = _dotted(mistake.path) or FILE
+        findings.error(code, path, mistake.message, file=FILE, line=mistake.line)
+    if not isinstance(document.value, dict):
+        if not document.mistakes:
+            message = "the file holds keys: `version`, `graphs` and others"
+            findings.error("invalid_cluster_yaml", FILE, message, file=FILE, line=1)
+        return None
+    return _Decoder(document, findings).cluster(folder)
+
+
+def _dotted(path: Path) -> str:
+    return ".".join(str(part) for part in path)
+
+
+class _Decoder:
+    """Turns plain values into a configuration and tells what is wrong with them."""
+
+    def __init__(self, document: Document, findings: Findings) -> None:
+        self._document = document
+        self._findings = findings
+
+    def cluster(self, folder: FilePath) -> ClusterConfig:
+        value = self._document.value
+        for key in (key for key in _LATER if key in value):
+            self._error("future_phase_field", (key,), f"`{key}` means nothing yet; leave it out")
+        known = ("version", "metadata", "storage", "state", "providers", "graphs", "policies")
+        top = self._mapping(value, (), known=(*known, *_LATER))
+        if top.get("version") != 1 or top.get("version") is True:
+            message = "`version` must be 1"
+            self._error("unsupported_cluster_config_version", ("version",), message)
+        providers = self._providers(top.get("providers"))
+        graphs = self._graphs(top.get("graphs"), providers)
+        return ClusterConfig(
+            folder=folder,
+            document=self._document,
+            name=self._name(top.get("metadata")),
+            storage=self._storage(top.get("storage"), folder),
+            lock=self._lock(top.get("state")),
+            providers=providers,
+            graphs=graphs,
+            policies=self._policies(top.get("policies"), graphs),
+        )
+
+    # --- small sections
+
+    def _name(self, value: object) -> str | None:
+        name = self._mapping(value, ("metadata",), known=("name",)).get("name")
+        if name is not None and (not isinstance(name, str) or not name.strip()):
+            self._error("empty_metadata_name", ("metadata", "name"), "the name is blank")
+            return None
+        return name
+
+    def _storage(self, value: object, folder: FilePath) -> str | None:
+        if value is None:
+            return None
+        text = self._text(value, ("storage",))
+        if text is None:
+            return None
+        root = text.rstrip("/")
+        try:
+            locate(root if "://" in root else folder / root)
+        except InvalidInput as error:
+            self._error("invalid_storage_root", ("storage",), error.message)
+            return None
+        return root
+
+    def _lock(self, value: object) -> bool:
+        state = self._mapping(value, ("state",), known=("backend", "lock"))
+        if state.get("backend") not in (None, "cluster"):
+            message = "`backend` is `cluster`, or left out"
+            self._error("unsupported_state_backend", ("state", "backend"), message)
+        lock = state.get("lock", True)
+        if not isinstance(lock, bool):
+            self._invalid(("state", "lock"), "`lock` is true or false")
+            return True
+        return lock
+
+    # --- providers
+
+    def _providers(self, value: object) -> dict[str, Mapping[str, str]]:
+        place: Path = ("providers", "embedding")
+        section = self._mapping(value, ("providers",), known=("embedding",)).get("embedding")
+        found = {}
+        for name, stated in self._named(section, place):
+            found[name] = self._provider(stated, (*place, name))
+        return found
+
+    def _provider(self, value: object, place: Path) -> Mapping[str, str]:
+        known = ("kind", "provider", "base_url", "model", "api_key")
+        stated = self._mapping(value, place, known=known)
+        profile = {}
+        for key, given in stated.items():
+            text = self._text(given, (*place, key))
+            if text is not None:
+                profile[key] = text
+        code = "invalid_embedding_provider"
+        if "kind" in profile and "provider" in profile:
+            self._error(code, place, "`kind` and `provider` mean the same: give one")
+        kind = profile.pop("provider", None) or profile.pop("kind", Kind.OPENAI_COMPATIBLE)
+        if kind not in list(Kind):
+            known_kinds = ", ".join(Kind)
+            self._error(code, (*place, "kind"), f"'{kind}' is none of {known_kinds}")
+        profile.pop("kind", None)
+        self._key(kind, profile.get("api_key"), place)
+        order = ("base_url", "model", "api_key")
+        return {"kind": str(kind), **{key: profile[key] for key in order if key in profile}}
+
+    def _key(self, kind: str, key: str | None, place: Path) -> None:
+        if key is None:
+            if kind in [str(remote) for remote in REMOTES]:
+                message = "`api_key` is missing; write ${NAME} of an environment variable"
+                self._error("embedding_api_key_required", place, message)
+        elif _REFERENCE.fullmatch(key.strip()) is None:
+            message = "`api_key` is ${NAME} of an environment variable, never the key itself"
+            self._error("embedding_api_key_inline", (*place, "api_key"), message)
+
+    # --- graphs
+
+    def _graphs(self, value: object, providers: Mapping[str, object]) -> dict[str, GraphConfig]:
+        found = {}
+        for id_, stated in self._named(value, ("graphs",)):
+            place: Path = ("graphs", id_)
+            if _SERVED_ID.fullmatch(id_) is None or id_ in _SERVED_NEVER:
+                message = (
+                    f"a server does not serve a graph called '{id_}': it takes letters, digits"
+                    " and `-`, at most 64, and no name of a route"
+                )
+                self._warn("graph_id_not_servable", place, message)
+            graph = self._graph(id_, stated, place, providers)
+            if graph is not None:
+                found[id_] = graph
+        return found
+
+    def _graph(
+        self, id_: str, value: object, place: Path, providers: Mapping[str, object]
+    ) -> GraphConfig | None:
+        if isinstance(value, dict) and "streaming" in value:
+            message = "`streaming` is not declared any more; leave it out"
+            self._error("removed_streaming_declaration", (*place, "streaming"), message)
+            value = {key: stated for key, stated in value.items() if key != "streaming"}
+        known = ("schema", "queries", "embedding_provider", "external_blobs")
+        stated = self._mapping(value, place, known=known)
+        schema = stated.get("schema")
+        if schema is None:
+            self._invalid(place, "`schema`, the path of a .pg file, is missing")
+            return None
+        return GraphConfig(
+            id=id_,
+            schema=self._text(schema, (*place, "schema")) or "",
+            queries=tuple(self._queries(stated.get("queries"), (*place, "queries"))),
+            embedding_provider=self._reference(
+                stated.get("embedding_provider"), (*place, "embedding_provider"), providers
+            ),
+            external_blobs=self._external(stated.get("external_blobs"), (*place, "external_blobs")),
+        )
+
+    def _queries(self, value: object, place: Path) -> Iterator[QueryFiles]:
+        if value is None:
+            return
+        if isinstance(value, str):
+            yield QueryFiles(value, None, place)
+        elif isinstance(value, list):
+            for number, item in enumerate(value):
+                text = self._text(item, (*place, number))
+                if text is not None:
+                    yield QueryFiles(text, None, (*place, number))
+        elif isinstance(value, dict):
+            for name, stated in self._named(value, place):
+                file = self._mapping(stated, (*place, name), known=("file",)).get("file")
+                text = self._text(file, (*place, name, "file"))
+                if text is not None:
+                    yield QueryFiles(text, name, (*place, name))
+        else:
+            self._invalid(place, "`queries` is a path, a list of paths, or names with a `file`")
+
+    def _reference(self, value: object, place: Path, providers: Mapping[str, object]) -> str | None:
+        if value is None:
+            return None
+        text = self._text(value, place)
+        if text is None:
+            return None
+        name = text.removeprefix("provider.embedding.")
+        kind, dot, _ = name.partition(".")
+        if dot and kind in _KINDS:
+            message = f"'{text}' is no embedding provider"
+            self._error("wrong_kind_reference", place, message)
+        elif name not in providers:
+            message = f"there is no embedding provider '{name}' under `providers.embedding`"
+            self._error("dangling_embedding_provider_reference", place, message)
+        return name
+
+    def _external(self, value: object, place: Path) -> tuple[tuple[str, str], ...]:
+        if value is None:
+            return ()
+        allow = self._mapping(value, place, known=("allow",)).get("allow")
+        if not isinstance(allow, list) or not allow:
+            message = "`allow` lists bases, each with its scope"
+            self._error("invalid_external_blob_policy", place, message)
+            return ()
+        bases = []
+        for number, item in enumerate(allow):
+            here = (*place, "allow", number)
+            stated = self._mapping(item, here, known=("base", "scope"))
+            base = self._text(stated.get("base"), (*here, "base"))
+            scope = stated.get("scope")
+            if scope not in SCOPES:
+                message = f"`scope` is one of {', '.join(SCOPES)}"
+                self._error("invalid_external_blob_policy", (*here, "scope"), message)
+            if base is not None:
+                self._base(base, here)
+                bases.append((base, str(scope)))
+        try:
+            ExternalBlobs.below(base for base, _ in bases)
+        except InvalidInput as error:
+            if "overlap" in error.message:
+                self._error("invalid_external_blob_policy", place, error.message)
+        return tuple(bases)
+
+    def _base(self, base: str, place: Path) -> None:
+        try:
+            ExternalBlobs.below([base])
+        except InvalidInput as error:
+            self._error("invalid_external_blob_base", (*place, "base"), error.message)
+
+    # --- policies
+
+    def _policies(self, value: object, graphs: Mapping[str, object]) -> dict[str, PolicyConfig]:
+        found = {}
+        taken: dict[str, str] = {}
+        for name, stated in self._named(value, ("policies",)):
+            place: Path = ("policies", name)
+            section = self._mapping(stated, place, known=("file", "applies_to"))
+            file = self._text(section.get("file"), (*place, "file"))
+            scopes = self._scopes(section.get("applies_to"), (*place, "applies_to"), graphs)
+            for scope in scopes:
+                if scope in taken:
+                    message = f"policy '{taken[scope]}' already decides about {scope}"
+                    self._error("duplicate_policy_binding", (*place, "applies_to"), message)
+                taken.setdefault(scope, name)
+            if file is not None:
+                found[name] = PolicyConfig(name, file, scopes)
+        return found
+
+    def _scopes(self, value: object, place: Path, graphs: Mapping[str, object]) -> tuple[str, ...]:
+        if not isinstance(value, list) or not value:
+            message = "`applies_to` lists what the policy decides about: `cluster`, or graphs"
+            self._error("policy_missing_applies_to", place, message)
+            return ()
+        found = []
+        for number, item in enumerate(value):
+            scope = self._scope(item, (*place, number), graphs)
+            if scope in found:
+                message = f"{scope} is listed twice"
+                self._error("duplicate_policy_binding", (*place, number), message)
+            elif scope is not None:
+                found.append(scope)
+        if CLUSTER in found and len(found) > 1:
+            message = "a policy decides about the cluster or about graphs, not about both"
+            self._error("policy_mixed_binding_kinds", place, message)
+        return tuple(sorted(found))
+
+    def _scope(self, value: object, place: Path, graphs: Mapping[str, object]) -> str | None:
+        text = self._text(value, place)
+        if text is None or text == CLUSTER:
+            return text
+        kind, dot, _ = text.partition(".")
+        if dot and kind != "graph" and kind in _KINDS:
+            self._error("wrong_kind_reference", place, f"'{text}' is no graph")
+            return None
+        name = text.removeprefix("graph.")
+        if name not in graphs:
+            self._error("dangling_graph_reference", place, f"there is no graph '{name}'")
+            return None
+        return f"graph.{name}"
+
+    # --- parts of every section
+
+    def _mapping(self, value: object, place: Path, *, known: tuple[str, ...]) -> dict[str, Any]:
+        if value is None:
+            return {}
+        if not isinstance(value, dict):
+            self._invalid(place, f"this holds keys: {', '.join(known)}")
+            return {}
+        for key in value:
+            if key not in known:
+                message = f"unknown key `{key}`; known are {', '.join(known)}"
+                self._invalid((*place, key), message)
+        return {key: stated for key, stated in value.items() if key in known}
+
+    def _named(self, value: object, place: Path) -> Iterator[tuple[str, Any]]:
+        if value is None:
+            return
+        if not isinstance(value, dict):
+            self._invalid(place, "this holds names, each with its settings")
+            return
+        for name, stated in value.items():
+            if _ID.fullmatch(name) is None:
+                message = "a name begins with a letter or `_`; letters, digits, `_`, `-` follow"
+                self._error("invalid_resource_id", (*place, name), message)
+            else:
+                yield name, stated
+
+    def _text(self, value: object, place: Path) -> str | None:
+        if not isinstance(value, str) or not value.strip():
+            self._invalid(place, f"`{place[-1]}` is a text")
+            return None
+        return value
+
+    def _invalid(self, place: Path, message: str) -> None:
+        self._error("invalid_cluster_yaml", place, message)
+
+    def _error(self, code: str, place: Path, message: str) -> None:
+        line = self._document.line(place)
+        self._findings.error(code, _dotted(place) or FILE, message, file=FILE, line=line)
+
+    def _warn(self, code: str, place: Path, message: str) -> None:
+        line = self._document.line(place)
+        self._findings.warn(code, _dotted(place) or FILE, message, file=FILE, line=line)

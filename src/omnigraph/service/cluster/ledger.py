@@ -1,0 +1,164 @@
+"""This module is the ledger of a cluster: what was applied, as a value and as strict JSON."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import msgspec
+
+from omnigraph.service.cluster.digests import graph_digest
+from omnigraph.service.cluster.findings import Refused
+
+VERSION = 1
+
+
+class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What was applied of one resource: its digest, and what belongs to its kind."""
+
+    digest: str
+    applies_to: tuple[str, ...] | None = None
+    embedding_provider: str | None = None
+    embedding_profile: dict[str, str] | None = None
+    external_blob_policy: dict[str, Any] | None = None
+
+
+class Status(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """How a resource fares: pending, planned, applying, applied, drifted, blocked or error."""
+
+    status: str
+    conditions: tuple[str, ...] = ()
+    message: str | None = None
+
+
+class Revision(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The resources that were applied, and the last configuration that was applied as a whole."""
+
+    config_digest: str | None = None
+    resources: dict[str, Entry] = {}
+
+
+class _Wire(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    version: int
+    state_revision: int = 0
+    applied_revision: Revision = Revision()
+    resource_statuses: dict[str, Status] = {}
+    approval_records: dict[str, dict[str, Any]] = {}
+    recovery_records: dict[str, dict[str, Any]] = {}
+    observations: dict[str, dict[str, Any]] = {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """Everything a ledger holds."""
+
+    revision: int = 0
+    config_digest: str | None = None
+    resources: Mapping[str, Entry] = field(default_factory=dict)
+    statuses: Mapping[str, Status] = field(default_factory=dict)
+    approvals: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    recoveries: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    observations: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    @property
+    def graph_ids(self) -> list[str]:
+        """The graphs that were applied."""
+        return sorted(names_of(self.resources, "graph"))
+
+    def queries(self, graph: str) -> dict[str, str]:
+        """Return the stored queries of a graph by name, with their digests."""
+        prefix = f"query.{graph}."
+        return {
+            address.removeprefix(prefix): entry.digest
+            for address, entry in self.resources.items()
+            if address.startswith(prefix)
+        }
+
+    def graph_digest(self, graph: str) -> str | None:
+        """Return the digest a graph has by what the ledger says about its parts."""
+        entry = self.resources.get(f"graph.{graph}")
+        schema = self.resources.get(f"schema.{graph}")
+        if entry is None or schema is None:
+            return None
+        provider = None
+        if entry.embedding_provider is not None:
+            known = self.resources.get(entry.embedding_provider)
+            provider = (entry.embedding_provider, known.digest if known else "")
+        blobs = entry.external_blob_policy
+        return graph_digest(graph, schema.digest, self.queries(graph), provider, blobs)
+
+    def folded(self) -> State:
+        """Return the state with the digest of every graph made of those of its parts."""
+        resources = dict(self.resources)
+        for graph in self.graph_ids:
+            digest = self.graph_digest(graph)
+            if digest is not None:
+                address = f"graph.{graph}"
+                resources[address] = msgspec.structs.replace(resources[address], digest=digest)
+        return replace(self, resources=resources)
+
+
+def names_of(addresses: Iterable[str], kind: str) -> list[str]:
+    """Return the names of the resources of one kind among addresses."""
+    prefix = f"{kind}."
+    return [address.removeprefix(prefix) for address in addresses if address.startswith(prefix)]
+
+
+def read_state(text: bytes, path: str) -> State:
+    """Read a ledger; refuse what this version cannot read as a whole."""
+    try:
+        version = json.loads(text)["version"]
+    except (ValueError, KeyError, TypeError) as error:
+        message = "the ledger is no JSON with a version; restore it from a backup"
+        raise Refused("invalid_state_json", path, message) from error
+    if version != VERSION:
+        message = f"the ledger has version {version}, this program reads {VERSION}: upgrade it"
+        raise Refused("unsupported_state_version", path, message)
+    try:
+        wire = msgspec.json.decode(text, type=_Wire)
+    except msgspec.ValidationError as error:
+        message = f"the ledger cannot be read: {error}"
+        raise Refused("invalid_state_json", path, message) from error
+    return State(
+        revision=wire.state_revision,
+        config_digest=wire.applied_revision.config_digest,
+        resources=wire.applied_revision.resources,
+        statuses=wire.resource_statuses,
+        approvals=wire.approval_records,
+        recoveries=wire.recovery_records,
+        observations=wire.observations,
+    )
+
+
+def write_state(state: State) -> bytes:
+    """Return the text of a ledger."""
+    facts = {
+        "version": VERSION,
+        "state_revision": state.revision,
+        "applied_revision": {
+            "config_digest": state.config_digest,
+            "resources": _sorted(state.resources),
+        },
+        "resource_statuses": _sorted(state.statuses),
+        "approval_records": _sorted(state.approvals),
+        "recovery_records": _sorted(state.recoveries),
+        "observations": _sorted(state.observations),
+    }
+    return (json.dumps(facts, indent=2, ensure_ascii=False) + "\n").encode()
+
+
+def state_token(text: bytes) -> str:
+    """Return what names one text of a ledger, for a compare-and-swap."""
+    return f"sha256:{hashlib.sha256(text).hexdigest()}"
+
+
+def to_wire(value: object) -> Any:  # noqa: ANN401 - any JSON value
+    """Return an entry or a status as plain JSON."""
+    return msgspec.json.decode(msgspec.json.encode(value))
+
+
+def _sorted(values: Mapping[str, object]) -> dict[str, Any]:
+    return {key: to_wire(values[key]) for key in sorted(values)}

@@ -1,0 +1,284 @@
+"""This module reads every file a configuration names, and makes resources with digests of them.
+
+What is read here is what is applied later: no file is read twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from omnigraph.catalog import Catalog, read_catalog
+from omnigraph.lang import Code, Diagnostic, QueryError, Report, decode, read_queries, read_schema
+from omnigraph.plan import compile_query
+from omnigraph.service.cluster.config import (
+    CLUSTER,
+    FILE,
+    ClusterConfig,
+    GraphConfig,
+    PolicyConfig,
+    QueryFiles,
+    read_config,
+)
+from omnigraph.service.cluster.digests import config_digest, content_digest, provider_digest
+from omnigraph.service.cluster.findings import Findings
+from omnigraph.service.cluster.ledger import Entry, State
+from omnigraph.service.cluster.policies import policy_problems
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """One thing a cluster shall have: what the ledger will say of it, and the file it is from."""
+
+    address: str
+    kind: str
+    entry: Entry
+    path: str | None = None
+    content: bytes = b""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the wire form."""
+        facts = {"address": self.address, "kind": self.kind, "digest": self.entry.digest}
+        return facts if self.path is None else {**facts, "path": self.path}
+
+
+@dataclass(frozen=True, slots=True)
+class Desired:
+    """Everything a configuration asks for."""
+
+    config: ClusterConfig
+    resources: Mapping[str, Resource] = field(default_factory=dict)
+
+    @property
+    def entries(self) -> dict[str, Entry]:
+        """What the ledger will say when all of it is applied."""
+        return {address: found.entry for address, found in sorted(self.resources.items())}
+
+    @property
+    def digests(self) -> dict[str, str]:
+        """The digest of each resource."""
+        return {address: entry.digest for address, entry in self.entries.items()}
+
+    @property
+    def digest(self) -> str:
+        """The digest of the configuration and all it names."""
+        return config_digest(self.config.document.value, self.digests.items())
+
+    def schema(self, graph: str) -> str:
+        """Return the schema text of a graph."""
+        return self.resources[f"schema.{graph}"].content.decode("utf-8").removeprefix("\ufeff")
+
+    def dependencies(self) -> list[tuple[str, str]]:
+        """Return who depends on whom."""
+        return sorted(_dependencies(self.entries))
+
+
+def _dependencies(entries: Mapping[str, Entry]) -> Iterator[tuple[str, str]]:
+    for address, entry in entries.items():
+        kind, _, name = address.partition(".")
+        if kind == "schema":
+            yield address, f"graph.{name}"
+        elif kind == "query":
+            graph = name.partition(".")[0]
+            yield address, f"graph.{graph}"
+            yield address, f"schema.{graph}"
+        elif kind == "policy":
+            for scope in entry.applies_to or ():
+                if scope != CLUSTER:
+                    yield address, scope
+        elif kind == "graph" and entry.embedding_provider is not None:
+            yield address, entry.embedding_provider
+
+
+def dependents(address: str, dependencies: list[tuple[str, str]]) -> list[str]:
+    """Return everything that depends on a resource, also by way of others."""
+    found: set[str] = set()
+    waiting = [address]
+    while waiting:
+        reached = waiting.pop()
+        new = {one for one, other in dependencies if other == reached} - found - {address}
+        found |= new
+        waiting += new
+    return sorted(found)
+
+
+def read_desired(folder: Path, findings: Findings) -> Desired | None:
+    """Read a configuration and its files; return None when it cannot be used."""
+    config = read_config(folder, findings)
+    if config is None:
+        return None
+    resources = _Loader(config, findings).load()
+    return Desired(config, resources) if findings.ok else None
+
+
+class _Loader:
+    """One reading of all files of a configuration."""
+
+    def __init__(self, config: ClusterConfig, findings: Findings) -> None:
+        self._config = config
+        self._findings = findings
+        self._found: dict[str, Resource] = {}
+
+    def load(self) -> dict[str, Resource]:
+        for name, profile in self._config.providers.items():
+            entry = Entry(provider_digest(profile), embedding_profile=dict(profile))
+            self._add(Resource(f"provider.embedding.{name}", "embedding_provider", entry))
+        for graph in self._config.graphs.values():
+            self._graph(graph)
+        for policy in self._config.policies.values():
+            self._policy(policy)
+        resources = {address: one.entry for address, one in self._found.items()}
+        folded = State(resources=resources).folded().resources
+        return {
+            address: Resource(address, one.kind, folded[address], one.path, one.content)
+            for address, one in sorted(self._found.items())
+        }
+
+    def _add(self, resource: Resource) -> None:
+        self._found[resource.address] = resource
+
+    # --- graphs
+
+    def _graph(self, graph: GraphConfig) -> None:
+        blobs = None
+        if graph.external_blobs:
+            bases = [{"uri": base, "scope": scope} for base, scope in graph.external_blobs]
+            blobs = {"mode": "allow", "bases": bases}
+        provider = graph.embedding_provider
+        address = None if provider is None else f"provider.embedding.{provider}"
+        entry = Entry("", embedding_provider=address, external_blob_policy=blobs)
+        self._add(Resource(f"graph.{graph.id}", "graph", entry))
+        catalog = self._schema(graph)
+        for files in graph.queries:
+            for path in self._query_paths(graph, files):
+                self._query_file(graph, files, path, catalog)
+
+    def _schema(self, graph: GraphConfig) -> Catalog | None:
+        address = f"schema.{graph.id}"
+        place = ("graphs", graph.id, "schema")
+        content = self._read(graph.schema, address, "schema_file_missing", place)
+        if content is None:
+            return None
+        entry = Entry(content_digest(content))
+        self._add(Resource(address, "schema", entry, graph.schema, content))
+        report = decode(content, graph.schema, Code.SCHEMA_UNREADABLE)
+        if not report.errors:
+            read_schema(report)
+        if report.errors:
+            self._tell(report, "schema_parse_error", address)
+            return None
+        report = decode(content, graph.schema, Code.SCHEMA_UNREADABLE)
+        catalog = read_catalog(report)
+        if report.errors:
+            self._tell(report, "schema_catalog_error", address)
+            return None
+        return catalog
+
+    def _query_paths(self, graph: GraphConfig, files: QueryFiles) -> list[str]:
+        """Return the files a declaration of queries stands for, relative to the configuration."""
+        folder = self._config.folder / files.path
+        if files.name is not None or not folder.is_dir():
+            return [files.path]
+        line = self._config.document.line(files.place)
+        path = f"graphs.{graph.id}.queries"
+        try:
+            names = sorted(found.name for found in folder.iterdir() if found.suffix == ".gq")
+        except OSError as error:
+            message = f"cannot list {files.path}: {error.strerror}"
+            self._findings.error("query_dir_unreadable", path, message, file=FILE, line=line)
+            return []
+        if not names:
+            message = f"{files.path} holds no .gq file"
+            self._findings.warn("query_dir_empty", path, message, file=FILE, line=line)
+        return [str(Path(files.path) / name) for name in names]
+
+    def _query_file(
+        self, graph: GraphConfig, files: QueryFiles, path: str, catalog: Catalog | None
+    ) -> None:
+        address = f"graphs.{graph.id}.queries" if files.name is None else _address(graph, files)
+        content = self._read(path, address, "query_file_missing", files.place)
+        if content is None:
+            return
+        report = decode(content, path, Code.QUERY_UNREADABLE)
+        tree = None if report.errors else read_queries(report)
+        if tree is None or report.errors:
+            self._tell(report, "query_parse_error", address)
+            return
+        names = [query.name.text for query in tree.queries]
+        if files.name is not None and files.name not in names:
+            message = f"{path} declares no query '{files.name}'"
+            line = self._config.document.line(files.place)
+            self._findings.error("query_key_mismatch", address, message, file=FILE, line=line)
+            return
+        text = report.source.text
+        for name in names if files.name is None else [files.name]:
+            self._query(graph, (name, path), content, (text, catalog))
+
+    def _query(
+        self,
+        graph: GraphConfig,
+        declared: tuple[str, str],
+        content: bytes,
+        typed: tuple[str, Catalog | None],
+    ) -> None:
+        (name, path), (text, catalog) = declared, typed
+        address = f"query.{graph.id}.{name}"
+        if address in self._found:
+            message = f"query '{name}' is also declared in {self._found[address].path}"
+            self._findings.error("duplicate_query_name", address, message, file=path)
+            return
+        self._add(Resource(address, "query", Entry(content_digest(content)), path, content))
+        if catalog is None:
+            message = "not checked, because the schema of its graph has mistakes"
+            self._findings.warn("query_typecheck_skipped", address, message, file=path)
+            return
+        try:
+            compile_query(catalog, text, name, source_name=path)
+        except QueryError as error:
+            for diagnostic in error.diagnostics:
+                code, line = "query_typecheck_error", _line(diagnostic)
+                self._findings.error(code, address, diagnostic.message, file=path, line=line)
+
+    # --- policies
+
+    def _policy(self, policy: PolicyConfig) -> None:
+        address = f"policy.{policy.name}"
+        place = ("policies", policy.name, "file")
+        content = self._read(policy.file, address, "policy_file_missing", place)
+        if content is None:
+            return
+        entry = Entry(content_digest(content), applies_to=policy.applies_to)
+        self._add(Resource(address, "policy", entry, policy.file, content))
+        for message, line in policy_problems(content, policy.applies_to):
+            self._findings.error("policy_invalid", address, message, file=policy.file, line=line)
+
+    # --- files
+
+    def _read(
+        self, path: str, address: str, code: str, place: tuple[str | int, ...]
+    ) -> bytes | None:
+        try:
+            return (self._config.folder / path).read_bytes()
+        except OSError as error:
+            line = self._config.document.line(place)
+            message = f"cannot read {path}: {error.strerror}"
+            self._findings.error(code, address, message, file=FILE, line=line)
+            return None
+
+    def _tell(self, report: Report, code: str, address: str) -> None:
+        for diagnostic in report.in_order():
+            if diagnostic.severity == "error":
+                file, line = report.source.name, _line(diagnostic)
+                self._findings.error(code, address, diagnostic.message, file=file, line=line)
+
+
+def _address(graph: GraphConfig, files: QueryFiles) -> str:
+    return f"query.{graph.id}.{files.name}"
+
+
+def _line(diagnostic: Diagnostic) -> int | None:
+    if diagnostic.source is None or diagnostic.span is None:
+        return None
+    return diagnostic.source.position(diagnostic.span.start).line

@@ -1,0 +1,221 @@
+"""This module reads what a server serves: the applied revision of a cluster, checked as a whole.
+
+What concerns everybody (the ledger, a content, a policy) refuses the whole cluster. What concerns
+one graph sets that graph aside, with the reason.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from omnigraph.errors import Category, OmniError
+from omnigraph.service.cluster.config import CLUSTER, read_config
+from omnigraph.service.cluster.digests import content_digest, provider_digest
+from omnigraph.service.cluster.findings import Finding, Findings, Refused
+from omnigraph.service.cluster.ledger import Entry, State, names_of
+from omnigraph.service.cluster.recovery import read_intents
+from omnigraph.service.cluster.store import ClusterStore
+from omnigraph.storage import locate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServedGraph:
+    """One graph: where it is, its stored queries as file text by name, and what it may use."""
+
+    id: str
+    uri: str
+    queries: Mapping[str, str] = field(default_factory=dict)
+    embedding: Mapping[str, str] | None = None
+    external_blobs: tuple[str, ...] = ()
+    quarantine: str | None = None
+    """Why the graph is not to be served; None when it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServedPolicy:
+    """A policy file and what it decides about: the cluster, or graphs by id."""
+
+    name: str
+    text: str
+    cluster: bool
+    graphs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Serving:
+    """The applied revision of a cluster."""
+
+    root: str
+    options: Mapping[str, str]
+    """What reaches the storage of every graph."""
+    revision: int
+    graphs: tuple[ServedGraph, ...]
+    policies: tuple[ServedPolicy, ...] = ()
+
+    @property
+    def healthy(self) -> tuple[ServedGraph, ...]:
+        """The graphs nothing is known against."""
+        return tuple(graph for graph in self.graphs if graph.quarantine is None)
+
+    def policy_of(self, graph: str | None) -> ServedPolicy | None:
+        """Return the policy of a graph, or of the cluster for None."""
+        for policy in self.policies:
+            if policy.cluster if graph is None else graph in policy.graphs:
+                return policy
+        return None
+
+
+class ServingRefused(OmniError):
+    """A cluster cannot be served; `findings` says why, completely."""
+
+    def __init__(self, findings: Iterable[Finding]) -> None:
+        self.findings = tuple(findings)
+        super().__init__(
+            "\n".join(f"[{one.code}] {one.path}: {one.message}" for one in self.findings),
+            code="cluster_not_servable",
+            category=Category.UNAVAILABLE,
+            details={"diagnostics": [finding.to_json() for finding in self.findings]},
+        )
+
+
+def open_store(source: str | os.PathLike[str], options: Mapping[str, str] | None) -> ClusterStore:
+    """Return the storage of a cluster: an address with `://` is it, else a folder says it."""
+    text = os.fspath(source)
+    if "://" in text:
+        return ClusterStore(locate(text, options))
+    findings = Findings()
+    config = read_config(Path(text), findings)
+    if config is None or not findings.ok:
+        raise ServingRefused(findings)
+    return ClusterStore(locate(config.root, options))
+
+
+def read_serving(
+    source: str | os.PathLike[str], options: Mapping[str, str] | None = None
+) -> Serving:
+    """Return what a server serves of a cluster.
+
+    Raises:
+        ServingRefused: the cluster as a whole cannot be served.
+    """
+    store = open_store(source, options)
+    findings = Findings()
+    try:
+        ledger = store.read()
+        unfinished = {intent.graph_id: intent.kind for intent in read_intents(store)}
+    except Refused as error:
+        raise ServingRefused([Finding(error.code, "error", error.path, error.message)]) from error
+    if ledger.text is None:
+        message = "there is no ledger: run `omnigraph cluster import` and `cluster apply`"
+        findings.error("cluster_state_missing", store.state_path, message)
+        raise ServingRefused(findings)
+    reader = _Reader(store, ledger.state, findings)
+    graphs = tuple(reader.graph(id_, unfinished.get(id_)) for id_ in ledger.state.graph_ids)
+    serving = Serving(
+        root=store.root.uri,
+        options=store.root.options,
+        revision=ledger.state.revision,
+        graphs=graphs,
+        policies=tuple(reader.policies()),
+    )
+    if not graphs:
+        findings.error("cluster_empty", store.state_path, "no graph was applied yet")
+    elif not serving.healthy:
+        reasons = "; ".join(f"{graph.id}: {graph.quarantine}" for graph in graphs)
+        findings.error("cluster_no_healthy_graphs", store.state_path, reasons)
+    if not findings.ok:
+        raise ServingRefused(findings)
+    return serving
+
+
+class _Reader:
+    """Reads and checks what a ledger names."""
+
+    def __init__(self, store: ClusterStore, state: State, findings: Findings) -> None:
+        self._store = store
+        self._state = state
+        self._findings = findings
+
+    def graph(self, id_: str, unfinished: str | None) -> ServedGraph:
+        address = f"graph.{id_}"
+        entry = self._state.resources[address]
+        embedding = self._embedding(address, entry)
+        if self._state.graph_digest(id_) != entry.digest:
+            message = "what the ledger says about the graph does not fit its digest"
+            self._findings.error("external_blob_policy_digest_mismatch", address, message)
+        sources = {}
+        for name, digest in self._state.queries(id_).items():
+            text = self._payload(f"query.{id_}.{name}", digest)
+            if text is not None:
+                sources[name] = text
+        reason = None
+        if unfinished is not None:
+            reason = f"cluster_recovery_pending: {unfinished} was interrupted; apply settles it"
+        return ServedGraph(
+            id=id_,
+            uri=self._store.graph_uri(id_),
+            queries=sources,
+            embedding=embedding,
+            external_blobs=_server_bases(entry.external_blob_policy),
+            quarantine=reason,
+        )
+
+    def policies(self) -> list[ServedPolicy]:
+        found = []
+        taken: dict[str, str] = {}
+        for name in sorted(names_of(self._state.resources, "policy")):
+            address = f"policy.{name}"
+            entry = self._state.resources[address]
+            if not entry.applies_to:
+                message = "the ledger does not say what the policy decides about"
+                self._findings.error("policy_bindings_missing", address, message)
+                continue
+            for scope in entry.applies_to:
+                if scope in taken:
+                    message = f"policy '{taken[scope]}' already decides about {scope}"
+                    self._findings.error("duplicate_policy_binding", address, message)
+                taken[scope] = name
+            text = self._payload(address, entry.digest)
+            if text is not None:
+                graphs = tuple(names_of(entry.applies_to, "graph"))
+                found.append(ServedPolicy(name, text, CLUSTER in entry.applies_to, graphs))
+        return found
+
+    def _embedding(self, address: str, entry: Entry) -> Mapping[str, str] | None:
+        provider = entry.embedding_provider
+        if provider is None:
+            return None
+        stated = self._state.resources.get(provider)
+        if stated is None:
+            message = f"the ledger does not know {provider}"
+            self._findings.error("embedding_provider_missing", address, message)
+            return None
+        if stated.embedding_profile is None:
+            message = "the ledger does not hold the profile of the provider"
+            self._findings.error("embedding_provider_profile_missing", provider, message)
+            return None
+        if provider_digest(stated.embedding_profile) != stated.digest:
+            message = "the profile of the provider does not fit its digest"
+            self._findings.error("embedding_provider_digest_mismatch", provider, message)
+        return stated.embedding_profile
+
+    def _payload(self, address: str, digest: str) -> str | None:
+        content = self._store.payload(address, digest)
+        if content is None:
+            message = "its content is not there; run `cluster refresh` and `cluster apply`"
+            self._findings.error("catalog_payload_missing", address, message)
+            return None
+        if content_digest(content) != digest:
+            message = "its content is not what was applied; run `cluster refresh` and apply again"
+            self._findings.error("catalog_payload_digest_mismatch", address, message)
+            return None
+        return content.decode("utf-8", "replace")
+
+
+def _server_bases(policy: Mapping[str, Any] | None) -> tuple[str, ...]:
+    bases = [] if policy is None else policy["bases"]
+    return tuple(base["uri"] for base in bases if base["scope"] == "server_safe")

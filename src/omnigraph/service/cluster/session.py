@@ -1,0 +1,144 @@
+"""This module is what all commands of a cluster share: configuration, storage, lock, findings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from omnigraph.service.cluster.config import FILE, ClusterConfig, read_config
+from omnigraph.service.cluster.findings import Finding, Findings, Refused
+from omnigraph.service.cluster.ledger import State, to_wire
+from omnigraph.service.cluster.resources import Desired, read_desired
+from omnigraph.service.cluster.store import ClusterStore, Ledger, Lock
+from omnigraph.storage import locate
+
+ROOT = "storage"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a command ended; `facts` is its answer in the wire form."""
+
+    ok: bool
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    findings: tuple[Finding, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the wire form."""
+        told = [finding.to_json() for finding in self.findings]
+        return {"ok": self.ok, **self.facts, "diagnostics": told}
+
+
+class Session:
+    """One command on one cluster."""
+
+    def __init__(self, folder: Path, options: Mapping[str, str] | None = None) -> None:
+        self.folder = folder
+        self.findings = Findings()
+        self.ledger = Ledger(State(), None)
+        self.lock: Lock | None = None
+        self._options = options
+        self._store: ClusterStore | None = None
+        self._acquired: Lock | None = None
+
+    @property
+    def store(self) -> ClusterStore:
+        """Where the cluster is stored, once its configuration was read."""
+        assert self._store is not None, "the configuration comes first"
+        return self._store
+
+    def desired(self) -> Desired | None:
+        """Read the configuration and every file it names."""
+        found = read_desired(self.folder, self.findings)
+        if found is not None:
+            self._open(found.config)
+        return found
+
+    def config(self) -> ClusterConfig | None:
+        """Read the configuration alone."""
+        found = read_config(self.folder, self.findings)
+        if found is None or not self.findings.ok:
+            return None
+        self._open(found)
+        return found
+
+    def _open(self, config: ClusterConfig) -> None:
+        self._store = ClusterStore(locate(config.root, self._options))
+
+    def read(self) -> Ledger:
+        """Read the ledger, and who else holds the lock."""
+        self.lock = self.store.lock() if self._acquired is None else None
+        self.ledger = self.store.read()
+        return self.ledger
+
+    @contextmanager
+    def locked(self, operation: str, config: ClusterConfig) -> Iterator[None]:
+        """Hold the lock for as long as the block lasts, unless the configuration wants none."""
+        if not config.lock:
+            message = "`state.lock` is false: nothing keeps others from working at the same time"
+            self.findings.warn("state_lock_disabled", "state.lock", message)
+            yield
+            return
+        try:
+            self._acquired = self.store.take_lock(operation)
+        except Refused:
+            self.read()
+            raise
+        try:
+            yield
+        finally:
+            self.store.release_lock(self._acquired.lock_id)
+
+    def need_state(self) -> Ledger:
+        """Read the ledger, which has to be there."""
+        found = self.read()
+        if found.text is None:
+            message = "there is no ledger yet; make it with: omnigraph cluster import"
+            raise Refused("state_missing", self.store.state_path, message)
+        return found
+
+    def observations(self) -> dict[str, Any]:
+        """Return what is known about ledger and lock, in the wire form."""
+        if self._store is None:
+            return {}
+        state, held = self.ledger.state, self.lock
+        facts: dict[str, Any] = {
+            "state_path": self.store.state_path,
+            "lock_path": self.store.lock_path,
+            "state_found": self.ledger.text is not None,
+            "applied_config_digest": state.config_digest,
+            "state_revision": state.revision,
+            "state_cas": self.ledger.token,
+            "resource_count": len(state.resources),
+            "locked": held is not None,
+            "lock_acquired": self._acquired is not None,
+        }
+        if self._acquired is not None:
+            facts["acquired_lock_id"] = self._acquired.lock_id
+        if held is not None:
+            facts |= {
+                "lock_id": held.lock_id,
+                "lock_operation": held.operation,
+                "lock_created_at": held.created_at,
+                "lock_pid": held.pid,
+                "lock_age_seconds": held.age,
+            }
+        return {name: value for name, value in facts.items() if value is not None}
+
+    def outcome(self, **facts: Any) -> Outcome:  # noqa: ANN401 - the wire form of an answer
+        """Return how the command ended."""
+        about = {"config_dir": str(self.folder)}
+        return Outcome(self.findings.ok, {**about, **facts}, tuple(self.findings))
+
+    @property
+    def path(self) -> str:
+        """What a finding is about that is about nothing smaller."""
+        return str(self.folder / FILE)
+
+
+def wire(values: Mapping[str, object]) -> dict[str, Any]:
+    """Return entries or statuses by address, as plain JSON."""
+    return {address: to_wire(values[address]) for address in sorted(values)}

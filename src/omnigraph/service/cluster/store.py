@@ -1,0 +1,241 @@
+"""This module keeps a cluster in storage: the ledger, its lock, contents by digest, records.
+
+The ledger is replaced by compare-and-swap only. The lock keeps people from working at the same
+time; that no update is lost does not depend on it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from ulid import ULID
+
+from omnigraph.errors import OmniError
+from omnigraph.service.cluster.digests import content_digest
+from omnigraph.service.cluster.findings import Refused
+from omnigraph.service.cluster.ledger import State, read_state, state_token, write_state
+from omnigraph.storage import Location, Objects
+
+STATE = "__cluster/state.json"
+LOCK = "__cluster/lock.json"
+RESOURCES = "__cluster/resources"
+RECOVERIES = "__cluster/recoveries"
+APPROVALS = "__cluster/approvals"
+GRAPHS = "graphs"
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """A state and the very text it was read from; no text where there was none."""
+
+    state: State
+    text: bytes | None
+
+    @property
+    def token(self) -> str | None:
+        """What names this text."""
+        return None if self.text is None else state_token(self.text)
+
+
+@dataclass(frozen=True, slots=True)
+class Lock:
+    """Who holds the lock, and since when."""
+
+    lock_id: str
+    operation: str
+    created_at: str
+    pid: int
+
+    @property
+    def age(self) -> int:
+        """Seconds since it was taken."""
+        taken = datetime.fromisoformat(self.created_at)
+        return max(0, int((datetime.now(UTC) - taken).total_seconds()))
+
+
+class ClusterStore:
+    """What a cluster keeps below its storage root."""
+
+    def __init__(self, root: Location) -> None:
+        self.root = root
+        self.objects = Objects(root)
+
+    @property
+    def state_path(self) -> str:
+        """The address of the ledger."""
+        return self.root.child(STATE)
+
+    @property
+    def lock_path(self) -> str:
+        """The address of the lock."""
+        return self.root.child(LOCK)
+
+    # --- ledger
+
+    def read(self) -> Ledger:
+        """Return the ledger; it is empty where there is none."""
+        text = self._get(STATE, "state_read_error")
+        if text is None:
+            return Ledger(State(), None)
+        return Ledger(read_state(text, self.state_path), text)
+
+    def write(self, base: Ledger, state: State) -> Ledger:
+        """Put a state in the place of the one it was made from, as the next revision.
+
+        Nothing is written when nothing changed.
+        """
+        if base.text is not None and replace(state, revision=base.state.revision) == base.state:
+            return base
+        newest = replace(state, revision=base.state.revision + 1)
+        text = write_state(newest)
+        try:
+            if base.text is None:
+                won = self.objects.put_if_absent(STATE, text)
+            else:
+                won = self.objects.replace(STATE, base.text, text)
+        except OmniError as error:
+            raise Refused("state_write_error", self.state_path, error.message) from error
+        if not won:
+            message = "somebody else changed the ledger meanwhile; look at it and try again"
+            raise Refused("state_cas_mismatch", self.state_path, message)
+        return Ledger(newest, text)
+
+    # --- lock
+
+    def lock(self) -> Lock | None:
+        """Return the lock, if somebody holds it."""
+        text = self._get(LOCK, "state_read_error")
+        if text is None:
+            return None
+        try:
+            facts = json.loads(text)
+            version = facts.pop("version")
+            found = Lock(**facts)
+            datetime.fromisoformat(found.created_at)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            message = "the lock cannot be read; remove the file if nobody works on this cluster"
+            raise Refused("invalid_state_lock", self.lock_path, message) from error
+        if version != 1:
+            message = f"the lock has version {version}, this program reads 1: upgrade it"
+            raise Refused("unsupported_state_lock_version", self.lock_path, message)
+        return found
+
+    def take_lock(self, operation: str) -> Lock:
+        """Take the lock for an operation, or tell who holds it."""
+        created = datetime.now(UTC).isoformat(timespec="milliseconds")
+        mine = Lock(str(ULID()), operation, created, os.getpid())
+        facts = {
+            "version": 1,
+            "lock_id": mine.lock_id,
+            "operation": operation,
+            "created_at": created,
+            "pid": mine.pid,
+        }
+        if self.objects.put_if_absent(LOCK, _pretty(facts)):
+            return mine
+        held = self.lock()
+        if held is None:
+            return self.take_lock(operation)
+        if held.lock_id == mine.lock_id:
+            return mine  # only the answer was lost
+        message = (
+            f"{held.operation} of process {held.pid} holds the lock since {held.created_at};"
+            f" wait for it, or if it is gone: omnigraph cluster force-unlock {held.lock_id}"
+        )
+        raise Refused("state_lock_held", self.lock_path, message)
+
+    def release_lock(self, lock_id: str) -> bool:
+        """Give the lock back, if it is still the one that was taken."""
+        held = self.lock()
+        if held is None or held.lock_id != lock_id:
+            return False
+        self.objects.delete([LOCK])
+        return True
+
+    # --- contents
+
+    def payload_path(self, address: str, digest: str) -> str:
+        """Return where the content of a query or a policy lies."""
+        kind, _, name = address.partition(".")
+        suffix = "gq" if kind == "query" else "yaml"
+        return f"{RESOURCES}/{kind}/{name.replace('.', '/')}/{digest}.{suffix}"
+
+    def put_payload(self, address: str, digest: str, content: bytes) -> None:
+        """Store a content under its digest; what is there already and right is left alone."""
+        path = self.payload_path(address, digest)
+        if not self.objects.put_if_absent(path, content) and self.objects.get(path) != content:
+            self.objects.put(path, content)
+
+    def payload(self, address: str, digest: str) -> bytes | None:
+        """Return a content; it need not be the one its digest promises."""
+        return self.objects.get(self.payload_path(address, digest))
+
+    def payload_fault(self, address: str, digest: str) -> str | None:
+        """Return `missing` or `mismatch` when a content is not what its digest promises."""
+        content = self.payload(address, digest)
+        if content is None:
+            return "missing"
+        return None if content_digest(content) == digest else "mismatch"
+
+    # --- records
+
+    def records(self, folder: str) -> dict[str, Any]:
+        """Return the records of a folder by id, oldest first; one that is no JSON is None."""
+        found: dict[str, Any] = {}
+        for info in sorted(self.objects.list(folder), key=lambda info: info.path):
+            name = info.path.rsplit("/", 1)[-1]
+            text = self.objects.get(info.path) if name.endswith(".json") else None
+            if text is None:
+                continue
+            try:
+                facts = json.loads(text)
+            except ValueError:
+                facts = None
+            found[name.removesuffix(".json")] = facts if isinstance(facts, dict) else None
+        return found
+
+    def put_record(self, folder: str, id_: str, facts: dict[str, Any]) -> None:
+        """Write a record, replacing what it said before."""
+        self.objects.put(f"{folder}/{id_}.json", _pretty(facts))
+
+    def delete_record(self, folder: str, id_: str) -> None:
+        """Remove a record."""
+        self.objects.delete([f"{folder}/{id_}.json"])
+
+    # --- graphs
+
+    def graph_location(self, id_: str) -> Location:
+        """Return where a graph of the cluster lies."""
+        return Location(self.graph_uri(id_), self.root.options)
+
+    def graph_uri(self, id_: str) -> str:
+        """Return the address of a graph of the cluster."""
+        return self.root.child(f"{GRAPHS}/{id_}.omni")
+
+    def has_graph_files(self, id_: str) -> bool:
+        """Tell whether anything lies at the address of a graph."""
+        return next(iter(self.objects.list(f"{GRAPHS}/{id_}.omni")), None) is not None
+
+    def remove_graph(self, id_: str) -> None:
+        """Remove everything at the address of a graph, its manifest first."""
+        prefix = f"{GRAPHS}/{id_}.omni"
+        paths = [info.path for info in self.objects.list(prefix)]
+        self.objects.delete(sorted(paths, key=lambda path: (_behind_manifest(path), path)))
+
+    def _get(self, path: str, code: str) -> bytes | None:
+        try:
+            return self.objects.get(path)
+        except OmniError as error:
+            raise Refused(code, self.root.child(path), error.message) from error
+
+
+def _behind_manifest(path: str) -> bool:
+    return "/__manifest/" not in path
+
+
+def _pretty(facts: dict[str, Any]) -> bytes:
+    return (json.dumps(facts, indent=2, ensure_ascii=False) + "\n").encode()

@@ -1,0 +1,84 @@
+"""`omnigraph cluster …`, driven from outside."""
+
+import json
+import re
+
+import pytest
+
+from tests.support.clusters import edit, without_ports, write_cluster
+from tests.support.program import omnigraph
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return write_cluster(tmp_path / "cluster")
+
+
+def run(folder, *arguments):
+    return omnigraph("cluster", *arguments, "--config", folder)
+
+
+def test_cluster_is_made_and_told(folder):
+    assert run(folder, "validate").out == (
+        "cluster config valid: 9 resource(s), 8 dependency edge(s)\n"
+    )
+    assert run(folder, "apply").code == 1
+    assert run(folder, "import").out.splitlines()[0] == "cluster import: revision 1, 0 resource(s)"
+    assert run(folder, "plan").out.splitlines()[:2] == [
+        "cluster plan: 9 change(s), 0 approval gate(s)",
+        "  Create graph.people",
+    ]
+    done = run(folder, "apply", "--as", "act-ada")
+    assert (done.code, done.err) == (0, "")
+    assert done.out.splitlines()[0] == "cluster apply: 9 applied, 0 deferred/blocked"
+    assert done.out.splitlines()[1] == "  Create graph.people [Applied]"
+    assert done.out.splitlines()[-1] == "  state: revision 2, converged: true, written: true"
+    assert run(folder, "status").out.splitlines()[:2] == [
+        "cluster state: revision 2, 9 resource(s)",
+        "  graph.people [applied]",
+    ]
+
+    without_ports(folder)
+    done = run(folder, "apply")
+    assert (done.code, done.err.splitlines()[0]) == (
+        0,
+        "WARN  apply_dependency_blocked graph.ports: delete has to wait: approval_required",
+    )
+    assert "  Delete graph.ports [Blocked: approval_required]" in done.out
+    assert run(folder, "approve", "graph.ports").code == 2
+    done = run(folder, "approve", "graph.ports", "--as", "act-eve")
+    pattern = r"cluster approve: delete graph.ports approved by act-eve \(approval \w{26}\)\n"
+    assert re.fullmatch(pattern, done.out)
+    assert run(folder, "apply").code == 0
+    refreshed = run(folder, "refresh").out.splitlines()[0]
+    assert refreshed == "cluster refresh: revision 5, 7 resource(s)"
+
+
+def test_mistakes_are_told_with_their_place_and_exit_code_1(folder):
+    edit(folder, "version: 1", "version: 2")
+    done = run(folder, "validate")
+    assert (done.code, done.out) == (1, "")
+    assert done.err == (
+        "ERROR  unsupported_cluster_config_version version: `version` must be 1 (cluster.yaml:1)\n"
+    )
+    facts = json.loads(run(folder, "validate", "--json").out)
+    assert (facts["ok"], facts["diagnostics"]) == (
+        False,
+        [
+            {
+                "code": "unsupported_cluster_config_version",
+                "severity": "error",
+                "path": "version",
+                "message": "`version` must be 1",
+                "file": "cluster.yaml",
+                "line": 1,
+            }
+        ],
+    )
+
+
+def test_lock_that_nobody_holds_cannot_be_removed(folder):
+    done = run(folder, "force-unlock", "x", "--json")
+    assert done.code == 1
+    facts = json.loads(done.out)
+    assert (facts["lock_removed"], facts["diagnostics"][0]["code"]) == (False, "state_lock_missing")
