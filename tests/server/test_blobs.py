@@ -93,14 +93,15 @@ def test_an_empty_blob_has_no_ranges(client):
     assert get(client, select=empty, Range="bytes=0-").status_code == 416
 
 
-def test_a_blob_that_is_elsewhere_is_pointed_at(client, loaded, outside):
-    for method in ("GET", "HEAD"):
-        answer = get(client, method, select={**SELECT, "id": "far"})
-        assert (answer.status_code, answer.content) == (302, b"")
-        assert answer.headers["location"] == outside.as_uri()
-        assert answer.headers["cache-control"] == "no-store"
-        assert answer.headers["omnigraph-snapshot-id"] == loaded
-        assert "etag" not in answer.headers
+def test_a_blob_from_elsewhere_is_taken_over_if_it_can_be_read(client, outside):
+    assert get(client, select={**SELECT, "id": "far"}).content == outside.read_bytes()
+    gone = (outside.parent / "gone.png").as_uri()
+    for uri, status in ((gone, 424), ("file:///etc/passwd", 400)):
+        line = f'{{"type":"Doc","data":{{"slug":"x","body":"{uri}"}}}}'
+        answer = client.post(f"{G}/load", json={"data": line})
+        assert answer.status_code == status
+        assert ("external_blob_source" in answer.json()) is (status == 424)
+    assert get(client, select={**SELECT, "id": "x"}).status_code == 404
 
 
 def test_conditions_are_looked_at_before_anything_is_sent(client):
