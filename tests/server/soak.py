@@ -227,6 +227,7 @@ def main() -> None:
     text = json.dumps(report, indent=2)
     print(text)
     if given.out is not None:
+        given.out.parent.mkdir(parents=True, exist_ok=True)
         given.out.write_text(text + "\n")
 
 
