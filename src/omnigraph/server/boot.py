@@ -8,6 +8,7 @@ from pathlib import Path
 
 from omnigraph.policy import BundleScope, Policy
 from omnigraph.policy.policy import read_text
+from omnigraph.server.cluster import Declared, read_declared
 from omnigraph.server.settings import ALL, Settings
 from omnigraph.service.admission import Admission
 from omnigraph.service.registry import GraphSource, open_registry
@@ -19,25 +20,35 @@ from omnigraph.service.visit import Service
 
 def make_service(settings: Settings, environment: Mapping[str, str]) -> Service:
     """Open everything; raise OmniError when it cannot be served as it was told."""
+    if settings.cluster is None:
+        wanted = _told(settings)
+    else:
+        wanted = read_declared(settings.cluster, environment)
     tokens = Tokens.from_environment(environment)
-    policies = bool(settings.policies) or settings.server_policy is not None
     state = classify(
-        tokens=bool(tokens), policies=policies, unauthenticated=settings.unauthenticated
+        tokens=bool(tokens), policies=wanted.policies, unauthenticated=settings.unauthenticated
     )
-    server_policy = None
-    if settings.server_policy is not None:
-        text = read_text(Path(settings.server_policy))
-        server_policy = Policy.parse(text, BundleScope.SERVER)
-    sources = [_source(settings, graph_id, uri) for graph_id, uri in settings.graphs.items()]
     return Service(
-        registry=open_registry(sources, require_all=settings.require_all),
+        registry=open_registry(wanted.sources, require_all=settings.require_all),
         state=state,
         tokens=tokens,
-        policy=server_policy,
+        policy=wanted.policy,
         admission=Admission.from_environment(environment),
+        declared=settings.cluster is not None,
         seconds=settings.query_seconds,
         memory=settings.query_memory,
     )
+
+
+def _told(settings: Settings) -> Declared:
+    """Return what is to be served by what a server was told itself."""
+    policy = None
+    if settings.server_policy is not None:
+        text = read_text(Path(settings.server_policy))
+        policy = Policy.parse(text, BundleScope.SERVER)
+    sources = [_source(settings, graph_id, uri) for graph_id, uri in settings.graphs.items()]
+    policies = bool(settings.policies) or policy is not None
+    return Declared(tuple(sources), policies, policy)
 
 
 def _source(settings: Settings, graph_id: str, uri: str) -> GraphSource:

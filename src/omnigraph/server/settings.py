@@ -13,9 +13,11 @@ ALL = ""
 class Settings(Struct, kw_only=True, frozen=True):
     """What to serve and how; a process that is one of several reads it as JSON.
 
+    `cluster` is the folder or the storage of a cluster, in place of everything that follows it.
     `graphs` are addresses by id; `queries` and `policies` are folders and files by graph id.
     """
 
+    cluster: str | None = None
     graphs: dict[str, str] = field(default_factory=dict)
     queries: dict[str, str] = field(default_factory=dict)
     policies: dict[str, str] = field(default_factory=dict)

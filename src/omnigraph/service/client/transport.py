@@ -7,6 +7,7 @@ refused to begin, and what only reads.
 from __future__ import annotations
 
 import time
+import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -63,6 +64,9 @@ class Transport:
                 **({} if token is None else {"Authorization": f"Bearer {token}"}),
             },
         )
+
+        # Connections of a graph nobody closed go with it.
+        weakref.finalize(self, self._client.close)
 
     def close(self) -> None:
         """Close all connections."""
