@@ -14,6 +14,8 @@ _HOMES = {
     "read": "omnigraph.pipeline.frames",
     "register": "omnigraph.pipeline.source",
     "session": "omnigraph.pipeline.sessions",
+    "warm_up": "omnigraph.pipeline.warmup",
+    "write": "omnigraph.pipeline.frames",
 }
 
 __all__ = list(_HOMES)
