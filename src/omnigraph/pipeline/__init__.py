@@ -19,6 +19,8 @@ _HOMES = {
     "resume_pipeline": "omnigraph.pipeline.runner",
     "run_pipeline": "omnigraph.pipeline.runner",
     "session": "omnigraph.pipeline.sessions",
+    "warm_up": "omnigraph.pipeline.warmup",
+    "write": "omnigraph.pipeline.frames",
 }
 
 __all__ = list(_HOMES)

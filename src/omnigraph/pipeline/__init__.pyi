@@ -5,6 +5,8 @@ from omnigraph.pipeline.planning import plan_pipeline as plan_pipeline
 from omnigraph.pipeline.runner import Running as Running
 from omnigraph.pipeline.runner import resume_pipeline as resume_pipeline
 from omnigraph.pipeline.runner import run_pipeline as run_pipeline
+from omnigraph.pipeline.frames import write as write
 from omnigraph.pipeline.sessions import close as close
 from omnigraph.pipeline.sessions import session as session
 from omnigraph.pipeline.source import register as register
+from omnigraph.pipeline.warmup import warm_up as warm_up

@@ -1,4 +1,4 @@
-"""This module is the data source `omnigraph` of Spark: reading types as data frames."""
+"""This module is the data source `omnigraph` of Spark: types as data frames."""
 
 from __future__ import annotations
 
@@ -9,7 +9,13 @@ from datetime import datetime
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
-from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPartition
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceWriter,
+    Filter,
+    InputPartition,
+)
 from pyspark.sql.types import StructType
 
 from omnigraph.commit.manifest import Manifest
@@ -23,6 +29,8 @@ from omnigraph.commit.snapshot import (
 from omnigraph.errors import InvalidInput, NotFound
 from omnigraph.pipeline.filters import Condition, filtered, stored_filter
 from omnigraph.pipeline.pinned import Pinned, manifest_at, pin
+from omnigraph.pipeline.scratch import Scratch
+from omnigraph.pipeline.sink import Target, Writer
 from omnigraph.storage import locate
 
 FORMAT = "omnigraph"
@@ -65,6 +73,12 @@ class OmniGraphSource(DataSource):
         pinned = self.pinned or pin_by_options(self.options)
         is_pushing = self.options.get("pushdown", "false").lower() == "true"
         return (_PushingReader if is_pushing else _Reader)(pinned.only(schema), schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        """Return a writer of rows, which become one commit."""
+        target = Target.by_options(self.options, option(self.options, "type"), overwrite=overwrite)
+        location = manifest_by_options(self.options).location
+        return Writer(Scratch.new(location), target, schema)
 
 
 class _Part(InputPartition):
