@@ -11,6 +11,8 @@ from omnigraph.pipeline.errors import SparkUnavailable
 _HOMES = {
     "SparkUnavailable": "omnigraph.pipeline.errors",
     "close": "omnigraph.pipeline.sessions",
+    "load_frames": "omnigraph.pipeline.load",
+    "load_sources": "omnigraph.pipeline.load",
     "session": "omnigraph.pipeline.sessions",
 }
 
