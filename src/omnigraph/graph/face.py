@@ -9,6 +9,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import omnigraph.pipeline as spark
 from omnigraph.changes.diff import diff
 from omnigraph.changes.model import Change
 from omnigraph.changes.scope import check_types
@@ -43,7 +44,7 @@ from omnigraph.query.result import Result, ResultStream
 from omnigraph.storage import locate
 from omnigraph.write.embed import EmbedOptions, EmbedResult, embed_type
 from omnigraph.write.external import ExternalBlobs
-from omnigraph.write.load import LoadOptions, LoadResult, load, mode_of
+from omnigraph.write.load import LoadOptions, LoadResult, check_engine, load, mode_of
 from omnigraph.write.progress import Listener
 from omnigraph.write.request import UPKEEP
 from omnigraph.write.run import MutationResult, run_mutation, write_blob
@@ -329,6 +330,7 @@ class Graph:
         partial: bool = False,
         strict: bool = True,
         progress: Listener | None = None,
+        engine: str = "local",
     ) -> LoadResult:
         """Load data as one commit.
 
@@ -337,13 +339,18 @@ class Graph:
         Arrow file. `append` refuses entities that exist, `merge` replaces them, `overwrite`
         replaces all of each type; `partial` keeps properties that are not given. `from_` is where
         a branch that does not exist is forked from. Without `strict`, lines are read by the older,
-        forgiving grammar.
+        forgiving grammar. `engine` is `local`, or `spark`, which does the same on the running Spark
+        session, or on one of this machine that it starts.
         """
         options = LoadOptions(
             mode=mode_of(mode), partial=partial, strict=strict, from_=from_, progress=progress
         )
         self._context.check_fork(branch, from_)
-        return load(self._manifest, self._context.change("load", branch, message), data, options)
+        request = self._context.change("load", branch, message)
+        if check_engine(engine) == "spark":
+            self._context.gate.whole("a load on Spark", self._context.branch(branch))
+            return spark.load_sources(self._manifest, request, data, options, spark.session())
+        return load(self._manifest, request, data, options)
 
     def insert(
         self,

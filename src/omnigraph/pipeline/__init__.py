@@ -18,6 +18,8 @@ _HOMES = {
     "plan_pipeline": "omnigraph.pipeline.planning",
     "resume_pipeline": "omnigraph.pipeline.runner",
     "run_pipeline": "omnigraph.pipeline.runner",
+    "load_frames": "omnigraph.pipeline.load",
+    "load_sources": "omnigraph.pipeline.load",
     "session": "omnigraph.pipeline.sessions",
     "warm_up": "omnigraph.pipeline.warmup",
     "write": "omnigraph.pipeline.frames",

@@ -76,12 +76,12 @@ class Sources:
     touched: tuple[str, ...] = ()
 
 
-def cut(data: Any, intake: Intake, *, strict: bool, part_bytes: int = PART_BYTES) -> Sources:  # noqa: ANN401
+def cut(data: Any, intake: Intake, *, strict: bool) -> Sources:  # noqa: ANN401 - what people gave
     """Return what people gave, in parts; `intake` only knows the types."""
     if not strict:
         # The older grammar lets later lines change what earlier ones mean.
         return _whole(lambda intake, meter: read_all(data, intake, meter, strict=False))
-    cutting = _Cutting(part_bytes)
+    cutting = _Cutting(PART_BYTES)
     if isinstance(data, Mapping):
         shapes = [(named_shape(str(name), intake), given) for name, given in data.items()]
         for shape, given in shapes:
