@@ -100,7 +100,8 @@ def test_rows_of_parquet_keep_types_and_places(ready, tmp_path):
     pq.write_table(table, tmp_path / "s.parquet")
     found = ready("sources: {s: {parquet: s.parquet}}\nnodes: {Ship: {source: s}}\n")
     assert not found.mapped[0].input.text
-    assert found.mapped[0].input.frame.columns == ["imo", "name", "seen", "flags", FILE, ROW]
+    columns = {"imo", "name", "seen", "flags", FILE, ROW}
+    assert set(found.mapped[0].input.frame.columns) == columns
     assert rows(found, 0, "imo", "flags", ROW) == [(1, ["x"], 1), (2, None, 2)]
 
 
@@ -181,12 +182,12 @@ def test_what_spark_does_not_accept_is_told_with_its_line(ready, tmp_path):
         ready("""sources:
   s: {csv: s.csv}
   gone: {parquet: gone}
-  bad: {sql: select nme from s}
+  bad: {sql: select slug from s}
 nodes:
   Ship:
     source: s
-    properties: {imo: imoo, name: upper(name, built: array(1)}
-    where: whn = 1
+    properties: {imo: imoo, name: upper(name, built: "array(1)"}
+    where: nme = 1
     dedupe: {by: name +, keep: max(none)}
   Note: {source: s}
   Berth: {source: gone}
@@ -194,9 +195,22 @@ edges:
   On: {source: bad}
 """)
     found = {(code, place): message for code, place, message in told(refused)}
+    unparsed = found.pop(("Y402", "pipeline.yaml:9:35"))
+    assert unparsed.startswith("Spark does not accept `upper(name`: Syntax error")
+    unfinished = found.pop(("Y402", "pipeline.yaml:11:18"))
+    assert unfinished.startswith("Spark does not accept `name +`: Syntax error")
+    query = found.pop(("Y401", "pipeline.yaml:5:14"))
+    assert query.startswith("source `bad`: A column, variable, or function parameter")
     assert found == {
         ("Y401", "pipeline.yaml:4:19"): f"source `gone`: Path does not exist: file:{tmp_path}/gone",
+        ("Y402", "pipeline.yaml:9:23"): "source `s` has no column `imoo`",
+        ("Y402", "pipeline.yaml:9:54"): "`array(1)` gives array<int>, but Ship.built is Date?",
+        ("Y402", "pipeline.yaml:10:12"): "source `s` has no column `nme`",
+        ("Y402", "pipeline.yaml:11:32"): "source `s` has no column `none`",
+        ("Y303", "pipeline.yaml:12:18"): "node `Note`: source `s` has no column `text`",
     }
+    hints = {d.location.rpartition(":")[0][-2:]: d.hint for d in refused.value.diagnostics}
+    assert hints["10"] == "did you mean `name`?"
 
 
 def test_rows_that_are_no_rows_are_counted_and_refused(ready, tmp_path, graph):

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from glob import glob, has_magic
 from itertools import groupby
+from pathlib import Path
 from urllib.parse import unquote
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
@@ -78,6 +80,19 @@ class Sources:
                 place = spec.given[0] if spec.given else spec.name
                 self._refuse(spec, place, reason(error))
         return self._open[name]
+
+    def batches(self) -> list[str]:
+        """Return the files of graph batches; a pattern without any is reported."""
+        found: list[str] = []
+        for spec in self.pipeline.sources.values():
+            for path in spec.paths if spec.kind == "ndjson" else ():
+                address = self.pipeline.address(path.value)
+                files = sorted(glob(address)) if has_magic(address) else [address]
+                missing = [file for file in files if not Path(file).is_file()]
+                if missing or not files:
+                    self._refuse(spec, path, f"there is no file {(missing or [address])[0]}")
+                found += files
+        return found
 
     def opened(self, name: str) -> Extracted | None:
         """Return a source if somebody asked for it."""

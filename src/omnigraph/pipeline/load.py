@@ -55,15 +55,27 @@ def load_frames(
     inputs: Sequence[Input],
     options: SparkLoadOptions,
     spark: SparkSession,
+    batches: Sequence[str] = (),
 ) -> Outcome:
-    """Load the rows of frames as one commit.
+    """Load the rows of frames, and files of graph batches, as one commit.
 
     Raises:
         ValidationFailed: rows break rules and are not to be rejected, or too many are.
         SchemaMoved: the schema changed after the rows were staged.
     """
     load = _Load(manifest, request, options, spark)
-    return load.run(lambda job: stage_inputs(job, inputs))
+
+    def stage(job: Job) -> Results:
+        results, files = stage_inputs(job, inputs)
+        if not batches:
+            return results, files
+        with Spill() as spill:
+            intake = Intake(job.snapshot.schema, spill)
+            sources = cut(list(batches), intake, strict=True, after=job.files)
+        more, files = stage_sources(spark, job, sources)
+        return [*results, *more], files
+
+    return load.run(stage)
 
 
 def load_sources(

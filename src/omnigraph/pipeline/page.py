@@ -37,7 +37,7 @@ header { display: flex; flex-wrap: wrap; gap: .4rem .8rem; align-items: center; 
 .number b { display: block; font-size: 1.45rem; font-variant-numeric: tabular-nums; }
 .number span { color: var(--soft); font-size: .85rem; }
 section { padding: 1rem; margin-bottom: .9rem; }
-.bar { display: grid; grid-template-columns: minmax(6rem, 11rem) 1fr minmax(5rem, auto);
+.bar { display: grid; grid-template-columns: 11rem 1fr 12rem;
   gap: .2rem .7rem; align-items: center; margin: .35rem 0; font-size: .92rem; }
 .bar .name { overflow-wrap: anywhere; }
 .bar .value { text-align: right; color: var(--soft); font-variant-numeric: tabular-nums; }
@@ -68,6 +68,7 @@ footer { color: var(--soft); font-size: .85rem; }
   .bar .chart { grid-column: 1 / -1; grid-row: 2; } dl { grid-template-columns: 1fr; gap: 0; }
   dd { margin-bottom: .5rem; } }
 """
+_MAX_CONFLICTS = 50
 _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")
 
 
@@ -239,8 +240,8 @@ def _merge(report: RunReport) -> str:
     conflicts = merge.get("conflicts") or []
     if conflicts:
         rows = [
-            [f"{c.get('type', '')} {c.get('id', '')}", str(c.get("kind", "")), c.get("message", "")]
-            for c in conflicts[:50]
+            [f"{c['type_name'] or ''} {c['entity_id'] or ''}", c["kind"], c["message"]]
+            for c in conflicts[:_MAX_CONFLICTS]
         ]
         note = (
             f"<p>Nothing was merged; <code>{escape(report.branch)}</code> is kept. Decide with "
@@ -276,13 +277,14 @@ def _examples(report: RunReport) -> str:
     rows = []
     for example in report.examples:
         place = example.get("source") or {}
-        where = " ".join(str(place[word]) for word in ("file", "line", "row") if place.get(word))
+        number = (f"{word} {place[word]}" for word in ("line", "row") if place.get(word))
+        where = ", ".join(filter(None, [str(place.get("file") or "").rpartition("/")[2], *number]))
         rows.append(
             [
                 str(example.get("type") or ""),
                 str(example.get("rule", "")),
                 str(example.get("message", "")),
-                where.rpartition("/")[2],
+                where,
             ]
         )
     note = f"<p>All of them are in <code>{escape(str(report.rejects))}</code>.</p>"

@@ -76,12 +76,21 @@ class Sources:
     touched: tuple[str, ...] = ()
 
 
-def cut(data: Any, intake: Intake, *, strict: bool) -> Sources:  # noqa: ANN401 - what people gave
-    """Return what people gave, in parts; `intake` only knows the types."""
+def cut(
+    data: Any,  # noqa: ANN401 - what people gave
+    intake: Intake,
+    *,
+    strict: bool,
+    after: Sequence[tuple[str, str]] = (),
+) -> Sources:
+    """Return what people gave, in parts; `intake` only knows the types.
+
+    Inputs are numbered on from those they come `after`.
+    """
     if not strict:
         # The older grammar lets later lines change what earlier ones mean.
         return _whole(lambda intake, meter: read_all(data, intake, meter, strict=False))
-    cutting = _Cutting(PART_BYTES)
+    cutting = _Cutting(PART_BYTES, after)
     if isinstance(data, Mapping):
         shapes = [(named_shape(str(name), intake), given) for name, given in data.items()]
         for shape, given in shapes:
@@ -100,11 +109,11 @@ def _whole(read: Callable[[Intake, Meter], None]) -> Sources:
 class _Cutting:
     """Cuts one input after the other."""
 
-    def __init__(self, part_bytes: int) -> None:
+    def __init__(self, part_bytes: int, before: Sequence[tuple[str, str]]) -> None:
         self._bytes = part_bytes
         self._parts: list[Part] = []
         self._here: list[tuple[int, Callable[[Intake, Meter], None]]] = []
-        self._files: list[tuple[str, str]] = []
+        self._files = list(before)
         self._touched: dict[str, None] = {}
 
     def sources(self) -> Sources:

@@ -34,6 +34,8 @@ class Prepared:
     spark: SparkSession
     sources: Sources
     mapped: tuple[Mapped, ...]
+    batches: tuple[str, ...] = ()
+    """Files of graph batches, which are loaded as they are."""
 
     @property
     def opened(self) -> list[Extracted]:
@@ -57,10 +59,17 @@ def prepare(manifest: Manifest, pipeline: Pipeline) -> Prepared:
     try:
         with _quiet():
             mapped = _mapped(pipeline, sources, snapshot)
+        batches = tuple(sources.batches())
+        _check(pipeline)
     except BaseException:
         sources.close()
         raise
-    return Prepared(pipeline=pipeline, spark=spark, sources=sources, mapped=mapped)
+    return Prepared(pipeline=pipeline, spark=spark, sources=sources, mapped=mapped, batches=batches)
+
+
+def _check(pipeline: Pipeline) -> None:
+    if pipeline.report.errors:
+        raise PipelineError(pipeline.report.in_order())
 
 
 def _mapped(pipeline: Pipeline, sources: Sources, snapshot: Snapshot) -> tuple[Mapped, ...]:
@@ -72,8 +81,6 @@ def _mapped(pipeline: Pipeline, sources: Sources, snapshot: Snapshot) -> tuple[M
         mapped = Mapper(spec, source, snapshot.schema, pipeline.report).map()
         if mapped is not None:
             found.append(mapped)
-    if pipeline.report.errors:
-        raise PipelineError(pipeline.report.in_order())
     return tuple(found)
 
 
@@ -103,7 +110,7 @@ def run_key(ready: Prepared) -> str | None:
     if kinds & {"jdbc", "format"}:
         return None
     made = hashlib.sha256(digest(pipeline).encode())
-    for name, _ in ready.sources.files:
+    for name in [*(name for name, _ in ready.sources.files), *ready.batches]:
         try:
             found = Path(name).stat()
         except OSError:

@@ -15,8 +15,9 @@ class MakeRequest(Protocol):
 
 
 class PipelineInterrupted(KeyboardInterrupt):
-    """Somebody stopped a run; it can be resumed or aborted."""
+    """Somebody stopped a run: before it was published, or before all that follows was done."""
 
-    def __init__(self, run: str) -> None:
-        super().__init__(f"run {run} was interrupted; resume or abort it")
+    def __init__(self, run: str, *, is_published: bool) -> None:
+        super().__init__(f"run {run} was interrupted")
         self.run = run
+        self.is_published = is_published

@@ -109,6 +109,10 @@ def resume_pipeline(running: Running, run: Run) -> RunReport:
     with running.stage("extract"):
         ready = prepare(running.manifest, running.pipeline)
     try:
+        if run.state is RunState.FAILED:
+            # What it staged is gone, and nobody can publish under its commit id any more.
+            runs = Runs(running.manifest.objects)
+            run = runs.end(runs.forget_stages(run), RunState.RUNNING)
         return _watched(running, ready, run)
     finally:
         ready.sources.close()
@@ -130,7 +134,8 @@ def _watched(running: Running, ready: Prepared, run: Run) -> RunReport:
     except KeyboardInterrupt as error:
         with suppress(Exception):
             ready.spark.interruptAll()
-        raise PipelineInterrupted(run.id) from error
+        is_published = runs.find(run.id).state is RunState.FINISHED
+        raise PipelineInterrupted(run.id, is_published=is_published) from error
     run = runs.find(run.id)
     report = running.report(run)
     keep_report(running.manifest.objects, run, report)
@@ -149,16 +154,20 @@ def _carry_out(running: Running, ready: Prepared, run: Run) -> None:
         keep_unreadable(ready, place)
     outcome = _load(running, ready, run, folder)
     running.seconds |= outcome.seconds
+    is_earlier = outcome.repeated and outcome.commit.id != run.commit_id
+    if outcome.repeated:
+        facts = {"commit": outcome.commit.id}
+        run = Runs(manifest.objects).end(run, RunState.FINISHED, facts)
     running.facts |= {
         "types": {key: type_.to_json() for key, type_ in sorted(outcome.types.items())},
         "commit": outcome.commit.to_json(),
         "branch_created": outcome.branch_created,
-        "repeated": outcome.repeated,
+        "repeated": is_earlier,
         "rejects": outcome.rejects or running.facts.get("rejects"),
     }
     if running.facts["rejects"] is not None:
         running.facts["examples"] = examples(running.facts["rejects"], MAX_EXAMPLES)
-    if not outcome.repeated:
+    if not is_earlier:
         _embed(running)
     if pipeline.publish.merge_into is not None:
         with running.stage("merge"):
@@ -181,7 +190,7 @@ def _load(running: Running, ready: Prepared, run: Run, folder: str | None) -> Ou
     )
     inputs = [mapped.input for mapped in ready.mapped]
     request = running.request(OPERATION, pipeline.branch, message)
-    return load_frames(running.manifest, request, inputs, options, ready.spark)
+    return load_frames(running.manifest, request, inputs, options, ready.spark, ready.batches)
 
 
 def _most(ready: Prepared) -> float | None:

@@ -231,12 +231,15 @@ def _interruptible(work: Callable[[Any], RunReport]) -> RunReport:
         with showing_stages() as progress:
             return work(progress)
     except PipelineInterrupted as error:
-        click.echo(
-            f"interrupted; nothing was published. Go on with `omnigraph pipeline resume "
-            f"{error.run}`, or give it up with `omnigraph pipeline abort {error.run}`",
-            err=True,
-        )
+        click.echo(_interruption(error), err=True)
         sys.exit(_INTERRUPTED)
+
+
+def _interruption(error: PipelineInterrupted) -> str:
+    resume = f"`omnigraph pipeline resume {error.run}`"
+    if error.is_published:
+        return f"interrupted after the commit was published; {resume} does what is left"
+    return f"interrupted; nothing was published and nothing is left behind. {resume} begins anew"
 
 
 def _show(report: RunReport, html: Path | None, *, as_json: bool) -> None:
