@@ -8,8 +8,9 @@ from dataclasses import replace
 from datetime import timedelta
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, overload
 
+from omnigraph import pipeline
 from omnigraph.catalog import Catalog, MigrationPlan, plan_migration
 from omnigraph.changes.baseline import Baseline, capture
 from omnigraph.changes.block import Limits
@@ -32,6 +33,7 @@ from omnigraph.maintain.cleanup import CleanupReport, cleanup
 from omnigraph.maintain.export import export_lines, export_parquet
 from omnigraph.maintain.indexes import IndexStatus, index_status
 from omnigraph.maintain.optimize import UpkeepReport, optimize
+from omnigraph.maintain.parts import PartsOptions, export_parts, part_format
 from omnigraph.maintain.purge import purge
 from omnigraph.maintain.repair import DatasetRepair, repair
 from omnigraph.maintain.verify import Verification, verify
@@ -39,6 +41,7 @@ from omnigraph.merge.decisions import read_decisions
 from omnigraph.merge.merge import MergeOptions, MergeResult, cherry_pick, merge, revert
 from omnigraph.query.blob import Blob, open_blob
 from omnigraph.query.budget import DEFAULT_MEMORY
+from omnigraph.query.choice import LOCAL, is_spark
 from omnigraph.query.engine import Engine, Settings
 from omnigraph.query.entity import read_entity
 from omnigraph.query.explain import Explanation
@@ -226,6 +229,7 @@ class Graph:
         """Return a blob of an entity, to be read in ranges."""
         return open_blob(self._manifest, self.snapshot(at), type_name, id, property)
 
+    @overload
     def query(
         self,
         source: str,
@@ -235,11 +239,40 @@ class Graph:
         at: Target | None = None,
         timeout: float | None = None,
         memory: int | None = None,
-    ) -> Result:
+        engine: Literal["local"] = "local",
+    ) -> Result: ...
+
+    @overload
+    def query(
+        self,
+        source: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        name: str | None = None,
+        at: Target | None = None,
+        timeout: float | None = None,
+        memory: int | None = None,
+        engine: str,
+    ) -> Any: ...  # noqa: ANN401 - as below
+
+    def query(  # noqa: PLR0913 - everything a query can be told
+        self,
+        source: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        name: str | None = None,
+        at: Target | None = None,
+        timeout: float | None = None,
+        memory: int | None = None,
+        engine: str = LOCAL,
+    ) -> Any:
         """Answer a query on the state a branch, tag, commit id or time names.
 
-        It may take `timeout` seconds, and `memory` bytes for its rows.
+        It may take `timeout` seconds, and `memory` bytes for its rows. With `engine="spark"` the
+        answer is a Spark data frame, which takes what Spark lets it.
         """
+        if is_spark(engine, timeout=timeout, memory=memory):
+            return pipeline.query_frame(self, source, params, name=name, at=at)
         settings = Settings(timeout=timeout, memory=memory or DEFAULT_MEMORY)
         return self._engine.run(self.snapshot(at), source, params, name, settings)
 
@@ -251,8 +284,14 @@ class Graph:
         name: str | None = None,
         at: Target | None = None,
         timeout: float | None = None,
+        engine: str = LOCAL,
     ) -> ResultStream:
-        """Answer a query whose rows may not fit memory; they are read as somebody takes them."""
+        """Answer a query whose rows may not fit memory; they are read as somebody takes them.
+
+        With `engine="spark"` they are made by Spark, and then kept in memory.
+        """
+        if is_spark(engine, timeout=timeout):
+            return pipeline.query_stream(self, source, params, name=name, at=at)
         settings = Settings(timeout=timeout)
         return self._engine.stream(self.snapshot(at), source, params, name, settings)
 
@@ -305,6 +344,26 @@ class Graph:
     ) -> dict[str, int]:
         """Write one Parquet file per type; return how many entities each holds."""
         return export_parquet(self._manifest, self.snapshot(at), Path(folder), types)
+
+    def export_parts(
+        self,
+        folder: str | os.PathLike[str],
+        at: Target | None = None,
+        *,
+        types: Sequence[str] = (),
+        format: str = "parquet",
+        engine: str = LOCAL,
+    ) -> dict[str, int]:
+        """Write a folder of files per type; return how many entities each type has.
+
+        `folder` may be an `s3://` address; `format` is `parquet`, `csv` or `ndjson`. With
+        `engine="spark"` executors write, each what it reads.
+        """
+        options = PartsOptions(
+            target=locate(folder), format=part_format(format), types=tuple(types)
+        )
+        run = pipeline.on_spark if is_spark(engine) else None
+        return export_parts(self._manifest, self.snapshot(at), options, run)
 
     def export_archive(
         self, path: str | os.PathLike[str], at: Target | None = None, *, history: bool = False
@@ -438,12 +497,20 @@ class Graph:
         options = MergeOptions(dry_run=dry_run, decisions=read_decisions(resolve))
         return cherry_pick(self._manifest, request, commit, options)
 
-    def optimize(self, *, branch: str | None = None) -> UpkeepReport:
-        """Compact every type and complete its indexes, as one commit that changes no entity."""
-        return optimize(self._manifest, self._request(UPKEEP, branch, None))
+    def optimize(self, *, branch: str | None = None, engine: str = LOCAL) -> UpkeepReport:
+        """Compact every type and complete its indexes, as one commit that changes no entity.
 
-    def verify(self) -> Verification:
-        """Prove that the graph is whole."""
+        With `engine="spark"` executors do the work.
+        """
+        request = self._request(UPKEEP, branch, None)
+        if is_spark(engine):
+            return pipeline.optimize_on_spark(self._manifest, request)
+        return optimize(self._manifest, request)
+
+    def verify(self, *, engine: str = LOCAL) -> Verification:
+        """Prove that the graph is whole; with `engine="spark"`, executors read it."""
+        if is_spark(engine):
+            return pipeline.verify_on_spark(self._manifest)
         return verify(self._manifest)
 
     def repair(self, *, confirm: bool = False) -> list[DatasetRepair]:

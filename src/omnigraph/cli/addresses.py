@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from omnigraph.errors import InvalidInput
+from omnigraph.query.choice import ENGINES, LOCAL
 
 _CommandT = TypeVar("_CommandT", bound=Callable[..., Any])
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
@@ -31,6 +32,13 @@ def graph_options(*, positional: bool) -> Callable[[_CommandT], _CommandT]:
 def actor_option(command: _CommandT) -> _CommandT:
     """Let a command say who acts."""
     return click.option("--as", "actor", metavar="ACTOR", help="Who acts.")(command)
+
+
+def engine_option(command: _CommandT) -> _CommandT:
+    """Let a command say who does the work."""
+    choice = click.Choice(ENGINES)
+    about = "Who does the work: this process, or Spark."
+    return click.option("--engine", type=choice, default=LOCAL, help=about)(command)
 
 
 def one_address(uri: str | None, store: str | None) -> str:

@@ -36,6 +36,7 @@ COMMANDS = (
     "fmt",
     "index",
     "optimize",
+    "analyze",
     "verify",
     "repair",
     "recover",

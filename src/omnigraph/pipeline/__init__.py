@@ -14,6 +14,14 @@ _HOMES = {
     "read": "omnigraph.pipeline.frames",
     "register": "omnigraph.pipeline.source",
     "session": "omnigraph.pipeline.sessions",
+    "Analysis": "omnigraph.pipeline.analytics.run",
+    "AnalysisResult": "omnigraph.pipeline.analytics.run",
+    "analyze": "omnigraph.pipeline.analytics.run",
+    "on_spark": "omnigraph.pipeline.tasks",
+    "optimize_on_spark": "omnigraph.pipeline.upkeep",
+    "query_frame": "omnigraph.pipeline.queries",
+    "query_stream": "omnigraph.pipeline.queries",
+    "verify_on_spark": "omnigraph.pipeline.verifying",
 }
 
 __all__ = list(_HOMES)
