@@ -21,6 +21,9 @@ _HOMES = {
     "optimize_on_spark": "omnigraph.pipeline.upkeep",
     "query_frame": "omnigraph.pipeline.queries",
     "query_stream": "omnigraph.pipeline.queries",
+    "StreamOptions": "omnigraph.pipeline.streams",
+    "read_changes": "omnigraph.pipeline.streams",
+    "stream_into": "omnigraph.pipeline.streams",
     "verify_on_spark": "omnigraph.pipeline.verifying",
 }
 
