@@ -14,10 +14,10 @@ from pyspark.sql.datasource import EqualTo, GreaterThan, In, IsNotNull, Not, Str
 import omnigraph.graph as og
 from omnigraph import pipeline
 from omnigraph.errors import InvalidInput, NotFound, VersionReclaimed
-from omnigraph.pipeline import pinned
 from omnigraph.pipeline.columns import arrow_schema
 from omnigraph.pipeline.filters import filtered, stored_filter
 from omnigraph.pipeline.pinned import manifest_at, pin
+from omnigraph.storage.read import pack
 from tests.support.frames import exported, told
 from tests.support.generated_graphs import some_sample
 from tests.support.parts import PARTS, columns_of, fill
@@ -293,8 +293,8 @@ def test_fragments_are_read_apart_if_large_and_together_if_small(parts, monkeypa
     rows = [found.rows([fragment], found.schema) for fragment in fragments]
     apart = [pa.Table.from_batches(list(batches))["id"].to_pylist() for batches in rows]
     assert sorted(id_ for ids in apart for id_ in ids) == sorted(exported(parts, "Part"))
-    assert pinned.pack({0: 5, 1: 5, 2: 5}, 5) == [[0], [1], [2]]
-    assert pinned.pack({}) == []
+    assert pack({0: 5, 1: 5, 2: 5}, 5) == [[0], [1], [2]]
+    assert pack({}, 5) == []
 
 
 def test_empty_type_is_an_empty_frame(spark, tmp_path):

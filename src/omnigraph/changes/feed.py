@@ -97,6 +97,11 @@ def cursor_at(line: Line, scope: Scope, place: int) -> str:
     return encode(TokenKind.FEED_CURSOR, line.bound(scope), {"done": line.commits[place]})
 
 
+def place_behind(line: Line, asked: Poll) -> int:
+    """Return the place of the commit a reader is behind."""
+    return _position(line, asked).done
+
+
 class _Pages:
     """One page in the making."""
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 import click
 
 from omnigraph.errors import InvalidInput
+from omnigraph.query.choice import ENGINES, LOCAL
 
 _CommandT = TypeVar("_CommandT", bound=Callable[..., Any])
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
@@ -77,6 +78,13 @@ def acting(actor: str | None = None) -> Acting:
     """Return who acts, and the policy that decides about it."""
     meta = click.get_current_context().meta
     return Acting(meta.get("omnigraph.policy"), actor or meta.get("omnigraph.actor"))
+
+
+def engine_option(command: _CommandT) -> _CommandT:
+    """Let a command say who does the work."""
+    choice = click.Choice(ENGINES)
+    about = "Who does the work: this process, or Spark."
+    return click.option("--engine", type=choice, default=LOCAL, help=about)(command)
 
 
 def one_address(uri: str | None, store: str | None) -> str:

@@ -39,6 +39,7 @@ COMMANDS = (
     "policy",
     "index",
     "optimize",
+    "analyze",
     "verify",
     "repair",
     "recover",

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, overload
 
 import omnigraph.pipeline as spark
 from omnigraph.changes.diff import diff
@@ -28,6 +28,7 @@ from omnigraph.maintain.archive import ArchiveReport, read_archive, write_archiv
 from omnigraph.maintain.cleanup import CleanupReport, cleanup
 from omnigraph.maintain.export import export_lines, export_parquet
 from omnigraph.maintain.optimize import UpkeepReport, optimize
+from omnigraph.maintain.parts import PartsOptions, export_parts, part_format
 from omnigraph.maintain.repair import DatasetRepair, repair
 from omnigraph.maintain.verify import Verification, verify
 from omnigraph.merge.decisions import read_decisions
@@ -37,6 +38,7 @@ from omnigraph.policy import EVERYTHING, Action, Policy
 from omnigraph.policy.gate import Gate
 from omnigraph.query.blob import Blob, open_blob
 from omnigraph.query.budget import DEFAULT_MEMORY
+from omnigraph.query.choice import LOCAL, is_spark
 from omnigraph.query.engine import Engine, Settings
 from omnigraph.query.entity import read_entity
 from omnigraph.query.explain import Explanation
@@ -44,9 +46,9 @@ from omnigraph.query.result import Result, ResultStream
 from omnigraph.storage import locate
 from omnigraph.write.embed import EmbedOptions, EmbedResult, embed_type
 from omnigraph.write.external import ExternalBlobs
-from omnigraph.write.load import LoadOptions, LoadResult, check_engine, load, mode_of
+from omnigraph.write.load import LoadOptions, LoadResult, load, mode_of
 from omnigraph.write.progress import Listener
-from omnigraph.write.request import UPKEEP
+from omnigraph.write.request import UPKEEP, Request
 from omnigraph.write.run import MutationResult, run_mutation, write_blob
 
 
@@ -228,6 +230,7 @@ class Graph:
         """Return a blob of an entity, to be read in ranges."""
         return open_blob(self._manifest, self.snapshot(at), type_name, id, property)
 
+    @overload
     def query(
         self,
         source: str,
@@ -237,11 +240,40 @@ class Graph:
         at: Target | None = None,
         timeout: float | None = None,
         memory: int | None = None,
-    ) -> Result:
+        engine: Literal["local"] = "local",
+    ) -> Result: ...
+
+    @overload
+    def query(
+        self,
+        source: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        name: str | None = None,
+        at: Target | None = None,
+        timeout: float | None = None,
+        memory: int | None = None,
+        engine: str,
+    ) -> Any: ...  # noqa: ANN401 - as below
+
+    def query(  # noqa: PLR0913 - everything a query can be told
+        self,
+        source: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        name: str | None = None,
+        at: Target | None = None,
+        timeout: float | None = None,
+        memory: int | None = None,
+        engine: str = LOCAL,
+    ) -> Any:
         """Answer a query on the state a branch, tag, commit id or time names.
 
-        It may take `timeout` seconds, and `memory` bytes for its rows.
+        It may take `timeout` seconds, and `memory` bytes for its rows. With `engine="spark"` the
+        answer is a Spark data frame, which takes what Spark lets it.
         """
+        if is_spark(engine, timeout=timeout, memory=memory):
+            return spark.query_frame(self, source, params, name=name, at=at)
         settings = Settings(timeout=timeout, memory=memory or DEFAULT_MEMORY)
         return self._engine.run(self.snapshot(at), source, params, name, settings)
 
@@ -253,8 +285,14 @@ class Graph:
         name: str | None = None,
         at: Target | None = None,
         timeout: float | None = None,
+        engine: str = LOCAL,
     ) -> ResultStream:
-        """Answer a query whose rows may not fit memory; they are read as somebody takes them."""
+        """Answer a query whose rows may not fit memory; they are read as somebody takes them.
+
+        With `engine="spark"` they are made by Spark, and then kept in memory.
+        """
+        if is_spark(engine, timeout=timeout):
+            return spark.query_stream(self, source, params, name=name, at=at)
         settings = Settings(timeout=timeout)
         return self._engine.stream(self.snapshot(at), source, params, name, settings)
 
@@ -309,6 +347,27 @@ class Graph:
         snapshot = self._context.snapshot(at, Action.EXPORT)
         return export_parquet(self._manifest, snapshot, Path(folder), types)
 
+    def export_parts(
+        self,
+        folder: str | os.PathLike[str],
+        at: Target | None = None,
+        *,
+        types: Sequence[str] = (),
+        format: str = "parquet",
+        engine: str = LOCAL,
+    ) -> dict[str, int]:
+        """Write a folder of files per type; return how many entities each type has.
+
+        `folder` may be an `s3://` address; `format` is `parquet`, `csv` or `ndjson`. With
+        `engine="spark"` executors write, each what it reads.
+        """
+        options = PartsOptions(
+            target=locate(folder), format=part_format(format), types=tuple(types)
+        )
+        run = spark.on_spark if is_spark(engine) else None
+        snapshot = self._context.snapshot(at, Action.EXPORT)
+        return export_parts(self._manifest, snapshot, options, run)
+
     def export_archive(
         self, path: str | os.PathLike[str], at: Target | None = None, *, history: bool = False
     ) -> ArchiveReport:
@@ -347,9 +406,8 @@ class Graph:
         )
         self._context.check_fork(branch, from_)
         request = self._context.change("load", branch, message)
-        if check_engine(engine) == "spark":
-            self._context.gate.whole("a load on Spark", self._context.branch(branch))
-            return spark.load_sources(self._manifest, request, data, options, spark.session())
+        if is_spark(engine):
+            return spark.load_sources(self._for_spark(), request, data, options, spark.session())
         return load(self._manifest, request, data, options)
 
     def insert(
@@ -448,17 +506,34 @@ class Graph:
     @property
     def pipeline(self) -> Pipelines:
         """The pipelines of the graph: files that say what is loaded on Spark, and their runs."""
-        self._context.gate.whole("pipelines")
-        return Pipelines(self._manifest, self._context.pipeline)
+        return Pipelines(self._for_spark(), self._request)
 
-    def optimize(self, *, branch: str | None = None) -> UpkeepReport:
-        """Compact every type and complete its indexes, as one commit that changes no entity."""
+    def _for_spark(self) -> Manifest:
+        """Return the graph for a job that sees all types."""
+        self._context.gate.whole("a job on Spark")
+        return self._manifest
+
+    def _request(self, operation: str, branch: str | None, message: str | None) -> Request:
+        """Allow a job on Spark to write."""
+        self._for_spark()
+        return self._context.pipeline(operation, branch, message)
+
+    def optimize(self, *, branch: str | None = None, engine: str = LOCAL) -> UpkeepReport:
+        """Compact every type and complete its indexes, as one commit that changes no entity.
+
+        With `engine="spark"` executors do the work.
+        """
         self._context.upkeep("optimize")
-        return optimize(self._manifest, self._context.request(UPKEEP, branch, None))
+        request = self._context.request(UPKEEP, branch, None)
+        if is_spark(engine):
+            return spark.optimize_on_spark(self._manifest, request)
+        return optimize(self._manifest, request)
 
-    def verify(self) -> Verification:
-        """Prove that the graph is whole."""
+    def verify(self, *, engine: str = LOCAL) -> Verification:
+        """Prove that the graph is whole; with `engine="spark"`, executors read it."""
         self._context.upkeep("verify")
+        if is_spark(engine):
+            return spark.verify_on_spark(self._manifest)
         return verify(self._manifest)
 
     def repair(self, *, confirm: bool = False) -> list[DatasetRepair]:

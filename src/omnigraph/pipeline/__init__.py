@@ -23,6 +23,17 @@ _HOMES = {
     "session": "omnigraph.pipeline.sessions",
     "warm_up": "omnigraph.pipeline.warmup",
     "write": "omnigraph.pipeline.frames",
+    "Analysis": "omnigraph.pipeline.analytics.run",
+    "AnalysisResult": "omnigraph.pipeline.analytics.run",
+    "analyze": "omnigraph.pipeline.analytics.run",
+    "on_spark": "omnigraph.pipeline.tasks",
+    "optimize_on_spark": "omnigraph.pipeline.upkeep",
+    "query_frame": "omnigraph.pipeline.queries",
+    "query_stream": "omnigraph.pipeline.queries",
+    "StreamOptions": "omnigraph.pipeline.streams",
+    "read_changes": "omnigraph.pipeline.streams",
+    "stream_into": "omnigraph.pipeline.streams",
+    "verify_on_spark": "omnigraph.pipeline.verifying",
 }
 
 __all__ = list(_HOMES)

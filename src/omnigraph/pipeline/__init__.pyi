@@ -1,3 +1,6 @@
+from omnigraph.pipeline.analytics.run import Analysis as Analysis
+from omnigraph.pipeline.analytics.run import AnalysisResult as AnalysisResult
+from omnigraph.pipeline.analytics.run import analyze as analyze
 from omnigraph.pipeline.errors import SparkUnavailable as SparkUnavailable
 from omnigraph.pipeline.frames import read as read
 from omnigraph.pipeline.frames import write as write
@@ -5,10 +8,18 @@ from omnigraph.pipeline.load import abort_run as abort_run
 from omnigraph.pipeline.load import load_frames as load_frames
 from omnigraph.pipeline.load import load_sources as load_sources
 from omnigraph.pipeline.planning import plan_pipeline as plan_pipeline
+from omnigraph.pipeline.queries import query_frame as query_frame
+from omnigraph.pipeline.queries import query_stream as query_stream
 from omnigraph.pipeline.runner import Running as Running
 from omnigraph.pipeline.runner import resume_pipeline as resume_pipeline
 from omnigraph.pipeline.runner import run_pipeline as run_pipeline
 from omnigraph.pipeline.sessions import close as close
 from omnigraph.pipeline.sessions import session as session
 from omnigraph.pipeline.source import register as register
+from omnigraph.pipeline.streams import StreamOptions as StreamOptions
+from omnigraph.pipeline.streams import read_changes as read_changes
+from omnigraph.pipeline.streams import stream_into as stream_into
+from omnigraph.pipeline.tasks import on_spark as on_spark
+from omnigraph.pipeline.upkeep import optimize_on_spark as optimize_on_spark
+from omnigraph.pipeline.verifying import verify_on_spark as verify_on_spark
 from omnigraph.pipeline.warmup import warm_up as warm_up

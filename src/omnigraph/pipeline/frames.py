@@ -30,8 +30,17 @@ from omnigraph.write.load import LoadOptions, LoadResult, mode_of
 class OpenGraph(Protocol):
     """What is used of a graph that is open."""
 
-    _manifest: Manifest
-    on: str
+    @property
+    def _manifest(self) -> Manifest:
+        """The graph itself."""
+
+    @property
+    def on(self) -> str:
+        """The branch it is bound to."""
+        ...
+
+    def _for_spark(self) -> Manifest:
+        """Return the graph for a job that sees all types."""
 
     def load(
         self,
@@ -129,7 +138,7 @@ def opened(graph: Place) -> tuple[Manifest, str]:
     """Return a graph and the branch it is bound to."""
     if isinstance(graph, str | os.PathLike):
         return manifest_at(locate(graph)), MAIN
-    return graph._manifest, graph.on
+    return graph._for_spark(), graph.on
 
 
 def addressed(location: Location) -> dict[str, str]:

@@ -8,11 +8,10 @@ from typing import Any
 
 import click
 
-from omnigraph.cli.addresses import actor_option, graph_options
+from omnigraph.cli.addresses import actor_option, engine_option, graph_options
 from omnigraph.cli.graphs import open_addressed
 from omnigraph.cli.output import count_text, print_json
 from omnigraph.cli.progress import showing
-from omnigraph.write.load import ENGINES
 
 _MODES = ("append", "merge", "overwrite")
 
@@ -36,7 +35,7 @@ _MODES = ("append", "merge", "overwrite")
 @click.option("--branch", default="main", help="Branch to load into.")
 @click.option("--from", "base", help="Create the branch from this one if it does not exist.")
 @click.option("--message", help="Message of the commit.")
-@click.option("--engine", default="local", type=click.Choice(ENGINES), help="What does the work.")
+@engine_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def load(
     uri: str | None,
