@@ -39,8 +39,8 @@ fuzz: $(READY) ## Fuzz both parsers (SECONDS_=600)
 	$(PY) -m tests.fuzz.run --seconds $(SECONDS_) $(ARGS)
 
 soak: $(READY) ## Kill and race writers for long, on disk and in a bucket (SECONDS_=600 each)
-	SOAK_SECONDS=$(SECONDS_) $(PY) -m pytest tests/commit tests/concurrency \
-	  tests/property/test_writes.py -s $(ARGS)
+	SOAK_SECONDS=$(SECONDS_) PIPELINE_CASES=all $(PY) -m pytest tests/commit tests/concurrency \
+	  tests/property/test_writes.py tests/pipeline -s $(ARGS)
 
 bench: $(READY) ## Measure speed and record it
 	PYTHONPATH=. $(PY) benchmarks/run.py $(ARGS)

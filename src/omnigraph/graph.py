@@ -47,7 +47,7 @@ from omnigraph.query.result import Result, ResultStream
 from omnigraph.storage import locate
 from omnigraph.write.embed import EmbedOptions, EmbedResult, embed_type
 from omnigraph.write.external import ExternalBlobs
-from omnigraph.write.load import LoadOptions, LoadResult, load, mode_of
+from omnigraph.write.load import LoadOptions, LoadResult, check_engine, load, mode_of
 from omnigraph.write.migrate import (
     SCHEMA_APPLY,
     SchemaOptions,
@@ -324,6 +324,7 @@ class Graph:
         partial: bool = False,
         strict: bool = True,
         progress: Listener | None = None,
+        engine: str = "local",
     ) -> LoadResult:
         """Load data as one commit.
 
@@ -332,12 +333,19 @@ class Graph:
         Arrow file. `append` refuses entities that exist, `merge` replaces them, `overwrite`
         replaces all of each type; `partial` keeps properties that are not given. `from_` is where
         a branch that does not exist is forked from. Without `strict`, lines are read by the older,
-        forgiving grammar.
+        forgiving grammar. `engine` is `local`, or `spark`, which does the same on the running Spark
+        session, or on one of this machine that it starts.
         """
         options = LoadOptions(
             mode=mode_of(mode), partial=partial, strict=strict, from_=from_, progress=progress
         )
-        return load(self._manifest, self._request("load", branch, message), data, options)
+        request = self._request("load", branch, message)
+        if check_engine(engine) == "spark":
+            # Only who uses Spark pays for it.
+            from omnigraph.pipeline import load_sources, session  # noqa: PLC0415 - optional
+
+            return load_sources(self._manifest, request, data, options, session())
+        return load(self._manifest, request, data, options)
 
     def insert(
         self,

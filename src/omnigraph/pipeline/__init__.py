@@ -13,6 +13,8 @@ _HOMES = {
     "Running": "omnigraph.pipeline.runner",
     "abort_run": "omnigraph.pipeline.load",
     "close": "omnigraph.pipeline.sessions",
+    "load_frames": "omnigraph.pipeline.load",
+    "load_sources": "omnigraph.pipeline.load",
     "plan_pipeline": "omnigraph.pipeline.planning",
     "resume_pipeline": "omnigraph.pipeline.runner",
     "run_pipeline": "omnigraph.pipeline.runner",

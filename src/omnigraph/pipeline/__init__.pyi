@@ -1,5 +1,7 @@
 from omnigraph.pipeline.errors import SparkUnavailable as SparkUnavailable
 from omnigraph.pipeline.load import abort_run as abort_run
+from omnigraph.pipeline.load import load_frames as load_frames
+from omnigraph.pipeline.load import load_sources as load_sources
 from omnigraph.pipeline.planning import plan_pipeline as plan_pipeline
 from omnigraph.pipeline.runner import Running as Running
 from omnigraph.pipeline.runner import resume_pipeline as resume_pipeline

@@ -261,9 +261,7 @@ def check_rejects(
     limit: float | None,
     folder: str | None,
 ) -> None:
-    """Raise TooManyRejects when more rows were rejected than may be."""
-    if limit is None or not number:
-        return
-    allowed = limit * given if limit < 1 else limit
-    if number > allowed:
+    """Raise TooManyRejects when more rows were rejected than may be, or all of them."""
+    allowed = given if limit is None else limit * given if 0 < limit < 1 else limit
+    if number > allowed or 0 < number == given:
         raise TooManyRejects(rejected, number, given, folder)

@@ -9,13 +9,12 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from lance.fragment import FragmentMetadata
 from pyspark.sql import DataFrame
 
 from omnigraph.pipeline.checks import Check, Wrong
 from omnigraph.pipeline.scan import Rows
 from omnigraph.pipeline.staging import Job, first_by_position, rejected_by_type, write_rejects
-from omnigraph.storage.stage import put_fragments
+from omnigraph.storage.stage import fragment_from_json, fragment_to_json, put_fragments
 from omnigraph.write.violations import Violation
 
 _DONE = "fragment long, remaining string, gone long, rejected string"
@@ -27,7 +26,7 @@ class Taken:
     """What was taken out of a version: fragments that are empty now, and those that are left."""
 
     emptied: list[int] = field(default_factory=list)
-    left: list[FragmentMetadata] = field(default_factory=list)
+    left: list[Any] = field(default_factory=list)
     rows: int = 0
     rejected: list[Mapping[str, Mapping[str, int]]] = field(default_factory=list)
 
@@ -72,7 +71,7 @@ def _one_fragment(
         {
             "fragment": [number],
             "remaining": pa.array(
-                [None if left is None else json.dumps(left.to_json())], pa.string()
+                [None if left is None else json.dumps(fragment_to_json(left))], pa.string()
             ),
             "gone": [len(numbers)],
             "rejected": [json.dumps(rejected)],
@@ -86,7 +85,7 @@ def _collected(frame: DataFrame) -> Taken:
         if row["remaining"] is None:
             taken.emptied.append(row["fragment"])
         else:
-            taken.left.append(FragmentMetadata.from_json(row["remaining"]))
+            taken.left.append(fragment_from_json(json.loads(row["remaining"])))
         taken.rows += row["gone"]
         taken.rejected.append(json.loads(row["rejected"]))
     return taken

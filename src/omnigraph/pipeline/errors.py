@@ -25,9 +25,10 @@ class TooManyRejects(OmniError):
         given: int,
         folder: str | None,
     ) -> None:
+        why = "more than `max_rejects` allows" if number < given else "which leaves none"
         message = (
-            f"{number} of {given} rows were rejected, more than `max_rejects` allows; "
-            f"nothing was published. {folder} says what is wrong with each"
+            f"{number} of {given} rows were rejected, {why}; nothing was published. "
+            f"{folder} says what is wrong with each"
         )
         details = {
             "rejected": {key: dict(counts) for key, counts in rejected.items()},
@@ -35,3 +36,10 @@ class TooManyRejects(OmniError):
             "rejects": folder,
         }
         super().__init__(message, code="too_many_rejects", details=details)
+
+
+class SparkFailed(OmniError):
+    """A job on Spark failed; nothing was changed."""
+
+    def __init__(self, message: str, *, code: str) -> None:
+        super().__init__(message, code=code, category=Category.UNAVAILABLE)

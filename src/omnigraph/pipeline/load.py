@@ -22,6 +22,7 @@ from omnigraph.errors import (
     SchemaMoved,
 )
 from omnigraph.pipeline.attempt import Attempt
+from omnigraph.pipeline.faults import spark_faults
 from omnigraph.pipeline.model import Input, OnViolation, Outcome, SparkLoadOptions, TypeOutcome
 from omnigraph.pipeline.parts import cut
 from omnigraph.pipeline.reading import Results, stage_inputs, stage_sources
@@ -131,15 +132,10 @@ class _Load:
         before = None if run is None else published_before(self.manifest, source, run)
         if before is not None:
             return Outcome(commit=before, repeated=True, run=run)
-        with Undertaking(self.manifest, self.request, source, run) as work:
-            job = self._job(source, work.run)
-            with self._timed("stage"):
-                job, staged = self._stage(job, work, stage)
-            if not staged.is_whole:
-                # What was not read might be what other rows rely on.
-                staged.read.check()
+        with Undertaking(self.manifest, self.request, source, run) as work, spark_faults():
+            job, staged = self._stage(source, work, stage)
             with on_branch(self.manifest, self.request, source, exists=exists):
-                commit, attempt = self._publish(job, staged, source, work)
+                commit, attempt = self._publish(job, staged, work, stage)
             return self._outcome(commit, attempt, work.finished(commit), created=not exists)
 
     def _job(self, source: Snapshot, run: Run) -> Job:
@@ -160,11 +156,14 @@ class _Load:
         )
 
     def _stage(
-        self, job: Job, work: Undertaking, stage: Callable[[Job], Results]
+        self, source: Snapshot, work: Undertaking, stage: Callable[[Job], Results]
     ) -> tuple[Job, Staged]:
+        """Stage the rows, unless that is finished."""
+        job = self._job(source, work.run)
         known = work.run.stages.get("stage")
         if known is None:
-            results, files = stage(job)
+            with self._timed("stage"):
+                results, files = stage(job)
             gather(results, files)  # an error of a worker is no finished stage
             known = {"results": results, "files": files, "schema": job.snapshot.head.schema_hash}
             work.finish_stage("stage", known)
@@ -173,12 +172,15 @@ class _Load:
             raise SchemaMoved(known["schema"], job.snapshot.head.schema_hash)
         work.note(staged)
         self._tell("stage", sum(type_.given for type_ in staged.types.values()))
+        if not staged.is_whole:
+            # What was not read might be what other rows rely on.
+            staged.read.check()
         return replace(job, files=tuple(staged.files)), staged
 
     def _publish(
-        self, job: Job, staged: Staged, source: Snapshot, work: Undertaking
+        self, job: Job, staged: Staged, work: Undertaking, stage: Callable[[Job], Results]
     ) -> tuple[Commit, Attempt]:
-        wanted = self.request.if_commit
+        wanted, source = self.request.if_commit, job.snapshot
         for number in range(REPREPARE_BUDGET + 1):
             snapshot = head_snapshot(self.manifest, self.request.branch)
             if wanted is not None and snapshot.commit_id != wanted:
@@ -186,6 +188,10 @@ class _Load:
             if snapshot.head.schema_hash != source.head.schema_hash:
                 # The rows were made for the types of another schema.
                 raise SchemaMoved(source.head.schema_hash, snapshot.head.schema_hash)
+            if job.partial and _moved(staged, job.snapshot, snapshot):
+                # What rows did not give was taken from entities that may have changed.
+                work.forget_stage("stage")
+                job, staged = self._stage(snapshot, work, stage)
             attempt = Attempt(self.spark, self.manifest, job, snapshot, staged)
             with self._timed("validate"):
                 datasets = attempt.validated(self.options.max_rejects)
@@ -246,6 +252,11 @@ class _Load:
     def _tell(self, stage: str, rows: int) -> None:
         if self.options.progress is not None:
             self.options.progress(Progress(stage, rows, 0))
+
+
+def _moved(staged: Staged, before: Snapshot, now: Snapshot) -> bool:
+    """Tell whether somebody changed a type that is loaded."""
+    return any(before.entry(key).physical != now.entry(key).physical for key in staged.types)
 
 
 def outcomes(attempt: Attempt) -> dict[str, TypeOutcome]:

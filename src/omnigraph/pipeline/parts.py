@@ -81,7 +81,6 @@ def cut(
     intake: Intake,
     *,
     strict: bool,
-    part_bytes: int = PART_BYTES,
     after: Sequence[tuple[str, str]] = (),
 ) -> Sources:
     """Return what people gave, in parts; `intake` only knows the types.
@@ -91,7 +90,7 @@ def cut(
     if not strict:
         # The older grammar lets later lines change what earlier ones mean.
         return _whole(lambda intake, meter: read_all(data, intake, meter, strict=False))
-    cutting = _Cutting(part_bytes, after)
+    cutting = _Cutting(PART_BYTES, after)
     if isinstance(data, Mapping):
         shapes = [(named_shape(str(name), intake), given) for name, given in data.items()]
         for shape, given in shapes:

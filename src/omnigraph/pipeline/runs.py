@@ -119,6 +119,11 @@ class Runs:
         """Write down that a stage is finished; a heartbeat, too."""
         return self._put(replace(run, stages={**run.stages, name: dict(facts)}, heartbeat=_now()))
 
+    def forget_stage(self, run: Run, name: str) -> Run:
+        """Write down that a stage has to be done again."""
+        left = {other: facts for other, facts in run.stages.items() if other != name}
+        return self._put(replace(run, stages=left, heartbeat=_now()))
+
     def forget_stages(self, run: Run) -> Run:
         """Write down that everything has to be done again, under a commit id of its own."""
         return self._put(replace(run, stages={}, commit_id=mint_commit_id(), heartbeat=_now()))

@@ -8,9 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from lance.fragment import FragmentMetadata
-
 from omnigraph.pipeline.staging import raise_error
+from omnigraph.storage.stage import fragment_from_json
 from omnigraph.write.violations import Findings, Rule, Violation
 
 
@@ -18,7 +17,7 @@ from omnigraph.write.violations import Findings, Rule, Violation
 class Fragment:
     """Rows one worker wrote: `at` is the file that keeps where they stood, from row `start` on."""
 
-    metadata: FragmentMetadata
+    metadata: Any
     at: str
     start: int
 
@@ -66,7 +65,7 @@ class StagedType:
         self.made |= document["made"]
         start = 0
         for found in document["fragments"]:
-            metadata = FragmentMetadata.from_json(json.dumps(found))
+            metadata = fragment_from_json(found)
             self.fragments.append(Fragment(metadata, document["at"], start))
             start += self.fragments[-1].rows
 

@@ -24,9 +24,11 @@ from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import Snapshot
 from omnigraph.embed import Embedder
 from omnigraph.errors import Category, InvalidInput, NotFound, OmniError, StorageUnavailable
+from omnigraph.pipeline.remembering import remembering
 from omnigraph.storage.layout import dataset_path, to_physical
 from omnigraph.storage.location import Location, locate
 from omnigraph.storage.objects import Objects
+from omnigraph.storage.stage import fragment_to_json
 from omnigraph.write.change_set import ChangeSet, TypeChange
 from omnigraph.write.checks.report import Reporter
 from omnigraph.write.checks.values import check_values
@@ -188,7 +190,8 @@ class _Staging:
                 if is_clean:
                     # Nothing is embedded for a change that is refused.
                     image = Image(change, (), rows, rows.slice(0, 0), pa.array([], pa.string()))
-                    whole = fill(image, known, self._job.embedder, self._spill)
+                    embedder = remembering(self._job.folder, self._job.embedder)
+                    whole = fill(image, known, embedder, self._spill)
                 physical = to_physical(whole.drop_columns(AT), base.schema, names)
                 fragments = new_fragments(change, rows, physical, base)
             at = self._positions(rows[AT])
@@ -201,7 +204,7 @@ class _Staging:
             "fresh": batch.fresh,
             "gives": gives,
             "made": change.made,
-            "fragments": [fragment.to_json() for fragment in fragments],
+            "fragments": [fragment_to_json(fragment) for fragment in fragments],
             "at": at,
         }
 

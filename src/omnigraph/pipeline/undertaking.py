@@ -105,6 +105,11 @@ class Undertaking:
         self.run = self._runs.finish_stage(self.run, name, facts)
         self._manifest.datasets.observe(f"pipeline: finished {name}")
 
+    def forget_stage(self, name: str) -> None:
+        """Write down that a stage has to be done again; what it staged is removed."""
+        discard(self._manifest, self._staged)
+        self.run = self._runs.forget_stage(self.run, name)
+
     def note(self, staged: Staged) -> None:
         """Remember what to remove if the load fails."""
         self._staged = staged

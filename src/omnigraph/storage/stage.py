@@ -7,6 +7,7 @@ coalescing is the caller's job.
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
@@ -176,6 +177,17 @@ def _probe(base: LanceDataset, ids: Sequence[str]) -> Iterable[pa.Table]:
 def _without(base: LanceDataset, ids: Sequence[str]) -> tuple[list[int], list[FragmentMetadata]]:
     hits = [hit["_rowaddr"].to_pylist() for hit in _probe(base, ids)]
     return remove_addresses(base, [address for chunk in hits for address in chunk])
+
+
+def fragment_to_json(fragment: FragmentMetadata) -> dict[str, Any]:
+    """Return a written fragment as plain JSON values, for another process."""
+    document: dict[str, Any] = fragment.to_json()
+    return document
+
+
+def fragment_from_json(document: Mapping[str, Any]) -> FragmentMetadata:
+    """Return the fragment that plain JSON values tell."""
+    return FragmentMetadata.from_json(json.dumps(document))
 
 
 def remove_addresses(

@@ -54,6 +54,17 @@ class LoadOptions:
             raise InvalidInput(message, code="load_mode_invalid")
 
 
+ENGINES = ("local", "spark")
+
+
+def check_engine(word: str) -> str:
+    """Return the name of an engine; raise InvalidInput when there is none of that name."""
+    if word not in ENGINES:
+        message = f"unknown engine '{word}'; it is one of {', '.join(ENGINES)}"
+        raise InvalidInput(message, code="engine_unknown", engine=word)
+    return word
+
+
 def mode_of(word: str) -> Mode:
     """Return the mode a word names."""
     try:

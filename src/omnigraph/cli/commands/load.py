@@ -12,6 +12,7 @@ from omnigraph.cli.addresses import actor_option, graph_options
 from omnigraph.cli.graphs import open_addressed
 from omnigraph.cli.output import count_text, print_json
 from omnigraph.cli.progress import showing
+from omnigraph.write.load import ENGINES
 
 _MODES = ("append", "merge", "overwrite")
 
@@ -35,6 +36,7 @@ _MODES = ("append", "merge", "overwrite")
 @click.option("--branch", default="main", help="Branch to load into.")
 @click.option("--from", "base", help="Create the branch from this one if it does not exist.")
 @click.option("--message", help="Message of the commit.")
+@click.option("--engine", default="local", type=click.Choice(ENGINES), help="What does the work.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def load(
     uri: str | None,
@@ -48,6 +50,7 @@ def load(
     branch: str,
     base: str | None,
     message: str | None,
+    engine: str,
     as_json: bool,
 ) -> None:
     """Load data as one commit: all of it, or nothing."""
@@ -62,6 +65,7 @@ def load(
             message=message,
             partial=partial,
             progress=progress,
+            engine=engine,
         )
     if as_json:
         print_json({"uri": graph.uri, **done.to_json()})
