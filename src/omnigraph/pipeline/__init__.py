@@ -25,6 +25,8 @@ _HOMES = {
     "read_changes": "omnigraph.pipeline.streams",
     "stream_into": "omnigraph.pipeline.streams",
     "verify_on_spark": "omnigraph.pipeline.verifying",
+    "warm_up": "omnigraph.pipeline.warmup",
+    "write": "omnigraph.pipeline.frames",
 }
 
 __all__ = list(_HOMES)

@@ -3,6 +3,7 @@ from omnigraph.pipeline.analytics.run import AnalysisResult as AnalysisResult
 from omnigraph.pipeline.analytics.run import analyze as analyze
 from omnigraph.pipeline.errors import SparkUnavailable as SparkUnavailable
 from omnigraph.pipeline.frames import read as read
+from omnigraph.pipeline.frames import write as write
 from omnigraph.pipeline.queries import query_frame as query_frame
 from omnigraph.pipeline.queries import query_stream as query_stream
 from omnigraph.pipeline.sessions import close as close
@@ -14,3 +15,4 @@ from omnigraph.pipeline.streams import stream_into as stream_into
 from omnigraph.pipeline.tasks import on_spark as on_spark
 from omnigraph.pipeline.upkeep import optimize_on_spark as optimize_on_spark
 from omnigraph.pipeline.verifying import verify_on_spark as verify_on_spark
+from omnigraph.pipeline.warmup import warm_up as warm_up

@@ -1,4 +1,4 @@
-"""This module is the data source `omnigraph` of Spark: reading types as data frames."""
+"""This module is the data source `omnigraph` of Spark: types as data frames."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
     DataSourceStreamReader,
+    DataSourceWriter,
     Filter,
     InputPartition,
 )
@@ -30,6 +31,8 @@ from omnigraph.errors import InvalidInput, NotFound
 from omnigraph.pipeline import feed
 from omnigraph.pipeline.filters import Condition, filtered, stored_filter
 from omnigraph.pipeline.pinned import Pinned, manifest_at, pin
+from omnigraph.pipeline.scratch import Scratch
+from omnigraph.pipeline.sink import Target, Writer
 from omnigraph.storage import locate
 
 FORMAT = "omnigraph"
@@ -85,6 +88,12 @@ class OmniGraphSource(DataSource):
             raise InvalidInput(message, code="option_invalid", option="type")
         location = manifest_by_options(self.options).location
         return feed.ChangeStream(feed.Feed.by_options(location, self.options))
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        """Return a writer of rows, which become one commit."""
+        target = Target.by_options(self.options, option(self.options, "type"), overwrite=overwrite)
+        location = manifest_by_options(self.options).location
+        return Writer(Scratch.new(location), target, schema)
 
 
 class _Part(InputPartition):
