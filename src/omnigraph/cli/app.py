@@ -41,6 +41,7 @@ COMMANDS = (
     "recover",
     "cleanup",
     "serve",
+    "mcp",
     "cluster",
     "version",
 )
