@@ -98,9 +98,9 @@ def _row(name: str, numbers: Sequence[float], unit: str, budget: float) -> dict[
 # --- the files ---------------------------------------------------------------------------------
 
 
-def make_files(folder: Path, scale: float) -> None:
+def make_files(folder: Path, scale: float, all_edges: int = EDGES) -> None:
     """Write people.parquet, knows.parquet and graph.ndjson."""
-    nodes, edges = int(NODES * scale), int(EDGES * scale)
+    nodes, edges = int(NODES * scale), int(all_edges * scale)
     random = np.random.default_rng(7)
     with (folder / "graph.ndjson").open("wb") as lines:
         _write(folder / "people.parquet", nodes, lambda at, n: _people(at, n, random), lines)

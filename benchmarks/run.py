@@ -21,11 +21,13 @@ import collaborate
 import load
 import reads
 import search
+import spark
 from collaborate import collaborations
 from load import load_ratios
 from mutation import mutations_of_one_row
 from reads import reads_beside_ladybug
 from search import searches
+from spark import pipeline_ratios
 from storage import branch_of_a_long_history, commit_of_one_row, open_of_100_types
 from workload import big_queries, big_schema
 
@@ -38,6 +40,7 @@ REPEATS = 5
 SCALED = {
     "collaborate": (collaborations, collaborate.SMALL),
     "load": (load_ratios, load.SMALL),
+    "pipeline": (pipeline_ratios, spark.SMALL),
     "reads": (reads_beside_ladybug, reads.SMALL),
     "search": (searches, search.SMALL),
 }
@@ -64,6 +67,7 @@ def main() -> None:
             branch_of_a_long_history(),
             *mutations_of_one_row(),
             *load_ratios(given.scale or load.SMALL),
+            *pipeline_ratios(given.scale or spark.SMALL),
             *reads_beside_ladybug(given.scale or reads.SMALL),
             *searches(search.SMALL),
             *collaborations(collaborate.SMALL),

@@ -55,6 +55,7 @@ def main() -> None:
         history(f"{folder}/harbour")
         search(f"{folder}/library")
         review(f"{folder}/library", Path(folder))
+        pipeline(f"{folder}/library")
     print("\nThat is all. README.md has the tour, docs/ the reference.")
 
 
@@ -121,6 +122,20 @@ def review(uri: str, folder: Path) -> None:
     words = ("--resolve", str(decisions), "--as", "ada", "--message", "both are right")
     omnigraph("merge", "--uri", uri, "agent/tide", *words, "--delete-branch")
     omnigraph("commit", "log", uri, "--graph")
+
+
+def pipeline(uri: str) -> None:
+    """Show how data comes in on Spark: by a file, past bad rows, over a branch, into main."""
+    say("A pipeline file says what is loaded on Spark and how; it is checked before Spark starts.")
+    file, branch = f"{LIBRARY}/pipeline.yaml", "incoming/week-31"
+    omnigraph("pipeline", "validate", file, "--uri", uri)
+    say("It loads into a branch of its own; bad rows are set aside, vectors are made.")
+    page = Path(tempfile.gettempdir()) / "omnigraph-report.html"
+    omnigraph("pipeline", "run", file, "--uri", uri, "--as", "publisher", "--html", str(page))
+    say("Somebody looks at what it would bring, and merges it.")
+    omnigraph("diff", uri, "main", branch, "--stat")
+    omnigraph("merge", "--uri", uri, branch, "--as", "ada")
+    print(f"\nThe report of the run, with charts: {page.as_uri()}", flush=True)
 
 
 def say(what: str) -> None:

@@ -6,6 +6,7 @@ nothing is written, and the exit code is 1 when a page is not what the registrie
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -19,11 +20,15 @@ from omnigraph.lang import Code
 from omnigraph.lang.cursor import MAX_NESTING
 from omnigraph.lang.diagnostics import MAX_DIAGNOSTICS
 from omnigraph.lang.text import MAX_SOURCE_BYTES
+from omnigraph.pipeline.fields import SECTIONS
+from omnigraph.pipeline.json_schema import json_schema
 from omnigraph.plan import FUNCTIONS, FunctionKind
 from omnigraph.plan.typecheck import MAX_MATCH_SIZE, MAX_RESULT_SIZE
 from omnigraph.types import MAX_VECTOR_DIMENSION, SCALARS, Scalar
 
 ROOT = Path(__file__).resolve().parent.parent
+EDITORS = Path("docs/spec/pipeline.schema.json")
+"""The JSON Schema of pipeline files, for editors."""
 
 _BLOCK = re.compile(r"(<!-- generated:([a-z]+) -->\n)(.*?)(<!-- /generated -->)", re.DOTALL)
 _FAMILIES = {
@@ -33,6 +38,7 @@ _FAMILIES = {
     "D": "Mutations",
     "L": "Lint",
     "P": "Parameter values",
+    "Y": "Pipeline files",
     "OG-": "Refused schema changes",
 }
 _PLACES = {
@@ -114,8 +120,38 @@ def limits() -> str:
     return table(["limit", "value"], [[what, f"{value:,}"] for what, value in rows.items()])
 
 
+_TITLES = {
+    "pipeline": "At the top",
+    "source": "A source, below `sources`",
+    "node": "A node type, below `nodes`",
+    "edge": "An edge type, below `edges`, also has",
+    "dedupe": "`dedupe`",
+    "branch": "`branch`",
+    "publish": "`publish`",
+    "spark": "`spark`",
+}
+
+
+def pipeline() -> str:
+    """Return a table of the fields of a pipeline file for each section."""
+    parts = []
+    for name, title in _TITLES.items():
+        rows = []
+        for field in SECTIONS[name]:
+            if name == "edge" and field in SECTIONS["node"]:
+                continue
+            words = [f"`{choice}`" for choice in field.choices]
+            value = " or ".join(words) if words else str(field.kind)
+            without = "**required**" if field.required else field.default
+            example = f"`{field.example}`" if field.example else ""
+            rows.append([f"`{field.name}`", value, field.about, without, example])
+        heads = ["field", "value", "meaning", "without it", "example"]
+        parts.append(f"### {title}\n\n{table(heads, rows)}")
+    return "\n".join(parts)
+
+
 BLOCKS: dict[str, Callable[[], str]] = {
-    made.__name__: made for made in (types, functions, diagnostics, steps, limits)
+    made.__name__: made for made in (types, functions, diagnostics, steps, limits, pipeline)
 }
 
 
@@ -131,6 +167,10 @@ def stale_pages(root: Path = ROOT) -> Iterator[tuple[Path, str]]:
         wanted = generate(text)
         if wanted != text:
             yield page, wanted
+    editors = root / EDITORS
+    wanted = json.dumps(json_schema(), indent=2, ensure_ascii=False) + "\n"
+    if editors.exists() and editors.read_text(encoding="utf-8") != wanted:
+        yield editors, wanted
 
 
 def main(root: Path = ROOT) -> int:

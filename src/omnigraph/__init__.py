@@ -45,6 +45,7 @@ _HOMES = {
     "__version__": "omnigraph.version",
     "check": "omnigraph.plan",
     "compile_query": "omnigraph.plan",
+    "connect": "omnigraph.service.client",
     "format_queries": "omnigraph.lang",
     "format_schema": "omnigraph.lang",
     "import_archive": "omnigraph.graph",

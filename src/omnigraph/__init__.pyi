@@ -34,6 +34,7 @@ from omnigraph.policy import PolicyDenied as PolicyDenied
 from omnigraph.policy import PolicyInvalid as PolicyInvalid
 from omnigraph.query.budget import QueryLimit as QueryLimit
 from omnigraph.query.result import Result as Result
+from omnigraph.service.client import connect as connect
 from omnigraph.version import __version__ as __version__
 from omnigraph.write import KeyConflict as KeyConflict
 from omnigraph.write import ValidationFailed as ValidationFailed

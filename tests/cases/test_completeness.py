@@ -27,6 +27,9 @@ EXAMPLES = range(1, 53)
 NOT_BY_TEXT = {"_renamed", "plan_migration"}
 """Functions whose refusal no two texts lead to; the unit tests build schemas that do."""
 
+BY_SPARK = {Code.PIPELINE_SOURCE_UNREADABLE, Code.PIPELINE_EXPRESSION}
+"""Codes that only a running Spark can tell; the tests of mapping do."""
+
 
 def bodies(word: str) -> Iterator[str]:
     return (section.body for case in CASES for section in case.all(word))
@@ -41,7 +44,7 @@ PLANS = "\n".join(bodies("plan"))
 
 def test_every_code_has_a_case():
     told = {code for code, _ in EXPECTED} | {step.get("code") for step in STEPS}
-    assert set(Code) - told == set()
+    assert set(Code) - told == BY_SPARK
 
 
 def test_every_kind_of_step_has_a_case():

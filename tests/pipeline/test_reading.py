@@ -1,6 +1,5 @@
 """Reading a graph as data frames: the values of export, pinned, whatever storage looks like."""
 
-import json
 from datetime import date
 from functools import reduce
 from random import Random
@@ -15,64 +14,21 @@ from pyspark.sql.datasource import EqualTo, GreaterThan, In, IsNotNull, Not, Str
 import omnigraph.graph as og
 from omnigraph import pipeline
 from omnigraph.errors import InvalidInput, NotFound, VersionReclaimed
-from omnigraph.pipeline import pinned
 from omnigraph.pipeline.columns import arrow_schema
 from omnigraph.pipeline.filters import filtered, stored_filter
 from omnigraph.pipeline.pinned import manifest_at, pin
+from omnigraph.storage.read import pack
 from tests.support.frames import exported, told
-from tests.support.generated_graphs import NAMES, POOLS, some_sample, some_value
-
-EVERY = [base for base in NAMES if base != "Blob"]
-SCHEMA = (
-    "\n".join(
-        [
-            "node Part {",
-            *(f"  {NAMES[b]}: {'enum(x, y, z-1)' if b == 'enum' else b}? " for b in EVERY),
-            "  file: Blob?",
-            "}",
-            "edge Fits: Part -> Part { at: DateTime?  file: Blob? }",
-        ]
-    )
-    .replace("s: String? ", "s: String? @index ")
-    .replace("i: I32? ", "i: I32? @index ")
-)
-
-
-def some_parts(seed, numbers):
-    random = Random(seed)
-    for number in numbers:
-        data = {NAMES[b]: some_value(random, b) for b in [*EVERY, "Blob"] if random.random() < 0.7}
-        yield {"type": "Part", "data": {"id": f"p{number}", **data}}
-
-
-def lines(records):
-    return "\n".join(map(json.dumps, records)).encode()
+from tests.support.generated_graphs import some_sample
+from tests.support.parts import PARTS, columns_of, fill
 
 
 @pytest.fixture(scope="module")
 def parts(tmp_path_factory):
     """A graph whose types have indexes that lag, deleted rows, and several fragments."""
-    graph = og.init(tmp_path_factory.mktemp("parts") / "graph", SCHEMA)
-    graph.load(lines(some_parts(1, range(40))))
-    edges = [
-        {"edge": "Fits", "from": f"p{n}", "to": f"p{n + 1}", "data": {"id": f"f{n}", "at": at}}
-        for n, at in enumerate(POOLS["DateTime"])
-    ]
-    graph.load(lines(edges))
-    graph.indexes.ensure()
-    graph.load(lines(some_parts(2, range(30, 60))))
-    graph.mutate("query q() { delete Part where id = 'p50' }".replace("'", '"'))
+    graph = og.init(tmp_path_factory.mktemp("parts") / "graph", PARTS)
+    fill(graph)
     return graph
-
-
-def columns_of(graph, type_name):
-    return ["id", *(("from", "to") if type_name == "Fits" else ()), *_properties(graph, type_name)]
-
-
-def _properties(graph, type_name):
-    catalog = graph.schema.catalog
-    found = catalog.nodes.get(type_name) or catalog.edges[type_name]
-    return list(found.properties)
 
 
 def test_frames_hold_what_export_tells_for_every_type(spark, parts):
@@ -337,8 +293,8 @@ def test_fragments_are_read_apart_if_large_and_together_if_small(parts, monkeypa
     rows = [found.rows([fragment], found.schema) for fragment in fragments]
     apart = [pa.Table.from_batches(list(batches))["id"].to_pylist() for batches in rows]
     assert sorted(id_ for ids in apart for id_ in ids) == sorted(exported(parts, "Part"))
-    assert pinned.pack({0: 5, 1: 5, 2: 5}, 5) == [[0], [1], [2]]
-    assert pinned.pack({}) == []
+    assert pack({0: 5, 1: 5, 2: 5}, 5) == [[0], [1], [2]]
+    assert pack({}, 5) == []
 
 
 def test_empty_type_is_an_empty_frame(spark, tmp_path):

@@ -21,6 +21,8 @@ from omnigraph.catalog import (
 )
 from omnigraph.lang import Code, Diagnostic, DiagnosticError, Report, decode, parse_queries
 from omnigraph.lang.query_tree import QueryDecl
+from omnigraph.pipeline.resolve import report_types
+from omnigraph.pipeline.spec import parse_pipeline
 from omnigraph.plan import (
     QueryPlan,
     bind_parameters,
@@ -64,6 +66,8 @@ def run(case: Case) -> Run:
         _run_schemas(case, found)
         if found.accepted is not None and case.all("query"):
             _run_queries(case, found)
+        if found.catalog is not None and case.all("pipeline"):
+            _run_pipeline(case, found.catalog, found)
     except DiagnosticError as error:
         found.diagnostics += error.diagnostics
     return found
@@ -112,6 +116,17 @@ def _run_queries(case: Case, found: Run) -> None:
     if data is not None and found.values is not None:
         [tree] = [q for q in parse_queries(reports[-1].source.text).queries if _is(q, found.plan)]
         found.answer = _answer(tree, found, data_lines(data))
+
+
+def _run_pipeline(case: Case, catalog: Catalog, found: Run) -> None:
+    [section] = case.all("pipeline")
+    report = _report(section, Code.PIPELINE_UNREADABLE)
+    given = case.one("set")
+    variables = {} if given is None else json.loads(given.body)
+    pipeline = parse_pipeline(report, ROOT, variables, environment={})
+    if pipeline is not None:
+        report_types(pipeline, catalog)
+    found.diagnostics += report.in_order()
 
 
 def _is(query: QueryDecl, plan: QueryPlan | None) -> bool:

@@ -30,6 +30,8 @@ GIVEN = {
     "name": "(NAME) which query to compile, instead of linting the file",
     "data": "what the graph holds, a JSON object a line as for `load`",
     "params": "JSON parameters of the query; `javascript` for that mode",
+    "pipeline": "a pipeline file, held against the schema",
+    "set": "JSON of what `--set` says to the pipeline",
     "row": "(TYPE) JSON properties of a node, of which `id` is asked",
 }
 OUTCOMES = {

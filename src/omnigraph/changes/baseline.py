@@ -14,6 +14,7 @@ from omnigraph.changes.model import Scope
 from omnigraph.changes.scope import check_types
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import CommitId, Snapshot
+from omnigraph.commit.view import seen
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,7 @@ def capture(manifest: Manifest, branch_name: str, scope: Scope) -> Handshake:
     The scope limits kinds and types; ops only say which changes the reader wants afterwards.
     """
     line = Line.read(manifest, branch_name)
-    snapshot = line.head
+    snapshot = seen(manifest, line.head, scope.sight)
     check_types(scope, [snapshot.schema])
     types = (t for kind in (TypeKind.EDGE, TypeKind.NODE) for t in snapshot.schema.of_kind(kind))
     covered = tuple(t.entity for t in types if scope.covers(t.kind, t.name))

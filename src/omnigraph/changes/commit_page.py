@@ -16,6 +16,7 @@ from omnigraph.commit.history import find_commit
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import Commit, Snapshot
 from omnigraph.commit.snapshot import snapshot_of_commit
+from omnigraph.commit.view import seen, seen_commit
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,20 +52,22 @@ def commit_page(
     row, _ = find_commit(manifest, commit_id)
     if not row.commit.parents:
         raise CommitHasNoParent(row.commit.id)
-    old, new = (snapshot_of_commit(manifest, c) for c in (row.commit.parents[0], row.commit.id))
+    ids, sight = (row.commit.parents[0], row.commit.id), scope.sight
+    old, new = (seen(manifest, snapshot_of_commit(manifest, id_), sight) for id_ in ids)
+    commit = seen_commit(row.commit, sight)
     bound = _bound(new, scope)
     behind = None
     if page_token is not None:
         behind = Place.from_json(decode(page_token, TokenKind.COMMIT_PAGE, bound))
     check_types(scope, [new.schema])
-    pair, steps = Pair(row.commit, old, new), Steps(manifest, (old, new))
+    pair, steps = Pair(commit, old, new), Steps(manifest, (old, new))
     changes = block_changes(manifest, pair, scope, steps, behind)
     taken, complete = Room(limits or Limits()).take(changes)
     if complete:
-        return CommitPage(row.commit, taken)
+        return CommitPage(commit, taken)
     place = Place.behind(taken[-1].type_id, taken[-1].id)
     token = encode(TokenKind.COMMIT_PAGE, bound, place.to_json())
-    return CommitPage(row.commit, taken, token)
+    return CommitPage(commit, taken, token)
 
 
 def _bound(snapshot: Snapshot, scope: Scope) -> Mapping[str, str]:

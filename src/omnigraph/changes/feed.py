@@ -19,6 +19,7 @@ from omnigraph.changes.scope import check_types
 from omnigraph.changes.tokens import Place, TokenKind, decode, encode, rejecting
 from omnigraph.commit.history import find_commit
 from omnigraph.commit.manifest import Manifest
+from omnigraph.commit.view import seen, seen_commit, seen_schema
 from omnigraph.errors import InvalidInput
 
 NOW, BEGINNING, AFTER = "now", "beginning", "after:"
@@ -85,13 +86,20 @@ def poll(manifest: Manifest, asked: Poll) -> FeedPage:
     line = Line.read(manifest, asked.branch)
     at = _position(line, asked)
     schemas = (line.commit(place).schema_hash for place in (at.done, -1))
-    check_types(asked.scope, [manifest.schema(address, line.state)[0] for address in schemas])
+    sight = asked.scope.sight
+    known = [seen_schema(manifest, address, line.state, sight) for address in schemas]
+    check_types(asked.scope, known)
     return _Pages(line, asked, at).next()
 
 
 def cursor_at(line: Line, scope: Scope, place: int) -> str:
     """Return the cursor behind a commit of a line."""
     return encode(TokenKind.FEED_CURSOR, line.bound(scope), {"done": line.commits[place]})
+
+
+def place_behind(line: Line, asked: Poll) -> int:
+    """Return the place of the commit a reader is behind."""
+    return _position(line, asked).done
 
 
 class _Pages:
@@ -107,8 +115,10 @@ class _Pages:
         room, steps, blocks = Room(self._asked.limits), line.steps(), list[Block]()
         done, behind = at.done, at.behind
         stop = min(at.cut, at.done + self._asked.limits.commits)
-        for old, new in pairwise(line.snapshots(at.done, stop + 1)):
-            pair = Pair(line.commit(done + 1), old, new)
+        sight = self._asked.scope.sight
+        states = (seen(line.manifest, s, sight) for s in line.snapshots(at.done, stop + 1))
+        for old, new in pairwise(states):
+            pair = Pair(seen_commit(line.commit(done + 1), sight), old, new)
             changes = block_changes(line.manifest, pair, self._asked.scope, steps, behind)
             try:
                 taken, complete = room.take(changes)

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from omnigraph.catalog import TypeKind
+from omnigraph.policy.scope import EVERYTHING, TypeScope
 
 
 class Op(StrEnum):
@@ -74,11 +75,12 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Which changes are asked for; an empty set asks for all."""
+    """Which changes are asked for, an empty set asks for all; and what of them may be seen."""
 
     kinds: frozenset[TypeKind] = field(default_factory=frozenset)
     types: frozenset[str] = field(default_factory=frozenset)
     ops: frozenset[Op] = field(default_factory=frozenset)
+    sight: TypeScope = EVERYTHING
 
     def covers(self, kind: TypeKind, name: str) -> bool:
         """Tell whether changes of a type are asked for."""

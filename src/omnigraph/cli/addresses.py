@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
 
 import click
 
 from omnigraph.errors import InvalidInput
+from omnigraph.query.choice import ENGINES, LOCAL
 
 _CommandT = TypeVar("_CommandT", bound=Callable[..., Any])
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
@@ -23,7 +25,9 @@ def graph_options(*, positional: bool) -> Callable[[_CommandT], _CommandT]:
             command = click.argument("uri", required=False)(command)
         else:
             command = click.option("--uri", help="Address of the graph.")(command)
-        return click.option("--store", help="Address of the graph.")(command)
+        command = click.option("--store", help="Address of the graph.")(command)
+        given = {parameter.name for parameter in getattr(command, "__click_params__", ())}
+        return policy_option(command if "actor" in given else acting_option(command))
 
     return decorate
 
@@ -31,6 +35,56 @@ def graph_options(*, positional: bool) -> Callable[[_CommandT], _CommandT]:
 def actor_option(command: _CommandT) -> _CommandT:
     """Let a command say who acts."""
     return click.option("--as", "actor", metavar="ACTOR", help="Who acts.")(command)
+
+
+def acting_option(command: _CommandT) -> _CommandT:
+    """Let a command say who acts where only a policy wants to know."""
+    option = click.option(
+        "--as", metavar="ACTOR", expose_value=False, callback=_note("actor"), help="Who acts."
+    )
+    return option(command)
+
+
+def policy_option(command: _CommandT) -> _CommandT:
+    """Let a command say which policy decides."""
+    option = click.option(
+        "--policy",
+        type=click.Path(path_type=Path),
+        expose_value=False,
+        callback=_note("policy"),
+        help="Policy (YAML) that decides what the actor may do.",
+    )
+    return option(command)
+
+
+def _note(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
+    """Keep what an option says for whoever opens the graph; said nearer to the command, it wins."""
+
+    def note(context: click.Context, _: click.Parameter, value: Any) -> None:  # noqa: ANN401
+        if value is not None:
+            context.meta[f"omnigraph.{name}"] = value
+
+    return note
+
+
+class Acting(NamedTuple):
+    """Who acts, and the policy that decides about it."""
+
+    policy: Path | None
+    actor: str | None
+
+
+def acting(actor: str | None = None) -> Acting:
+    """Return who acts, and the policy that decides about it."""
+    meta = click.get_current_context().meta
+    return Acting(meta.get("omnigraph.policy"), actor or meta.get("omnigraph.actor"))
+
+
+def engine_option(command: _CommandT) -> _CommandT:
+    """Let a command say who does the work."""
+    choice = click.Choice(ENGINES)
+    about = "Who does the work: this process, or Spark."
+    return click.option("--engine", type=choice, default=LOCAL, help=about)(command)
 
 
 def one_address(uri: str | None, store: str | None) -> str:

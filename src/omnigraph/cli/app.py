@@ -9,12 +9,14 @@ from keyword import iskeyword
 
 import click
 
+from omnigraph.cli.addresses import acting_option, policy_option
 from omnigraph.errors import OmniError
 from omnigraph.version import __version__
 
 COMMANDS = (
     "init",
     "load",
+    "pipeline",
     "query",
     "explain",
     "mutate",
@@ -34,8 +36,10 @@ COMMANDS = (
     "schema",
     "lint",
     "fmt",
+    "policy",
     "index",
     "optimize",
+    "analyze",
     "verify",
     "repair",
     "recover",
@@ -70,6 +74,8 @@ class _Commands(click.Group):
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, "-v", "--version", message="omnigraph %(version)s")
+@acting_option
+@policy_option
 def cli() -> None:
     """OmniGraph: a typed property-graph database on open storage."""
 

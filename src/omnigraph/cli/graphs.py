@@ -6,7 +6,7 @@ module only when it needs one.
 
 from __future__ import annotations
 
-from omnigraph.cli.addresses import one_address
+from omnigraph.cli.addresses import acting, one_address
 from omnigraph.graph import Graph
 from omnigraph.graph import open as open_graph
 
@@ -16,5 +16,5 @@ def open_addressed(
 ) -> Graph:
     """Open the one graph that was addressed."""
     address = one_address(uri, store)
-    graph = open_graph(address, mode=mode)
-    return graph if actor is None else graph.as_actor(actor)
+    who = acting(actor)
+    return open_graph(address, mode=mode, policy=who.policy, actor=who.actor)

@@ -13,6 +13,8 @@ from omnigraph.commit.lineage import Lineage, LineageState
 from omnigraph.commit.model import MAIN, Branch, DatasetEntry, Snapshot, Tag
 from omnigraph.commit.rows import Row, read_branch, read_schema, read_tag
 from omnigraph.errors import GraphCorrupt, NotFound, OmniError, VersionReclaimed
+from omnigraph.policy.scope import TypeScope
+from omnigraph.policy.view import View
 from omnigraph.storage import Datasets, Location
 from omnigraph.storage.layout import BRANCHES, dataset_path
 from omnigraph.storage.swap import Found
@@ -22,7 +24,8 @@ class Manifest:
     """Everything a process knows about the manifest of one graph.
 
     Names are read again when main's head says that they changed; accepted schemas are content
-    addressed and never change. `snapshots` holds the newest of each lineage.
+    addressed and never change. `snapshots` holds the newest of each lineage, `views` what scopes
+    show of accepted schemas.
     """
 
     def __init__(self, location: Location) -> None:
@@ -32,6 +35,7 @@ class Manifest:
         self.main = Lineage(self.datasets, None)
         self._lineages: dict[str | None, Lineage] = {None: self.main}
         self.snapshots: dict[str | None, Snapshot] = {}
+        self.views: dict[tuple[str, TypeScope], View] = {}
         self._schemas: dict[str, tuple[AcceptedSchema, str]] = {}
         self._branches: tuple[int, dict[str, Branch]] = (-1, {})
         self._tags: tuple[int, dict[str, Tag]] = (-1, {})

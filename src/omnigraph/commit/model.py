@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from datetime import datetime
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime, timedelta
 from typing import Any, NewType
 
 from omnigraph.catalog import AcceptedSchema, Catalog, IncarnationId, TypeId, TypeKind
 from omnigraph.errors import NotFound
+from omnigraph.policy.scope import EVERYTHING, TypeScope
 
 CommitId = NewType("CommitId", str)
 MAIN = "main"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +38,8 @@ class Commit:
     created_at: datetime
     manifest_version: int
     counts: Mapping[str, Counts] = field(default_factory=dict)
-    schema_hash: str = ""
+    schema_hash: str = field(default="", compare=False)
+    """Which schema the commit was made under; it is not told on the wire."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the wire form."""
@@ -47,10 +50,27 @@ class Commit:
             "parent_commit_id": self.parents[0] if self.parents else None,
             "merged_parent_commit_id": self.parents[1] if len(self.parents) > 1 else None,
             "actor_id": self.actor,
-            "created_at": int(self.created_at.timestamp() * 1_000_000),
+            "created_at": (self.created_at - _EPOCH) // timedelta(microseconds=1),
             "message": self.message,
             "operation": self.operation,
+            "counts": {key: asdict(counts) for key, counts in self.counts.items()},
         }
+
+    @classmethod
+    def from_json(cls, facts: Mapping[str, Any]) -> Commit:
+        """Read the wire form."""
+        parents = (facts.get("parent_commit_id"), facts.get("merged_parent_commit_id"))
+        return cls(
+            id=CommitId(facts["graph_commit_id"]),
+            parents=tuple(CommitId(parent) for parent in parents if parent is not None),
+            branch=facts.get("graph_branch") or MAIN,
+            actor=facts.get("actor_id"),
+            message=facts.get("message"),
+            operation=facts.get("operation") or "",
+            created_at=_EPOCH + timedelta(microseconds=facts["created_at"]),
+            manifest_version=facts["graph_manifest_version"],
+            counts={key: Counts(**found) for key, found in (facts.get("counts") or {}).items()},
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +117,10 @@ class Head:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """One immutable state of a graph: what a query reads for its whole life."""
+    """One immutable state of a graph: what a query reads for its whole life.
+
+    `scope` says what it shows of the graph; `whole` is the state it shows a part of.
+    """
 
     branch: str
     native: str | None
@@ -105,6 +128,8 @@ class Snapshot:
     head: Head
     schema: AcceptedSchema
     schema_source: str
+    scope: TypeScope = field(default=EVERYTHING, repr=False)
+    whole: Snapshot | None = field(default=None, repr=False, compare=False)
 
     @property
     def commit_id(self) -> CommitId:

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from threading import Lock
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
-from omnigraph.embed.config import MODEL, PROVIDER, build, read_settings
+from omnigraph.embed.config import MODEL, PROVIDER, Settings, build, read_settings
 from omnigraph.embed.provider import Matrix, Provider, Role
 from omnigraph.errors import Category, OmniError
 
-Choice: TypeAlias = Provider | Mapping[str, str] | None
-"""A provider, a profile of one, or nothing: then the environment decides."""
+Choice: TypeAlias = Provider | Mapping[str, str] | Settings | None
+"""A provider, a profile or the settings of one, or nothing: then the environment decides."""
 
 
 class Embedder:
@@ -26,6 +27,15 @@ class Embedder:
         self._environ = environ
         self._provider: Provider | None = None
         self._lock = Lock()
+
+    def __reduce__(self) -> tuple[type[Embedder], tuple[Any]]:
+        """Go to another process with what the environment of this one decided."""
+        choice = self._choice
+        if choice is None or isinstance(choice, Mapping):
+            # What cannot be is told by whoever embeds: perhaps nobody does.
+            with suppress(OmniError):
+                choice = read_settings(choice, self._known_environ)
+        return (Embedder, (choice,))
 
     @property
     def provider(self) -> Provider:
@@ -38,9 +48,12 @@ class Embedder:
     def _chosen(self) -> Provider:
         choice = self._choice
         if choice is None or isinstance(choice, Mapping):
-            environ = os.environ if self._environ is None else self._environ
-            return build(read_settings(choice, environ))
-        return choice
+            choice = read_settings(choice, self._known_environ)
+        return build(choice) if isinstance(choice, Settings) else choice
+
+    @property
+    def _known_environ(self) -> Mapping[str, str]:
+        return os.environ if self._environ is None else self._environ
 
     @property
     def model(self) -> str:

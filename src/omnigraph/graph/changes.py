@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from omnigraph.changes.baseline import Baseline, capture
 from omnigraph.changes.block import Limits
 from omnigraph.changes.feed import FeedPage, Poll, poll
-from omnigraph.changes.scope import read_scope
 from omnigraph.graph.context import Context
 from omnigraph.maintain.export import export_lines
+from omnigraph.policy import Action
 
 
 class Changes:
@@ -35,12 +35,14 @@ class Changes:
         From where is said by `start` (`now`, which is the default, `beginning` or `after:ID`), by
         the `cursor` of an earlier page, or by its `page_token` if it ended within a commit.
         """
+        name = branch or self._context.on
+        sight = self._context.gate.check(Action.READ, name.strip())
         asked = Poll(
-            branch=branch or self._context.on,
+            branch=name,
             start=start,
             cursor=cursor,
             page_token=page_token,
-            scope=read_scope(kinds, types, ops),
+            scope=self._context.scope(sight, kinds, types, ops),
             limits=limits or Limits(),
         )
         return poll(self._context.manifest, asked)
@@ -57,7 +59,8 @@ class Changes:
 
         `ops` do not limit the entities, only the changes that are polled afterwards.
         """
-        scope, manifest = read_scope(kinds, types, ops), self._context.manifest
-        found = capture(manifest, branch or self._context.on, scope)
+        manifest, name = self._context.manifest, branch or self._context.on
+        sight = self._context.gate.check(Action.EXPORT, name.strip())
+        found = capture(manifest, name, self._context.scope(sight, kinds, types, ops))
         lines = export_lines(manifest, found.snapshot, found.types) if found.types else iter(())
         return Baseline(found, lines)

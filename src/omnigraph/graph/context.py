@@ -2,33 +2,110 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
+from omnigraph.changes.model import Scope
+from omnigraph.changes.scope import read_scope
+from omnigraph.commit.history import find_commit
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import MAIN, CommitId, Snapshot
 from omnigraph.commit.snapshot import Target, resolve_snapshot
+from omnigraph.commit.view import seen
 from omnigraph.errors import InvalidInput
+from omnigraph.policy import EVERYTHING, Action, TypeScope
+from omnigraph.policy.gate import OPEN, Gate
 from omnigraph.query.engine import Engine
 from omnigraph.write.request import Request
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """A graph, the actor it is bound to, and the branch it reads and writes unless told otherwise.
+    """A graph, who wants something of it, and the branch it is on unless told otherwise.
 
-    `external_blobs` are places below which blobs given as a URI may lie.
+    `external_blobs` are places below which blobs given as a URI may lie. Everything that reads
+    or writes asks the `gate` first.
     """
 
     manifest: Manifest
     engine: Engine
     mode: str
-    actor: str | None = None
+    gate: Gate = OPEN
     on: str = MAIN
     external_blobs: tuple[str, ...] = ()
 
-    def snapshot(self, at: Target | None = None) -> Snapshot:
-        """Return the state a branch, tag, commit id or time names."""
+    def snapshot(self, at: Target | None = None, action: Action = Action.READ) -> Snapshot:
+        """Return what the actor may see of the state a branch, tag, commit id or time names."""
+        state = self.state(at)
+        return seen(self.manifest, state, self.gate.check(action, state.branch))
+
+    def state(self, at: Target | None = None) -> Snapshot:
+        """Return a whole state, for what the gate is asked about otherwise."""
+        self.gate.check_actor()
         return resolve_snapshot(self.manifest, self.on if at is None else at, branch=self.on)
+
+    def scope(self, sight: TypeScope, *words: Sequence[str] | None) -> Scope:
+        """Return which changes somebody asks for and may see, by kinds, types and ops."""
+        return replace(read_scope(*words), sight=sight)
+
+    def branch(self, name: str | None) -> str:
+        """Return the branch that is meant, in its plain spelling."""
+        return (self.on if name is None else name).strip()
+
+    def has_branch(self, name: str) -> bool:
+        """Tell whether there is a branch of this name."""
+        self.gate.check_actor()
+        return name.strip() == MAIN or name.strip() in self.manifest.branches()
+
+    def check_create(self, from_: Target | None, name: str) -> Snapshot:
+        """Allow a new name for a state; return the state."""
+        state = self.state(from_)
+        self.gate.check(Action.BRANCH_CREATE, state.branch, name.strip())
+        return state
+
+    def check_fork(self, branch: str | None, from_: str | None) -> None:
+        """Allow a load to create the branch it goes to, if it would."""
+        name = self.branch(branch)
+        if self.gate.policy is not None and from_ is not None and not self.has_branch(name):
+            self.check_create(from_, name)
+
+    def commit_sight(self, id_: str) -> TypeScope:
+        """Allow to look at what a commit did; return what of it may be seen."""
+        if self.gate.policy is None:
+            return EVERYTHING
+        self.gate.check_actor()
+        return self.gate.check(Action.READ, find_commit(self.manifest, id_)[0].commit.branch)
+
+    def upkeep(self, what: str) -> None:
+        """Allow upkeep: who does it sees and changes everything."""
+        self.gate.check(Action.ADMIN)
+        self.gate.whole(what)
+
+    def change(
+        self,
+        operation: str,
+        branch: str | None,
+        message: str | None,
+        if_commit: str | None = None,
+    ) -> Request:
+        """Allow to change a branch; return what the write says about itself."""
+        rights = self.gate.change(self.branch(branch))
+        return replace(self.request(operation, branch, message, if_commit), rights=rights)
+
+    def bring(self, operation: str, branch: str | None, message: str | None) -> Request:
+        """Return what a write says about itself that brings changes made elsewhere."""
+        rights = self.gate.bring(self.branch(branch))
+        return replace(self.request(operation, branch, message), rights=rights)
+
+    def pipeline(self, operation: str, branch: str | None, message: str | None) -> Request:
+        """Allow a pipeline to write to a branch, which it may have to create, or to merge there."""
+        name = self.branch(branch)
+        if operation == "merge":
+            self.gate.check(Action.BRANCH_MERGE, target_branch=name)
+            return self.bring(operation, branch, message)
+        if self.gate.policy is not None and not self.has_branch(name):
+            self.gate.check(Action.BRANCH_CREATE, target_branch=name)
+        return self.change(operation, branch, message)
 
     def request(
         self,
@@ -37,12 +114,12 @@ class Context:
         message: str | None,
         if_commit: str | None = None,
     ) -> Request:
-        """Return what a write says about itself."""
+        """Return what a write says about itself, once it is allowed."""
         self.writable()
         return Request(
             branch=self.on if branch is None else branch,
             operation=operation,
-            actor=self.actor,
+            actor=self.gate.actor,
             message=message,
             if_commit=CommitId(if_commit) if if_commit is not None else None,
             external_blobs=self.external_blobs,

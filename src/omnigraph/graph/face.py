@@ -7,14 +7,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, overload
 
+import omnigraph.pipeline as spark
 from omnigraph.changes.diff import diff
 from omnigraph.changes.model import Change
-from omnigraph.changes.scope import check_types, read_scope
+from omnigraph.changes.scope import check_types
 from omnigraph.commit.create import create_graph, open_graph
 from omnigraph.commit.manifest import Manifest
-from omnigraph.commit.model import Commit, Snapshot
+from omnigraph.commit.model import MAIN, Commit, Snapshot
 from omnigraph.commit.recovery import Recovery, read_audit, recover
 from omnigraph.commit.snapshot import Target, head_snapshot
 from omnigraph.embed.embedder import Choice, Embedder
@@ -27,12 +28,17 @@ from omnigraph.maintain.archive import ArchiveReport, read_archive, write_archiv
 from omnigraph.maintain.cleanup import CleanupReport, cleanup
 from omnigraph.maintain.export import export_lines, export_parquet
 from omnigraph.maintain.optimize import UpkeepReport, optimize
+from omnigraph.maintain.parts import PartsOptions, export_parts, part_format
 from omnigraph.maintain.repair import DatasetRepair, repair
 from omnigraph.maintain.verify import Verification, verify
 from omnigraph.merge.decisions import read_decisions
 from omnigraph.merge.merge import MergeOptions, MergeResult, cherry_pick, merge, revert
+from omnigraph.pipeline.face import Pipelines
+from omnigraph.policy import EVERYTHING, Action, Policy
+from omnigraph.policy.gate import Gate
 from omnigraph.query.blob import Blob, open_blob
 from omnigraph.query.budget import DEFAULT_MEMORY
+from omnigraph.query.choice import LOCAL, is_spark
 from omnigraph.query.engine import Engine, Settings
 from omnigraph.query.entity import read_entity
 from omnigraph.query.explain import Explanation
@@ -42,46 +48,56 @@ from omnigraph.write.embed import EmbedOptions, EmbedResult, embed_type
 from omnigraph.write.external import ExternalBlobs
 from omnigraph.write.load import LoadOptions, LoadResult, load, mode_of
 from omnigraph.write.progress import Listener
-from omnigraph.write.request import UPKEEP
+from omnigraph.write.request import UPKEEP, Request
 from omnigraph.write.run import MutationResult, run_mutation, write_blob
 
 
-def init(
+def init(  # noqa: PLR0913 - everything a graph can be told
     uri: str | os.PathLike[str],
     schema: str | os.PathLike[str],
     *,
     storage_options: Mapping[str, str] | None = None,
     external_blobs: Sequence[str] = (),
     embedding: Choice = None,
+    policy: Policy | str | os.PathLike[str] | None = None,
+    actor: str | None = None,
 ) -> Graph:
     """Create an empty graph at an address that has none.
 
     `schema` is `.pg` text, or the path of a file with it. `external_blobs` are places below which
     blobs given as a URI may lie; by default there is none. `embedding` says what turns texts into
     vectors: a profile (`kind`, `base_url`, `model`, `api_key` as `${NAME}`) or a provider; by
-    default the environment says it.
+    default the environment says it. A `policy` (a file, its text, or one that was read) decides
+    what the `actor` may do.
     """
+    gate = Gate(None if policy is None else Policy.of(policy), actor)
+    gate.check(Action.SCHEMA_APPLY, target_branch=MAIN)
     manifest = Manifest(locate(uri, storage_options))
     ExternalBlobs.below(external_blobs)
     create_graph(manifest, schema_text(schema))
     engine = Engine(manifest, may_write=True, embedder=Embedder(embedding))
     blobs = tuple(external_blobs)
-    return Graph(Context(manifest=manifest, engine=engine, mode="rw", external_blobs=blobs))
+    context = Context(manifest=manifest, engine=engine, mode="rw", external_blobs=blobs, gate=gate)
+    return Graph(context)
 
 
-def open(
+def open(  # noqa: PLR0913 - everything a graph can be told
     uri: str | os.PathLike[str],
     mode: str = "rw",
     *,
     storage_options: Mapping[str, str] | None = None,
     external_blobs: Sequence[str] = (),
     embedding: Choice = None,
+    policy: Policy | str | os.PathLike[str] | None = None,
+    actor: str | None = None,
 ) -> Graph:
     """Open a graph; `ro` never writes, `rw` first settles what a dead process left in flight.
 
     Blobs may stay where they are below the bases of `external_blobs`. `embedding` is a profile or
-    a provider of vectors for texts; by default the environment says it.
+    a provider of vectors for texts; by default the environment says it. A `policy` (a file, its
+    text, or one that was read) decides what the `actor` may do; without an actor, nothing.
     """
+    gate = Gate(None if policy is None else Policy.of(policy), actor)
     if mode not in ("rw", "ro"):
         raise InvalidInput(f"mode is 'rw' or 'ro', not '{mode}'", code="mode_invalid")
     manifest = Manifest(locate(uri, storage_options))
@@ -91,7 +107,8 @@ def open(
         recover(manifest)
     engine = Engine(manifest, may_write=mode == "rw", embedder=Embedder(embedding))
     blobs = tuple(external_blobs)
-    return Graph(Context(manifest=manifest, engine=engine, mode=mode, external_blobs=blobs))
+    context = Context(manifest=manifest, engine=engine, mode=mode, external_blobs=blobs, gate=gate)
+    return Graph(context)
 
 
 def import_archive(
@@ -99,9 +116,11 @@ def import_archive(
     uri: str | os.PathLike[str],
     *,
     storage_options: Mapping[str, str] | None = None,
+    policy: Policy | str | os.PathLike[str] | None = None,
     actor: str | None = None,
 ) -> ArchiveReport:
     """Make a graph of a file that `export_archive` wrote, at an address that has none."""
+    Gate(None if policy is None else Policy.of(policy), actor).check(Action.ADMIN)
     manifest = Manifest(locate(uri, storage_options))
     return read_archive(manifest, Path(path), actor=actor)
 
@@ -135,7 +154,7 @@ class Graph:
     @property
     def actor(self) -> str | None:
         """Who acts; commits carry the name."""
-        return self._context.actor
+        return self._context.gate.actor
 
     @property
     def on(self) -> str:
@@ -148,8 +167,16 @@ class Graph:
         return self._manifest.location.uri
 
     def as_actor(self, actor: str) -> Graph:
-        """Return the same graph bound to an actor, whose name its commits carry."""
-        return Graph(replace(self._context, actor=actor))
+        """Return the same graph bound to an actor, whose name its commits carry.
+
+        If the graph has a policy, it decides what that actor may do.
+        """
+        gate = replace(self._context.gate, actor=actor)
+        return Graph(replace(self._context, gate=gate))
+
+    def under(self, policy: Policy) -> Graph:
+        """Return the same graph under a policy, which decides what each actor may do."""
+        return Graph(replace(self._context, gate=replace(self._context.gate, policy=policy)))
 
     def branch(
         self, name: str, from_: Target | None = None, *, merge_into: str | None = None
@@ -159,7 +186,7 @@ class Graph:
         As a context it reads well: `with graph.branch("agent/42") as b: b.mutate(…)`. Once that is
         left without an error, the branch is merged into the one `merge_into` names.
         """
-        if name not in self.branches.list():
+        if not self._context.has_branch(name):
             self.branches.create(name, from_=from_)
         bound = Graph(replace(self._context, on=name))
         bound._merge_into = merge_into
@@ -174,7 +201,7 @@ class Graph:
             self.merge(self.on, into=self._merge_into)
 
     def snapshot(self, at: Target | None = None) -> Snapshot:
-        """Return the state a branch, tag, commit id or time names."""
+        """Return the state a branch, tag, commit id or time names, as far as it may be seen."""
         return self._context.snapshot(at)
 
     def diff(
@@ -191,7 +218,7 @@ class Graph:
         `kinds` are `node` and `edge`, `ops` `insert`, `update` and `delete`; by default all.
         """
         old, new = self.snapshot(a), self.snapshot(b)
-        scope = read_scope(kinds, types, ops)
+        scope = self._context.scope(EVERYTHING, kinds, types, ops)
         check_types(scope, [old.schema, new.schema])
         return diff(self._manifest, old, new, scope)
 
@@ -203,6 +230,7 @@ class Graph:
         """Return a blob of an entity, to be read in ranges."""
         return open_blob(self._manifest, self.snapshot(at), type_name, id, property)
 
+    @overload
     def query(
         self,
         source: str,
@@ -212,11 +240,40 @@ class Graph:
         at: Target | None = None,
         timeout: float | None = None,
         memory: int | None = None,
-    ) -> Result:
+        engine: Literal["local"] = "local",
+    ) -> Result: ...
+
+    @overload
+    def query(
+        self,
+        source: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        name: str | None = None,
+        at: Target | None = None,
+        timeout: float | None = None,
+        memory: int | None = None,
+        engine: str,
+    ) -> Any: ...  # noqa: ANN401 - as below
+
+    def query(  # noqa: PLR0913 - everything a query can be told
+        self,
+        source: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        name: str | None = None,
+        at: Target | None = None,
+        timeout: float | None = None,
+        memory: int | None = None,
+        engine: str = LOCAL,
+    ) -> Any:
         """Answer a query on the state a branch, tag, commit id or time names.
 
-        It may take `timeout` seconds, and `memory` bytes for its rows.
+        It may take `timeout` seconds, and `memory` bytes for its rows. With `engine="spark"` the
+        answer is a Spark data frame, which takes what Spark lets it.
         """
+        if is_spark(engine, timeout=timeout, memory=memory):
+            return spark.query_frame(self, source, params, name=name, at=at)
         settings = Settings(timeout=timeout, memory=memory or DEFAULT_MEMORY)
         return self._engine.run(self.snapshot(at), source, params, name, settings)
 
@@ -228,8 +285,14 @@ class Graph:
         name: str | None = None,
         at: Target | None = None,
         timeout: float | None = None,
+        engine: str = LOCAL,
     ) -> ResultStream:
-        """Answer a query whose rows may not fit memory; they are read as somebody takes them."""
+        """Answer a query whose rows may not fit memory; they are read as somebody takes them.
+
+        With `engine="spark"` they are made by Spark, and then kept in memory.
+        """
+        if is_spark(engine, timeout=timeout):
+            return spark.query_stream(self, source, params, name=name, at=at)
         settings = Settings(timeout=timeout)
         return self._engine.stream(self.snapshot(at), source, params, name, settings)
 
@@ -256,7 +319,7 @@ class Graph:
         message: str | None = None,
     ) -> MutationResult:
         """Run a mutation as one commit; `if_commit` refuses when the branch is not at that one."""
-        request = self._context.request("mutation", branch, message, if_commit)
+        request = self._context.change("mutation", branch, message, if_commit)
         return run_mutation(self._manifest, request, source, params, name)
 
     def put_blob(
@@ -270,24 +333,50 @@ class Graph:
         message: str | None = None,
     ) -> Commit:
         """Set a blob of an entity that exists, as one commit."""
-        request = self._context.request("mutation", branch, message)
+        request = self._context.change("mutation", branch, message)
         return write_blob(self._manifest, request, (type_name, id, property), data)
 
     def export(self, at: Target | None = None, *, types: Sequence[str] = ()) -> Iterator[str]:
         """Yield every entity as one line of JSON, which `load` reads back."""
-        return export_lines(self._manifest, self.snapshot(at), types)
+        return export_lines(self._manifest, self._context.snapshot(at, Action.EXPORT), types)
 
     def export_parquet(
         self, folder: str | os.PathLike[str], at: Target | None = None, *, types: Sequence[str] = ()
     ) -> dict[str, int]:
         """Write one Parquet file per type; return how many entities each holds."""
-        return export_parquet(self._manifest, self.snapshot(at), Path(folder), types)
+        snapshot = self._context.snapshot(at, Action.EXPORT)
+        return export_parquet(self._manifest, snapshot, Path(folder), types)
+
+    def export_parts(
+        self,
+        folder: str | os.PathLike[str],
+        at: Target | None = None,
+        *,
+        types: Sequence[str] = (),
+        format: str = "parquet",
+        engine: str = LOCAL,
+    ) -> dict[str, int]:
+        """Write a folder of files per type; return how many entities each type has.
+
+        `folder` may be an `s3://` address; `format` is `parquet`, `csv` or `ndjson`. With
+        `engine="spark"` executors write, each what it reads.
+        """
+        options = PartsOptions(
+            target=locate(folder), format=part_format(format), types=tuple(types)
+        )
+        run = spark.on_spark if is_spark(engine) else None
+        snapshot = self._context.snapshot(at, Action.EXPORT)
+        return export_parts(self._manifest, snapshot, options, run)
 
     def export_archive(
         self, path: str | os.PathLike[str], at: Target | None = None, *, history: bool = False
     ) -> ArchiveReport:
         """Write one state, or with `history` the whole graph, into a file for `import_archive`."""
-        return write_archive(self._manifest, self.snapshot(at), Path(path), history=history)
+        if history:
+            self._context.upkeep("an archive with history")
+        snapshot = self._context.snapshot(at, Action.EXPORT)
+        self._context.gate.whole("an archive", snapshot.branch)
+        return write_archive(self._manifest, snapshot, Path(path), history=history)
 
     def load(  # noqa: PLR0913 - everything a load can be told
         self,
@@ -300,6 +389,7 @@ class Graph:
         partial: bool = False,
         strict: bool = True,
         progress: Listener | None = None,
+        engine: str = "local",
     ) -> LoadResult:
         """Load data as one commit.
 
@@ -308,12 +398,17 @@ class Graph:
         Arrow file. `append` refuses entities that exist, `merge` replaces them, `overwrite`
         replaces all of each type; `partial` keeps properties that are not given. `from_` is where
         a branch that does not exist is forked from. Without `strict`, lines are read by the older,
-        forgiving grammar.
+        forgiving grammar. `engine` is `local`, or `spark`, which does the same on the running Spark
+        session, or on one of this machine that it starts.
         """
         options = LoadOptions(
             mode=mode_of(mode), partial=partial, strict=strict, from_=from_, progress=progress
         )
-        return load(self._manifest, self._context.request("load", branch, message), data, options)
+        self._context.check_fork(branch, from_)
+        request = self._context.change("load", branch, message)
+        if is_spark(engine):
+            return spark.load_sources(self._for_spark(), request, data, options, spark.session())
+        return load(self._manifest, request, data, options)
 
     def insert(
         self,
@@ -342,7 +437,7 @@ class Graph:
         `property` says which, if the type has several properties with `@embed`.
         """
         options = EmbedOptions(type_name=type_name, property=property, all=all, progress=progress)
-        return embed_type(self._manifest, self._context.request("embed", branch, message), options)
+        return embed_type(self._manifest, self._context.change("embed", branch, message), options)
 
     def merge(  # noqa: PLR0913 - everything a merge can be told
         self,
@@ -361,7 +456,11 @@ class Graph:
         type and entity. `strict` does not merge different properties of one entity. `dry_run` tells
         what would happen, conflicts included.
         """
-        request = self._context.request("merge", into, message)
+        source, target = source.strip(), self._context.branch(into)
+        self._context.gate.check(Action.BRANCH_MERGE, source, target)
+        if delete_branch and not dry_run:
+            self._context.gate.check(Action.BRANCH_DELETE, target_branch=source)
+        request = self._context.bring("merge", into, message)
         options = MergeOptions(dry_run=dry_run, strict=strict, decisions=read_decisions(resolve))
         snapshot = head_snapshot(self._manifest, source)
         result = merge(self._manifest, request, snapshot, options)
@@ -383,7 +482,8 @@ class Graph:
         message: str | None = None,
     ) -> MergeResult:
         """Undo what a commit did, as a commit; what others did to the same since is a conflict."""
-        request = self._context.request("revert", branch, message)
+        self._context.gate.check(Action.CHANGE, self._context.branch(branch))
+        request = self._context.bring("revert", branch, message)
         options = MergeOptions(dry_run=dry_run, decisions=read_decisions(resolve))
         return revert(self._manifest, request, commit, options)
 
@@ -397,26 +497,55 @@ class Graph:
         message: str | None = None,
     ) -> MergeResult:
         """Do on a branch what a commit did elsewhere, as a commit."""
-        request = self._context.request("cherry_pick", branch, message)
+        self._context.gate.check(Action.CHANGE, self._context.branch(branch))
+        self._context.commit_sight(commit)
+        request = self._context.bring("cherry_pick", branch, message)
         options = MergeOptions(dry_run=dry_run, decisions=read_decisions(resolve))
         return cherry_pick(self._manifest, request, commit, options)
 
-    def optimize(self, *, branch: str | None = None) -> UpkeepReport:
-        """Compact every type and complete its indexes, as one commit that changes no entity."""
-        return optimize(self._manifest, self._context.request(UPKEEP, branch, None))
+    @property
+    def pipeline(self) -> Pipelines:
+        """The pipelines of the graph: files that say what is loaded on Spark, and their runs."""
+        return Pipelines(self._for_spark(), self._request)
 
-    def verify(self) -> Verification:
-        """Prove that the graph is whole."""
+    def _for_spark(self) -> Manifest:
+        """Return the graph for a job that sees all types."""
+        self._context.gate.whole("a job on Spark")
+        return self._manifest
+
+    def _request(self, operation: str, branch: str | None, message: str | None) -> Request:
+        """Allow a job on Spark to write."""
+        self._for_spark()
+        return self._context.pipeline(operation, branch, message)
+
+    def optimize(self, *, branch: str | None = None, engine: str = LOCAL) -> UpkeepReport:
+        """Compact every type and complete its indexes, as one commit that changes no entity.
+
+        With `engine="spark"` executors do the work.
+        """
+        self._context.upkeep("optimize")
+        request = self._context.request(UPKEEP, branch, None)
+        if is_spark(engine):
+            return spark.optimize_on_spark(self._manifest, request)
+        return optimize(self._manifest, request)
+
+    def verify(self, *, engine: str = LOCAL) -> Verification:
+        """Prove that the graph is whole; with `engine="spark"`, executors read it."""
+        self._context.upkeep("verify")
+        if is_spark(engine):
+            return spark.verify_on_spark(self._manifest)
         return verify(self._manifest)
 
     def repair(self, *, confirm: bool = False) -> list[DatasetRepair]:
         """Bring derived state up to date; without `confirm` only tell."""
+        self._context.upkeep("repair")
         if confirm:
             self._context.writable()
         return repair(self._manifest, confirm=confirm)
 
     def recover(self, *, stale_after: timedelta | None = None) -> list[Recovery]:
         """Finish or undo what dead processes left in flight."""
+        self._context.upkeep("recover")
         self._context.writable()
         if stale_after is None:
             return recover(self._manifest)
@@ -424,6 +553,7 @@ class Graph:
 
     def recoveries(self) -> list[dict[str, Any]]:
         """Return the audit of everything recovery ever did."""
+        self._context.upkeep("the audit of recovery")
         return read_audit(self._manifest)
 
     def cleanup(
@@ -434,6 +564,7 @@ class Graph:
         confirm: bool = False,
     ) -> CleanupReport:
         """Remove what no retained snapshot needs; without `confirm` only tell what would go."""
+        self._context.upkeep("cleanup")
         if confirm:
             self._context.writable()
         return cleanup(self._manifest, keep=keep, older_than=older_than, dry_run=not confirm)

@@ -7,12 +7,13 @@ from itertools import islice
 
 from omnigraph.changes.block import Limits
 from omnigraph.changes.commit_page import CommitPage, commit_page
-from omnigraph.changes.scope import read_scope
 from omnigraph.commit.branches import create_branch, create_tag, delete_branch, delete_tag
 from omnigraph.commit.history import find_commit, merge_bases, newest_first, read_commits
 from omnigraph.commit.model import MAIN, Branch, Commit, CommitId, Tag
 from omnigraph.commit.snapshot import Target, head_snapshot
+from omnigraph.commit.view import seen_commit
 from omnigraph.graph.context import Context
+from omnigraph.policy import Action
 
 
 class Branches:
@@ -23,20 +24,28 @@ class Branches:
 
     def create(self, name: str, from_: Target | None = None) -> Branch:
         """Create a branch at the state of another branch, tag, commit or time."""
+        source = self._context.check_create(from_, name)
         self._context.writable()
-        source = self._context.snapshot(from_)
-        return create_branch(self._context.manifest, name, source, actor=self._context.actor)
+        actor = self._context.gate.actor
+        return create_branch(self._context.manifest, name, source, actor=actor)
 
     def list(self) -> list[str]:
         """Return the names of all branches, main among them, sorted."""
+        self._context.gate.check(Action.READ)
         return sorted([MAIN, *self._context.manifest.branches()])
+
+    def exists(self, name: str) -> bool:
+        """Tell whether there is a branch of this name."""
+        return self._context.has_branch(name)
 
     def get(self, name: str) -> Branch:
         """Return a branch by name."""
+        self._context.gate.check(Action.READ)
         return self._context.manifest.branch(name)
 
     def delete(self, name: str, *, force: bool = False) -> None:
         """Delete a branch; `force` hands branches that descend from it to its parent."""
+        self._context.gate.check(Action.BRANCH_DELETE, target_branch=name.strip())
         self._context.writable()
         delete_branch(self._context.manifest, name, reparent=force)
 
@@ -49,16 +58,19 @@ class Tags:
 
     def create(self, name: str, at: Target | None = None) -> Tag:
         """Give a commit a name that never moves."""
+        source = self._context.check_create(at, name)
         self._context.writable()
-        source = self._context.snapshot(at)
-        return create_tag(self._context.manifest, name, source, actor=self._context.actor)
+        actor = self._context.gate.actor
+        return create_tag(self._context.manifest, name, source, actor=actor)
 
     def list(self) -> list[Tag]:
         """Return all tags by name."""
+        self._context.gate.check(Action.READ)
         return sorted(self._context.manifest.tags().values(), key=lambda tag: tag.name)
 
     def delete(self, name: str) -> None:
         """Forget a tag."""
+        self._context.gate.check(Action.BRANCH_DELETE, target_branch=name.strip())
         self._context.writable()
         delete_tag(self._context.manifest, name)
 
@@ -71,15 +83,18 @@ class Commits:
 
     def list(self, branch: str | None = None, limit: int | None = None) -> list[Commit]:
         """Return the commits a branch descends from, newest first."""
-        snapshot = head_snapshot(self._context.manifest, branch or self._context.on)
+        asked = branch or self._context.on
+        sight = self._context.gate.check(Action.READ, asked.strip())
+        snapshot = head_snapshot(self._context.manifest, asked)
         state = self._context.manifest.lineage(snapshot.native).state()
         commits = read_commits(self._context.manifest.line(state))
         found = newest_first(commits, snapshot.commit_id)
-        return list(islice(found, limit))
+        return [seen_commit(commit, sight) for commit in islice(found, limit)]
 
     def get(self, id: str) -> Commit:
         """Return a commit by id, on whatever branch it is."""
-        return find_commit(self._context.manifest, id)[0].commit
+        sight = self._context.gate.check(Action.READ)
+        return seen_commit(find_commit(self._context.manifest, id)[0].commit, sight)
 
     def changes(
         self,
@@ -92,8 +107,8 @@ class Commits:
         limits: Limits | None = None,
     ) -> CommitPage:
         """Return what a commit changed against its first parent, a page of it at a time."""
-        scope = read_scope(kinds, types, ops)
         manifest = self._context.manifest
+        scope = self._context.scope(self._context.commit_sight(id), kinds, types, ops)
         return commit_page(manifest, id, scope, page_token=page_token, limits=limits)
 
     def merge_base(self, one: Target, other: Target) -> tuple[CommitId, ...]:

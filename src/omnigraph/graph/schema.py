@@ -12,6 +12,7 @@ from omnigraph.graph.context import Context
 from omnigraph.maintain.indexes import IndexStatus, index_status
 from omnigraph.maintain.optimize import UpkeepReport, optimize
 from omnigraph.maintain.purge import purge
+from omnigraph.policy import Action
 from omnigraph.write.migrate import (
     SCHEMA_APPLY,
     SchemaOptions,
@@ -55,7 +56,9 @@ class Schema:
         self, text: str, *, allow_data_loss: bool = False, at: Target | None = None
     ) -> MigrationPlan:
         """Return the steps from the accepted schema to another, or what stands in the way."""
-        accepted = self._context.snapshot(at).schema
+        snapshot = self._context.snapshot(at)
+        self._context.gate.whole("a plan of the schema", snapshot.branch)
+        accepted = snapshot.schema
         return plan_schema(accepted, text, allow_data_loss=allow_data_loss)[0]
 
     def apply(
@@ -74,7 +77,9 @@ class Schema:
         states, unless `allow_data_loss` says that it shall be gone. With `dry_run`, everything is
         checked and nothing changed.
         """
-        manifest = self._context.manifest
+        manifest, target = self._context.manifest, self._context.branch(branch)
+        self._context.gate.check(Action.SCHEMA_APPLY, target_branch=target)
+        self._context.gate.whole("the schema", target)
         options = SchemaOptions(allow_data_loss=allow_data_loss, dry_run=dry_run, progress=progress)
         request = self._context.request(SCHEMA_APPLY, branch, message)
         result = apply_schema(manifest, request, schema_text(text), options)
@@ -100,5 +105,6 @@ class Indexes:
 
     def ensure(self, *, branch: str | None = None) -> UpkeepReport:
         """Build what is missing, as one commit that changes no entity."""
+        self._context.upkeep("the upkeep of indexes")
         request = self._context.request(UPKEEP, branch, None)
         return optimize(self._context.manifest, request, compacting=False)

@@ -1,7 +1,7 @@
 """This module is the registry of diagnostic codes; codes never change meaning.
 
-`S` speaks of schemas; `Q`, `T` and `D` of queries; `L` of lint rules; `P` of parameter values;
-`OG-` of refused schema changes. The reference page of codes is generated from here.
+`S` speaks of schemas; `Q`, `T` and `D` of queries; `L` of lint rules; `P` of parameter values; `Y`
+of pipeline files; `OG-` of refused schema changes. The reference page of codes is made from here.
 """
 
 from __future__ import annotations
@@ -164,6 +164,27 @@ class Code(StrEnum):
     PARAMETER_MISSING = "P001", "a required parameter was not provided"
     PARAMETER_VALUE = "P002", "a parameter value does not fit its declared type"
     PARAMETERS_NOT_AN_OBJECT = "P003", "parameters must be a JSON object"
+
+    PIPELINE_SYNTAX = "Y000", "the pipeline file is not YAML, or uses what pipelines do without"
+    PIPELINE_UNREADABLE = "Y001", "the pipeline file is not UTF-8 text, or is larger than 16 MiB"
+    PIPELINE_UNKNOWN_FIELD = "Y101", "a field is not known where it stands"
+    PIPELINE_FIELD_MISSING = "Y102", "a field that must be there is missing"
+    PIPELINE_VALUE = "Y103", "a field has a value it cannot have"
+    PIPELINE_FIELD_TWICE = "Y104", "a name is given twice"
+    PIPELINE_CONTRADICTION = "Y105", "fields stand together that exclude one another"
+    PIPELINE_VARIABLE = "Y106", "a variable is not declared, or has no value"
+    PIPELINE_UNKNOWN_SOURCE = "Y201", "a source is named that is not declared"
+    PIPELINE_SOURCE_CYCLE = "Y202", "sources are made from one another in a circle"
+    PIPELINE_SOURCE_MISUSED = "Y203", "a source is used where its kind cannot be"
+    PIPELINE_SOURCE_UNUSED = "Y204", "a source is declared and used by nothing", Severity.WARNING
+    PIPELINE_UNKNOWN_TYPE = "Y301", "a type is named that the graph does not have"
+    PIPELINE_UNKNOWN_PROPERTY = "Y302", "a property is named that the type does not have"
+    PIPELINE_PROPERTY_MISSING = "Y303", "a property that must have a value is given none"
+    PIPELINE_ID_MISUSED = "Y304", "an id is given to a type whose ids are made from its key"
+    PIPELINE_ENDPOINT_INVALID = "Y305", "an endpoint does not give the key of its node type"
+    PIPELINE_EMBED_INVALID = "Y306", "a property to embed is not one that is made from a text"
+    PIPELINE_SOURCE_UNREADABLE = "Y401", "Spark cannot open a source"
+    PIPELINE_EXPRESSION = "Y402", "Spark does not accept an expression"
 
     REQUIRED_PROPERTY_ADDED = "OG-MF-103", "a required property without @default is added"
     PROPERTY_TYPE_CHANGED = "OG-MF-106", "a property type becomes one that not all its values fit"

@@ -25,23 +25,36 @@ from omnigraph.types.blob import blob_text
 from omnigraph.types.column import to_json
 
 _ENDS = {"src": "from", "dst": "to"}
+_STORED = {"from": "src", "to": "dst"}
 
 
 def export_lines(
     manifest: Manifest, snapshot: Snapshot, types: Sequence[str] = ()
 ) -> Iterator[str]:
     """Yield every entity as one line of JSON, without the line end."""
-    for type_ in _chosen(snapshot, types):
-        properties = list(type_.definition.properties.values())
-        for batch in _batches(manifest, snapshot, type_):
-            columns = [_json(batch[p.name], p.type) for p in properties]
-            names = ["id", *(p.name for p in properties)]
-            rows = zip(batch["id"].to_pylist(), *columns, strict=True)
-            ends = _ends(batch) if type_.kind is TypeKind.EDGE else [{}] * batch.num_rows
-            for end, values in zip(ends, rows, strict=True):
-                data = dict(zip(names, values, strict=True))
-                record = {_word(type_): type_.name, **end, "data": data}
-                yield json.dumps(record, ensure_ascii=False, separators=(",", ":"))
+    for type_ in chosen_types(snapshot, types):
+        for batch in batches(manifest, snapshot, type_):
+            yield from lines(batch, type_)
+
+
+def lines(batch: pa.RecordBatch, type_: AcceptedType) -> Iterator[str]:
+    """Yield entities as lines of JSON."""
+    ends = ["from", "to"] if type_.kind is TypeKind.EDGE else []
+    for data in records(batch, type_):
+        between = {name: data.pop(name) for name in ends}
+        record = {_word(type_): type_.name, **between, "data": data}
+        yield json.dumps(record, ensure_ascii=False, separators=(",", ":"))
+
+
+def records(batch: pa.RecordBatch, type_: AcceptedType) -> Iterator[dict[str, Any]]:
+    """Yield entities as JSON values by name: `id`, of an edge `from` and `to`, properties."""
+    properties = type_.definition.properties.values()
+    system = {"id": "id", **(_STORED if type_.kind is TypeKind.EDGE else {})}
+    columns = [batch[name].to_pylist() for name in system.values()]
+    columns += [_json(batch[p.name], p.type) for p in properties]
+    names = [*system, *(p.name for p in properties)]
+    for values in zip(*columns, strict=True):
+        yield dict(zip(names, values, strict=True))
 
 
 def export_parquet(
@@ -52,12 +65,12 @@ def export_parquet(
         raise InvalidInput(f"{folder} is not empty", code="export_folder_not_empty")
     folder.mkdir(parents=True, exist_ok=True)
     counts = {}
-    for type_ in _chosen(snapshot, types):
+    for type_ in chosen_types(snapshot, types):
         path = folder / f"{type_.kind}-{type_.name}.parquet"
         counts[type_.entity] = 0
         writer: pq.ParquetWriter | None = None
-        for batch in _batches(manifest, snapshot, type_):
-            rows = _columnar(batch, type_)
+        for batch in batches(manifest, snapshot, type_):
+            rows = columnar(batch, type_)
             writer = writer or pq.ParquetWriter(path, rows.schema)
             writer.write_table(rows)
             counts[type_.entity] += rows.num_rows
@@ -66,24 +79,29 @@ def export_parquet(
     return counts
 
 
-def _chosen(snapshot: Snapshot, names: Sequence[str]) -> list[AcceptedType]:
+def chosen_types(snapshot: Snapshot, names: Sequence[str]) -> list[AcceptedType]:
+    """Return the types that names ask for, or all, in the order in which they are written."""
     found = {find_type(snapshot, name).entity for name in names}
     kinds = (TypeKind.EDGE, TypeKind.NODE)
     types = [type_ for kind in kinds for type_ in snapshot.schema.of_kind(kind)]
     return [type_ for type_ in types if not names or type_.entity in found]
 
 
-def _batches(
-    manifest: Manifest, snapshot: Snapshot, type_: AcceptedType
+def batches(
+    manifest: Manifest,
+    snapshot: Snapshot,
+    type_: AcceptedType,
+    fragments: Sequence[int] | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the entities of a type by id, under logical names."""
+    """Yield the entities of a type, or of some of its fragments, by id, under logical names."""
     properties = type_.definition.properties
     system = ["id", "src", "dst"] if type_.kind is TypeKind.EDGE else ["id"]
     blobs = [p.name for p in properties.values() if p.type.scalar is Scalar.BLOB]
     with manifest.reading(type_.entity, snapshot.entry(type_.entity)) as handle:
-        columns = physical_columns(handle.schema)
-        physical = {name: columns[type_.property_ids[name]] for name in properties}
-        for batch in scan(handle, [*system, *physical.values()], by_id=True):
+        known = physical_columns(handle.schema)
+        physical = {name: known[type_.property_ids[name]] for name in properties}
+        columns = [*system, *physical.values()]
+        for batch in scan(handle, columns, by_id=True, fragments=fragments):
             found = dict(zip([*system, *properties], batch.columns, strict=False))
             for name in blobs:
                 texts = map(_blob_text, read_blobs(handle, physical[name], batch))
@@ -93,11 +111,6 @@ def _batches(
 
 def _blob_text(value: bytes | str | None) -> str | None:
     return blob_text(value) if isinstance(value, bytes) else value
-
-
-def _ends(batch: pa.RecordBatch) -> list[dict[str, Any]]:
-    both = zip(batch["src"].to_pylist(), batch["dst"].to_pylist(), strict=True)
-    return [{"from": src, "to": dst} for src, dst in both]
 
 
 def _json(column: pa.Array, type_: PropertyType) -> list[Any]:
@@ -111,7 +124,7 @@ def _word(type_: AcceptedType) -> str:
     return "edge" if type_.kind is TypeKind.EDGE else "type"
 
 
-def _columnar(batch: pa.RecordBatch, type_: AcceptedType) -> pa.Table:
+def columnar(batch: pa.RecordBatch, type_: AcceptedType) -> pa.Table:
     """Return rows as other programs like them: `from` and `to`, instants as timestamps."""
     properties = type_.definition.properties
     columns = {_ENDS.get(name, name): batch[name] for name in batch.schema.names}

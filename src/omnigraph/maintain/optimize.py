@@ -6,9 +6,10 @@ a type they moved is done again on top of their work.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from omnigraph.catalog import AcceptedType, TypeKind, vector_metric
 from omnigraph.commit.intents import Intent, Intents
@@ -20,7 +21,16 @@ from omnigraph.commit.snapshot import head_snapshot
 from omnigraph.commit.staged import StagedCommit, StagedDataset, mint_commit_id
 from omnigraph.errors import Contention, ExpectedVersionMismatch, OmniError, SchemaMoved
 from omnigraph.maintain.indexes import physical_name, wanted_indexes
-from omnigraph.storage.index import build_index, compact, show_as_head
+from omnigraph.storage.index import (
+    IndexTask,
+    add_index,
+    build_segment,
+    compacted,
+    compaction_tasks,
+    index_task,
+    run_compaction,
+    show_as_head,
+)
 from omnigraph.storage.layout import dataset_path
 from omnigraph.write.request import UPKEEP, Request
 
@@ -66,9 +76,41 @@ class UpkeepReport:
         return {"datasets": [d.to_json() for d in self.datasets], "commit": commit}
 
 
-def optimize(manifest: Manifest, request: Request, *, compacting: bool = True) -> UpkeepReport:
+@dataclass(frozen=True, slots=True)
+class DatasetPlace:
+    """Where a version of a dataset is, for whoever opens it."""
+
+    path: str
+    physical: int
+
+
+class Hands(Protocol):
+    """Who rewrites fragments and builds segments: this process, or others."""
+
+    def rewrite(self, base: Any, place: DatasetPlace, tasks: Sequence[str]) -> list[str]:  # noqa: ANN401 - a Lance handle
+        """Run tasks of a compaction and return what each gives."""
+
+    def index(self, base: Any, place: DatasetPlace, tasks: Sequence[IndexTask]) -> list[list[Any]]:  # noqa: ANN401 - as above
+        """Build what each task asks for, in one segment or in several."""
+
+
+class OwnHands:
+    """Does all work in this process."""
+
+    def rewrite(self, base: Any, place: DatasetPlace, tasks: Sequence[str]) -> list[str]:  # noqa: ANN401 - as above
+        """Run tasks of a compaction one by one."""
+        return [run_compaction(base, task) for task in tasks]
+
+    def index(self, base: Any, place: DatasetPlace, tasks: Sequence[IndexTask]) -> list[list[Any]]:  # noqa: ANN401 - as above
+        """Build a segment for each task."""
+        return [[build_segment(base, task)] for task in tasks]
+
+
+def optimize(
+    manifest: Manifest, request: Request, *, compacting: bool = True, hands: Hands | None = None
+) -> UpkeepReport:
     """Compact every type of a branch and complete its indexes, as one commit."""
-    work = _Work(manifest, request, compacting=compacting)
+    work = _Work(manifest, request, hands or OwnHands(), compacting=compacting)
     try:
         for _ in range(ROUNDS):
             with suppress(ExpectedVersionMismatch, SchemaMoved, Contention):
@@ -83,9 +125,12 @@ def optimize(manifest: Manifest, request: Request, *, compacting: bool = True) -
 class _Work:
     """One run of upkeep: what is staged so far, and the intent that protects it."""
 
-    def __init__(self, manifest: Manifest, request: Request, *, compacting: bool) -> None:
+    def __init__(
+        self, manifest: Manifest, request: Request, hands: Hands, *, compacting: bool
+    ) -> None:
         self._manifest = manifest
         self._request = request
+        self._hands = hands
         self._compacting = compacting
         self._id = mint_commit_id()
         self._done: dict[str, DatasetUpkeep] = {}
@@ -106,8 +151,7 @@ class _Work:
         for table_key, entry in snapshot.entries().items():
             known = self._done.get(table_key)
             if known is None or known.version != entry.version:
-                report = _upkeep(manifest, snapshot, table_key, compacting=self._compacting)
-                self._done[table_key] = report
+                self._done[table_key] = self._upkeep(snapshot, table_key)
                 self._note(snapshot)
         staged = self._staged(snapshot)
         if not staged.datasets:
@@ -145,39 +189,56 @@ class _Work:
             known_id=True,
         )
 
-
-def _upkeep(
-    manifest: Manifest, snapshot: Snapshot, table_key: str, *, compacting: bool
-) -> DatasetUpkeep:
-    entry = snapshot.entry(table_key)
-    kind, _, name = table_key.partition(":")
-    type_ = snapshot.schema.find(TypeKind(kind), name)
-    assert type_ is not None, "a snapshot lists the types of its schema"
-    report = DatasetUpkeep(table_key, entry.version)
-    if not entry.rows:
+    def _upkeep(self, snapshot: Snapshot, table_key: str) -> DatasetUpkeep:
+        manifest, entry = self._manifest, snapshot.entry(table_key)
+        kind, _, name = table_key.partition(":")
+        type_ = snapshot.schema.find(TypeKind(kind), name)
+        assert type_ is not None, "a snapshot lists the types of its schema"
+        report, path = DatasetUpkeep(table_key, entry.version), dataset_path(kind, *entry.key)
+        if not entry.rows:
+            return report
+        with manifest.reading(table_key, entry) as base:
+            made = self._compact(base, path, report) if self._compacting else base
+            made = self._index(made, path, (type_, entry), report)
+        if made is not base:
+            physical = int(made.version)
+            report.staged = StagedDataset(
+                table_key, *entry.key, entry.physical, physical, entry.rows
+            )
+            manifest.datasets.keep(path, made)
+            manifest.datasets.observe("upkeep: staged")
         return report
-    with manifest.reading(table_key, entry) as base:
-        made = base
-        compacted = compact(base) if compacting else None
-        if compacted is not None:
-            made, report.fragments_removed, report.fragments_added = compacted
-        made = _index(made, type_, entry, report)
-    if made is not base:
-        physical = int(made.version)
-        report.staged = StagedDataset(table_key, *entry.key, entry.physical, physical, entry.rows)
-        manifest.datasets.keep(dataset_path(kind, *entry.key), made)
-        manifest.datasets.observe("upkeep: staged")
-    return report
 
+    def _compact(self, base: Any, path: str, report: DatasetUpkeep) -> Any:  # noqa: ANN401 - Lance handles
+        tasks = compaction_tasks(base)
+        if not tasks:
+            return base
+        done = self._hands.rewrite(base, DatasetPlace(path, int(base.version)), tasks)
+        made, report.fragments_removed, report.fragments_added = compacted(base, done)
+        return made
 
-def _index(made: Any, type_: AcceptedType, entry: DatasetEntry, report: DatasetUpkeep) -> Any:  # noqa: ANN401 - Lance handles
-    for column, kind in wanted_indexes(type_, entry.rows):
-        metric = vector_metric(type_.definition, column)
-        built = build_index(made, physical_name(made, type_, column), kind, metric)
-        if built is not None:
-            made = built
-            report.indexes_built.append(f"{column}:{kind}")
-    return made
+    def _index(
+        self,
+        made: Any,  # noqa: ANN401 - Lance handles
+        path: str,
+        of: tuple[AcceptedType, DatasetEntry],
+        report: DatasetUpkeep,
+    ) -> Any:  # noqa: ANN401 - as above
+        type_, entry = of
+        tasks: dict[str, IndexTask] = {}
+        for column, kind in wanted_indexes(type_, entry.rows):
+            metric = vector_metric(type_.definition, column)
+            task = index_task(made, physical_name(made, type_, column), kind, metric)
+            if task is not None:
+                tasks[f"{column}:{kind}"] = task
+        if not tasks:
+            return made
+        place = DatasetPlace(path, int(made.version))
+        built = self._hands.index(made, place, list(tasks.values()))
+        for (name, task), segments in zip(tasks.items(), built, strict=True):
+            made = add_index(made, task, segments)
+            report.indexes_built.append(name)
+        return made
 
 
 def _show(manifest: Manifest, snapshot: Snapshot, reports: list[DatasetUpkeep]) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from omnigraph.catalog import IncarnationId, TypeId
 from omnigraph.commit.history import ancestors, find_commit, folds, read_history, refold
@@ -16,6 +16,7 @@ from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import MAIN, DatasetEntry, Tag
 from omnigraph.errors import NotFound, OmniError
 from omnigraph.storage.files import referenced_files
+from omnigraph.storage.objects import Objects
 from omnigraph.storage.read import count_ids
 
 
@@ -56,18 +57,24 @@ class Verification:
         }
 
 
-def verify(manifest: Manifest) -> Verification:
-    """Check every branch, every commit and every dataset version a head or tag refers to."""
+Look: TypeAlias = Callable[[Sequence[tuple[str, DatasetEntry]]], Sequence[str | None]]
+"""Looks at dataset versions, given by path, and tells what is wrong with each, if anything."""
+
+
+def verify(manifest: Manifest, look: Look | None = None) -> Verification:
+    """Check every branch, every commit and every dataset version a head or tag refers to.
+
+    `look` looks at versions; by default this process does, one after the other.
+    """
     report = Verification()
     try:
-        _verify(manifest, report)
+        _verify(manifest, report, _Versions(manifest, look or LookHere(manifest)))
     except OmniError as error:
         report.problems.append(Problem("manifest", error.message))
     return report
 
 
-def _verify(manifest: Manifest, report: Verification) -> None:
-    versions = _Versions(manifest)
+def _verify(manifest: Manifest, report: Verification, versions: _Versions) -> None:
     names = {MAIN: None, **{b.name: b.native for b in manifest.branches().values()}}
     for name, native in sorted(names.items()):
         report.branches += 1
@@ -146,9 +153,9 @@ def _check_tag(manifest: Manifest, tag: Tag, versions: _Versions) -> Iterator[Pr
 class _Versions:
     """The dataset versions looked at so far, and what is wrong with each."""
 
-    def __init__(self, manifest: Manifest) -> None:
+    def __init__(self, manifest: Manifest, look: Look) -> None:
         self._manifest = manifest
-        self._stored: dict[str, set[str]] = {}
+        self._look = look
         self.seen: dict[tuple[str, int], str | None] = {}
 
     def check(
@@ -163,38 +170,76 @@ class _Versions:
         paths = {
             (row["stable_table_id"], row["table_incarnation_id"]): row["location"] for row in rows
         }
-        for entry in datasets.values():
-            path = paths.get(entry.key)
+        known = {entry: paths.get(entry.key) for entry in datasets.values()}
+        new = [
+            (path, entry)
+            for entry, path in known.items()
+            if path is not None and (path, entry.physical) not in self.seen
+        ]
+        for (path, entry), problem in zip(new, self._look(new), strict=True):
+            self.seen[path, entry.physical] = problem
+        for entry, path in known.items():
             if path is None:
                 yield Problem(where, f"dataset {entry.type_id:016x} is not registered")
                 continue
-            if (path, entry.physical) not in self.seen:
-                self.seen[path, entry.physical] = self._problem(path, entry)
             problem = self.seen[path, entry.physical]
             if problem is not None:
                 yield Problem(f"{where}, {path}", f"version {entry.version} {problem}")
 
+
+class LookHere:
+    """Looks at dataset versions in this process."""
+
+    def __init__(self, manifest: Manifest) -> None:
+        self._datasets = manifest.datasets
+        self._files = Files(manifest.objects)
+
+    def __call__(self, versions: Sequence[tuple[str, DatasetEntry]]) -> list[str | None]:
+        """Tell what is wrong with each of these versions."""
+        return [self._problem(path, entry) for path, entry in versions]
+
     def _problem(self, path: str, entry: DatasetEntry) -> str | None:
         try:
-            handle = self._manifest.datasets.open(path, entry.physical)
-            wanted = referenced_files(handle)
-            missing = wanted - self._files(path)
-            if missing and self._stored.pop(path):  # it may have been made since they were listed
-                missing = wanted - self._files(path)
-            if missing:
-                return f"lacks {len(missing)} of its files, such as {min(missing)}"
-            rows, ids = count_ids(handle)
+            handle = self._datasets.open(path, entry.physical)
+            missing = self._files.missing(path, referenced_files(handle))
+            return missing or miscounted(entry.rows, *count_ids(handle))
         except OmniError as error:
-            return f"cannot be read: {error.message}"
-        if rows != entry.rows:
-            return f"has {rows} rows, the manifest says {entry.rows}"
-        return None if ids == rows else f"has {rows} rows but only {ids} ids"
+            return unreadable(error.message)
 
-    def _files(self, path: str) -> set[str]:
+
+class Files:
+    """The files of datasets, listed once."""
+
+    def __init__(self, objects: Objects) -> None:
+        self._objects = objects
+        self._stored: dict[str, set[str]] = {}
+
+    def missing(self, path: str, wanted: set[str]) -> str | None:
+        """Tell which of the files a version refers to are not there."""
+        missing = wanted - self._listed(path)
+        if missing and self._stored.pop(path):  # it may have been made since they were listed
+            missing = wanted - self._listed(path)
+        if not missing:
+            return None
+        return f"lacks {len(missing)} of its files, such as {min(missing)}"
+
+    def _listed(self, path: str) -> set[str]:
         if path not in self._stored:
-            listed = self._manifest.objects.list(path)
+            listed = self._objects.list(path)
             self._stored[path] = {info.path.removeprefix(f"{path}/") for info in listed}
         return self._stored[path]
+
+
+def miscounted(told: int, rows: int, ids: int) -> str | None:
+    """Tell what is wrong with the numbers of rows and of different ids in a version."""
+    if rows != told:
+        return f"has {rows} rows, the manifest says {told}"
+    return None if ids == rows else f"has {rows} rows but only {ids} ids"
+
+
+def unreadable(message: str) -> str:
+    """Tell that a version could not be read."""
+    return f"cannot be read: {message}"
 
 
 def _leftovers(manifest: Manifest) -> Iterator[Problem]:

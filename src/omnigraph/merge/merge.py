@@ -39,6 +39,7 @@ from omnigraph.write.change_set import Batch, ChangeSet
 from omnigraph.write.committed import Committed
 from omnigraph.write.fill import embedded
 from omnigraph.write.request import Request
+from omnigraph.write.rights import check_changes, check_one_schema, check_touched
 from omnigraph.write.shape import Shape, find_shape
 from omnigraph.write.validate import validate
 from omnigraph.write.violations import Findings, ValidationFailed
@@ -139,6 +140,7 @@ class _Merging:
         self, manifest: Manifest, request: Request, source: Snapshot, options: MergeOptions
     ) -> None:
         self._manifest = manifest
+        self._request = request
         self._source = source
         self._options = options
         target = head_snapshot(manifest, request.branch)
@@ -162,13 +164,22 @@ class _Merging:
         forward = bases[0].commit_id == target.commit_id
         self.outcome = Outcome.FAST_FORWARD if forward else Outcome.MERGED
         self._sweep = target.head.sweep
+        hashes = (state.head.schema_hash for state in (*bases, source, target))
+        check_one_schema(hashes, self._request)
         sharing = stays(manifest, source)
         self._evolved = _evolved(manifest, bases[0], source, target)
         if self._evolved.added and not sharing:
             raise CleanupBegan(source.commit_id)
         committed.snapshot = self._evolved.after
         bringing = _Bringing(
-            lines, bases, self._brought, committed, self._options, sharing, self._evolved.added
+            lines=lines,
+            bases=bases,
+            brought=self._brought,
+            committed=committed,
+            request=self._request,
+            options=self._options,
+            sharing=sharing,
+            added=self._evolved.added,
         )
         return bringing.changes()
 
@@ -218,7 +229,14 @@ def _transplant(
     lines, brought = Lines(manifest, source, {}), Brought(source)
 
     def bring(committed: Committed) -> ChangeSet:
-        return _Bringing(lines, (base,), brought, committed, options).changes()
+        return _Bringing(
+            lines=lines,
+            bases=(base,),
+            brought=brought,
+            committed=committed,
+            request=request,
+            options=options,
+        ).changes()
 
     made = _carry(manifest, request, bring, None, options)
     outcome = Outcome.MERGED if made.counts else Outcome.ALREADY_UP_TO_DATE
@@ -317,7 +335,7 @@ class Brought:
             self._kept[key] = few
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Bringing:
     """Makes a change of the target out of what the source changed since the bases."""
 
@@ -325,6 +343,7 @@ class _Bringing:
     bases: tuple[Snapshot, ...]
     brought: Brought
     committed: Committed
+    request: Request
     options: MergeOptions
     sharing: bool = False
     """Whether files of the source surely stay until the target has them, too."""
@@ -341,13 +360,16 @@ class _Bringing:
         target = self.committed.snapshot
         changes = ChangeSet(findings=Findings(_NO_LIMIT))
         conflicts: list[Conflict] = []
-        for kind in (TypeKind.NODE, TypeKind.EDGE):
-            for type_ in target.schema.of_kind(kind):
-                side = side_of(self.source, type_)
-                if side is not None and self._moved(side, type_):
-                    conflicts += self._bring(side, type_, changes)
+        kinds = (TypeKind.NODE, TypeKind.EDGE)
+        sides = ((side_of(self.source, t), t) for k in kinds for t in target.schema.of_kind(k))
+        moved = [(side, t) for side, t in sides if side is not None and self._moved(side, t)]
+        # Before anything is read: conflicts show entities.
+        check_touched((type_.name for _, type_ in moved), self.request, seen=True)
+        for side, type_ in moved:
+            conflicts += self._bring(side, type_, changes)
         if conflicts:
             raise MergeConflicts(conflicts, target.branch)
+        check_changes(changes, self.request, target)
         return changes
 
     def _moved(self, side: Side, type_: AcceptedType) -> bool:

@@ -10,10 +10,30 @@ from omnigraph.pipeline.errors import SparkUnavailable
 
 _HOMES = {
     "SparkUnavailable": "omnigraph.pipeline.errors",
+    "Running": "omnigraph.pipeline.runner",
+    "abort_run": "omnigraph.pipeline.load",
     "close": "omnigraph.pipeline.sessions",
     "read": "omnigraph.pipeline.frames",
     "register": "omnigraph.pipeline.source",
+    "plan_pipeline": "omnigraph.pipeline.planning",
+    "resume_pipeline": "omnigraph.pipeline.runner",
+    "run_pipeline": "omnigraph.pipeline.runner",
+    "load_frames": "omnigraph.pipeline.load",
+    "load_sources": "omnigraph.pipeline.load",
     "session": "omnigraph.pipeline.sessions",
+    "warm_up": "omnigraph.pipeline.warmup",
+    "write": "omnigraph.pipeline.frames",
+    "Analysis": "omnigraph.pipeline.analytics.run",
+    "AnalysisResult": "omnigraph.pipeline.analytics.run",
+    "analyze": "omnigraph.pipeline.analytics.run",
+    "on_spark": "omnigraph.pipeline.tasks",
+    "optimize_on_spark": "omnigraph.pipeline.upkeep",
+    "query_frame": "omnigraph.pipeline.queries",
+    "query_stream": "omnigraph.pipeline.queries",
+    "StreamOptions": "omnigraph.pipeline.streams",
+    "read_changes": "omnigraph.pipeline.streams",
+    "stream_into": "omnigraph.pipeline.streams",
+    "verify_on_spark": "omnigraph.pipeline.verifying",
 }
 
 __all__ = list(_HOMES)

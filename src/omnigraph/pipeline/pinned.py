@@ -24,7 +24,7 @@ from omnigraph.pipeline.columns import arrow_schema, spark_type, to_spark
 from omnigraph.query.entity import find_type
 from omnigraph.storage import Location
 from omnigraph.storage.layout import physical_columns
-from omnigraph.storage.read import fragment_rows, read_blobs, scan
+from omnigraph.storage.read import fragment_rows, pack, read_blobs, scan
 from omnigraph.types import PropertyType, Scalar
 from omnigraph.types.blob import blob_text
 
@@ -104,7 +104,7 @@ class Pinned:
     def parts(self) -> list[list[int]]:
         """Return the fragments to be read together."""
         with manifest_at(self.location).reading(self.entity, self.entry) as handle:
-            return pack(fragment_rows(handle))
+            return pack(fragment_rows(handle), PARTITION_ROWS)
 
     def rows(self, fragments: Sequence[int], schema: StructType) -> Iterator[pa.RecordBatch]:
         """Yield the rows of fragments as Spark wants them."""
@@ -149,23 +149,6 @@ def _columns(type_: AcceptedType, physical: Mapping[int, str]) -> list[Column]:
         stored = physical[type_.property_ids[property_.name]]
         found.append(Column(property_.name, stored, property_.type))
     return found
-
-
-def pack(rows: Mapping[int, int], at_least: int = PARTITION_ROWS) -> list[list[int]]:
-    """Put fragments together until each part but the last is large enough.
-
-    >>> pack({0: 10, 1: 500, 2: 7, 3: 8, 4: 1}, 15)
-    [[0, 1], [2, 3], [4]]
-    """
-    parts: list[list[int]] = []
-    room = 0
-    for fragment, count in rows.items():
-        if room <= 0:
-            parts.append([])
-            room = at_least
-        parts[-1].append(fragment)
-        room -= count
-    return parts
 
 
 def manifest_at(location: Location) -> Manifest:

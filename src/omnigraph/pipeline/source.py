@@ -1,4 +1,4 @@
-"""This module is the data source `omnigraph` of Spark: reading types as data frames."""
+"""This module is the data source `omnigraph` of Spark: types as data frames."""
 
 from __future__ import annotations
 
@@ -9,7 +9,14 @@ from datetime import datetime
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
-from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPartition
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceWriter,
+    Filter,
+    InputPartition,
+)
 from pyspark.sql.types import StructType
 
 from omnigraph.commit.manifest import Manifest
@@ -21,8 +28,11 @@ from omnigraph.commit.snapshot import (
     snapshot_of_commit,
 )
 from omnigraph.errors import InvalidInput, NotFound
+from omnigraph.pipeline import feed
 from omnigraph.pipeline.filters import Condition, filtered, stored_filter
 from omnigraph.pipeline.pinned import Pinned, manifest_at, pin
+from omnigraph.pipeline.scratch import Scratch
+from omnigraph.pipeline.sink import Target, Writer
 from omnigraph.storage import locate
 
 FORMAT = "omnigraph"
@@ -54,7 +64,12 @@ class OmniGraphSource(DataSource):
         return FORMAT
 
     def schema(self) -> StructType:
-        """Return the columns of the type, or those the option `columns` names."""
+        """Return the columns of the type, or those the option `columns` names.
+
+        Without a type it is those of changes, which are read as a stream.
+        """
+        if "type" not in self.options:
+            return feed.SCHEMA
         names = self.options.get("columns")
         columns = None if names is None else [name.strip() for name in names.split(",")]
         self.pinned = pin_by_options(self.options)
@@ -65,6 +80,20 @@ class OmniGraphSource(DataSource):
         pinned = self.pinned or pin_by_options(self.options)
         is_pushing = self.options.get("pushdown", "false").lower() == "true"
         return (_PushingReader if is_pushing else _Reader)(pinned.only(schema), schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        """Return a writer of rows, which become one commit."""
+        target = Target.by_options(self.options, option(self.options, "type"), overwrite=overwrite)
+        location = manifest_by_options(self.options).location
+        return Writer(Scratch.new(location), target, schema)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        """Return a reader of the changes of a branch."""
+        if schema != feed.SCHEMA or "type" in self.options:
+            message = "a stream tells changes of all types: use the option 'types', not 'type'"
+            raise InvalidInput(message, code="option_invalid", option="type")
+        location = manifest_by_options(self.options).location
+        return feed.ChangeStream(feed.Feed.by_options(location, self.options))
 
 
 class _Part(InputPartition):

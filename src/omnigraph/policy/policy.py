@@ -60,6 +60,12 @@ class Policy:
         is_text = isinstance(source, str) and ("\n" in source or ":" in source)
         return cls.parse(os.fspath(source) if is_text else read_text(Path(source)))
 
+    @property
+    def kinds_of_branches(self) -> tuple[str, ...]:
+        """Branches of which each other one is decided about like one of them."""
+        protected = sorted(self.bundle.protected_branches)
+        return (*protected[:1], f"not {' '.join(protected)}")
+
     def decide(
         self,
         actor: str,

@@ -51,6 +51,14 @@ class TypeScope:
         """Tell whether a type is granted, possibly without some properties."""
         return any(grant.covers(type_name) for grant in self.grants)
 
+    def shows_all(self, type_name: str) -> bool:
+        """Tell whether a type is granted with all its properties."""
+        return frozenset() in self.masks_of(type_name)
+
+    def types_and(self, other: TypeScope) -> TypeScope:
+        """Return the types of both scopes, with all properties."""
+        return TypeScope.of(Grant(grant.types) for grant in self.grants | other.grants)
+
     def masks_of(self, type_name: str) -> tuple[frozenset[str], ...]:
         """Return, for each rule that grants a type, the properties that rule does not show."""
         return tuple(g.masked(type_name) for g in self.grants if g.covers(type_name))

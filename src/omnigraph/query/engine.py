@@ -18,6 +18,7 @@ from omnigraph.plan import ReadPlan, bind_parameters, compile_query
 from omnigraph.plan import operators as op
 from omnigraph.plan.expressions import Expression, FunctionCall, is_call, property_refs
 from omnigraph.plan.functions import FunctionKind
+from omnigraph.policy.scope import TypeScope
 from omnigraph.query.aggregate import aggregated, is_always_there
 from omnigraph.query.asked import TextVectors
 from omnigraph.query.budget import DEFAULT_MEMORY, Budget
@@ -60,7 +61,7 @@ class Engine:
         self, manifest: Manifest, *, may_write: bool, embedder: Embedder | None = None
     ) -> None:
         self.store = Store(manifest)
-        self._plans: Recent[tuple[str, str, str | None], ReadPlan] = Recent(MAX_PLANS)
+        self._plans: Recent[tuple[str, TypeScope, str, str | None], ReadPlan] = Recent(MAX_PLANS)
         self.embedder = embedder or Embedder()
         self.words = Words(self.store)
         self.topologies = Topologies(manifest.location, may_write=may_write)
@@ -74,7 +75,7 @@ class Engine:
         settings: Settings | None = None,
     ) -> Result:
         """Run one read query of a text on a snapshot."""
-        plan = self._plan(snapshot, source, name)
+        plan = self.plan(snapshot, source, name)
         bound = bind_parameters(plan.parameters, parameters)
         execution = self._execution(snapshot, plan, bound, settings or Settings())
         columns = _Columns(execution).of(plan.root)
@@ -94,7 +95,7 @@ class Engine:
 
         Groups and different rows have to be made first; everything else takes little memory.
         """
-        plan = self._plan(snapshot, source, name)
+        plan = self.plan(snapshot, source, name)
         bound = bind_parameters(plan.parameters, parameters)
         execution = self._execution(snapshot, plan, bound, settings or Settings())
         rows, parts = _Columns(execution).parts(plan.root)
@@ -112,7 +113,7 @@ class Engine:
         analyze: bool = False,
     ) -> Explanation:
         """Show how a query would be answered; with `analyze`, run it and tell what happened."""
-        plan = self._plan(snapshot, source, name)
+        plan = self.plan(snapshot, source, name)
         if not analyze:
             return explain_plan(plan, snapshot, self.store)
         bound = bind_parameters(plan.parameters, parameters)
@@ -145,9 +146,9 @@ class Engine:
         evaluator.paths = Paths(execution.walk, tables, execution.budget)
         return execution
 
-    def _plan(self, snapshot: Snapshot, source: str, name: str | None) -> ReadPlan:
-        """Return the plan of a query; one that was made for the same schema is made no more."""
-        key = (snapshot.head.schema_hash, source, name)
+    def plan(self, snapshot: Snapshot, source: str, name: str | None) -> ReadPlan:
+        """Return the plan of a query; one made for the same schema and scope is made no more."""
+        key = (snapshot.head.schema_hash, snapshot.scope, source, name)
         known = self._plans.get(key)
         if known is not None:
             return known

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any, Protocol, assert_never
 
 import numpy as np
@@ -31,6 +30,7 @@ from omnigraph.plan.expressions import (
 )
 from omnigraph.plan.functions import FunctionKind
 from omnigraph.query.compare import Mask, Operand, compare, to_mask
+from omnigraph.query.constants import Constants
 from omnigraph.query.frame import Frame
 from omnigraph.query.store import Table
 from omnigraph.storage.columns import Positions
@@ -66,11 +66,9 @@ class PathFinding(Protocol):
 
 
 @dataclass(slots=True)
-class Evaluator:
+class Evaluator(Constants):
     """Knows the values of parameters, the instant of the request, the table of each variable."""
 
-    parameters: Mapping[str, Any]
-    now: datetime
     tables: Mapping[str, Table]
     search: Searching
     paths: PathFinding | None = None
@@ -118,27 +116,6 @@ class Evaluator:
                 raise AssertionError("a way along edges has no value")
             case _ as unreachable:
                 assert_never(unreachable)
-
-    def value(self, expression: Expression) -> Any:  # noqa: ANN401 - a value of any type
-        """Return the value of an expression that is the same for each row."""
-        match expression:
-            case Constant(value=value):
-                return value
-            case ParameterRef(name=name):
-                return self.parameters.get(name)
-            case FunctionCall(function=function) if function.kind is FunctionKind.SCALAR:
-                return self.now
-            case _:
-                raise AssertionError("only constants are the same for each row")
-
-    def value_beside(self, expression: Expression, other: Expression) -> Any:  # noqa: ANN401
-        """Return a constant to compare; a decimal literal beside an F32 is rounded like it."""
-        value = self.value(expression)
-        if not isinstance(expression, Constant) or other.type.scalar is not Scalar.F32:
-            return value
-        if not isinstance(other, PropertyRef):
-            return value
-        return [_rounded(item) for item in value] if expression.type.is_list else _rounded(value)
 
     def _beside(self, expression: Expression, other: Expression, frame: Frame) -> Operand:
         if not isinstance(expression, Constant):
@@ -218,15 +195,6 @@ class Evaluator:
         for value in wanted:
             found |= compare(column, Operator.EQ, _choice(value, element), frame.rows)
         return found
-
-
-def _rounded(value: Any) -> Any:  # noqa: ANN401 - only decimals are rounded
-    """Return a decimal as a 32-bit float has it; one that is too large for any stays as it is."""
-    if not isinstance(value, float):
-        return value
-    with np.errstate(over="ignore"):
-        rounded = float(np.float32(value))
-    return rounded if np.isfinite(rounded) else value
 
 
 def _choice(value: Any, type_: PropertyType) -> pa.Scalar:  # noqa: ANN401 - of the type

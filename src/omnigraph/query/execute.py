@@ -15,7 +15,6 @@ import numpy as np
 
 from omnigraph.catalog import TypeKind
 from omnigraph.commit.model import Snapshot
-from omnigraph.errors import InvalidInput
 from omnigraph.plan import operators as op
 from omnigraph.plan.expressions import (
     Binding,
@@ -26,6 +25,7 @@ from omnigraph.plan.expressions import (
 )
 from omnigraph.plan.hops import Direction
 from omnigraph.query.budget import Budget
+from omnigraph.query.constants import Constants
 from omnigraph.query.evaluate import Evaluator
 from omnigraph.query.expand import EdgeWalk, ExpandMode
 from omnigraph.query.frame import ORIGIN, Frame
@@ -370,26 +370,19 @@ def _used(operator: op.Operator) -> set[str]:
 
 
 def slice_bounds(
-    cut: op.SliceRows | op.SliceColumns, rows: int, evaluator: Evaluator
+    cut: op.SliceRows | op.SliceColumns, rows: int, constants: Constants
 ) -> tuple[int, int]:
     """Return the first row kept and the one after the last."""
-    start = _count(cut.offset, evaluator, "offset") or 0
-    limit = _count(cut.limit, evaluator, "limit")
+    start = constants.count(cut.offset, "offset") or 0
+    limit = constants.count(cut.limit, "limit")
     stop = rows if limit is None else min(rows, start + limit)
     return min(start, rows), max(stop, min(start, rows))
 
 
-def shown_rows(root: op.Operator, evaluator: Evaluator) -> int | None:
+def shown_rows(root: op.Operator, constants: Constants) -> int | None:
     """Return how many rows a result may show at most, skipped ones included."""
     if isinstance(root, op.SliceRows | op.SliceColumns):
-        limit = _count(root.limit, evaluator, "limit")
-        return None if limit is None else limit + (_count(root.offset, evaluator, "offset") or 0)
+        limit = constants.count(root.limit, "limit")
+        return None if limit is None else limit + (constants.count(root.offset, "offset") or 0)
     below = op.inputs(root)
-    return shown_rows(below[0], evaluator) if len(below) == 1 else None
-
-
-def _count(count: op.Count | None, evaluator: Evaluator, word: str) -> int | None:
-    value = count if count is None or isinstance(count, int) else evaluator.value(count)
-    if value is not None and value < 0:
-        raise InvalidInput(f"{word} is {value}; it cannot be negative", code="limit_negative")
-    return None if value is None else int(value)
+    return shown_rows(below[0], constants) if len(below) == 1 else None

@@ -15,7 +15,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from omnigraph.types import PropertyType, Scalar
+from omnigraph.types.arrow import arrow_type
 from omnigraph.types.column import to_json
+
+TYPE = b"omnigraph:type"
+"""Under this key the field of a column says which type of ours it has."""
 
 
 @dataclass(frozen=True)
@@ -119,9 +123,11 @@ class ResultStream:
         return pa.RecordBatchReader.from_batches(first.schema, batches)
 
     def arrow_chunks(self) -> Iterator[bytes]:
-        """Yield the rows as an Arrow stream, some bytes at a time."""
+        """Yield the rows as an Arrow stream, some bytes at a time; its fields tell our types."""
         reader, buffer = self.to_reader(), BytesIO()
-        with pa.ipc.new_stream(buffer, reader.schema) as stream:
+        told = {name: msgspec.json.encode(type_.to_json()) for name, type_ in self.types.items()}
+        fields = [field.with_metadata({TYPE: told[field.name]}) for field in reader.schema]
+        with pa.ipc.new_stream(buffer, pa.schema(fields)) as stream:
             for batch in reader:
                 stream.write_batch(batch)
                 yield _taken(buffer)
@@ -148,6 +154,27 @@ class ResultStream:
         with pa.ipc.new_stream(file, reader.schema) as stream:
             for batch in reader:
                 stream.write_batch(batch)
+
+
+def column_types(schema: pa.Schema) -> dict[str, PropertyType]:
+    """Return the types of the columns of a stream that `arrow_chunks` made."""
+    return {
+        field.name: PropertyType.from_wire(msgspec.json.decode(field.metadata[TYPE]))
+        for field in schema
+    }
+
+
+def stored_rows(table: pa.Table, types: Mapping[str, PropertyType]) -> pa.Table:
+    """Return rows that were made for other libraries as a result holds them."""
+    columns = {name: _stored(table[name], type_) for name, type_ in types.items()}
+    return pa.table(columns)
+
+
+def _stored(column: pa.ChunkedArray, type_: PropertyType) -> pa.ChunkedArray:
+    if type_.scalar is not Scalar.DATE_TIME or type_.is_list:
+        return column
+    kind = arrow_type(type_)
+    return pa.chunked_array([c.cast(pa.int64()).view(kind) for c in column.chunks], kind)
 
 
 def _taken(buffer: BytesIO) -> bytes:

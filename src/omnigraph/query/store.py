@@ -66,7 +66,8 @@ class Store:
         """How often storage was asked for rows."""
 
     def table(self, snapshot: Snapshot, kind: TypeKind, name: str) -> Table:
-        """Return the entities of one type in a snapshot."""
+        """Return the entities of one type in a snapshot, whoever looks: plans choose properties."""
+        snapshot = snapshot.whole or snapshot
         asked = (snapshot.commit_id, kind, name)
         known = self._named.get(asked)
         if known is not None:

@@ -59,12 +59,14 @@ def create_app(
         sorted([*shown, *agents.endpoints], key=_place), key=lambda endpoint: endpoint.path
     )
     routes = [_route(front, path, list(found)) for path, found in by_path]
-    return Starlette(
+    app = Starlette(
         routes=[*routes, Route("/openapi.json", openapi), Route("/metrics", measured)],
         middleware=[Middleware(Envelope, metrics=counted, seconds=chosen.send)],
         exception_handlers={HTTPException: _unrouted},
         lifespan=lifespan,
     )
+    app.state.front = front
+    return app
 
 
 def _place(endpoint: Endpoint) -> tuple[bool, str]:

@@ -59,6 +59,15 @@ class Asked:
             raise InvalidInput(message, code="parameter_repeated", parameter=name)
         return given[0] if given else None
 
+    def number(self, name: str) -> int | None:
+        """Return a number of the query string that may be there once."""
+        text = self.one(name)
+        if text is None:
+            return None
+        if not (text.isascii() and text.isdigit() and len(text) < 19):
+            raise InvalidInput(f"`{name}` is a number from 0 up", code="limit_invalid")
+        return int(text)
+
     async def body(self, limit: int = BODY_BYTES) -> bytes:
         """Return the body, whatever it is."""
         return await read_body(self.request, limit, self.front.limits.body)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from omnigraph.server.cluster import Declared, read_declared
 from omnigraph.server.settings import Settings
 from omnigraph.service.admission import Admission
 from omnigraph.service.registry import open_registry
@@ -15,11 +16,28 @@ from omnigraph.service.visit import Service
 
 def make_service(settings: Settings, environment: Mapping[str, str]) -> Service:
     """Open everything; raise OmniError when it cannot be served as it was told."""
+    if settings.cluster is None:
+        wanted = _told(settings)
+    else:
+        wanted = read_declared(settings.cluster, environment)
     tokens = Tokens.from_environment(environment)
-    policies = bool(settings.policies) or settings.server_policy is not None
     state = classify(
-        tokens=bool(tokens), policies=policies, unauthenticated=settings.unauthenticated
+        tokens=bool(tokens), policies=wanted.policies, unauthenticated=settings.unauthenticated
     )
+    return Service(
+        registry=open_registry(wanted.sources, require_all=settings.require_all),
+        state=state,
+        tokens=tokens,
+        policy=wanted.policy,
+        admission=Admission.from_environment(environment),
+        declared=settings.cluster is not None,
+        seconds=settings.query_seconds,
+        memory=settings.query_memory,
+    )
+
+
+def _told(settings: Settings) -> Declared:
+    """Return what is to be served by what a server was told itself."""
     policy = server_policy(settings.server_policy)
     sources = graph_sources(
         settings.graphs,
@@ -27,12 +45,5 @@ def make_service(settings: Settings, environment: Mapping[str, str]) -> Service:
         policies=settings.policies,
         external_blobs=settings.external_blobs,
     )
-    return Service(
-        registry=open_registry(sources, require_all=settings.require_all),
-        state=state,
-        tokens=tokens,
-        policy=policy,
-        admission=Admission.from_environment(environment),
-        seconds=settings.query_seconds,
-        memory=settings.query_memory,
-    )
+    policies = bool(settings.policies) or policy is not None
+    return Declared(tuple(sources), policies, policy)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from omnigraph.server.conditions import IF_GRAPH_COMMIT
 from omnigraph.server.endpoint import Endpoint, Query
 from omnigraph.server.handlers import blobs, changes, reading, writing
+from omnigraph.server.own_routes import OWN_ENDPOINTS
 from omnigraph.service import wire
 
 _G = "/graphs/{graph_id}"
@@ -61,7 +62,7 @@ ENDPOINTS = (
         summary="Show which version of each dataset the newest state of a branch is made of",
         answer=wire.SnapshotOutput,
         errors=(400, 404),
-        parameters=(_BRANCH,),
+        parameters=(_BRANCH, Query("snapshot", str | None), Query("schema", bool | None)),
     ),
     Endpoint(
         method="GET",
@@ -234,6 +235,8 @@ ENDPOINTS = (
             _BRANCH,
             Query("from", str | None),
             Query("mode", wire.LoadMode | None),
+            Query("message", str | None),
+            Query("partial", bool | None),
         ),
     ),
     Endpoint(
@@ -299,7 +302,7 @@ ENDPOINTS = (
         summary="List the history of a branch, newest first",
         answer=wire.CommitListOutput,
         errors=(400, 404),
-        parameters=(_BRANCH,),
+        parameters=(_BRANCH, Query("limit", int)),
     ),
     Endpoint(
         method="GET",
@@ -347,5 +350,6 @@ ENDPOINTS = (
         errors=(400, 404, 408, 413, 415, 500, 503),
         changes=True,
     ),
+    *OWN_ENDPOINTS,
 )
 """Every route, in the order people look for them."""

@@ -18,8 +18,8 @@ __all__ = ["ALL", "Limits", "Settings", "serve"]
 def serve(settings: Settings, environment: Mapping[str, str], ready: Callable[[str], None]) -> None:
     """Serve until somebody says stop; `ready` is told the address once it listens."""
     configure(environment)
-    if not settings.graphs:
-        message = "there is no graph to serve: say --graph NAME=URI"
+    if not settings.graphs and settings.cluster is None:
+        message = "there is no graph to serve: say --graph NAME=URI, or --cluster DIR"
         raise InvalidInput(message, code="no_graphs")
     if (settings.certificate is None) is not (settings.key is None):
         raise InvalidInput("TLS needs a certificate and its key", code="tls_incomplete")

@@ -10,10 +10,12 @@ from omnigraph.server.limits import Limits
 class Settings(Struct, kw_only=True, frozen=True):
     """What to serve and how; a process that is one of several reads it as JSON.
 
+    `cluster` is the folder or the storage of a cluster, in place of everything that follows it.
     `graphs` are addresses by id; `queries` and `policies` are folders and files by graph id.
     With `agents_only` there are tools for agents and nothing else.
     """
 
+    cluster: str | None = None
     graphs: dict[str, str] = field(default_factory=dict)
     queries: dict[str, str] = field(default_factory=dict)
     policies: dict[str, str] = field(default_factory=dict)

@@ -133,8 +133,16 @@ def _code(status: int, error: OmniError) -> wire.ErrorCode | UnsetType:
 
 def _problem(error: OmniError) -> wire.ProblemOutput:
     details = {name: fact for name, fact in error.details.items() if name != "cause"}
-    plain = msgspec.to_builtins(details, enc_hook=str, str_keys=True)
-    return wire.ProblemOutput(code=error.code, category=str(error.category), details=plain)
+    plain = msgspec.to_builtins(details, enc_hook=_plain, str_keys=True)
+    kind = type(error).__name__
+    return wire.ProblemOutput(
+        code=error.code, category=str(error.category), kind=kind, details=plain
+    )
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401 - whatever stands among the facts of an error
+    """Return a value as JSON has it: numbers of arrays are numbers, the rest is text."""
+    return value.item() if hasattr(value, "item") else str(value)
 
 
 def _headers(status: int, error: OmniError) -> dict[str, str]:

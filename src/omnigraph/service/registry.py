@@ -108,10 +108,7 @@ def _tried(source: GraphSource) -> Served | OmniError:
 
 def _opened(source: GraphSource) -> Served:
     policy = source.policy() if source.policy is not None else None
-    graph = open_graph(
-        source.uri,
-        external_blobs=source.external_blobs,
-        embedding=source.embedding,
-    )
+    graph = open_graph(source.uri, external_blobs=source.external_blobs, embedding=source.embedding)
     stored = read_stored(source.queries(), graph.schema.catalog)
-    return Served(id=source.id, graph=graph, stored=stored, policy=policy)
+    guarded = graph if policy is None else graph.under(policy)
+    return Served(id=source.id, graph=guarded, stored=stored, policy=policy)

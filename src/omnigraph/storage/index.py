@@ -6,7 +6,7 @@ Indexes and fragments are derived state: they change no answer, only what findin
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from lance import LanceDataset, LanceOperation
 from lance.dataset import Index
-from lance.optimize import Compaction
+from lance.optimize import Compaction, CompactionTask, RewriteResult
 
 from omnigraph.catalog import Metric
 from omnigraph.storage.faults import translated
@@ -46,15 +46,40 @@ def index_name(column: str, kind: IndexKind, metric: Metric = Metric.COSINE) -> 
     return f"{column}_{kind}" if metric is Metric.COSINE else f"{column}_{kind}_{metric}"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexTask:
+    """A segment of an index to be built: of which column, over which fragments.
+
+    `anew` tells that it takes the place of all segments there are.
+    """
+
+    column: str
+    kind: IndexKind
+    metric: Metric
+    fragments: tuple[int, ...]
+    anew: bool
+
+    @property
+    def name(self) -> str:
+        """The name of the index."""
+        return index_name(self.column, self.kind, self.metric)
+
+    def split(self, count: int) -> list[IndexTask]:
+        """Return tasks whose segments together are this one; only a BTREE can be put together."""
+        parts = min(count, len(self.fragments)) if self.kind is IndexKind.BTREE else 1
+        return [replace(self, fragments=self.fragments[at::parts]) for at in range(parts)]
+
+
 def build_btree(base: LanceDataset, column: str) -> LanceDataset | None:
     """Stage an index that finds rows by a column; None when all fragments have one."""
-    return build_index(base, column, IndexKind.BTREE)
+    task = index_task(base, column, IndexKind.BTREE)
+    return None if task is None else add_index(base, task, [build_segment(base, task)])
 
 
-def build_index(
+def index_task(
     base: LanceDataset, column: str, kind: IndexKind, metric: Metric = Metric.COSINE
-) -> LanceDataset | None:
-    """Stage an index over the fragments that have none yet; None when all have one.
+) -> IndexTask | None:
+    """Return what is to be built for an index to cover all fragments; None when it does.
 
     One with many segments is built anew as a whole. Vectors are near each other by the metric.
     """
@@ -63,16 +88,32 @@ def build_index(
         missing = uncovered(base, name)
         if not missing:
             return None
-        segments = _segments(base, name)
-        anew = len(segments) >= MAX_SEGMENTS
+        anew = len(_segments(base, name)) >= MAX_SEGMENTS
         fragments = [f.fragment_id for f in base.get_fragments()] if anew else missing
-        made = _segment(base, column, kind, fragments, metric)
-        gone = [_removed(segment, made) for segment in segments] if anew else []
-        for other in Metric if kind is IndexKind.VECTOR else ():
-            stale = _segments(base, index_name(column, kind, other)) if other != metric else []
-            gone += [_removed(segment, made) for segment in stale]
+    return IndexTask(column=column, kind=kind, metric=metric, fragments=tuple(fragments), anew=anew)
+
+
+def build_segment(base: LanceDataset, task: IndexTask) -> Index:
+    """Build a segment; nobody sees it before it is added."""
+    with translated(f"indexing {task.column}"):
+        return _segment(base, task.column, task.kind, task.fragments, task.metric)
+
+
+def add_index(base: LanceDataset, task: IndexTask, segments: Sequence[Index]) -> LanceDataset:
+    """Stage an index with the segments that were built for a task."""
+    with translated(f"indexing {task.column}"):
+        [made] = segments if len(segments) == 1 else [_together(base, task, segments)]
+        old = _segments(base, task.name) if task.anew else []
+        for other in Metric if task.kind is IndexKind.VECTOR else ():
+            if other != task.metric:
+                old += _segments(base, index_name(task.column, task.kind, other))
+        gone = [_removed(segment, made) for segment in old]
         operation = LanceOperation.CreateIndex([made], gone)
         return LanceDataset.commit(base, operation, read_version=base.version, detached=True)
+
+
+def _together(base: LanceDataset, task: IndexTask, segments: Sequence[Index]) -> Index:
+    return replace(base.merge_existing_index_segments(list(segments)), name=task.name)
 
 
 def _segment(
@@ -145,13 +186,27 @@ def nearest_rows(
         return handle.scanner(columns=columns, nearest=nearest).to_table().drop("_distance")
 
 
-def compact(base: LanceDataset) -> tuple[LanceDataset, int, int] | None:
-    """Stage fewer, larger fragments; return how many went and came, or None when all is well."""
+def compaction_tasks(base: LanceDataset) -> list[str]:
+    """Return what is to be rewritten, each to be done by itself wherever that is; maybe nothing."""
     with translated("compacting"):
         plan = Compaction.plan(base, {"target_rows_per_fragment": FRAGMENT_ROWS})
-        if not plan.tasks:
-            return None
-        done: list[Any] = [task.execute(base) for task in plan.tasks]
+        tasks: list[Any] = plan.tasks
+        return [task.json() for task in tasks]
+
+
+def run_compaction(base: LanceDataset, task: str) -> str:
+    """Rewrite some fragments; nobody sees the new ones yet."""
+    with translated("compacting"):
+        read: Any = CompactionTask
+        done: str = read.from_json(task).execute(base).json()
+        return done
+
+
+def compacted(base: LanceDataset, results: Sequence[str]) -> tuple[LanceDataset, int, int]:
+    """Stage what was rewritten; return how many fragments went and came."""
+    with translated("compacting"):
+        read: Any = RewriteResult
+        done = [read.from_json(result) for result in results]
         old, new = ([getattr(r, name) for r in done] for name in _RESULT)
         pairs = zip(old, new, strict=True)
         groups = [LanceOperation.RewriteGroup(*pair) for pair in pairs]

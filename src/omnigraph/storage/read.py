@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -58,11 +58,36 @@ def fragment_rows(handle: LanceDataset) -> dict[int, int]:
         return {fragment.fragment_id: fragment.count_rows() for fragment in handle.get_fragments()}
 
 
+def pack(rows: Mapping[int, int], at_least: int) -> list[list[int]]:
+    """Put fragments together until each part but the last is large enough.
+
+    >>> pack({0: 10, 1: 500, 2: 7, 3: 8, 4: 1}, 15)
+    [[0, 1], [2, 3], [4]]
+    """
+    parts: list[list[int]] = []
+    room = 0
+    for fragment, count in rows.items():
+        if room <= 0:
+            parts.append([])
+            room = at_least
+        parts[-1].append(fragment)
+        room -= count
+    return parts
+
+
 def count_ids(handle: LanceDataset) -> tuple[int, int]:
     """Read every id; return how many rows there are and how many different ids."""
     with translated("reading ids"):
         ids = handle.to_table(columns=["id"])["id"]
     return len(ids), int(pc.count_distinct(ids).as_py())
+
+
+def ids_of(handle: LanceDataset, fragment: int) -> Iterator[pa.Array]:
+    """Yield the ids of one fragment, some at a time."""
+    with translated("reading ids"):
+        chosen = [f for f in handle.get_fragments() if f.fragment_id == fragment]
+        for batch in handle.scanner(columns=["id"], fragments=chosen).to_batches():
+            yield batch.column(0)
 
 
 @dataclass(frozen=True, slots=True)

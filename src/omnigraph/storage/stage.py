@@ -7,6 +7,7 @@ coalescing is the caller's job.
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
@@ -91,6 +92,25 @@ def exchange(
         return LanceDataset.commit(base, operation, read_version=base.version, detached=True)
 
 
+def show_fragments(
+    base: LanceDataset, new: Sequence[FragmentMetadata], *, alone: bool
+) -> LanceDataset:
+    """Stage a version that shows rows written already, beside all others or alone."""
+    with translated("staging rows"):
+        operation: LanceOperation.BaseOperation = LanceOperation.Append(list(new))
+        if alone:
+            operation = LanceOperation.Overwrite(base.lance_schema, list(new))
+        return LanceDataset.commit(base, operation, read_version=base.version, detached=True)
+
+
+def put_fragments(
+    base: LanceDataset, removed: Sequence[int], updated: Sequence[FragmentMetadata]
+) -> LanceDataset:
+    """Stage fragments that somebody took rows from, and leave out those that became empty."""
+    with translated("staging deletions"):
+        return _update(base, list(removed), list(updated), [])
+
+
 def add_columns(base: LanceDataset, fields: Iterable[pa.Field]) -> LanceDataset:
     """Stage new columns of nulls; no data is written."""
     with translated("staging new columns"):
@@ -157,6 +177,17 @@ def _probe(base: LanceDataset, ids: Sequence[str]) -> Iterable[pa.Table]:
 def _without(base: LanceDataset, ids: Sequence[str]) -> tuple[list[int], list[FragmentMetadata]]:
     hits = [hit["_rowaddr"].to_pylist() for hit in _probe(base, ids)]
     return remove_addresses(base, [address for chunk in hits for address in chunk])
+
+
+def fragment_to_json(fragment: FragmentMetadata) -> dict[str, Any]:
+    """Return a written fragment as plain JSON values, for another process."""
+    document: dict[str, Any] = fragment.to_json()
+    return document
+
+
+def fragment_from_json(document: Mapping[str, Any]) -> FragmentMetadata:
+    """Return the fragment that plain JSON values tell."""
+    return FragmentMetadata.from_json(json.dumps(document))
 
 
 def remove_addresses(

@@ -26,6 +26,7 @@ from omnigraph.errors import (
 from omnigraph.write.change_set import ChangeSet
 from omnigraph.write.committed import Committed
 from omnigraph.write.request import UPKEEP, Request
+from omnigraph.write.rights import check_changes
 from omnigraph.write.stage import stage
 from omnigraph.write.validate import validate
 
@@ -62,6 +63,7 @@ def apply(
         changes = prepare(committed)
         if changes.is_empty and not changes.findings and not always:
             return None
+        check_changes(changes, request, committed.snapshot)
         images = validate(changes, committed)
         staged = stage(manifest, request, images, committed, commit_id)
         if complete is not None:
@@ -69,12 +71,12 @@ def apply(
         try:
             return publish_patiently(manifest.lineage(snapshot.native), snapshot.branch, staged)
         except (CleanupBegan, ExpectedVersionMismatch, SchemaMoved):
-            if attempt == REPREPARE_BUDGET or not (again() or _only_upkeep(manifest, snapshot)):
+            if attempt == REPREPARE_BUDGET or not (again() or only_upkeep(manifest, snapshot)):
                 raise
     raise AssertionError("the last attempt returns or raises")
 
 
-def _only_upkeep(manifest: Manifest, before: Snapshot) -> bool:
+def only_upkeep(manifest: Manifest, before: Snapshot) -> bool:
     """Tell whether nothing but upkeep happened to a branch since a snapshot."""
     state = manifest.lineage(before.native).state()
     commits = read_commits(manifest.line(state))

@@ -98,8 +98,16 @@ class ChangeSet:
         position = rows[AT][index].as_py()
         if position is None:
             return None
-        name, unit = self.files[position >> _FILE_BITS]
-        return Place(name, position & ((1 << _FILE_BITS) - 1), unit)
+        return place_of(self.files, position)
+
+
+def place_of(files: Sequence[tuple[str, str]], position: int) -> Place | None:
+    """Return the place a position means; None when it is of no file people know."""
+    number, row = divmod(int(position), position_base(1))
+    if number >= len(files):
+        return None
+    name, unit = files[number]
+    return Place(name, row, unit)
 
 
 def position_base(file_number: int) -> int:

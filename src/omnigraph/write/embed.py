@@ -18,6 +18,7 @@ import pyarrow as pa
 from omnigraph.catalog.model import Property
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import Commit
+from omnigraph.commit.view import seen
 from omnigraph.embed import Embedder, Role
 from omnigraph.embed.provider import Matrix
 from omnigraph.errors import InvalidInput
@@ -89,6 +90,8 @@ def embed_type(manifest: Manifest, request: Request, options: EmbedOptions) -> E
 
         def prepare(committed: Committed) -> ChangeSet:
             nonlocal run
+            # Whoever may not speak of a type is told that there is none.
+            find_type(seen(manifest, committed.snapshot, request.rights.named), options.type_name)
             run = _Run(committed, request.embedder, options, spill, run)
             return run.changes()
 

@@ -64,7 +64,7 @@ def resolve(changes: ChangeSet, committed: Committed) -> dict[str, Image]:
 
 def _image(change: TypeChange, committed: Committed) -> Image:
     shape = change.shape
-    batches = tuple(_filled(batch, shape, committed) for batch in change.batches)
+    batches = tuple(filled(batch, shape, committed) for batch in change.batches)
     given = pa.concat_tables(batches) if batches else shape.no_rows()
     rows = given if all(batch.fresh for batch in change.batches) else _last_by_id(given)
     deleted = pa.array(change.deleted, pa.string())
@@ -86,7 +86,7 @@ def _counts_edges(shape: Shape) -> bool:
     return isinstance(definition, EdgeType) and definition.cardinality != Cardinality()
 
 
-def _filled(batch: Batch, shape: Shape, committed: Committed) -> pa.Table:
+def filled(batch: Batch, shape: Shape, committed: Committed) -> pa.Table:
     """Return whole rows: what a partial batch does not give, an entity that exists keeps."""
     rows = batch.rows
     if AT not in rows.column_names:

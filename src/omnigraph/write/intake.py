@@ -19,7 +19,7 @@ from omnigraph.catalog.defaults import default_value
 from omnigraph.catalog.model import EdgeType
 from omnigraph.types import PropertyType, Scalar
 from omnigraph.types.column import to_column
-from omnigraph.write.change_set import Batch, ChangeSet, position_base
+from omnigraph.write.change_set import Batch, ChangeSet, place_of, position_base
 from omnigraph.write.coerce import PLAIN, Rules, coerce, coerce_values
 from omnigraph.write.ids import fresh_ids, key_ids
 from omnigraph.write.rows import Gathered, Spill
@@ -48,8 +48,8 @@ class Raw:
 class Intake:
     """What was read so far.
 
-    `is_whole` tells that every input was read to its end. `respelled` are ids that older data
-    spells differently, by node type.
+    `files` are the inputs; those given at first are read by others. `is_whole` tells that every
+    input was read to its end. `respelled` are ids that older data spells differently, by node type.
     """
 
     def __init__(
@@ -59,6 +59,7 @@ class Intake:
         *,
         partial: bool = False,
         rules: Rules = PLAIN,
+        files: Sequence[tuple[str, str]] = (),
     ) -> None:
         self.schema = schema
         self.partial = partial
@@ -67,7 +68,7 @@ class Intake:
         self.is_whole = True
         self.respelled: dict[str, dict[str, str]] = {}
         self.rows = 0
-        self._files: list[tuple[str, str]] = []
+        self.files = list(files)
         self._spill = spill
         self._types: dict[str, _Taken] = {}
 
@@ -75,8 +76,8 @@ class Intake:
 
     def open_file(self, name: str, unit: str) -> int:
         """Note one more input; return what to add to its line or row numbers."""
-        self._files.append((name, unit))
-        return position_base(len(self._files) - 1)
+        self.files.append((name, unit))
+        return position_base(len(self.files) - 1)
 
     def shape(self, kind: TypeKind, name: str) -> Shape:
         """Return the shape of a type that exists."""
@@ -95,7 +96,7 @@ class Intake:
     ) -> None:
         """Note what is wrong with one line or row."""
         source = self._place(at)
-        self.changes.findings.add(_violation(rule, message, shape, source=source, **facts))
+        self.changes.findings.add(_violation(rule, message, shape, source=source, at=at, **facts))
 
     def file_problem(
         self,
@@ -106,14 +107,12 @@ class Intake:
     ) -> None:
         """Note what is wrong with the newest input as a whole: the rest of it is not read."""
         self.is_whole = False
-        name, unit = self._files[-1]
+        name, unit = self.files[-1]
         source = Place(name, None, unit)
         self.changes.findings.add(_violation(rule, message, shape, source=source, **facts))
 
-    def _place(self, at: int) -> Place:
-        file_number, number = divmod(at, position_base(1))
-        name, unit = self._files[file_number]
-        return Place(name, number, unit)
+    def _place(self, at: int) -> Place | None:
+        return place_of(self.files, at)
 
     # --- rows ----------------------------------------------------------------------------------
 
@@ -146,7 +145,7 @@ class Intake:
     def finish(self, *, strict: bool = False, replace: bool = False) -> ChangeSet:
         """Return everything as a change set."""
         changes = self.changes
-        changes.files = tuple(self._files)
+        changes.files = tuple(self.files)
         for taken in self._types.values():
             change = changes.of(taken.shape)
             change.strict, change.replace = strict, replace

@@ -13,6 +13,7 @@ from omnigraph.commit.branches import create_branch, delete_branch
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import MAIN, Commit, Snapshot
 from omnigraph.commit.snapshot import head_snapshot
+from omnigraph.commit.view import seen
 from omnigraph.errors import InvalidInput, NotFound, OmniError, OutcomeUnknown, SchemaMoved
 from omnigraph.write.apply import apply
 from omnigraph.write.change_set import ChangeSet
@@ -109,10 +110,11 @@ def load(
 ) -> LoadResult:
     """Load everything that is given as one commit."""
     meter = Meter(options.progress, total_bytes(data))
-    source, exists = _start(manifest, request.branch, options.from_)
+    source, exists = start(manifest, request.branch, options.from_)
     with Spill() as spill:
         rules = Rules(external=ExternalBlobs.below(request.external_blobs))
-        intake = Intake(source.schema, spill, partial=options.partial, rules=rules)
+        shown = seen(manifest, source, request.rights.named)
+        intake = Intake(shown.schema, spill, partial=options.partial, rules=rules)
         read_all(data, intake, meter, strict=options.strict)
         changes = intake.finish(
             strict=options.mode is Mode.APPEND, replace=options.mode is Mode.OVERWRITE
@@ -121,7 +123,7 @@ def load(
             # What was not read might be what other rows rely on.
             changes.findings.check()
         meter.enter("write")
-        with _branch(manifest, request, source, exists=exists):
+        with on_branch(manifest, request, source, exists=exists):
             commit = _publish(manifest, request, changes, source, options.mode)
     return LoadResult(
         mode=options.mode,
@@ -135,7 +137,7 @@ def load(
     )
 
 
-def _start(manifest: Manifest, branch: str, from_: str | None) -> tuple[Snapshot, bool]:
+def start(manifest: Manifest, branch: str, from_: str | None) -> tuple[Snapshot, bool]:
     """Return the state to start from, and whether it is that of the branch itself."""
     if branch.strip() == MAIN or branch.strip() in manifest.branches():
         return head_snapshot(manifest, branch), True
@@ -146,7 +148,7 @@ def _start(manifest: Manifest, branch: str, from_: str | None) -> tuple[Snapshot
 
 
 @contextmanager
-def _branch(
+def on_branch(
     manifest: Manifest, request: Request, source: Snapshot, *, exists: bool
 ) -> Iterator[None]:
     """Fork the branch if it does not exist, and remove it again if the load fails."""

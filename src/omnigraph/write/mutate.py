@@ -27,6 +27,7 @@ from omnigraph.plan.expressions import (
 from omnigraph.plan.query import Delete, InsertEdge, InsertNode, MutationPlan, Update
 from omnigraph.types import Scalar
 from omnigraph.types.column import to_column
+from omnigraph.write.cascade import incident_edges
 from omnigraph.write.change_set import Batch, ChangeSet
 from omnigraph.write.coerce import PLAIN, Rules, fit
 from omnigraph.write.committed import ROW_ADDRESS, Committed
@@ -163,12 +164,8 @@ class Mutation:
         new = pa.array([id_ for id_ in self.changes.of(shape).deleted if id_ not in before])
         if not len(new):
             return
-        for edge in self.committed.snapshot.catalog.incident_edges(shape.name):
-            incident = self.committed.shape(TypeKind.EDGE, edge.name)
-            for end, node in (("src", edge.src), ("dst", edge.dst)):
-                if node == shape.name:
-                    found = self.committed.by(incident, end, new.cast(pa.string()), ["id"])
-                    self.affected_edges += self._schedule(incident, found["id"])
+        for incident, edges in incident_edges(self.committed, shape, new.cast(pa.string())):
+            self.affected_edges += self._schedule(incident, edges)
 
     def _schedule(self, shape: Shape, ids: pa.ChunkedArray) -> int:
         """Mark entities for deletion; return how many were not yet."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from omnigraph.commit.model import CommitId
 from omnigraph.embed import Embedder
+from omnigraph.policy.gate import ALL_RIGHTS, Rights
 
 UPKEEP = "optimize"
 """The operation of commits that change no entity."""
@@ -16,7 +17,7 @@ class Request:
     """Who wants a change, where, and under which condition.
 
     `external_blobs` are the bases below which blobs may stay where they are, `embedder` makes
-    vectors of texts.
+    vectors of texts. `rights` say which types the actor may change and see.
     """
 
     branch: str
@@ -26,3 +27,4 @@ class Request:
     if_commit: CommitId | None = None
     external_blobs: tuple[str, ...] = ()
     embedder: Embedder = field(default_factory=Embedder)
+    rights: Rights = ALL_RIGHTS

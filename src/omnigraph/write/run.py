@@ -9,8 +9,9 @@ from typing import Any
 
 from omnigraph.catalog.model import ID
 from omnigraph.commit.manifest import Manifest
-from omnigraph.commit.model import Commit
+from omnigraph.commit.model import Commit, Snapshot
 from omnigraph.commit.snapshot import head_snapshot
+from omnigraph.commit.view import seen
 from omnigraph.errors import InvalidInput, NotFound
 from omnigraph.lang.query_tree import Operator
 from omnigraph.plan import MutationPlan, bind_parameters, compile_query
@@ -26,6 +27,7 @@ from omnigraph.write.committed import Committed
 from omnigraph.write.external import ExternalBlobs
 from omnigraph.write.mutate import Mutation
 from omnigraph.write.request import Request
+from omnigraph.write.rights import check_plan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +66,7 @@ def run_mutation(
     run: list[Mutation] = []
 
     def prepare(committed: Committed) -> ChangeSet:
-        plan = _plan(committed, source, name)
+        plan = _plan(manifest, request, committed.snapshot, source, name)
         bound = bind_parameters(plan.parameters, parameters)
         run[:] = [Mutation(plan, bound, now, committed, rules=rules)]
         return run[0].run()
@@ -88,7 +90,8 @@ def write_blob(
 ) -> Commit:
     """Set the blob of one entity, named by type, id and property."""
     type_name, id_, property_name = selector
-    found = find_type(head_snapshot(manifest, request.branch), type_name)
+    snapshot = seen(manifest, head_snapshot(manifest, request.branch), request.rights.named)
+    found = find_type(snapshot, type_name)
     property_ = found.definition.properties.get(property_name)
     if property_ is None or property_.type.scalar is not Scalar.BLOB:
         message = f"{found.kind} type {found.name} has no Blob property '{property_name}'"
@@ -109,9 +112,13 @@ def write_blob(
     return commit
 
 
-def _plan(committed: Committed, source: str, name: str | None) -> MutationPlan:
-    plan = compile_query(committed.snapshot.catalog, source, name)
+def _plan(
+    manifest: Manifest, request: Request, snapshot: Snapshot, source: str, name: str | None
+) -> MutationPlan:
+    rights = request.rights
+    plan = compile_query(seen(manifest, snapshot, rights.named).catalog, source, name)
     if not isinstance(plan, MutationPlan):
         message = f"query '{plan.name}' reads; run it as a query, not as a mutation"
         raise InvalidInput(message, code="query_not_a_mutation", query=plan.name)
+    check_plan(plan, request, seen(manifest, snapshot, rights.read).catalog)
     return plan

@@ -18,13 +18,14 @@ from omnigraph.errors import NotFound, StorageUnavailable
 from omnigraph.storage import stage as storage_stage
 from omnigraph.storage.layout import dataset_path, to_physical
 from omnigraph.types import Scalar
+from omnigraph.write.change_set import TypeChange
 from omnigraph.write.committed import ROW_ADDRESS, Committed
 from omnigraph.write.fill import fill
 from omnigraph.write.image import Image
 from omnigraph.write.models import known_models, models_after
 from omnigraph.write.request import Request
 from omnigraph.write.rows import Spill
-from omnigraph.write.shape import AT
+from omnigraph.write.shape import AT, Shape
 
 MANY_ROWS = 10_000
 WRITERS = 4
@@ -90,7 +91,7 @@ def _stage(
     with manifest.reading(shape.table_key, entry) as base, Spill() as spill:
         writing = _Writing(image, base, request.embedder, spill)
         if image.change.replace:
-            made = storage_stage.overwrite(base, writing.rows(), _blobs(image))
+            made = storage_stage.overwrite(base, writing.rows(), _blobs(image.change))
             count = image.rows.num_rows
         else:
             addresses = image.replaced[ROW_ADDRESS].to_pylist()
@@ -131,14 +132,7 @@ class _Writing:
             for _, ids in change.shared:
                 rows = rows.filter(pc.invert(pc.is_in(rows["id"], value_set=ids)))
             shared = [fragment for fragment, _ in change.shared]
-            try:
-                new = storage_stage.new_fragments(rows, self._base, _blobs(image))
-                change.written = [*shared, *new]
-            except (NotFound, StorageUnavailable) as error:
-                if _refers_elsewhere(image):
-                    message = f"an external blob of {image.shape.name} cannot be read"
-                    raise StorageUnavailable(message, code="external_blob_source") from error
-                raise
+            change.written = [*shared, *new_fragments(change, image.rows, rows, self._base)]
         else:
             for name, model in change.made.items():
                 # Whoever won may have brought vectors of another model.
@@ -154,16 +148,32 @@ class _Writing:
         return storage_stage.mark_models(made, marks) if marks else made
 
 
-def _refers_elsewhere(image: Image) -> bool:
+def new_fragments(
+    change: TypeChange,
+    rows: pa.Table,
+    stored: pa.Table,
+    base: Any,  # noqa: ANN401 - a Lance handle
+) -> list[Any]:
+    """Write rows of a change as fragments no version refers to; `stored` is how they are stored."""
+    try:
+        return storage_stage.new_fragments(stored, base, _blobs(change))
+    except (NotFound, StorageUnavailable) as error:
+        if _refers_elsewhere(change.shape, rows):
+            message = f"an external blob of {change.shape.name} cannot be read"
+            raise StorageUnavailable(message, code="external_blob_source") from error
+        raise
+
+
+def _refers_elsewhere(shape: Shape, rows: pa.Table) -> bool:
     """Tell whether some blob is given by its URI."""
-    blobs = [p.name for p in image.shape.properties.values() if p.type.scalar is Scalar.BLOB]
-    uris = (pc.struct_field(image.rows[name], "uri") for name in blobs)
+    blobs = [p.name for p in shape.properties.values() if p.type.scalar is Scalar.BLOB]
+    uris = (pc.struct_field(rows[name], "uri") for name in blobs)
     return any(column.null_count < len(column) for column in uris)
 
 
-def _blobs(image: Image) -> storage_stage.Elsewhere | None:
+def _blobs(change: TypeChange) -> storage_stage.Elsewhere | None:
     """Say what becomes of blobs that are elsewhere: an overwrite only refers to them."""
-    if all(p.type.scalar is not Scalar.BLOB for p in image.shape.properties.values()):
+    if all(p.type.scalar is not Scalar.BLOB for p in change.shape.properties.values()):
         return None
     elsewhere = storage_stage.Elsewhere
-    return elsewhere.REFERRED_TO if image.change.replace else elsewhere.COPIED
+    return elsewhere.REFERRED_TO if change.replace else elsewhere.COPIED

@@ -6,8 +6,8 @@ All are counted, the first hundred are kept: a million bad lines are one report,
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -56,13 +56,20 @@ class Place:
 
     def to_json(self) -> dict[str, Any]:
         """Return the place as plain JSON values."""
-        number = {} if self.number is None else {self.unit: self.number}
+        # A number that was read from an array is none JSON knows.
+        number = {} if self.number is None else {self.unit: int(self.number)}
         return {"file": self.name or None, **number}
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Place:
+        """Return the place that plain JSON values tell."""
+        [(unit, number)] = [(k, v) for k, v in document.items() if k != "file"] or [("line", None)]
+        return cls(document["file"] or "", number, unit)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Violation:
-    """One thing that is wrong with a change."""
+    """One thing that is wrong with a change; `at` is where it stands in the input, as a number."""
 
     rule: Rule
     message: str
@@ -72,6 +79,7 @@ class Violation:
     property: str | None = None
     value: Any = None
     source: Place | None = None
+    at: int | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
         place = "" if self.source is None else str(self.source)
@@ -90,6 +98,14 @@ class Violation:
             "source": self.source.to_json() if self.source is not None else None,
         }
         return {name: fact for name, fact in facts.items() if fact is not None}
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any], at: int | None = None) -> Violation:
+        """Return the violation that plain JSON values tell."""
+        source = document.get("source")
+        facts = {name: fact for name, fact in document.items() if name not in ("rule", "source")}
+        place = None if source is None else Place.from_json(source)
+        return cls(rule=Rule(document["rule"]), source=place, at=at, **facts)
 
 
 class Findings:

@@ -85,7 +85,7 @@ def test_difference_across_upkeep_is_exact(graph, states):
 def test_difference_is_exact_when_versions_between_are_gone(graph, states):
     cleanup(graph._manifest, keep=1, dry_run=False, age_floor=timedelta(0))
     graph.tags.create("end")
-    fresh = type(graph)(type(graph._manifest)(graph._manifest.location), mode="ro")
+    fresh = og.open(graph.uri, mode="ro")
     found = shown(fresh, states["branch"], "main")
     assert found == [("update", "a"), ("update", "b"), ("insert", "d")]
 

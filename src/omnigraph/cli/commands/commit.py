@@ -91,7 +91,9 @@ def show(uri: str | None, store: str | None, commit_id: str, as_json: bool) -> N
     if as_json:
         print_json(found.to_json())
         return
-    for name, value in found.to_json().items():
+    facts = found.to_json()
+    del facts["counts"]
+    for name, value in facts.items():
         click.echo(f"{name}: {'' if value is None else value}".rstrip())
     for key, counts in found.counts.items():
         changes = f"+{counts.inserted} ~{counts.updated} -{counts.deleted}"

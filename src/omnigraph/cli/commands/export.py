@@ -6,9 +6,12 @@ from pathlib import Path
 
 import click
 
-from omnigraph.cli.addresses import graph_options
+from omnigraph.cli.addresses import engine_option, graph_options
 from omnigraph.cli.graphs import open_addressed
 from omnigraph.cli.output import count_text, print_json
+from omnigraph.graph import Graph
+from omnigraph.maintain.archive import ArchiveReport
+from omnigraph.query.choice import SPARK
 
 
 @click.command()
@@ -22,13 +25,29 @@ from omnigraph.cli.output import count_text, print_json
     help="Write one Parquet file per type into this folder instead of lines.",
 )
 @click.option(
+    "--parts",
+    metavar="FOLDER",
+    help="Write a folder of files per type below this folder or s3:// address instead of lines.",
+)
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(("parquet", "csv", "ndjson")),
+    default="parquet",
+    help="What the files of --parts are.",
+)
+@engine_option
+@click.option(
     "--archive",
     type=click.Path(path_type=Path),
     help="Write one file that `import` makes a graph of; `.gz` at its end compresses it.",
 )
 @click.option("--history", is_flag=True, help="With --archive: all branches, tags and commits.")
 @click.option(
-    "--json", "as_json", is_flag=True, help="With --parquet or --archive: print facts as JSON."
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="With --parquet, --parts or --archive: print facts as JSON.",
 )
 def export(
     uri: str | None,
@@ -36,35 +55,55 @@ def export(
     at: str,
     types: tuple[str, ...],
     folder: Path | None,
+    parts: str | None,
+    format_: str,
+    engine: str,
     archive: Path | None,
     history: bool,
     as_json: bool,
 ) -> None:
     """Write out all entities, as lines that `load` reads back."""
-    if archive is not None and (folder is not None or types):
-        raise click.UsageError("--archive takes neither --parquet nor --type: it holds everything")
+    ways = [name for name, given in _ways(folder, parts, archive).items() if given is not None]
+    if len(ways) > 1:
+        raise click.UsageError(f"{' and '.join(ways)} exclude each other")
+    if archive is not None and types:
+        raise click.UsageError("--archive takes no --type: it holds everything")
     if history and archive is None:
         raise click.UsageError("--history needs --archive FILE")
+    if engine == SPARK and parts is None:
+        raise click.UsageError("--engine spark needs --parts FOLDER: executors write files")
     graph = open_addressed(uri, store)
     if archive is not None:
-        made = graph.export_archive(archive, at, history=history)
-        if as_json:
-            print_json({"uri": graph.uri, **made.to_json()})
-            return
-        what = (
-            "all of its history"
-            if history
-            else count_text(made.entities or 0, "entity", "entities")
-        )
-        click.echo(f"exported {graph.uri} with {what} to {archive}: {made.bytes:,} bytes")
-        return
-    if folder is None:
+        _tell_archive(graph, archive, graph.export_archive(archive, at, history=history), as_json)
+    elif parts is not None:
+        counts = graph.export_parts(parts, at, types=types, format=format_, engine=engine)
+        _tell(graph, parts, counts, as_json)
+    elif folder is not None:
+        _tell(graph, str(folder), graph.export_parquet(folder, at, types=types), as_json)
+    else:
         for line in graph.export(at, types=types):
             click.echo(line)
-        return
-    counts = graph.export_parquet(folder, at, types=types)
+
+
+def _ways(folder: Path | None, parts: str | None, archive: Path | None) -> dict[str, object]:
+    return {"--parquet": folder, "--parts": parts, "--archive": archive}
+
+
+def _tell_archive(graph: Graph, path: Path, made: ArchiveReport, as_json: bool) -> None:
     if as_json:
-        print_json({"uri": graph.uri, "folder": str(folder), "entities": counts})
+        print_json({"uri": graph.uri, **made.to_json()})
+        return
+    what = (
+        "all of its history"
+        if made.entities is None
+        else count_text(made.entities, "entity", "entities")
+    )
+    click.echo(f"exported {graph.uri} with {what} to {path}: {made.bytes:,} bytes")
+
+
+def _tell(graph: Graph, folder: str, counts: dict[str, int], as_json: bool) -> None:
+    if as_json:
+        print_json({"uri": graph.uri, "folder": folder, "entities": counts})
         return
     total = count_text(sum(counts.values()), "entity", "entities")
     click.echo(f"exported {total} of {count_text(len(counts), 'type')} to {folder}")

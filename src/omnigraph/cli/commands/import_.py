@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from omnigraph.cli.addresses import actor_option
+from omnigraph.cli.addresses import acting, actor_option
 from omnigraph.cli.output import count_text, print_json
 from omnigraph.graph import import_archive
 
@@ -18,7 +18,8 @@ from omnigraph.graph import import_archive
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def import_(actor: str | None, archive: Path, uri: str, as_json: bool) -> None:
     """Make a graph of a file that `export --archive` wrote."""
-    made = import_archive(archive, uri, actor=actor)
+    who = acting(actor)
+    made = import_archive(archive, uri, policy=who.policy, actor=who.actor)
     if as_json:
         print_json({"uri": uri, **made.to_json()})
         return

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from omnigraph.cli.addresses import acting
 from omnigraph.cli.files import open_catalog
 from omnigraph.cli.output import print_json
 from omnigraph.graph import init as create
@@ -24,7 +25,8 @@ from omnigraph.graph import init as create
 def init(uri: str, schema_path: Path, as_json: bool) -> None:
     """Create an empty graph: a folder, or an s3:// address."""
     _, report = open_catalog(schema_path)
-    graph = create(uri, report.source.text)
+    who = acting()
+    graph = create(uri, report.source.text, policy=who.policy, actor=who.actor)
     if as_json:
         print_json({"uri": graph.uri, "graph_commit_id": graph.snapshot().commit_id})
         return

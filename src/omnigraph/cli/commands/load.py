@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from omnigraph.cli.addresses import actor_option, graph_options
+from omnigraph.cli.addresses import actor_option, engine_option, graph_options
 from omnigraph.cli.graphs import open_addressed
 from omnigraph.cli.output import count_text, print_json
 from omnigraph.cli.progress import showing
@@ -35,6 +35,7 @@ _MODES = ("append", "merge", "overwrite")
 @click.option("--branch", default="main", help="Branch to load into.")
 @click.option("--from", "base", help="Create the branch from this one if it does not exist.")
 @click.option("--message", help="Message of the commit.")
+@engine_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def load(
     uri: str | None,
@@ -48,6 +49,7 @@ def load(
     branch: str,
     base: str | None,
     message: str | None,
+    engine: str,
     as_json: bool,
 ) -> None:
     """Load data as one commit: all of it, or nothing."""
@@ -62,6 +64,7 @@ def load(
             message=message,
             partial=partial,
             progress=progress,
+            engine=engine,
         )
     if as_json:
         print_json({"uri": graph.uri, **done.to_json()})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from omnigraph.cli.addresses import actor_option, graph_options
+from omnigraph.cli.addresses import actor_option, engine_option, graph_options
 from omnigraph.cli.graphs import open_addressed
 from omnigraph.cli.output import count_text, print_json
 
@@ -13,13 +13,14 @@ from omnigraph.cli.output import count_text, print_json
 @graph_options(positional=True)
 @actor_option
 @click.option("--branch", default="main", help="Branch to optimize.")
+@engine_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def optimize(
-    uri: str | None, store: str | None, actor: str | None, branch: str, as_json: bool
+    uri: str | None, store: str | None, actor: str | None, branch: str, engine: str, as_json: bool
 ) -> None:
     """Compact datasets and complete indexes, as one commit that changes no entity."""
     graph = open_addressed(uri, store, mode="rw", actor=actor)
-    done = graph.optimize(branch=branch)
+    done = graph.optimize(branch=branch, engine=engine)
     if as_json:
         print_json({"uri": graph.uri, **done.to_json()})
         return

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from omnigraph.cli.addresses import graph_options
+from omnigraph.cli.addresses import engine_option, graph_options
 from omnigraph.cli.graphs import open_addressed
 from omnigraph.cli.queries import query_options, read_params, read_query
 from omnigraph.cli.results import FORMATS, write_result
@@ -22,6 +22,7 @@ from omnigraph.cli.results import FORMATS, write_result
 @click.option("--timeout", type=click.FloatRange(min=0), help="Seconds after which to give up.")
 @click.option("--format", "format_", type=click.Choice(FORMATS), help="How to print rows.")
 @click.option("--out", type=click.Path(path_type=Path), help="File to write to.")
+@engine_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def query(
     name: str | None,
@@ -36,6 +37,7 @@ def query(
     timeout: float | None,
     format_: str | None,
     out: Path | None,
+    engine: str,
     as_json: bool,
 ) -> None:
     """Answer a query; NAME says which of several."""
@@ -45,7 +47,7 @@ def query(
     values = read_params(params, params_file)
     graph = open_addressed(uri, store)
     at = branch or snapshot or "main"
-    result = graph.stream(source, values, name=name, at=at, timeout=timeout)
+    result = graph.stream(source, values, name=name, at=at, timeout=timeout, engine=engine)
     target = {"branch": None if snapshot is not None else at, "snapshot": snapshot}
     chosen = "json" if as_json else format_ or "table"
     if out is None:

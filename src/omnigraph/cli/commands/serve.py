@@ -13,10 +13,18 @@ import click
 from omnigraph.errors import InvalidInput
 
 _FALSE = ("", "0", "false")
+_APART = {
+    "graphs": "graph",
+    "queries": "queries",
+    "policies": "policy",
+    "server_policy": "server-policy",
+    "external_blobs": "external-blobs",
+}
 
 
 @click.command()
 @click.option("--graph", "graphs", multiple=True, metavar="NAME=URI", help="Graph to serve.")
+@click.option("--cluster", metavar="DIR|URI", help="Cluster to serve, instead of graphs.")
 @click.option("--queries", multiple=True, metavar="[NAME=]DIR", help="Folder of stored queries.")
 @click.option(
     "--policy", "policies", multiple=True, metavar="[NAME=]FILE", help="Policy of graphs."
@@ -40,7 +48,12 @@ def serve(**options: Any) -> None:  # noqa: ANN401 - one of each option
     serving = serving_room()
     environment = os.environ
     host, port = bind_address(options["bind"])
+    apart = [name for name in _APART if options[name]]
+    if options["cluster"] is not None and apart:
+        given = ", ".join(f"--{_APART[name]}" for name in apart)
+        raise click.UsageError(f"--cluster says all of that; leave out {given}")
     settings = serving.Settings(
+        cluster=options["cluster"],
         graphs=named(options["graphs"], "--graph"),
         queries=named(options["queries"], "--queries", all_=serving.ALL),
         policies=named(options["policies"], "--policy", all_=serving.ALL),

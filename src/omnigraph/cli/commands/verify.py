@@ -6,17 +6,18 @@ import sys
 
 import click
 
-from omnigraph.cli.addresses import graph_options
+from omnigraph.cli.addresses import engine_option, graph_options
 from omnigraph.cli.graphs import open_addressed
 from omnigraph.cli.output import count_text, print_json
 
 
 @click.command()
 @graph_options(positional=True)
+@engine_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def verify(uri: str | None, store: str | None, as_json: bool) -> None:
+def verify(uri: str | None, store: str | None, engine: str, as_json: bool) -> None:
     """Prove that a graph is whole; exit 1 when it is not."""
-    found = open_addressed(uri, store).verify()
+    found = open_addressed(uri, store).verify(engine=engine)
     if as_json:
         print_json(found.to_json())
     else:

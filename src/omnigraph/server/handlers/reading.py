@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import msgspec
 from starlette.responses import Response
 
 from omnigraph.errors import InvalidInput
-from omnigraph.server.asked import Asked
+from omnigraph.server.asked import Asked, json_response
 from omnigraph.server.streams import NDJSON, stream, stream_lines
 from omnigraph.service import operations, wire
 
@@ -13,9 +14,9 @@ ARROW = "application/vnd.apache.arrow.stream"
 _LINES = "application/x-ndjson"
 
 
-async def health(asked: Asked) -> Response:
-    """Say that the server is ready."""
-    return await asked.answer(operations.health)
+async def health(_: Asked) -> Response:
+    """Say that the server is ready, even while all threads are busy."""
+    return json_response(msgspec.json.encode(operations.health()))
 
 
 async def graphs(asked: Asked) -> Response:
@@ -25,8 +26,9 @@ async def graphs(asked: Asked) -> Response:
 
 async def snapshot(asked: Asked) -> Response:
     """Show a state."""
-    visit, branch = asked.visit, asked.one("branch")
-    return await asked.answer(lambda: operations.snapshot(visit, branch))
+    visit, branch, at = asked.visit, asked.one("branch"), asked.one("snapshot")
+    schema = asked.one("schema") == "true"
+    return await asked.answer(lambda: operations.snapshot(visit, branch, at, schema=schema))
 
 
 async def query(asked: Asked) -> Response:
@@ -91,8 +93,8 @@ async def branches(asked: Asked) -> Response:
 
 async def commits(asked: Asked) -> Response:
     """List commits."""
-    visit, branch = asked.visit, asked.one("branch")
-    return await asked.answer(lambda: operations.list_commits(visit, branch))
+    visit, branch, limit = asked.visit, asked.one("branch"), asked.number("limit")
+    return await asked.answer(lambda: operations.list_commits(visit, branch, limit))
 
 
 async def commit(asked: Asked) -> Response:

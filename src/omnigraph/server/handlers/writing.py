@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from starlette.responses import Response
 
 from omnigraph.server.asked import Asked
@@ -56,7 +58,9 @@ async def load(asked: Asked) -> Response:
 async def load_lines(asked: Asked) -> Response:
     """Load lines; whether the caller may is asked before they are read."""
     visit = asked.visit
-    request = operations.LoadRequest.of(asked.one("branch"), asked.one("from"), asked.one("mode"))
+    plain = operations.LoadRequest.of(asked.one("branch"), asked.one("from"), asked.one("mode"))
+    partial = asked.one("partial") == "true"
+    request = replace(plain, message=asked.one("message"), partial=partial)
     await asked.call(lambda: operations.authorise_load(visit, request))
     if content_type(asked.request) != _LINES:
         raise unsupported(_LINES)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from omnigraph.merge.merge import MergeResult
 from omnigraph.policy.actions import Action
 from omnigraph.service import wire
 from omnigraph.service.admission import BRANCH_BYTES
 from omnigraph.service.operations.reading import shaped
-from omnigraph.service.operations.targets import branch_name
+from omnigraph.service.operations.targets import branch_name, known_branch, state
 from omnigraph.service.visit import Visit
 
 
@@ -18,11 +19,17 @@ def list_branches(visit: Visit) -> wire.BranchListOutput:
 
 def create_branch(visit: Visit, request: wire.BranchCreateRequest) -> wire.BranchCreateOutput:
     """Make a branch at the newest state of another."""
-    source, name = branch_name(request.from_), branch_name(request.name)
+    name = branch_name(request.name)
+    if request.snapshot is None:
+        source = at = branch_name(request.from_)
+    else:
+        found = state(visit, request.from_, request.snapshot)
+        source, at = found.branch, found.commit_id
     visit.require(Action.BRANCH_CREATE, source, name)
     with visit.admit(BRANCH_BYTES):
-        graph = visit.graph
-        graph.branches.create(name, from_=graph.branches.get(source).name)
+        if request.snapshot is None:
+            known_branch(visit, source)
+        visit.graph.branches.create(name, from_=at)
     return wire.BranchCreateOutput(
         uri=visit.served.graph.uri, from_=source, name=name, actor_id=visit.actor
     )
@@ -45,5 +52,18 @@ def merge_branches(visit: Visit, request: wire.BranchMergeRequest) -> wire.Branc
     if request.delete_branch:
         visit.require(Action.BRANCH_DELETE, None, source)
     with visit.admit(BRANCH_BYTES):
-        done = visit.graph.merge(source, target, delete_branch=request.delete_branch)
+        done = visit.graph.merge(
+            source,
+            target,
+            dry_run=request.dry_run,
+            strict=request.strict,
+            resolve=request.resolve,
+            delete_branch=request.delete_branch,
+            message=request.message,
+        )
+    return merge_output(done)
+
+
+def merge_output(done: MergeResult) -> wire.BranchMergeOutput:
+    """Return the wire form of a merge; one that was only tried tells what would happen."""
     return shaped(done.to_json(), wire.BranchMergeOutput)

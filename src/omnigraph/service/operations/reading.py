@@ -9,14 +9,16 @@ import msgspec
 from msgspec import UNSET
 
 from omnigraph.commit.model import Commit, Snapshot
+from omnigraph.errors import InvalidInput, NotFound
 from omnigraph.policy.actions import Action
 from omnigraph.query.result import ResultStream
 from omnigraph.service import wire
-from omnigraph.service.operations.targets import branch_name, head, state
+from omnigraph.service.operations.targets import branch_name, known_branch, state
 from omnigraph.service.visit import Service, Visit
 from omnigraph.version import INTERNAL_SCHEMA_VERSION, __version__
 
 _ShapeT = TypeVar("_ShapeT")
+_NumberT = TypeVar("_NumberT", int, float)
 
 
 def shaped(facts: object, shape: type[_ShapeT]) -> _ShapeT:
@@ -40,9 +42,15 @@ def list_graphs(service: Service, actor: str | None) -> wire.GraphListResponse:
     )
 
 
-def snapshot(visit: Visit, branch: str | None = None) -> wire.SnapshotOutput:
-    """Show which version of each dataset the newest state of a branch is made of."""
-    return snapshot_output(head(visit, branch))
+def snapshot(
+    visit: Visit, branch: str | None = None, at: str | None = None, *, schema: bool = False
+) -> wire.SnapshotOutput:
+    """Show which version of each dataset a state is made of, and under which schema if asked."""
+    found = state(visit, branch, at)
+    output = snapshot_output(found)
+    if schema:
+        output.schema_source = found.schema_source
+    return output
 
 
 def snapshot_output(found: Snapshot) -> wire.SnapshotOutput:
@@ -77,8 +85,8 @@ def query(visit: Visit, request: wire.QueryRequest) -> wire.ReadOutput:
         request.params,
         name=request.name,
         at=at,
-        timeout=visit.service.seconds,
-        memory=visit.service.memory,
+        timeout=_least(request.timeout_seconds, visit.service.seconds),
+        memory=_least(request.memory_bytes, visit.service.memory),
     )
     branch = None if request.snapshot is not None else branch_name(request.branch)
     return wire.ReadOutput(
@@ -94,10 +102,16 @@ def query(visit: Visit, request: wire.QueryRequest) -> wire.ReadOutput:
 def stream(visit: Visit, request: wire.QueryRequest) -> ResultStream:
     """Answer a query whose rows are taken some at a time."""
     at = state(visit, request.branch, request.snapshot)
-    timeout = visit.service.seconds
+    timeout = _least(request.timeout_seconds, visit.service.seconds)
     return visit.graph.stream(
         request.query, request.params, name=request.name, at=at, timeout=timeout
     )
+
+
+def _least(asked: _NumberT | None, allowed: _NumberT | None) -> _NumberT | None:
+    """Return what a caller asks for, as far as it is allowed."""
+    known = [number for number in (asked, allowed) if number is not None]
+    return min(known, default=None)
 
 
 def get_schema(visit: Visit) -> wire.SchemaOutput:
@@ -106,11 +120,13 @@ def get_schema(visit: Visit) -> wire.SchemaOutput:
     return wire.SchemaOutput(schema_source=visit.graph.schema.source)
 
 
-def list_commits(visit: Visit, branch: str | None = None) -> wire.CommitListOutput:
+def list_commits(
+    visit: Visit, branch: str | None = None, limit: int | None = None
+) -> wire.CommitListOutput:
     """List the history of a branch, newest first."""
     name = branch_name(branch)
     visit.require(Action.READ, name)
-    commits = visit.graph.commits.list(name)
+    commits = visit.graph.commits.list(name, limit=limit)
     return wire.CommitListOutput(commits=[commit_output(commit) for commit in commits])
 
 
@@ -127,5 +143,20 @@ def commit_output(commit: Commit) -> wire.CommitOutput:
 
 def export(visit: Visit, request: wire.ExportRequest) -> Iterator[str]:
     """Return every entity as one line of JSON, without the line end; types are known at once."""
-    at = head(visit, request.branch, Action.EXPORT)
-    return visit.graph.export(at, types=request.type_names)
+    if request.snapshot is not None:
+        at = state(visit, request.branch, request.snapshot)
+        visit.require(Action.EXPORT, at.branch)
+        return _named(visit.graph.export(at, types=request.type_names))
+    name = branch_name(request.branch)
+    visit.require(Action.EXPORT, name)
+    return _named(visit.graph.export(known_branch(visit, name), types=request.type_names))
+
+
+def _named(lines: Iterator[str]) -> Iterator[str]:
+    """Go on with lines; a type there is none of is a wrong request, not something missing."""
+    try:
+        yield from lines
+    except NotFound as error:
+        if error.code != "unknown_type":
+            raise
+        raise InvalidInput(error.message, code=error.code, **error.details) from error

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import msgspec
 
-from omnigraph.commit.model import MAIN
 from omnigraph.errors import Category, InvalidInput, OmniError
 from omnigraph.policy.actions import Action
 from omnigraph.service import wire
@@ -24,7 +23,12 @@ def mutate(
     size = len(request.query) + len(msgspec.json.encode(request.params))
     with visit.admit(size):
         done = visit.graph.mutate(
-            request.query, request.params, name=request.name, branch=branch, if_commit=if_commit
+            request.query,
+            request.params,
+            name=request.name,
+            branch=branch,
+            if_commit=if_commit,
+            message=request.message,
         )
     return shaped(done.to_json(), wire.ChangeOutput)
 
@@ -36,6 +40,8 @@ class LoadRequest:
     branch: str
     from_: str | None
     mode: wire.LoadMode
+    message: str | None = None
+    partial: bool = False
 
     @classmethod
     def of(
@@ -53,8 +59,7 @@ class LoadRequest:
 def authorise_load(visit: Visit, request: LoadRequest) -> None:
     """Raise PolicyDenied unless the caller may load there; a branch may have to be made first."""
     branch = request.branch
-    forks = request.from_ is not None and branch not in visit.graph.branches.list()
-    if forks:
+    if request.from_ is not None and not visit.graph.branches.exists(branch):
         visit.require(Action.BRANCH_CREATE, request.from_, branch)
     visit.require(Action.CHANGE, branch)
 
@@ -85,18 +90,28 @@ def _loaded(visit: Visit, request: LoadRequest, data: bytes, *, strict: bool) ->
             branch=request.branch,
             from_=request.from_,
             strict=strict,
+            message=request.message,
+            partial=request.partial,
         )
     return done.to_json()
 
 
 def apply_schema(visit: Visit, request: wire.SchemaApplyRequest) -> wire.SchemaApplyOutput:
     """Make another schema the accepted one; a declared graph has its schema declared elsewhere."""
-    visit.require(Action.SCHEMA_APPLY, None, MAIN)
+    branch = branch_name(request.branch)
+    visit.require(Action.SCHEMA_APPLY, None, branch)
     if visit.service.declared:
         message = "this graph belongs to a cluster: change its schema there and apply the cluster"
         raise OmniError(message, code="schema_declared", category=Category.CONFLICT)
-    with visit.admit(len(request.schema_source)):
+    source = request.schema_source
+    # With a line end it is a text for certain: a caller must not name a file of this machine.
+    text = source if "\n" in source or "{" in source else f"{source}\n"
+    with visit.admit(len(text)):
         done = visit.graph.schema.apply(
-            request.schema_source, allow_data_loss=request.allow_data_loss
+            text,
+            branch=branch,
+            allow_data_loss=request.allow_data_loss,
+            message=request.message,
+            dry_run=request.dry_run,
         )
     return shaped({**done.to_json(), "uri": visit.served.graph.uri}, wire.SchemaApplyOutput)

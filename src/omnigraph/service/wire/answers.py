@@ -52,6 +52,7 @@ class SnapshotOutput(Struct, kw_only=True):
     internal_schema_version: Short
     datasets: list[SnapshotDatasetOutput]
     graph_commit_id: str
+    schema_source: str | UnsetType = UNSET
 
 
 class ReadTargetOutput(Struct, kw_only=True):
@@ -104,6 +105,7 @@ class CommitOutput(Struct, kw_only=True):
     created_at: Micros
     message: str | None = None
     operation: str | None = None
+    counts: dict[str, Any] | UnsetType = UNSET
 
 
 class CommitListOutput(Struct, kw_only=True):
@@ -200,6 +202,8 @@ class BranchMergeOutput(Struct, kw_only=True):
     branch_deleted: bool | UnsetType | None = UNSET
     branch_delete_error: str | UnsetType | None = UNSET
     commit: CommitOutput | None = None
+    counts: dict[str, Any] | UnsetType = UNSET
+    conflicts: list[Any] | UnsetType = UNSET
 
 
 class SchemaOutput(Struct, kw_only=True):
@@ -217,6 +221,7 @@ class SchemaApplyOutput(Struct, kw_only=True):
     step_count: Count
     graph_manifest_version: Long
     steps: list[Any]
+    branch: str | UnsetType = UNSET
     actor_id: str | None = None
     commit: CommitOutput | None = None
 

@@ -135,6 +135,8 @@ class ProblemOutput(Struct, kw_only=True):
 
     code: str
     category: str
+    kind: str | UnsetType = UNSET
+    """The name of the class of the error."""
     details: dict[str, Any] | UnsetType = UNSET
 
 

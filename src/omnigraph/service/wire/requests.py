@@ -48,6 +48,8 @@ class QueryRequest(Struct, kw_only=True):
     params: Any = None
     branch: str | None = None
     snapshot: str | None = None
+    timeout_seconds: float | None = None
+    memory_bytes: int | None = None
 
 
 class ReadRequest(Struct, kw_only=True):
@@ -77,6 +79,7 @@ class ChangeRequest(Struct, kw_only=True):
     name: str | None = None
     params: Any = None
     branch: str | None = None
+    message: str | None = None
 
 
 OLDER_NAMES = {"query_source": "query", "query_name": "name"}
@@ -102,10 +105,11 @@ class IngestRequest(Struct, kw_only=True):
 
 
 class BranchCreateRequest(Struct, kw_only=True):
-    """The name of a branch to be made, and of the one it forks from."""
+    """The name of a branch to be made, and of the branch or the state it forks from."""
 
     name: str
     from_: str | None = field(default=None, name="from")
+    snapshot: str | None = None
 
 
 class BranchMergeRequest(Struct, kw_only=True):
@@ -114,6 +118,10 @@ class BranchMergeRequest(Struct, kw_only=True):
     source: str
     target: str | None = None
     delete_branch: bool = False
+    dry_run: bool = False
+    strict: bool = False
+    resolve: Any = None
+    message: str | None = None
 
 
 class SchemaApplyRequest(Struct, kw_only=True):
@@ -121,12 +129,16 @@ class SchemaApplyRequest(Struct, kw_only=True):
 
     schema_source: str
     allow_data_loss: bool = False
+    branch: str | None = None
+    dry_run: bool = False
+    message: str | None = None
 
 
 class ExportRequest(Struct, kw_only=True, forbid_unknown_fields=True):
     """What to export; no type names mean all types."""
 
     branch: str | None = None
+    snapshot: str | None = None
     type_names: list[str] = []
 
 

@@ -28,7 +28,7 @@ def check_cardinality(
     wrong = _outside(_counts(image, committed), definition.cardinality)
     gone = pc.is_in(wrong["src"], value_set=removed_ids(images, source.table_key))
     wrong = wrong.filter(pc.invert(gone)).sort_by("src")
-    _report(changes, definition, wrong, lambda id_: _last_place(changes, image, id_))
+    tell_counts(changes, definition, wrong, lambda id_: _last_place(changes, image, id_))
 
 
 def check_sources(changes: ChangeSet, edge: EdgeType, sources: pa.ChunkedArray) -> None:
@@ -36,12 +36,13 @@ def check_sources(changes: ChangeSet, edge: EdgeType, sources: pa.ChunkedArray) 
     counted = sources.value_counts()
     counts = pa.table({"src": counted.field("values"), "count": counted.field("counts")})
     wrong = _outside(counts, edge.cardinality).sort_by("src")
-    _report(changes, edge, wrong, lambda _: None)
+    tell_counts(changes, edge, wrong, lambda _: None)
 
 
-def _report(
+def tell_counts(
     changes: ChangeSet, edge: EdgeType, wrong: pa.Table, place: Callable[[str], Place | None]
 ) -> None:
+    """Say of every source with its count that it has too few or too many edges."""
     limits = edge.cardinality
     listed = changes.findings.make_room(Rule.CARDINALITY, wrong.num_rows)
     for row in wrong.slice(0, listed).to_pylist():

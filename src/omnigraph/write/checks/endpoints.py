@@ -46,7 +46,7 @@ class _Check:
         if len(elsewhere):
             missing = without(elsewhere, self._staying(node, elsewhere))
             report = Reporter(self.changes, image.shape, image.rows)
-            self._report(report, pc.is_in(column, value_set=missing), end, node)
+            tell_missing(report, pc.is_in(column, value_set=missing), end, node)
 
     def old_edges(self, edge: Shape, end: str) -> None:
         node = self._node(edge, end)
@@ -58,7 +58,7 @@ class _Check:
         touched = pc.is_in(left["id"], value_set=pa.chunked_array(ids).combine_chunks())
         left = left.filter(pc.invert(touched)).sort_by("id")
         everywhere = pa.array([True] * left.num_rows, pa.bool_())
-        self._report(Reporter(self.changes, edge, left), everywhere, end, node)
+        tell_missing(Reporter(self.changes, edge, left), everywhere, end, node)
 
     def edges_that_may_lose(self) -> list[Shape]:
         """Return the edge types some of whose nodes go away, by name."""
@@ -86,7 +86,8 @@ class _Check:
         name = definition.src if end == "src" else definition.dst
         return self.committed.shape(TypeKind.NODE, name)
 
-    @staticmethod
-    def _report(report: Reporter, bad: pa.Array, end: str, node: Shape) -> None:
-        describe = f"{end} '{{}}' not found in {node.name}"
-        report.every(bad, Rule.ENDPOINT, end, describe.format)
+
+def tell_missing(report: Reporter, bad: pa.Array, end: str, node: Shape) -> None:
+    """Say that edges have an end that is no node."""
+    describe = f"{end} '{{}}' not found in {node.name}"
+    report.every(bad, Rule.ENDPOINT, end, describe.format)

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.write.change_set import ChangeSet
-from omnigraph.write.shape import Shape
+from omnigraph.write.shape import AT, Shape
 from omnigraph.write.violations import Rule, Violation, shown_value
 
 
@@ -57,5 +57,6 @@ class Reporter:
                 property=column if column in self.shape.properties else None,
                 value=shown_value(value),
                 source=self.changes.place(self.rows, index),
+                at=self.rows[AT][index].as_py() if AT in self.rows.column_names else None,
             )
         )

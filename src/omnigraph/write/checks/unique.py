@@ -22,7 +22,7 @@ from omnigraph.write.committed import Committed
 from omnigraph.write.ids import key_texts
 from omnigraph.write.image import Image
 from omnigraph.write.shape import Shape
-from omnigraph.write.violations import Rule
+from omnigraph.write.violations import Place, Rule
 
 _ROW, _HOLDER = "@row", "@holder"
 
@@ -37,7 +37,7 @@ def check_unique(changes: ChangeSet, image: Image, committed: Committed) -> None
     if image.repeats and (shape.key or change.strict or change.replace):
         for batch in batches:
             _repeated_ids(batch)
-    for columns in _groups(shape):
+    for columns in unique_groups(shape):
         repeated = [_repeated(batch, columns) for batch in batches]
         if not any(repeated) and not _repeated(final, columns) and not change.replace:
             _held_by_committed(final, image, columns, committed)
@@ -45,11 +45,11 @@ def check_unique(changes: ChangeSet, image: Image, committed: Committed) -> None
 
 def check_repeated(report: Reporter) -> None:
     """Check every unique tuple of one type among all its rows."""
-    for columns in _groups(report.shape):
+    for columns in unique_groups(report.shape):
         _repeated(report, columns)
 
 
-def _groups(shape: Shape) -> list[tuple[str, ...]]:
+def unique_groups(shape: Shape) -> list[tuple[str, ...]]:
     """Return the unique tuples; one that is the key is checked as such."""
     found = [c.columns for c in shape.definition.constraints if isinstance(c, Unique)]
     return [columns for columns in found if set(columns) != set(shape.key)]
@@ -60,31 +60,45 @@ def _groups(shape: Shape) -> list[tuple[str, ...]]:
 
 def _existing(report: Reporter, image: Image) -> None:
     """Report ids that exist although they must be new."""
-    shape = report.shape
     taken = image.replaced["id"].combine_chunks()
     if len(taken):
-        report.every(
-            pc.is_in(report.rows["id"], value_set=taken),
-            Rule.KEY_CONFLICT,
-            "id",
-            lambda id_: f"{shape.kind} {shape.name} '{id_}' exists already",
-        )
+        tell_existing(report, pc.is_in(report.rows["id"], value_set=taken))
+
+
+def tell_existing(report: Reporter, bad: pa.ChunkedArray | pa.Array) -> None:
+    """Say that rows have ids that exist."""
+    shape = report.shape
+    report.every(
+        bad,
+        Rule.KEY_CONFLICT,
+        "id",
+        lambda id_: f"{shape.kind} {shape.name} '{id_}' exists already",
+    )
 
 
 def _repeated_ids(report: Reporter) -> None:
     """Report ids that one batch gives several times."""
-    shape, rows = report.shape, report.rows
-    pairs = _repetitions(_numbered(rows.select(["id"])))
-    rule = Rule.UNIQUE if shape.key else Rule.KEY_CONFLICT
-    for first, second in pairs[: report.changes.findings.make_room(rule, len(pairs))].tolist():
-        id_ = rows["id"][second].as_py()
-        earlier = report.changes.place(rows, first)
-        note = f" (first at {earlier})" if earlier is not None else ""
-        if shape.key:
-            message = _held(shape, shape.key, _shown(report, second, shape.key), id_, id_)
-        else:
-            message = f"{shape.kind} {shape.name} '{id_}' is given more than once"
-        report.one(second, rule, message + note)
+    pairs = _repetitions(_numbered(report.rows.select(["id"])))
+    listed = report.changes.findings.make_room(repeated_rule(report.shape), len(pairs))
+    for first, second in pairs[:listed].tolist():
+        tell_repeated_id(report, second, report.changes.place(report.rows, first))
+
+
+def repeated_rule(shape: Shape) -> Rule:
+    """Return the rule that an id breaks which is given several times."""
+    return Rule.UNIQUE if shape.key else Rule.KEY_CONFLICT
+
+
+def tell_repeated_id(report: Reporter, row: int, earlier: Place | None) -> None:
+    """Say that the id of a row was given before."""
+    shape = report.shape
+    id_ = report.rows["id"][row].as_py()
+    note = f" (first at {earlier})" if earlier is not None else ""
+    if shape.key:
+        message = _held(shape, shape.key, _shown(report, row, shape.key), id_, id_)
+    else:
+        message = f"{shape.kind} {shape.name} '{id_}' is given more than once"
+    report.one(row, repeated_rule(shape), message + note)
 
 
 # --- tuples ------------------------------------------------------------------------------------
@@ -95,11 +109,16 @@ def _repeated(report: Reporter, columns: Sequence[str]) -> bool:
     pairs = _repetitions(_keys(report, columns))
     listed = report.changes.findings.make_room(Rule.UNIQUE, len(pairs))
     for first, second in pairs[:listed].tolist():
-        holder, other = (report.rows["id"][row].as_py() for row in (first, second))
-        value = _shown(report, second, columns)
-        message = _held(report.shape, columns, value, holder, other)
-        report.one(second, Rule.UNIQUE, message, columns[0], value)
+        tell_held(report, second, columns, report.rows["id"][first].as_py())
     return len(pairs) > 0
+
+
+def tell_held(report: Reporter, row: int, columns: Sequence[str], holder: str) -> None:
+    """Say that another entity holds the tuple of a row."""
+    value = _shown(report, row, columns)
+    id_ = report.rows["id"][row].as_py()
+    message = _held(report.shape, columns, value, holder, id_)
+    report.one(row, Rule.UNIQUE, message, columns[0], value)
 
 
 def _held_by_committed(
@@ -123,11 +142,7 @@ def _held_by_committed(
     pairs = pairs.sort_by([(_ROW, "ascending"), (_HOLDER, "ascending")])
     listed = report.changes.findings.make_room(Rule.UNIQUE, pairs.num_rows)
     for row in pairs.slice(0, listed).to_pylist():
-        index = row[_ROW]
-        value = _shown(report, index, columns)
-        id_ = rows["id"][index].as_py()
-        message = _held(shape, columns, value, row[_HOLDER], id_)
-        report.one(index, Rule.UNIQUE, message, columns[0], value)
+        tell_held(report, row[_ROW], columns, row[_HOLDER])
 
 
 # --- shared ------------------------------------------------------------------------------------
@@ -157,6 +172,11 @@ def _key_form(column: pa.ChunkedArray, type_: PropertyType) -> pa.ChunkedArray |
     if type_.scalar is Scalar.DATE_TIME:
         return pa.chunked_array([c.view(pa.int64()) for c in column.chunks], pa.int64())
     return column
+
+
+def key_columns(rows: pa.Table, shape: Shape, columns: Sequence[str]) -> list[pa.ChunkedArray]:
+    """Return the values of a tuple as texts that are equal when the tuple is."""
+    return [pc.cast(_key_form(rows[name], _type(shape, name)), pa.string()) for name in columns]
 
 
 def _complete(keys: pa.Table) -> pa.Table:

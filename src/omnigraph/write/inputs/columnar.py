@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -33,13 +33,16 @@ class Table:
     """A table to be read: its columns, and its rows piece by piece.
 
     `text` says that cells are text to be parsed. `skipped` are rows the reader could make nothing
-    of, with the reason; it grows while rows are read.
+    of, with the reason; it grows while rows are read. `before` is how many rows of the same file
+    are read by others. `positions` gives the rows of a batch other positions than their numbers.
     """
 
     names: Sequence[str]
     batches: Iterable[pa.RecordBatch]
     text: bool = False
     skipped: list[tuple[int, str]] = field(default_factory=list)
+    before: int = 0
+    positions: Callable[[pa.RecordBatch, int], pa.Array] | None = None
 
 
 def read_table(table: Table, name: str, shape: Shape, intake: Intake, meter: Meter) -> None:
@@ -50,13 +53,16 @@ def read_table(table: Table, name: str, shape: Shape, intake: Intake, meter: Met
     if targets is None:
         return
     given = frozenset(targets)
-    rows = 0
+    rows = table.before
     try:
         for batch in _slices(ahead(_unbroken(table.batches))):
             if not _types_fit(batch, targets, table, shape, intake):
                 return
             columns = {target: batch.column(i) for i, target in enumerate(targets)}
-            at = pa.array(base + _numbers(rows, batch.num_rows, table.skipped))
+            if table.positions is not None:
+                at = table.positions(batch, rows)
+            else:
+                at = pa.array(base + _numbers(rows, batch.num_rows, table.skipped))
             intake.add(shape, [Raw(columns, at, text=table.text, given=given)])
             rows += batch.num_rows
             meter.took(batch.num_rows)

@@ -31,11 +31,16 @@ from omnigraph.write.shape import Shape
 from omnigraph.write.violations import Rule
 
 
-def read_ndjson(source: ByteSource, intake: Intake, meter: Meter, *, fast: bool = True) -> None:
-    """Read a graph batch; `fast` may be turned off to compare."""
+def read_ndjson(
+    source: ByteSource, intake: Intake, meter: Meter, *, fast: bool = True, before: int = 0
+) -> None:
+    """Read a graph batch; `fast` may be turned off to compare.
+
+    `before` is how many lines of the same file are read by others.
+    """
     # Only the grammar can tell what is not given from what is null.
     together = Together(intake) if fast and not intake.partial else None
-    base = intake.open_file(source_name(source), "line")
+    base = intake.open_file(source_name(source), "line") + before
     try:
         with opened(source, meter) as stream:
             for part in ahead(_parts(stream, base, together)):

@@ -36,18 +36,23 @@ def read_all(
     """Read lines from one or more sources, or tables by the name of their type."""
     read_lines = read_ndjson if strict else read_permissive
     if isinstance(data, Mapping):
-        shapes = [(_shape(str(name), intake), given) for name, given in data.items()]
+        shapes = [(named_shape(str(name), intake), given) for name, given in data.items()]
         for shape, given in shapes:
             read_typed(shape, given, intake, meter)
         return
     for source in data if isinstance(data, list | tuple) else [data]:
-        if not isinstance(source, str | os.PathLike | bytes) and not hasattr(source, "read"):
-            message = f"cannot load {type(source).__name__}; give a path, a file, or tables by type"
-            raise InvalidInput(message, code="input_unknown")
-        if isinstance(source, str | os.PathLike) and _is_table(source):
-            message = f"{os.fspath(source)} is a table; say of which type, as in {{'Person': …}}"
-            raise InvalidInput(message, code="input_unknown", file=os.fspath(source))
+        check_source(source)
         read_lines(source, intake, meter)
+
+
+def check_source(source: Any) -> None:  # noqa: ANN401 - what people gave
+    """Raise InvalidInput when something cannot be lines."""
+    if not isinstance(source, str | os.PathLike | bytes) and not hasattr(source, "read"):
+        message = f"cannot load {type(source).__name__}; give a path, a file, or tables by type"
+        raise InvalidInput(message, code="input_unknown")
+    if isinstance(source, str | os.PathLike) and _is_table(source):
+        message = f"{os.fspath(source)} is a table; say of which type, as in {{'Person': …}}"
+        raise InvalidInput(message, code="input_unknown", file=os.fspath(source))
 
 
 def total_bytes(data: Any) -> int | None:  # noqa: ANN401 - what people gave
@@ -70,7 +75,7 @@ def _is_table(path: str | os.PathLike[str]) -> bool:
     return found.is_dir() or any(suffix.lower() in _TABLES for suffix in found.suffixes[-2:])
 
 
-def _shape(key: str, intake: Intake) -> Shape:
+def named_shape(key: str, intake: Intake) -> Shape:
     """Return the type a key names: `Person`, or `node:Person` where an edge has the same name."""
     word, colon, name = key.partition(":")
     catalog = intake.schema.catalog
@@ -101,7 +106,7 @@ def read_typed(shape: Shape, data: Any, intake: Intake, meter: Meter) -> None:  
     """Read what was given for one type."""
     if isinstance(data, str | os.PathLike):
         for file in table_files(data):
-            _read_file(file, shape, intake, meter)
+            read_file(file, shape, intake, meter)
         return
     if isinstance(data, list | tuple) and data and isinstance(data[0], str | os.PathLike):
         for path in data:
@@ -117,9 +122,12 @@ def read_typed(shape: Shape, data: Any, intake: Intake, meter: Meter) -> None:  
         raise InvalidInput(message, code="input_unknown", type=shape.name)
 
 
-def _read_file(path: Path, shape: Shape, intake: Intake, meter: Meter) -> None:
+def read_file(
+    path: Path, shape: Shape, intake: Intake, meter: Meter, groups: range | None = None
+) -> None:
+    """Read a file with a table, or some row groups of it."""
     try:
-        with opened_table(path, meter) as table:
+        with opened_table(path, meter, groups) as table:
             read_table(table, str(path), shape, intake, meter)
     except Broken as error:
         intake.open_file(str(path), "row")

@@ -86,6 +86,11 @@ def unreadable(error: Exception) -> str:
     return text or type(error).__name__
 
 
+def is_packed(start: bytes) -> bool:
+    """Tell by its first bytes whether an input is packed."""
+    return start.startswith((_GZIP, _ZSTD))
+
+
 def _unpacked(stream: io.BufferedReader) -> IO[bytes]:
     start = stream.peek(4)[:4]
     if start.startswith(_GZIP):

@@ -49,8 +49,10 @@ def table_files(path: str | os.PathLike[str]) -> list[Path]:
 
 
 @contextmanager
-def opened_table(path: Path, meter: Meter) -> Iterator[Table]:
+def opened_table(path: Path, meter: Meter, groups: range | None = None) -> Iterator[Table]:
     """Open a file with a table; its name says what kind it is.
+
+    `groups` are the row groups of a Parquet file to read, if not all.
 
     Raises:
         InvalidInput: there is no such file, or its name says nothing.
@@ -62,7 +64,10 @@ def opened_table(path: Path, meter: Meter) -> Iterator[Table]:
             yield _making(_csv, stream, _CSV[kind])
         return
     with file_opened(path) as file:
-        yield _making(_parquet if kind in _PARQUET else _arrow, file, meter)
+        if kind in _PARQUET:
+            yield _making(_parquet, file, meter, groups)
+        else:
+            yield _making(_arrow, file, meter)
 
 
 def _kind(path: Path) -> str:
@@ -83,13 +88,16 @@ def _making(make: Any, *args: Any) -> Table:  # noqa: ANN401 - one of the functi
     return table
 
 
-def _parquet(file: IO[bytes], meter: Meter) -> Table:
+def _parquet(file: IO[bytes], meter: Meter, groups: range | None) -> Table:
     parquet = pq.ParquetFile(file)
-    return Table(parquet.schema_arrow.names, _row_groups(parquet, meter))
+    wanted = range(parquet.num_row_groups) if groups is None else groups
+    before = sum(parquet.metadata.row_group(number).num_rows for number in range(wanted.start))
+    batches = _row_groups(parquet, wanted, meter)
+    return Table(parquet.schema_arrow.names, batches, before=before)
 
 
-def _row_groups(parquet: pq.ParquetFile, meter: Meter) -> Iterator[pa.RecordBatch]:
-    for number in range(parquet.num_row_groups):
+def _row_groups(parquet: pq.ParquetFile, groups: range, meter: Meter) -> Iterator[pa.RecordBatch]:
+    for number in groups:
         yield from parquet.iter_batches(batch_size=SLICE_ROWS, row_groups=[number])
         meter.read(parquet.metadata.row_group(number).total_byte_size)
 

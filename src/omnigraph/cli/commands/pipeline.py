@@ -1,0 +1,260 @@
+"""This module is `omnigraph pipeline …`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from omnigraph.cli.addresses import actor_option, graph_options
+from omnigraph.cli.errors import diagnostics_text
+from omnigraph.cli.files import open_catalog, replaced_file
+from omnigraph.cli.graphs import open_addressed
+from omnigraph.cli.output import count_text, print_json
+from omnigraph.cli.pipelines import (
+    read_variables,
+    showing_stages,
+    tell_plan,
+    tell_report,
+    tell_runs,
+)
+from omnigraph.graph import Graph
+from omnigraph.pipeline.page import report_page
+from omnigraph.pipeline.report import RunReport
+from omnigraph.pipeline.requests import PipelineInterrupted
+from omnigraph.pipeline.resolve import check_types
+from omnigraph.pipeline.spec import Pipeline, read_pipeline
+
+_CommandT = TypeVar("_CommandT", bound=Callable[..., Any])
+_PATH = click.Path(path_type=Path)
+_INTERRUPTED = 130
+
+
+def _file_options(command: _CommandT) -> _CommandT:
+    """Let a command take a pipeline file, its graph and its variables."""
+    options = (
+        click.argument("path", metavar="FILE", type=_PATH),
+        graph_options(positional=False),
+        click.option(
+            "--set", "pairs", multiple=True, metavar="NAME=VALUE", help="Value of a variable."
+        ),
+        click.option("--json", "as_json", is_flag=True, help="Print JSON."),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def _run_options(command: _CommandT) -> _CommandT:
+    """Let a command take a graph and one of its runs."""
+    options = (
+        graph_options(positional=False),
+        click.argument("run_id", metavar="RUN", required=False),
+        click.option("--json", "as_json", is_flag=True, help="Print JSON."),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@click.group()
+def pipeline() -> None:
+    """Load data on Spark, as a file says."""
+
+
+@pipeline.command()
+@_file_options
+@click.option("--schema", type=_PATH, help="Check against this schema instead of a graph.")
+def validate(
+    path: Path,
+    uri: str | None,
+    store: str | None,
+    pairs: tuple[str, ...],
+    as_json: bool,
+    schema: Path | None,
+) -> None:
+    """Check a pipeline file, without starting Spark."""
+    variables = read_variables(pairs)
+    if schema is not None:
+        found = read_pipeline(path, variables)
+        check_types(found, open_catalog(schema)[0])
+    else:
+        found = _graph(path, uri, store, pairs).pipeline.validate(path, variables)
+    warnings = found.report.in_order()
+    if as_json:
+        told = [diagnostic.to_json() for diagnostic in warnings]
+        print_json({"status": "ok", "pipeline": found.name, "diagnostics": told})
+        return
+    if warnings:
+        click.echo(diagnostics_text(warnings), err=True)
+    sources = count_text(len(found.sources), "source")
+    click.echo(f"{path} is right: {sources}, {count_text(len(found.types), 'type')}")
+
+
+@pipeline.command()
+@_file_options
+@click.option("--count", is_flag=True, help="Count rows exactly, which reads them all.")
+def plan(
+    path: Path,
+    uri: str | None,
+    store: str | None,
+    pairs: tuple[str, ...],
+    as_json: bool,
+    count: bool,
+) -> None:
+    """Tell what a run would read, create and change; write nothing."""
+    graph = _graph(path, uri, store, pairs)
+    made = graph.pipeline.plan(path, read_variables(pairs), count=count)
+    if as_json:
+        print_json(made.to_json())
+        return
+    tell_plan(made)
+
+
+@pipeline.command()
+@_file_options
+@actor_option
+@click.option("--again", is_flag=True, help="Also when the same files were loaded before.")
+@click.option("--html", type=_PATH, help="Write the report as a page, too.")
+def run(
+    path: Path,
+    uri: str | None,
+    store: str | None,
+    pairs: tuple[str, ...],
+    as_json: bool,
+    actor: str | None,
+    again: bool,
+    html: Path | None,
+) -> None:
+    """Run a pipeline: what it loads becomes one commit, or nothing does."""
+    graph = _graph(path, uri, store, pairs, mode="rw", actor=actor)
+    variables = read_variables(pairs)
+    report = _interruptible(
+        lambda progress: graph.pipeline.run(path, variables, again=again, progress=progress)
+    )
+    _show(report, html, as_json=as_json)
+
+
+@pipeline.command()
+@graph_options(positional=False)
+@actor_option
+@click.argument("run_id", metavar="RUN")
+@click.option("--file", "path", type=_PATH, help="The pipeline file, if it is elsewhere now.")
+@click.option("--set", "pairs", multiple=True, metavar="NAME=VALUE", help="Value of a variable.")
+@click.option("--html", type=_PATH, help="Write the report as a page, too.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def resume(
+    uri: str | None,
+    store: str | None,
+    actor: str | None,
+    run_id: str,
+    path: Path | None,
+    pairs: tuple[str, ...],
+    html: Path | None,
+    as_json: bool,
+) -> None:
+    """Go on with a run that was interrupted; what it finished is not done again."""
+    graph = open_addressed(uri, store, mode="rw", actor=actor)
+    variables = read_variables(pairs)
+    report = _interruptible(
+        lambda progress: graph.pipeline.resume(run_id, path, variables, progress=progress)
+    )
+    _show(report, html, as_json=as_json)
+
+
+@pipeline.command()
+@_run_options
+def status(uri: str | None, store: str | None, run_id: str | None, as_json: bool) -> None:
+    """List the runs of a graph, or show one."""
+    found = open_addressed(uri, store).pipeline.status()
+    if run_id is not None:
+        found = [run for run in found if run.id == run_id]
+    if as_json:
+        print_json({"runs": [run.to_json() for run in found]})
+        return
+    tell_runs(found)
+
+
+@pipeline.command()
+@graph_options(positional=False)
+@actor_option
+@click.argument("run_id", metavar="RUN")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def abort(
+    uri: str | None, store: str | None, actor: str | None, run_id: str, as_json: bool
+) -> None:
+    """Give a run up and remove what it staged."""
+    done = open_addressed(uri, store, mode="rw", actor=actor).pipeline.abort(run_id)
+    if as_json:
+        print_json(done.to_json())
+        return
+    click.echo(f"run {done.id} is {done.state}")
+
+
+@pipeline.command()
+@_run_options
+@click.option("--html", type=_PATH, help="Write the report as a page.")
+def report(
+    uri: str | None, store: str | None, run_id: str | None, as_json: bool, html: Path | None
+) -> None:
+    """Show the report of a run, by default of the newest."""
+    found = open_addressed(uri, store).pipeline.report(run_id)
+    _write_page(found, html)
+    if as_json:
+        print_json(found.to_json())
+    else:
+        tell_report(found)
+
+
+def _graph(
+    path: Path,
+    uri: str | None,
+    store: str | None,
+    pairs: tuple[str, ...],
+    *,
+    mode: str = "ro",
+    actor: str | None = None,
+) -> Graph:
+    """Open the graph of the command line, else that of the file."""
+    if uri is None and store is None:
+        found: Pipeline = read_pipeline(path, read_variables(pairs))
+        if found.graph is not None:
+            uri = found.address(found.graph)
+    return open_addressed(uri, store, mode=mode, actor=actor)
+
+
+def _interruptible(work: Callable[[Any], RunReport]) -> RunReport:
+    try:
+        with showing_stages() as progress:
+            return work(progress)
+    except PipelineInterrupted as error:
+        click.echo(_interruption(error), err=True)
+        sys.exit(_INTERRUPTED)
+
+
+def _interruption(error: PipelineInterrupted) -> str:
+    resume = f"`omnigraph pipeline resume {error.run}`"
+    if error.is_published:
+        return f"interrupted after the commit was published; {resume} does what is left"
+    return f"interrupted; nothing was published and nothing is left behind. {resume} begins anew"
+
+
+def _show(report: RunReport, html: Path | None, *, as_json: bool) -> None:
+    _write_page(report, html)
+    if as_json:
+        print_json(report.to_json())
+    else:
+        tell_report(report)
+    if not report.is_done:
+        sys.exit(1)
+
+
+def _write_page(report: RunReport, html: Path | None) -> None:
+    if html is None:
+        return
+    with replaced_file(html) as file:
+        file.write(report_page(report).encode())
+    click.echo(f"the report is in {html}", err=True)

@@ -1,0 +1,132 @@
+"""This module is `omnigraph policy …`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from omnigraph.cli.addresses import acting, policy_option
+from omnigraph.cli.output import count_text, print_json
+from omnigraph.policy import (
+    Action,
+    BundleScope,
+    Decision,
+    Policy,
+    TypeScope,
+    mismatches,
+    read_cases,
+)
+from omnigraph.policy.policy import read_text
+
+_FILE = click.Path(path_type=Path)
+_kind = click.option(
+    "--kind",
+    type=click.Choice([kind.value for kind in BundleScope]),
+    default=BundleScope.GRAPH.value,
+    help="What the policy is for; a graph by default.",
+)
+
+
+@click.group()
+def policy() -> None:
+    """Check what a policy allows."""
+
+
+@policy.command()
+@policy_option
+@_kind
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def validate(kind: str, as_json: bool) -> None:
+    """Check a policy file; tell all that is wrong with it."""
+    name, found = _read(kind)
+    actors, rules = len(found.bundle.actors), len(found.bundle.rules)
+    if as_json:
+        print_json({"valid": True, "bundle": name, "actors": actors, "rules": rules})
+        return
+    click.echo(f"policy valid: bundle '{name}' [{count_text(actors, 'actor')}]")
+
+
+@policy.command()
+@policy_option
+@_kind
+@click.option("--tests", "path", type=_FILE, required=True, help="Cases (YAML) to decide.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def test(kind: str, path: Path, as_json: bool) -> None:
+    """Decide cases; exit 1 and list those that were expected otherwise."""
+    _, found = _read(kind)
+    cases = read_cases(read_text(path))
+    failed = mismatches(found, cases)
+    if as_json:
+        print_json({"cases": len(cases), "failed": [case.to_json() for case in failed]})
+    elif failed:
+        click.echo(f"policy tests failed: {len(failed)} of {count_text(len(cases), 'case')}")
+        for case in failed:
+            click.echo(f"  {case}")
+    else:
+        click.echo(f"policy tests passed: {count_text(len(cases), 'case')}")
+    sys.exit(1 if failed else 0)
+
+
+@policy.command()
+@policy_option
+@_kind
+@click.option("--actor", required=True, help="Who wants to act.")
+@click.option(
+    "--action",
+    required=True,
+    type=click.Choice([action.value for action in Action]),
+    help="What to do.",
+)
+@click.option("--branch", help="On which branch.")
+@click.option("--target-branch", help="To which branch.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def explain(
+    kind: str,
+    actor: str,
+    action: str,
+    branch: str | None,
+    target_branch: str | None,
+    as_json: bool,
+) -> None:
+    """Tell what a policy decides, by which rule, and for which types."""
+    _, found = _read(kind)
+    decision = found.decide(actor, action, branch, target_branch)
+    facts = {
+        "decision": "allow" if decision.allowed else "deny",
+        "actor": actor,
+        "action": action,
+        "branch": branch,
+        "target_branch": target_branch,
+        **_reasons(decision),
+    }
+    if as_json:
+        print_json(facts)
+        return
+    for key, value in facts.items():
+        if value is not None:
+            click.echo(f"{key}: {value}")
+
+
+def _reasons(decision: Decision) -> dict[str, Any]:
+    facts = {"matched_rule": decision.matched_rule_id, "message": decision.message}
+    limited = decision.allowed and not decision.scope.is_everything
+    return {**facts, "types": _types(decision.scope)} if limited else facts
+
+
+def _types(scope: TypeScope) -> str:
+    """Return the types a scope names, each with what is not shown of it."""
+    names = sorted({name for grant in scope.grants for name in grant.types or ()})
+    hidden = {name: sorted(frozenset.intersection(*scope.masks_of(name))) for name in names}
+    return ", ".join(
+        f"{name} without {' '.join(hidden[name])}" if hidden[name] else name for name in names
+    )
+
+
+def _read(kind: str) -> tuple[str, Policy]:
+    path = acting().policy
+    if path is None:
+        raise click.UsageError("no policy: give its file with --policy")
+    return path.stem, Policy.parse(read_text(path), kind)

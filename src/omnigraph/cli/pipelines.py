@@ -1,0 +1,166 @@
+"""This module shows pipelines to people: plans, runs, reports, and how far a run is."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import click
+
+from omnigraph.cli.output import count_text, print_table
+from omnigraph.pipeline.page import seconds_text, size_text, state_text
+from omnigraph.pipeline.plans import PipelinePlan
+from omnigraph.pipeline.report import RunReport
+from omnigraph.pipeline.runs import Run
+
+
+def read_variables(pairs: Sequence[str]) -> dict[str, str]:
+    """Return what `--set NAME=VALUE` says."""
+    found: dict[str, str] = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not (name and equals):
+            raise click.UsageError(f"--set wants NAME=VALUE, not '{pair}'")
+        if name in found:
+            raise click.UsageError(f"--set {name} is given twice")
+        found[name] = value
+    return found
+
+
+@contextmanager
+def showing_stages() -> Iterator[Callable[[Any], None] | None]:
+    """Give a function to tell progress to, with a bar for each stage; None where nobody looks."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    # Rich is for terminals only; plain output must not pay for it.
+    from rich.console import Console  # noqa: PLC0415
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415
+
+    columns = (
+        TextColumn("{task.description:10}"),
+        BarColumn(),
+        TextColumn("{task.fields[rows]}"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+        tasks: dict[str, Any] = {}
+
+        def tell(progress: Any) -> None:  # noqa: ANN401 - any report of progress
+            if progress.phase not in tasks:
+                for task in tasks.values():
+                    bars.update(task, total=1, completed=1)
+                    bars.stop_task(task)
+                tasks[progress.phase] = bars.add_task(progress.phase, total=None, rows="")
+            rows = f"{progress.rows:,} rows" if progress.rows else ""
+            bars.update(tasks[progress.phase], rows=rows)
+
+        yield tell
+
+
+def tell_plan(plan: PipelinePlan) -> None:
+    """Print what a pipeline would do."""
+    where = plan.branch if plan.branch_exists else f"{plan.branch} (created from {plan.base})"
+    into = f", then merged into {plan.merge_into}" if plan.merge_into else ""
+    click.echo(f"pipeline {plan.pipeline} would {plan.mode} into {where}{into}")
+    rows = [
+        (s["name"], s["kind"], _known(s["files"]), _known(s["rows"]), _known(s["broken"]))
+        for s in plan.sources
+    ]
+    _table("sources", ("source", "kind", "files", "rows", "unreadable"), rows)
+    for key, type_ in plan.types.items():
+        count = "an unknown number of" if type_["rows"] is None else f"{type_['rows']:,}"
+        sign = "" if plan.is_counted or type_["rows"] is None else "at most "
+        title = (
+            f"{key.replace(':', ' ')}: {sign}{count} rows of {type_['source']}; "
+            f"{count_text(type_['committed'], 'entity', 'entities')} there now"
+        )
+        columns = [
+            (name, column["expression"], column["type"])
+            for name, column in type_["columns"].items()
+        ]
+        _table(title, ("column", "made from", "gives"), columns)
+    click.echo("nothing was written")
+
+
+def _table(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print a table whose columns are named also where nothing is drawn."""
+    print_table(title, heads, rows if sys.stdout.isatty() or not rows else [heads, *rows])
+
+
+def _known(count: int | None) -> str:
+    return "?" if count is None else f"{count:,}"
+
+
+def tell_runs(runs: Sequence[Run]) -> None:
+    """Print runs, a line each."""
+    if not runs:
+        click.echo("no pipeline ran on this graph yet")
+        return
+    rows = [
+        (
+            run.id,
+            str(run.state),
+            str(run.about.get("pipeline", "")),
+            run.branch,
+            f"{run.started_at:%Y-%m-%d %H:%M:%S}",
+            ", ".join(run.stages),
+        )
+        for run in runs
+    ]
+    _table("runs", ("run", "state", "pipeline", "branch", "started", "finished stages"), rows)
+
+
+def tell_report(report: RunReport) -> None:
+    """Print what a run did."""
+    click.echo(
+        f"pipeline {report.pipeline}: {state_text(report)}, "
+        f"{count_text(report.given, 'row')} in, {report.accepted:,} accepted, "
+        f"{report.rejected:,} rejected, {size_text(report.bytes)} written "
+        f"in {seconds_text(report.seconds)}"
+    )
+    rows = [_type_row(key, type_) for key, type_ in report.types.items()]
+    heads = ("type", "rows in", "accepted", "rejected", "inserted", "updated", "deleted", "rules")
+    if rows:
+        _table("types", heads, rows)
+    stages = [(stage["name"], seconds_text(stage["seconds"])) for stage in report.stages]
+    _table("stages", ("stage", "time"), stages)
+    for line in _ends(report):
+        click.echo(line)
+
+
+def _type_row(key: str, type_: Mapping[str, Any]) -> tuple[str, ...]:
+    rejected = type_["rejected"]
+    numbers = [type_["given"], type_["accepted"], sum(rejected.values())]
+    numbers += [type_[word] for word in ("inserted", "updated", "deleted")]
+    rules = ", ".join(f"{rule} {count:,}" for rule, count in rejected.items())
+    return (key.replace(":", " "), *(f"{number:,}" for number in numbers), rules)
+
+
+def _ends(report: RunReport) -> Iterator[str]:
+    """Yield where everything went."""
+    if report.unreadable:
+        yield f"{count_text(report.unreadable, 'row')} of files could not be read"
+    if report.rejects is not None:
+        yield f"rejected rows are in {report.rejects}"
+    for made in report.embedded:
+        for item in made["properties"]:
+            vectors = count_text(item["embedded"], "vector")
+            yield f"made {vectors} of {made['type']}.{item['name']} by {made['model']}"
+    if report.commit is not None:
+        again = "was loaded before, by" if report.repeated else "is"
+        yield f"commit {again} {report.commit['graph_commit_id']} on branch {report.branch}"
+    if report.merge is not None:
+        conflicts = report.merge.get("conflicts")
+        if conflicts:
+            yield (
+                f"{count_text(len(conflicts), 'conflict')} with {report.merge['target']}; branch "
+                f"{report.branch} is kept: decide with omnigraph merge {report.branch} --resolve …"
+            )
+        else:
+            yield f"merged into {report.merge['target']}: {report.merge['outcome']}"
+    if report.error is not None:
+        yield f"error[{report.error['code']}]: {report.error['message']}"
+    yield f"run {report.run}"

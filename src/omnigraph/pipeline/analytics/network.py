@@ -1,0 +1,87 @@
+"""This module reads the part of a graph an algorithm looks at: nodes, and edges between them.
+
+Nodes of several types may take part, so a node is known by its type and its id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from omnigraph.catalog import TypeKind
+from omnigraph.commit.model import Snapshot
+from omnigraph.errors import InvalidInput
+from omnigraph.pipeline.frames import OpenGraph, read
+from omnigraph.query.entity import find_type
+
+NODE, SRC, DST, VALUE = "node", "src", "dst", "value"
+"""The columns of nodes, of edges, and of what an algorithm gives."""
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """Nodes (NODE) and edges (SRC, DST, as often as there are); it does not change."""
+
+    nodes: DataFrame
+    edges: DataFrame
+
+    @property
+    def both_ways(self) -> DataFrame:
+        """Every edge from each of its ends; a loop leads nowhere."""
+        apart = self.edges.where(F.col(SRC) != F.col(DST))
+        return apart.unionAll(apart.select(F.col(DST).alias(SRC), F.col(SRC).alias(DST)))
+
+    def release(self) -> None:
+        """Let Spark forget what it kept of it."""
+        self.nodes.unpersist()
+        self.edges.unpersist()
+
+
+def node_key(type_name: str, id_: Column) -> Column:
+    """Return by what a node is known; names of types have no slash."""
+    return F.concat(F.lit(f"{type_name}/"), id_)
+
+
+def read_network(
+    spark: SparkSession,
+    graph: OpenGraph,
+    snapshot: Snapshot,
+    edge_types: Sequence[str],
+    node_types: Sequence[str],
+) -> Network:
+    """Read edges of some types, and the nodes of all types they connect, and of those given."""
+    if not edge_types:
+        message = "name at least one edge type to follow"
+        raise InvalidInput(message, code="analysis_without_edges")
+    found = [find_type(snapshot, f"edge:{name}") for name in dict.fromkeys(edge_types)]
+    known = [snapshot.catalog.edges[type_.name] for type_ in found]
+    ends = dict.fromkeys([*node_types, *(name for edge in known for name in (edge.src, edge.dst))])
+
+    def frame(kind: TypeKind, name: str, columns: Sequence[str]) -> DataFrame:
+        return read(spark, graph, f"{kind}:{name}", at=snapshot, columns=columns)
+
+    nodes = [
+        frame(TypeKind.NODE, name, ["id"]).select(node_key(name, F.col("id")).alias(NODE))
+        for name in ends
+    ]
+    edges = [
+        frame(TypeKind.EDGE, edge.name, ["from", "to"]).select(
+            node_key(edge.src, F.col("from")).alias(SRC), node_key(edge.dst, F.col("to")).alias(DST)
+        )
+        for edge in known
+    ]
+    together = (reduce(DataFrame.unionAll, frames).persist() for frames in (nodes, edges))
+    return Network(*together)
+
+
+def settled(frame: DataFrame) -> DataFrame:
+    """Return rows as they are now, made once: what comes next starts from them.
+
+    They survive the loss of an executor where a checkpoint folder is set.
+    """
+    folder = frame.sparkSession.conf.get("spark.checkpoint.dir", None)
+    return frame.checkpoint() if folder else frame.localCheckpoint()

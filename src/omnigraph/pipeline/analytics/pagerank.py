@@ -1,0 +1,80 @@
+"""This module ranks nodes by who leads to them: PageRank, by repetition until little changes.
+
+Ranks are integers, parts of a whole: sums of integers do not depend on the order of addition, so
+that every run gives the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from omnigraph.errors import InvalidInput
+from omnigraph.pipeline.analytics.network import DST, NODE, SRC, VALUE, Network, settled
+
+WHOLE = 2**60
+"""What all ranks add up to."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageRankOptions:
+    """How to rank: the share that follows edges, and when to end."""
+
+    damping: float = 0.85
+    iterations: int = 50
+    tolerance: float = 1e-6
+    """The change of all ranks together, of 1 in all, below which nothing is repeated."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.damping < 1 or self.iterations < 1 or self.tolerance < 0:
+            message = (
+                "damping is 0 or more and less than 1, iterations 1 or more, tolerance not negative"
+            )
+            raise InvalidInput(message, code="analysis_option_invalid")
+
+
+def pagerank(network: Network, options: PageRankOptions) -> tuple[DataFrame, int]:
+    """Return the rank of each node, all together 1, and how often ranks were passed on.
+
+    What a node without outgoing edges has goes to all nodes alike. An edge counts as often as it
+    is there.
+    """
+    count = network.nodes.count()
+    if not count:
+        return network.nodes.withColumn(VALUE, F.lit(0.0)), 0
+    degrees = network.edges.groupBy(F.col(SRC).alias("from")).agg(F.count("*").alias("degree"))
+    known = network.nodes.join(degrees, F.col(NODE) == F.col("from"), "left").drop("from")
+    first = F.lit(WHOLE // count).alias("rank")
+    nodes = settled(known.select(NODE, "degree", first, F.lit(0).alias("change")))
+    rounds = 0
+    while rounds < options.iterations:
+        change, stuck = _told(nodes)
+        if rounds and change <= options.tolerance * WHOLE:
+            break
+        everyone = ((1 - options.damping) * WHOLE + options.damping * stuck) / count
+        nodes = settled(_passed_on(network, nodes, everyone, options.damping))
+        rounds += 1
+    return nodes.select(NODE, (F.col("rank") / float(WHOLE)).alias(VALUE)), rounds
+
+
+def _told(nodes: DataFrame) -> tuple[int, int]:
+    """Return by how much ranks changed, and how much is at nodes that lead nowhere."""
+    stuck = F.sum(F.when(F.col("degree").isNull(), F.col("rank")).otherwise(0))
+    row = nodes.agg(F.sum("change"), stuck).first()
+    assert row is not None, "an aggregate has one row"
+    return row[0], row[1]
+
+
+def _passed_on(network: Network, nodes: DataFrame, everyone: float, damping: float) -> DataFrame:
+    """Return nodes with new ranks: what everyone gets, and what edges bring."""
+    given = network.edges.join(nodes, F.col(SRC) == F.col(NODE)).select(
+        F.col(DST).alias("to"), F.expr("rank div degree").alias("part")
+    )
+    sums = given.groupBy("to").agg(F.sum("part").alias("got"))
+    got = F.coalesce(F.col("got"), F.lit(0)) * F.lit(damping)
+    joined = nodes.join(sums, F.col(NODE) == F.col("to"), "left")
+    found = joined.withColumn("new", F.round(got + F.lit(everyone)).cast("bigint"))
+    change = F.abs(F.col("new") - F.col("rank")).alias("change")
+    return found.select(NODE, "degree", F.col("new").alias("rank"), change)

@@ -1,0 +1,205 @@
+"""This module runs an algorithm over a graph, and stores what it gives as a property of nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Protocol
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from omnigraph.catalog.model import NodeType
+from omnigraph.commit.model import Snapshot
+from omnigraph.commit.snapshot import Target
+from omnigraph.errors import InvalidInput
+from omnigraph.pipeline.analytics.components import components
+from omnigraph.pipeline.analytics.degrees import degrees
+from omnigraph.pipeline.analytics.labels import label_propagation
+from omnigraph.pipeline.analytics.network import NODE, VALUE, Network, node_key, read_network
+from omnigraph.pipeline.analytics.pagerank import PageRankOptions, pagerank
+from omnigraph.pipeline.frames import OpenGraph, read
+from omnigraph.pipeline.sessions import session
+from omnigraph.plan.hops import Direction
+from omnigraph.query.entity import find_type
+from omnigraph.types import PropertyType, Scalar
+from omnigraph.write.load import LoadOptions, LoadResult, Mode, load
+from omnigraph.write.request import Request
+
+_TEXT = (Scalar.STRING,)
+_NUMBER = (Scalar.F64, Scalar.F32)
+_COUNT = (Scalar.I64, Scalar.U64, Scalar.I32, Scalar.U32)
+
+
+@dataclass(frozen=True, slots=True)
+class Algorithm:
+    """What an algorithm is called, what its values may be stored as, and how to run it."""
+
+    name: str
+    stored_as: tuple[Scalar, ...]
+    run: Callable[..., tuple[DataFrame, int]]
+
+
+def _degrees(network: Network, direction: str = "both") -> tuple[DataFrame, int]:
+    try:
+        return degrees(network, Direction(direction)), 1
+    except ValueError:
+        message = f"direction is {', '.join(Direction)}, not '{direction}'"
+        raise InvalidInput(message, code="analysis_option_invalid") from None
+
+
+def _pagerank(network: Network, **options: Any) -> tuple[DataFrame, int]:  # noqa: ANN401 - checked by the class
+    return pagerank(network, PageRankOptions(**options))
+
+
+ALGORITHMS: Mapping[str, Algorithm] = MappingProxyType(
+    {
+        algorithm.name: algorithm
+        for algorithm in (
+            Algorithm("pagerank", _NUMBER, _pagerank),
+            Algorithm("components", _TEXT, components),
+            Algorithm("labels", _TEXT, label_propagation),
+            Algorithm("degrees", _COUNT, _degrees),
+        )
+    }
+)
+
+
+class AnalysedGraph(OpenGraph, Protocol):
+    """What is used of a graph that is analysed."""
+
+    def snapshot(self, at: Target | None = None) -> Snapshot:
+        """Return the state a branch, tag, commit id or time names."""
+
+    def _request(self, operation: str, branch: str | None, message: str | None) -> Request:
+        """Return what a write says about itself."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Analysis:
+    """What to compute over which edges, and where to put it.
+
+    `into` is a property of a node type, as `Person.rank`. Edges are those of the state `at`, by
+    default of the branch that is written, or of the one it is forked from (`from_`).
+    """
+
+    algorithm: str
+    edges: Sequence[str]
+    into: str
+    options: Mapping[str, Any]
+    at: Target | None = None
+    branch: str | None = None
+    from_: str | None = None
+    message: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnalysisResult:
+    """What an analysis did: how many nodes have a value now, after how many rounds."""
+
+    algorithm: str
+    into: str
+    nodes: int
+    rounds: int
+    loaded: LoadResult
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the facts as plain JSON values."""
+        return {
+            "algorithm": self.algorithm,
+            "into": self.into,
+            "nodes": self.nodes,
+            "rounds": self.rounds,
+            "branch": self.loaded.branch,
+            "commit": self.loaded.commit.to_json(),
+        }
+
+
+def analyze(
+    graph: AnalysedGraph, asked: Analysis, *, spark: SparkSession | None = None
+) -> AnalysisResult:
+    """Run an algorithm over the edges of a graph and store its values, as one commit."""
+    algorithm = _algorithm(asked.algorithm)
+    source = graph.snapshot(asked.at or asked.from_ or asked.branch)
+    type_name, property_ = _target(source, asked.into, algorithm)
+    request = graph._request("load", asked.branch, asked.message or _message(asked))
+    found = spark or session()
+    network = read_network(found, graph, source, asked.edges, [type_name])
+    try:
+        values, rounds = algorithm.run(network, **asked.options)
+        rows = _rows(found, graph, source, (type_name, property_), values).toArrow()
+    finally:
+        network.release()
+    options = LoadOptions(mode=Mode.MERGE, partial=True, from_=asked.from_)
+    loaded = load(graph._manifest, request, {type_name: rows}, options)
+    return AnalysisResult(
+        algorithm=algorithm.name,
+        into=asked.into,
+        nodes=rows.num_rows,
+        rounds=rounds,
+        loaded=loaded,
+    )
+
+
+def _algorithm(name: str) -> Algorithm:
+    found = ALGORITHMS.get(name)
+    if found is None:
+        message = f"unknown algorithm '{name}'; it is one of {', '.join(ALGORITHMS)}"
+        raise InvalidInput(message, code="analysis_unknown", algorithm=name)
+    return found
+
+
+def _target(snapshot: Snapshot, into: str, algorithm: Algorithm) -> tuple[str, str]:
+    """Return the type and the property values go to; raise InvalidInput when they do not fit."""
+    type_name, dot, name = into.partition(".")
+    if not dot:
+        message = f"say where to store values as Type.property, not '{into}'"
+        raise InvalidInput(message, code="analysis_target_invalid", into=into)
+    definition = find_type(snapshot, f"node:{type_name}").definition
+    assert isinstance(definition, NodeType), "it was looked for among nodes"
+    property_ = definition.properties.get(name)
+    wanted = " or ".join(f"{scalar}?" for scalar in algorithm.stored_as)
+    if property_ is None:
+        message = f"{type_name} has no property {name}: add `{name}: {wanted}` to the schema first"
+        raise InvalidInput(message, code="analysis_target_invalid", into=into)
+    if not _fits(property_.type, algorithm) or name in definition.key:
+        message = f"{into} is {property_.type}; {algorithm.name} stores {wanted}, and no key"
+        raise InvalidInput(message, code="analysis_target_invalid", into=into)
+    return type_name, name
+
+
+def _fits(type_: PropertyType, algorithm: Algorithm) -> bool:
+    return type_.scalar in algorithm.stored_as and not type_.is_list and type_.enum_values is None
+
+
+def _message(asked: Analysis) -> str:
+    return f"{asked.algorithm} over {', '.join(asked.edges)} into {asked.into}"
+
+
+def _rows(
+    spark: SparkSession,
+    graph: AnalysedGraph,
+    snapshot: Snapshot,
+    target: tuple[str, str],
+    values: DataFrame,
+) -> DataFrame:
+    """Return the nodes of a type with what names them, and their new values."""
+    type_name, property_ = target
+    keys = list(snapshot.catalog.nodes[type_name].key)
+    columns = list(dict.fromkeys(["id", *keys]))
+    nodes = read(spark, graph, f"node:{type_name}", at=snapshot, columns=columns)
+    known = nodes.withColumn("@node", node_key(type_name, F.col("id")))
+    joined = known.join(values.withColumnRenamed(NODE, "@key"), F.col("@node") == F.col("@key"))
+    value = _own_id(F.col(VALUE), type_name) if _is_text(values) else F.col(VALUE)
+    return joined.select(*(F.col(f"`{name}`") for name in keys or ["id"]), value.alias(property_))
+
+
+def _is_text(values: DataFrame) -> bool:
+    return values.schema[VALUE].dataType.simpleString() == "string"
+
+
+def _own_id(key: Any, type_name: str) -> Any:  # noqa: ANN401 - columns
+    """Return the id of a node of the same type; of another type, the type stands before it."""
+    own = f"{type_name}/"
+    return F.when(key.startswith(own), F.substr(key, F.lit(len(own) + 1))).otherwise(key)

@@ -1,0 +1,267 @@
+"""This module is one attempt to make a commit of staged rows on top of one state of a branch.
+
+Another writer may win; then the next attempt shows the same fragments on top of the newer state.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from omnigraph.catalog import TypeKind
+from omnigraph.commit.manifest import Manifest
+from omnigraph.commit.model import Counts, Snapshot
+from omnigraph.commit.staged import StagedDataset
+from omnigraph.embed.embedder import check_model
+from omnigraph.pipeline.checks import Check
+from omnigraph.pipeline.deletions import Taken, reject, take_out, without
+from omnigraph.pipeline.errors import TooManyRejects
+from omnigraph.pipeline.ledger import Target
+from omnigraph.pipeline.scan import Rows
+from omnigraph.pipeline.staged import Staged, StagedType
+from omnigraph.pipeline.staging import Job
+from omnigraph.pipeline.validation import Examination, Faulty, all_faulty, tell
+from omnigraph.storage.layout import dataset_path
+from omnigraph.storage.stage import mark_models, show_fragments
+from omnigraph.write.change_set import Batch, ChangeSet, TypeChange
+from omnigraph.write.committed import Committed
+from omnigraph.write.models import known_models, models_after
+from omnigraph.write.shape import Shape, find_shape
+from omnigraph.write.violations import Findings
+
+
+class Attempt:
+    """What staged rows make of one state.
+
+    `consulted` are types that were only looked at. `rejected` counts rows by type and rule,
+    `accepted` and `counts` what is left.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        manifest: Manifest,
+        job: Job,
+        snapshot: Snapshot,
+        staged: Staged,
+    ) -> None:
+        self._spark = spark
+        self._manifest = manifest
+        self._snapshot = snapshot
+        self.job = job
+        self.staged = staged
+        self.rejected = {key: Counter(counts) for key, counts in staged.rejected.items()}
+        self.accepted: dict[str, int] = {}
+        self.counts: dict[str, Counts] = {}
+        self.consulted: set[str] = set()
+        self._committed = Committed(manifest, snapshot)
+        self._left: dict[str, int] = {}
+        self._targets = self._shown()
+
+    # --- versions ------------------------------------------------------------------------------
+
+    def _shown(self) -> dict[str, Target]:
+        """Return the types of the load as versions that show their rows, nodes before edges."""
+        found = {}
+        for key, staged in sorted(self.staged.types.items(), key=_in_order):
+            self._left[key] = staged.rows
+            if staged.rows or self.job.replace:
+                found[key] = self._show(self._shape(key), staged)
+        return found
+
+    def _shape(self, key: str) -> Shape:
+        kind, _, name = key.partition(":")
+        return find_shape(self._snapshot.schema, TypeKind(kind), name)
+
+    def _show(self, shape: Shape, staged: StagedType) -> Target:
+        old = self.committed_rows(shape)
+        with self._manifest.reading(shape.table_key, self._committed.entry(shape)) as base:
+            fragments = [fragment.metadata for fragment in staged.fragments]
+            made = show_fragments(base, fragments, alone=self.job.replace)
+        places = {fragment.paths: fragment for fragment in staged.fragments}
+        new = {}
+        for fragment in made.get_fragments():
+            paths = tuple(file.path for file in fragment.metadata.files)
+            if paths in places:
+                new[fragment.fragment_id] = places[paths]
+        rows = replace(
+            old,
+            version=int(made.version),
+            sizes={number: fragment.rows for number, fragment in new.items()},
+            places={number: (fragment.at, fragment.start) for number, fragment in new.items()},
+        )
+        return Target(shape, staged, rows, old, self.job.strict, self.job.replace)
+
+    def committed_rows(self, shape: Shape) -> Rows:
+        """Return the committed rows of a type."""
+        entry = self._committed.entry(shape)
+        path = dataset_path(str(shape.kind), *entry.key)
+        sizes: dict[int, int] = {}
+        if entry.rows:
+            with self._manifest.reading(shape.table_key, entry) as handle:
+                sizes = {f.fragment_id: int(f.physical_rows) for f in handle.get_fragments()}
+        return Rows(self._manifest.location, path, entry.physical, shape, sizes)
+
+    # --- validation ----------------------------------------------------------------------------
+
+    def validated(self, max_rejects: float | None) -> list[StagedDataset]:
+        """Return what to publish.
+
+        Raises:
+            ValidationFailed: something is wrong that no row may be left out for.
+        """
+        while True:
+            examination = Examination(
+                self._spark, self._snapshot.schema, self._targets, self.committed_rows
+            )
+            try:
+                superseded = examination.superseded()
+                if superseded:
+                    for key, frame in superseded.items():
+                        self._take(key, take_out(frame, self._targets[key].new))
+                    continue
+                if self._settled(examination):
+                    self._check_rejects(max_rejects)
+                    self.consulted = examination.consulted - set(self._targets)
+                    return [self._made(target, examination) for target in self._targets.values()]
+            finally:
+                examination.close()
+
+    def _settled(self, examination: Examination) -> bool:
+        """Tell whether nothing is wrong; reject rows, or raise, if something is."""
+        findings = Findings()
+        for before in (self.staged.read, self.staged.checked):
+            for violation in before.listed:
+                findings.add(violation)
+            for rule, count in before.totals.items():
+                kept = sum(violation.rule is rule for violation in before.listed)
+                findings.count(rule, count - kept) if count > kept else None
+        if self.job.rejects is None or findings:
+            self._tell(examination, findings)
+            findings.check()
+            return True
+        if examination.is_clean:
+            return True
+        changes = ChangeSet(files=self.job.files, findings=findings)
+        examination.tell_dangling(changes)
+        findings.check()
+        found = [*examination.faults(), *examination.miscounted_rows()]
+        return not self._reject(found, examination)
+
+    def _tell(self, examination: Examination, findings: Findings) -> None:
+        if examination.is_clean:
+            return
+        for faulty in examination.faults():
+            rows = self._targets[faulty.check.shape.table_key].new
+            tell(faulty, rows, self.job.files, findings)
+        changes = ChangeSet(files=self.job.files, findings=findings)
+        examination.tell_dangling(changes)
+        examination.tell_miscounted(changes)
+
+    def _reject(self, found: Sequence[Faulty], examination: Examination) -> int:
+        """Leave faulty rows out; return how many there were."""
+        by_type: dict[str, list[Faulty]] = {}
+        for faulty in found:
+            by_type.setdefault(faulty.check.shape.table_key, []).append(faulty)
+        total = 0
+        for key, faults in by_type.items():
+            checks: list[Check] = [faulty.check for faulty in faults]
+            rows = self._targets[key].new
+            taken = reject(all_faulty(faults), rows, checks, self.job, total)
+            self._take(key, taken)
+            total += taken.rows
+            for counts in taken.rejected:
+                for name, rules in counts.items():
+                    self.rejected.setdefault(name, Counter()).update(rules)
+        if found and not total:
+            # Nobody can be left out: say what is wrong.
+            findings = Findings()
+            self._tell(examination, findings)
+            findings.check()
+        return total
+
+    def _take(self, key: str, taken: Taken) -> None:
+        target = self._targets[key]
+        self._targets[key] = replace(target, new=without(target.new, taken))
+        self._left[key] -= taken.rows
+
+    def _check_rejects(self, limit: float | None) -> None:
+        rejected = sum(counts.total() for counts in self.rejected.values())
+        given = sum(staged.given for staged in self.staged.types.values())
+        given += self.rejected.get("unknown", Counter()).total()
+        check_rejects(self.rejected, rejected, given, limit, self.job.rejects)
+
+    # --- what is published ---------------------------------------------------------------------
+
+    def _made(self, target: Target, examination: Examination) -> StagedDataset:
+        key, shape = target.shape.table_key, target.shape
+        entry = self._committed.entry(shape)
+        updated = examination.count(key, "existing")
+        rows = target.new
+        if updated and not target.replace:
+            rows = without(rows, take_out(examination.matched(target), rows))
+        left = self._left[key]
+        gone = examination.count(key, "removed")
+        self.accepted[key] = left
+        self.counts[key] = Counts(inserted=left - updated, updated=updated, deleted=gone)
+        count = left if target.replace else entry.rows - updated + left
+        version = self._marked(target, rows)
+        return StagedDataset(key, *entry.key, entry.physical, version, count)
+
+    def _marked(self, target: Target, rows: Rows) -> int:
+        """Return the version that also notes which models made its vectors."""
+        shape, staged = target.shape, target.staged
+        with self._manifest.reading(shape.table_key, self._committed.entry(shape)) as base:
+            names = Committed.physical_names(shape, base)
+            known = known_models(shape, base, names)
+        if not known:
+            return rows.version
+        for name, model in staged.made.items():
+            # Whoever won may have brought vectors of another model.
+            before = None if target.replace else known[name]
+            check_model(f"{shape.name}.{name}", before, model, declared=False)
+        made = rows.open()
+        wanted = models_after(_as_change(target), known, self._committed.entry(shape).rows)
+        noted = known_models(shape, made, names)
+        marks = {names[n]: model for n, model in wanted.items() if model != noted[n]}
+        return int(mark_models(made, marks).version) if marks else rows.version
+
+
+def _as_change(target: Target) -> TypeChange:
+    """Return a change that says of vectors what is true of all staged rows."""
+    shape, staged = target.shape, target.staged
+    one = {
+        field.name: pa.nulls(1, field.type) if field.name not in staged.gives else _some(field.type)
+        for field in shape.schema
+    }
+    batch = Batch(pa.table(one, schema=shape.schema))
+    change = TypeChange(shape, [batch], replace=target.replace)
+    change.made = dict(staged.made)
+    return change
+
+
+def _some(kind: Any) -> pa.Array:  # noqa: ANN401 - an Arrow type of vectors
+    return pa.array([[0.0] * kind.list_size], kind)
+
+
+def _in_order(item: tuple[str, StagedType]) -> tuple[bool, str]:
+    key = item[0]
+    return (not key.startswith("node:"), key)
+
+
+def check_rejects(
+    rejected: Mapping[str, Counter[str]],
+    number: int,
+    given: int,
+    limit: float | None,
+    folder: str | None,
+) -> None:
+    """Raise TooManyRejects when more rows were rejected than may be, or all of them."""
+    allowed = given if limit is None else limit * given if 0 < limit < 1 else limit
+    if number > allowed or 0 < number == given:
+        raise TooManyRejects(rejected, number, given, folder)

@@ -1,0 +1,100 @@
+"""This module takes rows out of staged versions, fragment by fragment, on workers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+
+from omnigraph.pipeline.checks import Check, Wrong
+from omnigraph.pipeline.scan import Rows
+from omnigraph.pipeline.staging import Job, first_by_position, rejected_by_type, write_rejects
+from omnigraph.storage.stage import fragment_from_json, fragment_to_json, put_fragments
+from omnigraph.write.violations import Violation
+
+_DONE = "fragment long, remaining string, gone long, rejected string"
+_OFFSET = 0xFFFF_FFFF
+
+
+@dataclass(slots=True)
+class Taken:
+    """What was taken out of a version: fragments that are empty now, and those that are left."""
+
+    emptied: list[int] = field(default_factory=list)
+    left: list[Any] = field(default_factory=list)
+    rows: int = 0
+    rejected: list[Mapping[str, Mapping[str, int]]] = field(default_factory=list)
+
+
+def take_out(frame: DataFrame, rows: Rows) -> Taken:
+    """Take the rows at the addresses of a frame out of their fragments."""
+
+    def run(group: pa.Table) -> pa.Table:
+        return _one_fragment(rows, group["addr"], {})
+
+    return _collected(_by_fragment(frame).applyInArrow(run, _DONE))
+
+
+def reject(frame: DataFrame, rows: Rows, checks: Sequence[Check], job: Job, number: int) -> Taken:
+    """Take rows out and write down why; `check` says which of the checks each row does not pass."""
+
+    def run(group: pa.Table) -> pa.Table:
+        told: list[Violation] = []
+        for place, check in enumerate(checks):
+            found = group.filter(pc.equal(group["check"], place)).sort_by("at")
+            if found.num_rows:
+                names = found.select(["addr", "at", "other"]).to_pylist()
+                told += check.tell(job.files, rows, [Wrong(**row) for row in names])
+        write_rejects(job, number, told)
+        first = first_by_position(told)
+        return _one_fragment(rows, group["addr"], rejected_by_type(first.values()))
+
+    return _collected(_by_fragment(frame).applyInArrow(run, _DONE))
+
+
+def _by_fragment(frame: DataFrame) -> Any:  # noqa: ANN401 - a grouped frame
+    return frame.selectExpr("*", "shiftright(addr, 32) AS fragment").groupBy("fragment")
+
+
+def _one_fragment(
+    rows: Rows, addresses: pa.ChunkedArray, rejected: Mapping[str, Mapping[str, int]]
+) -> pa.Table:
+    numbers = addresses.unique().to_pylist()
+    number = numbers[0] >> 32
+    left = rows.open().get_fragment(number).delete_rows([n & _OFFSET for n in numbers])
+    return pa.table(
+        {
+            "fragment": [number],
+            "remaining": pa.array(
+                [None if left is None else json.dumps(fragment_to_json(left))], pa.string()
+            ),
+            "gone": [len(numbers)],
+            "rejected": [json.dumps(rejected)],
+        }
+    )
+
+
+def _collected(frame: DataFrame) -> Taken:
+    taken = Taken()
+    for row in frame.collect():
+        if row["remaining"] is None:
+            taken.emptied.append(row["fragment"])
+        else:
+            taken.left.append(fragment_from_json(json.loads(row["remaining"])))
+        taken.rows += row["gone"]
+        taken.rejected.append(json.loads(row["rejected"]))
+    return taken
+
+
+def without(rows: Rows, taken: Taken) -> Rows:
+    """Return rows of the version from which some were taken."""
+    if not taken.rows:
+        return rows
+    made = put_fragments(rows.open(), taken.emptied, taken.left)
+    sizes = {number: size for number, size in rows.sizes.items() if number not in taken.emptied}
+    return replace(rows, version=int(made.version), sizes=sizes)

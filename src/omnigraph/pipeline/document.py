@@ -1,0 +1,365 @@
+"""This module reads the YAML of a pipeline file into values that know where they stand.
+
+What may stand where is said by `fields`. Every problem goes into a report; a value that is wrong is
+left out, so that one mistake is told once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+
+from omnigraph.lang import Code, Report, Span, did_you_mean
+from omnigraph.lang.suggest import nearest_name
+from omnigraph.pipeline.fields import VERSION, Field, Kind, by_name
+
+_NULL, _BOOL, _INT = (f"tag:yaml.org,2002:{word}" for word in ("null", "bool", "int"))
+_KEEP = re.compile(r"(?P<way>first|last)|(?P<best>max|min)\s*\((?P<expression>.+)\)", re.DOTALL)
+_LIMIT = re.compile(r"(?P<count>\d{1,18})|(?P<share>\d{1,3}(?:\.\d{1,6})?)\s*%")
+_VARIABLE = re.compile(r"\$\$\{|\$\{(?P<name>[^}]*)\}")
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Text and where it stands."""
+
+    value: str
+    span: Span
+
+    def __str__(self) -> str:
+        return self.value
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """Which of several rows stays: the `first`, the `last`, or that with the `max` or `min`."""
+
+    way: str = "last"
+    expression: Text | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """How many rows may be rejected, or which share of them."""
+
+    count: int | None = None
+    share: float | None = None
+
+    def __str__(self) -> str:
+        return f"{self.count:,}" if self.share is None else f"{self.share * 100:g}%"
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A mapping whose fields were read; what was wrong is None."""
+
+    span: Span
+    values: Mapping[str, Any]
+    places: Mapping[str, Span]
+
+    def get(self, name: str) -> Any:  # noqa: ANN401 - as its kind says
+        """Return the value of a field, None when there is none."""
+        return self.values.get(name)
+
+
+def compose(report: Report) -> MappingNode | None:
+    """Return the tree of a file; None when it is no YAML mapping, which is then reported."""
+    text = report.source.text
+    try:
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        at = min(mark.index, len(text)) if mark is not None else 0
+        problem = error.problem or error.context or "it cannot be read"
+        report.add(Code.PIPELINE_SYNTAX, f"not YAML: {problem}", Span(at, at + 1))
+        return None
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        reason = "it is too deeply nested" if isinstance(error, RecursionError) else str(error)
+        report.add(Code.PIPELINE_SYNTAX, f"not YAML: {reason.splitlines()[0]}", Span(0, 1))
+        return None
+    if not isinstance(root, MappingNode):
+        message = "a pipeline file is a mapping that begins with `version: 1`"
+        report.add(Code.PIPELINE_SYNTAX, message, Span(0, 1))
+        return None
+    return root
+
+
+class Reader:
+    """Reads the nodes of one file."""
+
+    def __init__(self, report: Report, variables: Mapping[str, str | None]) -> None:
+        self._report = report
+        self._variables = variables
+
+    def tell(self, code: Code, message: str, span: Span, hint: str | None = None) -> None:
+        """Report a problem."""
+        self._report.add(code, message, span, hint=hint)
+
+    def section(self, node: Node, name: str, what: str) -> Section | None:
+        """Read a mapping with the fields of a section."""
+        entries = self.entries(node, what)
+        if entries is None:
+            return None
+        fields = by_name(name)
+        values: dict[str, Any] = {}
+        places = {key.value: key.span for key, _ in entries}
+        for key, value in entries:
+            field = fields.get(key.value)
+            if field is None:
+                hint = did_you_mean(key.value, fields)
+                message = f"{what} has no field `{key}`"
+                self.tell(Code.PIPELINE_UNKNOWN_FIELD, message, key.span, hint)
+            else:
+                found = self._value(value, field, f"`{key}`")
+                # A value that is wrong counts as given: its absence is not a second mistake.
+                values[key.value] = found
+        for field in fields.values():
+            if field.required and field.name not in values:
+                hint = f"for example `{field.name}: {field.example}`" if field.example else None
+                message = f"{what} needs `{field.name}`: {field.about}"
+                span = self._head(node)
+                self.tell(Code.PIPELINE_FIELD_MISSING, message, span, hint)
+        return Section(span_of(node), values, places)
+
+    def entries(self, node: Node, what: str) -> list[tuple[Text, Node]] | None:
+        """Return the members of a mapping by name; a name that comes twice is told."""
+        if not isinstance(node, MappingNode):
+            message = f"{what} is a mapping of names to values, not {_kind_of(node)}"
+            self.tell(Code.PIPELINE_VALUE, message, span_of(node))
+            return None
+        found: dict[str, tuple[Text, Node]] = {}
+        for key, value in node.value:
+            if not isinstance(key, ScalarNode):
+                self.tell(Code.PIPELINE_VALUE, f"a name in {what} is plain text", span_of(key))
+                continue
+            name = Text(key.value, span_of(key))
+            if key.value == "<<":
+                message = "`<<` is not used in pipelines: write the fields out"
+                self.tell(Code.PIPELINE_SYNTAX, message, name.span)
+            elif key.value in found:
+                message = f"`{key.value}` is given twice in {what}"
+                self.tell(Code.PIPELINE_FIELD_TWICE, message, name.span)
+            else:
+                found[key.value] = (name, value)
+        return list(found.values())
+
+    def _value(self, node: Node, field: Field, what: str) -> Any:  # noqa: ANN401 - by kind
+        match field.kind:
+            case Kind.VERSION:
+                return self._version(node)
+            case Kind.TEXT | Kind.EXPRESSION | Kind.SQL:
+                return self._text(node, what, field)
+            case Kind.TEXTS | Kind.EXPRESSIONS:
+                return self._texts(node, what, field)
+            case Kind.CHOICE:
+                return self._choice(node, what, field)
+            case Kind.LIMIT:
+                return self._limit(node, what)
+            case Kind.KEEP:
+                return self._keep(node, what)
+            case Kind.BOOL:
+                return self._bool(node, what)
+            case Kind.SCALARS:
+                return self._scalars(node, what)
+            case Kind.EXPRESSION_MAP:
+                return self._expressions(node, what, field)
+            case Kind.ENDPOINT:
+                if isinstance(node, MappingNode):
+                    return self._expressions(node, what, field)
+                return self._text(node, what, field)
+            case Kind.SECTION:
+                return self.section(node, field.section, what)
+            case Kind.SECTIONS:
+                return self._sections(node, what, field)
+
+    def _sections(self, node: Node, what: str, field: Field) -> list[tuple[Text, Section]]:
+        found = []
+        for name, value in self.entries(node, what) or ():
+            section = self.section(value, field.section, f"{field.section} `{name}`")
+            if section is not None:
+                found.append((name, section))
+        return found
+
+    def _version(self, node: Node) -> int | None:
+        if _tag(node) == _INT and node.value == str(VERSION):
+            return VERSION
+        message = f"`version` is {VERSION}, the only one there is so far"
+        self.tell(Code.PIPELINE_VALUE, message, span_of(node))
+        return None
+
+    def _text(self, node: Node, what: str, field: Field) -> Text | None:
+        if not isinstance(node, ScalarNode) or (node.tag == _NULL and node.style is None):
+            self._refuse(node, what, f"{_article(field.kind)}", field)
+            return None
+        text = self._filled(node)
+        if text is not None and not text.strip():
+            self._refuse(node, what, f"{_article(field.kind)}", field)
+            return None
+        return None if text is None else Text(text, span_of(node))
+
+    def _texts(self, node: Node, what: str, field: Field) -> tuple[Text, ...] | None:
+        if not isinstance(node, SequenceNode):
+            found = self._text(node, what, field)
+            return None if found is None else (found,)
+        if not node.value:
+            self._refuse(node, what, f"{_article(field.kind)}", field)
+        texts = [self._text(item, f"an item of {what}", field) for item in node.value]
+        return tuple(text for text in texts if text is not None)
+
+    def _choice(self, node: Node, what: str, field: Field) -> str | None:
+        text = self._text(node, what, field)
+        if text is None or text.value in field.choices:
+            return None if text is None else text.value
+        choices = ", ".join(f"`{choice}`" for choice in field.choices)
+        message = f"{what} is one of {choices}, not `{text}`"
+        near = nearest_name(text.value, field.choices)
+        hint = None if near is None else f"did you mean `{near}`?"
+        self.tell(Code.PIPELINE_VALUE, message, text.span, hint)
+        return None
+
+    def _limit(self, node: Node, what: str) -> Limit | None:
+        text = self._filled(node) if isinstance(node, ScalarNode) else None
+        match = _LIMIT.fullmatch(text.strip()) if text is not None else None
+        if match is not None and match["count"] is not None:
+            return Limit(count=int(match["count"]))
+        if match is not None and float(match["share"]) <= 100:
+            return Limit(share=float(match["share"]) / 100)
+        message = f"{what} is a number of rows or a percentage up to 100%"
+        hint = "for example `max_rejects: 100` or `max_rejects: 1%`"
+        self.tell(Code.PIPELINE_VALUE, message, span_of(node), hint)
+        return None
+
+    def _keep(self, node: Node, what: str) -> Keep | None:
+        text = self._filled(node) if isinstance(node, ScalarNode) else None
+        match = _KEEP.fullmatch(text.strip()) if text is not None else None
+        if match is None:
+            message = f"{what} is {Kind.KEEP}"
+            self.tell(Code.PIPELINE_VALUE, message, span_of(node), "for example `max(updated_at)`")
+            return None
+        if match["way"] is not None:
+            return Keep(match["way"])
+        return Keep(match["best"], Text(match["expression"].strip(), span_of(node)))
+
+    def _bool(self, node: Node, what: str) -> bool | None:
+        if _tag(node) == _BOOL:
+            return bool(node.value.lower() in ("true", "yes", "on"))
+        self.tell(Code.PIPELINE_VALUE, f"{what} is {Kind.BOOL}", span_of(node))
+        return None
+
+    def _scalars(self, node: Node, what: str) -> dict[str, Text | None]:
+        found: dict[str, Text | None] = {}
+        for name, value in self.entries(node, what) or ():
+            if not isinstance(value, ScalarNode):
+                message = f"`{name}` in {what} is one value, not {_kind_of(value)}"
+                self.tell(Code.PIPELINE_VALUE, message, span_of(value))
+            elif value.tag == _NULL and value.style is None:
+                found[name.value] = None
+            else:
+                text = self._filled(value)
+                if text is not None:
+                    found[name.value] = Text(text, span_of(value))
+        return found
+
+    def _expressions(self, node: Node, what: str, field: Field) -> dict[str, tuple[Text, Text]]:
+        """Return expressions by name, each with the name as it stands in the file."""
+        found = {}
+        for name, value in self.entries(node, what) or ():
+            text = self._text(value, f"`{name}`", field)
+            if text is not None:
+                found[name.value] = (name, text)
+        return found
+
+    def _filled(self, node: ScalarNode) -> str | None:
+        """Return the text of a scalar with variables put in; None when one has no value."""
+        text: str = node.value
+        missing = False
+
+        def value_of(match: re.Match[str]) -> str:
+            nonlocal missing
+            name = match["name"]
+            if name is None:
+                return "${"
+            value = self._variables.get(name)
+            if value is None:
+                missing = True
+                self._no_variable(name, node)
+            return value or ""
+
+        filled = _VARIABLE.sub(value_of, text)
+        return None if missing else filled
+
+    def _no_variable(self, name: str, node: Node) -> None:
+        span = span_of(node)
+        at = self._report.source.text.find(f"${{{name}}}", span.start, span.end)
+        place = span if at < 0 else Span(at, at + len(name) + 3)
+        if name in self._variables:
+            message = f"variable `{name}` has no value"
+            hint = f"give one with --set {name}=VALUE, or set it in the environment"
+        else:
+            message = f"variable `{name}` is not declared"
+            near = did_you_mean(name, self._variables)
+            hint = near or f"declare it: `variables: {{{name or 'NAME'}: VALUE}}`"
+        self.tell(Code.PIPELINE_VARIABLE, message, place, hint)
+
+    def _refuse(self, node: Node, what: str, wanted: str, field: Field) -> None:
+        hint = f"for example `{field.name}: {field.example}`" if field.example else None
+        message = f"{what} is {wanted}, not {_kind_of(node)}"
+        self.tell(Code.PIPELINE_VALUE, message, span_of(node), hint)
+
+    def _head(self, node: Node) -> Span:
+        """Return where something begins: a snippet of a whole section would say nothing."""
+        span = span_of(node)
+        end = self._report.source.text.find("\n", span.start)
+        return Span(span.start, span.end if end < 0 else min(span.end, end))
+
+
+def span_of(node: Node) -> Span:
+    """Return where a node stands, without the line breaks behind it."""
+    start, end = node.start_mark, node.end_mark
+    text = start.buffer
+    if text is None:
+        return Span(start.index, max(end.index, start.index + 1))
+    stop = end.index
+    while stop > start.index + 1 and text[stop - 1].isspace():
+        stop -= 1
+    return Span(start.index, stop)
+
+
+def plain_entries(root: MappingNode, name: str) -> Iterator[tuple[str, str | None]]:
+    """Yield names and plain values of a mapping at the top, as far as they are right."""
+    for key, value in root.value:
+        if key.value == name and isinstance(value, MappingNode):
+            for inner, scalar in value.value:
+                if isinstance(inner, ScalarNode) and isinstance(scalar, ScalarNode):
+                    is_null = scalar.tag == _NULL and scalar.style is None
+                    yield inner.value, None if is_null else scalar.value
+
+
+def _tag(node: Node) -> str | None:
+    return str(node.tag) if isinstance(node, ScalarNode) else None
+
+
+def _article(kind: Kind) -> str:
+    match kind:
+        case Kind.EXPRESSION | Kind.EXPRESSION_MAP | Kind.EXPRESSIONS | Kind.ENDPOINT:
+            return "an SQL expression"
+        case Kind.SQL:
+            return "an SQL query"
+        case Kind.CHOICE:
+            return "a word"
+    return "text"
+
+
+def _kind_of(node: Node) -> str:
+    if isinstance(node, MappingNode):
+        return "a mapping"
+    if isinstance(node, SequenceNode):
+        return "a list" if node.value else "an empty list"
+    if node.tag == _NULL or not node.value.strip():
+        return "nothing"
+    return "one value"

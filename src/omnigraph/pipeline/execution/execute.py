@@ -1,0 +1,98 @@
+"""This module answers a query on Spark: one snapshot, one plan, one data frame."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from omnigraph.catalog import Metric, TypeKind, vector_metric
+from omnigraph.commit.model import Snapshot
+from omnigraph.pipeline.execution import refusals
+from omnigraph.pipeline.execution.expressions import Expressions, Names, Ranking
+from omnigraph.pipeline.execution.results import Results
+from omnigraph.pipeline.execution.rows import Rows, needed_properties
+from omnigraph.pipeline.execution.tables import Reader, Tables
+from omnigraph.pipeline.execution.values import from_spark
+from omnigraph.plan import ReadPlan, bind_parameters
+from omnigraph.plan import operators as op
+from omnigraph.plan.expressions import Binding, PropertyRef
+from omnigraph.query.asked import TextVectors
+from omnigraph.query.constants import Constants
+from omnigraph.query.engine import Engine
+from omnigraph.query.execute import shown_rows
+from omnigraph.query.result import ResultStream
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The rows of a query, not made yet, and the state they are of."""
+
+    plan: ReadPlan
+    frame: DataFrame
+    graph_commit_id: str
+
+    def collect(self) -> ResultStream:
+        """Make all rows, in this process, as the local engine gives them."""
+        types = {column.name: column.type for column in self.plan.columns}
+        rows = self.frame.toArrow()
+        columns = [from_spark(rows.column(n), t) for n, t in enumerate(types.values())]
+        table = pa.table(columns, names=list(types))
+        return ResultStream(
+            self.plan.name, types, self.graph_commit_id, table.num_rows, iter([table])
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """A query as text, which of several it is, and its parameters."""
+
+    source: str
+    name: str | None = None
+    params: Mapping[str, Any] | None = None
+
+
+def answer(engine: Engine, snapshot: Snapshot, question: Question, read: Reader) -> Answer:
+    """Turn a query into a data frame over what `read` gives of a snapshot."""
+    plan = engine.plan(snapshot, question.source, question.name)
+    bound = bind_parameters(plan.parameters, question.params)
+    refusals.check(plan)
+    constants = Constants(bound, datetime.now(UTC))
+    shown_rows(plan.root, constants)  # refuses a negative limit even where nothing is read
+    ranking = _ranking(engine, snapshot, plan)
+    rows = Rows(
+        tables=Tables(read),
+        catalog=snapshot.catalog,
+        expressions=Expressions(Names(), constants, ranking),
+        needed=needed_properties(plan.root),
+    )
+    return Answer(plan, Results(rows).of(plan.root), snapshot.commit_id)
+
+
+def _ranking(engine: Engine, snapshot: Snapshot, plan: ReadPlan) -> Ranking:
+    bindings = _bindings(plan.root)
+    vectors = TextVectors(engine.embedder)
+
+    def metric(target: PropertyRef) -> Metric:
+        definition = snapshot.catalog.nodes[bindings[target.variable].type_name]
+        return vector_metric(definition, target.property)
+
+    def embedded(target: PropertyRef, text: str) -> Sequence[float]:
+        name = bindings[target.variable].type_name
+        table = engine.store.table(snapshot, TypeKind.NODE, name)
+        found: list[float] = vectors.of(table, target.property, [text])[text].tolist()
+        return found
+
+    return Ranking(metric, embedded)
+
+
+def _bindings(root: op.ResultOperator) -> dict[str, Binding]:
+    """Return the variables of the match; rankings stand nowhere else."""
+    below: op.Operator = root
+    while isinstance(below, op.ResultOperator):
+        below = below.input
+    return below.variables

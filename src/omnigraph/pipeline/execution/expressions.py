@@ -1,0 +1,179 @@
+"""This module turns expressions and predicates into columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from typing import Any, assert_never
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from omnigraph.catalog import Metric
+from omnigraph.lang.query_tree import Operator
+from omnigraph.pipeline.execution.compare import Operand, compare
+from omnigraph.pipeline.execution.values import literal
+from omnigraph.plan.expressions import (
+    And,
+    Compare,
+    Constant,
+    EdgePath,
+    Expression,
+    FunctionCall,
+    Holds,
+    IsIn,
+    IsNull,
+    Or,
+    ParameterRef,
+    Predicate,
+    PropertyRef,
+)
+from omnigraph.plan.functions import FunctionKind
+from omnigraph.query.constants import Constants
+from omnigraph.types import PropertyType, Scalar
+
+
+@dataclass(slots=True)
+class Names:
+    """The columns in which frames keep properties; Spark does not tell `a` from `A`."""
+
+    _known: dict[tuple[str, str], str] = field(default_factory=dict)
+
+    def of(self, variable: str, property_: str = "id") -> str:
+        """Return the column of a property of a variable."""
+        return self._known.setdefault((variable, property_), f"p{len(self._known)}")
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """What a `nearest` compares with: the vector it asks for, and by which metric."""
+
+    metric: Callable[[PropertyRef], Metric]
+    embedded: Callable[[PropertyRef, str], Sequence[float]]
+
+
+@dataclass(frozen=True, slots=True)
+class Expressions:
+    """Knows where properties are, and the values of constants."""
+
+    names: Names
+    constants: Constants
+    ranking: Ranking
+
+    def column(self, expression: Expression) -> Column:
+        """Return the value of an expression for each row."""
+        match expression:
+            case PropertyRef(variable=variable, property=name):
+                return F.col(self.names.of(variable, name))
+            case Constant() | ParameterRef():
+                return literal(self.constants.value(expression), expression.type)
+            case FunctionCall(function=function):
+                if function.kind is FunctionKind.SCALAR:
+                    return literal(self.constants.now, expression.type)
+                assert function.name == "nearest", "what Spark cannot do was refused"
+                return self._distance(expression)
+            case EdgePath():
+                raise AssertionError("a way along edges has no value")
+            case _ as unreachable:
+                assert_never(unreachable)
+
+    # --- predicates ----------------------------------------------------------------------------
+
+    def holds(self, predicate: Predicate) -> Column:
+        """Return for which rows a predicate holds; null is no match."""
+        match predicate:
+            case Compare(left=left, operator=sign, right=right):
+                return self._compare(left, sign, right)
+            case IsNull(operand=operand, negated=negated):
+                found = self.column(operand)
+                return found.isNotNull() if negated else found.isNull()
+            case IsIn(operand=operand, choices=choices):
+                return self._is_in(operand, choices)
+            case Holds():
+                raise AssertionError("what Spark cannot do was refused")
+            case And(parts=parts):
+                return reduce(lambda a, b: a & b, map(self.holds, parts), F.lit(True))
+            case Or(parts=parts):
+                return reduce(lambda a, b: a | b, map(self.holds, parts), F.lit(False))
+            case _ as unreachable:
+                assert_never(unreachable)
+
+    def _compare(self, left: Expression, sign: Operator, right: Expression) -> Column:
+        if sign is Operator.CONTAINS and left.type.is_list:
+            return self._is_in(right, left)
+        one, other = self._beside(left, right), self._beside(right, left)
+        if sign is Operator.CONTAINS:
+            return one.column.contains(other.column)
+        if sign is Operator.STARTS_WITH:
+            return one.column.startswith(other.column)
+        return compare(one, sign, other)
+
+    def _beside(self, expression: Expression, other: Expression) -> Operand:
+        if isinstance(expression, PropertyRef):
+            return Operand(self.column(expression), expression.type)
+        value = self.constants.value_beside(expression, other)
+        return Operand.of(value, expression.type)
+
+    def _is_in(self, operand: Expression, choices: Expression) -> Column:
+        element = choices.type.element
+        if isinstance(choices, PropertyRef):
+            needle = self._beside(operand, choices)
+            return F.exists(
+                self.column(choices),
+                lambda item: compare(Operand(item, element), Operator.EQ, needle),
+            )
+        values = self.constants.value_beside(choices, operand) or []
+        wanted = [value for value in values if value is not None]
+        column = Operand(self.column(operand), operand.type)
+        if element.text:
+            return column.column.isin(wanted) if wanted else F.lit(False)
+        tests = (compare(column, Operator.EQ, _choice(value, element)) for value in wanted)
+        return reduce(lambda a, b: a | b, tests, F.lit(False))
+
+    # --- distances -----------------------------------------------------------------------------
+
+    def _distance(self, call: FunctionCall) -> Column:
+        """Return how far each vector is from the one asked for; null for none."""
+        target, query = call.arguments
+        assert isinstance(target, PropertyRef), "a ranking ranks a property"
+        vector, wanted = self.column(target), self._asked(target, query)
+        match self.ranking.metric(target):
+            case Metric.L2:
+                apart = F.zip_with(vector, wanted, lambda a, b: _double(a) - _double(b))
+                return _sum(F.transform(apart, lambda x: x * x))
+            case Metric.DOT:
+                return F.lit(1.0) - _product(vector, wanted)
+            case Metric.COSINE:
+                lengths = F.sqrt(_product(vector, vector)) * F.sqrt(_product(wanted, wanted))
+                near = _product(vector, wanted) / F.nullif(lengths, F.lit(0.0))
+                return F.lit(1.0) - near
+            case _ as unreachable:
+                assert_never(unreachable)
+
+    def _asked(self, target: PropertyRef, query: Expression) -> Column:
+        if isinstance(query, PropertyRef) or query.type.scalar is Scalar.VECTOR:
+            return self.column(query)
+        value = self.constants.value(query)
+        if isinstance(value, str):
+            value = self.ranking.embedded(target, value)
+        return literal(value, target.type)
+
+
+def _choice(value: Any, type_: PropertyType) -> Operand:  # noqa: ANN401 - of the type
+    """Return one of a list of choices; an integer among floats stays what it is."""
+    if type_.numeric and isinstance(value, int):
+        return Operand.of(value, PropertyType(Scalar.I64 if value < 2**63 else Scalar.U64))
+    return Operand.of(value, type_)
+
+
+def _double(number: Column) -> Column:
+    return number.cast("double")
+
+
+def _product(one: Column, other: Column) -> Column:
+    return _sum(F.zip_with(one, other, lambda a, b: _double(a) * _double(b)))
+
+
+def _sum(numbers: Column) -> Column:
+    return F.aggregate(numbers, F.lit(0.0), lambda total, x: total + x)

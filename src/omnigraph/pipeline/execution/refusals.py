@@ -1,0 +1,80 @@
+"""This module refuses queries that Spark cannot answer as the language says, before they run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from omnigraph.errors import InvalidInput
+from omnigraph.plan import ReadPlan
+from omnigraph.plan import operators as op
+from omnigraph.plan.expressions import (
+    And,
+    Expression,
+    FunctionCall,
+    Holds,
+    Or,
+    Predicate,
+    PropertyRef,
+)
+from omnigraph.plan.functions import FunctionKind
+
+_WHY = {
+    FunctionKind.PREDICATE: "text is searched by the local engine only",
+    FunctionKind.RANK: "this ranking needs the words of a whole type",
+    FunctionKind.PATH: "paths are found by the local engine only",
+}
+
+
+def check(plan: ReadPlan) -> None:
+    """Raise InvalidInput naming everything in a plan that Spark cannot do."""
+    found: dict[str, str] = {}
+    for _, operator in op.walk(plan.root):
+        for call in _calls(operator):
+            why = _reason(call)
+            if why is not None:
+                found[call.function.name] = why
+    if not found:
+        return
+    told = "; ".join(f"{name}(): {why}" for name, why in found.items())
+    message = f"query '{plan.name}' cannot run on Spark: {told}. Run it with engine='local'"
+    raise InvalidInput(message, code="engine_unsupported", query=plan.name, functions=list(found))
+
+
+def _reason(call: FunctionCall) -> str | None:
+    if call.function.name == "nearest":
+        query = call.arguments[1]
+        if isinstance(query, PropertyRef) and query.type.text:
+            return "a text of every row would have to be embedded"
+        return None
+    return _WHY.get(call.function.kind)
+
+
+def _calls(operator: op.Operator) -> Iterator[FunctionCall]:
+    for expression in op.expressions(operator):
+        yield from _calls_in(expression)
+    match operator:
+        case op.Scan(predicates=predicates) | op.Expand(predicates=predicates):
+            for predicate in predicates:
+                yield from _predicate_calls(predicate)
+        case op.Filter(predicate=predicate):
+            yield from _predicate_calls(predicate)
+        case _:
+            return
+
+
+def _predicate_calls(predicate: Predicate) -> Iterator[FunctionCall]:
+    match predicate:
+        case Holds(call=call):
+            yield call
+        case And(parts=parts) | Or(parts=parts):
+            for part in parts:
+                yield from _predicate_calls(part)
+        case _:
+            return
+
+
+def _calls_in(expression: Expression) -> Iterator[FunctionCall]:
+    if isinstance(expression, FunctionCall):
+        yield expression
+        for argument in expression.arguments:
+            yield from _calls_in(argument)

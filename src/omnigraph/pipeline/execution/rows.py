@@ -1,0 +1,223 @@
+"""This module turns the operators that find rows into data frames.
+
+A frame has a column for the id of each variable and for each property somebody looks at; Spark
+drops those nobody asks for any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import assert_never
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from omnigraph.catalog import Catalog, TypeKind
+from omnigraph.pipeline.execution.expressions import Expressions
+from omnigraph.pipeline.execution.tables import Tables
+from omnigraph.pipeline.execution.walk import FAR, NEAR, Walk
+from omnigraph.plan import operators as op
+from omnigraph.plan.expressions import (
+    Binding,
+    FunctionCall,
+    Predicate,
+    is_call,
+    predicate_refs,
+    property_refs,
+)
+from omnigraph.plan.functions import FunctionKind
+from omnigraph.plan.hops import Direction
+
+MAX_COUNT = 2**31 - 1
+"""The most rows Spark can be told to keep or to skip; a greater limit cuts nothing it collects."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Makes the frames of one query; `outer` are the rows a negation is asked about."""
+
+    tables: Tables
+    catalog: Catalog
+    expressions: Expressions
+    needed: Mapping[str, frozenset[str]]
+    """The properties that are looked at, by variable."""
+    outer: DataFrame | None = None
+
+    def of(self, operator: op.RowOperator) -> DataFrame:
+        """Return the rows of an operator."""
+        match operator:
+            case op.Scan(binding=binding, predicates=predicates):
+                return self._where(self._entities(binding), predicates)
+            case op.OuterRow():
+                assert self.outer is not None, "a negation starts from the rows it is asked about"
+                return self.outer
+            case op.Expand():
+                return self._expand(operator)
+            case op.Close():
+                return self._close(operator)
+            case op.Cross(left=left, right=right):
+                return self.of(left).crossJoin(self.of(right))
+            case op.Filter(input=source, predicate=predicate):
+                return self._where(self.of(source), (predicate,))
+            case op.AntiJoin():
+                return self._anti_join(operator)
+            case op.SortRows():
+                return self._sort(operator)
+            case op.SliceRows(input=source):
+                return self.cut(self.of(source), operator)
+            case _ as unreachable:
+                assert_never(unreachable)
+
+    def cut(self, frame: DataFrame, cut: op.SliceRows | op.SliceColumns) -> DataFrame:
+        """Skip and keep as many rows as an operator says."""
+        constants = self.expressions.constants
+        offset, limit = constants.count(cut.offset, "offset"), constants.count(cut.limit, "limit")
+        if offset:
+            frame = frame.offset(min(offset, MAX_COUNT))
+        if limit is None or limit > MAX_COUNT:
+            return frame
+        return frame.limit(limit)
+
+    # --- entities ------------------------------------------------------------------------------
+
+    def _name(self, variable: str, property_: str = "id") -> str:
+        return self.expressions.names.of(variable, property_)
+
+    def _properties(self, binding: Binding) -> list[str]:
+        """Return the properties of a variable that are looked at, `id` first."""
+        types = self.catalog.nodes if binding.kind == "node" else self.catalog.edges
+        known = types[binding.type_name]
+        # Variables of two negations may share a name, and not a type.
+        wanted = (name for name in sorted(self.needed.get(binding.name, ())) if name != "id")
+        return ["id", *(name for name in wanted if known.lookup(name) is not None)]
+
+    def _named(self, binding: Binding) -> list[Column]:
+        names = self._properties(binding)
+        return [F.col(f"`{name}`").alias(self._name(binding.name, name)) for name in names]
+
+    def _entities(self, binding: Binding) -> DataFrame:
+        names = self._properties(binding)
+        frame = self.tables.frame(TypeKind(binding.kind), binding.type_name, names)
+        return frame.select(*self._named(binding))
+
+    def _where(self, frame: DataFrame, predicates: Iterable[Predicate]) -> DataFrame:
+        for predicate in predicates:
+            frame = frame.where(self.expressions.holds(predicate))
+        return frame
+
+    # --- edges ---------------------------------------------------------------------------------
+
+    def _walk(self, edge: str, direction: Direction) -> Walk:
+        return Walk(self.tables, self.catalog, edge, direction)
+
+    def _bound_edges(self, step: op.Expand | op.Close, binding: Binding) -> DataFrame:
+        """Return every edge of a step with the columns of its variable."""
+        edges = self._walk(step.edge, step.direction).edges(*self._properties(binding))
+        return edges.select(NEAR, FAR, *self._named(binding))
+
+    def _expand(self, expand: op.Expand) -> DataFrame:
+        source, start = self.of(expand.input), F.col(self._name(expand.src))
+        if expand.edge_binding is not None:
+            found = self._bound_edges(expand, expand.edge_binding)
+        else:
+            walk = self._walk(expand.edge, expand.direction)
+            starts = source.select(start.alias(NEAR))
+            found = walk.reach(starts, expand.hops, from_end=expand.from_end)
+        rows = source.join(found, start == F.col(NEAR)).drop(NEAR)
+        dst = self._name(expand.dst.name)
+        if self._properties(expand.dst) == ["id"]:
+            rows = rows.withColumnRenamed(FAR, dst)
+        else:
+            rows = rows.join(self._entities(expand.dst), F.col(FAR) == F.col(dst)).drop(FAR)
+        return self._where(rows, expand.predicates)
+
+    def _close(self, close: op.Close) -> DataFrame:
+        source = self.of(close.input)
+        here, there = (F.col(self._name(name)) for name in (close.src, close.dst))
+        ends = (here == F.col(NEAR)) & (there == F.col(FAR))
+        if close.edge_binding is not None:
+            found = self._bound_edges(close, close.edge_binding)
+            return source.join(found, ends).drop(NEAR, FAR)
+        walk = self._walk(close.edge, close.direction)
+        found = walk.reach(source.select(here.alias(NEAR)), close.hops)
+        return source.join(found, ends, "left_semi")
+
+    # --- negation ------------------------------------------------------------------------------
+
+    def _anti_join(self, anti: op.AntiJoin) -> DataFrame:
+        """Ask about each different combination of what the negation looks at, once."""
+        source = self.of(anti.input)
+        used = sorted(used_variables(anti.inner) & set(anti.input.variables))
+        asked = [anti.input.variables[name] for name in used]
+        if not asked:
+            found = replace(self, outer=source.select(F.lit(True)).limit(1)).of(anti.inner)
+            return source.join(found.select(F.lit(True)).limit(1), F.lit(True), "left_anti")
+        ids = [self._name(binding.name) for binding in asked]
+        carried = [self._name(b.name, name) for b in asked for name in self._properties(b)]
+        outer = source.select(*carried).dropDuplicates(ids)
+        found = replace(self, outer=outer).of(anti.inner)
+        keys = found.select(*(F.col(name).alias(f"{name}_asked") for name in ids))
+        matches = (F.col(name) == F.col(f"{name}_asked") for name in ids)
+        return source.join(keys, reduce(lambda a, b: a & b, matches), "left_anti")
+
+    # --- order ---------------------------------------------------------------------------------
+
+    def _sort(self, sort: op.SortRows) -> DataFrame:
+        """Order rows; a ranking puts the best first and leaves out rows it gives no score."""
+        rows, keys = self.of(sort.input), list[Column]()
+        for key in sort.keys:
+            column = self.expressions.column(key.expression)
+            if is_call(key.expression, FunctionKind.RANK):
+                assert isinstance(key.expression, FunctionCall), "a ranking is a call"
+                rows = rows.where(column.isNotNull())
+                keys.append(ordered(column, descending=key.expression.function.best_is_highest))
+            else:
+                keys.append(ordered(column, descending=key.descending))
+        ties = (F.col(self._name(name)) for name in sort.tie_break)
+        return rows.orderBy(*keys, *(ordered(tie, descending=False) for tie in ties))
+
+
+def ordered(column: Column, *, descending: bool) -> Column:
+    """Return a column to order by; null is lower than every value."""
+    return column.desc_nulls_last() if descending else column.asc_nulls_first()
+
+
+def needed_properties(root: op.Operator) -> dict[str, frozenset[str]]:
+    """Return the properties a plan looks at, by variable, besides ids."""
+    found: dict[str, set[str]] = {}
+    for _, operator in op.walk(root):
+        refs = [ref for expression in op.expressions(operator) for ref in property_refs(expression)]
+        for predicate in predicates_of(operator):
+            refs += predicate_refs(predicate)
+        for ref in refs:
+            found.setdefault(ref.variable, set()).add(ref.property)
+    return {name: frozenset(properties) for name, properties in found.items()}
+
+
+def predicates_of(operator: op.Operator) -> tuple[Predicate, ...]:
+    """Return what an operator tests rows for."""
+    match operator:
+        case op.Scan(predicates=predicates) | op.Expand(predicates=predicates):
+            return predicates
+        case op.Filter(predicate=predicate):
+            return (predicate,)
+        case _:
+            return ()
+
+
+def used_variables(operator: op.Operator) -> set[str]:
+    """Return every variable an operator or one below it looks at."""
+    found: set[str] = set()
+    for _, below in op.walk(operator):
+        match below:
+            case op.Expand(src=src):
+                found.add(src)
+            case op.Close(src=src, dst=dst):
+                found |= {src, dst}
+            case _:
+                pass
+        for predicate in predicates_of(below):
+            found |= {ref.variable for ref in predicate_refs(predicate)}
+    return found

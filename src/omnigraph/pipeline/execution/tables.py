@@ -1,0 +1,24 @@
+"""This module gives the entities of a snapshot as data frames, read once per query and type."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+
+from omnigraph.catalog import TypeKind
+
+Reader = Callable[[TypeKind, str, Sequence[str]], DataFrame]
+"""Reads columns of a type: `id`, of an edge `from` and `to`, and properties by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """The entities a query reads, all of one snapshot."""
+
+    read: Reader
+
+    def frame(self, kind: TypeKind, name: str, columns: Sequence[str]) -> DataFrame:
+        """Return columns of all entities of a type."""
+        return self.read(kind, name, tuple(dict.fromkeys(columns)))

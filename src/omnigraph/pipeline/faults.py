@@ -1,0 +1,62 @@
+"""This module turns what Spark raises into errors that say what to do."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from omnigraph.pipeline.errors import SparkFailed
+
+_ADVICE = (
+    (
+        r"No space left on device|Disk quota exceeded",
+        "spark_disk_full",
+        "Spark's scratch space is full: free some, or set `spark.local.dir` to a larger disk",
+    ),
+    (
+        r"OutOfMemoryError|Java heap space|GC overhead limit",
+        "spark_memory",
+        "Spark ran out of memory: give the session more, or the job more partitions",
+    ),
+    (
+        r"Python worker exited unexpectedly|worker_exited|ExecutorLostFailure|crashed",
+        "spark_worker_lost",
+        "a worker died, perhaps for want of memory: run it again; it resumes after what is done",
+    ),
+    (
+        r"cancelled|Connection refused|SparkContext was shut down|UNAVAILABLE",
+        "spark_session_lost",
+        "the Spark session ended: run it again with a new one",
+    ),
+    (
+        r"FAILED_READ_FILE|not a Parquet file|PATH_NOT_FOUND|CANNOT_READ",
+        "input_unreadable",
+        "a source cannot be read: mend or leave out the file, and run it again",
+    ),
+)
+
+
+@contextmanager
+def spark_faults() -> Iterator[None]:
+    """Run something on Spark; raise SparkFailed when Spark fails."""
+    try:
+        yield
+    except Exception as error:
+        if type(error).__module__.partition(".")[0] not in ("pyspark", "py4j"):
+            raise
+        raise _translated(str(error)) from error
+
+
+def _translated(text: str) -> SparkFailed:
+    for pattern, code, advice in _ADVICE:
+        if re.search(pattern, text, re.IGNORECASE):
+            return SparkFailed(f"{advice} ({_reason(text)})", code=code)
+    return SparkFailed(f"the Spark job failed: {_reason(text)}", code="spark_failed")
+
+
+def _reason(text: str) -> str:
+    """Return the line that says most: the last one of a Python traceback, or the first."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    raised = [line for line in lines if re.match(r"[\w.]*(Error|Exception)\b.*:", line)]
+    return (raised[-1] if raised else lines[0] if lines else "no reason given")[:300]

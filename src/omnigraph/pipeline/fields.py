@@ -1,0 +1,278 @@
+"""This module is the registry of what may stand in a pipeline file.
+
+The reader, the reference table of the docs and the JSON Schema for editors are all made from it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+VERSION = 1
+
+
+class Kind(StrEnum):
+    """What sort of value a field has."""
+
+    VERSION = "version"
+    TEXT = "text"
+    EXPRESSION = "SQL expression"
+    EXPRESSIONS = "SQL expression, or a list of them"
+    SQL = "SQL query"
+    TEXTS = "text, or a list of texts"
+    CHOICE = "one word"
+    LIMIT = "count or percentage"
+    KEEP = "`first`, `last`, `max(expression)` or `min(expression)`"
+    BOOL = "`true` or `false`"
+    SCALARS = "names with values"
+    EXPRESSION_MAP = "names with SQL expressions"
+    ENDPOINT = "SQL expression, or key properties with SQL expressions"
+    SECTION = "section"
+    SECTIONS = "names with sections"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Field:
+    """One field: its value, what it is for, and what holds without it."""
+
+    name: str
+    kind: Kind
+    about: str
+    required: bool = False
+    choices: tuple[str, ...] = ()
+    section: str = ""
+    default: str = ""
+    example: str = ""
+
+
+def _field(name: str, kind: Kind, about: str, **more: Any) -> Field:  # noqa: ANN401
+    return Field(name=name, kind=kind, about=about, **more)
+
+
+MODES = ("append", "merge", "overwrite")
+VIOLATIONS = ("fail", "reject")
+
+_MAPPING = (
+    _field("source", Kind.TEXT, "the source its rows come from", required=True, example="people"),
+    _field(
+        "properties",
+        Kind.EXPRESSION_MAP,
+        "the value of each property, over the columns of the source",
+        default="the columns that are named like properties",
+        example="{name: trim(full_name)}",
+    ),
+    _field(
+        "id",
+        Kind.EXPRESSION,
+        "the id, for types without a key",
+        default="a new one for each row",
+        example="uuid",
+    ),
+    _field("where", Kind.EXPRESSION, "which rows of the source to take", example="not deleted"),
+    _field("dedupe", Kind.SECTION, "one row of several that are alike", section="dedupe"),
+    _field(
+        "embed",
+        Kind.TEXTS,
+        "optional `@embed` properties to make vectors for; required ones are always made",
+        example="title_embedding",
+    ),
+)
+
+SECTIONS: dict[str, tuple[Field, ...]] = {
+    "pipeline": (
+        _field("version", Kind.VERSION, "the version of this format", required=True, example="1"),
+        _field(
+            "name", Kind.TEXT, "what reports call it", default="the name of the file", example="crm"
+        ),
+        _field(
+            "graph",
+            Kind.TEXT,
+            "address of the graph, unless the command line gives it",
+            example="./my-graph",
+        ),
+        _field(
+            "variables",
+            Kind.SCALARS,
+            "what `${NAME}` stands for unless `--set` or the environment says it; "
+            "without a value one of them must",
+            example="{DAY: 2024-01-01}",
+        ),
+        _field("sources", Kind.SECTIONS, "where rows come from", required=True, section="source"),
+        _field("nodes", Kind.SECTIONS, "node types to load, by name", section="node"),
+        _field("edges", Kind.SECTIONS, "edge types to load, by name", section="edge"),
+        _field(
+            "mode",
+            Kind.CHOICE,
+            "what becomes of entities that exist: refuse, replace by id, replace whole types",
+            choices=MODES,
+            default="`merge`",
+            example="append",
+        ),
+        _field(
+            "partial",
+            Kind.BOOL,
+            "with `merge`: keep properties that are not given",
+            default="`false`",
+            example="true",
+        ),
+        _field("branch", Kind.SECTION, "the branch to load into", section="branch"),
+        _field(
+            "on_violation",
+            Kind.CHOICE,
+            "refuse everything, or set bad rows aside and load the rest",
+            choices=VIOLATIONS,
+            default="`fail`",
+            example="reject",
+        ),
+        _field(
+            "max_rejects",
+            Kind.LIMIT,
+            "rows, or the share of rows, that may be set aside before all is refused",
+            default="any number",
+            example="1%",
+        ),
+        _field(
+            "rejects",
+            Kind.TEXT,
+            "folder for the rows set aside",
+            default="beside the record of the run, in the graph",
+            example="./rejects",
+        ),
+        _field(
+            "publish", Kind.SECTION, "what the commit says, and what follows it", section="publish"
+        ),
+        _field("spark", Kind.SECTION, "the Spark session", section="spark"),
+    ),
+    "source": (
+        _field("parquet", Kind.TEXTS, "Parquet files or folders", example="data/people/*.parquet"),
+        _field(
+            "csv",
+            Kind.TEXTS,
+            "CSV files with a header; cells are text that properties give a meaning",
+            example="data/people.csv",
+        ),
+        _field("json", Kind.TEXTS, "files with a JSON object a line", example="data/people.jsonl"),
+        _field(
+            "ndjson",
+            Kind.TEXTS,
+            "graph batches, as `load` takes them; their lines say themselves what they are, "
+            "and all are loaded",
+            example="data/batch.ndjson",
+        ),
+        _field("jdbc", Kind.TEXT, "address of a database", example="jdbc:postgresql://host/crm"),
+        _field("format", Kind.TEXT, "any other format Spark knows by name", example="orc"),
+        _field("sql", Kind.SQL, "a query over other sources", example="select * from people"),
+        _field("path", Kind.TEXTS, "with `format`: what to read", example="data/people"),
+        _field("table", Kind.TEXT, "with `jdbc`: the table to read", example="public.people"),
+        _field(
+            "query",
+            Kind.TEXT,
+            "with `jdbc`: the query to read instead of a table",
+            example="select * from people",
+        ),
+        _field(
+            "columns",
+            Kind.TEXT,
+            "names and types of the columns, instead of looking",
+            example="name string, age int",
+        ),
+        _field("options", Kind.SCALARS, "options of the Spark reader", example="{delimiter: ;}"),
+    ),
+    "node": _MAPPING,
+    "edge": (
+        *_MAPPING,
+        _field(
+            "from",
+            Kind.ENDPOINT,
+            "the node it starts at: its id, the value of its key, or of each key property",
+            default="the column `from` or `src`",
+            example="person_name",
+        ),
+        _field(
+            "to",
+            Kind.ENDPOINT,
+            "the node it ends at, likewise",
+            default="the column `to` or `dst`",
+            example="{code: port_code}",
+        ),
+    ),
+    "dedupe": (
+        _field(
+            "by",
+            Kind.EXPRESSIONS,
+            "rows are alike when these are equal",
+            default="the key, or the id",
+            example="lower(email)",
+        ),
+        _field(
+            "keep",
+            Kind.KEEP,
+            "which of them stays; `first` and `last` by their place in the source",
+            default="`last`",
+            example="max(updated_at)",
+        ),
+    ),
+    "branch": (
+        _field("name", Kind.TEXT, "its name", required=True, example="load/2024-01-01"),
+        _field(
+            "from",
+            Kind.TEXT,
+            "where it is created from unless it exists",
+            default="`main`",
+            example="main",
+        ),
+    ),
+    "publish": (
+        _field(
+            "message",
+            Kind.TEXT,
+            "the message of the commit",
+            default="the name",
+            example="nightly load",
+        ),
+        _field(
+            "merge_into",
+            Kind.TEXT,
+            "the branch to merge the loaded branch into; conflicts leave both as they are",
+            example="main",
+        ),
+        _field(
+            "delete_branch",
+            Kind.BOOL,
+            "delete the branch once it is merged",
+            default="`false`",
+            example="true",
+        ),
+    ),
+    "spark": (
+        _field(
+            "master",
+            Kind.TEXT,
+            "a Spark master, or `sc://host:port`",
+            default="`local[*]`",
+            example="spark://host:7077",
+        ),
+        _field(
+            "memory",
+            Kind.TEXT,
+            "memory of the driver",
+            default="half of the machine's",
+            example="4g",
+        ),
+        _field(
+            "config",
+            Kind.SCALARS,
+            "Spark's own settings",
+            example="{spark.sql.shuffle.partitions: 64}",
+        ),
+    ),
+}
+
+SOURCE_KINDS = ("parquet", "csv", "json", "ndjson", "jdbc", "format", "sql")
+"""Exactly one of them says what a source is."""
+
+
+def by_name(section: str) -> dict[str, Field]:
+    """Return the fields of a section by name."""
+    return {field.name: field for field in SECTIONS[section]}

@@ -1,0 +1,339 @@
+"""This module turns the rows of a source into rows of a type, by the expressions of a pipeline.
+
+Only the DataFrame API is used, which works on any kind of Spark. An expression that Spark does not
+accept is reported with its place in the pipeline file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_type
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    DataType,
+    MapType,
+    NullType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
+
+from omnigraph.catalog import AcceptedSchema, EdgeType, NodeType
+from omnigraph.lang import Code, Report, Span, did_you_mean
+from omnigraph.pipeline.document import Text
+from omnigraph.pipeline.extract import Extracted, quoted, whole_rows
+from omnigraph.pipeline.model import FILE, ROW, Input
+from omnigraph.pipeline.resolve import type_of
+from omnigraph.pipeline.spec import Endpoint, TypeSpec
+from omnigraph.pipeline.told import reason, unknown_column
+from omnigraph.types import PropertyType, Scalar, entity_id
+from omnigraph.write.coerce import fit
+from omnigraph.write.inputs.columnar import can_hold
+from omnigraph.write.text import from_text
+
+_TEXT = PropertyType(Scalar.STRING)
+_ENDS = {"from": ("from", "src"), "to": ("to", "dst")}
+_UTC = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS'Z'"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mapped:
+    """The rows of a type, and what each of its columns is made from."""
+
+    input: Input
+    columns: Mapping[str, tuple[str, str]]
+    """By name: the expression, and the Spark type it gives."""
+
+
+class Mapper:
+    """Maps the rows of one source to one type."""
+
+    def __init__(
+        self, spec: TypeSpec, source: Extracted, schema: AcceptedSchema, report: Report
+    ) -> None:
+        found = type_of(spec, schema.catalog)
+        assert found is not None, "the pipeline was held against the catalog before"
+        self._spec, self._source, self._report = spec, source, report
+        self._type: NodeType | EdgeType = found
+        self._schema = schema
+        self._frame = whole_rows(source)
+        self._found_errors = False
+
+    def map(self) -> Mapped | None:
+        """Return the rows of the type; None when something was reported.
+
+        Rows of the source that could not be read are not among them.
+        """
+        wanted = self._wanted()
+        self._check(wanted)
+        if self._spec.where is not None and self._accepts(self._spec.where):
+            self._frame = self._frame.where(F.expr(self._spec.where.value))
+        self._dedupe(wanted)
+        return None if self._found_errors else self._selected(wanted)
+
+    # --- what is wanted ------------------------------------------------------------------------
+
+    def _wanted(self) -> dict[str, list[tuple[Text, PropertyType]]]:
+        """Return by column the expressions it is made from; more than one only for endpoints."""
+        found: dict[str, list[tuple[Text, PropertyType]]] = {}
+        for name, text in self._properties().items():
+            found[name] = [(text, self._type.properties[name].type)]
+        if self._spec.id is not None:
+            found["id"] = [(self._spec.id, _TEXT)]
+        elif self._spec.properties is None and self._has("id") and not self._key():
+            found["id"] = [(self._column("id"), _TEXT)]
+        if isinstance(self._type, EdgeType):
+            ends = (
+                ("from", self._spec.src, self._type.src),
+                ("to", self._spec.dst, self._type.dst),
+            )
+            for word, given, node in ends:
+                found[word] = self._endpoint(word, given, self._schema.catalog.nodes[node])
+        return found
+
+    def _properties(self) -> dict[str, Text]:
+        if self._spec.properties is not None:
+            return {name: text for name, (_, text) in self._spec.properties.items()}
+        found = {name: self._column(name) for name in self._type.properties if self._has(name)}
+        for property_ in self._type.properties.values():
+            needed = not property_.type.nullable and property_.embed is None
+            if needed and property_.name not in found:
+                message = (
+                    f"{self._spec.kind} `{self._spec.name}`: source `{self._source.spec.name}` has "
+                    f"no column `{property_.name}`"
+                )
+                near = did_you_mean(property_.name, self._source.columns)
+                self._tell(Code.PIPELINE_PROPERTY_MISSING, message, self._spec.source.span, near)
+        return found
+
+    def _endpoint(
+        self, word: str, given: Endpoint, node: NodeType
+    ) -> list[tuple[Text, PropertyType]]:
+        if isinstance(given, Mapping):
+            order = self._schema.key_order(node.name)
+            return [(given[name][1], node.properties[name].type) for name in order]
+        if isinstance(given, Text):
+            return [(given, _TEXT)]
+        column = next((name for name in _ENDS[word] if self._has(name)), None)
+        if column is not None:
+            return [(self._column(column), _TEXT)]
+        message = f"edge `{self._spec.name}` has no `{word}`, and its source no such column"
+        hint = f"say from which column the id of the {node.name} comes: `{word}: EXPRESSION`"
+        self._tell(Code.PIPELINE_ENDPOINT_INVALID, message, self._spec.name.span, hint)
+        return []
+
+    def _key(self) -> tuple[str, ...]:
+        return self._type.key if isinstance(self._type, NodeType) else ()
+
+    def _has(self, name: str) -> bool:
+        return name in self._source.columns
+
+    def _column(self, name: str) -> Text:
+        return Text(quoted(name), self._spec.source.span)
+
+    # --- expressions ---------------------------------------------------------------------------
+
+    def _check(self, wanted: Mapping[str, list[tuple[Text, PropertyType]]]) -> None:
+        """Report each expression that Spark does not accept, and each type that cannot fit."""
+        for name, parts in wanted.items():
+            for text, type_ in parts:
+                if self._accepts(text) and len(parts) == 1:
+                    self._check_type(name, text, type_)
+
+    def _check_type(self, name: str, text: Text, type_: PropertyType) -> None:
+        given = self._type_of(text)
+        if name in ("id", "from", "to") or self._fits(given, type_):
+            return
+        message = (
+            f"`{text.value}` gives {given.simpleString()}, but {self._spec.name}.{name} is {type_}"
+        )
+        self._tell(Code.PIPELINE_EXPRESSION, message, text.span, "cast it, or give another column")
+
+    def _fits(self, given: DataType, type_: PropertyType) -> bool:
+        if self._source.is_text and isinstance(given, StringType):
+            return True
+        if isinstance(given, NullType):
+            return True
+        return can_hold(to_arrow_type(given, timezone="UTC"), type_)
+
+    def _accepts(self, text: Text) -> bool:
+        try:
+            self._type_of(text)
+        except PySparkException as error:
+            column = unknown_column(error)
+            if column is not None:
+                message = f"source `{self._source.spec.name}` has no column `{column}`"
+                hint = did_you_mean(column, self._source.columns)
+            else:
+                message, hint = f"Spark does not accept `{text.value}`: {reason(error)}", None
+            self._tell(Code.PIPELINE_EXPRESSION, message, text.span, hint)
+            return False
+        return True
+
+    def _type_of(self, text: Text) -> DataType:
+        return self._frame.select(F.expr(text.value)).schema[0].dataType
+
+    def _tell(self, code: Code, message: str, span: Span, hint: str | None = None) -> None:
+        self._found_errors = True
+        self._report.add(code, message, span, hint=hint)
+
+    # --- one of several ------------------------------------------------------------------------
+
+    def _dedupe(self, wanted: Mapping[str, list[tuple[Text, PropertyType]]]) -> None:
+        rule = self._spec.dedupe
+        if rule is None:
+            return
+        by = list(rule.by) or self._alike(wanted)
+        accepted = [self._accepts(text) for text in rule.by]
+        if rule.keep.expression is not None:
+            accepted.append(self._accepts(rule.keep.expression))
+        elif not self._source.is_placed:
+            message = (
+                f"`{rule.keep.way}` goes by place, and rows of source `{self._source.spec.name}` "
+                "have none"
+            )
+            hint = "say which row stays by a value: `keep: max(updated_at)`"
+            self._tell(Code.PIPELINE_CONTRADICTION, message, rule.span, hint)
+        if not by:
+            message = f"`dedupe` of {self._spec.kind} `{self._spec.name}` needs `by`: it has no key"
+            self._tell(Code.PIPELINE_FIELD_MISSING, message, rule.span)
+        if self._found_errors:
+            return
+        window = Window.partitionBy(*(F.expr(text.value) for text in by)).orderBy(*self._order())
+        numbered = self._frame.withColumn("@best", F.row_number().over(window))
+        self._frame = numbered.where("`@best` = 1").drop("@best")
+
+    def _alike(self, wanted: Mapping[str, list[tuple[Text, PropertyType]]]) -> list[Text]:
+        key = self._key() or [name for name in ("id",) if name in wanted]
+        names = key or [name for name in ("from", "to") if name in wanted]
+        return [text for name in names for text, _ in wanted.get(name, ())]
+
+    def _order(self) -> list[Column]:
+        assert self._spec.dedupe is not None, "only then is there an order"
+        keep = self._spec.dedupe.keep
+        places = [F.col(quoted(FILE)), F.col(quoted(ROW))] if self._source.is_placed else []
+        if keep.way == "first":
+            return [place.asc() for place in places]
+        last = [place.desc() for place in places]
+        if keep.expression is None:
+            return last
+        value = F.expr(keep.expression.value)
+        best = value.desc_nulls_last() if keep.way == "max" else value.asc_nulls_last()
+        return [best, *last]
+
+    # --- rows of the type ----------------------------------------------------------------------
+
+    def _selected(self, wanted: Mapping[str, list[tuple[Text, PropertyType]]]) -> Mapped:
+        columns: list[Column] = []
+        keyed: dict[str, list[tuple[str, PropertyType]]] = {}
+        told: dict[str, tuple[str, str]] = {}
+        types = {
+            name: self._type_of(parts[0][0]) for name, parts in wanted.items() if len(parts) == 1
+        }
+        is_text = self._needs_text(wanted, types)
+        for name, parts in wanted.items():
+            if name in ("from", "to") and self._by_key(name):
+                keyed[name] = []
+                for number, (text, type_) in enumerate(parts):
+                    part = f"@{name}{number}"
+                    keyed[name].append((part, type_))
+                    columns.append(F.expr(text.value).alias(part))
+                told[name] = (", ".join(text.value for text, _ in parts), "key")
+                continue
+            [(text, _)] = parts
+            column = F.expr(text.value)
+            told[name] = (text.value, types[name].simpleString())
+            if name in ("id", "from", "to"):
+                column = _id_text(column, types[name])
+            elif is_text:
+                column = _as_text(column, types[name])
+            columns.append(column.alias(name))
+        places = [FILE, ROW] if self._source.is_placed else []
+        kept = [F.col(quoted(name)) for name in places]
+        frame = self._frame.select(*columns, *kept)
+        if keyed:
+            frame = _with_ids(frame, keyed)
+        return Mapped(input=Input(self._spec.table_key, frame, text=is_text), columns=told)
+
+    def _by_key(self, name: str) -> bool:
+        given = self._spec.src if name == "from" else self._spec.dst
+        return isinstance(given, Mapping)
+
+    def _needs_text(
+        self,
+        wanted: Mapping[str, list[tuple[Text, PropertyType]]],
+        types: Mapping[str, DataType],
+    ) -> bool:
+        """Tell whether cells of text are to become values of other types."""
+        return self._source.is_text and any(
+            isinstance(types[name], StringType) and not can_hold(pa.string(), wanted[name][0][1])
+            for name in types
+            if name not in ("id", "from", "to")
+        )
+
+
+def _id_text(column: Column, type_: DataType) -> Column:
+    return column if isinstance(type_, StringType) else column.cast("string")
+
+
+def _as_text(column: Column, type_: DataType) -> Column:
+    """Return a column as the cells of a text file would have it."""
+    if isinstance(type_, StringType):
+        return column
+    if isinstance(type_, ArrayType | StructType | MapType):
+        return F.to_json(column)
+    if isinstance(type_, TimestampType):
+        moment = F.to_utc_timestamp(column, F.current_timezone())
+        return F.date_format(moment, _UTC)
+    if isinstance(type_, TimestampNTZType):
+        return F.date_format(column, _UTC)
+    if isinstance(type_, BinaryType):
+        return F.concat(F.lit("base64:"), F.base64(column))
+    return column.cast("string")
+
+
+def _with_ids(frame: DataFrame, keyed: Mapping[str, list[tuple[str, PropertyType]]]) -> DataFrame:
+    """Return a frame in which values of key properties became the ids made from them."""
+    parts = {part for members in keyed.values() for part, _ in members}
+    plain = [field for field in frame.schema if field.name not in parts]
+    schema = StructType([*plain, *(StructField(name, StringType()) for name in keyed)])
+    kept = [field.name for field in plain]
+
+    def make(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            ids = [_ids(batch, members) for members in keyed.values()]
+            arrays = [*(batch.column(name) for name in kept), *ids]
+            yield pa.RecordBatch.from_arrays(arrays, names=[*kept, *keyed])
+
+    return frame.mapInArrow(make, schema)
+
+
+def _ids(batch: pa.RecordBatch, members: list[tuple[str, PropertyType]]) -> pa.Array:
+    columns = [batch.column(name).to_pylist() for name, _ in members]
+    types = [type_ for _, type_ in members]
+    rows = zip(*columns, strict=True)
+    return pa.array([_one_id(list(zip(row, types, strict=True))) for row in rows], pa.string())
+
+
+def _one_id(members: list[tuple[Any, PropertyType]]) -> str | None:
+    """Return an id; of values that no key can have a text that names no entity."""
+    if any(value is None for value, _ in members):
+        return None
+    try:
+        return entity_id([(_value(value, type_), type_) for value, type_ in members])
+    except ValueError:
+        return ", ".join(str(value) for value, _ in members)
+
+
+def _value(value: Any, type_: PropertyType) -> Any:  # noqa: ANN401 - any value
+    return fit(type_, from_text(type_, value) if isinstance(value, str) else value)

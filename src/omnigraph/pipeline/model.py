@@ -1,0 +1,132 @@
+"""This module defines what a distributed load is told and what it tells."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from omnigraph.commit.model import Commit, Counts
+from omnigraph.errors import InvalidInput
+from omnigraph.pipeline.runs import Run
+from omnigraph.write.load import Mode
+from omnigraph.write.progress import Listener
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+FILE, ROW = "@file", "@at"
+"""The columns of a frame that say where its rows come from: a number of a file, and one in it."""
+
+
+class OnViolation(StrEnum):
+    """What rows that break a rule do: refuse the whole load, or only themselves."""
+
+    FAIL = "fail"
+    REJECT = "reject"
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """Rows of one type.
+
+    `table_key` is `node:Person` or `edge:Knows`. The columns of `frame` are named like properties;
+    `id`, and `from` and `to` (or `src` and `dst`) of edges, are what they say. Where a row comes
+    from is told by `@file`, a place in `SparkLoadOptions.files`, and `@at`, its number in the file;
+    without them violations have no source. `text` says that every cell is text to be parsed, as in
+    CSV.
+    """
+
+    table_key: str
+    frame: DataFrame
+    text: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparkLoadOptions:
+    """How to load on Spark.
+
+    `max_rejects` is how many rows may be rejected: a number of rows, or below 1 a share of those
+    given; more make the load fail. `rejects` is the folder they are written to, by default one
+    below the graph. `from_` is where a branch that does not exist is forked from. `files` are the
+    names and units (`line` or `row`) that positions refer to. `run` is the run this load belongs
+    to; what it has finished is not done again.
+    """
+
+    mode: Mode = Mode.MERGE
+    partial: bool = False
+    on_violation: OnViolation = OnViolation.FAIL
+    max_rejects: float | None = None
+    rejects: str | None = None
+    from_: str | None = None
+    files: tuple[tuple[str, str], ...] = ()
+    progress: Listener | None = None
+    run: Run | None = None
+
+    def __post_init__(self) -> None:
+        if self.partial and self.mode is not Mode.MERGE:
+            message = f"a partial load merges; it cannot {self.mode}"
+            raise InvalidInput(message, code="load_mode_invalid")
+        if self.max_rejects is not None and self.max_rejects < 0:
+            message = "`max_rejects` is a number of rows, or a share of them below 1"
+            raise InvalidInput(message, code="max_rejects_invalid")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TypeOutcome:
+    """What became of the rows of one type; `rejected` counts them by the rule they broke first."""
+
+    given: int = 0
+    accepted: int = 0
+    rejected: Mapping[str, int] = field(default_factory=dict)
+    counts: Counts = field(default_factory=Counts)
+    bytes: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON values."""
+        return {
+            "given": self.given,
+            "accepted": self.accepted,
+            "rejected": dict(self.rejected),
+            "inserted": self.counts.inserted,
+            "updated": self.counts.updated,
+            "deleted": self.counts.deleted,
+            "bytes": self.bytes,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What a load on Spark did.
+
+    `types` are by `node:T` and `edge:E`; `seconds` by stage, in order. `rejects` is where rejected
+    rows are, None when there are none. `repeated` tells that a run with the same key was published
+    before and nothing was done; `commit` is then that one.
+    """
+
+    commit: Commit
+    types: Mapping[str, TypeOutcome] = field(default_factory=dict)
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    rejects: str | None = None
+    branch_created: bool = False
+    repeated: bool = False
+    run: Run | None = None
+
+    @property
+    def bytes(self) -> int:
+        """How many bytes were written."""
+        return sum(type_.bytes for type_ in self.types.values())
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON values."""
+        return {
+            "commit": self.commit.to_json(),
+            "types": {key: type_.to_json() for key, type_ in sorted(self.types.items())},
+            "seconds": dict(self.seconds),
+            "bytes": self.bytes,
+            "rejects": self.rejects,
+            "branch_created": self.branch_created,
+            "repeated": self.repeated,
+            "run": None if self.run is None else self.run.id,
+        }

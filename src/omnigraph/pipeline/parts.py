@@ -1,0 +1,249 @@
+"""This module cuts what people load into parts that workers read by themselves.
+
+Parts of a file are whole lines or row groups, so that each is read by the very readers that read
+whole files, and every row keeps its line or row number.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import IO, Any
+
+import pyarrow.parquet as pq
+
+from omnigraph.catalog import TypeKind
+from omnigraph.write.inputs.ndjson import read_ndjson
+from omnigraph.write.inputs.sources import check_source, named_shape, read_all, read_file
+from omnigraph.write.inputs.streams import UNREADABLE, file_opened, is_packed
+from omnigraph.write.inputs.tables import table_files
+from omnigraph.write.intake import Intake
+from omnigraph.write.progress import Meter
+
+PART_BYTES = 64 * 1024 * 1024
+"""About how many bytes of a file one worker reads at a time."""
+
+_PARQUET = (".parquet", ".pq")
+_READ = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Some rows of one file: the `number`th of all inputs.
+
+    Lines have no `table_key`; `start` and `stop` are bytes. Tables have one; `start` and `stop` are
+    row groups, if the file is cut at all. `before` is how many lines come before.
+    """
+
+    number: int
+    path: str
+    table_key: str | None
+    start: int = 0
+    stop: int | None = None
+    before: int = 0
+
+    def read(self, intake: Intake, meter: Meter) -> None:
+        """Read the rows."""
+        if self.table_key is None:
+            source: Any = self.path if self.stop is None else self.span()
+            read_ndjson(source, intake, meter, before=self.before)
+            return
+        groups = None if self.stop is None else range(self.start, self.stop)
+        shape = intake.shape(*_kind_and_name(self.table_key))
+        read_file(Path(self.path), shape, intake, meter, groups)
+
+    def span(self) -> _Span:
+        """Return the bytes as a stream."""
+        assert self.stop is not None, "only a piece of a file is a span"
+        return _Span(self.path, self.start, self.stop)
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Everything to load: parts for workers, and what only this process can read.
+
+    `here` are readers of what has no path, with the number of the first input each opens; `files`
+    are the names and units of all inputs, by number; `touched` the types that were named.
+    """
+
+    parts: tuple[Part, ...] = ()
+    here: tuple[tuple[int, Callable[[Intake, Meter], None]], ...] = ()
+    files: tuple[tuple[str, str], ...] = ()
+    touched: tuple[str, ...] = ()
+
+
+def cut(
+    data: Any,  # noqa: ANN401 - what people gave
+    intake: Intake,
+    *,
+    strict: bool,
+    after: Sequence[tuple[str, str]] = (),
+) -> Sources:
+    """Return what people gave, in parts; `intake` only knows the types.
+
+    Inputs are numbered on from those they come `after`.
+    """
+    if not strict:
+        # The older grammar lets later lines change what earlier ones mean.
+        return _whole(lambda intake, meter: read_all(data, intake, meter, strict=False))
+    cutting = _Cutting(PART_BYTES, after)
+    if isinstance(data, Mapping):
+        shapes = [(named_shape(str(name), intake), given) for name, given in data.items()]
+        for shape, given in shapes:
+            cutting.typed(shape.table_key, given)
+    else:
+        for source in data if isinstance(data, list | tuple) else [data]:
+            check_source(source)
+            cutting.lines(source)
+    return cutting.sources()
+
+
+def _whole(read: Callable[[Intake, Meter], None]) -> Sources:
+    return Sources(here=((0, read),))
+
+
+class _Cutting:
+    """Cuts one input after the other."""
+
+    def __init__(self, part_bytes: int, before: Sequence[tuple[str, str]]) -> None:
+        self._bytes = part_bytes
+        self._parts: list[Part] = []
+        self._here: list[tuple[int, Callable[[Intake, Meter], None]]] = []
+        self._files = list(before)
+        self._touched: dict[str, None] = {}
+
+    def sources(self) -> Sources:
+        return Sources(
+            tuple(self._parts), tuple(self._here), tuple(self._files), tuple(self._touched)
+        )
+
+    def lines(self, source: Any) -> None:  # noqa: ANN401 - what people gave
+        number = len(self._files)
+        if not isinstance(source, str | os.PathLike):
+            self._here.append((number, lambda intake, meter: read_all(source, intake, meter)))
+            self._files.append(("", "line"))
+            return
+        path = os.fspath(source)
+        self._files.append((path, "line"))
+        whole = Part(number, path, None)
+        self._parts += [
+            replace(whole, start=start, stop=stop) for start, stop in _line_spans(path, self._bytes)
+        ] or [whole]
+
+    def typed(self, table_key: str, given: Any) -> None:  # noqa: ANN401 - what people gave
+        self._touched[table_key] = None
+        if isinstance(given, list | tuple) and given and isinstance(given[0], str | os.PathLike):
+            for path in given:
+                self.typed(table_key, path)
+            return
+        if isinstance(given, str | os.PathLike):
+            for file in table_files(given):
+                self._table(table_key, file)
+            return
+        data = {table_key: given}
+        number = len(self._files)
+        self._here.append((number, lambda intake, meter: read_all(data, intake, meter)))
+        self._files.append((table_key.partition(":")[2], "row"))
+
+    def _table(self, table_key: str, file: Path) -> None:
+        whole = Part(len(self._files), str(file), table_key)
+        self._files.append((str(file), "row"))
+        self._parts += [
+            replace(whole, start=groups.start, stop=groups.stop)
+            for groups in _group_spans(file, self._bytes)
+        ] or [whole]
+
+
+def _line_spans(path: str, size: int) -> list[tuple[int, int]]:
+    """Return where to cut a file between lines; nothing when it is to be read whole."""
+    with file_opened(path) as file:
+        length = os.fstat(file.fileno()).st_size
+        if length <= size or is_packed(file.read(4)):
+            return []
+        ends = [0]
+        while ends[-1] < length:
+            ends.append(_end_of_line(file, min(ends[-1] + size, length), length))
+    return list(pairwise(ends))
+
+
+def _end_of_line(file: IO[bytes], at: int, length: int) -> int:
+    """Return where the line ends that goes beyond a place."""
+    file.seek(at - 1)
+    while at < length:
+        data = file.read(_READ)
+        found = data.find(b"\n")
+        if found >= 0:
+            return min(file.tell() - len(data) + found + 1, length)
+        at = file.tell()
+        if not data:
+            break
+    return length
+
+
+def _group_spans(path: Path, size: int) -> list[range]:
+    """Return row groups of a Parquet file to be read together; nothing when it is not cut."""
+    if path.suffix.lower() not in _PARQUET:
+        return []
+    try:
+        with file_opened(path) as file:
+            metadata = pq.ParquetFile(file).metadata
+            sizes = [metadata.row_group(n).total_byte_size for n in range(metadata.num_row_groups)]
+    except UNREADABLE:
+        return []  # whoever reads it says what is wrong
+    spans: list[range] = []
+    start = held = 0
+    for number, bytes_ in enumerate(sizes):
+        held += bytes_
+        if held >= size or number == len(sizes) - 1:
+            spans.append(range(start, number + 1))
+            start, held = number + 1, 0
+    return spans if len(spans) > 1 else []
+
+
+def numbered(parts: Sequence[Part], counts: Sequence[int]) -> tuple[Part, ...]:
+    """Return parts that know how many lines come before, from how many lines each has."""
+    made: list[Part] = []
+    before: dict[int, int] = {}
+    for part, count in zip(parts, counts, strict=True):
+        made.append(replace(part, before=before.get(part.number, 0)))
+        before[part.number] = before.get(part.number, 0) + count
+    return tuple(made)
+
+
+def count_lines(part: Part) -> int:
+    """Return how many lines a part of a file has."""
+    with part.span() as stream:
+        return sum(data.count(b"\n") for data in iter(lambda: stream.read(8 * _READ), b""))
+
+
+class _Span(io.RawIOBase):
+    """Some bytes of a file."""
+
+    def __init__(self, path: str, start: int, stop: int) -> None:
+        super().__init__()
+        self.name = path
+        self._left = stop - start
+        self._file = open(path, "rb")  # noqa: SIM115 - closed with this stream
+        self._file.seek(start)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:  # noqa: ANN401 - any writable buffer
+        data = self._file.read(min(len(buffer), self._left))
+        self._left -= len(data)
+        buffer[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+
+def _kind_and_name(table_key: str) -> tuple[TypeKind, str]:
+    kind, _, name = table_key.partition(":")
+    return TypeKind(kind), name

@@ -1,0 +1,64 @@
+"""This module tells what a pipeline would do, and does nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from omnigraph.commit.manifest import Manifest
+from omnigraph.pipeline.mapping import Mapped
+from omnigraph.pipeline.plans import PipelinePlan
+from omnigraph.pipeline.prepare import Prepared, prepare
+from omnigraph.pipeline.spec import Pipeline
+from omnigraph.pipeline.states import start_of
+
+
+def plan_pipeline(manifest: Manifest, pipeline: Pipeline, *, count: bool = False) -> PipelinePlan:
+    """Return what a run would do; with `count`, rows are counted after `where` and `dedupe`."""
+    snapshot, exists = start_of(manifest, pipeline)
+    ready = prepare(manifest, pipeline)
+    try:
+        types = {}
+        for mapped in ready.mapped:
+            key = mapped.input.table_key
+            committed = snapshot.entry(key).rows
+            types[key] = {**_type_facts(ready, mapped, count=count), "committed": committed}
+        return PipelinePlan(
+            pipeline=pipeline.name,
+            graph=manifest.location.uri,
+            branch=pipeline.branch,
+            base=None if exists else pipeline.base,
+            branch_exists=exists,
+            mode=pipeline.mode,
+            on_violation=pipeline.on_violation,
+            merge_into=pipeline.publish.merge_into,
+            is_counted=count,
+            sources=[_source_facts(ready, name) for name in pipeline.sources],
+            types=types,
+            warnings=[d.render() for d in pipeline.report.in_order()],
+        )
+    finally:
+        ready.sources.close()
+
+
+def _source_facts(ready: Prepared, name: str) -> dict[str, Any]:
+    spec, source = ready.pipeline.sources[name], ready.sources.opened(name)
+    return {
+        "name": name,
+        "kind": spec.kind,
+        "files": 0 if source is None else source.files,
+        "rows": None if source is None else source.rows,
+        "broken": 0 if source is None else source.broken,
+    }
+
+
+def _type_facts(ready: Prepared, mapped: Mapped, *, count: bool) -> dict[str, Any]:
+    kind_and_name = mapped.input.table_key.partition(":")
+    [spec] = [t for t in ready.pipeline.types if (t.kind, t.name.value) == kind_and_name[::2]]
+    source = ready.sources.opened(spec.source.value)
+    assert source is not None, "what was mapped was opened"
+    most = None if source.rows is None else source.rows - source.broken
+    rows = mapped.input.frame.count() if count else most
+    columns = {
+        name: {"expression": text, "type": type_} for name, (text, type_) in mapped.columns.items()
+    }
+    return {"source": spec.source.value, "rows": rows, "columns": columns}

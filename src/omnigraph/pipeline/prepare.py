@@ -1,0 +1,119 @@
+"""This module gets a pipeline ready: its sources opened, its rows mapped, nothing read yet to load.
+
+What is wrong with the file or with what Spark finds behind it is told here, all of it at once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from omnigraph.commit.manifest import Manifest
+from omnigraph.commit.model import Snapshot
+from omnigraph.pipeline.extract import Extracted, Sources
+from omnigraph.pipeline.mapping import Mapped, Mapper
+from omnigraph.pipeline.resolve import check_types
+from omnigraph.pipeline.sessions import session
+from omnigraph.pipeline.spec import Pipeline, PipelineError
+from omnigraph.pipeline.states import start_of
+
+_CHATTY = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """A pipeline whose sources are open and whose rows are mapped."""
+
+    pipeline: Pipeline
+    spark: SparkSession
+    sources: Sources
+    mapped: tuple[Mapped, ...]
+    batches: tuple[str, ...] = ()
+    """Files of graph batches, which are loaded as they are."""
+
+    @property
+    def opened(self) -> list[Extracted]:
+        """The sources that are read, in the order of the file."""
+        found = (self.sources.opened(name) for name in self.pipeline.sources)
+        return [source for source in found if source is not None]
+
+    @property
+    def broken(self) -> int:
+        """How many rows of files could not be read as rows."""
+        return sum(source.broken for source in self.opened)
+
+
+def prepare(manifest: Manifest, pipeline: Pipeline) -> Prepared:
+    """Return a pipeline that is ready; raise PipelineError with all that stands in its way."""
+    snapshot, _ = start_of(manifest, pipeline)
+    check_types(pipeline, snapshot.schema.catalog)
+    wanted = pipeline.spark
+    spark = session(wanted.master, memory=wanted.memory, config=wanted.config)
+    sources = Sources(pipeline, spark)
+    try:
+        with _quiet():
+            mapped = _mapped(pipeline, sources, snapshot)
+        batches = tuple(sources.batches())
+        _check(pipeline)
+    except BaseException:
+        sources.close()
+        raise
+    return Prepared(pipeline=pipeline, spark=spark, sources=sources, mapped=mapped, batches=batches)
+
+
+def _check(pipeline: Pipeline) -> None:
+    if pipeline.report.errors:
+        raise PipelineError(pipeline.report.in_order())
+
+
+def _mapped(pipeline: Pipeline, sources: Sources, snapshot: Snapshot) -> tuple[Mapped, ...]:
+    found = []
+    for spec in pipeline.types:
+        source = sources.get(spec.source.value)
+        if source is None:
+            continue
+        mapped = Mapper(spec, source, snapshot.schema, pipeline.report).map()
+        if mapped is not None:
+            found.append(mapped)
+    return tuple(found)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep Spark from printing a page about each expression that it does not accept."""
+    levels = {name: logging.getLogger(name).level for name in _CHATTY}
+    for name in _CHATTY:
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        for name, level in levels.items():
+            logging.getLogger(name).setLevel(level)
+
+
+def digest(pipeline: Pipeline) -> str:
+    """Return what a pipeline file says, variables put in, as a short text nobody can read back."""
+    said = f"{pipeline.report.source.text}\0{pipeline!r}"
+    return hashlib.sha256(said.encode()).hexdigest()
+
+
+def run_key(ready: Prepared) -> str | None:
+    """Return a text that is the same for a second run over the same files; None if nobody knows."""
+    pipeline = ready.pipeline
+    kinds = {pipeline.sources[source.spec.name.value].kind for source in ready.opened}
+    if kinds & {"jdbc", "format"}:
+        return None
+    made = hashlib.sha256(digest(pipeline).encode())
+    for name in [*(name for name, _ in ready.sources.files), *ready.batches]:
+        try:
+            found = Path(name).stat()
+        except OSError:
+            return None
+        made.update(f"{name}\0{found.st_size}\0{found.st_mtime_ns}\0".encode())
+    return made.hexdigest()

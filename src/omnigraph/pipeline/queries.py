@@ -1,0 +1,68 @@
+"""This module answers queries of a graph on Spark, through the data source, at one snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from pyspark.sql import DataFrame, SparkSession
+
+from omnigraph.catalog import TypeKind
+from omnigraph.commit.model import Snapshot
+from omnigraph.commit.snapshot import Target
+from omnigraph.pipeline.execution.execute import Answer, Question, answer
+from omnigraph.pipeline.frames import OpenGraph, read
+from omnigraph.pipeline.sessions import session
+from omnigraph.query.engine import Engine
+from omnigraph.query.result import ResultStream
+
+
+class AskedGraph(OpenGraph, Protocol):
+    """What is used of a graph that is asked."""
+
+    @property
+    def _engine(self) -> Engine:
+        """What plans queries."""
+
+    def snapshot(self, at: Target | None = None) -> Snapshot:
+        """Return the state a branch, tag, commit id or time names."""
+
+
+def query_frame(
+    graph: AskedGraph,
+    source: str,
+    params: Mapping[str, Any] | None = None,
+    *,
+    name: str | None = None,
+    at: Target | None = None,
+    spark: SparkSession | None = None,
+) -> DataFrame:
+    """Return the rows of a query as a data frame of the state it was asked about."""
+    question = Question(source=source, name=name, params=params)
+    return _answer(graph, question, at, spark).frame
+
+
+def query_stream(
+    graph: AskedGraph,
+    source: str,
+    params: Mapping[str, Any] | None = None,
+    *,
+    name: str | None = None,
+    at: Target | None = None,
+    spark: SparkSession | None = None,
+) -> ResultStream:
+    """Return the rows of a query as the local engine gives them."""
+    question = Question(source=source, name=name, params=params)
+    return _answer(graph, question, at, spark).collect()
+
+
+def _answer(
+    graph: AskedGraph, question: Question, at: Target | None, spark: SparkSession | None
+) -> Answer:
+    snapshot = graph.snapshot(at)
+
+    def reader(kind: TypeKind, type_name: str, columns: Sequence[str]) -> DataFrame:
+        found = spark or session()
+        return read(found, graph, f"{kind}:{type_name}", at=snapshot, columns=columns)
+
+    return answer(graph._engine, snapshot, question, reader)

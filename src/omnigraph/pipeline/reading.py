@@ -1,0 +1,175 @@
+"""This module has workers stage what is to be loaded: parts of files, and partitions of frames."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark import TaskContext
+from pyspark.sql import DataFrame, SparkSession
+
+from omnigraph.catalog import TypeKind
+from omnigraph.errors import NotFound
+from omnigraph.pipeline.model import FILE, ROW, Input
+from omnigraph.pipeline.parts import Part, Sources, count_lines, numbered
+from omnigraph.pipeline.staging import Job, stage_rows
+from omnigraph.write.change_set import position_base
+from omnigraph.write.inputs.columnar import Table, read_table
+from omnigraph.write.intake import Intake
+from omnigraph.write.progress import Meter
+from omnigraph.write.shape import Shape
+
+Results: TypeAlias = tuple[list[dict[str, Any]], tuple[tuple[str, str], ...]]
+"""What workers staged, in the order of the input, and the names of all inputs."""
+
+_RESULT = "number long, result string"
+_NOWHERE = 1 << 22
+"""Positions from this file on are of rows nobody can place."""
+_PARTITIONS = 1 << 14
+"""More partitions of one frame than can be told apart."""
+
+
+def stage_sources(spark: SparkSession, job: Job, sources: Sources) -> Results:
+    """Stage files on workers, and here what only this process can read."""
+    results: dict[tuple[int, int], dict[str, Any]] = {}
+    names = list(sources.files)
+    for number, read in sources.here:
+        made = stage_rows(job, number, read, sources.files[:number])
+        results[number, 0] = made
+        opened = [(name, unit) for name, unit in made.get("files", [])]
+        names[number : number + len(opened)] = opened
+    parts = _with_lines(spark, sources.parts)
+    files = sources.files
+
+    def stage(number: int) -> dict[str, Any]:
+        part = parts[number]
+        return stage_rows(job, number, part.read, files[: part.number])
+
+    for number, result in _on_each(spark, len(parts), stage):
+        results[parts[number].number, number] = result
+    return [results[key] for key in sorted(results)], tuple(names)
+
+
+def _with_lines(spark: SparkSession, parts: Sequence[Part]) -> Sequence[Part]:
+    """Return parts that know their line numbers; lines are counted only if some file was cut."""
+    cut = [part for part in parts if part.table_key is None and part.stop is not None]
+    if not cut:
+        return parts
+    counts = dict(_on_each(spark, len(cut), lambda number: {"lines": count_lines(cut[number])}))
+    lines = [counts[number]["lines"] for number in range(len(cut))]
+    known = dict(zip(cut, numbered(cut, lines), strict=True))
+    return [known.get(part, part) for part in parts]
+
+
+def _on_each(
+    spark: SparkSession, count: int, work: Callable[[int], dict[str, Any]]
+) -> list[tuple[int, dict[str, Any]]]:
+    """Have workers do something for each number."""
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch["id"].to_pylist():
+                yield _result(number, work(number))
+
+    if not count:
+        return []
+    return _collected(spark.range(0, count, 1, count).mapInArrow(run, _RESULT))
+
+
+def _result(number: int, result: Mapping[str, Any]) -> pa.RecordBatch:
+    return pa.record_batch({"number": [number], "result": [json.dumps(result)]})
+
+
+def _collected(frame: DataFrame) -> list[tuple[int, dict[str, Any]]]:
+    found = [(row["number"], json.loads(row["result"])) for row in frame.collect()]
+    return sorted(found, key=lambda pair: pair[0])
+
+
+# --- frames ------------------------------------------------------------------------------------
+
+
+def stage_inputs(job: Job, inputs: Sequence[Input]) -> Results:
+    """Stage the rows of frames on workers."""
+    results = []
+    for number, given in enumerate(inputs):
+        shape = _shape(job, given.table_key)
+        names = [name for name in given.frame.columns if name not in (FILE, ROW)]
+        # A frame may have no partition at all; its columns are wrong all the same.
+        results.append(stage_rows(job, 0, _reader(shape, Table(names, [], given.text)), job.files))
+        stage = _partition(job, shape, given, number)
+        results += [result for _, result in _collected(given.frame.mapInArrow(stage, _RESULT))]
+    return results, job.files
+
+
+def _shape(job: Job, table_key: str) -> Shape:
+    kind, _, name = table_key.partition(":")
+    schema = job.snapshot.schema
+    if kind not in (TypeKind.NODE, TypeKind.EDGE) or schema.find(TypeKind(kind), name) is None:
+        raise NotFound(f"unknown type `{table_key}`", code="unknown_type", type=table_key)
+    with_key = schema.key_order(name) if kind == TypeKind.NODE else ()
+    found = schema.find(TypeKind(kind), name)
+    assert found is not None, "it was looked up"
+    return Shape(found, with_key)
+
+
+def _reader(shape: Shape, table: Table) -> Callable[[Intake, Meter], None]:
+    def read(intake: Intake, meter: Meter) -> None:
+        read_table(table, shape.name, shape, intake, meter)
+
+    return read
+
+
+def _partition(
+    job: Job, shape: Shape, given: Input, number: int
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Return what stages one partition of a frame."""
+    columns, is_text = given.frame.columns, given.text
+    names = [name for name in columns if name not in (FILE, ROW)]
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        context = TaskContext.get()
+        partition = 0 if context is None else context.partitionId()
+        places = _Places(_NOWHERE + number * _PARTITIONS + partition)
+        rows = (places.noted(batch).select(names) for batch in batches)
+        table = Table(names, rows, is_text, positions=places.next)
+        yield _result(partition, stage_rows(job, partition, _reader(shape, table), job.files))
+
+    return run
+
+
+class _Places:
+    """Hands the positions of batches to whoever takes their rows in, in the same order."""
+
+    def __init__(self, nowhere: int) -> None:
+        self._nowhere = position_base(nowhere)
+        self._waiting: list[pa.Array] = []
+        self._rows = 0
+
+    def noted(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Remember the positions of a batch."""
+        start = self._nowhere + self._rows
+        at = pa.array(np.arange(start, start + batch.num_rows, dtype=np.int64))
+        self._rows += batch.num_rows
+        if ROW in batch.schema.names:
+            files = pc.cast(batch[FILE], pa.int64()) if FILE in batch.schema.names else 0
+            known = pc.add(pc.multiply(files, position_base(1)), pc.cast(batch[ROW], pa.int64()))
+            at = pc.coalesce(known, at)
+        self._waiting.append(at)
+        return batch
+
+    def next(self, batch: pa.RecordBatch, before: int) -> pa.Array:
+        """Return the positions of rows, of which so many came before."""
+        del before
+        found = []
+        wanted = batch.num_rows
+        while wanted:
+            at = self._waiting[0]
+            found.append(at.slice(0, wanted))
+            wanted -= len(found[-1])
+            rest = at.slice(len(found[-1]))
+            self._waiting[:1] = [rest] if len(rest) else []
+        return pa.concat_arrays(found) if found else pa.array([], pa.int64())

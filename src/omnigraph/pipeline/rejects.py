@@ -1,0 +1,105 @@
+"""This module sets aside rows of files that cannot be read, and shows what was set aside.
+
+Rows that break a rule of the schema are set aside where they are validated; both end in one folder,
+a JSON object a line.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+from pyspark.sql import functions as F
+
+from omnigraph.pipeline.extract import CORRUPT, Extracted, quoted
+from omnigraph.pipeline.model import FILE, ROW
+from omnigraph.pipeline.prepare import Prepared
+from omnigraph.storage import Objects
+from omnigraph.storage.location import locate
+from omnigraph.write.violations import (
+    MAX_LISTED,
+    Place,
+    Rule,
+    ValidationFailed,
+    Violation,
+    shown_value,
+)
+
+_MAX_LINE = 1024 * 1024
+_FOLDED = 64 * 1024 * 1024
+
+
+def refuse_unreadable(ready: Prepared) -> None:
+    """Raise ValidationFailed when files have rows that cannot be read."""
+    if not ready.broken:
+        return
+    found = (
+        violation
+        for source in ready.opened
+        if source.broken
+        for violation, _ in _unreadable(ready, source, MAX_LISTED)
+    )
+    raise ValidationFailed(list(islice(found, MAX_LISTED)), Counter({Rule.SYNTAX: ready.broken}))
+
+
+def keep_unreadable(ready: Prepared, folder: str) -> None:
+    """Write rows that cannot be read into the folder of rejects."""
+    objects = Objects(locate(folder))
+    for source in ready.opened:
+        if not source.broken:
+            continue
+        with tempfile.SpooledTemporaryFile(max_size=_FOLDED) as file:
+            for violation, text in _unreadable(ready, source):
+                line = {**violation.to_json(), "row": text}
+                file.write(json.dumps(line, ensure_ascii=False).encode() + b"\n")
+            file.seek(0)
+            objects.put_file(f"unreadable-{source.spec.name}.ndjson", file)
+
+
+def _unreadable(
+    ready: Prepared, source: Extracted, limit: int | None = None
+) -> Iterator[tuple[Violation, str]]:
+    broken = source.frame.where(F.col(quoted(CORRUPT)).isNotNull())
+    # Asking for all columns, because Spark tells nothing to who asks for this one alone.
+    rows = broken if limit is None else broken.limit(limit)
+    wanted = "JSON object" if source.spec.kind == "json" else "row"
+    for row in rows.toLocalIterator():
+        found = row.asDict()
+        text = found[CORRUPT]
+        name, unit = ready.sources.files[found[FILE]]
+        message = f"not a {wanted}"
+        if wanted == "row":
+            message = f"the row does not have the {len(source.columns)} cells of the header"
+        place = Place(name, found[ROW], unit)
+        violation = Violation(
+            rule=Rule.SYNTAX, message=message, value=shown_value(text), source=place
+        )
+        yield violation, text
+
+
+def examples(folder: str, limit: int) -> Sequence[dict[str, Any]]:
+    """Return the first of the rows that were set aside."""
+    objects = Objects(locate(folder))
+    found: list[dict[str, Any]] = []
+    for info in sorted(objects.list(""), key=lambda info: info.path):
+        opened = objects.open(info.path) if info.path.endswith(".ndjson") else None
+        if opened is not None:
+            found += (json.loads(line) for line in islice(_lines(opened[1]), limit - len(found)))
+        if len(found) >= limit:
+            break
+    return found
+
+
+def _lines(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    rest = b""
+    for piece in pieces:
+        *whole, rest = (rest + piece).split(b"\n")
+        yield from filter(None, whole)
+        if len(rest) > _MAX_LINE:
+            return
+    if rest:
+        yield rest

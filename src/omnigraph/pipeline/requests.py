@@ -1,0 +1,23 @@
+"""This module defines how a pipeline asks to write, and how it is stopped."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from omnigraph.write.request import Request
+
+
+class MakeRequest(Protocol):
+    """Makes what a write says about itself, for whoever the graph is bound to."""
+
+    def __call__(self, operation: str, branch: str | None, message: str | None) -> Request:
+        """Return the request of a write."""
+
+
+class PipelineInterrupted(KeyboardInterrupt):
+    """Somebody stopped a run: before it was published, or before all that follows was done."""
+
+    def __init__(self, run: str, *, is_published: bool) -> None:
+        super().__init__(f"run {run} was interrupted")
+        self.run = run
+        self.is_published = is_published

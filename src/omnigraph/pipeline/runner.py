@@ -1,0 +1,256 @@
+"""This module runs a pipeline from its file to its report."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from omnigraph.commit.branches import delete_branch
+from omnigraph.commit.manifest import Manifest
+from omnigraph.commit.snapshot import head_snapshot
+from omnigraph.errors import InvalidInput, OmniError
+from omnigraph.merge.conflicts import MergeConflicts
+from omnigraph.merge.merge import MergeOptions, merge
+from omnigraph.pipeline.extract import Extracted
+from omnigraph.pipeline.load import load_frames
+from omnigraph.pipeline.model import OnViolation, Outcome, SparkLoadOptions
+from omnigraph.pipeline.prepare import Prepared, digest, prepare, run_key
+from omnigraph.pipeline.rejects import examples, keep_unreadable, refuse_unreadable
+from omnigraph.pipeline.report import MAX_EXAMPLES, RunReport, keep_report
+from omnigraph.pipeline.requests import MakeRequest, PipelineInterrupted
+from omnigraph.pipeline.runs import Run, Runs, RunState
+from omnigraph.pipeline.spec import Pipeline
+from omnigraph.write.embed import EmbedOptions, embed_type
+from omnigraph.write.load import mode_of
+from omnigraph.write.progress import Listener, Progress
+
+OPERATION = "pipeline"
+
+
+@dataclass(slots=True)
+class Running:
+    """One run under way, and what its report will say."""
+
+    manifest: Manifest
+    request: MakeRequest
+    pipeline: Pipeline
+    progress: Listener | None = None
+    facts: dict[str, Any] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Time a stage and tell that it began."""
+        if self.progress is not None:
+            self.progress(Progress(name, 0, 0))
+        began = time.monotonic()
+        try:
+            yield
+        finally:
+            self.seconds[name] = time.monotonic() - began
+
+    def report(self, run: Run, error: OmniError | None = None) -> RunReport:
+        """Return the report of the run as it stands."""
+        stages = [{"name": name, "seconds": round(s, 3)} for name, s in self.seconds.items()]
+        return RunReport(
+            run=run.id,
+            pipeline=self.pipeline.name,
+            file=self.pipeline.report.source.name,
+            graph=self.manifest.location.uri,
+            state=str(run.state),
+            branch=self.pipeline.branch,
+            base=self.pipeline.base,
+            mode=self.pipeline.mode,
+            started_at=run.started_at.isoformat(),
+            stages=stages,
+            seconds=round(sum(self.seconds.values()), 3),
+            error=None if error is None else error.to_json(),
+            **self.facts,
+        )
+
+
+def run_pipeline(running: Running, *, again: bool = False) -> RunReport:
+    """Run a pipeline; its report is kept with the run also when it fails.
+
+    `again` runs it although the same files were loaded before.
+    """
+    with running.stage("extract"):
+        ready = prepare(running.manifest, running.pipeline)
+    try:
+        pipeline = running.pipeline
+        about = {
+            "pipeline": pipeline.name,
+            "file": pipeline.report.source.name,
+            "digest": digest(pipeline),
+            "mode": pipeline.mode,
+            "merge_into": pipeline.publish.merge_into,
+        }
+        key = None if again else run_key(ready)
+        run = Runs(running.manifest.objects).begin(pipeline.branch, key=key, about=about)
+        return _watched(running, ready, run)
+    finally:
+        ready.sources.close()
+
+
+def resume_pipeline(running: Running, run: Run) -> RunReport:
+    """Go on with a run; stages it finished are not done again."""
+    if run.state is RunState.ABORTED:
+        message = f"run {run.id} was aborted and cannot go on; run the pipeline again"
+        raise InvalidInput(message, code="run_aborted", run=run.id)
+    if run.about.get("digest") != digest(running.pipeline):
+        message = (
+            f"{running.pipeline.report.source.name} or its variables are not those that run "
+            f"{run.id} began with: give the same, or abort it and run the pipeline again"
+        )
+        raise InvalidInput(message, code="pipeline_changed", run=run.id)
+    with running.stage("extract"):
+        ready = prepare(running.manifest, running.pipeline)
+    try:
+        if run.state is RunState.FAILED:
+            # What it staged is gone, and nobody can publish under its commit id any more.
+            runs = Runs(running.manifest.objects)
+            run = runs.end(runs.forget_stages(run), RunState.RUNNING)
+        return _watched(running, ready, run)
+    finally:
+        ready.sources.close()
+
+
+def _watched(running: Running, ready: Prepared, run: Run) -> RunReport:
+    """Carry a run out; whatever becomes of it is written down."""
+    runs = Runs(running.manifest.objects)
+    running.facts["actor"] = running.request(OPERATION, run.branch, None).actor
+    running.facts["sources"] = [_source_facts(source) for source in ready.opened]
+    try:
+        _carry_out(running, ready, run)
+    except OmniError as error:
+        run = runs.find(run.id)
+        if run.state is RunState.RUNNING:
+            run = runs.end(run, RunState.FAILED, {"error": error.code})
+        keep_report(running.manifest.objects, run, running.report(run, error))
+        raise
+    except KeyboardInterrupt as error:
+        with suppress(Exception):
+            ready.spark.interruptAll()
+        is_published = runs.find(run.id).state is RunState.FINISHED
+        raise PipelineInterrupted(run.id, is_published=is_published) from error
+    run = runs.find(run.id)
+    report = running.report(run)
+    keep_report(running.manifest.objects, run, report)
+    return report
+
+
+def _carry_out(running: Running, ready: Prepared, run: Run) -> None:
+    pipeline, manifest = running.pipeline, running.manifest
+    folder = pipeline.address(pipeline.rejects) if pipeline.rejects is not None else None
+    if pipeline.on_violation == OnViolation.FAIL:
+        refuse_unreadable(ready)
+    elif ready.broken:
+        place = folder or manifest.location.child(f"{run.folder}/rejects")
+        running.facts["rejects"] = place
+        _check_share(ready)
+        keep_unreadable(ready, place)
+    outcome = _load(running, ready, run, folder)
+    running.seconds |= outcome.seconds
+    is_earlier = outcome.repeated and outcome.commit.id != run.commit_id
+    if outcome.repeated:
+        facts = {"commit": outcome.commit.id}
+        run = Runs(manifest.objects).end(run, RunState.FINISHED, facts)
+    running.facts |= {
+        "types": {key: type_.to_json() for key, type_ in sorted(outcome.types.items())},
+        "commit": outcome.commit.to_json(),
+        "branch_created": outcome.branch_created,
+        "repeated": is_earlier,
+        "rejects": outcome.rejects or running.facts.get("rejects"),
+    }
+    if running.facts["rejects"] is not None:
+        running.facts["examples"] = examples(running.facts["rejects"], MAX_EXAMPLES)
+    if not is_earlier:
+        _embed(running)
+    if pipeline.publish.merge_into is not None:
+        with running.stage("merge"):
+            running.facts["merge"] = _merge(running, pipeline.publish.merge_into)
+
+
+def _load(running: Running, ready: Prepared, run: Run, folder: str | None) -> Outcome:
+    pipeline = running.pipeline
+    message = pipeline.publish.message or pipeline.name
+    options = SparkLoadOptions(
+        mode=mode_of(pipeline.mode),
+        partial=pipeline.partial,
+        on_violation=OnViolation(pipeline.on_violation),
+        max_rejects=_most(ready),
+        rejects=folder,
+        from_=pipeline.base,
+        files=tuple(ready.sources.files),
+        progress=running.progress,
+        run=run,
+    )
+    inputs = [mapped.input for mapped in ready.mapped]
+    request = running.request(OPERATION, pipeline.branch, message)
+    return load_frames(running.manifest, request, inputs, options, ready.spark, ready.batches)
+
+
+def _most(ready: Prepared) -> float | None:
+    """Return how many rows that break a rule may be rejected, beside those that are unreadable."""
+    limit = ready.pipeline.max_rejects
+    if limit is None:
+        return None
+    if limit.count is not None:
+        return max(limit.count - ready.broken, 0)
+    return None if limit.share == 1 else limit.share
+
+
+def _check_share(ready: Prepared) -> None:
+    """Raise when too many rows of files cannot be read."""
+    limit, broken = ready.pipeline.max_rejects, ready.broken
+    if limit is None:
+        return
+    rows = sum(source.rows or 0 for source in ready.opened)
+    most = limit.count if limit.count is not None else (limit.share or 0) * rows
+    if broken > most:
+        refuse_unreadable(ready)
+
+
+def _embed(running: Running) -> None:
+    """Make the optional vectors the pipeline asks for, on the branch that was loaded."""
+    wanted = [(spec, name.value) for spec in running.pipeline.types for name in spec.embed]
+    if not wanted:
+        return
+    with running.stage("embed"):
+        made = []
+        for spec, name in wanted:
+            request = running.request("embed", running.pipeline.branch, running.pipeline.name)
+            options = EmbedOptions(type_name=spec.name.value, property=name)
+            made.append(embed_type(running.manifest, request, options).to_json())
+        running.facts["embedded"] = made
+
+
+def _merge(running: Running, into: str) -> Mapping[str, Any]:
+    pipeline, manifest = running.pipeline, running.manifest
+    request = running.request("merge", into, pipeline.publish.message or pipeline.name)
+    try:
+        result = merge(manifest, request, head_snapshot(manifest, pipeline.branch), MergeOptions())
+    except MergeConflicts as error:
+        told = [conflict.to_json() for conflict in error.conflicts]
+        return {"target": into, "outcome": "conflicts", "conflicts": told}
+    facts = result.to_json()
+    if pipeline.publish.delete_branch:
+        try:
+            delete_branch(manifest, pipeline.branch)
+        except OmniError as error:
+            return {**facts, "branch_deleted": False, "branch_delete_error": error.message}
+        return {**facts, "branch_deleted": True}
+    return facts
+
+
+def _source_facts(source: Extracted) -> dict[str, Any]:
+    return {
+        "name": source.spec.name.value,
+        "kind": source.spec.kind,
+        "files": source.files,
+        "rows": source.rows,
+        "broken": source.broken,
+    }

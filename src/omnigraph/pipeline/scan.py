@@ -1,0 +1,178 @@
+"""This module lets workers read versions of datasets: few columns, fragment by fragment."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+
+from omnigraph.storage.datasets import Datasets
+from omnigraph.storage.location import Location
+from omnigraph.storage.probe import ROW_ADDRESS
+from omnigraph.write.checks.unique import key_columns
+from omnigraph.write.committed import Committed
+from omnigraph.write.shape import Shape
+
+PIECE_ROWS = 1_048_576
+"""About how many rows one worker reads at a time."""
+
+_BATCH = 65_536
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Some fragments of one version of a dataset.
+
+    `places` says of each fragment which file keeps where its rows stood, and from which row on.
+    """
+
+    location: Location
+    path: str
+    version: int
+    shape: Shape
+    sizes: Mapping[int, int]
+    places: Mapping[int, tuple[str, int]] = field(default_factory=dict)
+
+    @property
+    def pieces(self) -> list[tuple[int, ...]]:
+        """The fragments, those for one worker together."""
+        pieces: list[list[int]] = []
+        held = PIECE_ROWS
+        for fragment, rows in sorted(self.sizes.items()):
+            if held + rows > PIECE_ROWS:
+                pieces.append([])
+                held = 0
+            pieces[-1].append(fragment)
+            held += rows
+        return [tuple(piece) for piece in pieces]
+
+    def open(self) -> Any:  # noqa: ANN401 - a Lance handle
+        """Open the version."""
+        return Datasets(self.location).open(self.path, self.version)
+
+    def read(self, columns: Sequence[str], fragments: Sequence[int]) -> Iterator[pa.Table]:
+        """Yield logical columns of fragments, and row addresses."""
+        handle = self.open()
+        names = Committed.physical_names(self.shape, handle)
+        scanner = handle.scanner(
+            columns=[names[column] for column in columns],
+            fragments=[handle.get_fragment(number) for number in fragments],
+            with_row_address=True,
+            batch_size=_BATCH,
+        )
+        for batch in scanner.to_batches():
+            yield pa.Table.from_batches([batch]).rename_columns([*columns, ROW_ADDRESS])
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What to tell of rows: columns, the key texts of tuples, addresses, positions."""
+
+    columns: tuple[str, ...] = ()
+    key: tuple[str, ...] = ()
+    address: bool = False
+    place: bool = False
+
+    @property
+    def schema(self) -> str:
+        """The columns as Spark is told them."""
+        texts = [*self.columns, *(f"k{number}" for number in range(len(self.key)))]
+        longs = [*(["addr"] if self.address else []), *(["at"] if self.place else [])]
+        return ", ".join([*(f"`{n}` string" for n in texts), *(f"`{n}` long" for n in longs)])
+
+
+def rows_frame(spark: SparkSession, rows: Rows, wanted: Wanted) -> DataFrame:
+    """Return rows as a frame."""
+
+    def read(piece: Sequence[int]) -> Iterator[pa.RecordBatch]:
+        names = list(dict.fromkeys([*wanted.columns, *wanted.key])) or ["id"]
+        finder = Places(rows)
+        for table in rows.read(names, piece):
+            columns: dict[str, Any] = {name: table[name] for name in wanted.columns}
+            for number, text in enumerate(key_columns(table, rows.shape, wanted.key)):
+                columns[f"k{number}"] = text
+            if wanted.address:
+                columns["addr"] = pc.cast(table[ROW_ADDRESS], pa.int64())
+            if wanted.place:
+                columns["at"] = finder.of(table[ROW_ADDRESS])
+            yield from pa.table(columns).combine_chunks().to_batches()
+
+    return _on_pieces(spark, rows.pieces, read, wanted.schema)
+
+
+def tally_frame(spark: SparkSession, rows: Rows, column: str) -> DataFrame:
+    """Return how often each value of a column is there, as `id` and `n`; values may repeat."""
+
+    def read(piece: Sequence[int]) -> Iterator[pa.RecordBatch]:
+        tables = [table.select([column]) for table in rows.read([column], piece)]
+        if tables:
+            counted = pa.concat_tables(tables)[column].value_counts()
+            yield pa.record_batch(
+                {"id": counted.field("values"), "n": pc.cast(counted.field("counts"), pa.int64())}
+            )
+
+    return _on_pieces(spark, rows.pieces, read, "id string, n long")
+
+
+def _on_pieces(
+    spark: SparkSession,
+    pieces: Sequence[Sequence[int]],
+    read: Callable[[Sequence[int]], Iterator[pa.RecordBatch]],
+    schema: str,
+) -> DataFrame:
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch["id"].to_pylist():
+                yield from read(pieces[number])
+
+    if not pieces:
+        return spark.createDataFrame([], schema)
+    numbers = spark.range(0, len(pieces), 1, len(pieces))
+    return numbers.mapInArrow(run, schema)
+
+
+class Places:
+    """Finds where rows stood in the input."""
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+        self._objects = Datasets(rows.location).objects
+        self._known: dict[str, npt.NDArray[np.int64]] = {}
+
+    def of(self, addresses: pa.ChunkedArray) -> pa.Array:
+        """Return the position of each row."""
+        numbers = addresses.to_numpy().astype(np.int64)
+        fragments, offsets = numbers >> 32, numbers & 0xFFFF_FFFF
+        found = np.empty(len(numbers), np.int64)
+        for fragment in np.unique(fragments).tolist():
+            here = fragments == fragment
+            path, start = self._rows.places[fragment]
+            found[here] = self._file(path)[start + offsets[here]]
+        return pa.array(found)
+
+    def _file(self, path: str) -> npt.NDArray[np.int64]:
+        if path not in self._known:
+            data = self._objects.get(path)
+            assert data is not None, "a run keeps its positions until it ends"
+            self._known[path] = pq.read_table(io.BytesIO(data))[0].to_numpy()
+        return self._known[path]
+
+
+def take(rows: Rows, addresses: Sequence[int], columns: Sequence[str]) -> pa.Table:
+    """Return rows by their addresses, in the order asked for; one may be asked for twice."""
+    wanted = pa.array(addresses, pa.uint64())
+    fragments = sorted({address >> 32 for address in addresses})
+    parts = (
+        table.filter(pc.is_in(table[ROW_ADDRESS], value_set=wanted))
+        for table in rows.read(columns, fragments)
+    )
+    found = pa.concat_tables(parts)
+    return found.take(pc.index_in(wanted, found[ROW_ADDRESS].combine_chunks()))

@@ -1,0 +1,401 @@
+"""This module reads a pipeline file: what is to be loaded, from where, and how.
+
+All problems of a file are told together, each with its place. Nothing here needs Spark or a graph;
+`resolve` holds a pipeline against the types of a graph.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from omnigraph.catalog import TypeKind
+from omnigraph.errors import NotFound
+from omnigraph.lang import Code, DiagnosticError, Report, Span, decode, did_you_mean
+from omnigraph.pipeline.document import (
+    Keep,
+    Limit,
+    Reader,
+    Section,
+    Text,
+    compose,
+    plain_entries,
+)
+from omnigraph.pipeline.fields import SOURCE_KINDS
+
+_FILE_KINDS = ("parquet", "csv", "json", "ndjson")
+_BESIDE = {"path": "format", "table": "jdbc", "query": "jdbc"}
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:/")
+
+
+class PipelineError(DiagnosticError):
+    """A pipeline file was refused."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceSpec:
+    """Where rows come from; `kind` is the field that says what it is, `given` its value."""
+
+    name: Text
+    kind: str
+    given: tuple[Text, ...]
+    options: Mapping[str, str] = field(default_factory=dict)
+    columns: Text | None = None
+    paths: tuple[Text, ...] = ()
+    table: Text | None = None
+    query: Text | None = None
+
+
+Endpoint: TypeAlias = Text | Mapping[str, tuple[Text, Text]] | None
+"""An id, or the properties of a key, each with its name; None is the column of that name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dedupe:
+    """Which rows are alike, and which of them stays."""
+
+    by: tuple[Text, ...] = ()
+    keep: Keep = field(default_factory=Keep)
+    span: Span
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TypeSpec:
+    """How the rows of a source become entities of a type."""
+
+    kind: TypeKind
+    name: Text
+    source: Text
+    properties: Mapping[str, tuple[Text, Text]] | None = None
+    id: Text | None = None
+    where: Text | None = None
+    dedupe: Dedupe | None = None
+    embed: tuple[Text, ...] = ()
+    src: Endpoint = None
+    dst: Endpoint = None
+
+    @property
+    def table_key(self) -> str:
+        """`node:Person`, `edge:Knows`."""
+        return f"{self.kind}:{self.name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Publish:
+    """What the commit says, and what follows it."""
+
+    message: str | None = None
+    merge_into: str | None = None
+    delete_branch: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparkSpec:
+    """The Spark session."""
+
+    master: str | None = None
+    memory: str | None = None
+    config: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pipeline:
+    """A pipeline file that was read."""
+
+    report: Report = field(repr=False, compare=False)
+    folder: Path
+    name: str
+    graph: str | None
+    sources: Mapping[str, SourceSpec]
+    types: tuple[TypeSpec, ...]
+    mode: str = "merge"
+    partial: bool = False
+    branch: str = "main"
+    base: str | None = None
+    on_violation: str = "fail"
+    max_rejects: Limit | None = None
+    rejects: str | None = None
+    publish: Publish = field(default_factory=Publish)
+    spark: SparkSpec = field(default_factory=SparkSpec)
+
+    def address(self, text: str) -> str:
+        """Return an address of the file; what is relative is meant from the file's folder."""
+        if _SCHEME.match(text) or os.path.isabs(text):
+            return text
+        return str(self.folder / text)
+
+
+def read_pipeline(
+    path: str | os.PathLike[str],
+    variables: Mapping[str, str] | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> Pipeline:
+    """Read a pipeline file; raise PipelineError with all its problems.
+
+    `variables` win over the environment, which wins over what the file says.
+    """
+    found = Path(path)
+    try:
+        data = found.read_bytes()
+    except OSError as error:
+        message = f"cannot read the pipeline file {found}: {error.strerror or error}"
+        raise NotFound(message, code="pipeline_file_unreadable", path=str(found)) from error
+    report = decode(data, str(path), Code.PIPELINE_UNREADABLE)
+    pipeline = parse_pipeline(report, found.resolve().parent, variables, environment)
+    if pipeline is None or report.errors:
+        raise PipelineError(report.in_order())
+    return pipeline
+
+
+def parse_pipeline(
+    report: Report,
+    folder: Path,
+    variables: Mapping[str, str] | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> Pipeline | None:
+    """Read the text of a report as a pipeline; what is wrong goes into the report."""
+    root = compose(report) if not report.errors else None
+    if root is None:
+        return None
+    declared = dict(plain_entries(root, "variables"))
+    reader = Reader(report, _values(declared, variables or {}, environment))
+    _check_set(report, declared, variables or {})
+    top = reader.section(root, "pipeline", "the pipeline")
+    assert top is not None, "a mapping was asked for"
+    sources = {name.value: _source(reader, name, found) for name, found in top.get("sources") or ()}
+    types = tuple(_types(reader, top))
+    if "sources" in top.values and not sources and not report.errors:
+        reader.tell(Code.PIPELINE_FIELD_MISSING, "`sources` names no source", top.span)
+    pipeline = _pipeline(report, folder, top, sources, types)
+    _check_uses(reader, pipeline)
+    _check_together(reader, top, pipeline)
+    return pipeline
+
+
+def _values(
+    declared: Mapping[str, str | None],
+    given: Mapping[str, str],
+    environment: Mapping[str, str] | None,
+) -> dict[str, str | None]:
+    around = os.environ if environment is None else environment
+    return {name: given.get(name, around.get(name, value)) for name, value in declared.items()}
+
+
+def _check_set(
+    report: Report, declared: Mapping[str, str | None], given: Mapping[str, str]
+) -> None:
+    for name in given:
+        if name not in declared:
+            hint = did_you_mean(name, declared) or f"declare it: `variables: {{{name}: VALUE}}`"
+            message = f"--set {name}: the pipeline has no such variable"
+            report.add(Code.PIPELINE_VARIABLE, message, hint=hint)
+
+
+def _source(reader: Reader, name: Text, section: Section) -> SourceSpec:
+    if _NAME.fullmatch(name.value) is None:
+        message = f"`{name}` is no name of a source: use letters, digits and `_`"
+        reader.tell(Code.PIPELINE_VALUE, message, name.span)
+    kinds = [kind for kind in SOURCE_KINDS if kind in section.values]
+    if len(kinds) != 1:
+        words = ", ".join(f"`{kind}`" for kind in SOURCE_KINDS)
+        code = Code.PIPELINE_CONTRADICTION if kinds else Code.PIPELINE_FIELD_MISSING
+        reader.tell(code, f"source `{name}` needs exactly one of {words}", name.span)
+    kind = kinds[0] if kinds else ""
+    for word, owner in _BESIDE.items():
+        if kind and word in section.values and owner != kind:
+            message = f"source `{name}`: `{word}` stands with `{owner}` only, not with `{kind}`"
+            reader.tell(Code.PIPELINE_CONTRADICTION, message, name.span)
+    if kind == "jdbc" and ("table" in section.values) == ("query" in section.values):
+        message = f"source `{name}`: with `jdbc` give either `table` or `query`"
+        reader.tell(Code.PIPELINE_CONTRADICTION, message, name.span)
+    if kind in ("sql", "ndjson"):
+        for word in ("columns", "options"):
+            if word in section.values:
+                message = f"source `{name}`: `{word}` has no meaning with `{kind}`"
+                reader.tell(Code.PIPELINE_CONTRADICTION, message, name.span)
+    given = section.get(kind) if kind else None
+    texts = given if isinstance(given, tuple) else () if given is None else (given,)
+    return SourceSpec(
+        name=name,
+        kind=kind,
+        given=texts,
+        options=_plain(section.get("options")),
+        columns=section.get("columns"),
+        paths=texts if kind in _FILE_KINDS else section.get("path") or (),
+        table=section.get("table"),
+        query=section.get("query"),
+    )
+
+
+def _types(reader: Reader, top: Section) -> list[TypeSpec]:
+    found = []
+    for word, kind in (("nodes", TypeKind.NODE), ("edges", TypeKind.EDGE)):
+        for name, section in top.get(word) or ():
+            dedupe = section.get("dedupe")
+            found.append(
+                TypeSpec(
+                    kind=kind,
+                    name=name,
+                    source=section.get("source") or Text("", section.span),
+                    properties=section.get("properties"),
+                    id=section.get("id"),
+                    where=section.get("where"),
+                    dedupe=None if dedupe is None else _dedupe(dedupe),
+                    embed=section.get("embed") or (),
+                    src=section.get("from"),
+                    dst=section.get("to"),
+                )
+            )
+    if "nodes" in top.values or "edges" in top.values:
+        return found
+    batches = [s for _, s in top.get("sources") or () if "ndjson" in s.values]
+    if not batches and top.get("sources"):
+        message = "the pipeline loads nothing: it has neither `nodes` nor `edges`"
+        hint = "say which type the rows of a source become: `nodes: {Person: {source: people}}`"
+        reader.tell(
+            Code.PIPELINE_FIELD_MISSING, message, Span(top.span.start, top.span.start + 1), hint
+        )
+    return found
+
+
+def _dedupe(section: Section) -> Dedupe:
+    return Dedupe(by=section.get("by") or (), keep=section.get("keep") or Keep(), span=section.span)
+
+
+def _pipeline(
+    report: Report,
+    folder: Path,
+    top: Section,
+    sources: Mapping[str, SourceSpec],
+    types: tuple[TypeSpec, ...],
+) -> Pipeline:
+    branch = _values_of(top.get("branch"))
+    publish = _values_of(top.get("publish"))
+    spark = _values_of(top.get("spark"))
+    name = _plain_text(top.get("name")) or Path(report.source.name).stem
+    base = _plain_text(branch.get("from")) or "main"
+    return Pipeline(
+        report=report,
+        folder=folder,
+        name=name,
+        graph=_plain_text(top.get("graph")),
+        sources=sources,
+        types=types,
+        mode=top.get("mode") or "merge",
+        partial=bool(top.get("partial")),
+        branch=_plain_text(branch.get("name")) or "main",
+        base=base if branch else None,
+        on_violation=top.get("on_violation") or "fail",
+        max_rejects=top.get("max_rejects"),
+        rejects=_plain_text(top.get("rejects")),
+        publish=Publish(
+            message=_plain_text(publish.get("message")),
+            merge_into=_plain_text(publish.get("merge_into")),
+            delete_branch=bool(publish.get("delete_branch")),
+        ),
+        spark=SparkSpec(
+            master=_plain_text(spark.get("master")),
+            memory=_plain_text(spark.get("memory")),
+            config=_plain(spark.get("config")),
+        ),
+    )
+
+
+def _check_uses(reader: Reader, pipeline: Pipeline) -> None:
+    """Check that sources are declared, used, and not made from themselves."""
+    sources, used = pipeline.sources, set()
+    for type_ in pipeline.types:
+        wanted = type_.source
+        if not wanted.value:
+            continue
+        used.add(wanted.value)
+        found = sources.get(wanted.value)
+        if found is None:
+            message = f"{type_.kind} `{type_.name}`: there is no source `{wanted}`"
+            hint = did_you_mean(wanted.value, sources)
+            reader.tell(Code.PIPELINE_UNKNOWN_SOURCE, message, wanted.span, hint)
+        elif found.kind == "ndjson":
+            message = f"source `{wanted}` is a graph batch, which is loaded as it is"
+            hint = f"leave {type_.kind} `{type_.name}` out, or read the file with `json`"
+            reader.tell(Code.PIPELINE_SOURCE_MISUSED, message, wanted.span, hint)
+    made_from = {name: mentioned(source, sources) for name, source in sources.items()}
+    for name, source in sources.items():
+        used.update(made_from[name])
+        for other in made_from[name]:
+            if sources[other].kind == "ndjson":
+                message = f"source `{other}` is a graph batch, which no query can read"
+                hint = "read the file with `json` to use it in a query"
+                reader.tell(Code.PIPELINE_SOURCE_MISUSED, message, source.given[0].span, hint)
+        if _reaches(name, name, made_from):
+            message = f"source `{name}` is made from itself"
+            reader.tell(Code.PIPELINE_SOURCE_CYCLE, message, source.name.span)
+    for name, source in sources.items():
+        # Beside an error this would only say that something mistyped is not used.
+        if name not in used and source.kind != "ndjson" and not pipeline.report.errors:
+            message = f"source `{name}` is used by nothing"
+            reader.tell(Code.PIPELINE_SOURCE_UNUSED, message, source.name.span)
+
+
+_SQL_QUIET = re.compile(r"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.)*\"|--[^\n]*|/\*.*?\*/", re.DOTALL)
+_SQL_TABLE = re.compile(r"(?:\b(?:from|join)\b|,)\s*`?([A-Za-z_][A-Za-z0-9_]*)`?", re.IGNORECASE)
+
+
+def mentioned(source: SourceSpec, sources: Mapping[str, SourceSpec]) -> list[str]:
+    """Return the sources a query may read: those it names where a table can stand."""
+    if source.kind != "sql" or not source.given:
+        return []
+    text = _SQL_QUIET.sub(" ", source.given[0].value)
+    folded = {name.lower(): name for name in sources}
+    names = (folded.get(match[1].lower()) for match in _SQL_TABLE.finditer(text))
+    return list(dict.fromkeys(name for name in names if name is not None))
+
+
+def _reaches(start: str, name: str, made_from: Mapping[str, list[str]]) -> bool:
+    seen: set[str] = set()
+    waiting = list(made_from[name])
+    while waiting:
+        current = waiting.pop()
+        if current == start:
+            return True
+        if current not in seen:
+            seen.add(current)
+            waiting += made_from[current]
+    return False
+
+
+def _check_together(reader: Reader, top: Section, pipeline: Pipeline) -> None:
+    """Check fields that only make sense beside others."""
+
+    def refuse(message: str, section: Section, word: str, hint: str | None = None) -> None:
+        reader.tell(Code.PIPELINE_CONTRADICTION, message, section.places[word], hint)
+
+    for word in ("max_rejects", "rejects"):
+        if word in top.values and top.values.get("on_violation", "fail") == "fail":
+            message = f"`{word}` needs `on_violation: reject`: otherwise no row is set aside"
+            refuse(message, top, word)
+    if pipeline.partial and pipeline.mode != "merge":
+        refuse(f"`partial` merges; it cannot {pipeline.mode}", top, "partial")
+    publish: Section | None = top.get("publish")
+    into = pipeline.publish.merge_into
+    if publish is not None and into is not None and into == pipeline.branch:
+        hint = "load into another one: `branch: {name: load/today, from: main}`"
+        refuse(f"`{into}` is the branch that is loaded into", publish, "merge_into", hint)
+    if publish is not None and pipeline.publish.delete_branch and into is None:
+        refuse("`delete_branch` needs `merge_into`", publish, "delete_branch")
+
+
+def _values_of(section: Section | None) -> Mapping[str, Any]:
+    return {} if section is None else section.values
+
+
+def _plain_text(text: Text | None) -> str | None:
+    return None if text is None else text.value
+
+
+def _plain(texts: Mapping[str, Text | None] | None) -> dict[str, str]:
+    return {name: text.value for name, text in (texts or {}).items() if text is not None}

@@ -1,0 +1,125 @@
+"""This module puts together what workers staged: per type the fragments, and what they found."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from omnigraph.pipeline.staging import raise_error
+from omnigraph.storage.stage import fragment_from_json
+from omnigraph.write.violations import Findings, Rule, Violation
+
+
+@dataclass(frozen=True, slots=True)
+class Fragment:
+    """Rows one worker wrote: `at` is the file that keeps where they stood, from row `start` on."""
+
+    metadata: Any
+    at: str
+    start: int
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are."""
+        return int(self.metadata.physical_rows)
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The data files, which tell fragments apart."""
+        return tuple(file.path for file in self.metadata.files)
+
+    @property
+    def bytes(self) -> int:
+        """How large the data files are."""
+        return sum(file.file_size_bytes or 0 for file in self.metadata.files)
+
+
+@dataclass(slots=True)
+class StagedType:
+    """Everything that was staged of one type.
+
+    `path` is that of the dataset. `fresh` tells that every id was just made. `gives` are properties
+    whose vectors came with the rows, `made` the models that made others.
+    """
+
+    table_key: str
+    path: str = ""
+    given: int = 0
+    rows: int = 0
+    fresh: bool = True
+    gives: set[str] = field(default_factory=set)
+    made: dict[str, str] = field(default_factory=dict)
+    fragments: list[Fragment] = field(default_factory=list)
+
+    def add(self, document: Mapping[str, Any]) -> None:
+        """Take what one worker staged."""
+        self.path = document["path"]
+        self.given += document["given"]
+        self.rows += document["rows"]
+        if document["given"]:
+            self.fresh = self.fresh and document["fresh"]
+        self.gives |= set(document["gives"])
+        self.made |= document["made"]
+        start = 0
+        for found in document["fragments"]:
+            metadata = fragment_from_json(found)
+            self.fragments.append(Fragment(metadata, document["at"], start))
+            start += self.fragments[-1].rows
+
+    @property
+    def bytes(self) -> int:
+        """How many bytes were written."""
+        return sum(fragment.bytes for fragment in self.fragments)
+
+
+@dataclass(slots=True)
+class Staged:
+    """Everything that was staged, and what was found while it was.
+
+    `read` is what inputs were told, `checked` what values were; `files` are the inputs by number.
+    """
+
+    types: dict[str, StagedType] = field(default_factory=dict)
+    read: Findings = field(default_factory=Findings)
+    checked: Findings = field(default_factory=Findings)
+    rejected: dict[str, Counter[str]] = field(default_factory=dict)
+    is_whole: bool = True
+    files: Sequence[tuple[str, str]] = ()
+
+
+def gather(results: Iterable[Mapping[str, Any]], files: Sequence[tuple[str, str]]) -> Staged:
+    """Put results together, in the order of the parts; raise the first error a worker met."""
+    staged = Staged(files=tuple((name, unit) for name, unit in files))
+    told: set[str] = set()
+    for result in results:
+        if "error" in result:
+            raise_error(result["error"])
+        staged.is_whole = staged.is_whole and result["is_whole"]
+        _add(staged.read, result["read"], told)
+        _add(staged.checked, result["checked"], told)
+        for key, counts in result["rejected"].items():
+            staged.rejected.setdefault(key, Counter()).update(counts)
+        for found in result["types"]:
+            key = found["table_key"]
+            staged.types.setdefault(key, StagedType(key)).add(found)
+    return staged
+
+
+def _add(findings: Findings, document: Mapping[str, Any], told: set[str]) -> None:
+    """Take over findings; what every part says of one file as a whole is said once."""
+    totals = Counter({Rule(rule): count for rule, count in document["totals"].items()})
+    for found in document["listed"]:
+        violation = Violation.from_json(found)
+        totals[violation.rule] -= 1
+        if violation.source is not None and violation.source.number is None:
+            text = json.dumps(found, sort_keys=True)
+            if text in told:
+                continue
+            told.add(text)
+        findings.add(violation)
+    for rule, count in totals.items():
+        if count:
+            findings.count(rule, count)

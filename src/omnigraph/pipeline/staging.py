@@ -1,0 +1,269 @@
+"""This module is what a worker does with some rows: take them in, check their values, write them.
+
+It is the code every other surface uses, over one part of the input. What is found and what was
+written comes back as plain JSON; nothing is visible to anybody before a commit refers to it.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from sys import maxsize
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from ulid import ULID
+
+from omnigraph.commit.manifest import Manifest
+from omnigraph.commit.model import Snapshot
+from omnigraph.embed import Embedder
+from omnigraph.errors import Category, InvalidInput, NotFound, OmniError, StorageUnavailable
+from omnigraph.pipeline.remembering import remembering
+from omnigraph.storage.layout import dataset_path, to_physical
+from omnigraph.storage.location import Location, locate
+from omnigraph.storage.objects import Objects
+from omnigraph.storage.stage import fragment_to_json
+from omnigraph.write.change_set import ChangeSet, TypeChange
+from omnigraph.write.checks.report import Reporter
+from omnigraph.write.checks.values import check_values
+from omnigraph.write.coerce import Rules
+from omnigraph.write.committed import Committed
+from omnigraph.write.external import ExternalBlobs
+from omnigraph.write.fill import embedded, fill
+from omnigraph.write.image import Image, filled
+from omnigraph.write.intake import Intake
+from omnigraph.write.load import Mode
+from omnigraph.write.models import known_models
+from omnigraph.write.progress import Meter
+from omnigraph.write.rows import Spill
+from omnigraph.write.shape import AT, Shape
+from omnigraph.write.stage import new_fragments
+from omnigraph.write.violations import MAX_LISTED, Findings, Violation
+
+SPILL_BYTES = 256 * 1024 * 1024
+"""Rows one worker keeps in memory."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """What every worker of a load must know; it travels.
+
+    `folder` is where the run keeps its files, below the graph; `rejects` where rejected rows go,
+    None when they make the load fail.
+    """
+
+    location: Location
+    snapshot: Snapshot
+    mode: Mode
+    partial: bool
+    folder: str
+    rejects: str | None = None
+    files: tuple[tuple[str, str], ...] = ()
+    external: tuple[str, ...] = ()
+    embedder: Embedder = field(default_factory=Embedder)
+
+    @cached_property
+    def manifest(self) -> Manifest:
+        """The graph, opened where it is first needed."""
+        return Manifest(self.location)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "manifest"}
+
+    @property
+    def strict(self) -> bool:
+        """Tell whether entities must be new."""
+        return self.mode is Mode.APPEND
+
+    @property
+    def replace(self) -> bool:
+        """Tell whether the rows are all that a type has."""
+        return self.mode is Mode.OVERWRITE
+
+
+def stage_rows(
+    job: Job,
+    number: int,
+    read: Callable[[Intake, Meter], None],
+    files: Sequence[tuple[str, str]] = (),
+) -> dict[str, Any]:
+    """Stage the rows that `read` gives as part `number`; `files` are the inputs before its own."""
+    try:
+        with Spill(SPILL_BYTES) as spill:
+            rules = Rules(external=ExternalBlobs.below(job.external))
+            intake = Intake(
+                job.snapshot.schema, spill, partial=job.partial, rules=rules, files=files
+            )
+            intake.changes.findings = _findings(job)
+            read(intake, Meter())
+            return _Staging(job, number, intake, spill).made(len(files))
+    except OmniError as error:
+        return {"error": error.to_json()}
+
+
+def _findings(job: Job) -> Findings:
+    return Findings(MAX_LISTED if job.rejects is None else maxsize)
+
+
+def raise_error(document: Mapping[str, Any]) -> None:
+    """Raise the error a worker met."""
+    category, code = Category(document["category"]), document["code"]
+    kinds: dict[Category, type[InvalidInput | NotFound | StorageUnavailable]] = {
+        Category.INVALID: InvalidInput,
+        Category.NOT_FOUND: NotFound,
+        Category.UNAVAILABLE: StorageUnavailable,
+    }
+    message, details = document["message"], document["details"]
+    if category in kinds:
+        raise kinds[category](message, code=code, **details)
+    raise OmniError(message, code=code, category=category, details=details)
+
+
+class _Staging:
+    """Rows of one part on their way to storage."""
+
+    def __init__(self, job: Job, number: int, intake: Intake, spill: Spill) -> None:
+        self._job = job
+        self._number = number
+        self._intake = intake
+        self._spill = spill
+        self._committed = Committed(job.manifest, job.snapshot)
+
+    def made(self, before: int) -> dict[str, Any]:
+        """Write everything, and tell about it."""
+        job, intake = self._job, self._intake
+        changes = intake.finish(strict=job.strict, replace=job.replace)
+        read, changes.findings = changes.findings, _findings(job)
+        types = [self._rows(changes, change) for change in changes.in_order()]
+        checked = changes.findings
+        bad: dict[int, Violation] = {}
+        if job.rejects is not None:
+            told = [*read.listed, *checked.listed]
+            bad = first_by_position(told)
+            write_rejects(job, self._number, [v for v in told if v.at is not None])
+            read, checked = _without_place(read), _without_place(checked)
+        return {
+            "files": intake.files[before:],
+            "is_whole": intake.is_whole,
+            "read": findings_to_json(read),
+            "checked": findings_to_json(checked),
+            "rejected": rejected_by_type(bad.values()),
+            "types": [
+                self._written(shape, change, rows, bad, is_clean=not (read or checked))
+                for shape, change, rows in types
+            ],
+        }
+
+    def _rows(self, changes: ChangeSet, change: TypeChange) -> tuple[Shape, TypeChange, pa.Table]:
+        [batch] = change.batches
+        rows = filled(batch, change.shape, self._committed)
+        check_values(Reporter(changes, change.shape, rows))
+        return change.shape, change, rows
+
+    def _written(
+        self,
+        shape: Shape,
+        change: TypeChange,
+        rows: pa.Table,
+        bad: Mapping[int, Violation],
+        *,
+        is_clean: bool,
+    ) -> dict[str, Any]:
+        [batch] = change.batches
+        if bad:
+            there = pc.is_in(rows[AT], value_set=pa.array(sorted(bad), pa.int64()))
+            rows = rows.filter(pc.invert(there))
+        gives = [p.name for p in embedded(shape) if batch.rows[p.name].null_count < len(batch.rows)]
+        fragments: list[Any] = []
+        at = None
+        if rows.num_rows:
+            with self._job.manifest.reading(shape.table_key, self._committed.entry(shape)) as base:
+                names = Committed.physical_names(shape, base)
+                known = known_models(shape, base, names)
+                whole = rows
+                if is_clean:
+                    # Nothing is embedded for a change that is refused.
+                    image = Image(change, (), rows, rows.slice(0, 0), pa.array([], pa.string()))
+                    embedder = remembering(self._job.folder, self._job.embedder)
+                    whole = fill(image, known, embedder, self._spill)
+                physical = to_physical(whole.drop_columns(AT), base.schema, names)
+                fragments = new_fragments(change, rows, physical, base)
+            at = self._positions(rows[AT])
+        kind = self._intake.counts(shape.kind)
+        return {
+            "table_key": shape.table_key,
+            "path": dataset_path(str(shape.kind), *self._committed.entry(shape).key),
+            "given": kind[shape.name],
+            "rows": rows.num_rows,
+            "fresh": batch.fresh,
+            "gives": gives,
+            "made": change.made,
+            "fragments": [fragment_to_json(fragment) for fragment in fragments],
+            "at": at,
+        }
+
+    def _positions(self, at: pa.ChunkedArray) -> str:
+        """Keep where each row stood: only needed when something turns out to be wrong with it."""
+        sink = io.BytesIO()
+        pq.write_table(
+            pa.table({AT: at}),
+            sink,
+            use_dictionary=False,
+            column_encoding={AT: "DELTA_BINARY_PACKED"},
+        )
+        path = f"{self._job.folder}/at/{ULID()}.parquet"
+        self._job.manifest.objects.put(path, sink.getvalue())
+        return path
+
+
+# --- what was found ----------------------------------------------------------------------------
+
+
+def findings_to_json(findings: Findings) -> dict[str, Any]:
+    """Return findings as plain JSON values."""
+    return {
+        "listed": [violation.to_json() for violation in findings.listed],
+        "totals": {str(rule): count for rule, count in findings.totals.items()},
+    }
+
+
+def first_by_position(told: Sequence[Violation]) -> dict[int, Violation]:
+    """Return what was said first of each row that can be named."""
+    found: dict[int, Violation] = {}
+    for violation in told:
+        if violation.at is not None:
+            found.setdefault(violation.at, violation)
+    return found
+
+
+def rejected_by_type(told: Any) -> dict[str, dict[str, int]]:  # noqa: ANN401 - violations
+    """Count rejected rows by type and rule; what is of no type is `unknown`."""
+    counts: dict[str, Counter[str]] = {}
+    for violation in told:
+        key = "unknown" if violation.type is None else f"{violation.kind}:{violation.type}"
+        counts.setdefault(key, Counter())[str(violation.rule)] += 1
+    return {key: dict(found) for key, found in counts.items()}
+
+
+def write_rejects(job: Job, number: int, told: Sequence[Violation]) -> None:
+    """Write what is wrong with rejected rows, one line each."""
+    if not told or job.rejects is None:
+        return
+    lines = "".join(json.dumps(v.to_json(), ensure_ascii=False) + "\n" for v in told)
+    objects = Objects(locate(job.rejects, job.location.options))
+    objects.put(f"part-{number:05d}-{ULID()}.ndjson", lines.encode())
+
+
+def _without_place(findings: Findings) -> Findings:
+    """Return what cannot be mended by leaving rows out."""
+    left = Findings(findings.limit)
+    for violation in findings.listed:
+        if violation.at is None:
+            left.add(violation)
+    return left

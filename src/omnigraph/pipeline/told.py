@@ -1,0 +1,30 @@
+"""This module says in a sentence what Spark has to say in a page."""
+
+from __future__ import annotations
+
+import re
+
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
+
+_STATE = re.compile(r"\s*SQLSTATE: \w+.*", re.DOTALL)
+_CONDITION = re.compile(r"^\[[A-Z0-9_.]+\]\s*")
+_JAVA = re.compile(r"^(?:Caused by: |: )?(?:[\w$]+\.)+[\w$]*(?:Exception|Error): ", re.MULTILINE)
+_COLUMN = re.compile(r"with name (`.+`) cannot be resolved")
+
+
+def reason(error: PySparkException | Py4JError) -> str:
+    """Return what is wrong, without codes, plans and stack traces."""
+    text = str(error).strip()
+    causes = list(_JAVA.finditer(text))
+    if causes:
+        text = text[causes[-1].end() :]
+    text = _CONDITION.sub("", _STATE.sub("", text))
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[0].rstrip(".") if lines else type(error).__name__
+
+
+def unknown_column(error: PySparkException) -> str | None:
+    """Return the column that Spark does not find, if that is what is wrong."""
+    match = _COLUMN.search(str(error))
+    return None if match is None else match[1].split("`.`")[-1].strip("`")

@@ -1,0 +1,68 @@
+"""This module lets executors do the work of upkeep: they rewrite fragments and build segments.
+
+What is done, and the one publish, are those of `maintain/optimize.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from omnigraph.commit.manifest import Manifest
+from omnigraph.maintain.optimize import DatasetPlace, UpkeepReport, optimize
+from omnigraph.pipeline.sessions import session
+from omnigraph.pipeline.tasks import on_executors
+from omnigraph.storage import Location
+from omnigraph.storage.datasets import Datasets
+from omnigraph.storage.index import IndexTask, build_segment, run_compaction
+from omnigraph.write.request import Request
+
+SEGMENTS = 16
+"""Pieces in which one index is built at most."""
+
+
+def optimize_on_spark(
+    manifest: Manifest, request: Request, *, spark: SparkSession | None = None
+) -> UpkeepReport:
+    """Compact every type of a branch and complete its indexes, as one commit."""
+    hands = ManyHands(spark or session(), manifest.location)
+    return optimize(manifest, request, hands=hands)
+
+
+@dataclass(frozen=True, slots=True)
+class ManyHands:
+    """Gives the work to executors, a task for each piece."""
+
+    spark: SparkSession
+    location: Location
+
+    def rewrite(self, base: Any, place: DatasetPlace, tasks: Sequence[str]) -> list[str]:  # noqa: ANN401 - a Lance handle
+        """Run tasks of a compaction and return what each gives."""
+        return on_executors(self.spark, partial(_rewrite, self.location, place), tasks)
+
+    def index(self, base: Any, place: DatasetPlace, tasks: Sequence[IndexTask]) -> list[list[Any]]:  # noqa: ANN401 - as above
+        """Build what each task asks for, a BTREE in several segments."""
+        parts = [task.split(SEGMENTS) for task in tasks]
+        pieces = [(number, part) for number, split in enumerate(parts) for part in split]
+        work = partial(_segment, self.location, place)
+        built = on_executors(self.spark, work, [part for _, part in pieces])
+        found: list[list[Any]] = [[] for _ in tasks]
+        for (number, _), segment in zip(pieces, built, strict=True):
+            found[number].append(segment)
+        return found
+
+
+def _open(location: Location, place: DatasetPlace) -> Any:  # noqa: ANN401 - a Lance handle
+    return Datasets(location).open(place.path, place.physical)
+
+
+def _rewrite(location: Location, place: DatasetPlace, task: str) -> str:
+    return run_compaction(_open(location, place), task)
+
+
+def _segment(location: Location, place: DatasetPlace, task: IndexTask) -> Any:  # noqa: ANN401 - Lance's
+    return build_segment(_open(location, place), task)

@@ -1,0 +1,118 @@
+"""This module lets executors prove that a graph is whole: they read every id of every version.
+
+What is looked at and told is that of `maintain/verify.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from omnigraph.commit.manifest import Manifest
+from omnigraph.commit.model import DatasetEntry
+from omnigraph.errors import OmniError
+from omnigraph.maintain.verify import Files, Verification, miscounted, unreadable, verify
+from omnigraph.pipeline.sessions import session
+from omnigraph.pipeline.tasks import on_executors
+from omnigraph.storage import Location
+from omnigraph.storage.datasets import Datasets
+from omnigraph.storage.files import referenced_files
+from omnigraph.storage.read import ids_of
+
+_SCHEMA = "version int, id string, fault string"
+
+
+def verify_on_spark(manifest: Manifest, *, spark: SparkSession | None = None) -> Verification:
+    """Check every branch, every commit and every dataset version a head or tag refers to."""
+    return verify(manifest, _LookThere(spark or session(), manifest.location))
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A fragment of one of the versions that are looked at."""
+
+    version: int
+    path: str
+    physical: int
+    fragment: int
+
+
+@dataclass(frozen=True, slots=True)
+class _LookThere:
+    """Looks at dataset versions on executors: first for files, then at all ids at once."""
+
+    spark: SparkSession
+    location: Location
+
+    def __call__(self, versions: Sequence[tuple[str, DatasetEntry]]) -> list[str | None]:
+        places = [(path, entry.physical) for path, entry in versions]
+        opened = on_executors(self.spark, partial(_open, self.location), places)
+        parts = [
+            _Part(number, path, physical, fragment)
+            for number, (path, physical) in enumerate(places)
+            for fragment in opened[number][1]
+        ]
+        counted = self._counted(parts)
+        return [
+            problem or self._told(counted.get(number, (0, 0, None)), entry.rows)
+            for number, ((problem, _), (_, entry)) in enumerate(zip(opened, versions, strict=True))
+        ]
+
+    @staticmethod
+    def _told(counted: tuple[int, int, str | None], rows: int) -> str | None:
+        found, ids, fault = counted
+        return unreadable(fault) if fault is not None else miscounted(rows, found, ids)
+
+    def _counted(self, parts: Sequence[_Part]) -> dict[int, tuple[int, int, str | None]]:
+        """Return rows, different ids and what went wrong, by the number of a version."""
+        if not parts:
+            return {}
+        location = self.location
+
+        def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                for number in batch.column(0).to_pylist():
+                    yield from _ids(location, parts[number])
+
+        rows = self.spark.range(0, len(parts), 1, len(parts)).mapInArrow(read, _SCHEMA)
+        counts = rows.groupBy("version").agg(
+            F.count("id").alias("rows"),
+            F.count_distinct("id").alias("ids"),
+            F.min("fault").alias("fault"),
+        )
+        return {r["version"]: (r["rows"], r["ids"], r["fault"]) for r in counts.collect()}
+
+
+def _open(location: Location, place: tuple[str, int]) -> tuple[str | None, list[int]]:
+    """Return what is wrong with the files of a version, or its fragments."""
+    datasets, (path, physical) = Datasets(location), place
+    try:
+        handle = datasets.open(path, physical)
+        missing = Files(datasets.objects).missing(path, referenced_files(handle))
+    except OmniError as error:
+        return unreadable(error.message), []
+    if missing is not None:
+        return missing, []
+    return None, [int(fragment.fragment_id) for fragment in handle.get_fragments()]
+
+
+def _ids(location: Location, part: _Part) -> Iterator[pa.RecordBatch]:
+    names = ["version", "id", "fault"]
+    try:
+        handle = Datasets(location).open(part.path, part.physical)
+        for ids in ids_of(handle, part.fragment):
+            versions = pa.repeat(pa.scalar(part.version, pa.int32()), len(ids))
+            columns = [versions, ids, pa.nulls(len(ids), pa.string())]
+            yield pa.RecordBatch.from_arrays(columns, names=names)
+    except OmniError as error:
+        columns = [pa.array([v], t) for v, t in _fault(part.version, error.message)]
+        yield pa.RecordBatch.from_arrays(columns, names=names)
+
+
+def _fault(version: int, message: str) -> list[tuple[object, pa.DataType]]:
+    return [(version, pa.int32()), (None, pa.string()), (message, pa.string())]

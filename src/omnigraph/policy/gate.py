@@ -1,0 +1,123 @@
+"""This module is the gate that everything somebody does to a graph passes.
+
+Without a policy it is open and costs nothing. With one, an actor is needed, and every action is
+decided by the policy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from omnigraph.policy.actions import Action
+from omnigraph.policy.cedar import Asked
+from omnigraph.policy.errors import PolicyDenied
+from omnigraph.policy.policy import Policy
+from omnigraph.policy.scope import EVERYTHING, NOTHING, TypeScope
+
+
+@dataclass(frozen=True, slots=True)
+class Rights:
+    """Which types an actor may change, and which types and properties it may see."""
+
+    change: TypeScope = EVERYTHING
+    read: TypeScope = EVERYTHING
+
+    @property
+    def is_everything(self) -> bool:
+        """Tell whether no type or property is left out."""
+        return self.change.is_everything and self.read.is_everything
+
+    @property
+    def named(self) -> TypeScope:
+        """The types a change may speak of, with all their properties."""
+        return self.change.types_and(self.read)
+
+
+ALL_RIGHTS = Rights()
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """Who wants to pass, and the policy that decides; without a policy everybody may."""
+
+    policy: Policy | None = None
+    actor: str | None = None
+
+    def check_actor(self) -> None:
+        """Refuse before anything is looked at, if nobody says who acts where a policy decides."""
+        if self.policy is not None:
+            self._known()
+
+    def check(
+        self, action: Action, branch: str | None = None, target_branch: str | None = None
+    ) -> TypeScope:
+        """Return the types an action is allowed for; raise PolicyDenied when it is not."""
+        if self.policy is None:
+            return EVERYTHING
+        decision = self.policy.decide(self._known(), action, branch, target_branch)
+        if not decision.allowed:
+            raise PolicyDenied(
+                decision.message,
+                actor=self.actor,
+                action=str(action),
+                branch=branch,
+                target_branch=target_branch,
+            )
+        return decision.scope
+
+    def types(self, action: Action, branch: str | None = None) -> TypeScope:
+        """Return the types an action would be allowed for, possibly none."""
+        if self.policy is None:
+            return EVERYTHING
+        return self.policy.evaluate(Asked(self._known(), action, branch)).scope
+
+    def change(self, branch: str) -> Rights:
+        """Allow to change a branch; say which types, and what may be looked at for that.
+
+        Who may change everything and has no rule about reading is not limited in what a change
+        may ask; who may change some types may ask about those it may read.
+        """
+        allowed = self.check(Action.CHANGE, branch)
+        if self.policy is None:
+            return ALL_RIGHTS
+        readable = self.types(Action.READ, branch)
+        unread = readable == NOTHING and allowed.is_everything
+        return Rights(allowed, EVERYTHING if unread else readable)
+
+    def bring(self, branch: str) -> Rights:
+        """Return what rules about types leave of the right to bring changes to a branch.
+
+        Bringing is allowed by its own action; only rules that name types limit it.
+        """
+        if self.policy is None:
+            return ALL_RIGHTS
+        scopes = (self.types(action, branch) for action in (Action.CHANGE, Action.READ))
+        return Rights(*(EVERYTHING if scope == NOTHING else scope for scope in scopes))
+
+    def whole(self, what: str, *branches: str) -> None:
+        """Refuse what shows or changes all types, to an actor whose rules leave some out.
+
+        Without branches, it is about all of them.
+        """
+        if self.policy is None:
+            return
+        asked = branches or self.policy.kinds_of_branches
+        if not all(self.bring(branch).is_everything for branch in asked):
+            message = (
+                f"policy denied {what} to actor '{self.actor}': it is about all types, "
+                "and the actor's rules leave some out"
+            )
+            raise PolicyDenied(message, actor=self.actor)
+
+    def _known(self) -> str:
+        if self.actor is None or not self.actor.strip():
+            message = (
+                "policy denied: a policy is installed and nobody says who acts; "
+                "bind the graph to an actor"
+            )
+            raise PolicyDenied(message, actor=self.actor)
+        return self.actor
+
+
+OPEN = Gate()
+"""The gate of a graph without a policy and an actor."""

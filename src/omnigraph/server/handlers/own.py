@@ -1,0 +1,85 @@
+"""This module answers what goes beyond the common contract."""
+
+from __future__ import annotations
+
+from starlette.responses import Response
+
+from omnigraph.errors import InvalidInput
+from omnigraph.server.asked import Asked
+from omnigraph.server.streams import stream_lines
+from omnigraph.service import operations, wire
+
+
+async def explain(asked: Asked) -> Response:
+    """Explain a query."""
+    visit, request = asked.visit, await asked.json(wire.ExplainRequest)
+    return await asked.answer(lambda: operations.explain(visit, request))
+
+
+async def diff(asked: Asked) -> Response:
+    """Compare two states."""
+    visit, request = asked.visit, await asked.json(wire.DiffRequest)
+    return await stream_lines(asked, lambda: operations.diff(visit, request))
+
+
+async def entity(asked: Asked) -> Response:
+    """Send one entity."""
+    visit, (name, id_) = asked.visit, _needed(asked, "type", "id")
+    branch, snapshot = asked.one("branch"), asked.one("snapshot")
+    return await asked.answer(lambda: operations.entity(visit, name, id_, branch, snapshot))
+
+
+async def branch(asked: Asked) -> Response:
+    """Show a branch."""
+    visit, name = asked.visit, asked.path("branch")
+    return await asked.answer(lambda: operations.get_branch(visit, name))
+
+
+async def tags(asked: Asked) -> Response:
+    """List tags."""
+    visit = asked.visit
+    return await asked.answer(lambda: operations.list_tags(visit))
+
+
+async def create_tag(asked: Asked) -> Response:
+    """Make a tag."""
+    visit, request = asked.visit, await asked.json(wire.TagCreateRequest)
+    return await asked.answer(lambda: operations.create_tag(visit, request))
+
+
+async def delete_tag(asked: Asked) -> Response:
+    """Forget a tag."""
+    visit, name = asked.visit, asked.path("tag")
+    return await asked.answer(lambda: operations.delete_tag(visit, name))
+
+
+async def revert(asked: Asked) -> Response:
+    """Undo a commit."""
+    visit, request = asked.visit, await asked.json(wire.PickRequest)
+    return await asked.answer(lambda: operations.revert(visit, request))
+
+
+async def cherry_pick(asked: Asked) -> Response:
+    """Do a commit again."""
+    visit, request = asked.visit, await asked.json(wire.PickRequest)
+    return await asked.answer(lambda: operations.cherry_pick(visit, request))
+
+
+async def plan_schema(asked: Asked) -> Response:
+    """Plan a migration."""
+    visit, request = asked.visit, await asked.json(wire.SchemaPlanRequest)
+    return await asked.answer(lambda: operations.plan_schema(visit, request))
+
+
+async def merge_base(asked: Asked) -> Response:
+    """Find common ancestors."""
+    visit, (one, other) = asked.visit, _needed(asked, "one", "other")
+    return await asked.answer(lambda: operations.merge_base(visit, one, other))
+
+
+def _needed(asked: Asked, *names: str) -> list[str]:
+    given = {name: asked.one(name) for name in names}
+    missing = [f"`{name}`" for name, value in given.items() if value is None]
+    if missing:
+        raise InvalidInput(f"{', '.join(missing)} must be given", code="parameter_missing")
+    return [value for value in given.values() if value is not None]

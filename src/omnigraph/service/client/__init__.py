@@ -1,0 +1,76 @@
+"""A graph behind a server, used like an embedded one.
+
+Calls and values of the embedded face enter and leave; in between they are requests of the wire
+contract. Connections are kept and shared. What may be sent twice is tried again, nothing else is.
+"""
+
+from __future__ import annotations
+
+from urllib.parse import unquote, urlsplit
+
+from omnigraph.errors import InvalidInput
+from omnigraph.service.client.parts import Address
+from omnigraph.service.client.remote import RemoteGraph
+from omnigraph.service.client.transport import Call, Patience, Transport
+
+__all__ = ["Patience", "RemoteGraph", "connect", "list_graphs"]
+
+
+def connect(
+    url: str,
+    *,
+    token: str | None = None,
+    graph: str | None = None,
+    patience: Patience | None = None,
+) -> RemoteGraph:
+    """Connect to a graph that a server serves.
+
+    `url` is the address of the server, or of a graph of it (`…/graphs/ID`). Without `graph` the
+    server is asked, and has to have exactly one. `token` says who acts.
+    """
+    base, named = _split(url)
+    if named is not None and graph is not None and named != graph:
+        message = f"the address names graph '{named}', not '{graph}'"
+        raise InvalidInput(message, code="graph_ambiguous")
+    transport = Transport(base, token, patience)
+    wanted = graph or named or _only(transport)
+    return RemoteGraph(Address(transport, wanted))
+
+
+def list_graphs(
+    url: str, *, token: str | None = None, patience: Patience | None = None
+) -> list[dict[str, str]]:
+    """Return the graphs a server serves, each with its `graph_id` and `uri`."""
+    transport = Transport(_split(url)[0], token, patience)
+    try:
+        return _graphs(transport)
+    finally:
+        transport.close()
+
+
+def _graphs(transport: Transport) -> list[dict[str, str]]:
+    call = Call(method="GET", path="/graphs", reads=True)
+    found: list[dict[str, str]] = transport.json(call)["graphs"]
+    return found
+
+
+def _split(url: str) -> tuple[str, str | None]:
+    parts = urlsplit(url.strip())
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+        message = f"'{url}' is no address of a server; write http://HOST:PORT or https://HOST"
+        raise InvalidInput(message, code="server_invalid", server=url)
+    if parts.username or parts.password:
+        message = "the address of a server holds no password; give the token apart"
+        raise InvalidInput(message, code="server_invalid")
+    before, found, name = parts.path.rstrip("/").rpartition("/graphs/")
+    path = before if found else parts.path.rstrip("/")
+    return f"{parts.scheme}://{parts.netloc}{path}", unquote(name) if found else None
+
+
+def _only(transport: Transport) -> str:
+    """Return the one graph a server has."""
+    ids = [graph["graph_id"] for graph in _graphs(transport)]
+    if len(ids) == 1:
+        return ids[0]
+    what = f"graphs {', '.join(ids)}" if ids else "no graph"
+    raise InvalidInput(f"the server has {what}; say which with `graph`", code="graph_ambiguous")

@@ -1,0 +1,254 @@
+"""This module raises what a server tells as the embedded graph would: same class, same facts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+import httpx
+import msgspec
+
+from omnigraph.catalog import SchemaChangeRefused
+from omnigraph.catalog.steps import UnsupportedChange
+from omnigraph.changes import (
+    ChangeFeedGap,
+    ChangeSchemaBoundary,
+    CommitHasNoParent,
+    CursorRejected,
+)
+from omnigraph.changes.errors import PageLimitExceeded
+from omnigraph.errors import (
+    AlreadyExists,
+    Category,
+    Contention,
+    ExpectedVersionMismatch,
+    FormatUnsupported,
+    InvalidInput,
+    NotFound,
+    OmniError,
+    OutcomeUnknown,
+    PreconditionFailed,
+    SchemaMoved,
+    StorageUnavailable,
+    VersionReclaimed,
+)
+from omnigraph.lang import Diagnostic, QueryError, SchemaError, Severity, Source, Span
+from omnigraph.merge.conflicts import MergeConflicts
+from omnigraph.policy import PolicyDenied
+from omnigraph.query.budget import QueryLimit
+from omnigraph.service.client.steps import read_code
+from omnigraph.service.client.values import read_conflict
+from omnigraph.service.tokens import Unauthorized
+from omnigraph.write import KeyConflict, ValidationFailed, Violation
+from omnigraph.write.violations import Place, Rule
+
+_ErrorT = TypeVar("_ErrorT", bound=OmniError)
+_PLAIN = {
+    error.__name__: error
+    for error in (
+        AlreadyExists,
+        ChangeSchemaBoundary,
+        CommitHasNoParent,
+        Contention,
+        CursorRejected,
+        FormatUnsupported,
+        InvalidInput,
+        NotFound,
+        PageLimitExceeded,
+        PolicyDenied,
+        QueryLimit,
+        SchemaMoved,
+        StorageUnavailable,
+        Unauthorized,
+        VersionReclaimed,
+    )
+}
+"""Errors that hold nothing but what every error holds."""
+_BY_CATEGORY: Mapping[Category, type[OmniError]] = MappingProxyType(
+    {
+        Category.INVALID: InvalidInput,
+        Category.NOT_FOUND: NotFound,
+        Category.DENIED: PolicyDenied,
+        Category.CONTENTION: Contention,
+        Category.UNAVAILABLE: StorageUnavailable,
+    }
+)
+
+
+def error_of(response: httpx.Response, text: str | None = None) -> OmniError:
+    """Return what an answer tells; `text` is the query or schema that was sent."""
+    try:
+        body = msgspec.json.decode(response.content)
+        message, problem = body["error"], body.get("problem") or {}
+    except (msgspec.DecodeError, KeyError, TypeError, AttributeError):
+        return _foreign(response)
+    if not problem:
+        return _bare(response, message, body)
+    facts = _Facts(message, problem, text)
+    make = _MAKERS.get(problem.get("kind", ""))
+    return facts.plain() if make is None else make(facts)
+
+
+def _foreign(response: httpx.Response) -> OmniError:
+    """Return an error for an answer that is none of ours."""
+    status = response.status_code
+    message = f"{response.request.url.host} answered with status {status}"
+    if status == 404:
+        return NotFound(f"{message}: no such route; is this an omnigraph server?", code="not_found")
+    category = Category.UNAVAILABLE if status >= 500 else Category.INVALID
+    return OmniError(message, code=f"http_{status}", category=category)
+
+
+def _bare(response: httpx.Response, message: str, body: Mapping[str, Any]) -> OmniError:
+    """Return an error of a server that tells no more than the common contract."""
+    status = response.status_code
+    if status == 412 and "precondition_failure" in body:
+        failure = body["precondition_failure"]
+        return PreconditionFailed(failure["expected"], failure.get("actual"))
+    classes = {401: Unauthorized, 403: PolicyDenied, 404: NotFound, 409: Contention}
+    category = Category.UNAVAILABLE if status >= 500 else Category.INVALID
+    plain = OmniError(message, code=body.get("code") or f"http_{status}", category=category)
+    kind = classes.get(status)
+    return plain if kind is None else _as(kind, plain)
+
+
+class _Facts:
+    """What a server tells about an error."""
+
+    def __init__(self, message: str, problem: Mapping[str, Any], text: str | None) -> None:
+        self.message = message
+        self.code = str(problem.get("code", "internal"))
+        self.details: dict[str, Any] = problem.get("details") or {}
+        self.kind = problem.get("kind", "")
+        self.text = text
+        word = problem.get("category")
+        known = [str(category) for category in Category]
+        self.category = Category(word) if word in known else Category.INTERNAL
+
+    def bare(self) -> OmniError:
+        """Return the error without its class."""
+        return OmniError(self.message, code=self.code, category=self.category, details=self.details)
+
+    def plain(self) -> OmniError:
+        """Return an error that holds nothing but what every error holds."""
+        kind = _PLAIN.get(self.kind) or _BY_CATEGORY.get(self.category, OmniError)
+        return _as(kind, self.bare())
+
+
+def _as(kind: type[_ErrorT], error: OmniError) -> _ErrorT:
+    """Return an error as one of another class, with the same facts."""
+    made = kind.__new__(kind, error.message)
+    OmniError.__init__(
+        made, error.message, code=error.code, category=error.category, details=error.details
+    )
+    return made
+
+
+def _version(facts: _Facts) -> OmniError:
+    made = _as(ExpectedVersionMismatch, facts.bare())
+    details = facts.details
+    made.table_key = details["table_key"]
+    made.expected, made.actual = details["expected"], details["actual"]
+    return made
+
+
+def _precondition(facts: _Facts) -> OmniError:
+    made = _as(PreconditionFailed, facts.bare())
+    made.expected, made.actual = facts.details["expected"], facts.details["actual"]
+    return made
+
+
+def _unknown(facts: _Facts) -> OmniError:
+    made = _as(OutcomeUnknown, facts.bare())
+    made.commit_id = facts.details["commit_id"]
+    return made
+
+
+def _gap(facts: _Facts) -> OmniError:
+    made = _as(ChangeFeedGap, facts.bare())
+    made.commit_id = facts.details["first_unreadable_commit_id"]
+    return made
+
+
+def _conflicts(facts: _Facts) -> OmniError:
+    made = _as(MergeConflicts, facts.bare())
+    made.conflicts = tuple(read_conflict(one) for one in facts.details["merge_conflicts"])
+    return made
+
+
+def _refused(facts: _Facts) -> OmniError:
+    made = _as(SchemaChangeRefused, facts.bare())
+    made.refusals = tuple(
+        UnsupportedChange(s["entity"], s["reason"], read_code(s["code"]) if "code" in s else None)
+        for s in facts.details["steps"]
+    )
+    return made
+
+
+def _violations(kind: type[ValidationFailed]) -> Callable[[_Facts], OmniError]:
+    def make(facts: _Facts) -> OmniError:
+        made = _as(kind, facts.bare())
+        made.violations = tuple(_violation(one) for one in facts.details["violations"])
+        made.total = facts.details["total"]
+        made.totals = dict(Counter(facts.details["totals"]))
+        return made
+
+    return make
+
+
+def _violation(told: Mapping[str, Any]) -> Violation:
+    source = told.get("source")
+    names = ("kind", "type", "id", "property", "value")
+    return Violation(
+        rule=Rule(told["rule"]),
+        message=told["message"],
+        source=None if source is None else _place(source),
+        **{name: told.get(name) for name in names},
+    )
+
+
+def _place(told: Mapping[str, Any]) -> Place:
+    numbers = [(unit, number) for unit, number in told.items() if unit != "file"]
+    unit, number = numbers[0] if numbers else ("line", None)
+    return Place(told.get("file") or "", number, unit)
+
+
+def _diagnosed(kind: type[QueryError] | type[SchemaError]) -> Callable[[_Facts], OmniError]:
+    def make(facts: _Facts) -> OmniError:
+        made = _as(kind, facts.bare())
+        found = (_diagnostic(one, facts.text) for one in facts.details["diagnostics"])
+        made.diagnostics = tuple(found)
+        return made
+
+    return make
+
+
+def _diagnostic(told: Mapping[str, Any], text: str | None) -> Diagnostic:
+    span = told.get("span")
+    name = told.get("file")
+    return Diagnostic(
+        read_code(told["code"]),
+        told["message"],
+        None if span is None else Span(span["start"], span["end"]),
+        told.get("hint"),
+        Severity(told["severity"]),
+        None if name is None or text is None else Source(text.removeprefix("\ufeff"), name),
+    )
+
+
+_MAKERS: Mapping[str, Callable[[_Facts], OmniError]] = MappingProxyType(
+    {
+        "ChangeFeedGap": _gap,
+        "ExpectedVersionMismatch": _version,
+        "KeyConflict": _violations(KeyConflict),
+        "MergeConflicts": _conflicts,
+        "OutcomeUnknown": _unknown,
+        "PreconditionFailed": _precondition,
+        "QueryError": _diagnosed(QueryError),
+        "SchemaChangeRefused": _refused,
+        "SchemaError": _diagnosed(SchemaError),
+        "ValidationFailed": _violations(ValidationFailed),
+    }
+)

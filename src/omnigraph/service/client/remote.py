@@ -1,0 +1,474 @@
+"""This module is a graph that a server serves: what the embedded one does, by HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from io import BytesIO
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+
+from omnigraph.catalog import Catalog
+from omnigraph.changes.model import Change
+from omnigraph.commit.model import MAIN, Commit
+from omnigraph.errors import InvalidInput, NotFound
+from omnigraph.merge.merge import MergeResult
+from omnigraph.query.explain import Explanation
+from omnigraph.query.result import Result, ResultStream, column_types, stored_rows
+from omnigraph.service.client.blobs import RemoteBlob, find_blob
+from omnigraph.service.client.parts import (
+    Address,
+    RemoteBranches,
+    RemoteChanges,
+    RemoteCommits,
+    RemoteSchema,
+    RemoteTags,
+    RemoteTarget,
+    filter_body,
+    target,
+)
+from omnigraph.service.client.transport import Call
+from omnigraph.service.client.uploads import plain_value, to_lines
+from omnigraph.service.client.values import (
+    RemoteSnapshot,
+    read_change,
+    read_explanation,
+    read_load,
+    read_merge,
+    read_mutation,
+)
+from omnigraph.write.load import LoadResult, mode_of
+from omnigraph.write.progress import Listener
+from omnigraph.write.run import MutationResult
+
+ARROW = "application/vnd.apache.arrow.stream"
+LINES = "application/x-ndjson"
+CONDITION = "Omnigraph-If-Graph-Commit"
+
+
+class RemoteGraph:
+    """A graph behind a server, with the methods and answers of an embedded one.
+
+    `on` is the branch it reads and writes unless told otherwise. Who acts is known from the token,
+    and from nothing else.
+    """
+
+    mode = "rw"
+
+    def __init__(self, address: Address) -> None:
+        self._address = address
+        self._merge_into: str | None = None
+        self.on = address.on
+        self.branches = RemoteBranches(address)
+        self.tags = RemoteTags(address)
+        self.commits = RemoteCommits(address)
+        self.changes = RemoteChanges(address)
+        self.schema = RemoteSchema(address)
+
+    @property
+    def uri(self) -> str:
+        """The address of the graph."""
+        return self._address.uri
+
+    def close(self) -> None:
+        """Close all connections; those of graphs that were bound from this one are the same."""
+        self._address.transport.close()
+
+    def branch(
+        self, name: str, from_: RemoteTarget | None = None, *, merge_into: str | None = None
+    ) -> RemoteGraph:
+        """Return the same graph bound to a branch, which is created unless it exists."""
+        if name not in self.branches.list():
+            self.branches.create(name, from_=from_)
+        bound = RemoteGraph(replace(self._address, on=name))
+        bound._merge_into = merge_into
+        return bound
+
+    def __enter__(self) -> RemoteGraph:
+        return self
+
+    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
+        """Merge a bound branch if that was asked for and all went well; else close connections."""
+        if self._merge_into is not None:
+            if error is None:
+                self.merge(self.on, into=self._merge_into)
+        elif self.on == MAIN:
+            self.close()
+
+    # --- reading
+
+    def snapshot(self, at: RemoteTarget | None = None) -> RemoteSnapshot:
+        """Return the state a branch, tag, commit id or time names."""
+        return self.schema.snapshot(at)
+
+    def diff(
+        self,
+        a: RemoteTarget,
+        b: RemoteTarget,
+        *,
+        kinds: Sequence[str] | None = None,
+        types: Sequence[str] | None = None,
+        ops: Sequence[str] | None = None,
+    ) -> Iterator[Change]:
+        """Yield what became of each entity from one state to another."""
+        body = {"from": target(a), "to": target(b), **filter_body(kinds, types, ops)}
+        lines = self._address.lines("diff", body=body)
+        return (read_change(msgspec.json.decode(line)) for line in lines)
+
+    def entity_at(
+        self, type_name: str, id: str, at: RemoteTarget | None = None
+    ) -> dict[str, Any] | None:
+        """Return one entity as it was, or None when it was not there."""
+        query = [("type", type_name), ("id", id), *self._address.state(at).items()]
+        found: dict[str, Any] | None = self._address.get("entity", query=query)["entity"]
+        return found
+
+    def blob(
+        self, type_name: str, id: str, property: str, at: RemoteTarget | None = None
+    ) -> RemoteBlob:
+        """Return a blob of an entity, to be read in ranges."""
+        snapshot = self.snapshot(at)
+        word, colon, name = type_name.partition(":")
+        if not colon:
+            word = "node" if type_name in snapshot.catalog.nodes else "edge"
+            name = type_name
+        selector = {"type": name, "id": id, "property": property}
+        return find_blob(self._address, word, selector, snapshot.commit_id)
+
+    def query(
+        self,
+        source: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        name: str | None = None,
+        at: RemoteTarget | None = None,
+        timeout: float | None = None,
+        memory: int | None = None,
+    ) -> Result:
+        """Answer a query on the state a branch, tag, commit id or time names."""
+        call = self._asking(source, params, name, at, {"timeout": timeout, "memory": memory})
+        response = self._address.transport.send(call)
+        with pa.ipc.open_stream(BytesIO(response.content)) as reader:
+            types = column_types(reader.schema)
+            rows = stored_rows(reader.read_all(), types)
+        headers = response.headers
+        return Result(
+            headers["Omnigraph-Query-Name"], rows, types, headers["Omnigraph-Graph-Commit"]
+        )
+
+    def stream(
+        self,
+        source: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        name: str | None = None,
+        at: RemoteTarget | None = None,
+        timeout: float | None = None,
+    ) -> ResultStream:
+        """Answer a query whose rows are read as somebody takes them."""
+        call = self._asking(source, params, name, at, {"timeout": timeout})
+        parts = _Parts(self._address, call)
+        return ResultStream(*parts.head(), parts.tables())
+
+    def _asking(
+        self,
+        source: str,
+        params: Mapping[str, Any] | None,
+        name: str | None,
+        at: RemoteTarget | None,
+        limits: Mapping[str, float | None],
+    ) -> Call:
+        body = {
+            "query": source,
+            "name": name,
+            "params": _parameters(params),
+            **self._address.state(at),
+            "timeout_seconds": limits.get("timeout"),
+            "memory_bytes": limits.get("memory"),
+        }
+        return Call(
+            method="POST",
+            path=self._address.path("query"),
+            json=body,
+            headers={"Accept": ARROW},
+            reads=True,
+            text=source,
+        )
+
+    def explain(
+        self,
+        source: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        name: str | None = None,
+        at: RemoteTarget | None = None,
+        analyze: bool = False,
+    ) -> Explanation:
+        """Show how a query would be answered; with `analyze`, run it and tell what happened."""
+        body = {
+            "query": source,
+            "name": name,
+            "params": _parameters(params),
+            "analyze": analyze,
+            **self._address.state(at),
+        }
+        return read_explanation(self._address.post("explain", body=body, reads=True, text=source))
+
+    def export(self, at: RemoteTarget | None = None, *, types: Sequence[str] = ()) -> Iterator[str]:
+        """Yield every entity as one line of JSON, which `load` reads back."""
+        body = {**self._address.state(at), "type_names": list(types)}
+        return (line.decode() for line in self._address.lines("export", body=body))
+
+    # --- stored queries
+
+    def queries(self) -> list[dict[str, Any]]:
+        """Return the stored queries of the graph: names, parameters, what they are for."""
+        found: list[dict[str, Any]] = self._address.get("queries")["queries"]
+        return found
+
+    def invoke(
+        self,
+        name: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        at: RemoteTarget | None = None,
+        expect_mutation: bool | None = None,
+        if_commit: str | None = None,
+    ) -> dict[str, Any]:
+        """Run a stored query by name; return the answer in the wire form."""
+        body = {
+            "params": _parameters(params),
+            "expect_mutation": expect_mutation,
+            **self._address.state(at),
+        }
+        condition = () if if_commit is None else ("if-graph-commit",)
+        headers = None if if_commit is None else {CONDITION: if_commit}
+        found: dict[str, Any] = self._address.post(
+            "queries", name, *condition, body=body, headers=headers, reads=expect_mutation is False
+        )
+        return found
+
+    # --- writing
+
+    def mutate(
+        self,
+        source: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        name: str | None = None,
+        branch: str | None = None,
+        if_commit: str | None = None,
+        message: str | None = None,
+    ) -> MutationResult:
+        """Run a mutation as one commit; `if_commit` refuses when the branch is not at that one."""
+        body = {
+            "query": source,
+            "name": name,
+            "params": _parameters(params),
+            "branch": branch or self.on,
+            "message": message,
+        }
+        path = ("mutate",) if if_commit is None else ("mutate", "if-graph-commit")
+        headers = None if if_commit is None else {CONDITION: if_commit}
+        return read_mutation(self._address.post(*path, body=body, text=source, headers=headers))
+
+    def put_blob(
+        self,
+        type_name: str,
+        id: str,
+        property: str,
+        data: bytes,
+        *,
+        branch: str | None = None,
+        message: str | None = None,
+    ) -> Commit:
+        """Set a blob of an entity that exists, as one commit."""
+        bare = type_name.partition(":")[2] or type_name
+        if self.entity_at(type_name, id, branch or self.on) is None:
+            raise NotFound(f"{bare} '{id}' does not exist", code="entity_not_found", type=bare)
+        made = self.mutate(
+            f"query put($id: String, $data: String) "
+            f"{{ update {bare} set {{ {property}: $data }} where id = $id }}",
+            {"id": id, "data": data},
+            branch=branch,
+            message=message,
+        )
+        assert made.commit is not None, "a blob that is set is a change"
+        return made.commit
+
+    def load(  # noqa: PLR0913 - everything a load can be told
+        self,
+        data: Any,  # noqa: ANN401 - a path, a file, bytes, or tables by type
+        *,
+        mode: str = "merge",
+        branch: str | None = None,
+        from_: str | None = None,
+        message: str | None = None,
+        partial: bool = False,
+        strict: bool = True,
+        progress: Listener | None = None,
+    ) -> LoadResult:
+        """Load data as one commit; see the embedded graph for what it may be."""
+        where = branch or self.on
+        facts = {"branch": where, "mode": str(mode_of(mode)), "from": from_, "message": message}
+        given = {name: value for name, value in facts.items() if value is not None}
+        lines = self._lines(data, where, from_)
+        if not strict:
+            if partial:
+                message_ = "a load of the older grammar takes whole entities"
+                raise InvalidInput(message_, code="remote_unsupported")
+            body = {**given, "data": lines.decode("utf-8")}
+            return read_load(self._address.post("load", body=body))
+        query = (*given.items(), *([("partial", "true")] if partial else []))
+        call = Call(
+            method="POST",
+            path=self._address.path("load", "ndjson"),
+            query=query,
+            content=lines,
+            headers={"Content-Type": LINES},
+        )
+        return read_load(self._address.transport.json(call))
+
+    def _lines(self, data: Any, branch: str, from_: str | None) -> bytes:  # noqa: ANN401
+        """Return lines of JSON; only tables need the schema to become such."""
+        if not isinstance(data, Mapping):
+            return to_lines(data, Catalog())
+        at = branch if from_ is None or branch in self.branches.list() else from_
+        return to_lines(data, self.snapshot(at).catalog)
+
+    def insert(
+        self,
+        type_name: str,
+        rows: Any,  # noqa: ANN401 - a table, a data frame, dictionaries, or a path
+        *,
+        mode: str = "append",
+        branch: str | None = None,
+        message: str | None = None,
+    ) -> LoadResult:
+        """Load rows of one type as one commit."""
+        return self.load({type_name: rows}, mode=mode, branch=branch, message=message)
+
+    def merge(  # noqa: PLR0913 - everything a merge can be told
+        self,
+        source: str,
+        into: str | None = None,
+        *,
+        dry_run: bool = False,
+        strict: bool = False,
+        resolve: str | Mapping[str, Any] | None = None,
+        delete_branch: bool = False,
+        message: str | None = None,
+    ) -> MergeResult:
+        """Merge a branch into another, which then has its history; conflicts change nothing."""
+        body = {
+            "source": source,
+            "target": into or self.on,
+            "delete_branch": delete_branch,
+            "dry_run": dry_run,
+            "strict": strict,
+            "resolve": resolve,
+            "message": message,
+        }
+        return read_merge(self._address.post("branches", "merge", body=body))
+
+    def revert(
+        self,
+        commit: str,
+        *,
+        branch: str | None = None,
+        dry_run: bool = False,
+        resolve: str | Mapping[str, Any] | None = None,
+        message: str | None = None,
+    ) -> MergeResult:
+        """Undo what a commit did, as a commit; what others did to the same since is a conflict."""
+        return self._picked("revert", commit, branch, (dry_run, resolve, message))
+
+    def cherry_pick(
+        self,
+        commit: str,
+        *,
+        branch: str | None = None,
+        dry_run: bool = False,
+        resolve: str | Mapping[str, Any] | None = None,
+        message: str | None = None,
+    ) -> MergeResult:
+        """Do on a branch what a commit did elsewhere, as a commit."""
+        return self._picked("cherry-pick", commit, branch, (dry_run, resolve, message))
+
+    def _picked(
+        self, route: str, commit: str, branch: str | None, how: tuple[bool, Any, str | None]
+    ) -> MergeResult:
+        names = ("dry_run", "resolve", "message")
+        body = {
+            "commit_id": commit,
+            "branch": branch or self.on,
+            **dict(zip(names, how, strict=True)),
+        }
+        return read_merge(self._address.post(route, body=body))
+
+
+def _parameters(params: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    if params is None:
+        return None
+    return {name: plain_value(value) for name, value in params.items()}
+
+
+class _Parts:
+    """The rows of an answer, batch by batch; the connection is held until the last was taken."""
+
+    def __init__(self, address: Address, call: Call) -> None:
+        self._opened = address.transport.stream(call)
+        self._response = self._opened.__enter__()
+        self._reader = pa.ipc.open_stream(_Reading(self._response.iter_bytes()))
+        self._types = column_types(self._reader.schema)
+
+    def head(self) -> tuple[str, Any, str, int]:
+        """Return what is known before any row."""
+        headers = self._response.headers
+        return (
+            headers["Omnigraph-Query-Name"],
+            self._types,
+            headers["Omnigraph-Graph-Commit"],
+            int(headers["Omnigraph-Row-Count"]),
+        )
+
+    def tables(self) -> Iterator[pa.Table]:
+        """Yield the rows; the first table may be empty, so that there is always one."""
+        try:
+            empty = self._reader.schema.empty_table()
+            yield stored_rows(empty, self._types)
+            for batch in self._reader:
+                yield stored_rows(pa.Table.from_batches([batch]), self._types)
+        finally:
+            self._opened.__exit__(None, None, None)
+
+
+class _Reading:
+    """An iterator of bytes as a file that is read once."""
+
+    closed = False
+
+    def __init__(self, chunks: Iterator[bytes]) -> None:
+        self._chunks = chunks
+        self._rest = b""
+
+    def read(self, size: int = -1) -> bytes:
+        """Return the next bytes, fewer only at the end."""
+        while size < 0 or len(self._rest) < size:
+            chunk = next(self._chunks, None)
+            if chunk is None:
+                break
+            self._rest += chunk
+        taken, self._rest = (
+            (self._rest, b"") if size < 0 else (self._rest[:size], self._rest[size:])
+        )
+        return taken
+
+    def readable(self) -> bool:
+        """Tell that this can be read."""
+        return True
+
+    def close(self) -> None:
+        """Do nothing: the connection is closed by whoever opened it."""

@@ -1,0 +1,208 @@
+"""This module speaks HTTP: connections that are kept, what is tried again, errors told alike.
+
+Something is tried again only where that cannot do it twice: what never reached the server, what it
+refused to begin, and what only reads.
+"""
+
+from __future__ import annotations
+
+import time
+import weakref
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import httpx
+import msgspec
+
+from omnigraph.errors import Category, OmniError, StorageUnavailable
+from omnigraph.service.client.errors import error_of
+from omnigraph.version import __version__
+
+_AnswerT = TypeVar("_AnswerT")
+_UNSENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
+_AGAIN = (502, 504)
+"""What something between us and the server says when it did not get an answer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """How long to wait: for a connection, for an answer, and how often and long to try again."""
+
+    connect: float = 10.0
+    answer: float = 120.0
+    attempts: int = 4
+    wait: float = 10.0
+    """Seconds that may be spent between attempts in all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One request; `reads` says that it may be sent twice. `text` is what errors point into."""
+
+    method: str
+    path: str
+    json: Any = None
+    content: bytes | None = None
+    query: tuple[tuple[str, str], ...] = ()
+    headers: Mapping[str, str] | None = None
+    reads: bool = False
+    text: str | None = None
+
+
+class Transport:
+    """Connections to one server, shared by everything that is bound to it."""
+
+    def __init__(self, base: str, token: str | None, patience: Patience | None = None) -> None:
+        self.base = base.rstrip("/")
+        self._patience = patience or Patience()
+        self._client = httpx.Client(
+            timeout=httpx.Timeout(self._patience.answer, connect=self._patience.connect),
+            headers={
+                "User-Agent": f"omnigraph/{__version__}",
+                **({} if token is None else {"Authorization": f"Bearer {token}"}),
+            },
+        )
+
+        # Connections of a graph nobody closed go with it.
+        weakref.finalize(self, self._client.close)
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._client.close()
+
+    def json(self, call: Call) -> Any:  # noqa: ANN401 - any JSON value
+        """Return the answer to a request."""
+        return self._retried(call, lambda: self._decoded(call))
+
+    def send(self, call: Call) -> httpx.Response:
+        """Return the whole answer to a request, whatever its body is."""
+        return self._retried(call, lambda: self._answered(call))
+
+    @contextmanager
+    def stream(self, call: Call) -> Iterator[httpx.Response]:
+        """Give the answer to a request that is read as it comes."""
+        response = self._retried(call, lambda: self._opened(call))
+        try:
+            yield response
+        except httpx.TransportError as error:
+            raise _lost(self.base, call) from error
+        finally:
+            response.close()
+
+    def _decoded(self, call: Call) -> Any:  # noqa: ANN401 - any JSON value
+        response = self._answered(call)
+        try:
+            return msgspec.json.decode(response.content)
+        except msgspec.DecodeError as error:
+            message = f"{self.base} does not answer as an omnigraph server does"
+            raise StorageUnavailable(message, code="server_unknown") from error
+
+    def _answered(self, call: Call) -> httpx.Response:
+        response = self._opened(call)
+        try:
+            response.read()
+        finally:
+            response.close()
+        return response
+
+    def _opened(self, call: Call) -> httpx.Response:
+        request = self._client.build_request(
+            call.method,
+            self.base + call.path,
+            params=list(call.query) or None,
+            json=call.json,
+            content=call.content,
+            headers=dict(call.headers or {}),
+        )
+        response = self._client.send(request, stream=True)
+        if response.status_code >= 400:
+            response.read()
+            response.close()
+            raise _Refused(response, error_of(response, call.text))
+        return response
+
+    def _retried(self, call: Call, run: Callable[[], _AnswerT]) -> _AnswerT:
+        left = self._patience.wait
+        for attempt in range(self._patience.attempts):
+            pause = min(0.1 * 4**attempt, left)
+            try:
+                with _told():
+                    return run()
+            except _Refused as refused:
+                wanted = _pause(refused.response, call, pause)
+                if wanted is None or wanted > left or attempt + 1 == self._patience.attempts:
+                    raise refused.error from None
+                pause = wanted
+            except _Unsent as unsent:
+                if attempt + 1 == self._patience.attempts:
+                    raise _unreachable(self.base, unsent.cause) from unsent.cause
+            except _Lost as lost:
+                if not call.reads or attempt + 1 == self._patience.attempts:
+                    raise _lost(self.base, call) from lost.cause
+            time.sleep(pause)
+            left -= pause
+        raise AssertionError("the last attempt returns or raises")
+
+
+class _Refused(Exception):
+    """The server answered with an error."""
+
+    def __init__(self, response: httpx.Response, error: OmniError) -> None:
+        super().__init__(error.message)
+        self.response = response
+        self.error = error
+
+
+class _Unsent(Exception):
+    """A request did not reach the server."""
+
+    def __init__(self, cause: Exception) -> None:
+        super().__init__(str(cause))
+        self.cause = cause
+
+
+class _Lost(Exception):
+    """A request was sent, and no whole answer came."""
+
+    def __init__(self, cause: Exception) -> None:
+        super().__init__(str(cause))
+        self.cause = cause
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    try:
+        yield
+    except _UNSENT as error:
+        raise _Unsent(error) from error
+    except httpx.TransportError as error:
+        raise _Lost(error) from error
+
+
+def _pause(response: httpx.Response, call: Call, pause: float) -> float | None:
+    """Return after how long a refused request may be sent again, or None if it may not."""
+    if response.status_code == 429:
+        try:
+            return max(float(response.headers.get("Retry-After", "")), 0.0)
+        except ValueError:
+            return pause
+    return pause if call.reads and response.status_code in _AGAIN else None
+
+
+def _unreachable(base: str, cause: Exception) -> OmniError:
+    message = f"cannot reach {base}: {str(cause) or type(cause).__name__}"
+    return StorageUnavailable(message, code="server_unreachable", server=base)
+
+
+def _lost(base: str, call: Call) -> OmniError:
+    if call.reads:
+        message = f"{base} did not answer in time, or broke off"
+        return StorageUnavailable(message, code="server_unreachable", server=base)
+    return OmniError(
+        f"{base} did not answer whether this was done; look before trying again",
+        code="outcome_unknown",
+        category=Category.OUTCOME_UNKNOWN,
+        details={"server": base},
+    )

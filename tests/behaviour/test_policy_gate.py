@@ -1,0 +1,255 @@
+"""The gate: which action every public method of a graph needs, on which branches."""
+
+import inspect
+import logging
+from pathlib import Path
+
+import pytest
+
+import omnigraph as og
+from omnigraph.errors import Category, OmniError
+from omnigraph.graph import Branches, Changes, Commits, Graph, Indexes, Schema, Tags
+
+SCHEMA = """
+node Person { name: String @key  bio: String?  vec: Vector(2)? @embed(bio)  photo: Blob? }
+edge Knows: Person -> Person
+"""
+LINES = b'{"type":"Person","data":{"name":"ada","photo":"base64:aGk="}}\n'
+READ = "query q() { match { $p: Person } return { $p.name } }"
+WRITE = 'query m() { insert Person { name: "bo" } }'
+MOCK = {"kind": "mock"}
+
+POLICY = """
+version: 1
+groups: {{ team: [act-ada], rest: [act-bo] }}
+protected_branches: [main]
+rules: [{rules}]
+"""
+RULE = "{{ id: {0}, allow: {{ actors: {{ group: team }}, actions: [{0}] }} }}"
+ACTIONS = [
+    *("read", "export", "change", "schema_apply", "branch_create", "branch_delete"),
+    *("branch_merge", "admin"),
+]
+
+
+def policy(*actions):
+    return og.Policy.parse(POLICY.format(rules=", ".join(map(RULE.format, actions))))
+
+
+@pytest.fixture
+def place(tmp_path):
+    """A graph with two branches, a tag and some commits; no policy is asked to make it."""
+    graph = og.init(tmp_path / "g", SCHEMA, embedding=MOCK)
+    graph.load(LINES)
+    graph.branches.create("draft")
+    graph.mutate(WRITE, branch="draft")
+    graph.tags.create("v1")
+    return tmp_path / "g"
+
+
+def opened(place, *actions, actor="act-ada"):
+    return og.open(place, policy=policy(*actions), actor=actor, embedding=MOCK)
+
+
+def last(graph, branch):
+    return og.open(graph.uri).commits.list(branch)[0].id
+
+
+CALLS = {
+    "Graph.snapshot": (lambda g: g.snapshot(), [("read", "main", None)]),
+    "Graph.query": (lambda g: g.query(READ), [("read", "main", None)]),
+    "Graph.stream": (lambda g: g.stream(READ, at="draft"), [("read", "draft", None)]),
+    "Graph.explain": (lambda g: g.explain(READ, at="v1"), [("read", "main", None)]),
+    "Graph.entity_at": (lambda g: g.entity_at("Person", "ada"), [("read", "main", None)]),
+    "Graph.blob": (lambda g: g.blob("Person", "ada", "photo"), [("read", "main", None)]),
+    "Graph.diff": (
+        lambda g: list(g.diff("main", "draft")),
+        [("read", "main", None), ("read", "draft", None)],
+    ),
+    "Graph.mutate": (lambda g: g.mutate(WRITE, branch=" main "), [("change", "main", None)]),
+    "Graph.put_blob": (
+        lambda g: g.put_blob("Person", "ada", "photo", b"x", branch="draft"),
+        [("change", "draft", None)],
+    ),
+    "Graph.load": (
+        lambda g: g.load(LINES, branch="new", from_="draft"),
+        [("branch_create", "draft", "new"), ("change", "new", None)],
+    ),
+    "Graph.insert": (
+        lambda g: g.insert("Person", [{"name": "cy"}]),
+        [("change", "main", None)],
+    ),
+    "Graph.embed": (lambda g: g.embed("Person"), [("change", "main", None)]),
+    "Graph.export": (lambda g: list(g.export()), [("export", "main", None)]),
+    "Graph.export_parquet": (
+        lambda g: g.export_parquet(Path(g.uri).parent / "out"),
+        [("export", "main", None)],
+    ),
+    "Graph.export_archive": (
+        lambda g: g.export_archive(Path(g.uri).parent / "a", history=True),
+        [("admin", None, None), ("export", "main", None)],
+    ),
+    "Graph.merge": (
+        lambda g: g.merge("draft", delete_branch=True),
+        [
+            ("branch_merge", "draft", "main"),
+            ("branch_delete", None, "draft"),
+            ("branch_delete", None, "draft"),
+        ],
+    ),
+    "Graph.revert": (
+        lambda g: g.revert(last(g, "draft"), branch="draft"),
+        [("change", "draft", None)],
+    ),
+    "Graph.cherry_pick": (
+        lambda g: g.cherry_pick(last(g, "draft")),
+        [("change", "main", None), ("read", "draft", None)],
+    ),
+    "Graph.optimize": (lambda g: g.optimize(), [("admin", None, None)]),
+    "Graph.verify": (lambda g: g.verify(), [("admin", None, None)]),
+    "Graph.repair": (lambda g: g.repair(), [("admin", None, None)]),
+    "Graph.recover": (lambda g: g.recover(), [("admin", None, None)]),
+    "Graph.recoveries": (lambda g: g.recoveries(), [("admin", None, None)]),
+    "Graph.cleanup": (lambda g: g.cleanup(keep=1), [("admin", None, None)]),
+    "Graph.branch": (
+        lambda g: g.branch("new", from_="draft"),
+        [("branch_create", "draft", "new")],
+    ),
+    "Schema.source": (lambda g: g.schema.source, [("read", "main", None)]),
+    "Schema.catalog": (lambda g: g.schema.catalog, [("read", "main", None)]),
+    "Schema.plan": (lambda g: g.schema.plan(SCHEMA), [("read", "main", None)]),
+    "Schema.apply": (
+        lambda g: g.schema.apply(SCHEMA, branch="draft"),
+        [("schema_apply", None, "draft")],
+    ),
+    "Schema.diff": (
+        lambda g: g.schema.diff("draft", "main"),
+        [("read", "draft", None), ("read", "main", None)],
+    ),
+    "Indexes.status": (lambda g: g.indexes.status(), [("read", "main", None)]),
+    "Indexes.ensure": (lambda g: g.indexes.ensure(), [("admin", None, None)]),
+    "Branches.create": (
+        lambda g: g.branches.create(" new "),
+        [("branch_create", "main", "new")],
+    ),
+    "Branches.list": (lambda g: g.branches.list(), [("read", None, None)]),
+    "Branches.get": (lambda g: g.branches.get("draft"), [("read", None, None)]),
+    "Branches.delete": (
+        lambda g: g.branches.delete("draft"),
+        [("branch_delete", None, "draft")],
+    ),
+    "Tags.create": (
+        lambda g: g.tags.create("v2", at="draft"),
+        [("branch_create", "draft", "v2")],
+    ),
+    "Tags.list": (lambda g: g.tags.list(), [("read", None, None)]),
+    "Tags.delete": (lambda g: g.tags.delete("v1"), [("branch_delete", None, "v1")]),
+    "Commits.list": (lambda g: g.commits.list("draft"), [("read", "draft", None)]),
+    "Commits.get": (lambda g: g.commits.get(last(g, "draft")), [("read", None, None)]),
+    "Commits.changes": (
+        lambda g: g.commits.changes(last(g, "draft")),
+        [("read", "draft", None)],
+    ),
+    "Commits.merge_base": (
+        lambda g: g.commits.merge_base("main", "draft"),
+        [("read", "main", None), ("read", "draft", None)],
+    ),
+    "Changes.poll": (
+        lambda g: g.changes.poll(branch="draft", start="beginning"),
+        [("read", "draft", None)],
+    ),
+    "Changes.baseline": (
+        lambda g: list(g.changes.baseline().lines),
+        [("export", "main", None)],
+    ),
+}
+FREE = {"Graph.as_actor", "Graph.uri", "Graph.mode", "Graph.actor", "Graph.on"}
+"""What tells and does nothing to the graph."""
+
+
+def test_every_public_method_is_in_the_table():
+    faces = (Graph, Branches, Changes, Commits, Indexes, Schema, Tags)
+    names = {
+        f"{face.__name__}.{name}"
+        for face in faces
+        for name, _ in inspect.getmembers(face)
+        if not name.startswith("_")
+    }
+    assert names == set(CALLS) | FREE
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_method_asks_for_its_actions_and_each_of_them_is_needed(place, caplog, name):
+    call, expected = CALLS[name]
+    needed = list(dict.fromkeys(action for action, _, _ in expected))
+    before = og.open(place).commits.list("draft") + og.open(place).commits.list()
+    for missing in needed:
+        graph = opened(place, *(action for action in ACTIONS if action != missing))
+        with pytest.raises(og.PolicyDenied) as caught:
+            call(graph)
+        assert caught.value.details["action"] == missing
+        assert (caught.value.category, caught.value.code) == (Category.DENIED, "forbidden")
+    assert og.open(place).commits.list("draft") + og.open(place).commits.list() == before
+    with caplog.at_level(logging.INFO, logger="omnigraph.policy"):
+        call(opened(place, *needed))
+    asked = [
+        (record.action, record.branch, record.target_branch)
+        for record in caplog.records
+        if record.name == "omnigraph.policy"
+    ]
+    assert asked == expected
+
+
+@pytest.mark.parametrize("actor", [None, "", " ", "act-bo", "act-stranger"])
+def test_nobody_without_a_rule_gets_anything_from_any_method(place, actor):
+    graph = opened(place, *ACTIONS, actor=actor)
+    for name, (call, _) in CALLS.items():
+        with pytest.raises(og.PolicyDenied) as caught:
+            call(graph)
+        assert caught.value.details["actor"] == actor, name
+
+
+def test_graph_without_a_policy_asks_nobody(place, caplog):
+    with caplog.at_level(logging.INFO, logger="omnigraph.policy"):
+        graph = og.open(place, actor="act-stranger", embedding=MOCK)
+        assert graph.query(READ).rows == [{"p.name": "ada"}]
+        assert graph.mutate(WRITE).commit.actor == "act-stranger"
+    assert not caplog.records
+
+
+def test_actor_of_a_write_is_the_one_the_policy_knows(place):
+    graph = opened(place, "change", actor=None)
+    with pytest.raises(og.PolicyDenied, match="nobody says who acts; bind the graph to an actor"):
+        graph.mutate(WRITE)
+    assert graph.as_actor("act-ada").mutate(WRITE).commit.actor == "act-ada"
+
+
+def test_policy_goes_with_a_graph_that_is_bound_to_a_branch(place):
+    bound = opened(place, "read", actor="act-ada").branch("draft")
+    assert bound.query(READ).rows == [{"p.name": "ada"}, {"p.name": "bo"}]
+    with pytest.raises(og.PolicyDenied, match="denied action 'change' on branch 'draft'"):
+        bound.mutate(WRITE)
+
+
+def test_creating_a_graph_needs_the_right_to_give_it_a_schema(tmp_path):
+    with pytest.raises(og.PolicyDenied, match="'schema_apply' targeting branch 'main'"):
+        og.init(tmp_path / "g", SCHEMA, policy=policy("read"), actor="act-ada")
+    assert not (tmp_path / "g").exists()
+    graph = og.init(tmp_path / "g", SCHEMA, policy=policy("schema_apply"), actor="act-ada")
+    with pytest.raises(og.PolicyDenied):
+        graph.query(READ)
+
+
+def test_importing_an_archive_is_for_admins(place, tmp_path):
+    og.open(place).export_archive(tmp_path / "a")
+    with pytest.raises(og.PolicyDenied, match="'admin'"):
+        og.import_archive(tmp_path / "a", tmp_path / "h", policy=policy("read"), actor="act-ada")
+    og.import_archive(tmp_path / "a", tmp_path / "h", policy=policy("admin"), actor="act-ada")
+    assert og.open(tmp_path / "h").query(READ).rows == [{"p.name": "ada"}]
+
+
+def test_bad_policy_opens_nothing(place, tmp_path):
+    with pytest.raises(og.PolicyInvalid):
+        og.open(place, policy="version: 2\ngroups: {}")
+    with pytest.raises(OmniError, match="cannot read the policy file"):
+        og.open(place, policy=tmp_path / "none.yaml")

@@ -1,0 +1,59 @@
+"""The commands of pipelines that need no Spark, driven from outside."""
+
+import json
+
+import pytest
+
+from tests.support.program import ROOT, omnigraph
+
+LIBRARY = ROOT / "samples" / "library"
+FILE = "samples/library/pipeline.yaml"
+
+
+@pytest.fixture(scope="module")
+def uri(tmp_path_factory):
+    address = str(tmp_path_factory.mktemp("library") / "graph")
+    assert omnigraph("init", address, "--schema", LIBRARY / "schema.pg").code == 0
+    return address
+
+
+def test_a_file_that_is_right_is_said_to_be(uri):
+    ran = omnigraph("pipeline", "validate", FILE, "--uri", uri)
+    assert (ran.code, ran.out) == (0, f"{FILE} is right: 3 sources, 3 types\n")
+
+
+def test_a_file_can_be_held_against_a_schema_alone(tmp_path):
+    ran = omnigraph("pipeline", "validate", FILE, "--schema", "samples/harbour/schema.pg")
+    assert (ran.code, ran.out) == (1, "")
+    assert f"error[Y301]: the graph has no node type `Topic`\n  --> {FILE}:17:3" in ran.err
+
+
+def test_mistakes_are_told_with_line_and_column_also_as_json(uri, tmp_path):
+    path = tmp_path / "p.yaml"
+    path.write_text("version: 1\nsources: {a: {csv: x}}\nnodes: {Topik: {source: b}}\n")
+    ran = omnigraph("pipeline", "validate", path, "--uri", uri, "--json")
+    told = json.loads(ran.out)["error"]["details"]["diagnostics"]
+    assert ran.code == 1
+    assert [(d["code"], d["span"]["line"], d["span"]["column"]) for d in told] == [("Y201", 3, 26)]
+
+
+def test_the_graph_may_be_named_by_the_file_and_variables_from_outside(uri, tmp_path):
+    path = tmp_path / "p.yaml"
+    path.write_text(
+        f"version: 1\ngraph: {uri}\nvariables: {{F: null}}\n"
+        "sources: {a: {csv: '${F}'}}\nnodes: {Topic: {source: a}}\n"
+    )
+    assert omnigraph("pipeline", "validate", path, "--set", "F=a.csv").code == 0
+    missing = omnigraph("pipeline", "validate", path)
+    assert (missing.code, "error[Y106]" in missing.err) == (1, True)
+    assert omnigraph("pipeline", "validate", path, "--set", "F").code == 2
+
+
+def test_a_graph_without_runs_says_so(uri):
+    assert (
+        omnigraph("pipeline", "status", "--uri", uri).out == "no pipeline ran on this graph yet\n"
+    )
+    assert json.loads(omnigraph("pipeline", "status", "--uri", uri, "--json").out) == {"runs": []}
+    for command in (("report",), ("report", "01X"), ("abort", "01X"), ("resume", "01X")):
+        ran = omnigraph("pipeline", *command, "--uri", uri)
+        assert (ran.code, "error[run_not_found]" in ran.err) == (1, True), command

@@ -1,0 +1,171 @@
+"""Algorithms over a whole graph: the values of a plain reference, stored as a property."""
+
+from collections import Counter
+from random import Random
+
+import pytest
+
+import omnigraph as og
+from omnigraph import pipeline
+from omnigraph.errors import InvalidInput, NotFound
+from tests.support import networks
+
+SCHEMA = """
+node Person {
+  name: String @key
+  rank: F64?
+  group: String?
+  degree: I64?
+  kind: enum(a, b)?
+}
+node Paper { title: String  score: F32? }
+edge Knows: Person -> Person
+edge Wrote: Person -> Paper
+"""
+
+
+@pytest.fixture(scope="module")
+def graph(tmp_path_factory):
+    """A graph of long chains, dense corners, loops, parallel edges and nodes by themselves."""
+    random, graph = Random(7), og.init(tmp_path_factory.mktemp("network") / "g", SCHEMA)
+    names = [f"p{number:02}" for number in range(30)]
+    chain = [(f"p{n + 1:02}", f"p{n:02}") for n in range(9)]
+    dense = [(random.choice(names[12:20]), random.choice(names[12:20])) for _ in range(24)]
+    some = [(random.choice(names[20:27]), random.choice(names[20:27])) for _ in range(9)]
+    knows = [*chain, *dense, *some, ("p12", "p12"), ("p03", "p04"), ("p03", "p04")]
+    graph.load(
+        {
+            "Person": [{"name": name, "kind": "a"} for name in names],
+            "Paper": [{"id": id_, "title": id_} for id_ in ("p00", "x", "y", "z")],
+            "Knows": [{"from": src, "to": dst} for src, dst in knows],
+            "Wrote": [{"from": "p28", "to": "x"}, {"from": "p00", "to": "p00"}],
+        }
+    )
+    return graph
+
+
+def ends(graph, *types):
+    """Return nodes and edges with the type before each id."""
+    nodes = [
+        f"Person/{row['n']}"
+        for row in graph.query("query q() { match { $n: Person } return { $n } }")
+    ]
+    nodes += [
+        f"Paper/{row['n']}"
+        for row in graph.query("query q() { match { $n: Paper } return { $n } }")
+    ]
+    kinds = {"Knows": ("Person", "Person"), "Wrote": ("Person", "Paper")}
+    edges = []
+    for name in types:
+        src, dst = kinds[name]
+        word = name[0].lower() + name[1:]
+        read = f"query q() {{ match {{ $a: {src} $a $e:{word} $b }} return {{ $a, $b }} }}"
+        edges += [(f"{src}/{row['a']}", f"{dst}/{row['b']}") for row in graph.query(read)]
+    if types == ("Knows",):
+        nodes = [node for node in nodes if node.startswith("Person/")]
+    return nodes, edges
+
+
+def run(graph, algorithm, into, branch, edges=("Knows",), **options):
+    asked = pipeline.Analysis(
+        algorithm=algorithm, edges=edges, into=into, options=options, branch=branch, from_="main"
+    )
+    return pipeline.analyze(graph, asked)
+
+
+def stored(graph, branch, into):
+    type_name, _, name = into.partition(".")
+    read = f"query q() {{ match {{ $n: {type_name} }} return {{ $n, $n.{name} as value }} }}"
+    return {row["n"]: row["value"] for row in graph.query(read, at=branch)}
+
+
+def persons(values):
+    found = {k.removeprefix("Person/"): v for k, v in values.items() if k.startswith("Person/")}
+    return {k: v.removeprefix("Person/") if isinstance(v, str) else v for k, v in found.items()}
+
+
+def test_pagerank_is_stored_on_a_branch_and_is_the_same_every_time(spark, graph):
+    before = graph.snapshot().commit_id
+    done = run(graph, "pagerank", "Person.rank", "ranks", iterations=3)
+    found = stored(graph, "ranks", "Person.rank")
+    expected = networks.ranks(*ends(graph, "Knows"), rounds=3)
+    assert found == pytest.approx(persons(expected), abs=1e-12)
+    assert (done.nodes, done.rounds, done.loaded.branch_created) == (30, 3, True)
+    assert graph.snapshot().commit_id == before, "main is as it was"
+    commit = graph.commits.list("ranks")[0]
+    told = "pagerank over Knows into Person.rank"
+    assert (commit.id, commit.message) == (done.loaded.commit.id, told)
+    read = "query q() { match { $n: Person } return { count($n.kind) as n } }"
+    assert graph.query(read, at="ranks").rows == [{"n": 30}], "other properties stay"
+    run(graph, "pagerank", "Person.rank", "again", iterations=3)
+    assert stored(graph, "again", "Person.rank") == found
+
+
+def test_pagerank_ends_when_little_changes(spark, graph):
+    done = run(graph, "pagerank", "Person.rank", "short", damping=0.2, tolerance=0.01)
+    assert 1 < done.rounds < 5
+    expected = networks.ranks(*ends(graph, "Knows"), rounds=100, damping=0.2)
+    assert stored(graph, "short", "Person.rank") == pytest.approx(persons(expected), abs=0.01)
+
+
+def test_components_over_several_types_are_named_by_their_first_node(spark, graph):
+    run(graph, "components", "Person.group", "parts", ("Knows", "Wrote"))
+    expected = networks.first_of_component(*ends(graph, "Knows", "Wrote"))
+    found = stored(graph, "parts", "Person.group")
+    assert found == persons(expected)
+    assert (found["p09"], found["p28"]) == ("Paper/p00", "Paper/x")
+
+
+def test_labels_are_those_of_most_neighbours(spark, graph):
+    done = run(graph, "labels", "Person.group", "labels", iterations=4)
+    expected = networks.communities(*ends(graph, "Knows"), rounds=4)
+    assert stored(graph, "labels", "Person.group") == persons(expected)
+    assert 1 <= done.rounds <= 4
+
+
+@pytest.mark.parametrize("direction", ["in", "out", "both"])
+def test_degrees_count_every_edge(spark, graph, direction):
+    run(graph, "degrees", "Person.degree", f"deg-{direction}", direction=direction)
+    _, edges = ends(graph, "Knows")
+    places = {"out": (0,), "in": (1,), "both": (0, 1)}[direction]
+    counts = Counter(edge[place] for edge in edges for place in places)
+    expected = {name: counts[f"Person/{name}"] for name in stored(graph, "main", "Person.rank")}
+    assert stored(graph, f"deg-{direction}", "Person.degree") == expected
+
+
+def test_nodes_without_a_key_are_known_by_their_ids(spark, graph):
+    run(graph, "pagerank", "Paper.score", "papers", ("Wrote",), iterations=1)
+    expected = networks.ranks(*ends(graph, "Wrote"), rounds=1)
+    found = stored(graph, "papers", "Paper.score")
+    assert found == pytest.approx(
+        {k.removeprefix("Paper/"): v for k, v in expected.items() if k.startswith("Paper/")},
+        abs=1e-6,
+    )
+
+
+@pytest.mark.parametrize(
+    ("asked", "code", "told"),
+    [
+        ({"algorithm": "closeness"}, "analysis_unknown", "one of pagerank, components"),
+        ({"into": "rank"}, "analysis_target_invalid", "as Type.property, not 'rank'"),
+        ({"into": "Person.age"}, "analysis_target_invalid", "add `age: F64\\? or F32\\?`"),
+        ({"into": "Person.name"}, "analysis_target_invalid", "Person.name is String; pagerank"),
+        ({"into": "Person.kind", "algorithm": "labels"}, "analysis_target_invalid", "enum"),
+        ({"into": "Persn.rank"}, "unknown_type", "did you mean"),
+        ({"edges": ("Knws",)}, "unknown_type", "did you mean"),
+        ({"edges": ()}, "analysis_without_edges", "at least one edge type"),
+        ({"options": {"damping": 1.0}}, "analysis_option_invalid", "less than 1"),
+        (
+            {"algorithm": "degrees", "into": "Person.degree", "options": {"direction": "up"}},
+            "analysis_option_invalid",
+            "out, in, both, not 'up'",
+        ),
+    ],
+)
+def test_what_cannot_be_done_is_told_and_nothing_changes(spark, graph, asked, code, told):
+    plain = {"algorithm": "pagerank", "edges": ("Knows",), "into": "Person.rank", "options": {}}
+    before = graph.snapshot().commit_id
+    with pytest.raises((InvalidInput, NotFound), match=told) as error:
+        pipeline.analyze(graph, pipeline.Analysis(**{**plain, **asked}))
+    assert error.value.code == code
+    assert graph.snapshot().commit_id == before

@@ -1,0 +1,99 @@
+"""With `reject`, rows that break a rule are left out and written down; the others are published."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import omnigraph.graph as og
+from omnigraph.pipeline.errors import TooManyRejects
+from omnigraph.write.violations import ValidationFailed
+from tests.support.changes import read_state
+from tests.support.spark_loads import SCHEMA, begin, knows, load, people
+
+BAD_PEOPLE = [
+    ("ann", 30, "a@x"),
+    ("bo", 200, "b@x"),
+    ("cy", 40, "a@x"),
+    ("ann", 31, None),
+    (None, 5, None),
+    ("dee", 50, "d@x"),
+    ("eve", 60, "taken@x"),
+]
+BAD_KNOWS = [
+    ("ann", "dee"),
+    ("ann", "bo"),
+    ("cy", "ann"),
+    ("dee", "old"),
+    ("dee", "nobody"),
+    *(("old", "ann") for _ in range(4)),
+]
+
+
+@pytest.fixture
+def graph(tmp_path):
+    graph = og.init(tmp_path / "graph", SCHEMA)
+    graph.load({"Person": [{"name": "old", "email": "taken@x"}]})
+    return graph
+
+
+def told(folder):
+    lines = [line for part in Path(folder).iterdir() for line in part.read_text().splitlines()]
+    found = (json.loads(line) for line in lines)
+    return sorted((v["type"], v["source"]["row"], v["rule"], v.get("property")) for v in found)
+
+
+def test_rows_that_break_a_rule_and_rows_that_need_them_are_left_out(spark, graph, tmp_path):
+    inputs = [people(spark, BAD_PEOPLE), knows(spark, BAD_KNOWS)]
+    folder = str(tmp_path / "rejects")
+    done = load(graph, inputs, spark, on_violation="reject", rejects=folder)
+    state = read_state(graph)
+    assert sorted(state["Person"]) == ["ann", "dee", "old"]
+    assert state["Person"]["ann"]["age"] == 30
+    ends = sorted((row["src"], row["dst"]) for row in state["Knows"].values())
+    assert ends == [("ann", "dee"), ("dee", "old")]
+    assert done.rejects == folder
+    assert told(folder) == [
+        ("Knows", 2, "endpoint", None),
+        ("Knows", 3, "endpoint", None),
+        ("Knows", 5, "endpoint", None),
+        *(("Knows", number, "cardinality", None) for number in range(6, 10)),
+        ("Person", 2, "range", "age"),
+        ("Person", 3, "unique", "email"),
+        ("Person", 4, "unique", None),
+        ("Person", 5, "required", "name"),
+        ("Person", 7, "unique", "email"),
+    ]
+    person, knowing = done.types["node:Person"], done.types["edge:Knows"]
+    assert (person.given, person.accepted) == (7, 2)
+    assert person.rejected == {"range": 1, "unique": 3, "required": 1}
+    assert (knowing.given, knowing.accepted) == (9, 2)
+    assert knowing.rejected == {"endpoint": 3, "cardinality": 4}
+    assert graph.verify().ok
+
+
+@pytest.mark.parametrize("limit", [8, 0.5])
+def test_too_many_rejects_make_a_load_fail(spark, graph, limit):
+    head = graph.snapshot().commit_id
+    inputs = [people(spark, BAD_PEOPLE), knows(spark, BAD_KNOWS)]
+    run = begin(graph)
+    with pytest.raises(TooManyRejects, match="12 of 16 rows were rejected") as failure:
+        load(graph, inputs, spark, on_violation="reject", max_rejects=limit, run=run)
+    assert failure.value.code == "too_many_rejects"
+    assert graph.snapshot().commit_id == head
+    assert len(told(failure.value.details["rejects"])) == 12
+
+
+def test_a_load_without_one_good_row_fails(spark, graph):
+    with pytest.raises(TooManyRejects, match="2 of 2 rows were rejected, which leaves none"):
+        load(graph, [people(spark, BAD_PEOPLE[1:2] * 2)], spark, on_violation="reject")
+
+
+def test_what_no_row_can_mend_makes_a_load_fail(spark, graph):
+    graph.load({"Town": [{"name": "x"}], "Lives": [{"from": "old", "to": "x"}]})
+    with pytest.raises(ValidationFailed, match="src 'old' not found in Person"):
+        load(graph, [people(spark)], spark, on_violation="reject", mode="overwrite")
+    unknown = people(spark)
+    frame = unknown.frame.withColumnRenamed("age", "years")
+    with pytest.raises(ValidationFailed, match="years"):
+        load(graph, [type(unknown)("node:Person", frame)], spark, on_violation="reject")

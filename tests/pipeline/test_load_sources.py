@@ -1,0 +1,109 @@
+"""A load on Spark takes what a load in one process takes, and says the same of what is broken."""
+
+import gzip
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import omnigraph.graph as og
+from omnigraph.errors import OmniError
+from omnigraph.pipeline import parts
+from tests.support.changes import read_state
+from tests.support.spark_loads import SCHEMA, said
+
+NAMES = [f"p{number}" for number in range(300)]
+TABLE = pa.table({"name": NAMES, "age": [number % 90 for number in range(300)]})
+
+
+@pytest.fixture(autouse=True)
+def small_parts(monkeypatch):
+    monkeypatch.setattr(parts, "PART_BYTES", 2000)
+
+
+def both(tmp_path, data, **options):
+    """Load on both engines; return what each did or said, and the state it left."""
+    found = {}
+    for engine in ("local", "spark"):
+        graph = og.init(tmp_path / engine, SCHEMA)
+        try:
+            done = graph.load(data, engine=engine, **options).to_json()
+            told = [done[name] for name in ("nodes", "edges", "mode", "branch_created")]
+        except OmniError as error:
+            told = said(error)
+        state = read_state(graph)
+        state["Knows"] = sorted((e["src"], e["dst"]) for e in state["Knows"].values())
+        found[engine] = told, state, graph.verify().ok
+    assert found["spark"] == found["local"]
+    return found["spark"]
+
+
+def test_tables_are_cut_by_row_groups_and_rows_keep_their_numbers(spark, tmp_path):
+    bad = TABLE.set_column(1, "age", pa.array([999 if n == 250 else 1 for n in range(300)]))
+    pq.write_table(bad, tmp_path / "people.parquet", row_group_size=50, compression="none")
+    told, _, _ = both(tmp_path, {"Person": tmp_path / "people.parquet"})
+    [violation] = told["details"]["violations"]
+    assert violation["source"]["row"] == 251
+
+
+def test_lines_are_cut_anywhere_and_keep_their_numbers(spark, tmp_path):
+    lines = [json.dumps({"type": "Person", "data": {"name": name}}) for name in NAMES]
+    lines += [json.dumps({"edge": "Knows", "from": f"p{n}", "to": "p0"}) for n in range(1, 300)]
+    lines[201] = "{broken"
+    lines.insert(100, "")
+    (tmp_path / "a.ndjson").write_text("\n".join(lines))
+    (tmp_path / "b.ndjson.gz").write_bytes(gzip.compress(b'{"edge":"Knows","from":"p0","to":"?"}'))
+    files = [tmp_path / "a.ndjson", tmp_path / "b.ndjson.gz"]
+    told, _, _ = both(tmp_path, files, mode="append")
+    places = [violation["source"] for violation in told["details"]["violations"]]
+    assert {"file": str(files[0]), "line": 203} in places
+    assert {"file": str(files[1]), "line": 1} in places
+
+
+def test_good_sources_of_every_kind_are_loaded(spark, tmp_path):
+    folder = tmp_path / "people"
+    folder.mkdir()
+    pq.write_table(TABLE.slice(0, 100), folder / "1.parquet")
+    # Columns may differ from file to file.
+    pq.write_table(TABLE.slice(100, 100).select(["name"]), folder / "2.parquet")
+    csv = tmp_path / "knows.csv"
+    csv.write_text("from,to,since\n" + "".join(f"p{n},p{n + 1},2020-01-01\n" for n in range(99)))
+    _, state, _ = both(
+        tmp_path,
+        {"Person": folder, "Knows": csv, "Town": [{"name": "x"}]},
+        mode="overwrite",
+    )
+    assert len(state["Person"]) == 200
+    assert len(state["Knows"]) == 99
+
+
+def test_drifted_and_half_written_files_are_told_by_name(spark, tmp_path):
+    folder = tmp_path / "people"
+    folder.mkdir()
+    pq.write_table(TABLE, folder / "1.parquet")
+    pq.write_table(TABLE.rename_columns(["name", "years"]), folder / "2.parquet", row_group_size=50)
+    whole = (folder / "1.parquet").read_bytes()
+    (folder / "3.parquet").write_bytes(whole[: len(whole) // 2])
+    told, _, _ = both(tmp_path, {"Person": folder})
+    files = [violation["source"]["file"] for violation in told["details"]["violations"]]
+    assert files == [str(folder / "2.parquet"), str(folder / "3.parquet")]
+    told, _, _ = both(tmp_path / "again", {"Person": tmp_path / "nothing.parquet"})
+    assert told["code"] == "input_unreadable"
+
+
+def test_empty_sources_commit_nothing_or_replace_everything(spark, tmp_path):
+    (tmp_path / "empty.ndjson").write_text("\n")
+    both(tmp_path / "lines", tmp_path / "empty.ndjson")
+    both(tmp_path / "rows", {"Person": TABLE.slice(0, 0)}, mode="overwrite")
+
+
+def test_one_node_may_have_very_many_edges(spark, tmp_path):
+    graph = og.init(tmp_path / "graph", SCHEMA.replace(" @card(0..3)", ""))
+    count = 50_000
+    hub = pa.table({"from": ["p0"] * count, "to": [f"p{n % 300}" for n in range(count)]})
+    pq.write_table(hub, tmp_path / "hub.parquet", row_group_size=10_000)
+    graph.load({"Person": TABLE, "Knows": tmp_path / "hub.parquet"}, engine="spark")
+    assert graph.snapshot().entry("edge:Knows").rows == count
+    with pytest.raises(OmniError, match="exists"):
+        graph.load({"Person": TABLE}, mode="append", engine="spark")

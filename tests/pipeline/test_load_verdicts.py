@@ -1,0 +1,66 @@
+"""A load on Spark has the verdict, the words and the state of the same load in one process."""
+
+import os
+import shutil
+from functools import cache
+
+import pytest
+
+import omnigraph.graph as og
+from omnigraph.pipeline import parts
+from omnigraph.write.violations import ValidationFailed
+from tests.behaviour.change_cases import CASES
+from tests.behaviour.test_changes import Hashed, populate, without_new_ids
+from tests.support.changes import read_state
+from tests.support.embedding import MOCK
+from tests.support.spark_loads import said
+from tests.support.surfaces import record
+
+EVERY = [case.name for case in CASES if "ndjson" in case.on]
+CHOSEN = EVERY if os.environ.get("PIPELINE_CASES") == "all" else EVERY[4::13]
+"""Each takes a second or more, so the default suite runs some; `make soak` runs all."""
+
+BY_NAME = {case.name: case for case in CASES}
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory):
+    """Return a function that makes graphs of a schema and first entities once, on disk."""
+    folder = tmp_path_factory.mktemp("templates")
+
+    @cache
+    def make(schema, before):
+        path = folder / str(make.cache_info().currsize)
+        populate(og.init(path, schema, embedding=MOCK), before)
+        return path
+
+    return make
+
+
+@pytest.mark.parametrize("name", CHOSEN)
+def test_a_change_has_the_verdict_it_has_in_one_process(
+    spark, template, tmp_path, monkeypatch, name
+):
+    monkeypatch.setattr(parts, "PART_BYTES", 120)
+    case = BY_NAME[name]
+    graphs = {}
+    for engine in ("local", "spark"):
+        shutil.copytree(template(case.schema, Hashed(case.before)), tmp_path / engine)
+        graphs[engine] = og.open(tmp_path / engine, embedding=MOCK)
+    catalog = graphs["local"].snapshot().catalog
+    file = tmp_path / "rows.ndjson"
+    file.write_text("".join(record(catalog, put) + "\n" for put in case.steps))
+    told = {engine: verdict(graph, file, case, engine) for engine, graph in graphs.items()}
+    assert told["spark"] == told["local"]
+    states = {engine: without_new_ids(read_state(graph)) for engine, graph in graphs.items()}
+    assert states["spark"] == states["local"]
+    assert graphs["spark"].verify().ok
+
+
+def verdict(graph, file, case, engine):
+    """Return what a load counted, or every violation, in order."""
+    try:
+        done = graph.load(file, mode=case.mode, partial=case.partial, engine=engine)
+    except ValidationFailed as error:
+        return said(error)
+    return done.nodes, done.edges, dict(done.commit.counts)

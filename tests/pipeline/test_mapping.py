@@ -1,0 +1,284 @@
+"""Sources become frames with positions, and frames rows of types, on a real Spark."""
+
+import json
+from datetime import UTC, datetime
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import omnigraph.graph as og
+from omnigraph.pipeline.model import FILE, ROW
+from omnigraph.pipeline.planning import plan_pipeline
+from omnigraph.pipeline.prepare import prepare, run_key
+from omnigraph.pipeline.resolve import check_types
+from omnigraph.pipeline.spec import PipelineError, read_pipeline
+
+SCHEMA = """
+node Ship { imo: I64 @key  name: String  built: Date?  seen: DateTime?  flags: [String]? }
+node Berth { port: String  number: I32  @key(port, number) }
+node Note { text: String }
+edge LiesAt: Ship -> Berth { since: Date? }
+edge On: Note -> Ship
+"""
+
+
+@pytest.fixture(scope="module")
+def graph(tmp_path_factory):
+    return og.init(tmp_path_factory.mktemp("graph"), SCHEMA)
+
+
+@pytest.fixture
+def ready(spark, graph, tmp_path):
+    opened = []
+
+    def ready(text):
+        path = tmp_path / "pipeline.yaml"
+        path.write_text("version: 1\n" + text, encoding="utf-8")
+        pipeline = read_pipeline(path)
+        check_types(pipeline, graph.schema.catalog)
+        opened.append(prepare(graph._manifest, pipeline))
+        return opened[-1]
+
+    yield ready
+    for found in opened:
+        found.sources.close()
+
+
+def rows(ready, place=0, *names):
+    found = [row.asDict() for row in ready.mapped[place].input.frame.collect()]
+    return sorted((tuple(row[name] for name in names) for row in found), key=repr)
+
+
+def told(refused):
+    return [
+        (str(d.code), d.location.rpartition("/")[2], d.message) for d in refused.value.diagnostics
+    ]
+
+
+def test_cells_of_csv_are_text_with_their_place(ready, tmp_path):
+    (tmp_path / "a b.csv").write_text('imo,name,built\n7,"",2020-01-01\nx,"a\tb",\n')
+    (tmp_path / "c.csv").write_text("imo,name,built\n8,Ada,\n")
+    found = ready("sources: {s: {csv: ['a b.csv', c.csv]}}\nnodes: {Ship: {source: s}}\n")
+    assert found.mapped[0].input.text
+    names = [name.rpartition("/")[2] for name, _ in found.sources.files]
+    assert [
+        (imo, name, built, names[file], at)
+        for imo, name, built, file, at in rows(found, 0, "imo", "name", "built", FILE, ROW)
+    ] == [
+        ("7", "", "2020-01-01", "a b.csv", 1),
+        ("8", "Ada", None, "c.csv", 1),
+        ("x", "a\tb", None, "a b.csv", 2),
+    ]
+
+
+def test_rows_of_text_are_numbered_across_pieces_that_are_read_apart(ready, tmp_path, spark):
+    lines = [f'{{"imo": {number}, "name": "{"n" * 50}"}}' for number in range(1, 2001)]
+    (tmp_path / "s.jsonl").write_text("\n".join(lines) + "\n")
+    before = spark.conf.get("spark.sql.files.maxPartitionBytes")
+    spark.conf.set("spark.sql.files.maxPartitionBytes", "20000")
+    try:
+        found = ready("sources: {s: {json: s.jsonl}}\nnodes: {Ship: {source: s}}\n")
+        frame = found.mapped[0].input.frame
+        assert frame.rdd.getNumPartitions() > 3
+        assert {row["imo"]: row[ROW] for row in frame.collect()} == {n: n for n in range(1, 2001)}
+    finally:
+        spark.conf.set("spark.sql.files.maxPartitionBytes", before)
+
+
+def test_rows_of_parquet_keep_types_and_places(ready, tmp_path):
+    seen = datetime(2024, 5, 1, 12, tzinfo=UTC)
+    table = pa.table(
+        {
+            "imo": pa.array([1, 2], pa.int64()),
+            "name": ["a", "b"],
+            "seen": pa.array([seen, None], pa.timestamp("us", "UTC")),
+            "flags": [["x"], None],
+            "other": [1.5, 2.5],
+        }
+    )
+    pq.write_table(table, tmp_path / "s.parquet")
+    found = ready("sources: {s: {parquet: s.parquet}}\nnodes: {Ship: {source: s}}\n")
+    assert not found.mapped[0].input.text
+    columns = {"imo", "name", "seen", "flags", FILE, ROW}
+    assert set(found.mapped[0].input.frame.columns) == columns
+    assert rows(found, 0, "imo", "flags", ROW) == [(1, ["x"], 1), (2, None, 2)]
+
+
+def test_expressions_over_text_become_text_that_means_the_same(ready, tmp_path):
+    (tmp_path / "s.csv").write_text("imo,day\n7,2020-02-03\n")
+    found = ready("""
+sources: {s: {csv: s.csv}}
+nodes:
+  Ship:
+    source: s
+    properties:
+      imo: imo
+      name: upper('ada')
+      built: to_date(day)
+      seen: to_timestamp(day) + interval 90 minutes
+      flags: array(day, 'x')
+""")
+    assert rows(found, 0, "imo", "name", "built", "seen", "flags") == [
+        ("7", "ADA", "2020-02-03", "2020-02-03T01:30:00.000000Z", '["2020-02-03","x"]')
+    ]
+
+
+def test_where_and_dedupe_choose_rows(ready, tmp_path):
+    (tmp_path / "s.csv").write_text("imo,name,v\n1,a,1\n1,b,3\n1,c,2\n2,d,9\n2,e,\n3,no,1\n")
+    text = """
+sources: {{s: {{csv: s.csv}}}}
+nodes: {{Ship: {{source: s, where: name <> 'no', dedupe: {{{}}}}}}}
+"""
+    for rule, kept in (
+        ("keep: first", {"a", "d"}),
+        ("keep: last", {"c", "e"}),
+        ("keep: max(cast(v as int))", {"b", "d"}),
+        ("keep: min(cast(v as int))", {"a", "d"}),
+        ("by: [imo, v], keep: last", {"a", "b", "c", "d", "e"}),
+        ("by: 1, keep: last", {"e"}),
+    ):
+        found = ready(text.format(rule))
+        assert {name for (name,) in rows(found, 0, "name")} == kept, rule
+
+
+def test_queries_read_other_sources_and_leave_no_views(ready, tmp_path, spark):
+    (tmp_path / "a.csv").write_text("imo,name\n1,a\n2,b\nbroken\n")
+    (tmp_path / "b.jsonl").write_text('{"imo": 2, "built": "2020-01-01"}\n')
+    found = ready("""
+sources:
+  a: {csv: a.csv}
+  b: {json: b.jsonl}
+  both:
+    sql: |
+      with known as (select * from b)
+      select a.imo, a.name, to_date(known.built) as built
+      from a left join known on known.imo = a.imo -- and no more
+nodes: {Ship: {source: both}}
+""")
+    assert rows(found, 0, "imo", "name", "built") == [("1", "a", None), ("2", "b", "2020-01-01")]
+    assert FILE not in found.mapped[0].input.frame.columns
+    found.sources.close()
+    assert [t.name for t in spark.catalog.listTables() if t.name.startswith("omnigraph")] == []
+
+
+def test_endpoints_are_ids_or_made_from_keys(ready, tmp_path, graph):
+    graph.insert("Berth", [{"port": "AAR", "number": 3}])
+    [berth] = [json.loads(line)["data"] for line in graph.export(types=["Berth"])]
+    (tmp_path / "s.csv").write_text("ship,port,number,day\n007,AAR,3,1\nx,BGO,,2\n")
+    found = ready("""
+sources: {s: {csv: s.csv}}
+edges:
+  LiesAt: {source: s, from: {imo: ship}, to: {port: port, number: number}}
+  On: {source: s, from: day, to: cast(day as int) + 1}
+""")
+    assert rows(found, 0, "from", "to", ROW) == [("7", berth["id"], 1), ("x", None, 2)]
+    assert rows(found, 1, "from", "to") == [("1", "2"), ("2", "3")]
+
+
+def test_what_spark_does_not_accept_is_told_with_its_line(ready, tmp_path):
+    (tmp_path / "s.csv").write_text("imo,name,when\n1,a,b\n")
+    with pytest.raises(PipelineError) as refused:
+        ready("""sources:
+  s: {csv: s.csv}
+  gone: {parquet: gone}
+  bad: {sql: select slug from s}
+nodes:
+  Ship:
+    source: s
+    properties: {imo: imoo, name: upper(name, built: "array(1)"}
+    where: nme = 1
+    dedupe: {by: name +, keep: max(none)}
+  Note: {source: s}
+  Berth: {source: gone}
+edges:
+  On: {source: bad}
+""")
+    found = {(code, place): message for code, place, message in told(refused)}
+    unparsed = found.pop(("Y402", "pipeline.yaml:9:35"))
+    assert unparsed.startswith("Spark does not accept `upper(name`: Syntax error")
+    unfinished = found.pop(("Y402", "pipeline.yaml:11:18"))
+    assert unfinished.startswith("Spark does not accept `name +`: Syntax error")
+    query = found.pop(("Y401", "pipeline.yaml:5:14"))
+    assert query.startswith("source `bad`: A column, variable, or function parameter")
+    assert found == {
+        ("Y401", "pipeline.yaml:4:19"): f"source `gone`: Path does not exist: file:{tmp_path}/gone",
+        ("Y402", "pipeline.yaml:9:23"): "source `s` has no column `imoo`",
+        ("Y402", "pipeline.yaml:9:54"): "`array(1)` gives array<int>, but Ship.built is Date?",
+        ("Y402", "pipeline.yaml:10:12"): "source `s` has no column `nme`",
+        ("Y402", "pipeline.yaml:11:32"): "source `s` has no column `none`",
+        ("Y303", "pipeline.yaml:12:18"): "node `Note`: source `s` has no column `text`",
+    }
+    hints = {d.location.rpartition(":")[0][-2:]: d.hint for d in refused.value.diagnostics}
+    assert hints["10"] == "did you mean `name`?"
+
+
+def test_rows_that_are_no_rows_are_counted_and_refused(ready, tmp_path, graph):
+    (tmp_path / "s.csv").write_text("imo,name\n1,a\n2\n3,c,d\n")
+    (tmp_path / "t.jsonl").write_text('{"text": "a"}\n{"text": \n')
+    found = ready("""
+sources: {s: {csv: s.csv}, t: {json: t.jsonl}}
+nodes: {Ship: {source: s}, Note: {source: t}}
+""")
+    assert found.broken == 3
+    assert rows(found, 0, "imo", "name") == [("1", "a")]
+    assert rows(found, 1, "text") == [("a",)]
+
+
+def test_files_whose_columns_differ_are_refused(ready, tmp_path):
+    (tmp_path / "a.csv").write_text("imo,name\n1,a\n")
+    (tmp_path / "b.csv").write_text("name,imo\nb,2\n")
+    with pytest.raises(PipelineError) as refused:
+        ready("sources: {s: {csv: [a.csv, b.csv]}}\nnodes: {Ship: {source: s}}\n")
+    [(code, place, message)] = told(refused)
+    assert (code, place) == ("Y401", "pipeline.yaml:2:21")
+    assert "header" in message
+
+
+def test_a_plan_tells_what_would_happen(ready, tmp_path, graph):
+    (tmp_path / "s.csv").write_text("imo,name\n1,a\n1,b\n2\n")
+    (tmp_path / "pipeline.yaml").write_text("""version: 1
+sources: {s: {csv: s.csv}}
+nodes: {Ship: {source: s, dedupe: {keep: last}}}
+branch: {name: today}
+publish: {merge_into: main}
+""")
+    pipeline = read_pipeline(tmp_path / "pipeline.yaml")
+    plan = plan_pipeline(graph._manifest, pipeline)
+    assert plan.to_json() | {"graph": ""} == {
+        "pipeline": "pipeline",
+        "graph": "",
+        "branch": "today",
+        "base": "main",
+        "branch_exists": False,
+        "mode": "merge",
+        "on_violation": "fail",
+        "merge_into": "main",
+        "is_counted": False,
+        "sources": [{"name": "s", "kind": "csv", "files": 1, "rows": 3, "broken": 1}],
+        "types": {
+            "node:Ship": {
+                "source": "s",
+                "rows": 2,
+                "committed": 0,
+                "columns": {
+                    "imo": {"expression": "`imo`", "type": "string"},
+                    "name": {"expression": "`name`", "type": "string"},
+                },
+            }
+        },
+        "warnings": [],
+    }
+    counted = plan_pipeline(graph._manifest, read_pipeline(tmp_path / "pipeline.yaml"), count=True)
+    assert counted.types["node:Ship"]["rows"] == 1
+    assert graph.branches.list() == ["main"]
+
+
+def test_the_key_of_a_run_follows_its_files(ready, tmp_path):
+    text = "sources: {s: {csv: s.csv}}\nnodes: {Ship: {source: s}}\n"
+    (tmp_path / "s.csv").write_text("imo,name\n1,a\n")
+    first, second = run_key(ready(text)), run_key(ready(text))
+    assert first is not None
+    assert first == second
+    (tmp_path / "s.csv").write_text("imo,name\n1,abc\n")
+    assert run_key(ready(text)) != first

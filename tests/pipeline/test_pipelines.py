@@ -1,0 +1,181 @@
+"""Pipelines run end to end on a real Spark: into a branch, past bad rows, back into main."""
+
+import json
+import shutil
+
+import pytest
+
+import omnigraph.graph as og
+from omnigraph.pipeline.requests import PipelineInterrupted
+from omnigraph.pipeline.runs import RunState
+from omnigraph.write.violations import ValidationFailed
+from tests.support.program import ROOT
+
+LIBRARY = ROOT / "samples" / "library"
+SCHEMA = """
+node Person { name: String @key  age: I32?  @range(age, 0..150) }
+edge Knows: Person -> Person
+"""
+PEOPLE = """version: 1
+sources:
+  people: {csv: people.csv}
+  more: {ndjson: "more*.ndjson"}
+nodes: {Person: {source: people}}
+"""
+
+
+def entities(graph, *types, at=None):
+    lines = [json.loads(line) for line in graph.export(at, types=types)]
+    return sorted(
+        (line["from"], line["to"])
+        if "edge" in line
+        else (line["data"]["name"], line["data"]["age"])
+        for line in lines
+    )
+
+
+@pytest.fixture
+def people(spark, tmp_path):
+    graph = og.init(tmp_path / "graph", SCHEMA)
+    (tmp_path / "people.csv").write_text("name,age\nAda,36\nBob,400\n")
+    (tmp_path / "more.ndjson").write_text(
+        '{"type": "Person", "data": {"name": "Cy"}}\n'
+        '{"edge": "Knows", "from": "Cy", "to": "Ada", "data": {}}\n'
+    )
+    (tmp_path / "p.yaml").write_text(PEOPLE)
+    return graph
+
+
+def test_articles_arrive_by_a_branch_and_what_is_wrong_stays_outside(spark, tmp_path):
+    shutil.copytree(LIBRARY, tmp_path / "library")
+    graph = og.init(tmp_path / "graph", LIBRARY / "schema.pg").as_actor("act-ada")
+    graph.load(LIBRARY / "data.ndjson")
+    file = tmp_path / "library" / "pipeline.yaml"
+    file.write_text(file.read_text(encoding="utf-8").rstrip() + "\n  merge_into: main\n")
+    phases = []
+    report = graph.pipeline.run(file, progress=lambda told: phases.append(told.phase))
+
+    assert report.is_done
+    assert {key: (t["given"], t["accepted"], t["rejected"]) for key, t in report.types.items()} == {
+        "edge:About": (13, 11, {"endpoint": 2}),
+        "node:Article": (6, 5, {"required": 1}),
+        "node:Topic": (3, 3, {}),
+    }
+    assert (report.given, report.accepted, report.rejected, report.unreadable) == (23, 19, 4, 1)
+    stages = ["extract", "stage", "validate", "publish", "embed", "merge"]
+    assert [stage["name"] for stage in report.stages] == stages
+    assert list(dict.fromkeys(phases)) == stages
+    assert (report.merge["target"], report.merge["outcome"]) == ("main", "fast_forward")
+    assert (report.commit["message"], report.actor) == ("articles of week-31", "act-ada")
+
+    herring = graph.entity_at("Article", "herring")
+    assert herring["title"] == "The silver darlings"
+    assert (len(herring["embedding"]), len(herring["title_embedding"])) == (256, 64)
+    assert graph.entity_at("Article", "untold") is None
+    assert ("tariffs", "money") in entities(graph, "About")
+    assert ("tariffs", "politics") not in entities(graph, "About")
+
+    places = {(e.get("type"), e["rule"], e.get("source", {}).get("row")) for e in report.examples}
+    assert {(None, "syntax", 7), ("Article", "required", 6), ("About", "endpoint", None)} <= places
+    assert {e["row"] for e in report.examples if e["rule"] == "syntax"} == {
+        "lost,1,A line that broke"
+    }
+
+    # The report is kept with the run.
+    assert graph.pipeline.report(report.run) == graph.pipeline.report()
+    assert graph.pipeline.report().to_json() == json.loads(json.dumps(report.to_json()))
+    assert "weekly articles" in graph.pipeline.page()
+
+    # The same files are not loaded twice.
+    head = graph.snapshot().commit_id
+    again = graph.pipeline.run(file)
+    assert (again.repeated, again.commit) == (True, report.commit)
+    assert graph.snapshot().commit_id == head
+    assert [(run.id, run.state) for run in graph.pipeline.status()] == [
+        (again.run, RunState.FINISHED),
+        (report.run, RunState.FINISHED),
+    ]
+
+
+def test_a_run_that_fails_changes_nothing_and_can_be_resumed(people, tmp_path):
+    before = people.snapshot().commit_id
+    with pytest.raises(ValidationFailed) as refused:
+        people.pipeline.run(tmp_path / "p.yaml")
+    [violation] = refused.value.violations
+    assert (violation.rule, violation.id, violation.source.number) == ("range", "Bob", 2)
+    assert violation.source.name == str(tmp_path / "people.csv")
+    assert people.snapshot().commit_id == before
+    failed = people.pipeline.report()
+    assert (failed.state, failed.error["code"], failed.is_done) == (
+        "failed",
+        "validation_failed",
+        False,
+    )
+    assert "violation on Person.age" in people.pipeline.page()
+
+    (tmp_path / "people.csv").write_text("name,age\nAda,36\nBob,40\n")
+    report = people.pipeline.resume(failed.run)
+    assert (report.run, report.state, report.error) == (failed.run, "finished", None)
+    assert entities(people, "Person") == [("Ada", 36), ("Bob", 40), ("Cy", None)]
+    assert entities(people, "Knows") == [("Cy", "Ada")]
+
+    (tmp_path / "p.yaml").write_text(PEOPLE + "mode: append\n")
+    with pytest.raises(og.InvalidInput) as changed:
+        people.pipeline.resume(failed.run)
+    assert changed.value.code == "pipeline_changed"
+
+
+def test_an_interrupted_run_leaves_nothing_behind(people, tmp_path):
+    (tmp_path / "people.csv").write_text("name,age\nAda,36\n")
+    before = people.snapshot().commit_id
+
+    def stop(told):
+        if told.phase == "validate":
+            raise KeyboardInterrupt
+
+    with pytest.raises(PipelineInterrupted) as stopped:
+        people.pipeline.run(tmp_path / "p.yaml", progress=stop)
+    assert not stopped.value.is_published
+    assert people.snapshot().commit_id == before
+    report = people.pipeline.resume(stopped.value.run)
+    assert (report.run, report.accepted) == (stopped.value.run, 3)
+    assert entities(people, "Person") == [("Ada", 36), ("Cy", None)]
+
+
+def test_a_conflict_keeps_the_branch_and_is_reported(people, tmp_path):
+    people.insert("Person", [{"name": "Ada", "age": 1}])
+    people.branches.create("load")
+    people.insert("Person", [{"name": "Ada", "age": 2}], mode="merge")
+    (tmp_path / "people.csv").write_text("name,age\nAda,3\n")
+    (tmp_path / "more.ndjson").write_text("")
+    text = PEOPLE + "branch: {name: load}\npublish: {merge_into: main, delete_branch: true}\n"
+    (tmp_path / "p.yaml").write_text(text)
+    report = people.pipeline.run(tmp_path / "p.yaml")
+    [conflict] = report.merge["conflicts"]
+    assert (conflict["type_name"], conflict["entity_id"], report.is_done) == (
+        "Person",
+        "Ada",
+        False,
+    )
+    assert people.branches.list() == ["load", "main"]
+    assert people.entity_at("Person", "Ada")["age"] == 2
+    assert people.entity_at("Person", "Ada", at="load")["age"] == 3
+
+
+def test_too_many_rejects_refuse_everything(people, tmp_path):
+    (tmp_path / "people.csv").write_text("name,age\nAda,36\nBob,400\nCy\n")
+    text = PEOPLE + "on_violation: reject\nmax_rejects: 1\nrejects: ./aside\n"
+    (tmp_path / "p.yaml").write_text(text)
+    with pytest.raises(og.OmniError) as refused:
+        people.pipeline.run(tmp_path / "p.yaml")
+    assert refused.value.code == "too_many_rejects"
+    assert entities(people, "Person") == []
+    found = [
+        json.loads(line)
+        for path in sorted((tmp_path / "aside").rglob("*.ndjson"))
+        for line in path.read_text().splitlines()
+    ]
+    assert {(line["rule"], line["source"]["row"]) for line in found} == {
+        ("range", 2),
+        ("syntax", 3),
+    }

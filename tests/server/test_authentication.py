@@ -1,0 +1,151 @@
+"""Who asks is known by a token alone; what each may do is what the states and policies say."""
+
+import pytest
+
+from tests.support.serving import ALL_PEOPLE, INSERT, TOKENS, make_graph, serving
+
+READ = ("POST", "query", {"query": ALL_PEOPLE})
+CHANGE = ("POST", "mutate", {"query": INSERT, "params": {"name": "Ada"}})
+ROUTES = {
+    "read": [
+        READ,
+        ("GET", "snapshot", None),
+        ("GET", "schema", None),
+        ("GET", "branches", None),
+        ("GET", "commits", None),
+        ("GET", "queries", None),
+        ("GET", "changes", None),
+    ],
+    "export": [("POST", "export", {}), ("POST", "changes/baseline", {})],
+    "change": [CHANGE, ("POST", "load", {"data": ""})],
+    "branch": [("POST", "branches", {"name": "b"}), ("DELETE", "branches/b", None)],
+    "merge": [("POST", "branches/merge", {"source": "main", "target": "other"})],
+    "schema": [("POST", "schema/apply", {"schema_source": "node {"})],
+}
+
+
+def status(client, graph, method, path, body):
+    options = {} if body is None else {"json": body}
+    return client.request(method, f"/graphs/{graph}/{path}", **options).status_code
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        None,
+        "token-ada",
+        "Basic token-ada",
+        "bearer token-ada",
+        "Bearer",
+    ],
+)
+def test_a_caller_without_a_token_is_told_so(guarded_server, header):
+    headers = {} if header is None else {"Authorization": header}
+    with guarded_server.client() as client:
+        for method, path, body in [READ, CHANGE]:
+            answer = client.request(method, f"/graphs/guarded/{path}", json=body, headers=headers)
+            assert answer.status_code == 401
+            assert answer.json()["error"] == "missing bearer token"
+            assert answer.json()["code"] == "unauthorized"
+            assert "www-authenticate" not in answer.headers
+
+
+@pytest.mark.parametrize("token", ["wrong", "token-ad", "token-adaa", "TOKEN-ADA", "té"])
+def test_a_wrong_token_is_told_alike_whatever_is_asked(guarded_server, token):
+    with guarded_server.client() as client:
+        headers = {"Authorization": f"Bearer {token}".encode()}
+        told = {
+            client.get(path, headers=headers).text
+            for path in ("/graphs", "/graphs/guarded/schema", "/graphs/nothere/schema")
+        }
+    assert told == {
+        '{"error":"invalid bearer token","code":"unauthorized",'
+        '"problem":{"code":"unauthorized","category":"denied","details":{}}}'
+    }
+
+
+def test_health_and_the_document_need_no_token(guarded_server):
+    with guarded_server.client() as client:
+        for path in ("/healthz", "/openapi.json", "/metrics"):
+            assert client.get(path).status_code == 200
+        assert client.get("/nothing").status_code == 404
+
+
+def test_the_actor_of_a_change_is_the_one_of_the_token(guarded_server):
+    with guarded_server.client(TOKENS["act-ada"]) as client:
+        spoofed = {"X-Actor-Id": "act-bob"}
+        body = {"query": INSERT, "params": {"name": "Z"}, "actor_id": "act-bob"}
+        done = client.post("/graphs/guarded/mutate", json=body, headers=spoofed)
+    assert done.json()["actor_id"] == "act-ada"
+    assert done.json()["commit"]["actor_id"] == "act-ada"
+
+
+@pytest.mark.parametrize(
+    ("actor", "allowed"),
+    [
+        ("act-ada", {"read", "export", "change", "branch", "merge", "schema"}),
+        ("act-bob", {"read"}),
+        ("act-eve", set()),
+    ],
+)
+def test_a_policy_says_who_may_do_what(guarded_server, actor, allowed):
+    with guarded_server.client(TOKENS[actor]) as client:
+        for kind, routes in ROUTES.items():
+            for route in routes:
+                denied = status(client, "guarded", *route) == 403
+                assert denied is (kind not in allowed), (kind, route)
+
+
+@pytest.mark.parametrize("actor", list(TOKENS))
+def test_a_graph_without_a_policy_is_only_read(guarded_server, actor):
+    with guarded_server.client(TOKENS[actor]) as client:
+        for kind, routes in ROUTES.items():
+            for route in routes:
+                found = status(client, "plain", *route)
+                assert found == (200 if kind == "read" else 403), (kind, route)
+
+
+def test_stored_queries_that_are_not_to_be_run_are_not_there(guarded_server):
+    body = {"params": {"min": 1}}
+    told = {}
+    for actor in TOKENS:
+        with guarded_server.client(TOKENS[actor]) as client:
+            for name in ("adults", "nope"):
+                answer = client.post(f"/graphs/guarded/queries/{name}", json=body)
+                told[actor, name] = (answer.status_code, answer.json().get("error"))
+    missing = (404, "stored query not found")
+    assert told.pop(("act-ada", "adults"))[0] == 200
+    assert set(told.values()) == {missing}
+
+
+def test_graphs_are_listed_to_whom_the_server_policy_allows(guarded_server):
+    with guarded_server.client(TOKENS["act-bob"]) as client:
+        found = client.get("/graphs").json()["graphs"]
+    assert [graph["graph_id"] for graph in found] == ["guarded", "plain"]
+    with guarded_server.client(TOKENS["act-ada"]) as client:
+        assert client.get("/graphs").status_code == 403
+
+
+def test_a_graph_that_cannot_be_opened_does_not_keep_others_from_being_served(tmp_path):
+    good, bad = make_graph(tmp_path / "good"), make_graph(tmp_path / "bad")
+    (tmp_path / "q").mkdir()
+    (tmp_path / "q" / "x.gq").write_text("query x() { match { $p: Nope } return { $p } }")
+    with (
+        serving(
+            f"--graph=good={good}",
+            f"--graph=bad={bad}",
+            f"--graph=gone={tmp_path / 'gone'}",
+            f"--queries=bad={tmp_path / 'q'}",
+            environment={"OMNIGRAPH_SERVER_BEARER_TOKEN": "secret"},
+        ) as server,
+        server.client("secret") as client,
+    ):
+        assert client.get("/graphs/good/schema").status_code == 200
+        for name in ("bad", "gone"):
+            answer = client.get(f"/graphs/{name}/schema")
+            assert answer.status_code == 404
+            assert answer.json()["error"] == f"graph '{name}' not found"
+        denied = client.post("/graphs/good/mutate", json=CHANGE[2])
+        assert denied.status_code == 403
+    assert any("graph 'bad' is not served" in line for line in server.log)
+    assert not any("secret" in line for line in server.log)

@@ -1,0 +1,119 @@
+"""What a caller may take: so many changes at once, so much time, so many streams."""
+
+import contextlib
+import threading
+
+import pytest
+from starlette.testclient import TestClient
+
+from omnigraph.server.app import create_app
+from omnigraph.server.limits import STREAMS, Limits
+from omnigraph.service.admission import Admission
+from omnigraph.service.registry import GraphSource, open_registry
+from omnigraph.service.runtime import RuntimeState
+from omnigraph.service.visit import Service
+from tests.support.serving import ALL_PEOPLE, INSERT, make_graph
+from tests.support.shapes import validator
+
+PAIRS = "query pairs() { match { $p: Person  $q: Person } return { $p.name, $q.name } }"
+CHANGE = {"query": INSERT, "params": {"name": "Ada"}}
+
+
+@contextlib.contextmanager
+def asking(tmp_path, limits=None, **options):
+    uri = make_graph(tmp_path / "g")
+    registry = open_registry([GraphSource(id="g", uri=uri)])
+    service = Service(registry=registry, state=RuntimeState.OPEN, **options)
+    app = create_app(service, limits)
+    with TestClient(app, raise_server_exceptions=False) as client:
+        yield client, service, app.state.front
+
+
+def failed(answer, status):
+    assert answer.status_code == status
+    validator("ErrorOutput").validate(answer.json())
+    return answer.json()
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("mutate", CHANGE),
+        ("load", {"data": ""}),
+        ("branches", {"name": "b"}),
+        ("branches/merge", {"source": "a", "target": "b"}),
+        ("schema/apply", {"schema_source": "node {"}),
+    ],
+)
+def test_an_actor_has_so_many_changes_under_way(tmp_path, path, body):
+    with asking(tmp_path, admission=Admission(inflight_max=1)) as (client, service, _):
+        with service.admission.admit(None, 1):
+            refused = client.post(f"/graphs/g/{path}", json=body)
+            assert client.post("/graphs/g/query", json={"query": ALL_PEOPLE}).status_code == 200
+        assert failed(refused, 429)["code"] == "too_many_requests"
+        assert refused.headers["retry-after"] == "60"
+        assert client.post("/graphs/g/mutate", json=CHANGE).status_code == 200
+
+
+def test_an_actor_has_so_many_bytes_under_way(tmp_path):
+    with asking(tmp_path, admission=Admission(bytes_max=300)) as (client, _, _):
+        assert client.post("/graphs/g/branches", json={"name": "b"}).status_code == 200
+        failed(client.post("/graphs/g/load", json={"data": " " * 301}), 429)
+
+
+@pytest.mark.parametrize(
+    ("options", "resource"),
+    [({"seconds": 1e-9}, "query_seconds"), ({"memory": 1}, "query_memory_bytes")],
+)
+def test_a_query_takes_only_what_it_may(tmp_path, options, resource):
+    with asking(tmp_path, **options) as (client, _, _):
+        client.post("/graphs/g/mutate", json=CHANGE)
+        told = failed(client.post("/graphs/g/query", json={"query": PAIRS}), 413)
+        assert told["resource_limit"]["resource"] == resource
+
+
+def test_an_answer_that_does_not_come_in_time_is_given_up(tmp_path):
+    limits = Limits(threads=1, deadline=0.2)
+    with asking(tmp_path, limits) as (client, _, front):
+        done = threading.Event()
+        front.threads.submit(done.wait)
+        late = client.post("/graphs/g/query", json={"query": ALL_PEOPLE})
+        done.set()
+        told = failed(late, 503)
+        assert "code" not in told
+        assert told["problem"]["code"] == "deadline"
+
+
+def test_so_many_streams_are_under_way(tmp_path):
+    with asking(tmp_path) as (client, _, front):
+        for _ in range(STREAMS):
+            client.portal.call(front.streams.acquire)
+        for path in ("export", "changes/baseline"):
+            answer = client.post(f"/graphs/g/{path}", json={})
+            assert answer.status_code == 413
+            assert answer.json()["resource_limit"] == {
+                "resource": "stream_export_transport_bytes",
+                "limit": 2 * 1024 * 1024,
+                "actual": 2 * 1024 * 1024 + 256 * 1024,
+            }
+        client.portal.call(_release, front.streams)
+        for _ in range(3):
+            assert client.post("/graphs/g/export", json={}).status_code == 200
+
+
+async def _release(streams):
+    streams.release()
+
+
+def test_what_breaks_in_the_server_tells_no_paths(tmp_path):
+    with asking(tmp_path) as (client, _, _):
+        client.post("/graphs/g/mutate", json=CHANGE)
+        for file in (tmp_path / "g" / "nodes").rglob("*.lance"):
+            file.write_bytes(b"nonsense")
+        for path, body in (("query", {"query": ALL_PEOPLE}), ("export", {})):
+            answer = client.post(f"/graphs/g/{path}", json=body)
+            told = failed(answer, 500)
+            assert told["code"] == "internal"
+            assert str(tmp_path) not in answer.text
+            assert "nodes/" not in answer.text
+            assert "Traceback" not in answer.text

@@ -1,0 +1,89 @@
+"""A load on Spark in a process of its own, which dies by SIGKILL at a step."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+import omnigraph.graph as og
+from omnigraph import pipeline
+from omnigraph.errors import OmniError
+from omnigraph.pipeline.load import Input, OnViolation, Outcome, SparkLoadOptions, load_frames
+from omnigraph.pipeline.runs import Run, Runs
+from omnigraph.write.load import mode_of
+
+SCHEMA = """
+node Person { name: String @key  age: I32?  email: String? @unique  @range(age, 0..150) }
+node Town { name: String @key }
+edge Knows: Person -> Person @card(0..3) { since: Date? }
+edge Lives: Person -> Town
+"""
+PEOPLE = [(f"p{number}", number, f"{number}@x") for number in range(20)]
+KNOWS = [(f"p{number}", f"p{number + 1}") for number in range(19)]
+
+
+def people(spark: SparkSession, rows: Sequence[tuple[Any, ...]] = PEOPLE) -> Input:
+    """Return people as a frame that says where its rows stood."""
+    placed = [(*row, 0, number) for number, row in enumerate(rows, 1)]
+    schema = "name string, age int, email string, `@file` int, `@at` long"
+    return Input("node:Person", spark.createDataFrame(placed, schema))
+
+
+def knows(spark: SparkSession, rows: Sequence[tuple[str, str]] = KNOWS) -> Input:
+    """Return who knows whom as a frame that says where its rows stood."""
+    placed = [(*row, 1, number) for number, row in enumerate(rows, 1)]
+    schema = "`from` string, `to` string, `@file` int, `@at` long"
+    return Input("edge:Knows", spark.createDataFrame(placed, schema))
+
+
+FILES = (("people", "row"), ("knows", "row"))
+
+
+def load(graph: og.Graph, inputs: Sequence[Input], spark: SparkSession, **options: Any) -> Outcome:
+    """Load frames."""
+    mode, how = mode_of(options.pop("mode", "merge")), options.pop("on_violation", "fail")
+    told = SparkLoadOptions(files=FILES, mode=mode, on_violation=OnViolation(how), **options)
+    request = graph._request("load", None, None)
+    return load_frames(graph._manifest, request, inputs, told, spark)
+
+
+def said(error: OmniError) -> dict[str, Any]:
+    """Return what an error says but for ids that were just made."""
+    facts = error.to_json()
+    for violation in facts["details"].get("violations", ()):
+        if _GENERATED.fullmatch(violation.get("id", "")):
+            del violation["id"]
+    return {"class": type(error).__name__, **facts}
+
+
+_GENERATED = re.compile(r"[0-9A-Z]{26}")
+
+
+def begin(graph: og.Graph, key: str | None = None) -> Run:
+    """Begin a run."""
+    return Runs(graph._manifest.objects).begin("main", key=key)
+
+
+def main(uri: str, run_id: str, step: str) -> None:
+    """Resume a run and die when it comes to a step."""
+    config = {"spark.sql.shuffle.partitions": "2"}
+    spark = pipeline.session("local[1]", memory="512m", config=config)
+    graph = og.open(uri)
+
+    def die(name: str) -> None:
+        if name == step:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    graph._manifest.datasets.observe = die
+    run = Runs(graph._manifest.objects).find(run_id)
+    load(graph, [people(spark), knows(spark)], spark, run=run)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
