@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -77,11 +77,14 @@ class Server:
 
 @contextmanager
 def serving(
-    *arguments: str | Path, environment: Mapping[str, str] | None = None, scheme: str = "http"
+    *arguments: str | Path,
+    environment: Mapping[str, str] | None = None,
+    scheme: str = "http",
+    command: Sequence[str] = ("serve",),
 ) -> Iterator[Server]:
     """Run `omnigraph serve` with some arguments as long as somebody needs it."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "omnigraph.cli", "serve", "--bind", "127.0.0.1:0", *arguments],
+        [sys.executable, "-m", "omnigraph.cli", *command, "--bind", "127.0.0.1:0", *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -45,6 +45,7 @@ COMMANDS = (
     "recover",
     "cleanup",
     "serve",
+    "mcp",
     "cluster",
     "version",
 )

@@ -88,6 +88,17 @@ class Policy:
             _log.info("%s", decision.message, extra=facts)
         return decision
 
+    def allows_somewhere(self, actor: str, action: str) -> bool:
+        """Tell whether there are branches on which an actor may do something; nothing is logged."""
+        known, protected = known_action(action), sorted(self.bundle.protected_branches)
+        # Longer than each protected name, so none of them.
+        places = [None, *protected[:1], "".join(protected) + "x"]
+        return any(
+            self.evaluate(Asked(actor, known, branch, target)).allowed
+            for branch in places
+            for target in places
+        )
+
     def _evaluate(self, asked: Asked) -> Decision:
         known = asked.actor in self.bundle.actors
         rules = self.cedar.matching(asked) if known else []

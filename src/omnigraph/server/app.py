@@ -16,6 +16,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from omnigraph.errors import Category, InvalidInput, OmniError
+from omnigraph.server.agents import AgentRoutes
 from omnigraph.server.asked import Asked, Front, json_response
 from omnigraph.server.endpoint import Endpoint
 from omnigraph.server.envelope import Envelope, note
@@ -28,14 +29,20 @@ from omnigraph.service.visit import Service
 
 
 def create_app(
-    service: Service, limits: Limits | None = None, metrics: Metrics | None = None
+    service: Service,
+    limits: Limits | None = None,
+    metrics: Metrics | None = None,
+    *,
+    agents_only: bool = False,
 ) -> Starlette:
-    """Return the application that serves some graphs."""
+    """Return the application that serves some graphs; with `agents_only`, to agents alone."""
     chosen, counted = limits or Limits(), metrics or Metrics()
     threads = ThreadPoolExecutor(chosen.threads, thread_name_prefix="omnigraph")
     writers = ThreadPoolExecutor(WRITERS, thread_name_prefix="omnigraph-change")
     front = Front(service, chosen, threads, writers, asyncio.Semaphore(STREAMS))
-    described = document(ENDPOINTS, authenticated=bool(service.tokens))
+    agents = AgentRoutes(threads)
+    shown = [e for e in ENDPOINTS if e.path == "/healthz" or not agents_only]
+    described = document(shown, authenticated=bool(service.tokens))
 
     async def openapi(_: Request) -> Response:
         return json_response(described)
@@ -45,11 +52,14 @@ def create_app(
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        yield
+        async with agents.agents.running():
+            yield
         for pool in (threads, writers):
             pool.shutdown(wait=True)
 
-    by_path = groupby(sorted(ENDPOINTS, key=_place), key=lambda endpoint: endpoint.path)
+    by_path = groupby(
+        sorted([*shown, *agents.endpoints], key=_place), key=lambda endpoint: endpoint.path
+    )
     routes = [_route(front, path, list(found)) for path, found in by_path]
     app = Starlette(
         routes=[*routes, Route("/openapi.json", openapi), Route("/metrics", measured)],

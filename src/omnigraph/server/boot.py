@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import partial
-from pathlib import Path
+from collections.abc import Mapping
 
-from omnigraph.policy import BundleScope, Policy
-from omnigraph.policy.policy import read_text
 from omnigraph.server.cluster import Declared, read_declared
-from omnigraph.server.settings import ALL, Settings
+from omnigraph.server.settings import Settings
 from omnigraph.service.admission import Admission
-from omnigraph.service.registry import GraphSource, open_registry
+from omnigraph.service.registry import open_registry
 from omnigraph.service.runtime import classify
-from omnigraph.service.stored import stored_texts
+from omnigraph.service.sources import graph_sources, server_policy
 from omnigraph.service.tokens import Tokens
 from omnigraph.service.visit import Service
 
@@ -42,29 +38,12 @@ def make_service(settings: Settings, environment: Mapping[str, str]) -> Service:
 
 def _told(settings: Settings) -> Declared:
     """Return what is to be served by what a server was told itself."""
-    policy = None
-    if settings.server_policy is not None:
-        text = read_text(Path(settings.server_policy))
-        policy = Policy.parse(text, BundleScope.SERVER)
-    sources = [_source(settings, graph_id, uri) for graph_id, uri in settings.graphs.items()]
-    policies = bool(settings.policies) or policy is not None
-    return Declared(tuple(sources), policies, policy)
-
-
-def _source(settings: Settings, graph_id: str, uri: str) -> GraphSource:
-    folder = settings.queries.get(graph_id, settings.queries.get(ALL))
-    file = settings.policies.get(graph_id, settings.policies.get(ALL))
-    policy: Callable[[], Policy] | None = None
-    if file is not None:
-        policy = partial(_policy, Path(file), graph_id)
-    return GraphSource(
-        id=graph_id,
-        uri=uri,
-        queries=tuple if folder is None else partial(stored_texts, Path(folder)),
-        policy=policy,
+    policy = server_policy(settings.server_policy)
+    sources = graph_sources(
+        settings.graphs,
+        queries=settings.queries,
+        policies=settings.policies,
         external_blobs=settings.external_blobs,
     )
-
-
-def _policy(file: Path, graph_id: str) -> Policy:
-    return Policy.parse(read_text(file), BundleScope.GRAPH, graph=graph_id)
+    policies = bool(settings.policies) or policy is not None
+    return Declared(tuple(sources), policies, policy)

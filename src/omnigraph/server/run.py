@@ -51,7 +51,9 @@ def run(
 ) -> None:
     """Serve until somebody says stop; what is under way then is finished."""
     service = make_service(settings, environment)
-    app = traced(create_app(service, settings.limits, Metrics(shared=shared)), environment)
+    metrics, agents_only = Metrics(shared=shared), settings.agents_only
+    plain = create_app(service, settings.limits, metrics, agents_only=agents_only)
+    app = traced(plain, environment)
     listening = listen()
     config = uvicorn.Config(
         app,

@@ -9,8 +9,9 @@ from omnigraph.errors import InvalidInput
 from omnigraph.server.limits import Limits
 from omnigraph.server.logs import configure
 from omnigraph.server.run import address, bind, run
-from omnigraph.server.settings import ALL, Settings
+from omnigraph.server.settings import Settings
 from omnigraph.server.supervisor import Supervisor
+from omnigraph.service.sources import ALL
 
 __all__ = ["ALL", "Limits", "Settings", "check", "serve"]
 

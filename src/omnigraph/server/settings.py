@@ -6,15 +6,13 @@ from msgspec import Struct, field
 
 from omnigraph.server.limits import Limits
 
-ALL = ""
-"""In place of the id of a graph: every graph that has nothing of its own."""
-
 
 class Settings(Struct, kw_only=True, frozen=True):
     """What to serve and how; a process that is one of several reads it as JSON.
 
     `cluster` is the folder or the storage of a cluster, in place of everything that follows it.
     `graphs` are addresses by id; `queries` and `policies` are folders and files by graph id.
+    With `agents_only` there are tools for agents and nothing else.
     """
 
     cluster: str | None = None
@@ -25,6 +23,7 @@ class Settings(Struct, kw_only=True, frozen=True):
     external_blobs: list[str] = field(default_factory=list)
     unauthenticated: bool = False
     require_all: bool = False
+    agents_only: bool = False
     host: str = "127.0.0.1"
     port: int = 8080
     workers: int = 1

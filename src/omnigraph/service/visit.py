@@ -54,6 +54,12 @@ class Service:
         if not decision.allowed:
             raise PolicyDenied(decision.message)
 
+    def could(self, actor: str | None, action: Action) -> bool:
+        """Tell whether a caller may do something that concerns the server itself."""
+        if self.policy is None or actor is None:
+            return False
+        return self.policy.allows_somewhere(actor, action)
+
 
 @dataclass(frozen=True, slots=True)
 class Visit:
@@ -80,6 +86,14 @@ class Visit:
                 raise PolicyDenied(decision.message)
         elif action is not Action.READ:
             raise _denied(self.actor, action, branch, target_branch)
+
+    def could(self, action: Action) -> bool:
+        """Tell whether there are branches on which the caller may do something here."""
+        if self.service.state is RuntimeState.OPEN:
+            return True
+        if self.served.policy is not None and self.actor is not None:
+            return self.served.policy.allows_somewhere(self.actor, action)
+        return action is Action.READ
 
     def admit(self, size: int) -> AbstractContextManager[None]:
         """Let a change of so many bytes through as long as it lasts."""

@@ -170,3 +170,16 @@ rules:
     assert not nowhere.is_everything
     assert [nowhere.covers(name) for name in ("Person", "Knows", "Company")] == [True, True, False]
     assert sorted(map(sorted, nowhere.masks_of("Person"))) == [["phone", "salary"], ["salary"]]
+
+
+@settings(max_examples=60, deadline=None)
+@given(bundle=bundles())
+def test_what_is_allowed_somewhere_is_allowed_on_some_branch(bundle):
+    policy = Policy.parse(as_text(bundle))
+    places = [None, *BRANCHES, "another"]
+    for actor, action in itertools.product(ACTORS, ACTIONS):
+        somewhere = any(
+            permits(bundle, actor, action, branch, target)
+            for branch, target in itertools.product(places, places)
+        )
+        assert policy.allows_somewhere(actor, action) == somewhere

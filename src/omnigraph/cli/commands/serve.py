@@ -45,28 +45,26 @@ _APART = {
 @click.option("--connections", type=click.IntRange(1), default=1_000, help="Connections at once.")
 def serve(**options: Any) -> None:  # noqa: ANN401 - one of each option
     """Serve graphs over HTTP until somebody says stop."""
-    serving = _server()
+    serving = serving_room()
     environment = os.environ
-    host, _, port = options["bind"].rpartition(":")
-    if not host or not port.isdigit():
-        raise click.UsageError("--bind is HOST:PORT, e.g. 127.0.0.1:8080")
+    host, port = bind_address(options["bind"])
     apart = [name for name in _APART if options[name]]
     if options["cluster"] is not None and apart:
         given = ", ".join(f"--{_APART[name]}" for name in apart)
         raise click.UsageError(f"--cluster says all of that; leave out {given}")
     settings = serving.Settings(
         cluster=options["cluster"],
-        graphs=_named(options["graphs"], "--graph"),
-        queries=_named(options["queries"], "--queries", all_=serving.ALL),
-        policies=_named(options["policies"], "--policy", all_=serving.ALL),
+        graphs=named(options["graphs"], "--graph"),
+        queries=named(options["queries"], "--queries", all_=serving.ALL),
+        policies=named(options["policies"], "--policy", all_=serving.ALL),
         server_policy=options["server_policy"],
         external_blobs=list(options["external_blobs"]),
         unauthenticated=options["unauthenticated"]
         or _is_set(environment.get("OMNIGRAPH_UNAUTHENTICATED")),
         require_all=options["require_all_graphs"]
         or _is_set(environment.get("OMNIGRAPH_REQUIRE_ALL_GRAPHS")),
-        host=host.strip("[]"),
-        port=int(port),
+        host=host,
+        port=port,
         workers=options["workers"],
         certificate=_text(options["tls_cert"]),
         key=_text(options["tls_key"]),
@@ -79,22 +77,32 @@ def serve(**options: Any) -> None:  # noqa: ANN401 - one of each option
             connections=options["connections"],
         ),
     )
-    serving.serve(settings, environment, _announce)
+    serving.serve(settings, environment, announce)
 
 
-def _server() -> Any:  # noqa: ANN401 - a module of an optional room
+def serving_room(name: str = "omnigraph.server.serve") -> Any:  # noqa: ANN401 - a module
+    """Return a module of an optional room."""
     try:
-        return import_module("omnigraph.server.serve")
+        return import_module(name)
     except ModuleNotFoundError as error:
         message = f"serving needs {error.name}: install omnigraph[server]"
         raise InvalidInput(message, code="server_missing") from error
 
 
-def _announce(address: str) -> None:
+def bind_address(text: str) -> tuple[str, int]:
+    """Read where to listen."""
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdigit():
+        raise click.UsageError("--bind is HOST:PORT, e.g. 127.0.0.1:8080")
+    return host.strip("[]"), int(port)
+
+
+def announce(address: str) -> None:
+    """Say where we listen, for programs that wait for it."""
     click.echo(f"OMNIGRAPH_LISTEN_ADDR={address}")
 
 
-def _named(given: Iterable[str], option: str, all_: str | None = None) -> dict[str, str]:
+def named(given: Iterable[str], option: str, all_: str | None = None) -> dict[str, str]:
     """Read `NAME=VALUE`; without a name, where that is allowed, it is for all."""
     found: dict[str, str] = {}
     for text in given:

@@ -1,0 +1,69 @@
+"""This module is `omnigraph mcp`."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import click
+
+from omnigraph.cli.addresses import actor_option
+from omnigraph.cli.commands.serve import announce, bind_address, named, serving_room
+
+SOLE = "graph"
+"""What the graph is called that `--store` addresses."""
+
+
+@click.command()
+@click.option("--graph", "graphs", multiple=True, metavar="NAME=URI", help="Graph to work on.")
+@click.option("--store", metavar="URI", help="The one graph to work on.")
+@click.option("--queries", multiple=True, metavar="[NAME=]DIR", help="Folder of stored queries.")
+@click.option(
+    "--policy", "policies", multiple=True, metavar="[NAME=]FILE", help="Policy of graphs."
+)
+@click.option("--server-policy", metavar="FILE", help="Policy of the server: who may list graphs.")
+@actor_option
+@click.option("--http", is_flag=True, help="Serve over HTTP, to whoever has a token.")
+@click.option("--bind", metavar="HOST:PORT", help="With --http: where to listen.")
+@click.option("--unauthenticated", is_flag=True, help="With --http: serve everybody.")
+def mcp(**options: Any) -> None:  # noqa: ANN401 - one of each option
+    """Give an agent tools for graphs, over standard input and output or over HTTP."""
+    if options["http"]:
+        _serve_http(options)
+        return
+    if options["bind"] is not None or options["unauthenticated"]:
+        raise click.UsageError("--bind and --unauthenticated belong to --http")
+    room = serving_room("omnigraph.mcp.stdio")
+    local = room.Local(**_told(options, room.ALL), actor=options["actor"])
+    room.serve(local)
+
+
+def _serve_http(options: dict[str, Any]) -> None:
+    if options["actor"] is not None:
+        raise click.UsageError("over HTTP, a token says who acts: --as does not go with --http")
+    room = serving_room()
+    host, port = bind_address(options["bind"] or "127.0.0.1:8080")
+    settings = room.Settings(
+        **_told(options, room.ALL),
+        host=host,
+        port=port,
+        unauthenticated=options["unauthenticated"],
+        agents_only=True,
+    )
+    room.serve(settings, os.environ, announce)
+
+
+def _told(options: dict[str, Any], all_: str) -> dict[str, Any]:
+    graphs = named(options["graphs"], "--graph")
+    if options["store"] is not None:
+        if graphs:
+            raise click.UsageError("--graph and --store are mutually exclusive")
+        graphs = {SOLE: options["store"]}
+    if not graphs:
+        raise click.UsageError("no graph addressed: give --store URI or --graph NAME=URI")
+    return {
+        "graphs": graphs,
+        "queries": named(options["queries"], "--queries", all_=all_),
+        "policies": named(options["policies"], "--policy", all_=all_),
+        "server_policy": options["server_policy"],
+    }

@@ -1,0 +1,71 @@
+"""This module tells an agent what went wrong and what to do about it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+import msgspec
+
+from omnigraph.errors import Category, OmniError
+from omnigraph.service.errors import describe
+
+_log = logging.getLogger("omnigraph.mcp")
+SHOWN = 20
+"""Items of each list among the facts of an error that are shown."""
+_BY_CATEGORY: Mapping[Category, str] = MappingProxyType(
+    {
+        Category.INVALID: "Nothing happened. Correct the arguments and call again; "
+        "`schema_get` shows types and properties.",
+        Category.NOT_FOUND: "Look up what there is: `branches_list`, `commits_list`, `schema_get`.",
+        Category.DENIED: "You may not do this here. Try another branch, e.g. by `propose_change`, "
+        "or ask somebody who may.",
+        Category.CONFLICT: "Nothing happened. Read the current state, and decide again.",
+        Category.CONTENTION: "Nothing happened, others were faster. Call again.",
+        Category.LIMIT: "Ask for less: fewer columns, a `limit`, a filter.",
+        Category.UNAVAILABLE: "Call again later.",
+        Category.OUTCOME_UNKNOWN: "It may have happened: look with `commits_list` before you call "
+        "again.",
+        Category.INTERNAL: "Do not call again the same way; tell whoever runs the server.",
+    }
+)
+_BY_CODE: Mapping[str, str] = MappingProxyType(
+    {
+        "merge_conflict": "Nothing happened. `merge` with dry_run=true shows the conflicts, with "
+        "`resolve` it decides them.",
+        "proposal_empty": "Nothing happened. Check with `query` that the mutation matches "
+        "something.",
+        "too_many_requests": "Wait for calls that are under way, then call again.",
+    }
+)
+
+
+def failure_of(error: Exception) -> dict[str, Any]:
+    """Return what an agent is told of an error: code, message, what to do next, facts."""
+    if not isinstance(error, OmniError):
+        _log.error("a tool failed", exc_info=error)
+    told = msgspec.to_builtins(describe(error).body)
+    problem = told.pop("problem")
+    message, _ = told.pop("error"), told.pop("code", None)
+    category = Category(problem["category"])
+    details = {name: fact for name, fact in problem.get("details", {}).items() if name not in told}
+    return {
+        "code": problem["code"],
+        "category": str(category),
+        "message": message,
+        "next": _BY_CODE.get(problem["code"], _BY_CATEGORY[category]),
+        **({"details": _short(details)} if details else {}),
+        **_short(told),
+    }
+
+
+def _short(value: Any) -> Any:  # noqa: ANN401 - JSON
+    """Leave out what a long list has beyond its first items, and say how many those are."""
+    if isinstance(value, dict):
+        return {name: _short(member) for name, member in value.items()}
+    if not isinstance(value, list):
+        return value
+    rest = [f"and {len(value) - SHOWN} more"] if len(value) > SHOWN else []
+    return [*(_short(item) for item in value[:SHOWN]), *rest]

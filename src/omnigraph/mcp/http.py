@@ -1,0 +1,84 @@
+"""This module answers agents over HTTP: one request, one answer in JSON, nothing kept between.
+
+A server authenticates and reads the body; this module gives both to the SDK.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, MutableMapping
+from concurrent.futures import Executor
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+
+from omnigraph.errors import Category, OmniError
+from omnigraph.mcp.offers import Caller
+from omnigraph.mcp.protocol import Asking, make_server
+
+_CALLER = "omnigraph.caller"
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+
+
+@dataclass(slots=True)
+class Reply:
+    """What goes back to an agent."""
+
+    status: int = 500
+    headers: dict[str, str] = field(default_factory=dict)
+    body: bytes = b""
+
+
+class Agents:
+    """Answers the requests of agents while it is running."""
+
+    def __init__(self, threads: Executor, body_bytes: int) -> None:
+        server = make_server(_caller, threads)
+        self._manager = StreamableHTTPSessionManager(
+            server, json_response=True, stateless=True, max_request_body_size=body_bytes
+        )
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Be ready to answer."""
+        async with self._manager.run():
+            yield
+
+    async def answer(self, caller: Caller, scope: Mapping[str, Any], body: bytes) -> Reply:
+        """Answer one request, whose body has been read."""
+        _check_origin(scope)
+        reply, rest = Reply(), [{"type": "http.request", "body": body, "more_body": False}]
+
+        async def receive() -> MutableMapping[str, Any]:
+            return rest.pop() if rest else {"type": "http.disconnect"}
+
+        async def send(message: MutableMapping[str, Any]) -> None:
+            if message["type"] == "http.response.start":
+                reply.status = message["status"]
+                reply.headers = {n.decode(): v.decode() for n, v in message["headers"]}
+            else:
+                reply.body += message.get("body", b"")
+
+        await self._manager.handle_request({**scope, _CALLER: caller}, receive, send)
+        return reply
+
+
+def _caller(asking: Asking) -> Caller:
+    assert asking.request is not None, "every message came by a request"
+    found: Caller = asking.request.scope[_CALLER]
+    return found
+
+
+def _check_origin(scope: Mapping[str, Any]) -> None:
+    """Refuse pages of other places, which a browser may be tricked into taking for this server."""
+    given = [value.decode("latin-1") for name, value in scope["headers"] if name == b"origin"]
+    for origin in given:
+        try:
+            host = urlsplit(origin).hostname
+        except ValueError:
+            host = None
+        if host not in _LOOPBACK:
+            message = "agents are not served to pages of other places"
+            raise OmniError(message, code="origin_denied", category=Category.DENIED)

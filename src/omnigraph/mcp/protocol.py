@@ -1,0 +1,140 @@
+"""This module speaks with the SDK: it lists, calls and reads for whoever a request comes from."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+from collections.abc import Callable
+from concurrent.futures import Executor
+from typing import Any, TypeAlias, TypeVar
+
+import mcp_types as types
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel.server import Server
+from mcp.shared.exceptions import MCPError
+
+from omnigraph.mcp.failures import failure_of
+from omnigraph.mcp.offers import Caller, Offer, offers_to
+from omnigraph.mcp.paging import encoded
+from omnigraph.mcp.resources import resources_of
+from omnigraph.version import __version__
+
+Asking: TypeAlias = ServerRequestContext[Any, Any]
+_AnswerT = TypeVar("_AnswerT")
+INSTRUCTIONS = (
+    "OmniGraph is a typed property graph with branches. Read the schema first (`schema_get`). "
+    "Prefer a tool made for your question; `query` answers any other. Answers are cut when they "
+    "are long: `more` says how to get the rest. Change data by `propose_change`, show what it "
+    "changes, and `merge` once that is approved. A failure says under `next` what to do."
+)
+
+
+def make_server(caller_of: Callable[[Asking], Caller], threads: Executor) -> Server[Any]:
+    """Return the server; `caller_of` says on whose behalf a request is, `threads` do the work."""
+    handlers = _Handlers(caller_of, threads)
+    return Server(
+        "omnigraph",
+        version=__version__,
+        title="OmniGraph",
+        instructions=INSTRUCTIONS,
+        on_list_tools=handlers.list_tools,
+        on_call_tool=handlers.call_tool,
+        on_list_resources=handlers.list_resources,
+        on_read_resource=handlers.read_resource,
+        on_list_prompts=handlers.list_prompts,
+    )
+
+
+class _Handlers:
+    """What is done for each method of the protocol."""
+
+    def __init__(self, caller_of: Callable[[Asking], Caller], threads: Executor) -> None:
+        self._caller_of = caller_of
+        self._threads = threads
+
+    async def list_tools(
+        self, asking: Asking, _: types.PaginatedRequestParams | None
+    ) -> types.ListToolsResult:
+        """List the tools."""
+        offers = await self._run(lambda: offers_to(self._caller_of(asking)))
+        return types.ListToolsResult(tools=[_tool(offer) for offer in offers.values()])
+
+    async def call_tool(
+        self, asking: Asking, params: types.CallToolRequestParams
+    ) -> types.CallToolResult:
+        """Call a tool; one that the caller may not call is not there."""
+        return await self._run(lambda: self._called(asking, params))
+
+    def _called(self, asking: Asking, params: types.CallToolRequestParams) -> types.CallToolResult:
+        offer = offers_to(self._caller_of(asking)).get(params.name)
+        if offer is None:
+            raise MCPError(types.INVALID_PARAMS, f"unknown tool '{params.name[:128]}'")
+        try:
+            return _result(encoded(offer.call(params.arguments or {})))
+        except Exception as error:  # noqa: BLE001 - an agent is told of everything that fails
+            return _result(encoded(failure_of(error)), failed=True)
+
+    async def list_resources(
+        self, asking: Asking, _: types.PaginatedRequestParams | None
+    ) -> types.ListResourcesResult:
+        """List the resources."""
+        found = await self._run(lambda: resources_of(self._caller_of(asking)))
+        return types.ListResourcesResult(
+            resources=[
+                types.Resource(
+                    uri=readable.uri,
+                    name=readable.name,
+                    description=readable.description,
+                    mime_type=readable.media_type,
+                )
+                for readable in found.values()
+            ]
+        )
+
+    async def read_resource(
+        self, asking: Asking, params: types.ReadResourceRequestParams
+    ) -> types.ReadResourceResult:
+        """Read a resource; one that the caller may not read is not there."""
+        return await self._run(lambda: self._read(asking, str(params.uri)))
+
+    def _read(self, asking: Asking, uri: str) -> types.ReadResourceResult:
+        readable = resources_of(self._caller_of(asking)).get(uri)
+        if readable is None:
+            raise MCPError(types.INVALID_PARAMS, f"unknown resource '{uri[:256]}'")
+        try:
+            text = readable.read()
+        except Exception as error:
+            told = failure_of(error)
+            raise MCPError(types.INTERNAL_ERROR, told["message"], told) from error
+        contents = types.TextResourceContents(uri=uri, mime_type=readable.media_type, text=text)
+        return types.ReadResourceResult(contents=[contents])
+
+    async def list_prompts(
+        self, _asking: Asking, _: types.PaginatedRequestParams | None
+    ) -> types.ListPromptsResult:
+        """List the prompts, of which there are none."""
+        return types.ListPromptsResult(prompts=[])
+
+    async def _run(self, run: Callable[[], _AnswerT]) -> _AnswerT:
+        """Run something that blocks in a thread; what was begun is finished."""
+        context = contextvars.copy_context()
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._threads, context.run, run)
+
+
+def _tool(offer: Offer) -> types.Tool:
+    hints = types.ToolAnnotations(
+        read_only_hint=not offer.writes,
+        destructive_hint=offer.destroys,
+        open_world_hint=False,
+    )
+    return types.Tool(
+        name=offer.name,
+        description=offer.description,
+        input_schema=dict(offer.schema),
+        annotations=hints,
+    )
+
+
+def _result(text: str, *, failed: bool = False) -> types.CallToolResult:
+    return types.CallToolResult(content=[types.TextContent(text=text)], is_error=failed)
