@@ -1,11 +1,13 @@
 """With `reject`, rows that break a rule are left out and written down; the others are published."""
 
 import json
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 import omnigraph.graph as og
+from omnigraph.pipeline.attempt import check_rejects
 from omnigraph.pipeline.errors import TooManyRejects
 from omnigraph.write.violations import ValidationFailed
 from tests.support.changes import read_state
@@ -72,16 +74,37 @@ def test_rows_that_break_a_rule_and_rows_that_need_them_are_left_out(spark, grap
     assert graph.verify().ok
 
 
-@pytest.mark.parametrize("limit", [8, 0.5])
-def test_too_many_rejects_make_a_load_fail(spark, graph, limit):
+def test_too_many_rejects_make_a_load_fail(spark, graph):
     head = graph.snapshot().commit_id
     inputs = [people(spark, BAD_PEOPLE), knows(spark, BAD_KNOWS)]
     run = begin(graph)
     with pytest.raises(TooManyRejects, match="12 of 16 rows were rejected") as failure:
-        load(graph, inputs, spark, on_violation="reject", max_rejects=limit, run=run)
+        load(graph, inputs, spark, on_violation="reject", max_rejects=0.5, run=run)
     assert failure.value.code == "too_many_rejects"
     assert graph.snapshot().commit_id == head
     assert len(told(failure.value.details["rejects"])) == 12
+
+
+@pytest.mark.parametrize(
+    ("rejected", "limit", "is_refused"),
+    [
+        (0, 0, False),
+        (1, 0, True),
+        (5, 5, False),
+        (6, 5, True),
+        (5, 0.5, False),
+        (6, 0.5, True),
+        (9, None, False),
+        (10, None, True),
+    ],
+)
+def test_a_limit_is_a_number_of_rows_or_a_share_of_ten(rejected, limit, is_refused):
+    refused = False
+    try:
+        check_rejects({"node:Person": Counter(range=rejected)}, rejected, 10, limit, "there")
+    except TooManyRejects:
+        refused = True
+    assert refused is is_refused
 
 
 def test_a_load_without_one_good_row_fails(spark, graph):

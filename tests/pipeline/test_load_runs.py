@@ -15,6 +15,7 @@ from omnigraph.errors import ExpectedVersionMismatch
 from omnigraph.pipeline import reading
 from omnigraph.pipeline.load import abort_run
 from omnigraph.pipeline.runs import Runs, RunState
+from omnigraph.pipeline.undertaking import Undertaking
 from tests.support.changes import read_state
 from tests.support.spark_loads import KNOWS, PEOPLE, SCHEMA, begin, knows, load, people
 
@@ -64,33 +65,55 @@ def test_a_killed_load_is_resumed_without_staging_again(spark, graph, monkeypatc
     assert graph.verify().ok
 
 
-def test_an_aborted_run_leaves_nothing_and_a_recovered_one_starts_anew(spark, graph):
-    class Dies(BaseException):
-        pass
+class Dies(BaseException):
+    """Ends a load where no handler is meant to help."""
 
+
+def die_after_staging(graph, spark, run):
     def staged(name):
         if name == "pipeline: finished stage":
             raise Dies
 
-    empty = files(graph)
-    run = begin(graph)
     graph._manifest.datasets.observe = staged
     with pytest.raises(Dies):
         load(graph, [people(spark)], spark, run=run)
     graph._manifest.datasets.observe = lambda name: None
-    run = Runs(graph._manifest.objects).find(run.id)
-    assert run.state is RunState.FAILED
-    assert not [path for path in files(graph) - empty if "/data/" in path]
+    return Runs(graph._manifest.objects).find(run.id)
 
-    assert abort_run(graph._manifest, run).state is RunState.ABORTED
-    assert recover(graph._manifest, stale_after=timedelta()) == []
+
+def rows_files(graph):
+    return {i.path for i in graph._manifest.objects.list("nodes") if "/data/" in i.path}
+
+
+def test_a_load_that_fails_removes_what_it_staged(spark, graph):
+    before = rows_files(graph)
+    run = die_after_staging(graph, spark, begin(graph))
+    assert run.state is RunState.FAILED
+    assert rows_files(graph) == before
+    assert not Intents(graph._manifest.objects).list()
     again = load(graph, [people(spark)], spark, run=run)
     assert again.commit.id != run.commit_id
     assert names(graph)[0] == EVERYTHING[0]
 
 
-def files(graph):
-    return {info.path for info in graph._manifest.objects.list("")}
+def test_an_aborted_run_leaves_nothing_and_a_recovered_one_starts_anew(spark, graph, monkeypatch):
+    before = rows_files(graph)
+    # What dies here is taken for a process that was killed.
+    monkeypatch.setattr(Undertaking, "_give_up", lambda self, error: None)
+    run = die_after_staging(graph, spark, begin(graph))
+    assert run.state is RunState.RUNNING
+    assert rows_files(graph) > before
+    assert abort_run(graph._manifest, run).state is RunState.ABORTED
+    assert rows_files(graph) == before
+
+    run = die_after_staging(graph, spark, begin(graph))
+    [recovered] = recover(graph._manifest, stale_after=timedelta())
+    assert recovered.kind == "RolledBack"
+    done = load(graph, [people(spark)], spark, run=run)
+    assert done.commit.id != run.commit_id
+    assert done.run.state is RunState.FINISHED
+    assert names(graph)[0] == EVERYTHING[0]
+    assert graph.verify().ok
 
 
 def test_the_same_run_is_published_once(spark, graph):

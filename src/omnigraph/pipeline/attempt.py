@@ -24,7 +24,7 @@ from omnigraph.pipeline.errors import TooManyRejects
 from omnigraph.pipeline.ledger import Target
 from omnigraph.pipeline.scan import Rows
 from omnigraph.pipeline.staged import Staged, StagedType
-from omnigraph.pipeline.staging import Job
+from omnigraph.pipeline.staging import LATE, Job, clear_rejects
 from omnigraph.pipeline.validation import Examination, Faulty, all_faulty, tell
 from omnigraph.storage.layout import dataset_path
 from omnigraph.storage.stage import mark_models, show_fragments
@@ -62,6 +62,7 @@ class Attempt:
         self._committed = Committed(manifest, snapshot)
         self._left: dict[str, int] = {}
         self._targets = self._shown()
+        clear_rejects(job, LATE)
 
     # --- versions ------------------------------------------------------------------------------
 
@@ -172,7 +173,7 @@ class Attempt:
         for key, faults in by_type.items():
             checks: list[Check] = [faulty.check for faulty in faults]
             rows = self._targets[key].new
-            taken = reject(all_faulty(faults), rows, checks, self.job, total)
+            taken = reject(all_faulty(faults), rows, checks, self.job)
             self._take(key, taken)
             total += taken.rows
             for counts in taken.rejected:

@@ -13,7 +13,13 @@ from pyspark.sql import DataFrame
 
 from omnigraph.pipeline.checks import Check, Wrong
 from omnigraph.pipeline.scan import Rows
-from omnigraph.pipeline.staging import Job, first_by_position, rejected_by_type, write_rejects
+from omnigraph.pipeline.staging import (
+    LATE,
+    Job,
+    first_by_position,
+    rejected_by_type,
+    write_rejects,
+)
 from omnigraph.storage.stage import fragment_from_json, fragment_to_json, put_fragments
 from omnigraph.write.violations import Violation
 
@@ -40,7 +46,7 @@ def take_out(frame: DataFrame, rows: Rows) -> Taken:
     return _collected(_by_fragment(frame).applyInArrow(run, _DONE))
 
 
-def reject(frame: DataFrame, rows: Rows, checks: Sequence[Check], job: Job, number: int) -> Taken:
+def reject(frame: DataFrame, rows: Rows, checks: Sequence[Check], job: Job) -> Taken:
     """Take rows out and write down why; `check` says which of the checks each row does not pass."""
 
     def run(group: pa.Table) -> pa.Table:
@@ -50,7 +56,7 @@ def reject(frame: DataFrame, rows: Rows, checks: Sequence[Check], job: Job, numb
             if found.num_rows:
                 names = found.select(["addr", "at", "other"]).to_pylist()
                 told += check.tell(job.files, rows, [Wrong(**row) for row in names])
-        write_rejects(job, number, told)
+        write_rejects(job, LATE, told)
         first = first_by_position(told)
         return _one_fragment(rows, group["addr"], rejected_by_type(first.values()))
 

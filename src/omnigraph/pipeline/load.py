@@ -28,8 +28,8 @@ from omnigraph.pipeline.parts import cut
 from omnigraph.pipeline.reading import Results, stage_inputs, stage_sources
 from omnigraph.pipeline.runs import Run
 from omnigraph.pipeline.staged import Staged, gather
-from omnigraph.pipeline.staging import Job
-from omnigraph.pipeline.undertaking import Undertaking, abort_run, published_before
+from omnigraph.pipeline.staging import EARLY, Job, clear_rejects
+from omnigraph.pipeline.undertaking import Undertaking, abort_run, conclude, published_before
 from omnigraph.write.apply import REPREPARE_BUDGET, only_upkeep, publish_patiently
 from omnigraph.write.intake import Intake
 from omnigraph.write.load import LoadOptions, LoadResult, Mode, on_branch, start
@@ -130,8 +130,10 @@ class _Load:
         source, exists = start(self.manifest, self.request.branch, self.options.from_)
         run = self.options.run
         before = None if run is None else published_before(self.manifest, source, run)
-        if before is not None:
-            return Outcome(commit=before, repeated=True, run=run)
+        if run is not None and before is not None:
+            return Outcome(commit=before, repeated=True, run=conclude(self.manifest, run, before))
+        if self.request.if_commit not in (None, source.commit_id):
+            raise PreconditionFailed(self.request.if_commit, source.commit_id)
         with Undertaking(self.manifest, self.request, source, run) as work, spark_faults():
             job, staged = self._stage(source, work, stage)
             with on_branch(self.manifest, self.request, source, exists=exists):
@@ -164,6 +166,7 @@ class _Load:
         if known is None:
             with self._timed("stage"):
                 results, files = stage(job)
+            work.note(gather([r for r in results if "error" not in r], files))
             gather(results, files)  # an error of a worker is no finished stage
             known = {"results": results, "files": files, "schema": job.snapshot.head.schema_hash}
             work.finish_stage("stage", known)
@@ -191,6 +194,7 @@ class _Load:
             if job.partial and _moved(staged, job.snapshot, snapshot):
                 # What rows did not give was taken from entities that may have changed.
                 work.forget_stage("stage")
+                clear_rejects(job, EARLY)
                 job, staged = self._stage(snapshot, work, stage)
             attempt = Attempt(self.spark, self.manifest, job, snapshot, staged)
             with self._timed("validate"):

@@ -38,7 +38,7 @@ def stage_sources(spark: SparkSession, job: Job, sources: Sources) -> Results:
     results: dict[tuple[int, int], dict[str, Any]] = {}
     names = list(sources.files)
     for number, read in sources.here:
-        made = stage_rows(job, number, read, sources.files[:number])
+        made = stage_rows(job, read, sources.files[:number])
         results[number, 0] = made
         opened = [(name, unit) for name, unit in made.get("files", [])]
         names[number : number + len(opened)] = opened
@@ -47,7 +47,7 @@ def stage_sources(spark: SparkSession, job: Job, sources: Sources) -> Results:
 
     def stage(number: int) -> dict[str, Any]:
         part = parts[number]
-        return stage_rows(job, number, part.read, files[: part.number])
+        return stage_rows(job, part.read, files[: part.number])
 
     for number, result in _on_each(spark, len(parts), stage):
         results[parts[number].number, number] = result
@@ -99,7 +99,7 @@ def stage_inputs(job: Job, inputs: Sequence[Input]) -> Results:
         shape = _shape(job, given.table_key)
         names = [name for name in given.frame.columns if name not in (FILE, ROW)]
         # A frame may have no partition at all; its columns are wrong all the same.
-        results.append(stage_rows(job, 0, _reader(shape, Table(names, [], given.text)), job.files))
+        results.append(stage_rows(job, _reader(shape, Table(names, [], given.text)), job.files))
         stage = _partition(job, shape, given, number)
         results += [result for _, result in _collected(given.frame.mapInArrow(stage, _RESULT))]
     return results, job.files
@@ -136,7 +136,7 @@ def _partition(
         places = _Places(_NOWHERE + number * _PARTITIONS + partition)
         rows = (places.noted(batch).select(names) for batch in batches)
         table = Table(names, rows, is_text, positions=places.next)
-        yield _result(partition, stage_rows(job, partition, _reader(shape, table), job.files))
+        yield _result(partition, stage_rows(job, _reader(shape, table), job.files))
 
     return run
 

@@ -77,6 +77,11 @@ class Job:
         return {name: value for name, value in self.__dict__.items() if name != "manifest"}
 
     @property
+    def run_id(self) -> str:
+        """The run this belongs to."""
+        return self.folder.rpartition("/")[2]
+
+    @property
     def strict(self) -> bool:
         """Tell whether entities must be new."""
         return self.mode is Mode.APPEND
@@ -89,11 +94,10 @@ class Job:
 
 def stage_rows(
     job: Job,
-    number: int,
     read: Callable[[Intake, Meter], None],
     files: Sequence[tuple[str, str]] = (),
 ) -> dict[str, Any]:
-    """Stage the rows that `read` gives as part `number`; `files` are the inputs before its own."""
+    """Stage the rows that `read` gives; `files` are the inputs before its own."""
     try:
         with Spill(SPILL_BYTES) as spill:
             rules = Rules(external=ExternalBlobs.below(job.external))
@@ -102,7 +106,7 @@ def stage_rows(
             )
             intake.changes.findings = _findings(job)
             read(intake, Meter())
-            return _Staging(job, number, intake, spill).made(len(files))
+            return _Staging(job, intake, spill).made(len(files))
     except OmniError as error:
         return {"error": error.to_json()}
 
@@ -128,9 +132,8 @@ def raise_error(document: Mapping[str, Any]) -> None:
 class _Staging:
     """Rows of one part on their way to storage."""
 
-    def __init__(self, job: Job, number: int, intake: Intake, spill: Spill) -> None:
+    def __init__(self, job: Job, intake: Intake, spill: Spill) -> None:
         self._job = job
-        self._number = number
         self._intake = intake
         self._spill = spill
         self._committed = Committed(job.manifest, job.snapshot)
@@ -146,7 +149,7 @@ class _Staging:
         if job.rejects is not None:
             told = [*read.listed, *checked.listed]
             bad = first_by_position(told)
-            write_rejects(job, self._number, [v for v in told if v.at is not None])
+            write_rejects(job, EARLY, [v for v in told if v.at is not None])
             read, checked = _without_place(read), _without_place(checked)
         return {
             "files": intake.files[before:],
@@ -251,13 +254,27 @@ def rejected_by_type(told: Any) -> dict[str, dict[str, int]]:  # noqa: ANN401 - 
     return {key: dict(found) for key, found in counts.items()}
 
 
-def write_rejects(job: Job, number: int, told: Sequence[Violation]) -> None:
+EARLY, LATE = "values", "rules"
+"""Which rejects are written when rows are staged, and which when they are seen side by side."""
+
+
+def write_rejects(job: Job, when: str, told: Sequence[Violation]) -> None:
     """Write what is wrong with rejected rows, one line each."""
-    if not told or job.rejects is None:
-        return
-    lines = "".join(json.dumps(v.to_json(), ensure_ascii=False) + "\n" for v in told)
-    objects = Objects(locate(job.rejects, job.location.options))
-    objects.put(f"part-{number:05d}-{ULID()}.ndjson", lines.encode())
+    if told and job.rejects is not None:
+        lines = "".join(json.dumps(v.to_json(), ensure_ascii=False) + "\n" for v in told)
+        _rejects(job, job.rejects).put(f"{job.run_id}-{when}-{ULID()}.ndjson", lines.encode())
+
+
+def clear_rejects(job: Job, when: str) -> None:
+    """Remove rejects of this run that are about to be found again."""
+    if job.rejects is not None:
+        objects = _rejects(job, job.rejects)
+        found = [info.path for info in objects.list("")]
+        objects.delete([path for path in found if path.startswith(f"{job.run_id}-{when}-")])
+
+
+def _rejects(job: Job, folder: str) -> Objects:
+    return Objects(locate(folder, job.location.options))
 
 
 def _without_place(findings: Findings) -> Findings:

@@ -140,6 +140,16 @@ def published_before(manifest: Manifest, source: Snapshot, run: Run) -> Commit |
     return commits[found[0]].commit if found else None
 
 
+def conclude(manifest: Manifest, run: Run, commit: Commit) -> Run:
+    """Write down of a run that its commit, or one with the same key, is there."""
+    intents = Intents(manifest.objects)
+    for intent in intents.list():
+        if intent.staged.id == run.commit_id == commit.id:
+            intents.end(intent)
+    clear_folder(manifest, run, (run.path, f"{run.folder}/rejects"))
+    return Runs(manifest.objects).end(run, RunState.FINISHED, {"commit": commit.id})
+
+
 def abort_run(manifest: Manifest, run: Run) -> Run:
     """Give a run up: nobody can publish it any more, and what it staged is removed."""
     runs = Runs(manifest.objects)
