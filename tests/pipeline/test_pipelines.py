@@ -62,7 +62,7 @@ def test_articles_arrive_by_a_branch_and_what_is_wrong_stays_outside(spark, tmp_
         "node:Topic": (3, 3, {}),
     }
     assert (report.given, report.accepted, report.rejected, report.unreadable) == (23, 19, 4, 1)
-    stages = ["extract", "stage", "validate", "publish", "embed", "merge"]
+    stages = ["start", "extract", "stage", "validate", "publish", "embed", "merge"]
     assert [stage["name"] for stage in report.stages] == stages
     assert list(dict.fromkeys(phases)) == stages
     assert (report.merge["target"], report.merge["outcome"]) == ("main", "fast_forward")
@@ -137,6 +137,8 @@ def test_an_interrupted_run_leaves_nothing_behind(people, tmp_path):
         people.pipeline.run(tmp_path / "p.yaml", progress=stop)
     assert not stopped.value.is_published
     assert people.snapshot().commit_id == before
+    [stopped_run] = people.pipeline.status()
+    assert stopped_run.state is RunState.FAILED
     report = people.pipeline.resume(stopped.value.run)
     assert (report.run, report.accepted) == (stopped.value.run, 3)
     assert entities(people, "Person") == [("Ada", 36), ("Cy", None)]

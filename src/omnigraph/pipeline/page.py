@@ -34,7 +34,8 @@ header { display: flex; flex-wrap: wrap; gap: .4rem .8rem; align-items: center; 
   margin-bottom: .9rem; }
 .number, section { background: var(--card); border: 1px solid var(--line); border-radius: .7rem; }
 .number { padding: .7rem .9rem; }
-.number b { display: block; font-size: 1.45rem; font-variant-numeric: tabular-nums; }
+.number b { display: block; font-size: 1.35rem; white-space: nowrap;
+  font-variant-numeric: tabular-nums; }
 .number span { color: var(--soft); font-size: .85rem; }
 section { padding: 1rem; margin-bottom: .9rem; }
 .bar { display: grid; grid-template-columns: 11rem 1fr 12rem;

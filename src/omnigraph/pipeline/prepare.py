@@ -6,9 +6,6 @@ What is wrong with the file or with what Spark finds behind it is told here, all
 from __future__ import annotations
 
 import hashlib
-import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -22,8 +19,7 @@ from omnigraph.pipeline.resolve import check_types
 from omnigraph.pipeline.sessions import session
 from omnigraph.pipeline.spec import Pipeline, PipelineError
 from omnigraph.pipeline.states import start_of
-
-_CHATTY = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+from omnigraph.pipeline.told import quiet
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +53,7 @@ def prepare(manifest: Manifest, pipeline: Pipeline) -> Prepared:
     spark = session(wanted.master, memory=wanted.memory, config=wanted.config)
     sources = Sources(pipeline, spark)
     try:
-        with _quiet():
+        with quiet():
             mapped = _mapped(pipeline, sources, snapshot)
         batches = tuple(sources.batches())
         _check(pipeline)
@@ -82,19 +78,6 @@ def _mapped(pipeline: Pipeline, sources: Sources, snapshot: Snapshot) -> tuple[M
         if mapped is not None:
             found.append(mapped)
     return tuple(found)
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep Spark from printing a page about each expression that it does not accept."""
-    levels = {name: logging.getLogger(name).level for name in _CHATTY}
-    for name in _CHATTY:
-        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
-    try:
-        yield
-    finally:
-        for name, level in levels.items():
-            logging.getLogger(name).setLevel(level)
 
 
 def digest(pipeline: Pipeline) -> str:

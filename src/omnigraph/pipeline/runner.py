@@ -23,7 +23,9 @@ from omnigraph.pipeline.rejects import examples, keep_unreadable, refuse_unreada
 from omnigraph.pipeline.report import MAX_EXAMPLES, RunReport, keep_report, read_report
 from omnigraph.pipeline.requests import MakeRequest, PipelineInterrupted
 from omnigraph.pipeline.runs import Run, Runs, RunState
+from omnigraph.pipeline.sessions import session
 from omnigraph.pipeline.spec import Pipeline
+from omnigraph.pipeline.told import quiet
 from omnigraph.write.embed import EmbedOptions, embed_type
 from omnigraph.write.load import mode_of
 from omnigraph.write.progress import Listener, Progress
@@ -80,8 +82,7 @@ def run_pipeline(running: Running, *, again: bool = False) -> RunReport:
 
     `again` runs it although the same files were loaded before.
     """
-    with running.stage("extract"):
-        ready = prepare(running.manifest, running.pipeline)
+    ready = _ready(running)
     try:
         pipeline = running.pipeline
         about = {
@@ -109,8 +110,7 @@ def resume_pipeline(running: Running, run: Run) -> RunReport:
             f"{run.id} began with: give the same, or abort it and run the pipeline again"
         )
         raise InvalidInput(message, code="pipeline_changed", run=run.id)
-    with running.stage("extract"):
-        ready = prepare(running.manifest, running.pipeline)
+    ready = _ready(running)
     try:
         if run.state is RunState.FAILED:
             # What it staged is gone, and nobody can publish under its commit id any more.
@@ -121,13 +121,22 @@ def resume_pipeline(running: Running, run: Run) -> RunReport:
         ready.sources.close()
 
 
+def _ready(running: Running) -> Prepared:
+    wanted = running.pipeline.spark
+    with running.stage("start"):
+        session(wanted.master, memory=wanted.memory, config=wanted.config)
+    with running.stage("extract"):
+        return prepare(running.manifest, running.pipeline)
+
+
 def _watched(running: Running, ready: Prepared, run: Run) -> RunReport:
     """Carry a run out; whatever becomes of it is written down."""
     runs = Runs(running.manifest.objects)
     running.facts["actor"] = running.request(OPERATION, run.branch, None).actor
     running.facts["sources"] = [_source_facts(source) for source in ready.opened]
     try:
-        _carry_out(running, ready, run)
+        with quiet():
+            _carry_out(running, ready, run)
     except OmniError as error:
         run = runs.find(run.id)
         if run.state is RunState.RUNNING:
@@ -137,7 +146,10 @@ def _watched(running: Running, ready: Prepared, run: Run) -> RunReport:
     except KeyboardInterrupt as error:
         with suppress(Exception):
             ready.spark.interruptAll()
-        is_published = runs.find(run.id).state is RunState.FINISHED
+        run = runs.find(run.id)
+        if run.state is RunState.RUNNING:
+            run = runs.end(run, RunState.FAILED, {"error": "interrupted"})
+        is_published = run.state is RunState.FINISHED
         raise PipelineInterrupted(run.id, is_published=is_published) from error
     run = runs.find(run.id)
     report = running.report(run)

@@ -1,6 +1,8 @@
 """Pipeline files: what they say, where variables come from, and the schema editors hold them to."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 import yaml
@@ -160,3 +162,10 @@ def test_every_section_of_the_registry_is_used():
     assert named | {"pipeline"} == set(SECTIONS)
     kinds = {f.kind for fields in SECTIONS.values() for f in fields}
     assert kinds == set(Kind)
+
+
+def test_spark_is_not_imported_before_it_is_needed():
+    modules = "omnigraph.graph, omnigraph.pipeline.face, omnigraph.cli.commands.pipeline"
+    program = f"import sys, {modules}; print('pyspark' in sys.modules)"
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (run.stdout, run.stderr) == ("False\n", "")
