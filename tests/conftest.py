@@ -6,6 +6,7 @@ pytest_plugins = [
     "tests.support.roots",
     "tests.support.spark",
     "tests.support.spark_cluster",
+    "tests.support.quick",
 ]
 
 # A busy machine is no failure: time is measured by `make bench`, not by property tests.

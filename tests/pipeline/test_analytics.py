@@ -10,6 +10,7 @@ from omnigraph import pipeline
 from omnigraph.errors import InvalidInput, NotFound
 from tests.support import networks
 
+pytestmark = pytest.mark.usefixtures("quick")
 SCHEMA = """
 node Person {
   name: String @key

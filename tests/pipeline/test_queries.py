@@ -25,24 +25,7 @@ from tests.support.reference import RefusedError
 from tests.support.spark_reads import ask_in_memory
 
 FIRST, COUNT = int(os.environ.get("READS_FROM", "0")), int(os.environ.get("SPARK_READS", "0"))
-QUICK = {
-    "spark.sql.shuffle.partitions": "1",
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-}
-"""Compiling a query takes longer than answering it over a handful of rows."""
 REFUSED = "cannot run on Spark"
-
-
-@pytest.fixture(scope="module")
-def quick(spark):
-    before = {name: spark.conf.get(name, None) for name in QUICK}
-    for name, value in QUICK.items():
-        spark.conf.set(name, value)
-    yield spark
-    for name, value in before.items():
-        spark.conf.unset(name) if value is None else spark.conf.set(name, value)
 
 
 def is_refused(text):
@@ -198,7 +181,7 @@ def test_parameters_are_checked_before_spark_starts(people):
         people.query(read, {"n": -1}, engine="spark")
 
 
-def test_the_distance_between_far_nodes_is_found_in_few_hops_at_a_time(spark, tmp_path):
+def test_the_distance_between_far_nodes_is_found_in_few_hops_at_a_time(quick, tmp_path):
     graph = og.init(tmp_path / "g", SCHEMA)
     names = [f"p{n:02}" for n in range(17)]
     ends = pairwise(names)

@@ -13,6 +13,7 @@ from omnigraph import pipeline
 from omnigraph.errors import InvalidInput
 from tests.support.streaming import SCHEMA
 
+pytestmark = pytest.mark.usefixtures("quick")
 NOW = {"availableNow": True}
 STREAMED = ["Person", "Knows"]
 

@@ -13,6 +13,7 @@ from omnigraph.errors import InvalidInput
 from omnigraph.maintain import parts
 from omnigraph.storage import index
 
+pytestmark = pytest.mark.usefixtures("quick")
 SCHEMA = """
 node Note {
   slug: String @key
