@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import Event, Lock
 
-PATIENCE = 5.0
+PATIENCE = 30.0
 """Seconds a change waits for those before it."""
 
 
