@@ -13,7 +13,7 @@ UV_VERSION := 0.13.7
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check fmt fuzz soak bench docs-gen lock clean
+.PHONY: help demo test check fmt fuzz soak soak-server bench docs-gen lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -41,6 +41,9 @@ fuzz: $(READY) ## Fuzz both parsers (SECONDS_=600)
 soak: $(READY) ## Kill and race writers for long, on disk and in a bucket (SECONDS_=600 each)
 	SOAK_SECONDS=$(SECONDS_) $(PY) -m pytest tests/commit tests/concurrency \
 	  tests/property/test_writes.py -s $(ARGS)
+
+soak-server: $(READY) ## Let 64 clients read and write a server, and kill a process of it (SECONDS_=600)
+	$(PY) -m tests.server.soak --seconds $(SECONDS_) --out build/soak-server.json $(ARGS)
 
 bench: $(READY) ## Measure speed and record it
 	PYTHONPATH=. $(PY) benchmarks/run.py $(ARGS)

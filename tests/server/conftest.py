@@ -20,7 +20,15 @@ GRAPHS = (
 
 
 @pytest.fixture(scope="session")
-def open_server(tmp_path_factory):
+def outside(tmp_path_factory):
+    """Return a file that blobs may refer to."""
+    file = tmp_path_factory.mktemp("outside") / "picture.png"
+    file.write_bytes(b"far away")
+    return file
+
+
+@pytest.fixture(scope="session")
+def open_server(tmp_path_factory, outside):
     folder = tmp_path_factory.mktemp("open")
     graphs = [f"--graph={name}={make_graph(folder / name)}" for name in GRAPHS]
     queries = stored_folder(folder / "queries")
@@ -28,7 +36,7 @@ def open_server(tmp_path_factory):
     with serving(
         *graphs,
         f"--queries={queries}",
-        "--external-blobs=https://blobs.example",
+        f"--external-blobs={outside.parent.as_uri()}",
         "--unauthenticated",
         *limits,
         environment={"OMNIGRAPH_PER_ACTOR_INFLIGHT_MAX": "64"},

@@ -6,6 +6,8 @@
 import json
 import os
 
+import pytest
+import requests
 import schemathesis
 from hypothesis import HealthCheck, settings
 from schemathesis import checks
@@ -45,6 +47,12 @@ def as_it_is(_, value):
 schema = schemathesis.openapi.from_dict(json.loads(document(ENDPOINTS, authenticated=False)))
 
 
+@pytest.fixture(scope="module")
+def session():
+    with requests.Session() as found:
+        yield found
+
+
 @schema.parametrize()
 @settings(
     max_examples=EXAMPLES,
@@ -52,7 +60,7 @@ schema = schemathesis.openapi.from_dict(json.loads(document(ENDPOINTS, authentic
     deadline=None,
     derandomize="EXAMPLES" not in os.environ,
 )
-def test_any_request_is_answered_as_described(case, open_server):
+def test_any_request_is_answered_as_described(case, open_server, session):
     parameters = case.path_parameters or {}
     if len(repr(case.body)) % 4 and "graph_id" in parameters:
         case.path_parameters["graph_id"] = GRAPH
@@ -61,4 +69,4 @@ def test_any_request_is_answered_as_described(case, open_server):
     if len(repr(case.body)) % 2 and isinstance(case.body, dict):
         usual = USUAL | ({"query": INSERT} if "mutate" in case.path else {})
         case.body.update({name: usual[name] for name in case.body if name in usual})
-    case.call_and_validate(base_url=open_server.url, checks=CHECKS)
+    case.call_and_validate(base_url=open_server.url, session=session, checks=CHECKS)

@@ -10,13 +10,14 @@ SELECT = {"entity": "node", "type": "Doc", "id": "a", "property": "body"}
 
 
 @pytest.fixture(scope="module", autouse=True)
-def loaded(open_server):
+def loaded(open_server, outside):
     text = base64.b64encode(DATA).decode()
     lines = "\n".join(
         [
             f'{{"type":"Doc","data":{{"slug":"a","body":"base64:{text}"}}}}',
             '{"type":"Doc","data":{"slug":"empty","body":"base64:"}}',
             '{"type":"Doc","data":{"slug":"none"}}',
+            f'{{"type":"Doc","data":{{"slug":"far","body":"{outside.as_uri()}"}}}}',
         ]
     )
     headers = {"Content-Type": "application/x-ndjson"}
@@ -92,6 +93,17 @@ def test_an_empty_blob_has_no_ranges(client):
     assert get(client, select=empty, Range="bytes=0-").status_code == 416
 
 
+def test_a_blob_from_elsewhere_is_taken_over_if_it_can_be_read(client, outside):
+    assert get(client, select={**SELECT, "id": "far"}).content == outside.read_bytes()
+    gone = (outside.parent / "gone.png").as_uri()
+    for uri, status in ((gone, 424), ("file:///etc/passwd", 400)):
+        line = f'{{"type":"Doc","data":{{"slug":"x","body":"{uri}"}}}}'
+        answer = client.post(f"{G}/load", json={"data": line})
+        assert answer.status_code == status
+        assert ("external_blob_source" in answer.json()) is (status == 424)
+    assert get(client, select={**SELECT, "id": "x"}).status_code == 404
+
+
 def test_conditions_are_looked_at_before_anything_is_sent(client):
     etag = get(client).headers["etag"]
     same = get(client, If_None_Match=f'"x", W/{etag}')
@@ -118,8 +130,8 @@ def test_conditions_are_looked_at_before_anything_is_sent(client):
     [
         ({"id": "none"}, 404),
         ({"id": "nobody"}, 404),
-        ({"type": "Nope"}, 404),
-        ({"entity": "edge"}, 404),
+        ({"type": "Nope"}, 400),
+        ({"entity": "edge"}, 400),
         ({"entity": "vertex"}, 400),
         ({"property": "title"}, 400),
         ({"property": "nope"}, 400),

@@ -1,5 +1,6 @@
 """A client that a generator made of the contract goes through a whole scenario with our server."""
 
+import contextlib
 import subprocess
 import sys
 from importlib import import_module
@@ -47,6 +48,10 @@ class Caller:
         module = self._generated(f"api.{operation}")
         return module.sync_detailed(*path, client=self._client, **given)
 
+    def close(self):
+        """Let go of connections."""
+        self._client.get_httpx_client().close()
+
     def __call__(self, operation, *path, **given):
         answer = self.full(operation, *path, **given)
         assert answer.status_code == 200, answer
@@ -55,12 +60,14 @@ class Caller:
 
 @pytest.fixture
 def ada(generated, guarded_server):
-    return Caller(generated, guarded_server.url, "act-ada")
+    with contextlib.closing(Caller(generated, guarded_server.url, "act-ada")) as caller:
+        yield caller
 
 
 @pytest.fixture
 def bob(generated, guarded_server):
-    return Caller(generated, guarded_server.url, "act-bob")
+    with contextlib.closing(Caller(generated, guarded_server.url, "act-bob")) as caller:
+        yield caller
 
 
 def rows(caller, **target):

@@ -71,6 +71,15 @@ def test_a_branch_with_a_tricky_name_is_not_made(client, name):
     assert client.get(f"{G}/branches").json()["branches"] == ["main"]
 
 
+def test_a_schema_is_a_text_and_never_a_file_of_the_server(client, tmp_path):
+    file = tmp_path / "secret.pg"
+    file.write_text("node Secret { a: String @key }")
+    answer = client.post(f"{G}/schema/apply", json={"schema_source": str(file)})
+    assert answer.status_code == 400
+    assert "Secret" not in answer.text
+    assert "Secret" not in client.get(f"{G}/schema").text
+
+
 def test_nobody_says_who_acts_but_the_token(client):
     spoofed = {"X-Actor-Id": "act-ada", "X-Omnigraph-Actor": "act-ada", "Actor": "act-ada"}
     body = {"query": INSERT, "params": {"name": "Spy"}, "actor_id": "act-ada", "actor": "act-ada"}

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import httpx
 import pytest
@@ -113,6 +114,15 @@ def test_processes_count_together(several):
         text = client.get("/metrics").text
     counted = [line for line in text.splitlines() if line.startswith("omnigraph_requests_total{")]
     assert any('route="/graphs/{graph_id}/mutate"' in line for line in counted)
+
+
+def test_processes_end_with_whoever_started_them(several):
+    server, _ = several
+    left = workers(server)
+    assert len(left) == 3
+    server.process.kill()
+    server.process.wait(PATIENCE)
+    _until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in left))
 
 
 def _until(holds):

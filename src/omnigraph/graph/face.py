@@ -170,6 +170,10 @@ class Graph:
         gate = replace(self._context.gate, actor=actor)
         return Graph(replace(self._context, gate=gate))
 
+    def under(self, policy: Policy) -> Graph:
+        """Return the same graph under a policy, which decides what each actor may do."""
+        return Graph(replace(self._context, gate=replace(self._context.gate, policy=policy)))
+
     def branch(
         self, name: str, from_: Target | None = None, *, merge_into: str | None = None
     ) -> Graph:

@@ -34,6 +34,10 @@ class Branches:
         self._context.gate.check(Action.READ)
         return sorted([MAIN, *self._context.manifest.branches()])
 
+    def exists(self, name: str) -> bool:
+        """Tell whether there is a branch of this name."""
+        return self._context.has_branch(name)
+
     def get(self, name: str) -> Branch:
         """Return a branch by name."""
         self._context.gate.check(Action.READ)

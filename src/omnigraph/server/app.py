@@ -20,7 +20,7 @@ from omnigraph.server.asked import Asked, Front, json_response
 from omnigraph.server.endpoint import Endpoint
 from omnigraph.server.envelope import Envelope, note
 from omnigraph.server.failures import failure_response
-from omnigraph.server.limits import STREAMS, Limits
+from omnigraph.server.limits import STREAMS, WRITERS, Limits
 from omnigraph.server.metrics import Metrics
 from omnigraph.server.openapi import document
 from omnigraph.server.routes import ENDPOINTS
@@ -33,7 +33,8 @@ def create_app(
     """Return the application that serves some graphs."""
     chosen, counted = limits or Limits(), metrics or Metrics()
     threads = ThreadPoolExecutor(chosen.threads, thread_name_prefix="omnigraph")
-    front = Front(service, chosen, threads, asyncio.Semaphore(STREAMS))
+    writers = ThreadPoolExecutor(WRITERS, thread_name_prefix="omnigraph-change")
+    front = Front(service, chosen, threads, writers, asyncio.Semaphore(STREAMS))
     described = document(ENDPOINTS, authenticated=bool(service.tokens))
 
     async def openapi(_: Request) -> Response:
@@ -45,7 +46,8 @@ def create_app(
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         yield
-        threads.shutdown(wait=True)
+        for pool in (threads, writers):
+            pool.shutdown(wait=True)
 
     by_path = groupby(sorted(ENDPOINTS, key=_place), key=lambda endpoint: endpoint.path)
     routes = [_route(front, path, list(found)) for path, found in by_path]

@@ -14,6 +14,7 @@ from omnigraph.graph import Graph
 from omnigraph.graph import open as open_graph
 from omnigraph.policy import Policy
 from omnigraph.service.stored import StoredQueries, StoredText, read_stored
+from omnigraph.service.turns import Turns
 
 OPENED_AT_ONCE = 4
 RESERVED = frozenset({"policies", "healthz", "openapi", "graphs"})
@@ -44,6 +45,7 @@ class Served:
     graph: Graph
     stored: StoredQueries = field(default_factory=StoredQueries)
     policy: Policy | None = None
+    turns: Turns = field(default_factory=Turns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,10 +110,7 @@ def _tried(source: GraphSource) -> Served | OmniError:
 
 def _opened(source: GraphSource) -> Served:
     policy = source.policy() if source.policy is not None else None
-    graph = open_graph(
-        source.uri,
-        external_blobs=source.external_blobs,
-        embedding=source.embedding,
-    )
+    graph = open_graph(source.uri, external_blobs=source.external_blobs, embedding=source.embedding)
     stored = read_stored(source.queries(), graph.schema.catalog)
-    return Served(id=source.id, graph=graph, stored=stored, policy=policy)
+    guarded = graph if policy is None else graph.under(policy)
+    return Served(id=source.id, graph=guarded, stored=stored, policy=policy)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from omnigraph.errors import InvalidInput, NotFound
 from omnigraph.query.blob import Blob
 from omnigraph.service import wire
 from omnigraph.service.operations.targets import state
@@ -21,5 +22,10 @@ class OpenedBlob:
 def open_blob(visit: Visit, asked: wire.BlobQuery) -> OpenedBlob:
     """Find the blob of one entity."""
     at = state(visit, asked.branch, asked.snapshot)
-    found = visit.graph.blob(f"{asked.entity}:{asked.type}", asked.id, asked.property, at)
+    try:
+        found = visit.graph.blob(f"{asked.entity}:{asked.type}", asked.id, asked.property, at)
+    except NotFound as error:
+        if error.code != "unknown_type":
+            raise
+        raise InvalidInput(error.message, code=error.code, **error.details) from error
     return OpenedBlob(found, at.commit_id)

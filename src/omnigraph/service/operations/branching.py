@@ -7,7 +7,7 @@ from omnigraph.policy.actions import Action
 from omnigraph.service import wire
 from omnigraph.service.admission import BRANCH_BYTES
 from omnigraph.service.operations.reading import shaped
-from omnigraph.service.operations.targets import branch_name, state
+from omnigraph.service.operations.targets import branch_name, known_branch, state
 from omnigraph.service.visit import Visit
 
 
@@ -27,10 +27,9 @@ def create_branch(visit: Visit, request: wire.BranchCreateRequest) -> wire.Branc
         source, at = found.branch, found.commit_id
     visit.require(Action.BRANCH_CREATE, source, name)
     with visit.admit(BRANCH_BYTES):
-        graph = visit.graph
         if request.snapshot is None:
-            at = graph.branches.get(source).name
-        graph.branches.create(name, from_=at)
+            known_branch(visit, source)
+        visit.graph.branches.create(name, from_=at)
     return wire.BranchCreateOutput(
         uri=visit.served.graph.uri, from_=source, name=name, actor_id=visit.actor
     )

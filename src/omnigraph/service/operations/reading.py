@@ -9,10 +9,11 @@ import msgspec
 from msgspec import UNSET
 
 from omnigraph.commit.model import Commit, Snapshot
+from omnigraph.errors import InvalidInput, NotFound
 from omnigraph.policy.actions import Action
 from omnigraph.query.result import ResultStream
 from omnigraph.service import wire
-from omnigraph.service.operations.targets import branch_name, head, state
+from omnigraph.service.operations.targets import branch_name, known_branch, state
 from omnigraph.service.visit import Service, Visit
 from omnigraph.version import INTERNAL_SCHEMA_VERSION, __version__
 
@@ -142,9 +143,20 @@ def commit_output(commit: Commit) -> wire.CommitOutput:
 
 def export(visit: Visit, request: wire.ExportRequest) -> Iterator[str]:
     """Return every entity as one line of JSON, without the line end; types are known at once."""
-    if request.snapshot is None:
-        at = head(visit, request.branch, Action.EXPORT)
-    else:
+    if request.snapshot is not None:
         at = state(visit, request.branch, request.snapshot)
         visit.require(Action.EXPORT, at.branch)
-    return visit.graph.export(at, types=request.type_names)
+        return _named(visit.graph.export(at, types=request.type_names))
+    name = branch_name(request.branch)
+    visit.require(Action.EXPORT, name)
+    return _named(visit.graph.export(known_branch(visit, name), types=request.type_names))
+
+
+def _named(lines: Iterator[str]) -> Iterator[str]:
+    """Go on with lines; a type there is none of is a wrong request, not something missing."""
+    try:
+        yield from lines
+    except NotFound as error:
+        if error.code != "unknown_type":
+            raise
+        raise InvalidInput(error.message, code=error.code, **error.details) from error

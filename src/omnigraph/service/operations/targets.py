@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from omnigraph.commit.model import MAIN, Snapshot
-from omnigraph.errors import InvalidInput
+from omnigraph.errors import InvalidInput, NotFound
 from omnigraph.policy.actions import Action
 from omnigraph.service.visit import Visit
 
@@ -18,16 +18,23 @@ def branch_name(text: str | None) -> str:
     return name
 
 
-def head(visit: Visit, branch: str | None, action: Action = Action.READ) -> Snapshot:
-    """Return the newest state of a branch, if the caller may do that with it.
+def known_branch(visit: Visit, name: str) -> str:
+    """Return the name of a branch there is.
 
     A name stands for a branch only: a tag or a commit id must not go around the rules of the branch
     it belongs to.
     """
+    if not visit.graph.branches.exists(name):
+        message = f"branch '{name}' does not exist"
+        raise NotFound(message, code="branch_not_found", branch=name)
+    return name
+
+
+def head(visit: Visit, branch: str | None) -> Snapshot:
+    """Return the newest state of a branch, if the caller may read it."""
     name = branch_name(branch)
-    visit.require(action, name)
-    graph = visit.graph
-    return graph.snapshot(graph.branches.get(name).name)
+    visit.require(Action.READ, name)
+    return visit.graph.snapshot(known_branch(visit, name))
 
 
 def state(visit: Visit, branch: str | None, snapshot: str | None) -> Snapshot:

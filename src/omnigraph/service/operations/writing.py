@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 import msgspec
@@ -13,6 +14,9 @@ from omnigraph.service.operations.reading import shaped
 from omnigraph.service.operations.targets import branch_name
 from omnigraph.service.visit import Visit
 
+SMALL_LOAD = 256 * 1024
+"""Bytes up to which a load waits for its turn."""
+
 
 def mutate(
     visit: Visit, request: wire.ChangeRequest, if_commit: str | None = None
@@ -21,7 +25,7 @@ def mutate(
     branch = branch_name(request.branch)
     visit.require(Action.CHANGE, branch)
     size = len(request.query) + len(msgspec.json.encode(request.params))
-    with visit.admit(size):
+    with visit.admit(size), visit.served.turns.take(branch):
         done = visit.graph.mutate(
             request.query,
             request.params,
@@ -59,8 +63,7 @@ class LoadRequest:
 def authorise_load(visit: Visit, request: LoadRequest) -> None:
     """Raise PolicyDenied unless the caller may load there; a branch may have to be made first."""
     branch = request.branch
-    forks = request.from_ is not None and branch not in visit.graph.branches.list()
-    if forks:
+    if request.from_ is not None and not visit.graph.branches.exists(branch):
         visit.require(Action.BRANCH_CREATE, request.from_, branch)
     visit.require(Action.CHANGE, branch)
 
@@ -84,7 +87,7 @@ def load_lines(visit: Visit, request: LoadRequest, data: bytes) -> wire.GraphBat
 
 def _loaded(visit: Visit, request: LoadRequest, data: bytes, *, strict: bool) -> dict[str, object]:
     authorise_load(visit, request)
-    with visit.admit(len(data)):
+    with visit.admit(len(data)), _turn(visit, request.branch, len(data)):
         done = visit.graph.load(
             data,
             mode=str(request.mode),
@@ -97,6 +100,11 @@ def _loaded(visit: Visit, request: LoadRequest, data: bytes, *, strict: bool) ->
     return done.to_json()
 
 
+def _turn(visit: Visit, branch: str, size: int) -> AbstractContextManager[None]:
+    """Wait for a turn; a large load takes long, and nobody shall wait for it."""
+    return visit.served.turns.take(branch) if size <= SMALL_LOAD else nullcontext()
+
+
 def apply_schema(visit: Visit, request: wire.SchemaApplyRequest) -> wire.SchemaApplyOutput:
     """Make another schema the accepted one; a declared graph has its schema declared elsewhere."""
     branch = branch_name(request.branch)
@@ -104,9 +112,12 @@ def apply_schema(visit: Visit, request: wire.SchemaApplyRequest) -> wire.SchemaA
     if visit.service.declared:
         message = "this graph belongs to a cluster: change its schema there and apply the cluster"
         raise OmniError(message, code="schema_declared", category=Category.CONFLICT)
-    with visit.admit(len(request.schema_source)):
+    source = request.schema_source
+    # With a line end it is a text for certain: a caller must not name a file of this machine.
+    text = source if "\n" in source or "{" in source else f"{source}\n"
+    with visit.admit(len(text)):
         done = visit.graph.schema.apply(
-            request.schema_source,
+            text,
             branch=branch,
             allow_data_loss=request.allow_data_loss,
             message=request.message,

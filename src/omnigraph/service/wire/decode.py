@@ -27,7 +27,11 @@ def decode_optional(body: bytes, shape: type[_BodyT]) -> _BodyT:
     """Return a body that may be empty or null, which means that nothing in it is set."""
     if not body.strip() or body.strip() == b"null":
         return shape()
-    return decode(body, shape)
+    try:
+        return decode(body, shape)
+    except InvalidInput as error:
+        # Whoever may leave the body out is not told a bad shape from bad JSON.
+        raise InvalidInput(error.message, code="body_malformed") from error
 
 
 def _parsed(body: bytes) -> object:

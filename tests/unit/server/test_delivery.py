@@ -1,0 +1,82 @@
+"""How a blob is delivered, for everything a request may say."""
+
+import pytest
+
+from omnigraph.errors import InvalidInput
+from omnigraph.query.blob import Blob
+from omnigraph.server.delivery import Asking, deliver
+from omnigraph.storage.read import BlobCell
+
+ETAG = '"abc"'
+
+
+def blob(size=10, uri=None):
+    return Blob(
+        type_name="Doc",
+        entity_id="a",
+        property_name="body",
+        etag=ETAG,
+        _manifest=None,
+        _table_key="node:Doc",
+        _entry=None,
+        _column="body",
+        _cell=BlobCell(address=1, size=size, uri=uri),
+    )
+
+
+def test_a_blob_that_is_elsewhere_is_pointed_at_whatever_is_asked():
+    for asking in (
+        Asking(),
+        Asking("bytes=0-1"),
+        Asking(if_match='"x"'),
+        Asking(if_none_match="*"),
+    ):
+        found = deliver(blob(uri="https://far/away"), asking)
+        assert found.status == 302
+        assert found.headers == {"Location": "https://far/away", "Cache-Control": "no-store"}
+
+
+@pytest.mark.parametrize(
+    ("asking", "status", "range_"),
+    [
+        (Asking(), 200, (0, 10)),
+        (Asking("bytes=2-3"), 206, (2, 4)),
+        (Asking("bytes=2-3", if_match=ETAG), 206, (2, 4)),
+        (Asking("bytes=2-3", if_none_match=ETAG), 304, (0, 0)),
+        (Asking("bytes=2-3", if_none_match='"x"'), 206, (2, 4)),
+        (Asking("bytes=2-3", if_range=ETAG), 206, (2, 4)),
+        (Asking("bytes=2-3", if_range='"x"'), 200, (0, 10)),
+        (Asking("bytes=2-3", if_range="Mon, 16 Nov 2026 05:00:00 GMT"), 200, (0, 10)),
+        (Asking("bytes=99999999999999999999-"), 200, (0, 10)),
+        (Asking("BYTES=0-1"), 200, (0, 10)),
+        (Asking(if_none_match="nonsense"), 200, (0, 10)),
+        (Asking(if_none_match=f"W/{ETAG}"), 304, (0, 0)),
+    ],
+)
+def test_conditions_go_before_ranges(asking, status, range_):
+    found = deliver(blob(), asking)
+    assert (found.status, found.range) == (status, range_)
+
+
+@pytest.mark.parametrize(
+    ("asking", "code"),
+    [
+        (Asking(if_match='"x"'), "blob_changed"),
+        (Asking(if_match=f"W/{ETAG}"), "blob_changed"),
+        (Asking(if_match="abc"), "blob_changed"),
+        (Asking("bytes=10-"), "blob_range_not_satisfiable"),
+        (Asking("bytes=-0"), "blob_range_not_satisfiable"),
+        (Asking("bytes=50-60", if_match='"x"'), "blob_changed"),
+    ],
+)
+def test_what_cannot_be_delivered_is_refused(asking, code):
+    with pytest.raises(InvalidInput) as caught:
+        deliver(blob(), asking)
+    assert caught.value.code == code
+
+
+@pytest.mark.parametrize("asked", ["bytes=0-", "bytes=0-0", "bytes=-1"])
+def test_nothing_has_no_ranges(asked):
+    assert deliver(blob(0), Asking()).range == (0, 0)
+    with pytest.raises(InvalidInput):
+        deliver(blob(0), Asking(asked))
