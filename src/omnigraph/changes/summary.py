@@ -51,8 +51,8 @@ def compared(old: Snapshot, new: Snapshot) -> dict[str, Any]:
 
 def difference(change: Change, old: Snapshot, new: Snapshot) -> dict[str, Any]:
     """Return the wire form of a change between two states."""
-    side = old if new.schema.find(change.kind, change.type) is None else new
-    version = side.entry(f"{change.kind}:{change.type}").version
+    key = f"{change.kind}:{change.type}"
+    version = (new if key in new.entries() else old).entry(key).version
     image = change.after or change.before
     assert image is not None, "a change has at least one image"
     images = {"before": change.before, "after": change.after}

@@ -27,9 +27,72 @@ def graph_options(*, positional: bool) -> Callable[[_CommandT], _CommandT]:
             command = click.option("--uri", help="Address of the graph.")(command)
         command = click.option("--store", help="Address of the graph.")(command)
         given = {parameter.name for parameter in getattr(command, "__click_params__", ())}
+        command = scope_options(command)
         return policy_option(command if "actor" in given else acting_option(command))
 
     return decorate
+
+
+_SCOPE = (
+    ("server", "NAME|URL", "Server that serves the graph."),
+    ("graph", "ID", "Graph of the server or cluster."),
+    ("cluster", "DIR|URI", "Cluster that has the graph."),
+    ("profile", "NAME", "Profile that says where the graph is."),
+)
+_FLAGS = (
+    ("yes", "Do not ask before something is destroyed elsewhere."),
+    ("quiet", "Do not tell what is addressed."),
+)
+
+
+def scope_options(command: _CommandT) -> _CommandT:
+    """Let a command say where its graph is, if it is not at an address."""
+    parameters = getattr(command, "__click_params__", getattr(command, "params", ()))
+    taken = {option for parameter in parameters for option in parameter.opts}
+    for name, flag_help in reversed(_FLAGS):
+        flag = click.option(
+            f"--{name}",
+            is_flag=True,
+            default=None,
+            expose_value=False,
+            callback=_note(name),
+            help=flag_help,
+        )
+        command = flag(command)
+    for name, metavar, help_ in reversed(_SCOPE):
+        if f"--{name}" not in taken:
+            option = click.option(
+                f"--{name}", metavar=metavar, expose_value=False, callback=_note(name), help=help_
+            )
+            command = option(command)
+    return command
+
+
+def global_options(command: _CommandT) -> _CommandT:
+    """Let the program take before any command what commands take behind it."""
+    option = click.option(
+        "--store",
+        metavar="URI",
+        expose_value=False,
+        callback=_note("store"),
+        help="Address of the graph.",
+    )
+    return option(acting_option(scope_options(command)))
+
+
+def noted(name: str) -> Any:  # noqa: ANN401 - the value of an option
+    """Return what an option said, before the command or after it."""
+    return click.get_current_context().meta.get(f"omnigraph.{name}")
+
+
+def is_addressed() -> bool:
+    """Tell whether options say where the graph is, so that no argument needs to."""
+    return any(noted(name) is not None for name in ("server", "cluster", "profile", "store"))
+
+
+def verb() -> str:
+    """Return the words of the command that runs, without the program's name."""
+    return click.get_current_context().command_path.partition(" ")[2]
 
 
 def actor_option(command: _CommandT) -> _CommandT:
@@ -85,16 +148,6 @@ def engine_option(command: _CommandT) -> _CommandT:
     choice = click.Choice(ENGINES)
     about = "Who does the work: this process, or Spark."
     return click.option("--engine", type=choice, default=LOCAL, help=about)(command)
-
-
-def one_address(uri: str | None, store: str | None) -> str:
-    """Return the address of the one graph that was addressed."""
-    if uri is not None and store is not None:
-        raise click.UsageError("a graph address and --store are mutually exclusive")
-    address = uri or store
-    if address is None:
-        raise click.UsageError("no graph addressed: give its address, e.g. ./my-graph")
-    return address
 
 
 def read_duration(text: str | None) -> timedelta | None:

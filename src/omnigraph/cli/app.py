@@ -9,7 +9,7 @@ from keyword import iskeyword
 
 import click
 
-from omnigraph.cli.addresses import acting_option, policy_option
+from omnigraph.cli.addresses import global_options, policy_option
 from omnigraph.errors import OmniError
 from omnigraph.version import __version__
 
@@ -47,6 +47,13 @@ COMMANDS = (
     "serve",
     "mcp",
     "cluster",
+    "graphs",
+    "queries",
+    "alias",
+    "login",
+    "logout",
+    "profile",
+    "completion",
     "version",
 )
 """Each name is a module of `cli.commands` and the command in it."""
@@ -74,7 +81,7 @@ class _Commands(click.Group):
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, "-v", "--version", message="omnigraph %(version)s")
-@acting_option
+@global_options
 @policy_option
 def cli() -> None:
     """OmniGraph: a typed property-graph database on open storage."""

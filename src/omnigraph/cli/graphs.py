@@ -1,4 +1,4 @@
-"""This module opens the graph a command addresses.
+"""This module opens the graph a command addresses: in storage, or behind a server.
 
 It imports storage, which takes half a second: a command that may do without a graph imports this
 module only when it needs one.
@@ -6,15 +6,129 @@ module only when it needs one.
 
 from __future__ import annotations
 
-from omnigraph.cli.addresses import acting, one_address
+import os
+import sys
+from typing import cast
+
+import click
+
+from omnigraph.cli.addresses import acting, noted, verb
+from omnigraph.cli.output import wants_json
+from omnigraph.cli.scope import Given, Scope, resolve
+from omnigraph.errors import InvalidInput, OmniError
 from omnigraph.graph import Graph
 from omnigraph.graph import open as open_graph
+from omnigraph.service.client import RemoteGraph, connect, list_graphs
+from omnigraph.service.cluster.serving import open_store
+from omnigraph.service.config import PROFILE, Operator, read_operator, token_for
+
+_ECHOED = (
+    "load",
+    "branch create",
+    "branch delete",
+    "branch merge",
+    "merge",
+    "schema apply",
+    "optimize",
+    "repair",
+    "cleanup",
+)
 
 
 def open_addressed(
-    uri: str | None, store: str | None, *, mode: str = "ro", actor: str | None = None
+    uri: str | None,
+    store: str | None,
+    *,
+    mode: str = "ro",
+    actor: str | None = None,
+    destroys: bool = False,
 ) -> Graph:
-    """Open the one graph that was addressed."""
-    address = one_address(uri, store)
+    """Open the one graph that was addressed; a served one has the same methods.
+
+    What `destroys` something that is not on this machine has to be confirmed.
+    """
+    operator = set_up()
+    scope = resolve(given(uri, store), verb(), operator)
     who = acting(actor)
-    return open_graph(address, mode=mode, policy=who.policy, actor=who.actor)
+    if scope.kind == "server":
+        if mode == "rw" and who.actor is not None:
+            message = "--as does not apply to a served graph: the token says who acts"
+            raise click.UsageError(message)
+        graph = cast(Graph, open_served(scope, operator))
+    else:
+        address = scope.address if scope.kind == "store" else _in_cluster(scope)
+        acts = who.actor or (operator.actor if mode == "rw" else None)
+        graph = open_graph(address, mode=mode, policy=who.policy, actor=acts)
+    if not scope.is_local:
+        _tell(scope, graph.uri)
+        if destroys:
+            _confirm(graph.uri)
+    return graph
+
+
+def set_up() -> Operator:
+    """Return what the person at the command line set up; unknown keys are told once."""
+    operator = read_operator(os.environ)
+    for warning in operator.warnings:
+        click.echo(f"warning: {warning}", err=True)
+    return operator
+
+
+def given(uri: str | None, store: str | None) -> Given:
+    """Return what the command line and the environment say about where the graph is."""
+    return Given(
+        uri=uri,
+        store=store if store is not None else noted("store"),
+        server=noted("server"),
+        cluster=noted("cluster"),
+        graph=noted("graph"),
+        profile=noted("profile") or os.environ.get(PROFILE, "").strip() or None,
+    )
+
+
+def open_served(scope: Scope, operator: Operator) -> RemoteGraph:
+    """Connect to a graph of a server."""
+    token = token_for(scope.address, operator, os.environ)
+    if scope.graph is None and "/graphs/" not in scope.address:
+        _refuse_unnamed(scope.address, token)
+    return connect(scope.address, token=token, graph=scope.graph)
+
+
+def _refuse_unnamed(url: str, token: str | None) -> None:
+    try:
+        ids = ", ".join(graph["graph_id"] for graph in list_graphs(url, token=token))
+    except OmniError as error:
+        raise click.UsageError(f"pass --graph ID: {url} does not list its graphs") from error
+    raise click.UsageError(f"pass --graph ID; {url} has: {ids or 'none'}")
+
+
+def _in_cluster(scope: Scope) -> str:
+    """Return the address of a graph of a cluster."""
+    store = open_store(scope.address, None)
+    ids = store.read().state.graph_ids
+    wanted = scope.graph or (ids[0] if len(ids) == 1 else None)
+    if wanted is None:
+        raise click.UsageError(f"pass --graph ID; the cluster has: {', '.join(ids) or 'none'}")
+    if wanted not in ids:
+        message = f"the cluster has no graph '{wanted}', but: {', '.join(ids) or 'none'}"
+        raise InvalidInput(message, code="graph_not_applied", graph=wanted)
+    return store.graph_uri(wanted)
+
+
+def _tell(scope: Scope, uri: str) -> None:
+    """Say where something is about to happen, if that is not on this machine."""
+    if verb() in _ECHOED and not noted("quiet"):
+        how = "served" if scope.kind == "server" else "direct, remote"
+        click.echo(f"omnigraph {verb()} → {uri} ({how})", err=True)
+
+
+def _confirm(uri: str) -> None:
+    """Ask before something is destroyed elsewhere; refuse where nobody can be asked."""
+    if noted("yes"):
+        return
+    message = f"`{verb()}` destroys data at {uri}"
+    if wants_json() or not sys.stdin.isatty():
+        raise InvalidInput(f"{message}; add --yes to do it", code="confirmation_required")
+    click.echo(f"{message}. Go on? [yes/no] ", nl=False, err=True)
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise InvalidInput("nothing was done", code="confirmation_required")

@@ -28,6 +28,11 @@ def query_options(command: _CommandT) -> _CommandT:
     return command
 
 
+def is_stored(name: str | None, path: Path | None, text: str | None) -> bool:
+    """Tell whether a name alone was given, which is that of a stored query."""
+    return name is not None and path is None and text is None
+
+
 def read_query(path: Path | None, text: str | None) -> str:
     """Return the text of the one query source that was given."""
     if (path is None) == (text is None):

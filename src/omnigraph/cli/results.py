@@ -6,19 +6,66 @@ import csv
 import io
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
 from typing import IO, Any
 
+from omnigraph.errors import InvalidInput
 from omnigraph.query.result import ResultStream
 
 FORMATS = ("table", "json", "jsonl", "csv", "kv", "arrow", "parquet")
 MAX_WIDTH = 80
+_LEAST_WIDTH = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The answer to a stored query, as the wire has it."""
+
+    facts: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        """The query."""
+        return str(self.facts["query_name"])
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns, in order."""
+        return list(self.facts.get("columns", ()))
+
+    @property
+    def graph_commit_id(self) -> str:
+        """The commit the rows were read from."""
+        return str(self.facts["graph_commit_id"])
+
+    def __len__(self) -> int:
+        return int(self.facts["row_count"])
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return iter(self.facts["rows"])
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """How wide cells of a table may be, and whether longer ones are cut or wrapped."""
+
+    width: int = MAX_WIDTH
+    wraps: bool = False
 
 
 def write_result(
-    result: ResultStream, target: Mapping[str, str | None], format_: str, file: IO[bytes]
+    result: ResultStream | Answer,
+    target: Mapping[str, str | None],
+    format_: str,
+    file: IO[bytes],
+    style: Style | None = None,
 ) -> None:
     """Write a result to a file in one of the formats; what can be written as it comes, is."""
     if format_ in ("arrow", "parquet"):
+        if isinstance(result, Answer):
+            message = f"a stored query is not answered as {format_}; give its text with --query"
+            raise InvalidInput(message, code="format_unsupported")
         result.write(file, format_)
         return
     if format_ in _LINES:
@@ -33,6 +80,9 @@ def write_result(
         "rows": list(result),
         "graph_commit_id": result.graph_commit_id,
     }
+    if format_ == "table":
+        file.write(_table(facts, style or Style()).encode())
+        return
     file.write(_TEXTS[format_](facts).encode())
 
 
@@ -40,14 +90,14 @@ def _json(facts: Mapping[str, Any]) -> str:
     return json.dumps(facts, indent=2, ensure_ascii=False) + "\n"
 
 
-def _jsonl(result: ResultStream, target: Mapping[str, str | None]) -> Iterator[str]:
+def _jsonl(result: ResultStream | Answer, target: Mapping[str, str | None]) -> Iterator[str]:
     about = {"query_name": result.name, "target": dict(target), "row_count": len(result)}
     yield _compact({"kind": "metadata", **about}) + "\n"
     for row in result:
         yield _compact(row) + "\n"
 
 
-def _csv(result: ResultStream, _: Mapping[str, str | None]) -> Iterator[str]:
+def _csv(result: ResultStream | Answer, _: Mapping[str, str | None]) -> Iterator[str]:
     yield _csv_line(result.columns)
     for row in result:
         yield _csv_line([_cell(value) for value in row.values()])
@@ -59,16 +109,28 @@ def _csv_line(cells: Sequence[str]) -> str:
     return text.getvalue()
 
 
-def _table(facts: Mapping[str, Any]) -> str:
+def _table(facts: Mapping[str, Any], style: Style) -> str:
     columns: Sequence[str] = facts["columns"]
     cells = [[_cell(value).replace("\n", "\\n") for value in row.values()] for row in facts["rows"]]
+    most = max(style.width, _LEAST_WIDTH)
     widths = [
-        min(MAX_WIDTH, max(len(name), *(len(row[i]) for row in cells), 0))
+        min(most, max(len(name), *(len(row[i]) for row in cells), 0))
         for i, name in enumerate(columns)
     ]
     lines = [_head(facts), _line(columns, widths), "-+-".join("-" * width for width in widths)]
-    lines += [_line(row, widths) for row in cells]
+    for row in cells:
+        parts = _wrapped(row, widths) if style.wraps else [row]
+        lines += [_line(part, widths) for part in parts]
     return "\n".join(lines) + "\n"
+
+
+def _wrapped(row: Sequence[str], widths: Sequence[int]) -> list[list[str]]:
+    """Return the lines a row needs when its cells go on below themselves."""
+    pieces = [
+        [cell[at : at + width] for at in range(0, len(cell), width)] or [""]
+        for cell, width in zip(row, widths, strict=True)
+    ]
+    return [list(line) for line in zip_longest(*pieces, fillvalue="")]
 
 
 def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
@@ -103,4 +165,4 @@ def _compact(value: Any) -> str:  # noqa: ANN401 - any JSON value
 
 
 _LINES = {"jsonl": _jsonl, "csv": _csv}
-_TEXTS = {"json": _json, "table": _table, "kv": _kv}
+_TEXTS = {"json": _json, "kv": _kv}

@@ -31,7 +31,7 @@ def create(
     graph = open_addressed(uri, store, mode="rw", actor=actor)
     made = graph.branches.create(name, from_=source)
     if as_json:
-        print_json({"uri": graph.uri, "from": source, "name": made.name, "actor_id": actor})
+        print_json({"uri": graph.uri, "from": source, "name": made.name, "actor_id": made.actor})
         return
     click.echo(f"created branch {made.name} from {source}")
 
@@ -59,9 +59,9 @@ def delete(
     uri: str | None, store: str | None, actor: str | None, name: str, force: bool, as_json: bool
 ) -> None:
     """Delete a branch."""
-    graph = open_addressed(uri, store, mode="rw", actor=actor)
+    graph = open_addressed(uri, store, mode="rw", actor=actor, destroys=True)
     graph.branches.delete(name, force=force)
     if as_json:
-        print_json({"uri": graph.uri, "name": name, "actor_id": actor})
+        print_json({"uri": graph.uri, "name": name, "actor_id": graph.actor})
         return
     click.echo(f"deleted branch {name}")

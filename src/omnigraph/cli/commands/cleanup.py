@@ -24,7 +24,8 @@ def cleanup(
     as_json: bool,
 ) -> None:
     """Remove what no retained snapshot needs."""
-    graph = open_addressed(uri, store, mode="rw" if confirm else "ro")
+    mode = "rw" if confirm else "ro"
+    graph = open_addressed(uri, store, mode=mode, destroys=confirm)
     report = graph.cleanup(keep=keep, older_than=read_duration(older_than), confirm=confirm)
     if not confirm:
         click.echo("dry run: nothing was removed; add --confirm to remove it", err=True)

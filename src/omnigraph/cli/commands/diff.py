@@ -8,6 +8,8 @@ from collections import deque
 import click
 
 from omnigraph.changes.summary import Tally, compared, difference
+from omnigraph.cli.addresses import acting_option, is_addressed, policy_option
+from omnigraph.cli.addresses import scope_options as address_options
 from omnigraph.cli.changes import print_change, scope_options, stat_lines, summary_text
 from omnigraph.cli.graphs import open_addressed
 from omnigraph.cli.output import print_json, stream_json
@@ -16,6 +18,9 @@ from omnigraph.cli.output import print_json, stream_json
 @click.command()
 @click.argument("places", nargs=-1, metavar="GRAPH A B")
 @click.option("--store", help="Address of the graph, instead of GRAPH.")
+@address_options
+@acting_option
+@policy_option
 @scope_options
 @click.option("--stat", is_flag=True, help="Only count the changes of each type.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -58,7 +63,7 @@ def diff(
 
 def _places(places: tuple[str, ...], store: str | None) -> tuple[str | None, str, str]:
     match places:
-        case (a, b) if store is not None:
+        case (a, b) if store is not None or is_addressed():
             return None, a, b
         case (uri, a, b) if store is None:
             return uri, a, b

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from omnigraph.cli.addresses import is_addressed, scope_options
 from omnigraph.cli.errors import diagnostics_text
 from omnigraph.cli.files import expand_paths, open_catalog, read_query_report
 from omnigraph.cli.output import count_text, print_json
@@ -32,6 +33,7 @@ from omnigraph.plan import FileLint, QueryLint, lint_queries
     type=click.Path(path_type=Path),
     help="Query file (.gq) or folder of such; may be given several times.",
 )
+@scope_options
 @click.argument("rest", metavar="[GRAPH] [FILES]...", nargs=-1)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def lint(
@@ -43,7 +45,8 @@ def lint(
 ) -> None:
     """Check query files against a schema file or a graph; exit 1 on errors only."""
     # Without a schema file, what stands first is the address of a graph.
-    graphs, files_too = (rest[:1], rest[1:]) if schema_path is None else ((), rest)
+    named = schema_path is not None or is_addressed()
+    graphs, files_too = ((), rest) if named else (rest[:1], rest[1:])
     if schema_path is not None and store is not None:
         raise click.UsageError("--schema and --store are mutually exclusive")
     paths = (*query_paths, *map(Path, files_too))

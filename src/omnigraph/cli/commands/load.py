@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +55,8 @@ def load(
 ) -> None:
     """Load data as one commit: all of it, or nothing."""
     data = _data(paths, nodes, edges)
-    graph = open_addressed(uri, store, mode="rw", actor=actor)
+    destroys = mode == "overwrite"
+    graph = open_addressed(uri, store, mode="rw", actor=actor, destroys=destroys)
     with showing("loading") as progress:
         done = graph.load(
             data,
@@ -89,8 +91,7 @@ def _data(paths: Sequence[Path], nodes: Sequence[str], edges: Sequence[str]) -> 
 
 
 def _opened(path: Path) -> Any:  # noqa: ANN401 - a path or an open stream
-    standard: Callable[[str], Any] = click.get_binary_stream  # type: ignore[assignment]
-    return standard("stdin") if str(path) == "-" else path
+    return sys.stdin.buffer if str(path) == "-" else path
 
 
 def _tables(kind: str, pairs: Sequence[str]) -> dict[str, Path]:

@@ -11,7 +11,8 @@ from omnigraph.cli.addresses import actor_option, graph_options
 from omnigraph.cli.errors import report_error
 from omnigraph.cli.graphs import open_addressed
 from omnigraph.cli.output import count_text, print_json
-from omnigraph.cli.queries import query_options, read_params, read_query
+from omnigraph.cli.queries import is_stored, query_options, read_params, read_query
+from omnigraph.cli.stored import run_stored
 from omnigraph.errors import PreconditionFailed
 
 LOST_RACE = 4
@@ -41,14 +42,17 @@ def mutate(
     message: str | None,
     as_json: bool,
 ) -> None:
-    """Run a mutation as one commit; NAME says which of several queries."""
-    source = read_query(query_path, query_text)
+    """Run a mutation as one commit; NAME says which of several, or alone a stored one."""
+    source = None if is_stored(name, query_path, query_text) else read_query(query_path, query_text)
     values = read_params(params, params_file)
     graph = open_addressed(uri, store, mode="rw", actor=actor)
     try:
-        done = graph.mutate(
-            source, values, name=name, branch=branch, if_commit=if_commit, message=message
-        )
+        if source is None:
+            done = run_stored(graph, name or "", values, branch, if_commit)
+        else:
+            done = graph.mutate(
+                source, values, name=name, branch=branch, if_commit=if_commit, message=message
+            )
     except PreconditionFailed as error:
         report_error(error)
         sys.exit(LOST_RACE)
@@ -58,5 +62,5 @@ def mutate(
     nodes = count_text(done.affected_nodes, "node")
     edges = count_text(done.affected_edges, "edge")
     click.echo(f"changed {branch} via {done.name}: {nodes}, {edges}")
-    if actor is not None:
-        click.echo(f"actor_id: {actor}")
+    if done.actor is not None:
+        click.echo(f"actor_id: {done.actor}")

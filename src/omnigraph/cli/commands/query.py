@@ -9,8 +9,10 @@ import click
 
 from omnigraph.cli.addresses import engine_option, graph_options
 from omnigraph.cli.graphs import open_addressed
-from omnigraph.cli.queries import query_options, read_params, read_query
-from omnigraph.cli.results import FORMATS, write_result
+from omnigraph.cli.queries import is_stored, query_options, read_params, read_query
+from omnigraph.cli.results import FORMATS, Answer, write_result
+from omnigraph.cli.stored import output_style, stored
+from omnigraph.query.result import ResultStream
 
 
 @click.command()
@@ -40,18 +42,22 @@ def query(
     engine: str,
     as_json: bool,
 ) -> None:
-    """Answer a query; NAME says which of several."""
+    """Answer a query; NAME says which of several, or alone a stored query of a server."""
     if branch is not None and snapshot is not None:
         raise click.UsageError("--branch and --snapshot are mutually exclusive")
-    source = read_query(query_path, query_text)
+    source = None if is_stored(name, query_path, query_text) else read_query(query_path, query_text)
     values = read_params(params, params_file)
     graph = open_addressed(uri, store)
     at = branch or snapshot or "main"
-    result = graph.stream(source, values, name=name, at=at, timeout=timeout, engine=engine)
+    result: ResultStream | Answer
+    if source is None:
+        result = Answer(stored(graph).invoke(name or "", values, at=at, expect_mutation=False))
+    else:
+        result = graph.stream(source, values, name=name, at=at, timeout=timeout, engine=engine)
     target = {"branch": None if snapshot is not None else at, "snapshot": snapshot}
-    chosen = "json" if as_json else format_ or "table"
+    chosen, style = output_style("json" if as_json else format_)
     if out is None:
-        write_result(result, target, chosen, sys.stdout.buffer)
+        write_result(result, target, chosen, sys.stdout.buffer, style)
         return
     with out.open("wb") as file:
-        write_result(result, target, chosen, file)
+        write_result(result, target, chosen, file, style)

@@ -18,7 +18,14 @@ from omnigraph.catalog import (
     shape_hash,
 )
 from omnigraph.catalog.model import constraint_columns, constraint_word
-from omnigraph.cli.addresses import actor_option, graph_options, one_address
+from omnigraph.cli.addresses import (
+    acting_option,
+    actor_option,
+    graph_options,
+    is_addressed,
+    policy_option,
+    scope_options,
+)
 from omnigraph.cli.files import open_catalog
 from omnigraph.cli.migrations import plan_files, tell_plan
 from omnigraph.cli.output import print_json, print_table
@@ -52,14 +59,16 @@ def plan(
     if old_path is not None and new_path is not None:
         plan_files(old_path, new_path, allow_data_loss=allow_data_loss, as_json=as_json)
     elif wanted is not None:
-        _plan_graph(one_address(uri, store), wanted, allow_data_loss, as_json)
+        _plan_graph((uri, store), wanted, allow_data_loss, as_json)
     else:
         raise click.UsageError("give a graph and --schema FILE, or --from FILE and --to FILE")
 
 
-def _plan_graph(address: str, wanted: Path, allow_data_loss: bool, as_json: bool) -> None:
+def _plan_graph(
+    address: tuple[str | None, str | None], wanted: Path, allow_data_loss: bool, as_json: bool
+) -> None:
     _, report = open_catalog(wanted)
-    graph = import_module("omnigraph.cli.graphs").open_addressed(address, None)
+    graph = import_module("omnigraph.cli.graphs").open_addressed(*address)
     steps = graph.schema.plan(report.source.text, allow_data_loss=allow_data_loss)
     if as_json:
         print_json({"uri": graph.uri, **steps.to_json()})
@@ -123,7 +132,7 @@ def diff(uri: str | None, store: str | None, old: str, new: str, as_json: bool) 
 
     With --uri or --store, FROM is a branch, tag, commit or time, and TO another or a file.
     """
-    if uri is None and store is None:
+    if uri is None and store is None and not is_addressed():
         plan_files(Path(old), Path(new), allow_data_loss=False, as_json=as_json)
         return
     graph = import_module("omnigraph.cli.graphs").open_addressed(uri, store)
@@ -140,6 +149,9 @@ def diff(uri: str | None, store: str | None, old: str, new: str, as_json: bool) 
 @schema.command()
 @click.argument("uri", metavar="FILE|GRAPH", required=False)
 @click.option("--store", help="Address of the graph.")
+@scope_options
+@acting_option
+@policy_option
 @click.option("--at", help="Branch, tag, commit or time of a graph; main unless given.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def show(uri: str | None, store: str | None, at: str | None, as_json: bool) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from io import BytesIO
-from typing import Any
+from typing import Any, NoReturn
 
 import msgspec
 import pyarrow as pa
@@ -48,6 +48,16 @@ LINES = "application/x-ndjson"
 CONDITION = "Omnigraph-If-Graph-Commit"
 
 
+def _needs_the_graph(name: str) -> Callable[..., NoReturn]:
+    """Return a method that tells that a server does not do this."""
+
+    def refuse(_: RemoteGraph, *__: object, **___: object) -> NoReturn:
+        message = f"`{name}` needs the graph itself: open it where it is stored"
+        raise InvalidInput(message, code="remote_unsupported")
+
+    return refuse
+
+
 class RemoteGraph:
     """A graph behind a server, with the methods and answers of an embedded one.
 
@@ -56,6 +66,8 @@ class RemoteGraph:
     """
 
     mode = "rw"
+    actor: str | None = None
+    """Who acts is for the server to say, by the token."""
 
     def __init__(self, address: Address) -> None:
         self._address = address
@@ -396,6 +408,12 @@ class RemoteGraph:
     ) -> MergeResult:
         """Do on a branch what a commit did elsewhere, as a commit."""
         return self._picked("cherry-pick", commit, branch, (dry_run, resolve, message))
+
+    # --- what needs the graph itself
+
+    export_archive = _needs_the_graph("export_archive")
+    export_parquet = _needs_the_graph("export_parquet")
+    embed = _needs_the_graph("embed")
 
     def _picked(
         self, route: str, commit: str, branch: str | None, how: tuple[bool, Any, str | None]

@@ -1,0 +1,68 @@
+"""This module is `omnigraph alias`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from omnigraph.cli.addresses import noted
+from omnigraph.cli.graphs import open_served, set_up
+from omnigraph.cli.queries import read_params
+from omnigraph.cli.results import Answer, write_result
+from omnigraph.cli.scope import Scope, server_url
+from omnigraph.cli.stored import output_style
+from omnigraph.service.config import FORMATS, Alias
+
+_SCOPE = ("server", "graph", "cluster", "profile", "store", "actor")
+
+
+@click.command()
+@click.argument("name")
+@click.argument("values", metavar="[ARGS]...", nargs=-1)
+@click.option("--params", help="Parameters as a JSON object.")
+@click.option("--params-file", type=click.Path(path_type=Path), help="File with parameters.")
+@click.option("--format", "format_", type=click.Choice(FORMATS), help="How to print rows.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def alias(
+    name: str,
+    values: tuple[str, ...],
+    params: str | None,
+    params_file: Path | None,
+    format_: str | None,
+    as_json: bool,
+) -> None:
+    """Run the stored query that was set up as NAME."""
+    given = [f"--{flag}" for flag in _SCOPE if noted(flag) is not None]
+    if given:
+        raise click.UsageError(f"`alias` is a local command: {', '.join(given)} do not apply")
+    operator = set_up()
+    found = operator.aliases.get(name)
+    if found is None:
+        known = ", ".join(sorted(operator.aliases)) or "none"
+        raise click.UsageError(f"unknown alias '{name}'; set up are: {known}")
+    url = server_url(found.server, operator.servers)
+    graph = found.graph or operator.defaults.default_graph
+    served = open_served(Scope("server", url, graph), operator)
+    merged = {**found.params, **_positional(found, values)}
+    merged |= read_params(params, params_file) or {}
+    answer = Answer(served.invoke(found.query, merged, expect_mutation=False))
+    chosen, style = output_style("json" if as_json else format_ or found.format)
+    write_result(answer, answer.facts["target"], chosen, sys.stdout.buffer, style)
+
+
+def _positional(found: Alias, values: tuple[str, ...]) -> dict[str, Any]:
+    if len(values) > len(found.args):
+        wanted = " ".join(found.args) or "none"
+        raise click.UsageError(f"alias '{found.name}' takes these arguments: {wanted}")
+    return {name: _value(text) for name, text in zip(found.args, values, strict=False)}
+
+
+def _value(text: str) -> Any:  # noqa: ANN401 - any JSON value
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text

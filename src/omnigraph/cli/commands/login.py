@@ -1,0 +1,35 @@
+"""This module is `omnigraph login`."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import click
+
+from omnigraph.cli.output import print_json
+from omnigraph.service.config import read_operator, store_token
+
+
+@click.command()
+@click.argument("name")
+@click.option("--token", help="The token; without it, one line of standard input.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def login(name: str, token: str | None, as_json: bool) -> None:
+    """Keep a token for the server NAME, where only you can read it."""
+    operator = read_operator(os.environ)
+    given = token
+    if given is None:
+        if sys.stdin.isatty():
+            given = click.prompt("token", hide_input=True, err=True)
+        else:
+            given = sys.stdin.readline()
+    store_token(operator, name, given)
+    declared = name in operator.servers
+    if not declared:
+        click.echo(f"note: {operator.folder / 'config.yaml'} has no server '{name}'", err=True)
+    if as_json:
+        path = str(operator.credentials)
+        print_json({"server": name, "credentials_path": path, "declared": declared})
+        return
+    click.echo(f"stored credential for '{name}' in {operator.credentials}")

@@ -1,0 +1,130 @@
+"""This module is `omnigraph queries …`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from omnigraph.cli.addresses import noted, scope_options
+from omnigraph.cli.graphs import given, set_up
+from omnigraph.cli.output import count_text, print_json
+from omnigraph.cli.scope import profile_scope
+from omnigraph.errors import InvalidInput, OmniError
+from omnigraph.graph import open as open_graph
+from omnigraph.plan import MutationPlan, compile_query
+from omnigraph.plan.query import QueryPlan
+from omnigraph.service.cluster.serving import ServedGraph, read_serving
+
+
+@click.group()
+def queries() -> None:
+    """Look at the stored queries of a cluster."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """A stored query, or why it is none."""
+
+    name: str
+    plan: QueryPlan | None = None
+    error: str | None = None
+
+
+@queries.command("list")
+@scope_options
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def list_stored(as_json: bool) -> None:
+    """List the stored queries that were applied."""
+    found = [one for one in _stored() if one.plan is not None]
+    if as_json:
+        print_json({"queries": [_facts(one) for one in found]})
+        return
+    if not found:
+        click.echo("(no stored queries registered)")
+    for one in found:
+        for line in _lines(one):
+            click.echo(line)
+
+
+@queries.command()
+@scope_options
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def validate(as_json: bool) -> None:
+    """Check the stored queries that were applied against the graphs as they are."""
+    found = list(_stored())
+    broken = [one for one in found if one.error is not None]
+    if as_json:
+        breakages = [{"query": one.name, "message": one.error} for one in broken]
+        print_json({"ok": not broken, "breakages": breakages, "warnings": []})
+    elif not broken:
+        click.echo(f"OK  {count_text(len(found), 'stored query', 'stored queries')} type-check")
+    else:
+        for one in broken:
+            click.echo(f"ERROR  query '{one.name}': {one.error}")
+    if broken:
+        sys.exit(1)
+
+
+def _stored() -> Iterator[_Stored]:
+    for graph in _graphs():
+        opened = open_graph(graph.uri, mode="ro")
+        for name, text in sorted(graph.queries.items()):
+            try:
+                plan = compile_query(opened.schema.catalog, text, name, source_name=f"{name}.gq")
+            except OmniError as error:
+                yield _Stored(name, error=error.message)
+            else:
+                yield _Stored(name, plan)
+
+
+def _graphs() -> tuple[ServedGraph, ...]:
+    """Return the graphs of the cluster that was addressed, or the one that was named."""
+    operator, asked = set_up(), given(None, None)
+    cluster = asked.cluster
+    if cluster is None and asked.profile is not None and asked.profile in operator.profiles:
+        scope = profile_scope(operator.profiles[asked.profile], asked.graph, operator)
+        cluster = scope.address if scope.kind == "cluster" else None
+    if cluster is None:
+        raise click.UsageError("say which cluster: --cluster DIR|URI, or a profile of one")
+    serving = read_serving(operator.clusters.get(cluster, cluster))
+    wanted = noted("graph")
+    found = tuple(graph for graph in serving.graphs if wanted in (None, graph.id))
+    if not found:
+        ids = ", ".join(graph.id for graph in serving.graphs)
+        message = f"the cluster has no graph '{wanted}', but: {ids}"
+        raise InvalidInput(message, code="graph_not_applied", graph=wanted)
+    return found
+
+
+def _lines(one: _Stored) -> Iterator[str]:
+    assert one.plan is not None, "only what can be run is listed"
+    params = ", ".join(f"${p.name}: {p.type}" for p in one.plan.parameters)
+    kind = "mutation" if isinstance(one.plan, MutationPlan) else "read"
+    yield f"{kind}  {one.name}({params})"
+    for text in (one.plan.description, one.plan.instruction):
+        if text:
+            yield f"    {text}"
+
+
+def _facts(one: _Stored) -> dict[str, Any]:
+    plan = one.plan
+    assert plan is not None, "only what can be run is listed"
+    facts: dict[str, Any] = {
+        "name": one.name,
+        "mcp_expose": False,
+        "tool_name": None,
+        "mutation": isinstance(plan, MutationPlan),
+    }
+    if plan.description:
+        facts["description"] = plan.description
+    if plan.instruction:
+        facts["instruction"] = plan.instruction
+    facts["params"] = [
+        {"name": p.name, "type": p.type.base_text, "nullable": p.type.nullable}
+        for p in plan.parameters
+    ]
+    return facts

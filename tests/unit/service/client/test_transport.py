@@ -1,0 +1,190 @@
+"""What is sent again and what is not, seen by a server that answers as it is told."""
+
+import threading
+from collections import deque
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+import omnigraph as og
+from omnigraph.errors import InvalidInput, StorageUnavailable
+from omnigraph.service.client import connect
+from omnigraph.service.client.transport import Call, Patience, Transport
+
+READ = Call(method="GET", path="/x", reads=True)
+WRITE = Call(method="POST", path="/x", json={})
+FAST = Patience(connect=5, answer=5, attempts=3, wait=5)
+HANG_UP = "hang up"
+
+
+class Scripted(ThreadingHTTPServer):
+    """Answers requests one after the other as a script says."""
+
+    daemon_threads = True
+
+    def __init__(self, script):
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.script = deque(script)
+        self.asked = []
+
+    @property
+    def url(self):
+        return f"http://127.0.0.1:{self.server_port}"
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self):
+        length = int(self.headers.get("Content-Length", 0))
+        self.rfile.read(length)
+        self.server.asked.append((self.command, self.path, self.headers.get("Authorization")))
+        answer = self.server.script.popleft()
+        if answer == HANG_UP:
+            self.close_connection = True
+            return
+        status, headers, body = answer
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    do_POST = do_GET
+
+    def log_message(self, *_):
+        """Keep quiet."""
+
+
+@pytest.fixture
+def scripted():
+    servers = []
+
+    def start(*script):
+        server = Scripted(script)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        servers.append(server)
+        return server, Transport(server.url, "secret", FAST)
+
+    yield start
+    for server in servers:
+        server.shutdown()
+        server.server_close()
+
+
+OK = (200, {}, b'{"fine": true}')
+BUSY = (429, {"Retry-After": "0"}, b'{"error": "too many", "code": "too_many_requests"}')
+
+
+def test_token_goes_with_every_request(scripted):
+    server, transport = scripted(OK)
+    assert transport.json(READ) == {"fine": True}
+    assert server.asked == [("GET", "/x", "Bearer secret")]
+
+
+@pytest.mark.parametrize("call", [READ, WRITE], ids=["read", "write"])
+def test_refusal_to_begin_is_tried_again(scripted, call):
+    server, transport = scripted(BUSY, BUSY, OK)
+    assert transport.json(call) == {"fine": True}
+    assert len(server.asked) == 3
+
+
+def test_refusal_to_begin_is_told_when_it_lasts(scripted):
+    server, transport = scripted(BUSY, BUSY, BUSY)
+    with pytest.raises(og.OmniError) as caught:
+        transport.json(WRITE)
+    assert caught.value.code == "too_many_requests"
+    assert len(server.asked) == 3
+
+
+def test_long_waits_are_not_waited_for(scripted):
+    server, transport = scripted((429, {"Retry-After": "60"}, b'{"error": "too many"}'))
+    with pytest.raises(og.OmniError):
+        transport.json(READ)
+    assert len(server.asked) == 1
+
+
+def test_read_that_broke_off_is_tried_again(scripted):
+    server, transport = scripted(HANG_UP, (502, {}, b"bad gateway"), OK)
+    assert transport.json(READ) == {"fine": True}
+    assert len(server.asked) == 3
+
+
+def test_write_that_broke_off_is_not_sent_again(scripted):
+    server, transport = scripted(HANG_UP, OK)
+    with pytest.raises(og.OmniError) as caught:
+        transport.json(WRITE)
+    assert (caught.value.code, caught.value.category) == ("outcome_unknown", "outcome_unknown")
+    assert len(server.asked) == 1
+
+
+def test_write_is_not_sent_again_after_a_fault_of_the_server(scripted):
+    server, transport = scripted((502, {}, b"bad gateway"), OK)
+    with pytest.raises(og.OmniError) as caught:
+        transport.json(WRITE)
+    assert caught.value.code == "http_502"
+    assert len(server.asked) == 1
+
+
+def test_nobody_there_is_told():
+    transport = Transport("http://127.0.0.1:9", None, Patience(attempts=2, wait=0.2))
+    with pytest.raises(StorageUnavailable) as caught:
+        transport.json(WRITE)
+    assert caught.value.code == "server_unreachable"
+
+
+def test_answer_that_is_none_of_ours_is_told(scripted):
+    _, transport = scripted((200, {}, b"<html>"), (404, {}, b""))
+    with pytest.raises(StorageUnavailable) as caught:
+        transport.json(READ)
+    assert caught.value.code == "server_unknown"
+    with pytest.raises(og.NotFound):
+        transport.json(READ)
+
+
+def test_redirects_are_not_followed(scripted):
+    server, transport = scripted((302, {"Location": "http://127.0.0.1:9/"}, b""))
+    assert transport.send(READ).status_code == 302
+    assert len(server.asked) == 1
+
+
+def test_errors_of_a_server_that_tells_only_the_contract_are_ours(scripted):
+    _, transport = scripted(
+        (401, {}, b'{"error": "missing bearer token", "code": "unauthorized"}'),
+        (403, {}, b'{"error": "no", "code": "forbidden"}'),
+        (412, {}, b'{"error": "x", "precondition_failure": {"expected": "a", "actual": "b"}}'),
+    )
+    with pytest.raises(og.OmniError) as caught:
+        transport.json(READ)
+    assert (caught.value.code, caught.value.category) == ("unauthorized", "invalid")
+    with pytest.raises(og.OmniError) as caught:
+        transport.json(READ)
+    assert type(caught.value).__name__ == "PolicyDenied"
+    with pytest.raises(og.PreconditionFailed) as caught:
+        transport.json(WRITE)
+    assert (caught.value.expected, caught.value.actual) == ("a", "b")
+
+
+@pytest.mark.parametrize(
+    "url", ["lab", "ftp://x", "http://", "http://u:p@host", "http://host?x=1", "http://host#a"]
+)
+def test_impossible_address_is_refused(url):
+    with pytest.raises(InvalidInput) as caught:
+        connect(url, graph="g")
+    assert caught.value.code == "server_invalid"
+
+
+def test_address_may_name_the_graph():
+    assert connect("http://host:1/graphs/my-graph/").uri == "http://host:1/graphs/my-graph"
+    assert connect("https://host/base", graph="g").uri == "https://host/base/graphs/g"
+    with pytest.raises(InvalidInput, match="names graph 'a', not 'b'"):
+        connect("http://host/graphs/a", graph="b")
+
+
+def test_graph_is_found_when_there_is_exactly_one(scripted):
+    one = b'{"graphs": [{"graph_id": "only", "uri": "x"}]}'
+    server, _ = scripted((200, {}, one), (200, {}, b'{"graphs": []}'))
+    assert connect(server.url).uri == f"{server.url}/graphs/only"
+    with pytest.raises(InvalidInput, match="no graph"):
+        connect(server.url)
