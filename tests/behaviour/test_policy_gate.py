@@ -85,6 +85,10 @@ CALLS = {
         lambda g: g.export_parquet(Path(g.uri).parent / "out"),
         [("export", "main", None)],
     ),
+    "Graph.export_parts": (
+        lambda g: g.export_parts(Path(g.uri).parent / "parts"),
+        [("export", "main", None)],
+    ),
     "Graph.export_archive": (
         lambda g: g.export_archive(Path(g.uri).parent / "a", history=True),
         [("admin", None, None), ("export", "main", None)],
@@ -111,6 +115,7 @@ CALLS = {
     "Graph.recover": (lambda g: g.recover(), [("admin", None, None)]),
     "Graph.recoveries": (lambda g: g.recoveries(), [("admin", None, None)]),
     "Graph.cleanup": (lambda g: g.cleanup(keep=1), [("admin", None, None)]),
+    "Graph.pipeline": (lambda g: g.pipeline.status(), [("read", None, None)]),
     "Graph.branch": (
         lambda g: g.branch("new", from_="draft"),
         [("branch_create", "draft", "new")],
@@ -163,7 +168,10 @@ CALLS = {
         [("export", "main", None)],
     ),
 }
-FREE = {"Graph.as_actor", "Graph.uri", "Graph.mode", "Graph.actor", "Graph.on"}
+FREE = {
+    *("Graph.as_actor", "Graph.under", "Graph.uri", "Graph.mode", "Graph.actor", "Graph.on"),
+    "Branches.exists",
+}
 """What tells and does nothing to the graph."""
 
 
@@ -176,6 +184,23 @@ def test_every_public_method_is_in_the_table():
         if not name.startswith("_")
     }
     assert names == set(CALLS) | FREE
+
+
+@pytest.mark.parametrize(
+    ("operation", "branch", "needed"),
+    [
+        ("pipeline", "main", ["change"]),
+        ("pipeline", "new", ["branch_create", "change"]),
+        ("merge", "main", ["branch_merge"]),
+    ],
+)
+def test_a_job_on_spark_asks_before_it_writes(place, operation, branch, needed):
+    opened(place, *needed)._request(operation, branch, None)
+    for missing in needed:
+        graph = opened(place, *(action for action in ACTIONS if action != missing))
+        with pytest.raises(og.PolicyDenied) as caught:
+            graph._request(operation, branch, None)
+        assert caught.value.details["action"] == missing
 
 
 @pytest.mark.parametrize("name", CALLS)

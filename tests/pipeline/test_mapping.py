@@ -162,6 +162,26 @@ nodes: {Ship: {source: both}}
     assert [t.name for t in spark.catalog.listTables() if t.name.startswith("omnigraph")] == []
 
 
+def test_databases_and_other_formats_are_read_by_spark(ready, tmp_path, spark):
+    address = f"jdbc:derby:{tmp_path}/crm;create=true"
+    ships = spark.createDataFrame([(1, "a"), (2, "b")], "imo long, name string")
+    ships.write.jdbc(address, "ships")
+    ships.withColumnRenamed("name", "text").write.orc(str(tmp_path / "notes"))
+    found = ready(f"""
+sources:
+  whole: {{jdbc: "{address}", table: ships}}
+  part: {{jdbc: "{address}", query: "select * from ships where \\"imo\\" > 1"}}
+  notes: {{format: orc, path: notes}}
+  all: {{sql: "select * from whole union all select imo + 10 as imo, name from part"}}
+nodes:
+  Ship: {{source: all}}
+  Note: {{source: notes, id: "concat('n', imo)"}}
+""")
+    assert rows(found, 0, "imo", "name") == [(1, "a"), (12, "b"), (2, "b")]
+    assert rows(found, 1, "id", "text") == [("n1", "a"), ("n2", "b")]
+    assert run_key(found) is None
+
+
 def test_endpoints_are_ids_or_made_from_keys(ready, tmp_path, graph):
     graph.insert("Berth", [{"port": "AAR", "number": 3}])
     [berth] = [json.loads(line)["data"] for line in graph.export(types=["Berth"])]

@@ -142,6 +142,25 @@ def test_an_interrupted_run_leaves_nothing_behind(people, tmp_path):
     assert entities(people, "Person") == [("Ada", 36), ("Cy", None)]
 
 
+def test_what_is_left_after_the_commit_is_done_by_a_resumed_run(people, tmp_path):
+    (tmp_path / "people.csv").write_text("name,age\nAda,36\nBob\n")
+    rules = "on_violation: reject\nbranch: {name: load}\npublish: {merge_into: main}\n"
+    (tmp_path / "p.yaml").write_text(PEOPLE + rules)
+
+    def stop(told):
+        if told.phase == "merge":
+            raise KeyboardInterrupt
+
+    with pytest.raises(PipelineInterrupted) as stopped:
+        people.pipeline.run(tmp_path / "p.yaml", progress=stop)
+    assert stopped.value.is_published
+    assert entities(people, "Person") == []
+    report = people.pipeline.resume(stopped.value.run)
+    assert (report.accepted, report.unreadable, report.repeated) == (3, 1, False)
+    assert (report.merge["outcome"], len(report.examples)) == ("fast_forward", 1)
+    assert entities(people, "Person") == [("Ada", 36), ("Cy", None)]
+
+
 def test_a_conflict_keeps_the_branch_and_is_reported(people, tmp_path):
     people.insert("Person", [{"name": "Ada", "age": 1}])
     people.branches.create("load")

@@ -185,12 +185,10 @@ def test_what_cannot_flow_is_told(spark, graph, copy, tmp_path):
     changes = pipeline.read_changes(spark, graph, start="beginning")
     with pytest.raises(InvalidInput, match="open read-only"):
         pipeline.stream_into(changes, og.open(tmp_path / "copy", "ro"), options)
-    with pytest.raises(PySparkException, match="use the option 'types', not 'type'"):
-        pipeline.stream_into(
-            pipeline.read_changes(spark, graph, type="Person"),
-            copy,
-            pipeline.StreamOptions(checkpoint=str(tmp_path / "c"), type_name="Person", trigger=NOW),
-        ).awaitTermination()
+    plain = spark.readStream.format("omnigraph").option("type", "Person").load(graph.uri)
+    writer = plain.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "c"))
+    with pytest.raises(PySparkException, match="needs the option 'changes'"):
+        writer.trigger(**NOW).start().awaitTermination()
     other = og.init(tmp_path / "other", SCHEMA.replace("age: U64?", "age: I32?"))
     with pytest.raises(StreamingQueryException, match="exceeds I32"):
         pipeline.stream_into(changes, other, options).awaitTermination()

@@ -105,6 +105,18 @@ async def _release(streams):
     streams.release()
 
 
+def test_a_mistake_of_ours_is_told_by_a_fixed_text(tmp_path, monkeypatch):
+    def broken(_):
+        raise RuntimeError("/secret/place")
+
+    monkeypatch.setattr("omnigraph.service.operations.get_schema", broken)
+    with asking(tmp_path) as (client, _, _):
+        answer = client.get("/graphs/g/schema")
+        assert failed(answer, 500)["problem"] == {"code": "internal", "category": "internal"}
+        assert "secret" not in answer.text
+        assert client.get("/healthz").status_code == 200
+
+
 def test_what_breaks_in_the_server_tells_no_paths(tmp_path):
     with asking(tmp_path) as (client, _, _):
         client.post("/graphs/g/mutate", json=CHANGE)

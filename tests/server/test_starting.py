@@ -1,9 +1,15 @@
 """A server starts, says where, answers and ends; or says why it does not start."""
 
 import json
+from pathlib import Path
 
 import pytest
 
+from omnigraph.errors import InvalidInput, OmniError
+from omnigraph.server.boot import make_service
+from omnigraph.server.run import bind
+from omnigraph.server.serve import check
+from omnigraph.server.settings import Settings
 from tests.support.program import omnigraph
 from tests.support.serving import ALL_PEOPLE, INSERT, make_graph, serving
 
@@ -30,23 +36,49 @@ def test_a_graph_served_by_one_command_is_read_and_written(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code"),
+    ("given", "code"),
     [
-        (["--graph", "demo={uri}"], "server_unprotected"),
-        (["--graph", "demo={uri}", "--policy", "{policy}"], "tokens_missing"),
-        (["--unauthenticated"], "no_graphs"),
-        (["--graph", "a_b={uri}", "--unauthenticated"], "graph_id_invalid"),
-        (["--graph", "graphs={uri}", "--unauthenticated"], "graph_id_invalid"),
-        (["--graph", "demo={uri}x", "--unauthenticated"], "graphs_not_served"),
-        (["--graph", "demo={uri}", "--unauthenticated", "--tls-key", "k"], "tls_incomplete"),
+        ({}, "server_unprotected"),
+        ({"policies": {"": "policy.yaml"}}, "tokens_missing"),
+        ({"policies": {"": "nowhere.yaml"}}, "tokens_missing"),
+        ({"graphs": {}, "unauthenticated": True}, "no_graphs"),
+        ({"graphs": {"a_b": "g"}, "unauthenticated": True}, "graph_id_invalid"),
+        ({"graphs": {"graphs": "g"}, "unauthenticated": True}, "graph_id_invalid"),
+        ({"graphs": {"g": "nowhere"}, "unauthenticated": True}, "graphs_not_served"),
+        ({"queries": {"": "nowhere"}, "unauthenticated": True}, "graphs_not_served"),
+        ({"key": "key.pem"}, "tls_incomplete"),
+        ({"certificate": "cert.pem"}, "tls_incomplete"),
+        ({"certificate": "nowhere.pem", "key": "key.pem"}, "tls_invalid"),
+        ({"certificate": "policy.yaml", "key": "policy.yaml"}, "tls_invalid"),
     ],
 )
-def test_a_server_that_must_not_start_says_why(tmp_path, arguments, code):
-    policy = tmp_path / "policy.yaml"
-    policy.write_text("version: 1\ngroups: {all: [act-ada]}\n")
-    uri = make_graph(tmp_path / "g") if "graphs_not_served" not in code else tmp_path / "none"
-    given = [text.format(uri=uri, policy=policy) for text in arguments]
-    ran = omnigraph("serve", "--bind", "127.0.0.1:0", *given)
-    assert ran.code == 1
+def test_a_server_that_must_not_start_says_why(tmp_path, monkeypatch, given, code):
+    monkeypatch.chdir(tmp_path)
+    Path("policy.yaml").write_text("version: 1\ngroups: {all: [act-ada]}\n")
+    settings = Settings(**{"graphs": {"g": make_graph(tmp_path / "g")}, **given})
+    with pytest.raises(OmniError) as caught:
+        started(settings)
+    assert caught.value.code == code
+
+
+def started(settings):
+    check(settings)
+    return make_service(settings, {})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"), [([], "graphs_not_served"), (["--workers=2"], "workers_failed")]
+)
+def test_processes_that_cannot_serve_end(tmp_path, arguments, code):
+    graph = f"--graph=g={tmp_path / 'nowhere'}"
+    ran = omnigraph("serve", "--bind=127.0.0.1:0", "--unauthenticated", graph, *arguments)
+    assert (ran.code, ran.out) == (1, "")
     assert f"error[{code}]" in ran.err
-    assert "OMNIGRAPH_LISTEN_ADDR" not in ran.out
+    assert "[graph_not_found] g" in ran.err
+    assert "Traceback" not in ran.err
+
+
+def test_an_address_that_is_taken_is_told(open_server, tmp_path):
+    host, port = open_server.address
+    with pytest.raises(InvalidInput, match="cannot listen on"):
+        bind(Settings(host=host, port=port))

@@ -506,6 +506,7 @@ class Graph:
     @property
     def pipeline(self) -> Pipelines:
         """The pipelines of the graph: files that say what is loaded on Spark, and their runs."""
+        self._context.gate.check(Action.READ)
         return Pipelines(self._for_spark(), self._request)
 
     def _for_spark(self) -> Manifest:

@@ -46,6 +46,8 @@ SCHEMA = StructType(
     ]
 )
 """The columns of a change; `before` and `after` are properties as a JSON object."""
+CHANGES = "changes"
+"""The option that names the branch whose changes are read."""
 COMMITS_PER_TASK = 16
 
 
@@ -69,7 +71,7 @@ class Feed:
             raise InvalidInput(message, code="option_invalid", option="maxChangesPerBatch")
         return cls(
             location,
-            options.get("branch", MAIN),
+            options.get(CHANGES, MAIN),
             options.get("start"),
             read_scope(**words),
             None if most is None else int(most),

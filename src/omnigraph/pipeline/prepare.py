@@ -9,7 +9,7 @@ import hashlib
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -98,8 +98,11 @@ def _quiet() -> Iterator[None]:
 
 
 def digest(pipeline: Pipeline) -> str:
-    """Return what a pipeline file says, variables put in, as a short text nobody can read back."""
-    said = f"{pipeline.report.source.text}\0{pipeline!r}"
+    """Return what a pipeline file says, variables put in, as a short text nobody can read back.
+
+    Where the file lies makes no difference.
+    """
+    said = f"{pipeline.report.source.text}\0{replace(pipeline, folder=Path())!r}"
     return hashlib.sha256(said.encode()).hexdigest()
 
 

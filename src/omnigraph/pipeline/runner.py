@@ -6,12 +6,13 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from omnigraph.commit.branches import delete_branch
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.snapshot import head_snapshot
-from omnigraph.errors import InvalidInput, OmniError
+from omnigraph.errors import InvalidInput, NotFound, OmniError
 from omnigraph.merge.conflicts import MergeConflicts
 from omnigraph.merge.merge import MergeOptions, merge
 from omnigraph.pipeline.extract import Extracted
@@ -19,7 +20,7 @@ from omnigraph.pipeline.load import load_frames
 from omnigraph.pipeline.model import OnViolation, Outcome, SparkLoadOptions
 from omnigraph.pipeline.prepare import Prepared, digest, prepare, run_key
 from omnigraph.pipeline.rejects import examples, keep_unreadable, refuse_unreadable
-from omnigraph.pipeline.report import MAX_EXAMPLES, RunReport, keep_report
+from omnigraph.pipeline.report import MAX_EXAMPLES, RunReport, keep_report, read_report
 from omnigraph.pipeline.requests import MakeRequest, PipelineInterrupted
 from omnigraph.pipeline.runs import Run, Runs, RunState
 from omnigraph.pipeline.spec import Pipeline
@@ -28,6 +29,8 @@ from omnigraph.write.load import mode_of
 from omnigraph.write.progress import Listener, Progress
 
 OPERATION = "pipeline"
+_KEPT = ("types", "branch_created", "sources", "rejects", "examples")
+"""What the report of a run that was published says, whoever completes it."""
 
 
 @dataclass(slots=True)
@@ -83,7 +86,7 @@ def run_pipeline(running: Running, *, again: bool = False) -> RunReport:
         pipeline = running.pipeline
         about = {
             "pipeline": pipeline.name,
-            "file": pipeline.report.source.name,
+            "file": str(Path(pipeline.report.source.name).absolute()),
             "digest": digest(pipeline),
             "mode": pipeline.mode,
             "merge_into": pipeline.publish.merge_into,
@@ -153,25 +156,44 @@ def _carry_out(running: Running, ready: Prepared, run: Run) -> None:
         _check_share(ready)
         keep_unreadable(ready, place)
     outcome = _load(running, ready, run, folder)
-    running.seconds |= outcome.seconds
-    is_earlier = outcome.repeated and outcome.commit.id != run.commit_id
     if outcome.repeated:
-        facts = {"commit": outcome.commit.id}
-        run = Runs(manifest.objects).end(run, RunState.FINISHED, facts)
-    running.facts |= {
-        "types": {key: type_.to_json() for key, type_ in sorted(outcome.types.items())},
-        "commit": outcome.commit.to_json(),
-        "branch_created": outcome.branch_created,
-        "repeated": is_earlier,
-        "rejects": outcome.rejects or running.facts.get("rejects"),
-    }
-    if running.facts["rejects"] is not None:
-        running.facts["examples"] = examples(running.facts["rejects"], MAX_EXAMPLES)
-    if not is_earlier:
+        _found_published(running, run, outcome)
+    else:
+        _loaded(running, run, outcome)
+    if not running.facts["repeated"]:
         _embed(running)
     if pipeline.publish.merge_into is not None:
         with running.stage("merge"):
             running.facts["merge"] = _merge(running, pipeline.publish.merge_into)
+
+
+def _loaded(running: Running, run: Run, outcome: Outcome) -> None:
+    """Note what was loaded, also for whoever resumes the run behind this."""
+    running.seconds |= outcome.seconds
+    rejects = outcome.rejects or running.facts.get("rejects")
+    running.facts |= {
+        "types": {key: type_.to_json() for key, type_ in sorted(outcome.types.items())},
+        "commit": outcome.commit.to_json(),
+        "branch_created": outcome.branch_created,
+        "repeated": False,
+        "rejects": rejects,
+        "examples": [] if rejects is None else examples(rejects, MAX_EXAMPLES),
+    }
+    keep_report(running.manifest.objects, run, running.report(run))
+
+
+def _found_published(running: Running, run: Run, outcome: Outcome) -> None:
+    """Note that the commit is there already: of an earlier run, or of this one before it ended."""
+    objects = running.manifest.objects
+    if run.state is RunState.RUNNING:
+        Runs(objects).end(run, RunState.FINISHED, {"commit": outcome.commit.id})
+    running.facts |= {"commit": outcome.commit.to_json(), "repeated": True}
+    if outcome.commit.id == run.commit_id:
+        running.facts["repeated"] = False
+        with suppress(NotFound):
+            before = read_report(objects, run)
+            running.facts |= {name: getattr(before, name) for name in _KEPT}
+            running.seconds = {s["name"]: s["seconds"] for s in before.stages}
 
 
 def _load(running: Running, ready: Prepared, run: Run, folder: str | None) -> Outcome:

@@ -66,9 +66,9 @@ class OmniGraphSource(DataSource):
     def schema(self) -> StructType:
         """Return the columns of the type, or those the option `columns` names.
 
-        Without a type it is those of changes, which are read as a stream.
+        With the option `changes` it is those of changes, which are read as a stream.
         """
-        if "type" not in self.options:
+        if feed.CHANGES in self.options:
             return feed.SCHEMA
         names = self.options.get("columns")
         columns = None if names is None else [name.strip() for name in names.split(",")]
@@ -81,19 +81,17 @@ class OmniGraphSource(DataSource):
         is_pushing = self.options.get("pushdown", "false").lower() == "true"
         return (_PushingReader if is_pushing else _Reader)(pinned.only(schema), schema)
 
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        """Return a reader of the changes of the branch that the option `changes` names."""
+        option(self.options, feed.CHANGES)
+        location = manifest_by_options(self.options).location
+        return feed.ChangeStream(feed.Feed.by_options(location, self.options))
+
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Return a writer of rows, which become one commit."""
         target = Target.by_options(self.options, option(self.options, "type"), overwrite=overwrite)
         location = manifest_by_options(self.options).location
         return Writer(Scratch.new(location), target, schema)
-
-    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        """Return a reader of the changes of a branch."""
-        if schema != feed.SCHEMA or "type" in self.options:
-            message = "a stream tells changes of all types: use the option 'types', not 'type'"
-            raise InvalidInput(message, code="option_invalid", option="type")
-        location = manifest_by_options(self.options).location
-        return feed.ChangeStream(feed.Feed.by_options(location, self.options))
 
 
 class _Part(InputPartition):

@@ -20,7 +20,7 @@ from omnigraph.commit.history import first_parents, read_commits
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.snapshot import head_snapshot
 from omnigraph.errors import InvalidInput
-from omnigraph.pipeline.feed import SCHEMA
+from omnigraph.pipeline.feed import CHANGES, SCHEMA
 from omnigraph.pipeline.frames import OpenGraph, Place, addressed, opened
 from omnigraph.pipeline.source import FORMAT, register
 from omnigraph.write.load import LoadOptions, load, mode_of
@@ -66,7 +66,7 @@ def read_changes(
     """
     manifest, bound = opened(graph)
     reader = register(spark).readStream.format(FORMAT).options(**addressed(manifest.location))
-    return reader.option("branch", branch or bound).options(**options).load()
+    return reader.option(CHANGES, branch or bound).options(**options).load()
 
 
 def stream_into(frame: DataFrame, graph: WritableGraph, options: StreamOptions) -> StreamingQuery:

@@ -21,7 +21,7 @@ from omnigraph.server.asked import Asked, Front, json_response
 from omnigraph.server.endpoint import Endpoint
 from omnigraph.server.envelope import Envelope, note
 from omnigraph.server.failures import failure_response
-from omnigraph.server.limits import STREAMS, Limits
+from omnigraph.server.limits import STREAMS, WRITERS, Limits
 from omnigraph.server.metrics import Metrics
 from omnigraph.server.openapi import document
 from omnigraph.server.routes import ENDPOINTS
@@ -38,7 +38,8 @@ def create_app(
     """Return the application that serves some graphs; with `agents_only`, to agents alone."""
     chosen, counted = limits or Limits(), metrics or Metrics()
     threads = ThreadPoolExecutor(chosen.threads, thread_name_prefix="omnigraph")
-    front = Front(service, chosen, threads, asyncio.Semaphore(STREAMS))
+    writers = ThreadPoolExecutor(WRITERS, thread_name_prefix="omnigraph-change")
+    front = Front(service, chosen, threads, writers, asyncio.Semaphore(STREAMS))
     agents = AgentRoutes(threads)
     shown = [e for e in ENDPOINTS if e.path == "/healthz" or not agents_only]
     described = document(shown, authenticated=bool(service.tokens))
@@ -53,7 +54,8 @@ def create_app(
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         async with agents.agents.running():
             yield
-        threads.shutdown(wait=True)
+        for pool in (threads, writers):
+            pool.shutdown(wait=True)
 
     by_path = groupby(
         sorted([*shown, *agents.endpoints], key=_place), key=lambda endpoint: endpoint.path

@@ -26,11 +26,15 @@ _BodyT = TypeVar("_BodyT")
 
 @dataclass(frozen=True, slots=True)
 class Front:
-    """What all requests share: what is served, threads for calls that block, limits."""
+    """What all requests share: what is served, threads for calls that block, limits.
+
+    Changes have threads of their own: they wait for each other, and must not keep readers waiting.
+    """
 
     service: Service
     limits: Limits
     threads: Executor
+    writers: Executor
     streams: asyncio.Semaphore
 
 
@@ -77,18 +81,23 @@ class Asked:
         check_json(self.request)
         return decode(await self.body(limit), shape)
 
-    async def call(self, run: Callable[[], _AnswerT]) -> _AnswerT:
+    async def call(self, run: Callable[[], _AnswerT], threads: Executor | None = None) -> _AnswerT:
         """Run something that blocks in a thread.
 
         A caller that goes away does not stop it: what was begun is finished.
         """
         context = contextvars.copy_context()
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self.front.threads, context.run, run)
+        return await loop.run_in_executor(threads or self.front.threads, context.run, run)
 
     async def answer(self, run: Callable[[], object]) -> Response:
         """Run something that blocks, and answer with what it returns."""
         return json_response(await self.call(lambda: msgspec.json.encode(run())))
+
+    async def change(self, run: Callable[[], object]) -> Response:
+        """Run something that changes the graph, and answer with what it returns."""
+        encoded = await self.call(lambda: msgspec.json.encode(run()), self.front.writers)
+        return json_response(encoded)
 
 
 def json_response(body: bytes, status: int = 200) -> Response:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 MEBIBYTE = 1024 * 1024
 BODY_BYTES = MEBIBYTE
 LOAD_BYTES = 32 * MEBIBYTE
+WRITERS = 64
+"""Changes that may be under way or wait for each other, in one process."""
 STREAM_CHUNK = 64 * 1024
 """Bytes of lines that are sent at once."""
 STREAM_SHARE = 256 * 1024
@@ -31,5 +33,5 @@ class Limits:
     send: float = 60.0
     idle: float = 30.0
     shutdown: float = 30.0
-    threads: int = 16
+    threads: int = 8
     connections: int = 1_000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from ssl import PROTOCOL_TLS_SERVER, SSLContext
 
 from omnigraph.errors import InvalidInput
 from omnigraph.server.limits import Limits
@@ -12,17 +13,29 @@ from omnigraph.server.settings import Settings
 from omnigraph.server.supervisor import Supervisor
 from omnigraph.service.sources import ALL
 
-__all__ = ["ALL", "Limits", "Settings", "serve"]
+__all__ = ["ALL", "Limits", "Settings", "check", "serve"]
+
+
+def check(settings: Settings) -> None:
+    """Refuse what no process could serve."""
+    if not settings.graphs and settings.cluster is None:
+        message = "there is no graph to serve: say --graph NAME=URI, or --cluster DIR"
+        raise InvalidInput(message, code="no_graphs")
+    if settings.certificate is None and settings.key is None:
+        return
+    if settings.certificate is None or settings.key is None:
+        raise InvalidInput("TLS needs a certificate and its key", code="tls_incomplete")
+    try:
+        SSLContext(PROTOCOL_TLS_SERVER).load_cert_chain(settings.certificate, settings.key)
+    except OSError as error:
+        message = f"the certificate and its key cannot be used: {error.strerror or error}"
+        raise InvalidInput(message, code="tls_invalid") from error
 
 
 def serve(settings: Settings, environment: Mapping[str, str], ready: Callable[[str], None]) -> None:
     """Serve until somebody says stop; `ready` is told the address once it listens."""
+    check(settings)
     configure(environment)
-    if not settings.graphs and settings.cluster is None:
-        message = "there is no graph to serve: say --graph NAME=URI, or --cluster DIR"
-        raise InvalidInput(message, code="no_graphs")
-    if (settings.certificate is None) is not (settings.key is None):
-        raise InvalidInput("TLS needs a certificate and its key", code="tls_incomplete")
     if settings.workers > 1:
         Supervisor(settings, environment).run(ready)
         return

@@ -14,6 +14,7 @@ from omnigraph.graph import Graph
 from omnigraph.graph import open as open_graph
 from omnigraph.policy import Policy
 from omnigraph.service.stored import StoredQueries, StoredText, read_stored
+from omnigraph.service.turns import Turns
 
 OPENED_AT_ONCE = 4
 RESERVED = frozenset({"policies", "healthz", "openapi", "graphs"})
@@ -44,6 +45,7 @@ class Served:
     graph: Graph
     stored: StoredQueries = field(default_factory=StoredQueries)
     policy: Policy | None = None
+    turns: Turns = field(default_factory=Turns)
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,7 @@ _APART = {
 @click.option("--deadline", type=click.FloatRange(min=0.001), default=300.0, help="Seconds.")
 @click.option("--body-timeout", type=click.FloatRange(min=0.001), default=60.0, help="Seconds.")
 @click.option("--idle-timeout", type=click.FloatRange(min=0.001), default=30.0, help="Seconds.")
-@click.option("--threads", type=click.IntRange(1, 256), default=16, help="Calls at once.")
+@click.option("--threads", type=click.IntRange(1, 256), default=8, help="Reads at once.")
 @click.option("--connections", type=click.IntRange(1), default=1_000, help="Connections at once.")
 def serve(**options: Any) -> None:  # noqa: ANN401 - one of each option
     """Serve graphs over HTTP until somebody says stop."""

@@ -93,14 +93,13 @@ class Rows:
         wanted = (name for name in sorted(self.needed.get(binding.name, ())) if name != "id")
         return ["id", *(name for name in wanted if known.lookup(name) is not None)]
 
-    def _named(self, binding: Binding) -> list[Column]:
-        names = self._properties(binding)
-        return [F.col(f"`{name}`").alias(self._name(binding.name, name)) for name in names]
+    def _named(self, binding: Binding) -> dict[str, str]:
+        """Return the columns of a variable that are looked at, and what they are called here."""
+        return {name: self._name(binding.name, name) for name in self._properties(binding)}
 
     def _entities(self, binding: Binding) -> DataFrame:
-        names = self._properties(binding)
-        frame = self.tables.frame(TypeKind(binding.kind), binding.type_name, names)
-        return frame.select(*self._named(binding))
+        kind, columns = TypeKind(binding.kind), self._named(binding)
+        return self.tables.frame(kind, binding.type_name, columns)
 
     def _where(self, frame: DataFrame, predicates: Iterable[Predicate]) -> DataFrame:
         for predicate in predicates:
@@ -114,8 +113,7 @@ class Rows:
 
     def _bound_edges(self, step: op.Expand | op.Close, binding: Binding) -> DataFrame:
         """Return every edge of a step with the columns of its variable."""
-        edges = self._walk(step.edge, step.direction).edges(*self._properties(binding))
-        return edges.select(NEAR, FAR, *self._named(binding))
+        return self._walk(step.edge, step.direction).edges(self._named(binding))
 
     def _expand(self, expand: op.Expand) -> DataFrame:
         source, start = self.of(expand.input), F.col(self._name(expand.src))

@@ -1,8 +1,8 @@
-"""This module gives the entities of a snapshot as data frames, read once per query and type."""
+"""This module gives the entities of a snapshot as data frames."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
@@ -19,6 +19,9 @@ class Tables:
 
     read: Reader
 
-    def frame(self, kind: TypeKind, name: str, columns: Sequence[str]) -> DataFrame:
-        """Return columns of all entities of a type."""
-        return self.read(kind, name, tuple(dict.fromkeys(columns)))
+    def frame(self, kind: TypeKind, name: str, columns: Mapping[str, str]) -> DataFrame:
+        """Return columns of all entities of a type under other names.
+
+        Columns are renamed by their places: Spark does not tell a property `age` from `aGe`.
+        """
+        return self.read(kind, name, tuple(columns)).toDF(*columns.values())

@@ -6,6 +6,7 @@ uses the state before it once, so that a plan grows with the number of hops and 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
@@ -31,14 +32,13 @@ class Walk:
     edge: str
     direction: Direction
 
-    def edges(self, *properties: str) -> DataFrame:
-        """Return every edge as NEAR, FAR and columns of its own; a self-loop is one edge."""
-        found = self.tables.frame(TypeKind.EDGE, self.edge, ("from", "to", *properties))
-        own = [F.col(f"`{name}`") for name in properties]
-        forwards = found.select(F.col("from").alias(NEAR), F.col("to").alias(FAR), *own)
+    def edges(self, own: Mapping[str, str] | None = None) -> DataFrame:
+        """Return every edge as NEAR, FAR and `own` columns renamed; a self-loop is one edge."""
+        names = {"from": NEAR, "to": FAR, **(own or {})}
+        forwards = self.tables.frame(TypeKind.EDGE, self.edge, names)
         if self.direction is Direction.OUT:
             return forwards
-        backwards = found.select(F.col("to").alias(NEAR), F.col("from").alias(FAR), *own)
+        backwards = forwards.withColumnsRenamed({NEAR: FAR, FAR: NEAR}).select(*names.values())
         if self.direction is Direction.IN:
             return backwards
         return forwards.unionAll(backwards.where(F.col(NEAR) != F.col(FAR)))

@@ -44,25 +44,25 @@ async def tags(asked: Asked) -> Response:
 async def create_tag(asked: Asked) -> Response:
     """Make a tag."""
     visit, request = asked.visit, await asked.json(wire.TagCreateRequest)
-    return await asked.answer(lambda: operations.create_tag(visit, request))
+    return await asked.change(lambda: operations.create_tag(visit, request))
 
 
 async def delete_tag(asked: Asked) -> Response:
     """Forget a tag."""
     visit, name = asked.visit, asked.path("tag")
-    return await asked.answer(lambda: operations.delete_tag(visit, name))
+    return await asked.change(lambda: operations.delete_tag(visit, name))
 
 
 async def revert(asked: Asked) -> Response:
     """Undo a commit."""
     visit, request = asked.visit, await asked.json(wire.PickRequest)
-    return await asked.answer(lambda: operations.revert(visit, request))
+    return await asked.change(lambda: operations.revert(visit, request))
 
 
 async def cherry_pick(asked: Asked) -> Response:
     """Do a commit again."""
     visit, request = asked.visit, await asked.json(wire.PickRequest)
-    return await asked.answer(lambda: operations.cherry_pick(visit, request))
+    return await asked.change(lambda: operations.cherry_pick(visit, request))
 
 
 async def plan_schema(asked: Asked) -> Response:

@@ -20,14 +20,14 @@ async def mutate(asked: Asked) -> Response:
     """Run a mutation."""
     refuse_condition(asked.request, f"{_graph(asked)}/mutate/if-graph-commit")
     visit, request = asked.visit, await asked.json(wire.ChangeRequest)
-    return await asked.answer(lambda: operations.mutate(visit, request))
+    return await asked.change(lambda: operations.mutate(visit, request))
 
 
 async def mutate_if(asked: Asked) -> Response:
     """Run a mutation if the branch is where the caller thinks."""
     visit, commit_id = asked.visit, expected_commit(asked.request)
     request = await asked.json(wire.ChangeRequest)
-    return await asked.answer(lambda: operations.mutate(visit, request, commit_id))
+    return await asked.change(lambda: operations.mutate(visit, request, commit_id))
 
 
 async def invoke(asked: Asked) -> Response:
@@ -46,13 +46,15 @@ async def _invoked(asked: Asked, name: str, commit_id: str | None) -> Response:
     visit = asked.visit
     request = decode_optional(await asked.body(), wire.InvokeStoredQueryRequest)
     invocation = operations.Invocation(name, request, commit_id)
-    return await asked.answer(lambda: operations.invoke(visit, invocation))
+    stored = visit.served.stored.queries.get(name)
+    answer = asked.change if stored is not None and stored.is_mutation else asked.answer
+    return await answer(lambda: operations.invoke(visit, invocation))
 
 
 async def load(asked: Asked) -> Response:
     """Load records."""
     visit, request = asked.visit, await asked.json(wire.IngestRequest, LOAD_BYTES)
-    return await asked.answer(lambda: operations.load(visit, request))
+    return await asked.change(lambda: operations.load(visit, request))
 
 
 async def load_lines(asked: Asked) -> Response:
@@ -66,31 +68,31 @@ async def load_lines(asked: Asked) -> Response:
         raise unsupported(_LINES)
     seconds = asked.front.limits.body
     data = await read_body(asked.request, LOAD_BYTES, seconds, "graph_batch_request_bytes")
-    return await asked.answer(lambda: operations.load_lines(visit, request, data))
+    return await asked.change(lambda: operations.load_lines(visit, request, data))
 
 
 async def apply_schema(asked: Asked) -> Response:
     """Change the schema."""
     visit, request = asked.visit, await asked.json(wire.SchemaApplyRequest)
-    return await asked.answer(lambda: operations.apply_schema(visit, request))
+    return await asked.change(lambda: operations.apply_schema(visit, request))
 
 
 async def create_branch(asked: Asked) -> Response:
     """Make a branch."""
     visit, request = asked.visit, await asked.json(wire.BranchCreateRequest)
-    return await asked.answer(lambda: operations.create_branch(visit, request))
+    return await asked.change(lambda: operations.create_branch(visit, request))
 
 
 async def delete_branch(asked: Asked) -> Response:
     """Delete a branch."""
     visit, name = asked.visit, asked.path("branch")
-    return await asked.answer(lambda: operations.delete_branch(visit, name))
+    return await asked.change(lambda: operations.delete_branch(visit, name))
 
 
 async def merge_branches(asked: Asked) -> Response:
     """Merge a branch."""
     visit, request = asked.visit, await asked.json(wire.BranchMergeRequest)
-    return await asked.answer(lambda: operations.merge_branches(visit, request))
+    return await asked.change(lambda: operations.merge_branches(visit, request))
 
 
 def _graph(asked: Asked) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 import msgspec
@@ -13,6 +14,9 @@ from omnigraph.service.operations.reading import shaped
 from omnigraph.service.operations.targets import branch_name
 from omnigraph.service.visit import Visit
 
+SMALL_LOAD = 256 * 1024
+"""Bytes up to which a load waits for its turn."""
+
 
 def mutate(
     visit: Visit, request: wire.ChangeRequest, if_commit: str | None = None
@@ -21,7 +25,7 @@ def mutate(
     branch = branch_name(request.branch)
     visit.require(Action.CHANGE, branch)
     size = len(request.query) + len(msgspec.json.encode(request.params))
-    with visit.admit(size):
+    with visit.admit(size), visit.served.turns.take(branch):
         done = visit.graph.mutate(
             request.query,
             request.params,
@@ -83,7 +87,7 @@ def load_lines(visit: Visit, request: LoadRequest, data: bytes) -> wire.GraphBat
 
 def _loaded(visit: Visit, request: LoadRequest, data: bytes, *, strict: bool) -> dict[str, object]:
     authorise_load(visit, request)
-    with visit.admit(len(data)):
+    with visit.admit(len(data)), _turn(visit, request.branch, len(data)):
         done = visit.graph.load(
             data,
             mode=str(request.mode),
@@ -94,6 +98,11 @@ def _loaded(visit: Visit, request: LoadRequest, data: bytes, *, strict: bool) ->
             partial=request.partial,
         )
     return done.to_json()
+
+
+def _turn(visit: Visit, branch: str, size: int) -> AbstractContextManager[None]:
+    """Wait for a turn; a large load takes long, and nobody shall wait for it."""
+    return visit.served.turns.take(branch) if size <= SMALL_LOAD else nullcontext()
 
 
 def apply_schema(visit: Visit, request: wire.SchemaApplyRequest) -> wire.SchemaApplyOutput:

@@ -1,0 +1,72 @@
+"""The commands that Spark can do the work of, in this process, on the session that runs."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+import omnigraph as og
+from omnigraph.cli.app import cli
+from omnigraph.errors import InvalidInput
+
+SCHEMA = """
+node Person { name: String @key  age: I32?  rank: F64? }
+edge Knows: Person -> Person
+"""
+READ = "query q() { match { $a: Person  $a knows $b } return { $a.name, $b.age } order { $a } }"
+
+
+@pytest.fixture
+def graph(tmp_path):
+    graph = og.init(tmp_path / "g", SCHEMA)
+    for number, name in enumerate(("ada", "bo", "cy")):
+        graph.load({"Person": [{"name": name, "age": number}]})
+    graph.load({"Knows": [{"from": "ada", "to": "bo"}, {"from": "cy", "to": "bo"}]})
+    return graph
+
+
+def run(*words, code=0):
+    done = CliRunner().invoke(cli, [str(word) for word in words], catch_exceptions=True)
+    if isinstance(done.exception, Exception) and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    assert done.exit_code == code, done.output
+    return done.output
+
+
+def test_a_query_prints_the_same_rows(spark, graph):
+    words = ("query", "--uri", graph.uri, "-e", READ)
+    for format_ in ("json", "csv", "table"):
+        local = run(*words, "--format", format_)
+        assert run(*words, "--format", format_, "--engine", "spark") == local
+    with pytest.raises(InvalidInput, match="timeout"):
+        run(*words, "--engine", "spark", "--timeout", "3")
+
+
+def test_upkeep_and_export_tell_what_they_did(spark, graph, tmp_path):
+    assert "fragments 3 -> 1" in run("optimize", graph.uri, "--engine", "spark")
+    assert json.loads(run("verify", graph.uri, "--engine", "spark", "--json"))["ok"]
+    told = run(
+        *("export", graph.uri, "--engine", "spark", "--parts", tmp_path / "out"),
+        *("--format", "ndjson", "--json"),
+    )
+    assert json.loads(told)["entities"] == {"edge:Knows": 2, "node:Person": 3}
+    [part] = (tmp_path / "out" / "node-Person").iterdir()
+    assert part.read_text().splitlines() == list(graph.export(types=["Person"]))
+
+
+def test_export_on_spark_writes_parts(graph, tmp_path):
+    assert "needs --parts FOLDER" in run("export", graph.uri, "--engine", "spark", code=2)
+    both = ("--parts", tmp_path / "a", "--parquet", tmp_path / "b")
+    assert "--parquet and --parts exclude each other" in run("export", graph.uri, *both, code=2)
+    assert "exported 5 entities of 2 types" in run("export", graph.uri, "--parts", tmp_path / "c")
+
+
+def test_an_analysis_is_stored_on_a_branch(spark, graph):
+    words = ("--edges", "Knows", "--into", "Person.rank", "--branch", "ranks", "--from", "main")
+    told = json.loads(
+        run("analyze", "pagerank", graph.uri, *words, "--iterations", "1", "--as", "ann", "--json")
+    )
+    assert (told["nodes"], told["rounds"], told["commit"]["actor_id"]) == (3, 1, "ann")
+    read = "query q() { match { $p: Person } return { $p.rank } order { $p.rank desc } limit 1 }"
+    [best] = graph.query(read, at="ranks").rows
+    assert best["p.rank"] == pytest.approx(0.05 + 0.85 * (2 / 3 + 1 / 9))
