@@ -118,8 +118,16 @@ def test_a_proposal_needs_no_right_to_merge(dora):
     found = dora.call("propose_change", graph="drafts", **wanted)
     assert [change["id"] for change in found["changes"]] == ["Ada"]
     assert found["commit"]["actor_id"] == "act-dora"
+    assert found["merge_preview"] is None
     rows = dora.call("query", graph="drafts", query=ALL_PEOPLE, branch="ada")["rows"]
     assert rows == [{"name": "Ada", "age": 1}]
+
+
+def test_a_proposal_that_fails_names_the_branch_that_nobody_may_delete(dora):
+    empty = 'query none() { delete Person where name = "Nobody" }'
+    failure = dora.fails("propose_change", graph="drafts", query=empty, branch="left")
+    assert failure["code"] == "proposal_empty"
+    assert failure["details"] == {"branch_left": "left"}
 
 
 def test_stored_queries_are_called_on_branches_that_are_allowed(dora):

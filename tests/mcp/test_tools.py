@@ -276,10 +276,12 @@ def test_a_proposal_shows_its_change_and_merges_once_approved(agent):
     found = agent.call(
         "propose_change",
         query='query older() { update Person set { age: 2 } where name = "Uma" }',
+        message="a birthday",
     )
     assert found["branch"].startswith("proposal/")
     assert (found["base"], found["target"], found["affected_nodes"]) == ("main", "main", 1)
     assert found["commit"]["graph_branch"] == found["branch"]
+    assert found["commit"]["message"] == "a birthday"
     [change] = found["changes"]
     images = [change[side]["properties"]["age"] for side in ("before", "after")]
     assert (change["id"], images) == ("Uma", [1, 2])

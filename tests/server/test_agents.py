@@ -84,6 +84,16 @@ def test_a_request_is_answered_by_one_json_and_nothing_is_kept(guarded_server):
     assert "mcp-session-id" not in answer.headers
 
 
+def test_a_request_is_one_line_of_the_log(guarded_server):
+    asked = "agents-log-1"
+    assert posted(guarded_server, GUARDED, **{"X-Request-Id": asked}).status_code == 200
+    posted(guarded_server, "/mcp", **{"X-Request-Id": "agents-log-2"})
+    with guarded_server.client() as client:
+        client.get("/healthz", headers={"X-Request-Id": "agents-log-3"})
+    loggers = [json.loads(line)["logger"] for line in list(guarded_server.log) if asked in line]
+    assert set(loggers) <= {"omnigraph.server", "omnigraph.policy"}
+
+
 def test_an_unknown_method_is_told_as_such(guarded_server):
     answer = posted(guarded_server, GUARDED, {**PING, "method": "tools/burn"})
     assert answer.json()["error"]["code"] == -32601

@@ -87,6 +87,7 @@ class Mutate(Arguments, kw_only=True):
     if_commit: Annotated[
         str | None, Meta(description="Refuse unless the branch is at this commit.")
     ] = None
+    message: Message = None
 
 
 class Ingest(Arguments, kw_only=True):
@@ -183,6 +184,7 @@ class Propose(Arguments, kw_only=True):
     target: Annotated[
         str | None, Meta(description="Branch it shall be merged into; by default where it forks.")
     ] = None
+    message: Message = None
     limit: Limit = DEFAULT_ITEMS
 
 

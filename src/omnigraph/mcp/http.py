@@ -5,6 +5,7 @@ A server authenticates and reads the body; this module gives both to the SDK.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncIterator, Mapping, MutableMapping
 from concurrent.futures import Executor
 from contextlib import asynccontextmanager
@@ -35,6 +36,8 @@ class Agents:
     """Answers the requests of agents while it is running."""
 
     def __init__(self, threads: Executor, body_bytes: int) -> None:
+        # The SDK tells of every request that it ends; the server's own line says all there is.
+        logging.getLogger("mcp").setLevel(logging.WARNING)
         server = make_server(_caller, threads)
         self._manager = StreamableHTTPSessionManager(
             server, json_response=True, stateless=True, max_request_body_size=body_bytes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +13,6 @@ from omnigraph.mcp import arguments as takes
 from omnigraph.mcp.paging import Page, paged, part_of
 from omnigraph.policy.actions import Action
 from omnigraph.service import operations, wire
-from omnigraph.service.operations import reviewing
 from omnigraph.service.visit import Visit
 
 
@@ -74,27 +74,29 @@ def _commit(visit: Visit, given: takes.OfCommit) -> dict[str, Any]:
     return plain(operations.get_commit(visit, given.commit_id))
 
 
-def _asked(given: takes.Query | takes.Explain) -> wire.QueryRequest:
-    return wire.QueryRequest(
+def _query(visit: Visit, given: takes.Query) -> dict[str, Any]:
+    request = wire.QueryRequest(
         query=given.query,
         name=given.name,
         params=given.params,
         branch=given.branch,
         snapshot=given.snapshot,
     )
-
-
-def _query(visit: Visit, given: takes.Query) -> dict[str, Any]:
-    return rows(operations.query(visit, _asked(given)), page_of(given))
+    return rows(operations.query(visit, request), page_of(given))
 
 
 def _explain(visit: Visit, given: takes.Explain) -> dict[str, Any]:
-    return reviewing.explain(visit, _asked(given), analyze=given.analyze)
+    request = wire.ExplainRequest(**msgspec.structs.asdict(given))
+    return plain(operations.explain(visit, request))
 
 
 def _mutate(visit: Visit, given: takes.Mutate) -> dict[str, Any]:
     request = wire.ChangeRequest(
-        query=given.query, name=given.name, params=given.params, branch=given.branch
+        query=given.query,
+        name=given.name,
+        params=given.params,
+        branch=given.branch,
+        message=given.message,
     )
     return plain(operations.mutate(visit, request, given.if_commit))
 
@@ -123,14 +125,16 @@ def _branches_merge(visit: Visit, given: takes.BranchMerge) -> dict[str, Any]:
 
 
 def _merge(visit: Visit, given: takes.Merge) -> dict[str, Any]:
-    wish = reviewing.MergeWish(**msgspec.structs.asdict(given))
-    return _conflicts_cut(reviewing.merge(visit, wish))
+    request = wire.BranchMergeRequest(**msgspec.structs.asdict(given))
+    return _conflicts_cut(operations.merge_branches(visit, request))
 
 
-def _conflicts_cut(merged: dict[str, Any]) -> dict[str, Any]:
+def _conflicts_cut(answer: wire.BranchMergeOutput) -> dict[str, Any]:
     """Show the first conflicts, and say how many there are."""
-    shown = part_of(merged["conflicts"], Page()).items
-    return {**merged, "conflicts": shown, "conflict_count": len(merged["conflicts"])}
+    merged = plain(answer)
+    conflicts = merged.get("conflicts", [])
+    shown = part_of(conflicts, Page()).items
+    return {**merged, "conflicts": shown, "conflict_count": len(conflicts)}
 
 
 def _apply(visit: Visit, given: takes.SchemaApply) -> dict[str, Any]:
@@ -141,23 +145,26 @@ def _apply(visit: Visit, given: takes.SchemaApply) -> dict[str, Any]:
 
 
 def _diff(visit: Visit, given: takes.Diff) -> dict[str, Any]:
-    wanted = reviewing.ChangeFilter(given.kinds, given.types, given.ops)
-    found = reviewing.compare(visit, given.from_, given.to, wanted)
-    facts = {"from": given.from_, "to": given.to, "changes": (c.to_json() for c in found)}
+    request = wire.DiffRequest(
+        from_=given.from_, to=given.to, kind=given.kinds, type=given.types, op=given.ops
+    )
+    found = map(json.loads, operations.diff(visit, request))
+    facts = {"from": given.from_, "to": given.to, "changes": found}
     return paged(facts, "changes", page_of(given))
 
 
 def _propose(visit: Visit, given: takes.Propose) -> dict[str, Any]:
-    proposal = reviewing.Proposal(
+    proposal = operations.Proposal(
         query=given.query,
         name=given.name,
         params=given.params,
         branch=given.branch,
         from_=given.from_,
         target=given.target,
+        message=given.message,
     )
-    found = reviewing.propose(visit, proposal)
-    part = part_of((change.to_json() for change in found.changes), Page(limit=given.limit))
+    found = operations.propose(visit, proposal)
+    part = part_of(map(json.loads, found.changes), Page(limit=given.limit))
     facts = {
         "branch": found.branch,
         "base": found.base,

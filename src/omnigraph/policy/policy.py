@@ -90,9 +90,7 @@ class Policy:
 
     def allows_somewhere(self, actor: str, action: str) -> bool:
         """Tell whether there are branches on which an actor may do something; nothing is logged."""
-        known, protected = known_action(action), sorted(self.bundle.protected_branches)
-        # Longer than each protected name, so none of them.
-        places = [None, *protected[:1], "".join(protected) + "x"]
+        known, places = known_action(action), (None, *self.kinds_of_branches)
         return any(
             self.evaluate(Asked(actor, known, branch, target)).allowed
             for branch in places

@@ -26,6 +26,7 @@ from omnigraph.service.operations.own import (
     plan_schema,
     revert,
 )
+from omnigraph.service.operations.proposing import Proposal, Proposed, propose
 from omnigraph.service.operations.reading import (
     export,
     get_commit,
@@ -50,6 +51,8 @@ __all__ = [
     "Invocation",
     "LoadRequest",
     "OpenedBlob",
+    "Proposal",
+    "Proposed",
     "apply_schema",
     "authorise_load",
     "baseline",
@@ -81,6 +84,7 @@ __all__ = [
     "open_blob",
     "plan_schema",
     "poll_changes",
+    "propose",
     "query",
     "revert",
     "snapshot",
