@@ -18,7 +18,11 @@ _HOMES = {
     "plan_pipeline": "omnigraph.pipeline.planning",
     "resume_pipeline": "omnigraph.pipeline.runner",
     "run_pipeline": "omnigraph.pipeline.runner",
+    "read": "omnigraph.pipeline.frames",
+    "register": "omnigraph.pipeline.source",
     "session": "omnigraph.pipeline.sessions",
+    "warm_up": "omnigraph.pipeline.warmup",
+    "write": "omnigraph.pipeline.frames",
 }
 
 __all__ = list(_HOMES)

@@ -1,4 +1,6 @@
 from omnigraph.pipeline.errors import SparkUnavailable as SparkUnavailable
+from omnigraph.pipeline.frames import read as read
+from omnigraph.pipeline.frames import write as write
 from omnigraph.pipeline.load import abort_run as abort_run
 from omnigraph.pipeline.load import load_frames as load_frames
 from omnigraph.pipeline.load import load_sources as load_sources
@@ -8,3 +10,5 @@ from omnigraph.pipeline.runner import resume_pipeline as resume_pipeline
 from omnigraph.pipeline.runner import run_pipeline as run_pipeline
 from omnigraph.pipeline.sessions import close as close
 from omnigraph.pipeline.sessions import session as session
+from omnigraph.pipeline.source import register as register
+from omnigraph.pipeline.warmup import warm_up as warm_up

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from omnigraph.cli.addresses import actor_option, graph_options
+from omnigraph.cli.commands.pipeline_warmup import warmup
 from omnigraph.cli.errors import diagnostics_text
 from omnigraph.cli.files import open_catalog, replaced_file
 from omnigraph.cli.graphs import open_addressed
@@ -63,6 +64,9 @@ def _run_options(command: _CommandT) -> _CommandT:
 @click.group()
 def pipeline() -> None:
     """Load data on Spark, as a file says."""
+
+
+pipeline.add_command(warmup)
 
 
 @pipeline.command()
