@@ -15,6 +15,7 @@ from omnigraph.changes.model import Change
 from omnigraph.commit.model import MAIN, Commit
 from omnigraph.errors import InvalidInput, NotFound
 from omnigraph.merge.merge import MergeResult
+from omnigraph.query.choice import LOCAL, is_spark
 from omnigraph.query.explain import Explanation
 from omnigraph.query.result import Result, ResultStream, column_types, stored_rows
 from omnigraph.service.client.blobs import RemoteBlob, find_blob
@@ -158,8 +159,10 @@ class RemoteGraph:
         at: RemoteTarget | None = None,
         timeout: float | None = None,
         memory: int | None = None,
+        engine: str = LOCAL,
     ) -> Result:
         """Answer a query on the state a branch, tag, commit id or time names."""
+        _check_engine(engine)
         call = self._asking(source, params, name, at, {"timeout": timeout, "memory": memory})
         response = self._address.transport.send(call)
         with pa.ipc.open_stream(BytesIO(response.content)) as reader:
@@ -178,8 +181,10 @@ class RemoteGraph:
         name: str | None = None,
         at: RemoteTarget | None = None,
         timeout: float | None = None,
+        engine: str = LOCAL,
     ) -> ResultStream:
         """Answer a query whose rows are read as somebody takes them."""
+        _check_engine(engine)
         call = self._asking(source, params, name, at, {"timeout": timeout})
         parts = _Parts(self._address, call)
         return ResultStream(*parts.head(), parts.tables())
@@ -321,8 +326,10 @@ class RemoteGraph:
         partial: bool = False,
         strict: bool = True,
         progress: Listener | None = None,
+        engine: str = LOCAL,
     ) -> LoadResult:
         """Load data as one commit; see the embedded graph for what it may be."""
+        _check_engine(engine)
         where = branch or self.on
         facts = {"branch": where, "mode": str(mode_of(mode)), "from": from_, "message": message}
         given = {name: value for name, value in facts.items() if value is not None}
@@ -425,6 +432,16 @@ class RemoteGraph:
             **dict(zip(names, how, strict=True)),
         }
         return read_merge(self._address.post(route, body=body))
+
+
+def _check_engine(engine: str) -> None:
+    """Refuse jobs on Spark: they run where the storage is, not at a server."""
+    if is_spark(engine):
+        message = (
+            "a served graph is not asked through Spark: open the graph where it is stored, "
+            "or use engine 'local'"
+        )
+        raise InvalidInput(message, code="remote_unsupported", engine=engine)
 
 
 def _parameters(params: Mapping[str, Any] | None) -> dict[str, Any] | None:
