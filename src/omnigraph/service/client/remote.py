@@ -150,7 +150,7 @@ class RemoteGraph:
         selector = {"type": name, "id": id, "property": property}
         return find_blob(self._address, word, selector, snapshot.commit_id)
 
-    def query(
+    def query(  # noqa: PLR0913 - everything a query can be told
         self,
         source: str,
         params: Mapping[str, Any] | None = None,
