@@ -10,6 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from omnigraph import pipeline
 from omnigraph.catalog import Catalog, MigrationPlan, plan_migration
 from omnigraph.changes.baseline import Baseline, capture
 from omnigraph.changes.block import Limits
@@ -340,10 +341,7 @@ class Graph:
         )
         request = self._request("load", branch, message)
         if check_engine(engine) == "spark":
-            # Only who uses Spark pays for it.
-            from omnigraph.pipeline import load_sources, session  # noqa: PLC0415 - optional
-
-            return load_sources(self._manifest, request, data, options, session())
+            return pipeline.load_sources(self._manifest, request, data, options, pipeline.session())
         return load(self._manifest, request, data, options)
 
     def insert(
