@@ -34,7 +34,7 @@ def test_mistakes_are_told_with_line_and_column_also_as_json(uri, tmp_path):
     ran = omnigraph("pipeline", "validate", path, "--uri", uri, "--json")
     told = json.loads(ran.out)["error"]["details"]["diagnostics"]
     assert ran.code == 1
-    assert [(d["code"], d["span"]["line"], d["span"]["column"]) for d in told] == [("Y201", 3, 26)]
+    assert [(d["code"], d["span"]["line"], d["span"]["column"]) for d in told] == [("Y201", 3, 25)]
 
 
 def test_the_graph_may_be_named_by_the_file_and_variables_from_outside(uri, tmp_path):
