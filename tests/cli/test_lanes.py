@@ -314,6 +314,13 @@ def test_stored_queries_of_a_cluster_are_listed_and_checked(run, tmp_path):
     assert run("queries", "validate", "--cluster", found).out == "OK  2 stored queries type-check\n"
     assert run("queries", "list").code == 2
     assert run("optimize", "--cluster", found, "--graph", "ports").code == 0
+    explain = ("policy", "explain", "--cluster", found, "--actor", "act-ada", "--action", "read")
+    assert run(*explain, "--graph", "people").out.startswith("decision: allow\n")
+    assert run(*explain).code == 2
+    managed = found / "graphs" / "people.omni"
+    for command in (("init", managed), ("schema", "apply", managed)):
+        refused = run(*command, "--schema", found / "people.pg")
+        assert (refused.code, "error[graph_managed]" in refused.err) == (1, True), command
     og.open(found / "graphs" / "people.omni").schema.apply("node Other { a: String @key }")
     refused = run("queries", "validate", "--cluster", found, "--json")
     facts = json.loads(refused.out)

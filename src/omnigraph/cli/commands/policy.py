@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Any
 
 import click
 
-from omnigraph.cli.addresses import acting, policy_option
+from omnigraph.cli.addresses import acting, noted, policy_option, scope_options
 from omnigraph.cli.output import count_text, print_json
 from omnigraph.policy import (
     Action,
@@ -20,6 +21,8 @@ from omnigraph.policy import (
     read_cases,
 )
 from omnigraph.policy.policy import read_text
+from omnigraph.service.cluster.serving import read_serving
+from omnigraph.service.config import read_operator
 
 _FILE = click.Path(path_type=Path)
 _kind = click.option(
@@ -37,6 +40,7 @@ def policy() -> None:
 
 @policy.command()
 @policy_option
+@scope_options
 @_kind
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def validate(kind: str, as_json: bool) -> None:
@@ -51,6 +55,7 @@ def validate(kind: str, as_json: bool) -> None:
 
 @policy.command()
 @policy_option
+@scope_options
 @_kind
 @click.option("--tests", "path", type=_FILE, required=True, help="Cases (YAML) to decide.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -72,6 +77,7 @@ def test(kind: str, path: Path, as_json: bool) -> None:
 
 @policy.command()
 @policy_option
+@scope_options
 @_kind
 @click.option("--actor", required=True, help="Who wants to act.")
 @click.option(
@@ -127,6 +133,22 @@ def _types(scope: TypeScope) -> str:
 
 def _read(kind: str) -> tuple[str, Policy]:
     path = acting().policy
-    if path is None:
-        raise click.UsageError("no policy: give its file with --policy")
-    return path.stem, Policy.parse(read_text(path), kind)
+    if path is not None:
+        return path.stem, Policy.parse(read_text(path), kind)
+    if noted("cluster") is None:
+        raise click.UsageError("no policy: give its file with --policy, or --cluster DIR|URI")
+    return _applied(noted("cluster"), noted("graph"))
+
+
+def _applied(cluster: str, graph: str | None) -> tuple[str, Policy]:
+    """Return a policy that was applied: that of a graph or of the cluster, or the only one."""
+    clusters = read_operator(os.environ).clusters
+    serving = read_serving(clusters.get(cluster, cluster))
+    found = serving.policy_of(graph) or serving.policy_of(None)
+    if graph is None:
+        found = serving.policies[0] if len(serving.policies) == 1 else None
+    if found is None:
+        names = ", ".join(policy.name for policy in serving.policies) or "none"
+        raise click.UsageError(f"say whose policy with --graph ID; the cluster has: {names}")
+    scope = BundleScope.SERVER if found.cluster else BundleScope.GRAPH
+    return found.name, Policy.parse(found.text, scope)

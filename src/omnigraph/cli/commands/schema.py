@@ -106,6 +106,9 @@ def apply(
     _, report = open_catalog(path or wanted or Path())
     opened = import_module("omnigraph.cli.graphs").open_addressed
     graph = opened(uri, store, mode="rw", actor=actor)
+    if not graph.uri.startswith(("http://", "https://")):
+        managed = import_module("omnigraph.service.cluster.managed")
+        managed.refuse_managed(graph.uri, "change its schema")
     with showing("applying the schema") as progress:
         done = graph.schema.apply(
             report.source.text,
