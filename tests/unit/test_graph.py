@@ -142,6 +142,7 @@ def test_commit_tells_the_wire_what_it_is(harbour):
         "created_at": int(own.created_at.timestamp() * 1_000_000),
         "message": '["insert"]',
         "operation": "load",
+        "counts": {},
     }
     first = harbour.commits.list()[-1].to_json()
     assert (first["graph_branch"], first["parent_commit_id"]) == (None, None)
