@@ -43,6 +43,8 @@ class Running:
     request: MakeRequest
     pipeline: Pipeline
     progress: Listener | None = None
+    before: RunReport | None = None
+    """What the run said of itself before it was interrupted."""
     facts: dict[str, Any] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
 
@@ -116,6 +118,8 @@ def resume_pipeline(running: Running, run: Run) -> RunReport:
             # What it staged is gone, and nobody can publish under its commit id any more.
             runs = Runs(running.manifest.objects)
             run = runs.end(runs.forget_stages(run), RunState.RUNNING)
+        with suppress(NotFound):
+            running.before = read_report(running.manifest.objects, run)
         return _watched(running, ready, run)
     finally:
         ready.sources.close()
@@ -196,16 +200,11 @@ def _loaded(running: Running, run: Run, outcome: Outcome) -> None:
 
 def _found_published(running: Running, run: Run, outcome: Outcome) -> None:
     """Note that the commit is there already: of an earlier run, or of this one before it ended."""
-    objects = running.manifest.objects
-    if run.state is RunState.RUNNING:
-        Runs(objects).end(run, RunState.FINISHED, {"commit": outcome.commit.id})
-    running.facts |= {"commit": outcome.commit.to_json(), "repeated": True}
-    if outcome.commit.id == run.commit_id:
-        running.facts["repeated"] = False
-        with suppress(NotFound):
-            before = read_report(objects, run)
-            running.facts |= {name: getattr(before, name) for name in _KEPT}
-            running.seconds = {s["name"]: s["seconds"] for s in before.stages}
+    is_own = outcome.commit.id == run.commit_id
+    running.facts |= {"commit": outcome.commit.to_json(), "repeated": not is_own}
+    if is_own and running.before is not None:
+        running.facts |= {name: getattr(running.before, name) for name in _KEPT}
+        running.seconds = {stage["name"]: stage["seconds"] for stage in running.before.stages}
 
 
 def _load(running: Running, ready: Prepared, run: Run, folder: str | None) -> Outcome:
