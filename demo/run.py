@@ -1,5 +1,7 @@
-"""Show what omnigraph does, on the sample graph in samples/harbour."""
+"""Show what omnigraph does, on the sample graphs in samples/."""
 
+import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -56,6 +58,7 @@ def main() -> None:
         search(f"{folder}/library")
         review(f"{folder}/library", Path(folder))
         pipeline(f"{folder}/library")
+        serve(f"{folder}/library")
     print("\nThat is all. README.md has the tour, docs/ the reference.")
 
 
@@ -138,17 +141,52 @@ def pipeline(uri: str) -> None:
     print(f"\nThe report of the run, with charts: {page.as_uri()}", flush=True)
 
 
+def serve(uri: str) -> None:
+    """Show a server that answers a stored query to one actor and refuses another."""
+    say("A server asks a policy who may do what; tokens say who asks.")
+    print(f"\n$ cat {LIBRARY}/policy.yaml\n{(ROOT / LIBRARY / 'policy.yaml').read_text()}", end="")
+    words = ("--graph", f"library={uri}", "--bind", "127.0.0.1:0")
+    rules = ("--queries", f"{LIBRARY}/queries", "--policy", f"{LIBRARY}/policy.yaml")
+    print(f"\n$ omnigraph serve {' '.join((*words, *rules))} &", flush=True)
+    tokens = {"act-ada": "secret-of-ada", "act-eve": "secret-of-eve"}
+    server = subprocess.Popen(
+        [sys.executable, "-m", "omnigraph.cli", "serve", *words, *rules],
+        cwd=ROOT,
+        env={**os.environ, "OMNIGRAPH_SERVER_BEARER_TOKENS_JSON": json.dumps(tokens)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    try:
+        assert server.stdout is not None, "it has a pipe"
+        line = server.stdout.readline().strip()
+        print(line, flush=True)
+        ask = (
+            *("query", "about", "--graph", "library"),
+            *("--server", f"http://{line.removeprefix('OMNIGRAPH_LISTEN_ADDR=')}"),
+            *("--params", '{"topic": "sea", "question": "how do harbours fill?"}'),
+        )
+        say("Ada may ask the stored query; for Eve there is none.")
+        omnigraph(*ask, token=tokens["act-ada"])
+        omnigraph(*ask, token=tokens["act-eve"], code=1)
+    finally:
+        server.terminate()
+        server.wait()
+
+
 def say(what: str) -> None:
     """Print what is shown next."""
     print(f"\n# {what}", flush=True)
 
 
-def omnigraph(*arguments: str, code: int = 0) -> None:
+def omnigraph(*arguments: str, code: int = 0, token: str | None = None) -> None:
     """Run one command and show it with its output."""
     shown = (f"'{a}'" if " " in a or "{" in a else a for a in arguments)
-    print(f"\n$ omnigraph {' '.join(shown)}", flush=True)
+    said = "" if token is None else f"OMNIGRAPH_BEARER_TOKEN={token} "
+    print(f"\n$ {said}omnigraph {' '.join(shown)}", flush=True)
     program = [sys.executable, "-m", "omnigraph.cli", *arguments]
-    done = subprocess.run(program, cwd=ROOT, check=False)
+    environment = {**os.environ, "OMNIGRAPH_BEARER_TOKEN": token or ""}
+    done = subprocess.run(program, cwd=ROOT, check=False, env=environment)
     if done.returncode != code:
         sys.exit(f"unexpected exit code {done.returncode}")
 
