@@ -2,7 +2,12 @@
 
 from hypothesis import settings
 
-pytest_plugins = ["tests.support.roots", "tests.support.spark", "tests.support.quick"]
+pytest_plugins = [
+    "tests.support.roots",
+    "tests.support.quick",
+    "tests.support.spark",
+    "tests.support.spark_cluster",
+]
 
 # A busy machine is no failure: time is measured by `make bench`, not by property tests.
 settings.register_profile("suite", deadline=None, derandomize=True)
