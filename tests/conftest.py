@@ -4,6 +4,7 @@ from hypothesis import settings
 
 pytest_plugins = [
     "tests.support.roots",
+    "tests.support.quick",
     "tests.support.spark",
     "tests.support.spark_cluster",
     "tests.support.quick",

@@ -14,6 +14,9 @@ import omnigraph as og
 from omnigraph import pipeline
 from omnigraph.errors import InvalidInput, OmniError
 from omnigraph.lang import QueryError
+from omnigraph.pipeline.execution.execute import Question, answer
+from omnigraph.pipeline.filters import filtered
+from omnigraph.pipeline.pinned import pin
 from omnigraph.plan import FUNCTIONS
 from omnigraph.plan.functions import FunctionKind
 from tests.cases.test_read_cases import CASES, graph_of  # noqa: F401 - a fixture
@@ -22,7 +25,7 @@ from tests.support.case_runs import run
 from tests.support.generated_reads import Read, some_reads
 from tests.support.read_checks import differences
 from tests.support.reference import RefusedError
-from tests.support.spark_reads import ask_in_memory
+from tests.support.spark_reads import ask_in_memory, frame_in_memory
 
 FIRST, COUNT = int(os.environ.get("READS_FROM", "0")), int(os.environ.get("SPARK_READS", "0"))
 REFUSED = "cannot run on Spark"
@@ -130,6 +133,28 @@ def test_a_frame_stays_at_the_state_it_was_asked_of(spark, people):
     assert [row[0] for row in frame.collect()] == ["ada", "bob", "cy", "dora"]
     assert branch.query(read, engine="spark").count() == 5
     assert people.query(read, at="main", engine="spark").count() == 4
+
+
+def test_storage_leaves_out_what_a_query_does_not_want(quick, people):
+    asked = []
+    read = """query q($n: U64) {
+      match { $a: Person { name: "ada" }  $a knows $b  $b.age >= $n  $b.name in ["bob", "cy"]
+              $b.aGe < 2.5  $b.far is not null }
+      return { $b.name } }"""
+    question = Question(source=read, params={"n": 5})
+
+    def reader(kind, name, columns, where):
+        asked.append((name, sorted(where)))
+        pinned = filtered(pin(people._manifest, people.snapshot(), f"{kind}:{name}"), where)
+        return frame_in_memory(quick, pinned.named(columns))
+
+    found = answer(people._engine, people.snapshot(), question, reader)
+    assert [row[0] for row in found.frame.collect()] == ["bob"]
+    assert sorted(asked) == [
+        ("Knows", []),
+        ("Person", [("age", ">=", 5), ("name", "in", ["bob", "cy"])]),
+        ("Person", [("name", "=", "ada")]),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 import omnigraph.graph as og
 from omnigraph.catalog import TypeKind
-from omnigraph.commit.model import Snapshot
 from omnigraph.pipeline.columns import arrow_schema
 from omnigraph.pipeline.execution.execute import Question, answer
-from omnigraph.pipeline.pinned import pin
+from omnigraph.pipeline.filters import Condition, filtered
+from omnigraph.pipeline.pinned import Pinned, pin
 from omnigraph.query.result import Result
 from tests.support.generated_reads import Read
 
@@ -28,8 +28,11 @@ def ask_in_memory(spark: SparkSession) -> Callable[[og.Graph, Read], Result]:
         snapshot = graph.snapshot()
         question = Question(source=read.text, params=read.params)
 
-        def reader(kind: TypeKind, name: str, columns: Sequence[str]) -> DataFrame:
-            return frame_in_memory(spark, graph, snapshot, f"{kind}:{name}", columns)
+        def reader(
+            kind: TypeKind, name: str, columns: Sequence[str], where: Sequence[Condition]
+        ) -> DataFrame:
+            pinned = pin(graph._manifest, snapshot, f"{kind}:{name}")
+            return frame_in_memory(spark, filtered(pinned, where).named(columns))
 
         [part] = answer(graph._engine, snapshot, question, reader).collect().parts()
         return part
@@ -37,11 +40,8 @@ def ask_in_memory(spark: SparkSession) -> Callable[[og.Graph, Read], Result]:
     return ask
 
 
-def frame_in_memory(
-    spark: SparkSession, graph: og.Graph, snapshot: Snapshot, type_key: str, columns: Sequence[str]
-) -> DataFrame:
+def frame_in_memory(spark: SparkSession, pinned: Pinned) -> DataFrame:
     """Return what the data source gives of a type."""
-    pinned = pin(graph._manifest, snapshot, type_key).named(columns)
     rows = [batch for part in pinned.parts() for batch in pinned.rows(part, pinned.schema)]
     table = pa.Table.from_batches(rows, arrow_schema(pinned.schema))
     if not table.num_rows:

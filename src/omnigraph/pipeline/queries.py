@@ -11,6 +11,7 @@ from omnigraph.catalog import TypeKind
 from omnigraph.commit.model import Snapshot
 from omnigraph.commit.snapshot import Target
 from omnigraph.pipeline.execution.execute import Answer, Question, answer
+from omnigraph.pipeline.filters import Condition
 from omnigraph.pipeline.frames import OpenGraph, read
 from omnigraph.pipeline.sessions import session
 from omnigraph.query.engine import Engine
@@ -61,8 +62,10 @@ def _answer(
 ) -> Answer:
     snapshot = graph.snapshot(at)
 
-    def reader(kind: TypeKind, type_name: str, columns: Sequence[str]) -> DataFrame:
-        found = spark or session()
-        return read(found, graph, f"{kind}:{type_name}", at=snapshot, columns=columns)
+    def reader(
+        kind: TypeKind, type_name: str, columns: Sequence[str], where: Sequence[Condition]
+    ) -> DataFrame:
+        found, name = spark or session(), f"{kind}:{type_name}"
+        return read(found, graph, name, at=snapshot, columns=columns, where=where)
 
     return answer(graph._engine, snapshot, question, reader)

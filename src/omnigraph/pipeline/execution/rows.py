@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 
 from omnigraph.catalog import Catalog, TypeKind
 from omnigraph.pipeline.execution.expressions import Expressions
+from omnigraph.pipeline.execution.pushdown import conditions
 from omnigraph.pipeline.execution.tables import Tables
 from omnigraph.pipeline.execution.walk import FAR, NEAR, Walk
 from omnigraph.plan import operators as op
@@ -49,7 +50,7 @@ class Rows:
         """Return the rows of an operator."""
         match operator:
             case op.Scan(binding=binding, predicates=predicates):
-                return self._where(self._entities(binding), predicates)
+                return self._where(self._entities(binding, predicates), predicates)
             case op.OuterRow():
                 assert self.outer is not None, "a negation starts from the rows it is asked about"
                 return self.outer
@@ -97,9 +98,10 @@ class Rows:
         """Return the columns of a variable that are looked at, and what they are called here."""
         return {name: self._name(binding.name, name) for name in self._properties(binding)}
 
-    def _entities(self, binding: Binding) -> DataFrame:
+    def _entities(self, binding: Binding, predicates: Iterable[Predicate]) -> DataFrame:
         kind, columns = TypeKind(binding.kind), self._named(binding)
-        return self.tables.frame(kind, binding.type_name, columns)
+        where = conditions(predicates, binding.name, self.expressions.constants)
+        return self.tables.frame(kind, binding.type_name, columns, where)
 
     def _where(self, frame: DataFrame, predicates: Iterable[Predicate]) -> DataFrame:
         for predicate in predicates:
@@ -128,7 +130,8 @@ class Rows:
         if self._properties(expand.dst) == ["id"]:
             rows = rows.withColumnRenamed(FAR, dst)
         else:
-            rows = rows.join(self._entities(expand.dst), F.col(FAR) == F.col(dst)).drop(FAR)
+            found = self._entities(expand.dst, expand.predicates)
+            rows = rows.join(found, F.col(FAR) == F.col(dst)).drop(FAR)
         return self._where(rows, expand.predicates)
 
     def _close(self, close: op.Close) -> DataFrame:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from pyspark.sql import DataFrame
 
 from omnigraph.catalog import TypeKind
+from omnigraph.pipeline.filters import Condition
 
-Reader = Callable[[TypeKind, str, Sequence[str]], DataFrame]
-"""Reads columns of a type: `id`, of an edge `from` and `to`, and properties by name."""
+Reader: TypeAlias = Callable[[TypeKind, str, Sequence[str], Sequence[Condition]], DataFrame]
+"""Reads columns of a type: `id`, of an edge `from` and `to`, and properties by name.
+
+Rows for which the conditions do not hold may be left out.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,9 +24,15 @@ class Tables:
 
     read: Reader
 
-    def frame(self, kind: TypeKind, name: str, columns: Mapping[str, str]) -> DataFrame:
+    def frame(
+        self,
+        kind: TypeKind,
+        name: str,
+        columns: Mapping[str, str],
+        where: Iterable[Condition] = (),
+    ) -> DataFrame:
         """Return columns of all entities of a type under other names.
 
         Columns are renamed by their places: Spark does not tell a property `age` from `aGe`.
         """
-        return self.read(kind, name, tuple(columns)).toDF(*columns.values())
+        return self.read(kind, name, tuple(columns), tuple(where)).toDF(*columns.values())

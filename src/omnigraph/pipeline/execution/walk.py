@@ -38,7 +38,8 @@ class Walk:
         forwards = self.tables.frame(TypeKind.EDGE, self.edge, names)
         if self.direction is Direction.OUT:
             return forwards
-        backwards = forwards.withColumnsRenamed({NEAR: FAR, FAR: NEAR}).select(*names.values())
+        ends = F.col(FAR).alias(NEAR), F.col(NEAR).alias(FAR)
+        backwards = forwards.select(*ends, *list(names.values())[2:])
         if self.direction is Direction.IN:
             return backwards
         return forwards.unionAll(backwards.where(F.col(NEAR) != F.col(FAR)))

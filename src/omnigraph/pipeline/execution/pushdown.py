@@ -1,0 +1,73 @@
+"""This module lets storage leave out rows that no predicate can hold for.
+
+Spark tests every predicate itself. So only those are handed down that storage surely answers alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import date, datetime
+from types import MappingProxyType
+from typing import Any
+
+from omnigraph.lang.query_tree import Operator
+from omnigraph.pipeline.filters import Condition
+from omnigraph.plan.expressions import (
+    Compare,
+    Constant,
+    IsIn,
+    ParameterRef,
+    Predicate,
+    PropertyRef,
+)
+from omnigraph.query.constants import Constants
+from omnigraph.types import PropertyType, Scalar
+
+_WORDS: Mapping[Operator, str] = MappingProxyType(
+    {
+        Operator.EQ: "=",
+        Operator.LT: "<",
+        Operator.LE: "<=",
+        Operator.GT: ">",
+        Operator.GE: ">=",
+    }
+)
+
+
+def conditions(
+    predicates: Iterable[Predicate], variable: str, constants: Constants
+) -> Iterator[Condition]:
+    """Yield what storage may leave out entities of a variable by."""
+    for predicate in predicates:
+        match predicate:
+            case Compare(
+                left=PropertyRef(variable=of, property=name, type=type_),
+                operator=sign,
+                right=Constant() | ParameterRef() as right,
+            ) if of == variable and sign in _WORDS:
+                value = constants.value(right)
+                if _is_exact(value, type_):
+                    yield name, _WORDS[sign], value
+            case IsIn(
+                operand=PropertyRef(variable=of, property=name, type=type_),
+                choices=Constant() | ParameterRef() as choices,
+            ) if of == variable:
+                values = constants.value(choices) or []
+                if values and all(_is_exact(value, type_) for value in values):
+                    yield name, "in", list(values)
+            case _:
+                continue
+
+
+def _is_exact(value: Any, type_: PropertyType) -> bool:  # noqa: ANN401 - a value of any type
+    """Tell whether a value is one of the type as it is: floats may be rounded, instants cut."""
+    if type_.is_list:
+        return False
+    if type_.text:
+        return isinstance(value, str)
+    if type_.scalar is Scalar.DATE:
+        return isinstance(value, date) and not isinstance(value, datetime)
+    if type_.spec.bounds is None or isinstance(value, bool) or not isinstance(value, int):
+        return False
+    low, high = type_.spec.bounds
+    return low <= value <= high
