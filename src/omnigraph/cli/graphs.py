@@ -1,13 +1,14 @@
 """This module opens the graph a command addresses: in storage, or behind a server.
 
 It imports storage, which takes half a second: a command that may do without a graph imports this
-module only when it needs one.
+module only when it needs one. What only served graphs and clusters need is imported for those.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+from importlib import import_module
 from typing import cast
 
 import click
@@ -15,12 +16,10 @@ import click
 from omnigraph.cli.addresses import acting, noted, verb
 from omnigraph.cli.output import wants_json
 from omnigraph.cli.scope import Given, Scope, resolve
-from omnigraph.errors import InvalidInput, OmniError
+from omnigraph.errors import InvalidInput
 from omnigraph.graph import Graph
 from omnigraph.graph import open as open_graph
-from omnigraph.service.client import RemoteGraph, connect, list_graphs
-from omnigraph.service.cluster.serving import open_store
-from omnigraph.service.config import PROFILE, Operator, read_operator, token_for
+from omnigraph.service.config import PROFILE, Operator, read_operator
 
 _ECHOED = (
     "load",
@@ -54,7 +53,7 @@ def open_addressed(
         if mode == "rw" and who.actor is not None:
             message = "--as does not apply to a served graph: the token says who acts"
             raise click.UsageError(message)
-        graph = cast(Graph, open_served(scope, operator))
+        graph = cast(Graph, import_module("omnigraph.cli.served").open_served(scope, operator))
     else:
         address = scope.address if scope.kind == "store" else _in_cluster(scope)
         acts = who.actor or (operator.actor if mode == "rw" else None)
@@ -68,9 +67,14 @@ def open_addressed(
 
 def set_up() -> Operator:
     """Return what the person at the command line set up; unknown keys are told once."""
+    meta = click.get_current_context().meta
+    known: Operator | None = meta.get("omnigraph.operator")
+    if known is not None:
+        return known
     operator = read_operator(os.environ)
     for warning in operator.warnings:
         click.echo(f"warning: {warning}", err=True)
+    meta["omnigraph.operator"] = operator
     return operator
 
 
@@ -86,25 +90,9 @@ def given(uri: str | None, store: str | None) -> Given:
     )
 
 
-def open_served(scope: Scope, operator: Operator) -> RemoteGraph:
-    """Connect to a graph of a server."""
-    token = token_for(scope.address, operator, os.environ)
-    if scope.graph is None and "/graphs/" not in scope.address:
-        _refuse_unnamed(scope.address, token)
-    return connect(scope.address, token=token, graph=scope.graph)
-
-
-def _refuse_unnamed(url: str, token: str | None) -> None:
-    try:
-        ids = ", ".join(graph["graph_id"] for graph in list_graphs(url, token=token))
-    except OmniError as error:
-        raise click.UsageError(f"pass --graph ID: {url} does not list its graphs") from error
-    raise click.UsageError(f"pass --graph ID; {url} has: {ids or 'none'}")
-
-
 def _in_cluster(scope: Scope) -> str:
     """Return the address of a graph of a cluster."""
-    store = open_store(scope.address, None)
+    store = import_module("omnigraph.service.cluster.serving").open_store(scope.address, None)
     ids = store.read().state.graph_ids
     wanted = scope.graph or (ids[0] if len(ids) == 1 else None)
     if wanted is None:
@@ -112,7 +100,7 @@ def _in_cluster(scope: Scope) -> str:
     if wanted not in ids:
         message = f"the cluster has no graph '{wanted}', but: {', '.join(ids) or 'none'}"
         raise InvalidInput(message, code="graph_not_applied", graph=wanted)
-    return store.graph_uri(wanted)
+    return str(store.graph_uri(wanted))
 
 
 def _tell(scope: Scope, uri: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from importlib import import_module
 from typing import Any
 
 import click
@@ -10,29 +10,20 @@ import click
 from omnigraph.cli.graphs import set_up
 from omnigraph.cli.results import Style
 from omnigraph.graph import Graph
-from omnigraph.service.client import RemoteGraph
-from omnigraph.service.client.values import read_mutation
-from omnigraph.write.run import MutationResult
 
 
-def stored(graph: Graph | RemoteGraph) -> RemoteGraph:
+def stored(graph: Graph) -> Any:  # noqa: ANN401 - a remote graph, whose room only servers need
     """Return a graph that has stored queries; raise UsageError for one that has none."""
-    if not isinstance(graph, RemoteGraph):
+    if not hasattr(graph, "invoke"):
         message = "a stored query needs --server; here give the query with --query FILE or -e TEXT"
         raise click.UsageError(message)
     return graph
 
 
-def run_stored(
-    graph: Graph,
-    name: str,
-    params: Mapping[str, Any] | None,
-    branch: str,
-    if_commit: str | None,
-) -> MutationResult:
+def run_stored(graph: Graph, name: str, params: Any, branch: str, if_commit: str | None) -> Any:  # noqa: ANN401
     """Run a stored mutation."""
-    served = stored(graph).branch(branch)
-    return read_mutation(served.invoke(name, params, expect_mutation=True, if_commit=if_commit))
+    served = import_module("omnigraph.cli.served")
+    return served.run_stored(stored(graph), name, params, branch, if_commit)
 
 
 def output_style(format_: str | None) -> tuple[str, Style]:

@@ -10,10 +10,11 @@ from typing import Any
 import click
 
 from omnigraph.cli.addresses import noted
-from omnigraph.cli.graphs import open_served, set_up
+from omnigraph.cli.graphs import set_up
 from omnigraph.cli.queries import read_params
 from omnigraph.cli.results import Answer, write_result
 from omnigraph.cli.scope import Scope, server_url
+from omnigraph.cli.served import open_served
 from omnigraph.cli.stored import output_style
 from omnigraph.service.config import FORMATS, Alias
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 
 import click
@@ -10,7 +11,6 @@ from omnigraph.cli.addresses import acting
 from omnigraph.cli.files import open_catalog
 from omnigraph.cli.output import print_json
 from omnigraph.graph import init as create
-from omnigraph.service.cluster.managed import refuse_managed
 
 
 @click.command()
@@ -26,7 +26,7 @@ from omnigraph.service.cluster.managed import refuse_managed
 def init(uri: str, schema_path: Path, as_json: bool) -> None:
     """Create an empty graph: a folder, or an s3:// address."""
     _, report = open_catalog(schema_path)
-    refuse_managed(uri, "declare it")
+    import_module("omnigraph.service.cluster.managed").refuse_managed(uri, "declare it")
     who = acting()
     graph = create(uri, report.source.text, policy=who.policy, actor=who.actor)
     if as_json:

@@ -1,0 +1,44 @@
+"""This module connects commands to servers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from omnigraph.cli.scope import Scope
+from omnigraph.errors import OmniError
+from omnigraph.service.client import RemoteGraph, connect, list_graphs
+from omnigraph.service.client.values import read_mutation
+from omnigraph.service.config import Operator, token_for
+from omnigraph.write.run import MutationResult
+
+
+def open_served(scope: Scope, operator: Operator) -> RemoteGraph:
+    """Connect to a graph of a server."""
+    token = token_for(scope.address, operator, os.environ)
+    if scope.graph is None and "/graphs/" not in scope.address:
+        _refuse_unnamed(scope.address, token)
+    return connect(scope.address, token=token, graph=scope.graph)
+
+
+def _refuse_unnamed(url: str, token: str | None) -> None:
+    try:
+        ids = ", ".join(graph["graph_id"] for graph in list_graphs(url, token=token))
+    except OmniError as error:
+        raise click.UsageError(f"pass --graph ID: {url} does not list its graphs") from error
+    raise click.UsageError(f"pass --graph ID; {url} has: {ids or 'none'}")
+
+
+def run_stored(
+    graph: RemoteGraph,
+    name: str,
+    params: Mapping[str, Any] | None,
+    branch: str,
+    if_commit: str | None,
+) -> MutationResult:
+    """Run a stored mutation."""
+    bound = graph.branch(branch)
+    return read_mutation(bound.invoke(name, params, expect_mutation=True, if_commit=if_commit))
