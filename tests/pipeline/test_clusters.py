@@ -1,5 +1,6 @@
-"""The same frames on a real standalone cluster and through Spark Connect."""
+"""The same frames and pipelines on a real standalone cluster and through Spark Connect."""
 
+import shutil
 import subprocess
 import sys
 
@@ -7,6 +8,9 @@ import pytest
 
 import omnigraph.graph as og
 from tests.support.frames import exported
+from tests.support.program import ROOT
+
+LIBRARY = ROOT / "samples" / "library"
 
 LONG = 600
 """Seconds nobody waits for unless something hangs."""
@@ -16,7 +20,7 @@ import sys
 import omnigraph.graph as og
 from omnigraph import pipeline
 
-master, uri = sys.argv[1:]
+master, uri, library, file = sys.argv[1:]
 config = {"spark.executor.memory": "512m"} if master.startswith("spark:") else {}
 graph = og.open(uri)
 with pipeline.session(master, memory="512m", config=config) as spark:
@@ -26,6 +30,8 @@ with pipeline.session(master, memory="512m", config=config) as spark:
     assert result.total == 2, result
     writer = ships.selectExpr("name", "tons + 20 as tons").write.format("omnigraph")
     writer.mode("append").options(type="Ship", mode="merge").save(uri)
+    report = og.open(library).pipeline.run(file)
+    assert (report.given, report.accepted, report.rejected) == (23, 19, 4), report
 """
 
 
@@ -35,8 +41,12 @@ def test_cluster_reads_and_writes_like_one_process(request, tmp_path, kind):
     graph = og.init(tmp_path / "graph", "node Ship { name: String @key  tons: I64? }")
     graph.load({"Ship": [{"name": "Ada", "tons": 1}]})
     graph.load({"Ship": [{"name": "Bee", "tons": 2}, {"name": "Cat", "tons": 3}]})
+    shutil.copytree(LIBRARY, tmp_path / "samples")
+    library = og.init(tmp_path / "library", LIBRARY / "schema.pg")
+    library.load(LIBRARY / "data.ndjson")
+    file = tmp_path / "samples" / "pipeline.yaml"
     run = subprocess.run(
-        [sys.executable, "-c", PROGRAM, master, graph.uri],
+        [sys.executable, "-c", PROGRAM, master, graph.uri, library.uri, str(file)],
         capture_output=True,
         text=True,
         timeout=LONG,
@@ -45,3 +55,6 @@ def test_cluster_reads_and_writes_like_one_process(request, tmp_path, kind):
     found = {name: ship["tons"] for name, ship in exported(graph, "Ship").items()}
     assert found == {"Ada": 21, "Bee": 22, "Cat": 3, "Ada2": 11, "Bee2": 12}
     assert len(graph.commits.list()) == 5
+    herring = library.entity_at("Article", "herring", at="incoming/week-31")
+    assert (herring["title"], len(herring["embedding"])) == ("The silver darlings", 256)
+    assert library.entity_at("Article", "untold", at="incoming/week-31") is None
