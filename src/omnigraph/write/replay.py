@@ -15,6 +15,7 @@ from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import Commit
 from omnigraph.commit.snapshot import head_snapshot
 from omnigraph.errors import SchemaMoved
+from omnigraph.query.entity import find_type
 from omnigraph.write.apply import apply
 from omnigraph.write.cascade import incident_edges
 from omnigraph.write.change_set import ChangeSet
@@ -42,7 +43,7 @@ def replay(manifest: Manifest, request: Request, changes: Replay) -> Commit:
     Edges of a node that is gone go with it, whoever made them.
     """
     source = head_snapshot(manifest, request.branch)
-    gone = {key: dict.fromkeys(ids) for key, ids in changes.gone.items()}
+    gone = {find_type(source, k).entity: dict.fromkeys(ids) for k, ids in changes.gone.items()}
     with Spill() as spill:
         rules = Rules(external=ExternalBlobs.below(request.external_blobs))
         intake = Intake(source.schema, spill, rules=rules)
