@@ -2,7 +2,11 @@
 
 from hypothesis import settings
 
-pytest_plugins = ["tests.support.roots", "tests.support.spark"]
+pytest_plugins = [
+    "tests.support.roots",
+    "tests.support.spark",
+    "tests.support.spark_cluster",
+]
 
 # A busy machine is no failure: time is measured by `make bench`, not by property tests.
 settings.register_profile("suite", deadline=None, derandomize=True)

@@ -12,6 +12,7 @@ import pytest
 from omnigraph import pipeline
 from omnigraph.errors import Category, InvalidInput
 from omnigraph.pipeline import java, sessions
+from omnigraph.pipeline.archive import archive_flags, archive_of
 from omnigraph.pipeline.java import find_java
 
 LONG = 300
@@ -39,9 +40,9 @@ def child(program, environment=None):
 
 
 def without_java(tmp_path):
-    """Return an environment in which no Java can be found."""
+    """Return an environment in which no Java can be found, and with a cache of its own."""
     rest = {name: value for name, value in os.environ.items() if name != "JAVA_HOME"}
-    return {**rest, "PATH": str(tmp_path)}
+    return {**rest, "PATH": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path)}
 
 
 def is_gone(pid):
@@ -68,13 +69,18 @@ def test_running_session_is_returned_and_another_master_refused(spark):
 
 def test_defaults_fit_this_machine_and_settings_win_over_them(spark):
     assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
-    assert spark.conf.get("spark.sql.python.filterPushdown.enabled") == "true"
     assert spark.conf.get("spark.sql.shuffle.partitions") == "4"
     assert spark.conf.get("spark.driver.memory") == "1g"
 
 
 def test_session_on_a_machine_without_java_uses_the_one_of_pip_and_says_nothing(tmp_path):
-    run = child(STARTS + "print(spark.range(5).count())", without_java(tmp_path))
+    spoilt = (
+        "from omnigraph.pipeline.archive import archive_of; from omnigraph.pipeline import java\n"
+        "archive = archive_of(java.find_java())\n"
+        "archive.parent.mkdir(parents=True); archive.write_bytes(b'no archive')\n"
+    )
+    program = spoilt + STARTS + "print(spark.range(5).count())"
+    run = child(program, without_java(tmp_path))
     out, err = run.communicate(timeout=LONG)
     assert run.returncode == 0, err
     pid, count = out.split()
@@ -123,6 +129,21 @@ def test_java_that_cannot_start_spark_tells_what_it_said(tmp_path):
         java.start_machine(find_java(), tmp_path, {}, [])
     assert caught.value.code == "java_failed"
     assert "ClassNotFoundException" in "".join(caught.value.details["log"])
+
+
+def test_archive_is_used_if_there_is_one_for_this_java(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    one, other = java.Java(Path("/a/bin/java"), "17.0.1"), java.Java(Path("/a/bin/java"), "21.0.1")
+    assert archive_flags(one) == []
+    archive_of(one).parent.mkdir(parents=True)
+    archive_of(one).touch()
+    assert archive_flags(one) == [f"-XX:SharedArchiveFile={archive_of(one)}"]
+    assert archive_flags(other) == []
+
+
+def test_warming_up_beside_a_session_is_refused(spark):
+    with pytest.raises(InvalidInput, match="in a process of its own"):
+        pipeline.warm_up()
 
 
 def test_missing_spark_says_what_to_install():

@@ -30,12 +30,14 @@ from omnigraph.commit.upkeep import forget_versions
 from omnigraph.errors import GraphCorrupt, InvalidInput, NotFound, StorageUnavailable
 from omnigraph.storage import ObjectInfo
 from omnigraph.storage.files import referenced_files, referenced_folders, version_file
-from omnigraph.storage.layout import dataset_path, lineage_path
+from omnigraph.storage.layout import SCRATCH, dataset_path, lineage_path
 
 AGE_FLOOR = timedelta(hours=1)
 """Nothing younger is ever removed: a writer may be about to publish it."""
 MARGIN = 4
 """The last of as many parts of the floor: clocks of writers may be wrong by so much."""
+SCRATCH_AGE = timedelta(days=7)
+"""Rows a job put down stay so long after the last of them; one that finds some missing fails."""
 BATCH = 500
 """Files removed between two looks at whether this cleanup is still welcome."""
 
@@ -172,6 +174,7 @@ def _mark_and_sweep(
             manifest.datasets.observe(f"cleanup: swept {folder}")
     report.lineages_removed = _sweep_lineages(manifest, before, sweep)
     if sweep is not None:
+        _sweep_scratch(manifest, datetime.now(UTC) - SCRATCH_AGE)
         _clean_manifest(manifest, horizon)
 
 
@@ -343,6 +346,15 @@ def _sweep_lineages(manifest: Manifest, before: datetime, sweep: Sweep | None) -
                 remove_lineage(manifest, native)
                 manifest.datasets.observe("cleanup: lineage removed")
     return removed
+
+
+def _sweep_scratch(manifest: Manifest, before: datetime) -> None:
+    """Remove rows that nobody came back for."""
+    for folder in manifest.objects.folders(SCRATCH):
+        files = list(manifest.objects.list(f"{SCRATCH}/{folder}"))
+        if all(info.modified < before for info in files):
+            manifest.objects.delete([info.path for info in files])
+            manifest.datasets.observe("cleanup: scratch removed")
 
 
 def _clean_manifest(manifest: Manifest, horizon: datetime) -> None:

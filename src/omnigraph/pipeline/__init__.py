@@ -13,7 +13,11 @@ _HOMES = {
     "close": "omnigraph.pipeline.sessions",
     "load_frames": "omnigraph.pipeline.load",
     "load_sources": "omnigraph.pipeline.load",
+    "read": "omnigraph.pipeline.frames",
+    "register": "omnigraph.pipeline.source",
     "session": "omnigraph.pipeline.sessions",
+    "warm_up": "omnigraph.pipeline.warmup",
+    "write": "omnigraph.pipeline.frames",
 }
 
 __all__ = list(_HOMES)

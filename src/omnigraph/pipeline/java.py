@@ -155,9 +155,13 @@ class Machine:
         """The file with everything Spark had to say."""
         return self.folder / "spark.log"
 
-    def end(self) -> None:
-        """Make it end, and remove its folder."""
-        _end(self.process, self.folder)
+    def said(self) -> list[str]:
+        """Return the last lines of the log."""
+        return _last_lines(self.log)
+
+    def end(self, patience: float) -> None:
+        """Make it end, by force after so many seconds, and remove its folder."""
+        _end(self.process, self.folder, patience)
 
 
 def start_machine(
@@ -196,7 +200,7 @@ def start_machine(
     try:
         port, secret = _await(process, told, log)
     except BaseException:
-        _end(process, folder)
+        _end(process, folder, STOP_SECONDS)
         raise
     return Machine(process, folder, port, secret)
 
@@ -208,7 +212,7 @@ def _await(process: subprocess.Popen[bytes], told: Path, log: Path) -> tuple[int
         code = process.poll()
         if code is not None or time.monotonic() > deadline:
             what = "did not answer" if code is None else f"ended with code {code}"
-            said = log.read_text(encoding="utf-8", errors="replace").splitlines()[-_TAIL:]
+            said = _last_lines(log)
             message = f"the Java of Spark {what}: {said[-1] if said else 'it said nothing'}"
             raise SparkUnavailable(message, code="java_failed", log=said)
         time.sleep(0.02)
@@ -217,11 +221,15 @@ def _await(process: subprocess.Popen[bytes], told: Path, log: Path) -> tuple[int
     return port, data[8 : 8 + length].decode()
 
 
-def _end(process: subprocess.Popen[bytes], folder: Path) -> None:
+def _last_lines(log: Path) -> list[str]:
+    return log.read_text(encoding="utf-8", errors="replace").splitlines()[-_TAIL:]
+
+
+def _end(process: subprocess.Popen[bytes], folder: Path, patience: float) -> None:
     assert process.stdin is not None
     process.stdin.close()
     try:
-        process.wait(STOP_SECONDS)
+        process.wait(patience)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()

@@ -7,7 +7,7 @@ import os
 import shlex
 import socket
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -18,13 +18,16 @@ from pyspark.find_spark_home import _find_spark_home
 from pyspark.sql import SparkSession
 
 from omnigraph.errors import InvalidInput
+from omnigraph.pipeline.archive import archive_flags
 from omnigraph.pipeline.errors import SparkUnavailable
-from omnigraph.pipeline.java import Machine, find_java, start_machine
+from omnigraph.pipeline.java import STOP_SECONDS, Machine, find_java, start_machine
+from omnigraph.pipeline.source import register
 
 LOCAL = "local[*]"
 REACH_SECONDS = 10
 """How long a cluster may take to accept a connection."""
 
+_LOOPBACK = "127.0.0.1"
 _PORTS = {"sc": 15002, "spark": 7077}
 _GIB = 2**30
 _MAX_MEMORY = 31 * _GIB
@@ -43,21 +46,25 @@ def session(
 
     `master` is `local[*]` by default, any master of Spark, or `sc://host:port` for Spark Connect.
     `memory` is that of the driver, as `4g`; by default half of what this machine has. `config` are
-    Spark's own settings and win over ours. A session that runs already is returned as it is.
+    Spark's own settings and win over ours. A session that runs already is returned as it is. In any
+    case it knows the format `omnigraph`.
     """
     found = _running(master)
     if found is not None:
-        return found
+        return register(found)
     if master is None:
         master = os.environ.get("SPARK_REMOTE") or LOCAL
-    _reach(master)
+    address = _reach(master)
     if master.startswith("sc://"):
-        return _connected(master, config or {})
-    return _started(master, memory, dict(config or {}))
+        return register(_connected(master, config or {}))
+    return register(_started(master, address, memory, dict(config or {})))
 
 
-def close() -> None:
-    """End the session that `session` started and its virtual machine; without one do nothing."""
+def close(*, patience: float = STOP_SECONDS) -> None:
+    """End the session that `session` started and its virtual machine; without one do nothing.
+
+    A machine that does not end by itself within `patience` seconds is killed.
+    """
     global _machine
     machine, _machine = _machine, None
     if machine is None:
@@ -70,7 +77,7 @@ def close() -> None:
     gateway, SparkContext._gateway, SparkContext._jvm = SparkContext._gateway, None, None
     if gateway is not None:
         gateway.shutdown()
-    machine.end()
+    machine.end(patience)
 
 
 def _running(master: str | None) -> SparkSession | None:
@@ -90,14 +97,19 @@ def _running(master: str | None) -> SparkSession | None:
     return None
 
 
-def _started(master: str, memory: str | None, config: dict[str, str]) -> SparkSession:
+def _started(
+    master: str, address: str | None, memory: str | None, config: dict[str, str]
+) -> SparkSession:
     global _machine
     close()
     memory = memory or config.pop("spark.driver.memory", None) or _half_of_the_memory()
-    flags = [f"-Xmx{memory}", *shlex.split(config.pop("spark.driver.extraJavaOptions", ""))]
-    conf = {**_settings(master), **config, "spark.master": master, "spark.driver.memory": memory}
-    with _environment(_worker_environment(master)):
-        machine = start_machine(find_java(), Path(_find_spark_home()), conf, flags)
+    java = find_java()
+    given = shlex.split(config.pop("spark.driver.extraJavaOptions", ""))
+    flags = [*archive_flags(java), f"-Xmx{memory}", *given]
+    ours = _settings(master, address)
+    conf = {**ours, **config, "spark.master": master, "spark.driver.memory": memory}
+    with _environment(_worker_environment(address)):
+        machine = start_machine(java, Path(_find_spark_home()), conf, flags)
         gateway = {
             "PYSPARK_GATEWAY_PORT": str(machine.port),
             "PYSPARK_GATEWAY_SECRET": machine.secret,
@@ -106,10 +118,13 @@ def _started(master: str, memory: str | None, config: dict[str, str]) -> SparkSe
         try:
             with _environment(gateway):
                 return SparkSession.builder.getOrCreate()
-        except BaseException as error:
+        except Exception as error:
+            # What Java has to say must be asked for while it is there.
+            failure = _unavailable(master, error, machine.said())
             close()
-            if isinstance(error, Exception):
-                raise _unavailable(master, error) from error
+            raise failure from error
+        except BaseException:
+            close()
             raise
 
 
@@ -124,65 +139,62 @@ def _connected(master: str, config: Mapping[str, str]) -> SparkSession:
     return found
 
 
-def _unavailable(master: str, error: Exception) -> SparkUnavailable:
-    [reason, *_] = str(error).strip().splitlines() or [type(error).__name__]
+def _unavailable(master: str, error: Exception, said: Sequence[str] = ()) -> SparkUnavailable:
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    reason = " ".join(lines[:2]) or type(error).__name__
     message = f"Spark did not start a session on {master}: {reason}"
-    return SparkUnavailable(message, code="spark_unavailable", master=master)
+    return SparkUnavailable(message, code="spark_unavailable", master=master, log=list(said))
 
 
-def _reach(master: str) -> None:
-    """Raise when nobody answers at the addresses of a master; Spark itself would try for long."""
+def _reach(master: str) -> str | None:
+    """Return the address by which a master sees this machine, None if nobody can tell yet.
+
+    Raise when nobody answers at the addresses of a master; Spark itself would try for long.
+    """
+    if master.startswith("local"):
+        return _LOOPBACK
     scheme, _, rest = master.removeprefix("k8s://").partition("://")
-    if not rest:
-        return
     if scheme not in (*_PORTS, "http", "https"):
-        return
+        return None
     refused = []
     for part in rest.split(","):
-        address = urlsplit(f"//{part.partition('/')[0].partition(';')[0]}")
-        host = address.hostname or "localhost"
-        port = address.port or _PORTS.get(scheme) or (443 if scheme == "https" else 80)
+        place = urlsplit(f"//{part.partition('/')[0].partition(';')[0]}")
+        host = place.hostname or "localhost"
+        port = place.port or _PORTS.get(scheme) or (443 if scheme == "https" else 80)
         try:
-            socket.create_connection((host, port), timeout=REACH_SECONDS).close()
+            with socket.create_connection((host, port), timeout=REACH_SECONDS) as connection:
+                return str(connection.getsockname()[0])
         except OSError as error:
             refused.append(f"{host}:{port} ({error.strerror or error})")
-        else:
-            return
     message = f"nobody answers at {master}: {', '.join(refused)}. Is the cluster running?"
     raise SparkUnavailable(message, code="cluster_unreachable", master=master)
 
 
-def _settings(master: str) -> dict[str, str]:
-    """Return our defaults for a driver."""
+def _settings(master: str, address: str | None) -> dict[str, str]:
+    """Return our defaults for a driver that others find at an address."""
     ours = {
         "spark.app.name": "omnigraph",
         "spark.executorEnv.LANCE_LOG": "error",
-        "spark.sql.python.filterPushdown.enabled": "true",
         "spark.sql.session.timeZone": "UTC",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
     }
-    if not master.startswith("local"):
-        return ours
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    partitions = max(4, 2 * (cores or 1))
-    return {
-        **ours,
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.host": "127.0.0.1",
-        "spark.sql.shuffle.partitions": str(partitions),
-    }
+    if address is not None:
+        ours |= {"spark.driver.host": address}
+    if master.startswith("local"):
+        found = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+        ours |= {"spark.sql.shuffle.partitions": str(max(4, 2 * (found or 1)))}
+    return ours
 
 
-def _worker_environment(master: str) -> dict[str, str]:
+def _worker_environment(address: str | None) -> dict[str, str]:
     """Return what the driver and workers on this machine need to know and were not told."""
     ours = {
         "LANCE_LOG": "error",
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
+        **({} if address is None else {"SPARK_LOCAL_IP": address}),
     }
-    if master.startswith("local"):
-        ours["SPARK_LOCAL_IP"] = "127.0.0.1"
     return {name: value for name, value in ours.items() if name not in os.environ}
 
 

@@ -91,12 +91,12 @@ def _filter(predicate: Predicate, table: Table, evaluator: Evaluator) -> str | N
         ):
             if operator not in _ORDERED or not _is_constant(right) or table.has(name):
                 return None
-            literals = _literals([evaluator.value_beside(right, left)], type_)
+            literals = exact_literals([evaluator.value_beside(right, left)], type_)
             return literals and f"`{table.names[name]}` {operator} {literals}"
         case IsIn(operand=PropertyRef(property=name, type=type_) as operand, choices=choices):
             if table.has(name) or isinstance(choices, PropertyRef):
                 return None
-            literals = _literals(evaluator.value_beside(choices, operand) or [], type_)
+            literals = exact_literals(evaluator.value_beside(choices, operand) or [], type_)
             return literals and f"`{table.names[name]}` IN ({literals})"
         case _:
             return None
@@ -108,7 +108,7 @@ def _is_constant(expression: Expression) -> bool:
     return not isinstance(expression, PropertyRef)
 
 
-def _literals(values: Sequence[object], type_: PropertyType) -> str | None:
+def exact_literals(values: Sequence[object], type_: PropertyType) -> str | None:
     """Write values in the type of a column, or return None when they do not fit it exactly."""
     if not values or any(value is None for value in values):
         return None

@@ -16,6 +16,7 @@ MANIFEST = "__manifest"
 BRANCHES = "__branches"
 INTENTS = "__recovery"
 RUNS = "__pipelines"
+SCRATCH = "_scratch"
 AUDIT = "_graph_commit_recoveries.lance"
 PRIMARY_KEY = {b"lance-schema:unenforced-primary-key": b"true"}
 PROPERTY_ID = b"omnigraph.stable_property_id"

@@ -28,17 +28,34 @@ def find_row(handle: LanceDataset, id_: str, columns: Sequence[str]) -> pa.Table
 
 
 def scan(
-    handle: LanceDataset, columns: Sequence[str], *, by_id: bool = False
+    handle: LanceDataset,
+    columns: Sequence[str],
+    *,
+    by_id: bool = False,
+    where: str | None = None,
+    fragments: Sequence[int] | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield all rows with their addresses, if wanted by id; blobs come as descriptors."""
+    """Yield rows with their addresses, if wanted by id; blobs come as descriptors.
+
+    `where` is a filter and `fragments` the numbers of those to look at; by default all rows.
+    """
     with translated("reading a dataset"):
+        chosen = [f for f in handle.get_fragments() if f.fragment_id in (fragments or ())]
         scanner = handle.scanner(
             columns=list(columns),
             blob_handling="blobs_descriptions",
+            filter=where,
+            fragments=None if fragments is None else chosen,
             order_by=["id"] if by_id else None,
             with_row_address=True,
         )
         yield from scanner.to_batches()
+
+
+def fragment_rows(handle: LanceDataset) -> dict[int, int]:
+    """Return how many rows each fragment has, deleted ones left out, by its number."""
+    with translated("reading a dataset"):
+        return {fragment.fragment_id: fragment.count_rows() for fragment in handle.get_fragments()}
 
 
 def count_ids(handle: LanceDataset) -> tuple[int, int]:

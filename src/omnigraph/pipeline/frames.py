@@ -1,0 +1,137 @@
+"""This module reads types of a graph as data frames, and writes data frames into it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import date
+from decimal import Decimal
+from typing import Any, Protocol, TypeAlias
+
+from pyspark.sql import DataFrame, SparkSession
+
+from omnigraph.commit.manifest import Manifest
+from omnigraph.commit.model import MAIN
+from omnigraph.commit.snapshot import Target, resolve_snapshot
+from omnigraph.errors import InvalidInput, OmniError
+from omnigraph.pipeline.columns import arrow_schema
+from omnigraph.pipeline.filters import Condition, filtered
+from omnigraph.pipeline.pinned import manifest_at, pin
+from omnigraph.pipeline.scratch import Scratch
+from omnigraph.pipeline.sink import put_down
+from omnigraph.pipeline.source import FORMAT, STORAGE, register
+from omnigraph.query.entity import find_type
+from omnigraph.storage import Location, locate
+from omnigraph.write.load import LoadOptions, LoadResult, mode_of
+
+
+class OpenGraph(Protocol):
+    """What is used of a graph that is open."""
+
+    _manifest: Manifest
+    on: str
+
+    def load(
+        self,
+        data: Any,  # noqa: ANN401 - what Graph.load takes
+        *,
+        mode: str = ...,
+        branch: str | None = ...,
+        from_: str | None = ...,
+        message: str | None = ...,
+        partial: bool = ...,
+    ) -> LoadResult:
+        """Load data as one commit."""
+        ...
+
+
+Place: TypeAlias = OpenGraph | str | os.PathLike[str]
+"""An open graph, or where one is."""
+
+
+def read(
+    spark: SparkSession,
+    graph: Place,
+    type_name: str,
+    *,
+    at: Target | None = None,
+    columns: Sequence[str] | None = None,
+    where: Sequence[Condition] = (),
+) -> DataFrame:
+    """Return the entities of a type as a data frame that never changes.
+
+    `at` is a branch, tag, commit id, time or snapshot; by default the branch of the graph. Blobs
+    are read only if `columns` names them. `where` are conditions that storage answers, such as
+    `("tons", ">", 5)`: rows that do not fulfil all of them are never read.
+    """
+    manifest, branch = opened(graph)
+    snapshot = resolve_snapshot(manifest, branch if at is None else at, branch=branch)
+    pinned = filtered(pin(manifest, snapshot, type_name), where).named(columns)
+    reader = register(spark).read.format(FORMAT).options(**addressed(manifest.location))
+    reader = reader.option("type", pinned.entity).option("commit", pinned.commit_id)
+    if where:
+        reader = reader.option("where", json.dumps([list(c) for c in where], default=_as_json))
+    return reader.option("columns", ",".join(c.name for c in pinned.columns)).load()
+
+
+def write(  # noqa: PLR0913 - everything a load can be told
+    frame: DataFrame,
+    graph: OpenGraph,
+    type_name: str,
+    *,
+    mode: str = "append",
+    branch: str | None = None,
+    from_: str | None = None,
+    message: str | None = None,
+    partial: bool = False,
+) -> LoadResult:
+    """Load a data frame as one commit, or none of it; executors compute it once.
+
+    Modes and the rest are those of `Graph.load`. Columns are `id`, for edges `from` and `to`, and
+    properties, as `read` gives them.
+    """
+    LoadOptions(mode=mode_of(mode), partial=partial)  # refuses what cannot be before Spark starts
+    if from_ is None:
+        snapshot = resolve_snapshot(graph._manifest, branch or graph.on, branch=graph.on)
+        find_type(snapshot, type_name)
+    scratch = Scratch.new(graph._manifest.location)
+    try:
+        rows = scratch.rows(put_down(frame, scratch), arrow_schema(frame.schema))
+        return graph.load(
+            {type_name: rows},
+            mode=mode,
+            branch=branch,
+            from_=from_,
+            message=message,
+            partial=partial,
+        )
+    finally:
+        with suppress(OmniError):  # what is left is swept by cleanup
+            scratch.remove()
+
+
+def _as_json(value: object) -> str | int | list[object]:
+    """Return what JSON has no word for in the words our types read."""
+    match value:
+        case date():
+            return value.isoformat()
+        case Decimal() if value == value.to_integral_value():
+            return int(value)
+        case set() | frozenset() | tuple():
+            return list(value)
+        case _:
+            raise InvalidInput(f"cannot compare with {value!r}", code="filter_invalid")
+
+
+def opened(graph: Place) -> tuple[Manifest, str]:
+    """Return a graph and the branch it is bound to."""
+    if isinstance(graph, str | os.PathLike):
+        return manifest_at(locate(graph)), MAIN
+    return graph._manifest, graph.on
+
+
+def addressed(location: Location) -> dict[str, str]:
+    """Return the options by which another process finds a graph."""
+    return {"path": location.uri, **{f"{STORAGE}{k}": v for k, v in location.options.items()}}

@@ -1,0 +1,180 @@
+"""This module pins what a data frame reads: one type, at one physical version, some columns.
+
+It is plain data. Planners and executors, which are other processes, get it as it is, so all of them
+read the same rows whatever is committed meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.types import StructField, StructType
+
+from omnigraph.catalog import AcceptedType, TypeKind
+from omnigraph.commit.create import open_graph
+from omnigraph.commit.manifest import Manifest
+from omnigraph.commit.model import DatasetEntry, Snapshot
+from omnigraph.errors import InvalidInput, NotFound
+from omnigraph.lang import did_you_mean
+from omnigraph.pipeline.columns import arrow_schema, spark_type, to_spark
+from omnigraph.query.entity import find_type
+from omnigraph.storage import Location
+from omnigraph.storage.layout import physical_columns
+from omnigraph.storage.read import fragment_rows, read_blobs, scan
+from omnigraph.types import PropertyType, Scalar
+from omnigraph.types.blob import blob_text
+
+PARTITION_ROWS = 262_144
+"""Fragments are read together until they have so many rows."""
+
+_TEXT = PropertyType(Scalar.STRING)
+_ENDS = {"from": "src", "to": "dst"}
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column: its name, the one it is stored in, and what it holds."""
+
+    name: str
+    stored: str
+    type: PropertyType
+    is_property: bool = True
+
+    @property
+    def is_blob(self) -> bool:
+        """Tell whether values must be fetched one by one."""
+        return self.type.scalar is Scalar.BLOB
+
+    @property
+    def field(self) -> StructField:
+        """The column as Spark sees it; what the validator alone guarantees may be null."""
+        return StructField(self.name, spark_type(self.type), self.is_property)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pinned:
+    """The rows of a type as one snapshot shows them."""
+
+    location: Location
+    entity: str
+    entry: DatasetEntry
+    commit_id: str
+    columns: tuple[Column, ...]
+    where: str | None = None
+
+    @property
+    def schema(self) -> StructType:
+        """The schema Spark sees."""
+        return StructType([column.field for column in self.columns])
+
+    def named(self, names: Sequence[str] | None) -> Pinned:
+        """Return the same with some columns; without names with all but blobs."""
+        known = {column.name: column for column in self.columns}
+        if names is None:
+            return replace(self, columns=tuple(c for c in self.columns if not c.is_blob))
+        unknown = [name for name in names if name not in known]
+        if unknown:
+            hints = [hint for name in unknown if (hint := did_you_mean(name, known))]
+            message = "; ".join([f"{self.entity} has no column {', '.join(unknown)}", *hints])
+            raise NotFound(message, code="unknown_column", entity=self.entity, columns=unknown)
+        if not names or len(set(names)) < len(names):
+            message = f"name each column of {self.entity} once, and at least one"
+            raise InvalidInput(message, code="columns_invalid", entity=self.entity)
+        return replace(self, columns=tuple(known[name] for name in names))
+
+    def only(self, schema: StructType) -> Pinned:
+        """Return the same with the columns of a schema that somebody gave."""
+        found = {column.name: column for column in self.columns}
+        wrong = []
+        for given in schema:
+            column = found.get(given.name)
+            if column is None:
+                wrong.append(f"there is no column {given.name}")
+            elif (ours := column.field.dataType.simpleString()) != given.dataType.simpleString():
+                wrong.append(f"{given.name} is {ours}, not {given.dataType.simpleString()}")
+        if wrong:
+            message = f"{self.entity} cannot be read so: {'; '.join(wrong)}"
+            raise InvalidInput(message, code="columns_invalid", entity=self.entity, problems=wrong)
+        return replace(self, columns=tuple(found[name] for name in schema.names))
+
+    def parts(self) -> list[list[int]]:
+        """Return the fragments to be read together."""
+        with manifest_at(self.location).reading(self.entity, self.entry) as handle:
+            return pack(fragment_rows(handle))
+
+    def rows(self, fragments: Sequence[int], schema: StructType) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of fragments as Spark wants them."""
+        if not fragments:
+            return
+        wanted = arrow_schema(schema)
+        stored = [column.stored for column in self.columns]
+        with manifest_at(self.location).reading(self.entity, self.entry) as handle:
+            for batch in scan(handle, stored or ["id"], where=self.where, fragments=fragments):
+                columns = [
+                    _texts(handle, column.stored, batch) if column.is_blob else batch[column.stored]
+                    for column in self.columns
+                ]
+                yield to_spark(columns, wanted)
+
+
+def _texts(handle: Any, stored: str, batch: pa.RecordBatch) -> pa.Array:  # noqa: ANN401 - Lance's
+    blobs = read_blobs(handle, stored, batch)
+    texts = (blob_text(blob) if isinstance(blob, bytes) else blob for blob in blobs)
+    return pa.array(texts, pa.string())
+
+
+def pin(manifest: Manifest, snapshot: Snapshot, type_name: str) -> Pinned:
+    """Pin the rows of a type, with all its columns."""
+    type_ = find_type(snapshot, type_name)
+    entry = snapshot.entry(type_.entity)
+    with manifest.reading(type_.entity, entry) as handle:
+        columns = _columns(type_, physical_columns(handle.schema))
+    return Pinned(
+        location=manifest.location,
+        entity=type_.entity,
+        entry=entry,
+        commit_id=snapshot.commit_id,
+        columns=tuple(columns),
+    )
+
+
+def _columns(type_: AcceptedType, physical: Mapping[int, str]) -> list[Column]:
+    system = {"id": "id", **(_ENDS if type_.kind is TypeKind.EDGE else {})}
+    found = [Column(name, stored, _TEXT, is_property=False) for name, stored in system.items()]
+    for property_ in type_.definition.properties.values():
+        stored = physical[type_.property_ids[property_.name]]
+        found.append(Column(property_.name, stored, property_.type))
+    return found
+
+
+def pack(rows: Mapping[int, int], at_least: int = PARTITION_ROWS) -> list[list[int]]:
+    """Put fragments together until each part but the last is large enough.
+
+    >>> pack({0: 10, 1: 500, 2: 7, 3: 8, 4: 1}, 15)
+    [[0, 1], [2, 3], [4]]
+    """
+    parts: list[list[int]] = []
+    room = 0
+    for fragment, count in rows.items():
+        if room <= 0:
+            parts.append([])
+            room = at_least
+        parts[-1].append(fragment)
+        room -= count
+    return parts
+
+
+def manifest_at(location: Location) -> Manifest:
+    """Return the graph at a location, known already if this process read it before."""
+    return _opened(location.uri, tuple(sorted(location.options.items())))
+
+
+@lru_cache(maxsize=8)
+def _opened(uri: str, options: tuple[tuple[str, str], ...]) -> Manifest:
+    manifest = Manifest(Location(uri, dict(options)))
+    open_graph(manifest)
+    return manifest

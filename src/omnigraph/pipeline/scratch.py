@@ -1,0 +1,93 @@
+"""This module keeps rows on their way from executors to a commit, beside the graph.
+
+An executor puts its rows down as one object when it has them all, so that what failed or was
+repeated in vain leaves nothing, or an object nobody names. Who commits reads exactly the objects
+that were named to it, and removes the whole folder. `cleanup` removes what a dead job left.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from ulid import ULID
+
+from omnigraph.errors import Category, OmniError
+from omnigraph.pipeline.pinned import manifest_at
+from omnigraph.storage import Location, Objects
+from omnigraph.storage.layout import SCRATCH
+
+_IN_MEMORY = 16 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Scratch:
+    """A folder for the rows of one job; plain data that executors get as it is."""
+
+    location: Location
+    folder: str
+
+    @classmethod
+    def new(cls, location: Location) -> Scratch:
+        """Name a folder of a graph that nobody else uses."""
+        return cls(location, f"{SCRATCH}/{ULID()}")
+
+    @property
+    def _objects(self) -> Objects:
+        return manifest_at(self.location).objects
+
+    def put(self, batches: Iterable[pa.RecordBatch]) -> str | None:
+        """Put rows down and return the name of the object; without rows there is none."""
+        writer: pa.RecordBatchStreamWriter | None = None
+        with tempfile.SpooledTemporaryFile(_IN_MEMORY) as file:
+            for batch in batches:
+                if not batch.num_rows:
+                    continue
+                writer = writer or pa.ipc.new_stream(file, batch.schema)
+                writer.write_batch(batch)
+            if writer is None:
+                return None
+            writer.close()
+            file.seek(0)
+            path = f"{self.folder}/{ULID()}.arrow"
+            self._objects.put_file(path, file)
+        return path
+
+    def rows(self, paths: Sequence[str], empty: pa.Schema) -> pa.RecordBatchReader:
+        """Return the rows of some objects, read when they are taken; `empty` if there are none."""
+        there = {info.path for info in self._objects.list(self.folder)} if paths else set()
+        missing = sorted(set(paths) - there)
+        if missing:
+            raise _removed(missing[0])
+        batches = self._batches(paths)
+        first = next(batches, None)
+        if first is None:
+            return pa.RecordBatchReader.from_batches(empty, [])
+        return pa.RecordBatchReader.from_batches(first.schema, _chained(first, batches))
+
+    def _batches(self, paths: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        for path in paths:
+            found = self._objects.open(path)
+            if found is None:
+                raise _removed(path)
+            with tempfile.SpooledTemporaryFile(_IN_MEMORY) as file:
+                for chunk in found[1]:
+                    file.write(chunk)
+                file.seek(0)
+                yield from pa.ipc.open_stream(file)
+
+    def remove(self) -> None:
+        """Remove the folder with all that is in it."""
+        self._objects.delete([info.path for info in self._objects.list(self.folder)])
+
+
+def _removed(path: str) -> OmniError:
+    message = f"{path} was removed before its rows were committed; run the job again"
+    return OmniError(message, code="scratch_removed", category=Category.CONTENTION)
+
+
+def _chained(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield first
+    yield from rest

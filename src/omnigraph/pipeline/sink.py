@@ -1,0 +1,118 @@
+"""This module writes data frames into a graph: executors put rows down, one commit takes them all.
+
+Whoever commits runs the ordinary loader over the rows of all tasks, so what is checked, and what is
+told when a check fails, is the same as for any other load.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
+from pyspark.sql.types import StructType
+
+from omnigraph.commit.model import MAIN
+from omnigraph.errors import InvalidInput, OmniError
+from omnigraph.pipeline.columns import arrow_schema
+from omnigraph.pipeline.pinned import manifest_at
+from omnigraph.pipeline.scratch import Scratch
+from omnigraph.write.load import LoadOptions, Mode, load, mode_of
+from omnigraph.write.request import Request
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """Where rows go and how: what the options of a writer say."""
+
+    type_name: str
+    mode: Mode
+    branch: str = MAIN
+    from_: str | None = None
+    partial: bool = False
+    actor: str | None = None
+    message: str | None = None
+
+    @classmethod
+    def by_options(cls, options: Mapping[str, str], type_name: str, *, overwrite: bool) -> Target:
+        """Read the options of `df.write`, whose own mode is `append` or `overwrite`."""
+        given = options.get("mode")
+        mode = mode_of(given or ("overwrite" if overwrite else "append"))
+        if overwrite != (mode is Mode.OVERWRITE):
+            message = (
+                f"the option mode={given} and .mode(...) disagree: say .mode('overwrite') alone, "
+                "or .mode('append') with the option mode=append or mode=merge"
+            )
+            raise InvalidInput(message, code="load_mode_invalid")
+        return cls(
+            type_name=type_name,
+            mode=mode,
+            branch=options.get("branch", MAIN),
+            from_=options.get("from"),
+            partial=options.get("partial", "false").lower() == "true",
+            actor=options.get("actor"),
+            message=options.get("message"),
+        )
+
+    @property
+    def options(self) -> LoadOptions:
+        """How the loader shall load."""
+        return LoadOptions(mode=self.mode, partial=self.partial, from_=self.from_)
+
+    @property
+    def request(self) -> Request:
+        """Who wants what, where."""
+        return Request(branch=self.branch, operation="load", actor=self.actor, message=self.message)
+
+
+@dataclass(frozen=True)
+class _Put(WriterCommitMessage):
+    """What a task put down."""
+
+    path: str | None
+
+
+class Writer(DataSourceArrowWriter):
+    """Writes the rows of `df.write`; Spark commits in a process of its own."""
+
+    def __init__(self, scratch: Scratch, target: Target, schema: StructType) -> None:
+        target.options  # noqa: B018 - refuse what cannot be before any row is written
+        self.scratch = scratch
+        self.target = target
+        self.schema = schema
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> _Put:
+        """Put the rows of a task down."""
+        return _Put(self.scratch.put(iterator))
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Load the rows of all tasks as one commit."""
+        puts = [message for message in messages if isinstance(message, _Put)]
+        paths = [put.path for put in puts if put.path is not None]
+        rows = self.scratch.rows(paths, arrow_schema(self.schema))
+        target = self.target
+        manifest = manifest_at(self.scratch.location)
+        load(manifest, target.request, {target.type_name: rows}, target.options)
+        self._remove()
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Forget the rows."""
+        self._remove()
+
+    def _remove(self) -> None:
+        # What is left is swept by cleanup; it does not change what happened.
+        with suppress(OmniError):
+            self.scratch.remove()
+
+
+def put_down(frame: DataFrame, scratch: Scratch) -> list[str]:
+    """Let executors put the rows of a data frame down; return the names of the objects."""
+
+    def put(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield pa.record_batch({"path": pa.array([scratch.put(batches)], pa.string())})
+
+    found = frame.mapInArrow(put, "path string").collect()
+    return [row.path for row in found if row.path is not None]
