@@ -7,21 +7,28 @@ shuffled once, whatever rules there are.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from typing import TypeAlias
 
+import numpy as np
+import numpy.typing as npt
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from omnigraph.catalog.model import Cardinality, EdgeType
-from omnigraph.pipeline.scan import Rows, Wanted, rows_frame, tally_frame
+from omnigraph.pipeline.buckets import Share, lines_frame
+from omnigraph.pipeline.scan import Rows, Wanted, rows_frame
 from omnigraph.pipeline.staged import StagedType
 from omnigraph.write.checks.unique import unique_groups
 from omnigraph.write.shape import Shape
 
+Numbers: TypeAlias = npt.NDArray[np.int64]
+Flag: TypeAlias = Callable[[Mapping[str, Numbers]], Numbers]
+"""Makes of the columns of a ledger what to add up."""
+
 ENDS = ("src", "dst")
-_MATCHED = "(s > 0 AND c > 0)"
 
 
 @dataclass(frozen=True)
@@ -52,104 +59,110 @@ class Target:
 
 @dataclass(frozen=True)
 class Ledger:
-    """The lines of one type, and the numbers that say whether something is wrong.
+    """The lines of one type that matter, and the numbers that say whether something is wrong.
 
-    `frame` has a line for each id that matters, with `s` staged and `c` committed rows, and `addr`,
-    the address of the committed one. `flags` are what to sum over all lines, in SQL, by name.
+    `frame` has the columns of the ledger and one for each of `flags`; what a flag sums up to is
+    how much of it there is.
     """
 
     frame: DataFrame
-    flags: Mapping[str, str]
+    flags: tuple[str, ...]
 
     def where(self, flag: str) -> DataFrame:
         """Return the lines that a flag is about."""
-        return self.frame.where(f"({self.flags[flag]}) > 0")
+        return self.frame.where(f"`{flag}` > 0")
 
 
 def id_ledger(
     spark: SparkSession,
     target: Target | None,
     committed: Rows,
-    edges: Sequence[tuple[Target, str]],
+    edges: Sequence[tuple[Target, tuple[str, ...]]],
 ) -> Ledger | None:
     """Return the ledger of the ids of a type; None when nothing can be wrong with them.
 
     `target` is the type if it is loaded, `edges` the loaded edge types and ends that refer to it.
+    A line has `s` staged and `c` committed rows, and `addr`, the address of the committed one.
     """
     replace = target is not None and target.replace
     if not edges and (target is None or (target.staged.fresh and not replace)):
         return None
-    counted = [edge for edge, end in edges if end == "src" and edge.counts_edges]
-    names = ["s", "c", "addr", *(missing_flag(edge, end) for edge, end in edges)]
-    names += [name for edge in counted for name in _counted(edge)]
-    lines = _Lines(names)
-    if target is not None:
-        lines.add(rows_frame(spark, target.new, Wanted(("id",))), s="1")
+    counted = [edge for edge, ends in edges if "src" in ends and edge.counts_edges]
+    shares = [] if target is None else [Share(target.new, ("id",), {"s": 1})]
     if edges or replace or (target is not None and target.may_match):
-        lines.add(rows_frame(spark, committed, Wanted(("id",), address=True)), c="1", addr="addr")
-    for edge, end in edges:
-        _add_ends(spark, lines, edge, end)
-    gone = "(c > 0 AND s = 0)" if replace else "false"
-    is_there = "s" if replace else "s + c"
-    flags = {
-        "repeated": "IF(s > 1, s - 1, 0)",
-        "existing": f"IF({_MATCHED}, 1, 0)",
-        "removed": f"IF({gone}, 1, 0)",
+        shares.append(Share(committed, ("id",), {"c": 1, "addr": "addr"}))
+    for edge, ends in edges:
+        shares += _shares_of_ends(edge, ends)
+    flags: dict[str, Flag] = {
+        "repeated": lambda n: np.maximum(n["s"] - 1, 0),
+        "existing": lambda n: np.where((n["s"] > 0) & (n["c"] > 0), 1, 0),
+        "removed": lambda n: np.where(_is_gone(n, replace=replace), 1, 0),
     }
-    for edge, end in edges:
-        name = missing_flag(edge, end)
-        flags[name] = f"IF({is_there} = 0, `{name}`, 0)"
+    for edge, _ in edges:
+        flags[missing_flag(edge)] = _missing(_referred(edge), replace=replace)
     for edge in counted:
-        flags[count_flag(edge)] = f"IF({_is_miscounted(edge)} AND NOT {gone}, 1, 0)"
-    return Ledger(_interesting(lines.frame(), flags), flags)
+        flags[count_flag(edge)] = _miscounted(edge, replace=replace)
+    names = ["s", "c", "addr", *(_referred(edge) for edge, _ in edges)]
+    names += [name for edge in counted for name in _counted(edge)]
+    moved = [_moved(spark, edge) for edge in counted if edge.may_match and not edge.replace]
+    return Ledger(lines_frame(spark, shares, moved, names, flags), tuple(flags))
 
 
-def _add_ends(spark: SparkSession, lines: _Lines, edge: Target, end: str) -> None:
-    """Note which nodes edges refer to, and how many edges nodes have."""
-    tally = tally_frame(spark, edge.new, end)
-    if end != "src" or not edge.counts_edges:
-        lines.add(tally, **{missing_flag(edge, end): "n"})
-        return
+def _is_gone(numbers: Mapping[str, Numbers], *, replace: bool) -> npt.NDArray[np.bool_]:
+    gone: npt.NDArray[np.bool_] = (numbers["c"] > 0) & (numbers["s"] == 0) & replace
+    return gone
+
+
+def _missing(name: str, *, replace: bool) -> Flag:
+    def flag(numbers: Mapping[str, Numbers]) -> Numbers:
+        there = numbers["s"] if replace else numbers["s"] + numbers["c"]
+        return np.where(there == 0, numbers[name], 0)
+
+    return flag
+
+
+def _miscounted(edge: Target, *, replace: bool) -> Flag:
+    definition = edge.shape.definition
+    assert isinstance(definition, EdgeType), "only edges are counted"
+    least, most = definition.cardinality.minimum, definition.cardinality.maximum
     number, touched = _counted(edge)
-    lines.add(tally, **{missing_flag(edge, end): "n", number: "n", touched: "1"})
-    if not edge.old.sizes:
-        return
-    before = tally_frame(spark, edge.old, "src")
-    if edge.replace:
-        lines.add(before, **{touched: "1"})
-        return
-    lines.add(before, **{number: "n"})
-    if edge.may_match:
-        given = rows_frame(spark, edge.new, Wanted(("id",))).distinct()
-        moved = rows_frame(spark, edge.old, Wanted(("id", "src"))).join(given, "id", "left_semi")
-        lines.add(moved.selectExpr("src AS id"), **{number: "-1", touched: "1"})
+
+    def flag(numbers: Mapping[str, Numbers]) -> Numbers:
+        outside = numbers[number] < least
+        if most is not None:
+            outside |= numbers[number] > most
+        wrong = (numbers[touched] > 0) & outside & ~_is_gone(numbers, replace=replace)
+        return np.where(wrong, 1, 0)
+
+    return flag
 
 
-class _Lines:
-    """Contributions to a ledger, all with the same columns."""
-
-    def __init__(self, names: Sequence[str]) -> None:
-        self._names = names
-        self._parts: list[DataFrame] = []
-
-    def add(self, frame: DataFrame, **numbers: str) -> None:
-        columns = [f"CAST({numbers.get(name, '0')} AS long) AS `{name}`" for name in self._names]
-        self._parts.append(frame.selectExpr("id", *columns))
-
-    def frame(self) -> DataFrame:
-        every = reduce(DataFrame.unionAll, self._parts).groupBy("id")
-        return every.agg(dict.fromkeys(self._names, "sum")).selectExpr(
-            "id", *(f"`sum({name})` AS `{name}`" for name in self._names)
-        )
+def _shares_of_ends(edge: Target, ends: tuple[str, ...]) -> list[Share]:
+    """Return which nodes edges refer to, and how many edges nodes have."""
+    referred = _referred(edge)
+    if "src" not in ends or not edge.counts_edges:
+        return [Share(edge.new, ends, {referred: 1}, distinct=True)]
+    number, touched = _counted(edge)
+    before = {touched: 1} if edge.replace else {number: "n"}
+    others = [Share(edge.new, (end,), {referred: 1}, distinct=True) for end in ends if end != "src"]
+    return [
+        Share(edge.new, ("src",), {referred: 1, number: "n", touched: 1}),
+        Share(edge.old, ("src",), before, distinct=True),
+        *others,
+    ]
 
 
-def _interesting(frame: DataFrame, flags: Mapping[str, str]) -> DataFrame:
-    return frame.where(" OR ".join(f"({flag}) > 0" for flag in flags.values()))
+def _moved(spark: SparkSession, edge: Target) -> tuple[DataFrame, dict[str, int]]:
+    """Return the sources that committed edges leave which the load replaces."""
+    given = rows_frame(spark, edge.new, Wanted(("id",))).distinct()
+    old = rows_frame(spark, edge.old, Wanted(("id", "src"))).join(given, "id", "left_semi")
+    number, touched = _counted(edge)
+    return old.selectExpr("src AS id"), {number: -1, touched: 1}
 
 
-def missing_flag(edge: Target, end: str) -> str:
-    """Return the flag that counts the edges without a node at one end."""
-    return f"missing_{edge.shape.name}_{end}"
+def missing_flag(edge: Target) -> str:
+    """Return the flag of ids that edges refer to and that are no nodes."""
+    return f"missing_{edge.shape.name}"
 
 
 def count_flag(edge: Target) -> str:
@@ -157,19 +170,12 @@ def count_flag(edge: Target) -> str:
     return f"miscounted_{edge.shape.name}"
 
 
+def _referred(edge: Target) -> str:
+    return f"referred_{edge.shape.name}"
+
+
 def _counted(edge: Target) -> tuple[str, str]:
     return f"number_{edge.shape.name}", f"touched_{edge.shape.name}"
-
-
-def _is_miscounted(edge: Target) -> str:
-    definition = edge.shape.definition
-    assert isinstance(definition, EdgeType), "only edges are counted"
-    limits = definition.cardinality
-    number, touched = (f"`{name}`" for name in _counted(edge))
-    outside = f"{number} < {limits.minimum}"
-    if limits.maximum is not None:
-        outside += f" OR {number} > {limits.maximum}"
-    return f"({touched} > 0 AND ({outside}))"
 
 
 def miscounted(ledger: Ledger, edge: Target) -> DataFrame:
@@ -204,11 +210,13 @@ def tuple_ledger(spark: SparkSession, target: Target, columns: tuple[str, ...]) 
         f.count_if("s").alias("s"),
         f.count_if("c").alias("c"),
     )
-    flags = {
-        "repeated": "IF(s > 1, s - 1, 0)",
-        "held": f"IF({_MATCHED} AND NOT (s = 1 AND c = 1 AND sid = cid), 1, 0)",
-    }
-    return Ledger(_interesting(lines, flags), flags)
+    alone = "(s = 1 AND c = 1 AND sid = cid)"
+    found = lines.selectExpr(
+        *names,
+        "IF(s > 1, s - 1, 0) AS repeated",
+        f"IF(s > 0 AND c > 0 AND NOT {alone}, 1, 0) AS held",
+    )
+    return Ledger(found.where("repeated > 0 OR held > 0"), ("repeated", "held"))
 
 
 def tuples(target: Target) -> list[tuple[str, ...]]:
@@ -225,7 +233,7 @@ def sums(ledgers: Mapping[str, Ledger]) -> dict[str, dict[str, int]]:
     frames = []
     for number, (key, ledger) in enumerate(ledgers.items()):
         found[key] = dict.fromkeys(ledger.flags, 0)
-        totals = ", ".join(f"SUM({flag})" for flag in ledger.flags.values())
+        totals = ", ".join(f"SUM(`{flag}`)" for flag in ledger.flags)
         frames.append(
             ledger.frame.agg(f.expr(f"array({totals})").alias("n")).selectExpr(
                 f"{number} AS ledger", "n"

@@ -16,6 +16,7 @@ from omnigraph.catalog import TypeKind
 from omnigraph.errors import NotFound
 from omnigraph.pipeline.model import FILE, ROW, Input
 from omnigraph.pipeline.parts import Part, Sources, count_lines, numbered
+from omnigraph.pipeline.scan import on_each
 from omnigraph.pipeline.staging import Job, stage_rows
 from omnigraph.write.change_set import position_base
 from omnigraph.write.inputs.columnar import Table, read_table
@@ -69,15 +70,8 @@ def _on_each(
     spark: SparkSession, count: int, work: Callable[[int], dict[str, Any]]
 ) -> list[tuple[int, dict[str, Any]]]:
     """Have workers do something for each number."""
-
-    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for number in batch["id"].to_pylist():
-                yield _result(number, work(number))
-
-    if not count:
-        return []
-    return _collected(spark.range(0, count, 1, count).mapInArrow(run, _RESULT))
+    made = on_each(spark, count, lambda number: [_result(number, work(number))], _RESULT)
+    return _collected(made) if count else []
 
 
 def _result(number: int, result: Mapping[str, Any]) -> pa.RecordBatch:

@@ -105,38 +105,26 @@ def rows_frame(spark: SparkSession, rows: Rows, wanted: Wanted) -> DataFrame:
                 columns["at"] = finder.of(table[ROW_ADDRESS])
             yield from pa.table(columns).combine_chunks().to_batches()
 
-    return _on_pieces(spark, rows.pieces, read, wanted.schema)
+    pieces = rows.pieces
+    return on_each(spark, len(pieces), lambda number: read(pieces[number]), wanted.schema)
 
 
-def tally_frame(spark: SparkSession, rows: Rows, column: str) -> DataFrame:
-    """Return how often each value of a column is there, as `id` and `n`; values may repeat."""
-
-    def read(piece: Sequence[int]) -> Iterator[pa.RecordBatch]:
-        tables = [table.select([column]) for table in rows.read([column], piece)]
-        if tables:
-            counted = pa.concat_tables(tables)[column].value_counts()
-            yield pa.record_batch(
-                {"id": counted.field("values"), "n": pc.cast(counted.field("counts"), pa.int64())}
-            )
-
-    return _on_pieces(spark, rows.pieces, read, "id string, n long")
-
-
-def _on_pieces(
+def on_each(
     spark: SparkSession,
-    pieces: Sequence[Sequence[int]],
-    read: Callable[[Sequence[int]], Iterator[pa.RecordBatch]],
+    count: int,
+    work: Callable[[int], Iterable[pa.RecordBatch]],
     schema: str,
 ) -> DataFrame:
+    """Have workers do something for each number; return what they give as a frame."""
+
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch["id"].to_pylist():
-                yield from read(pieces[number])
+                yield from work(number)
 
-    if not pieces:
+    if not count:
         return spark.createDataFrame([], schema)
-    numbers = spark.range(0, len(pieces), 1, len(pieces))
-    return numbers.mapInArrow(run, schema)
+    return spark.range(0, count, 1, count).mapInArrow(run, schema)
 
 
 class Places:

@@ -99,20 +99,22 @@ class Examination:
         return [self._ledgers[key] for key in merging if key in self._ledgers]
 
     def _id_ledgers(self) -> dict[str, Ledger]:
-        ends: dict[str, list[tuple[Target, str]]] = {}
+        ends: dict[str, dict[str, tuple[str, ...]]] = {}
         for target in self._targets.values():
             if target.shape.kind is TypeKind.EDGE:
                 for end in ENDS:
                     node = self._node(target.shape, end)
-                    ends.setdefault(node.table_key, []).append((target, end))
-        found = {}
+                    known = ends.setdefault(node.table_key, {})
+                    known[target.shape.table_key] = (*known.get(target.shape.table_key, ()), end)
+        made = {}
         for key in dict.fromkeys([*self._targets, *ends]):
             loaded = self._targets.get(key)
             old = loaded.old if loaded is not None else self._consult(key)
-            ledger = id_ledger(self._spark, loaded, old, ends.get(key, []))
+            edges = [(self._targets[edge], found) for edge, found in ends.get(key, {}).items()]
+            ledger = id_ledger(self._spark, loaded, old, edges)
             if ledger is not None:
-                found[key] = ledger
-        return found
+                made[key] = ledger
+        return made
 
     def _consult(self, key: str) -> Rows:
         self.consulted.add(key)
@@ -215,15 +217,14 @@ class Examination:
 
     def _missing(self, edge: Target, end: str) -> list[Faulty]:
         node = self._node(edge.shape, end)
-        flag = missing_flag(edge, end)
-        total = self.count(node.table_key, flag)
-        if not total:
+        flag = missing_flag(edge)
+        if not self.count(node.table_key, flag):
             return []
         ids = self._ledgers[node.table_key].where(flag).selectExpr(f"id AS {end}")
         wanted = Wanted((end,), address=True, place=True)
         rows = rows_frame(self._spark, edge.new, wanted).join(ids, end, "left_semi")
         check = Check(Fault.MISSING_END, edge.shape, (end,), node)
-        return [Faulty(check, Rule.ENDPOINT, rows.selectExpr("addr", "at", "'' AS other"), total)]
+        return [Faulty(check, Rule.ENDPOINT, rows.selectExpr("addr", "at", "'' AS other"))]
 
     def miscounted_rows(self) -> list[Faulty]:
         """Return the rows of sources that have too few or too many edges because of the load."""
