@@ -9,7 +9,7 @@ import lance
 import pytest
 
 import omnigraph.graph as og
-from omnigraph.errors import AlreadyExists, InvalidInput
+from omnigraph.errors import AlreadyExists, InvalidInput, OmniError
 from tests.support.program import omnigraph
 
 SCHEMA = """
@@ -96,10 +96,10 @@ def test_files_that_are_no_archives(tmp_path, graph):
     whole = (tmp_path / "whole.tar").read_bytes()
     (tmp_path / "cut.tar").write_bytes(whole[: len(whole) // 2])
     for name in ("text", "other.tar", "missing.tar", "cut.tar"):
-        with pytest.raises((InvalidInput, og.OmniError)) as caught:
+        with pytest.raises((InvalidInput, OmniError)) as caught:
             og.import_archive(tmp_path / name, tmp_path / f"from-{name}")
         assert caught.value.code in ("archive_unreadable", "graph_not_found")
-        with pytest.raises(og.OmniError, match="no graph"):
+        with pytest.raises(OmniError, match="no graph"):
             og.open(tmp_path / f"from-{name}")
 
 

@@ -21,7 +21,7 @@ node Person implements Paid {
   @range(wage987, 0..)
 }
 node Vault987 { code: String @key  gold: I64? }
-node Event { text: String? }
+node Event { text: String?  file: Blob? }
 edge Knows: Person -> Person { since: I64?  hint987: String? }
 edge Holds987: Person -> Vault987
 edge Owes987: Person -> Person
@@ -351,6 +351,14 @@ KEPT_OUT = {
         lambda g: g.put_blob("Vault987", "v987", "scan987", b"x", branch="draft"),
         NotFound,
     ),
+    "embedding of a type of which something is masked": (
+        lambda g: g.embed("Person", branch="draft", all=True),
+        og.PolicyDenied,
+    ),
+    "blob of what may not be read": (
+        lambda g: g.put_blob("Event", "e", "file", b"x", branch="draft"),
+        og.PolicyDenied,
+    ),
     "embedding of another type": (lambda g: g.embed("Vault987", branch="draft"), NotFound),
 }
 
@@ -375,12 +383,17 @@ def test_change_beyond_the_types_of_the_rules_is_refused_and_changes_nothing(gra
         load({"type": "Event", "data": {"text": "x"}}),
         load({"type": "Person", "data": {"name": "dy"}}),
         lambda g: g.put_blob("Person", "ada", "scan987", b"x", branch="draft"),
-        lambda g: g.embed("Person", branch="draft", all=True),
     ],
 )
 def test_change_within_the_types_of_the_rules_is_made(graph, call):
     made = call(graph.as_actor("act-bo"))
     assert (getattr(made, "commit", None) or made).actor == "act-bo"
+
+
+@pytest.mark.parametrize("test", ['from = "ada"', 'to = "bo"', 'hint987 = "h987"'])
+def test_edges_are_found_by_their_ends_and_properties(graph, test):
+    change = mutation(f"update Knows set {{ since: 5 }} where {test}")
+    assert change(graph.as_actor("act-cy")).affected_edges == 1
 
 
 def newest(graph, branch):
@@ -431,6 +444,47 @@ def test_conflict_about_hidden_types_is_not_told(graph):
 def test_schema_is_not_changed_by_who_may_see_some_types(graph):
     with pytest.raises(og.PolicyDenied, match="it is about all types"):
         graph.as_actor("act-cy").schema.apply(graph.as_actor("act-cy").schema.source)
+
+
+NARROW = """
+version: 1
+groups: {{ team: [act-ada] }}
+rules:
+  - id: r
+    allow: {{ actors: {{ group: team }}, actions: [read], types: [{read}] }}
+  - id: c
+    allow: {{ actors: {{ group: team }}, actions: [change]{change} }}
+  - id: m
+    allow: {{ actors: {{ group: team }}, actions: [branch_merge] }}
+"""
+
+
+def test_number_of_hidden_edges_is_not_told_by_a_delete(graph):
+    policy = NARROW.format(read="Person, Knows", change="")
+    ada = og.open(graph.uri, policy=policy, actor="act-ada")
+    with pytest.raises(og.PolicyDenied, match="change Holds987, Owes987, Saw on branch 'main'"):
+        ada.mutate('query m() { delete Person where name = "ada" }')
+    assert ada.mutate('query m() { delete Knows where from = "ada" }').affected_edges == 1
+    assert ada.embed("Person").commit is None
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda g: g.merge("vaults"),
+        lambda g: g.mutate('query m() { delete Person where name = "cy" }'),
+    ],
+    ids=["merge", "delete"],
+)
+def test_edge_type_without_its_end_is_not_seen_for_a_change_either(graph, call):
+    graph.as_actor("act-root").mutate(
+        'query m() { insert Holds987 { from: "bo", to: "v987" } }', branch="vaults"
+    )
+    names = "Person, Knows, Holds987, Owes987"
+    policy = NARROW.format(read=names, change=f", types: [{names}]")
+    ada = og.open(graph.uri, policy=policy, actor="act-ada")
+    with pytest.raises(og.PolicyDenied, match="change types that it may not see"):
+        call(ada)
 
 
 def test_who_may_change_everything_and_reads_nothing_is_not_limited(graph):

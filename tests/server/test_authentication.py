@@ -1,5 +1,7 @@
 """Who asks is known by a token alone; what each may do is what the states and policies say."""
 
+import json
+
 import pytest
 
 from tests.support.serving import ALL_PEOPLE, INSERT, TOKENS, make_graph, serving
@@ -58,10 +60,9 @@ def test_a_wrong_token_is_told_alike_whatever_is_asked(guarded_server, token):
             client.get(path, headers=headers).text
             for path in ("/graphs", "/graphs/guarded/schema", "/graphs/nothere/schema")
         }
-    assert told == {
-        '{"error":"invalid bearer token","code":"unauthorized",'
-        '"problem":{"code":"unauthorized","category":"denied","details":{}}}'
-    }
+    [answer] = told
+    body = json.loads(answer)
+    assert (body["error"], body["code"]) == ("invalid bearer token", "unauthorized")
 
 
 def test_health_and_the_document_need_no_token(guarded_server):

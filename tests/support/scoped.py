@@ -10,6 +10,7 @@ from typing import Any
 
 import omnigraph as og
 from omnigraph.catalog import Catalog, EdgeType, NodeType
+from omnigraph.changes.block import EntityChange
 from omnigraph.policy import Action
 
 Shown = Mapping[str, frozenset[str]]
@@ -72,11 +73,33 @@ def reduced_lines(lines: Iterable[str], shown: Shown) -> Iterator[str]:
             yield json.dumps({**record, "data": kept}, ensure_ascii=False)
 
 
-def graph_of(folder: Path, schema: str, lines: Iterable[str], **options: Any) -> og.Graph:
-    """Make a graph of some lines."""
+def graph_of(folder: Path, schema: str, *parts: Iterable[str], **options: Any) -> og.Graph:
+    """Make a graph of some lines, a commit for each part of them."""
     graph = og.init(folder, schema, **options)
-    graph.load("\n".join(lines).encode())
+    for lines in parts:
+        graph.load("\n".join(lines).encode())
     return graph
+
+
+def told(graph: og.Graph) -> dict[str, Any]:
+    """Return what a graph tells about its last commit, on every surface that tells changes."""
+    before, last = (commit.id for commit in reversed(graph.commits.list(limit=2)))
+    page = graph.commits.changes(last)
+    [*_, block] = graph.changes.poll(start=f"after:{before}").blocks
+    return {
+        "difference": [change.to_json() for change in graph.diff(before, last)],
+        "back": [change.to_json() for change in graph.diff(last, before)],
+        "commit": _by_name(page.changes),
+        "feed": _by_name(block.changes),
+        "baseline": list(graph.changes.baseline().lines),
+        "datasets": {key: entry.rows for key, entry in graph.snapshot().entries().items()},
+    }
+
+
+def _by_name(changes: Iterable[EntityChange]) -> list[dict[str, Any]]:
+    """Return changes by type and id; identities of types are left out, as no graphs share them."""
+    found = [{**change.to_json(), "type": change.type} for change in changes]
+    return sorted(found, key=lambda change: (change["kind"], change["type"], change["id"]))
 
 
 def outcome(graph: og.Graph, text: str, params: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -39,7 +39,7 @@ from omnigraph.write.change_set import Batch, ChangeSet
 from omnigraph.write.committed import Committed
 from omnigraph.write.fill import embedded
 from omnigraph.write.request import Request
-from omnigraph.write.rights import check_changes, check_one_schema, check_touched
+from omnigraph.write.rights import check_changes, check_one_schema, check_whole
 from omnigraph.write.shape import Shape, find_shape
 from omnigraph.write.validate import validate
 from omnigraph.write.violations import Findings, ValidationFailed
@@ -364,12 +364,12 @@ class _Bringing:
         sides = ((side_of(self.source, t), t) for k in kinds for t in target.schema.of_kind(k))
         moved = [(side, t) for side, t in sides if side is not None and self._moved(side, t)]
         # Before anything is read: conflicts show entities.
-        check_touched((type_.name for _, type_ in moved), self.request, seen=True)
+        check_whole((type_ for _, type_ in moved), self.request, self.committed)
         for side, type_ in moved:
             conflicts += self._bring(side, type_, changes)
         if conflicts:
             raise MergeConflicts(conflicts, target.branch)
-        check_changes(changes, self.request, target)
+        check_changes(changes, self.request, self.committed)
         return changes
 
     def _moved(self, side: Side, type_: AcceptedType) -> bool:

@@ -158,7 +158,7 @@ def _declaration(
             lost = (asked[n.text].members for n in declaration.implements if n not in implements)
             own = {m.name.text for m in declaration.members if not isinstance(m, ConstraintDecl)}
             inherited = {m.name.text: m for part in lost for m in part if m.name.text not in own}
-            members = (*declaration.members, *inherited.values())
+            members = (*inherited.values(), *declaration.members)
             shown = _members(members, node.properties)
             return replace(declaration, implements=implements, members=shown)
         case EdgeDecl():

@@ -63,7 +63,7 @@ def apply(
         changes = prepare(committed)
         if changes.is_empty and not changes.findings and not always:
             return None
-        check_changes(changes, request, committed.snapshot)
+        check_changes(changes, request, committed)
         images = validate(changes, committed)
         staged = stage(manifest, request, images, committed, commit_id)
         if complete is not None:

@@ -14,6 +14,8 @@ import pyarrow.compute as pc
 from omnigraph.catalog import TypeKind
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import DatasetEntry, Snapshot
+from omnigraph.commit.view import seen
+from omnigraph.policy.scope import TypeScope
 from omnigraph.storage.layout import embedding_model, physical_columns
 from omnigraph.storage.probe import ROW_ADDRESS, count, lookup, select, select_in_batches
 from omnigraph.types import Scalar
@@ -30,6 +32,10 @@ class Committed:
         self._manifest = manifest
         self.snapshot = snapshot
         self.consulted: set[str] = set()
+
+    def seen(self, scope: TypeScope) -> Snapshot:
+        """Return what a scope shows of the state."""
+        return seen(self._manifest, self.snapshot, scope)
 
     def shape(self, kind: TypeKind, name: str) -> Shape:
         """Return the shape of a type."""

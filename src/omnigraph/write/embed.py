@@ -18,7 +18,6 @@ import pyarrow as pa
 from omnigraph.catalog.model import Property
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import Commit
-from omnigraph.commit.view import seen
 from omnigraph.embed import Embedder, Role
 from omnigraph.embed.provider import Matrix
 from omnigraph.errors import InvalidInput
@@ -31,6 +30,7 @@ from omnigraph.write.committed import Committed
 from omnigraph.write.fill import agreed_model, embedded, has_words, replaced
 from omnigraph.write.progress import Listener, Meter
 from omnigraph.write.request import Request
+from omnigraph.write.rights import check_whole
 from omnigraph.write.rows import Spill
 from omnigraph.write.shape import Shape
 
@@ -90,8 +90,8 @@ def embed_type(manifest: Manifest, request: Request, options: EmbedOptions) -> E
 
         def prepare(committed: Committed) -> ChangeSet:
             nonlocal run
-            # Whoever may not speak of a type is told that there is none.
-            find_type(seen(manifest, committed.snapshot, request.rights.named), options.type_name)
+            type_ = find_type(committed.seen(request.rights.named), options.type_name)
+            check_whole([type_], request, committed)
             run = _Run(committed, request.embedder, options, spill, run)
             return run.changes()
 

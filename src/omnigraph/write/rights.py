@@ -8,21 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from omnigraph.catalog import Catalog, TypeKind
-from omnigraph.commit.model import Snapshot
+from omnigraph.catalog import AcceptedType, TypeKind
+from omnigraph.catalog.model import DST, ID, SRC
 from omnigraph.plan.expressions import EntityKind, predicate_refs
 from omnigraph.plan.query import Delete, MutationPlan, Update
 from omnigraph.policy import PolicyDenied
 from omnigraph.write.change_set import ChangeSet
+from omnigraph.write.committed import Committed
 from omnigraph.write.request import Request
 
+_SYSTEM = frozenset(property_.name for property_ in (ID, SRC, DST))
 
-def check_plan(plan: MutationPlan, request: Request, shown: Catalog) -> None:
-    """Refuse a mutation that asks about what may not be read; `shown` is what may be.
+
+def check_plan(plan: MutationPlan, request: Request, committed: Committed) -> None:
+    """Refuse a mutation that asks about what may not be read.
 
     How many entities an update or a delete finds tells something about what it looks for.
     """
-    unread = set[str]()
+    if request.rights.read.is_everything:
+        return
+    shown, unread = committed.seen(request.rights.read).catalog, set[str]()
     for statement in plan.statements:
         if isinstance(statement, Update | Delete):
             is_node, name = statement.kind is EntityKind.NODE, statement.type_name
@@ -31,44 +36,63 @@ def check_plan(plan: MutationPlan, request: Request, shown: Catalog) -> None:
             if found is None:
                 unread.add(name)
             else:
-                hidden = (property_ for property_ in asked if found.lookup(property_) is None)
-                unread |= {f"{name}.{property_}" for property_ in hidden}
+                known = found.properties.keys() | _SYSTEM
+                unread |= {f"{name}.{property_}" for property_ in asked if property_ not in known}
     if unread:
         _refuse(request, f"look for {', '.join(sorted(unread))}")
 
 
-def check_changes(changes: ChangeSet, request: Request, snapshot: Snapshot) -> None:
-    """Refuse a change of types that may not be changed; deleted nodes may take edges with them."""
-    if request.rights.change.is_everything:
-        return
-    touched = set[str]()
-    for change in changes.types.values():
-        if not change.is_empty:
-            touched.add(change.shape.name)
-        if change.shape.kind is TypeKind.NODE and (change.deleted or change.replace):
-            edges = snapshot.catalog.incident_edges(change.shape.name)
-            touched |= {edge.name for edge in edges}
-    check_touched(touched, request)
+def check_changes(changes: ChangeSet, request: Request, committed: Committed) -> None:
+    """Refuse a change of types that may not be changed.
 
-
-def check_touched(names: Iterable[str], request: Request, *, seen: bool = False) -> None:
-    """Refuse to change types; with `seen`, also those of which something may not be seen."""
+    Deleted nodes take edges with them, which has to be allowed, too; and as their number is told,
+    they have to be seen.
+    """
     rights = request.rights
-    refused = {
-        name
-        for name in names
-        if not rights.change.covers(name) or (seen and not rights.read.shows_all(name))
-    }
-    told = sorted(name for name in refused if rights.named.covers(name))
-    if refused:
-        others = [] if len(told) == len(refused) else ["types that it may not see"]
-        _refuse(request, f"change {', '.join([*told, *others])}")
+    if rights.is_everything:
+        return
+    shown = committed.seen(rights.read).catalog
+    given = [change for change in changes.types.values() if not change.is_empty]
+    refused = {c.shape.name for c in given if not rights.change.covers(c.shape.name)}
+    for change in given:
+        if change.shape.kind is TypeKind.NODE and (change.deleted or change.replace):
+            edges = committed.snapshot.catalog.incident_edges(change.shape.name)
+            refused |= {
+                edge.name
+                for edge in edges
+                if edge.name not in shown.edges or not rights.change.covers(edge.name)
+            }
+    _refuse_types(refused, request, committed)
+
+
+def check_whole(types: Iterable[AcceptedType], request: Request, committed: Committed) -> None:
+    """Refuse what shows whole entities of types, unless they may be changed and seen whole."""
+    rights = request.rights
+    if rights.is_everything:
+        return
+    schema = committed.seen(rights.read).schema
+    refused = set[str]()
+    for type_ in types:
+        shown = schema.find(type_.kind, type_.name)
+        is_whole = shown is not None and shown.property_ids.keys() == type_.property_ids.keys()
+        if not is_whole or not rights.change.covers(type_.name):
+            refused.add(type_.name)
+    _refuse_types(refused, request, committed)
 
 
 def check_one_schema(hashes: Iterable[str], request: Request) -> None:
     """Refuse to bring changes across schemas to who may not see or change all of them."""
     if not request.rights.is_everything and len(set(hashes)) > 1:
         _refuse(request, "bring changes of the schema")
+
+
+def _refuse_types(names: set[str], request: Request, committed: Committed) -> None:
+    """Refuse to change types; those that may not even be named are not."""
+    known = committed.seen(request.rights.named).catalog
+    told = sorted(name for name in names if name in known.nodes or name in known.edges)
+    if names:
+        others = [] if len(told) == len(names) else ["types that it may not see"]
+        _refuse(request, f"change {', '.join([*told, *others])}")
 
 
 def _refuse(request: Request, what: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from omnigraph.catalog.model import ID
 from omnigraph.commit.manifest import Manifest
-from omnigraph.commit.model import Commit, Snapshot
+from omnigraph.commit.model import Commit
 from omnigraph.commit.snapshot import head_snapshot
 from omnigraph.commit.view import seen
 from omnigraph.errors import InvalidInput, NotFound
@@ -66,7 +66,7 @@ def run_mutation(
     run: list[Mutation] = []
 
     def prepare(committed: Committed) -> ChangeSet:
-        plan = _plan(manifest, request, committed.snapshot, source, name)
+        plan = _plan(request, committed, source, name)
         bound = bind_parameters(plan.parameters, parameters)
         run[:] = [Mutation(plan, bound, now, committed, rules=rules)]
         return run[0].run()
@@ -103,6 +103,7 @@ def write_blob(
     plan = MutationPlan(name="put_blob", parameters=(), statements=(update,))
 
     def prepare(committed: Committed) -> ChangeSet:
+        check_plan(plan, request, committed)
         return Mutation(plan, {}, datetime.now(UTC), committed).run()
 
     commit = apply(manifest, request, prepare, again=lambda: True)
@@ -112,13 +113,10 @@ def write_blob(
     return commit
 
 
-def _plan(
-    manifest: Manifest, request: Request, snapshot: Snapshot, source: str, name: str | None
-) -> MutationPlan:
-    rights = request.rights
-    plan = compile_query(seen(manifest, snapshot, rights.named).catalog, source, name)
+def _plan(request: Request, committed: Committed, source: str, name: str | None) -> MutationPlan:
+    plan = compile_query(committed.seen(request.rights.named).catalog, source, name)
     if not isinstance(plan, MutationPlan):
         message = f"query '{plan.name}' reads; run it as a query, not as a mutation"
         raise InvalidInput(message, code="query_not_a_mutation", query=plan.name)
-    check_plan(plan, request, seen(manifest, snapshot, rights.read).catalog)
+    check_plan(plan, request, committed)
     return plan

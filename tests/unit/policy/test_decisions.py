@@ -140,7 +140,7 @@ def test_names_no_text_can_encode_are_denied_like_any_other():
 def test_unknown_action_is_told_with_the_one_that_was_meant():
     policy = Policy.parse(as_text(bundle("read", None, None)))
     with pytest.raises(InvalidInput, match="did you mean `export`") as caught:
-        policy.decide("act-ada", "exprot")
+        policy.decide("act-ada", "exports")
     assert (caught.value.code, caught.value.category) == ("policy_action_unknown", Category.INVALID)
 
 

@@ -70,8 +70,8 @@ BAD = {
         ["6: `actions` of `allow` of rule `r` names at least one"],
     ),
     "unknown action": (
-        RULE + "{actors: {group: team}, actions: [raed]}",
-        ["6: each of `actions` of `allow` of rule `r` is not `raed`: did you mean `read`?"],
+        RULE + "{actors: {group: team}, actions: [reads]}",
+        ["6: each of `actions` of `allow` of rule `r` is not `reads`: did you mean `read`?"],
     ),
     "action of a server": (
         RULE + "{actors: {group: team}, actions: [graph_list]}",
