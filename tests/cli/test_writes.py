@@ -55,6 +55,7 @@ def test_mutation_json_has_the_wire_shape(uri):
         "actor_id": None,
         "message": "first port",
         "operation": "mutation",
+        "counts": {"node:Port": {"inserted": 1, "updated": 0, "deleted": 0}},
     }
 
 
