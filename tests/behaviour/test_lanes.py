@@ -379,8 +379,8 @@ def test_schema_is_planned_and_applied(loaded):
 
 def test_schema_that_is_wrong_or_cannot_be_reached_is_refused(loaded):
     with pytest.raises(og.SchemaError) as caught:
-        loaded.schema.plan("node Person { name: Texxt @key }")
-    assert "Texxt" in caught.value.diagnostics[0].render()
+        loaded.schema.plan("node Person { name: Wort @key }")
+    assert "Wort" in caught.value.diagnostics[0].render()
     with pytest.raises(og.SchemaChangeRefused) as caught:
         loaded.schema.apply(SCHEMA.replace("score: F64?", "score: String?"))
     assert [refusal.entity for refusal in caught.value.refusals]

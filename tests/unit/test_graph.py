@@ -1,12 +1,15 @@
 """The public face: what it delegates, what it refuses, what it returns."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 import omnigraph.graph as og
+from omnigraph.commit.model import Commit
 from omnigraph.errors import InvalidInput, NotFound
 from tests.support.graphs import CALLS_AT, NOTE, PORT, SHIP, Change, commit, delete, insert, upsert
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @pytest.fixture
@@ -139,11 +142,12 @@ def test_commit_tells_the_wire_what_it_is(harbour):
         "parent_commit_id": harbour.commits.list()[0].id,
         "merged_parent_commit_id": None,
         "actor_id": None,
-        "created_at": int(own.created_at.timestamp() * 1_000_000),
+        "created_at": (own.created_at - EPOCH) // timedelta(microseconds=1),
         "message": '["insert"]',
         "operation": "load",
         "counts": {},
     }
+    assert Commit.from_json(own.to_json()) == own
     first = harbour.commits.list()[-1].to_json()
     assert (first["graph_branch"], first["parent_commit_id"]) == (None, None)
 
