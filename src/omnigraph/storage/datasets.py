@@ -28,6 +28,8 @@ from omnigraph.storage.location import Location
 from omnigraph.storage.objects import Objects
 
 MAX_HANDLES = 512
+MAX_VERSIONS = 8
+"""Handles kept of one dataset: each knows all its fragments, and old versions are rarely read."""
 RETRY_SECONDS = "30"
 """Lance repeats no request after this long; by itself it would wait three minutes, six times."""
 
@@ -114,6 +116,9 @@ class Datasets:
         """Remember a handle nobody will move."""
         with self._lock:
             self._handles[path, int(handle.version)] = handle
+            versions = [key for key in self._handles if key[0] == path]
+            for key in versions[:-MAX_VERSIONS]:
+                del self._handles[key]
             while len(self._handles) > MAX_HANDLES:
                 self._handles.popitem(last=False)
 

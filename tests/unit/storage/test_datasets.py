@@ -62,6 +62,21 @@ def test_oldest_handle_is_forgotten_when_there_are_too_many(datasets, monkeypatc
     assert datasets.at("d2", 1) is not second
 
 
+def test_few_versions_of_one_dataset_are_kept(datasets, monkeypatch):
+    monkeypatch.setattr(module, "MAX_VERSIONS", 2)
+    datasets.create("other", ROWS)
+    other = datasets.at("other", 1)
+    datasets.create("d", ROWS)
+    handles = [datasets.at("d", 1)]
+    for _ in range(2):
+        handles.append(stage.append(handles[0], pa.table({"id": ["c"]})))
+        datasets.keep("d", handles[-1])
+    found = [datasets.at("d", int(handle.version)) for handle in handles[1:]]
+    assert found == handles[1:]
+    assert datasets.at("other", 1) is other
+    assert datasets.at("d", 1) is not handles[0]
+
+
 @pytest.mark.parametrize("version", [None, 1, (1 << 63) + 5])
 def test_missing_dataset_is_not_found(datasets, version):
     with pytest.raises(NotFound) as caught:
