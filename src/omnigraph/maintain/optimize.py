@@ -28,6 +28,7 @@ from omnigraph.storage.index import (
     compacted,
     compaction_tasks,
     index_task,
+    put_together,
     run_compaction,
     show_as_head,
 )
@@ -235,8 +236,10 @@ class _Work:
             return made
         place = DatasetPlace(path, int(made.version))
         built = self._hands.index(made, place, list(tasks.values()))
-        for (name, task), segments in zip(tasks.items(), built, strict=True):
-            made = add_index(made, task, segments)
+        pairs = zip(tasks.values(), built, strict=True)
+        whole = [put_together(made, task, segments) for task, segments in pairs]
+        for (name, task), segment in zip(tasks.items(), whole, strict=True):
+            made = add_index(made, task, segment)
             report.indexes_built.append(name)
         return made
 

@@ -73,7 +73,7 @@ class IndexTask:
 def build_btree(base: LanceDataset, column: str) -> LanceDataset | None:
     """Stage an index that finds rows by a column; None when all fragments have one."""
     task = index_task(base, column, IndexKind.BTREE)
-    return None if task is None else add_index(base, task, [build_segment(base, task)])
+    return None if task is None else add_index(base, task, build_segment(base, task))
 
 
 def index_task(
@@ -99,10 +99,20 @@ def build_segment(base: LanceDataset, task: IndexTask) -> Index:
         return _segment(base, task.column, task.kind, task.fragments, task.metric)
 
 
-def add_index(base: LanceDataset, task: IndexTask, segments: Sequence[Index]) -> LanceDataset:
-    """Stage an index with the segments that were built for a task."""
+def put_together(base: LanceDataset, task: IndexTask, segments: Sequence[Index]) -> Index:
+    """Return one segment of those that were built for a task, on the very base they were built on.
+
+    Numbers of staged versions have no order, and Lance refuses what seems to be of a later one.
+    """
+    if len(segments) == 1:
+        return segments[0]
     with translated(f"indexing {task.column}"):
-        [made] = segments if len(segments) == 1 else [_together(base, task, segments)]
+        return replace(base.merge_existing_index_segments(list(segments)), name=task.name)
+
+
+def add_index(base: LanceDataset, task: IndexTask, made: Index) -> LanceDataset:
+    """Stage an index with the segment that was built for a task."""
+    with translated(f"indexing {task.column}"):
         old = _segments(base, task.name) if task.anew else []
         for other in Metric if task.kind is IndexKind.VECTOR else ():
             if other != task.metric:
@@ -110,10 +120,6 @@ def add_index(base: LanceDataset, task: IndexTask, segments: Sequence[Index]) ->
         gone = [_removed(segment, made) for segment in old]
         operation = LanceOperation.CreateIndex([made], gone)
         return LanceDataset.commit(base, operation, read_version=base.version, detached=True)
-
-
-def _together(base: LanceDataset, task: IndexTask, segments: Sequence[Index]) -> Index:
-    return replace(base.merge_existing_index_segments(list(segments)), name=task.name)
 
 
 def _segment(

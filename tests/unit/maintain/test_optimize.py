@@ -8,8 +8,10 @@ import pytest
 import omnigraph as og
 from omnigraph.errors import ExpectedVersionMismatch
 from omnigraph.maintain.indexes import wanted_indexes
-from omnigraph.storage.index import MAX_SEGMENTS, IndexKind
+from omnigraph.maintain.optimize import OwnHands, optimize
+from omnigraph.storage.index import MAX_SEGMENTS, IndexKind, build_segment
 from omnigraph.storage.layout import dataset_path
+from omnigraph.write.request import UPKEEP
 
 SCHEMA = """
 node Note {
@@ -184,3 +186,24 @@ def test_vectors_are_indexed_only_when_there_are_many(graph):
     type_ = graph.snapshot().schema.find("node", "Note")
     assert ("far", IndexKind.VECTOR) not in list(wanted_indexes(type_, 99_999))
     assert ("far", IndexKind.VECTOR) in list(wanted_indexes(type_, 100_000))
+
+
+class Pieces(OwnHands):
+    """Builds what can be put together in as many pieces as there are fragments."""
+
+    def index(self, base, place, tasks):
+        return [[build_segment(base, piece) for piece in task.split(99)] for task in tasks]
+
+
+@pytest.mark.parametrize("luck", range(3))
+def test_indexes_built_in_pieces_are_put_together(graph, monkeypatch, luck):
+    """Numbers of staged versions are random, and so is whether Lance takes one for a later one."""
+    monkeypatch.setattr("omnigraph.storage.index.FRAGMENT_ROWS", 1)
+    request = graph._request(UPKEEP, None, None)
+    optimize(graph._manifest, request, hands=Pieces())
+    assert fragments(graph) > 2
+    assert {(one.covered, one.segments) for one in graph.indexes.status() if one.rows} == {(12, 1)}
+    for number in range(12):
+        read = "query q($s: String) { match { $n: Note { slug: $s } } return { $n.slug } }"
+        assert graph.query(read, {"s": f"n{number}"}).rows == [{"n.slug": f"n{number}"}]
+    assert graph.verify().ok
