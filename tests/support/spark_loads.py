@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -54,15 +55,12 @@ def load(graph: og.Graph, inputs: Sequence[Input], spark: SparkSession, **option
 
 
 def said(error: OmniError) -> dict[str, Any]:
-    """Return what an error says but for ids that were just made."""
-    facts = error.to_json()
-    for violation in facts["details"].get("violations", ()):
-        if _GENERATED.fullmatch(violation.get("id", "")):
-            del violation["id"]
+    """Return what an error says, whatever ids were just made."""
+    facts = json.loads(_GENERATED.sub("<new>", json.dumps(error.to_json())))
     return {"class": type(error).__name__, **facts}
 
 
-_GENERATED = re.compile(r"[0-9A-Z]{26}")
+_GENERATED = re.compile(r"\b[0-9A-Z]{26}\b")
 
 
 def begin(graph: og.Graph, key: str | None = None) -> Run:
