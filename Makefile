@@ -22,7 +22,7 @@ demo: $(READY) ## Show what omnigraph does, on sample data
 	@$(PY) demo/run.py $(ARGS)
 
 test: check ## Run the checks and the whole suite, on all cores (ARGS="-k parser" goes to pytest)
-	$(PY) -m pytest -n auto --dist loadscope $(ARGS)
+	$(PY) -m pytest -n auto --dist loadscope --no-loadscope-reorder $(ARGS)
 
 check: $(READY) ## Lint, format check, types, import layers, spelling
 	$(PY) -m ruff check .

@@ -6,6 +6,7 @@ import shutil
 import pytest
 
 import omnigraph.graph as og
+from omnigraph.errors import InvalidInput, OmniError
 from omnigraph.pipeline.requests import PipelineInterrupted
 from omnigraph.pipeline.runs import RunState
 from omnigraph.write.violations import ValidationFailed
@@ -120,7 +121,7 @@ def test_a_run_that_fails_changes_nothing_and_can_be_resumed(people, tmp_path):
     assert entities(people, "Knows") == [("Cy", "Ada")]
 
     (tmp_path / "p.yaml").write_text(PEOPLE + "mode: append\n")
-    with pytest.raises(og.InvalidInput) as changed:
+    with pytest.raises(InvalidInput) as changed:
         people.pipeline.resume(failed.run)
     assert changed.value.code == "pipeline_changed"
 
@@ -187,7 +188,7 @@ def test_too_many_rejects_refuse_everything(people, tmp_path):
     (tmp_path / "people.csv").write_text("name,age\nAda,36\nBob,400\nCy\n")
     text = PEOPLE + "on_violation: reject\nmax_rejects: 1\nrejects: ./aside\n"
     (tmp_path / "p.yaml").write_text(text)
-    with pytest.raises(og.OmniError) as refused:
+    with pytest.raises(OmniError) as refused:
         people.pipeline.run(tmp_path / "p.yaml")
     assert refused.value.code == "too_many_rejects"
     assert entities(people, "Person") == []

@@ -122,7 +122,7 @@ def test_stored_queries_that_are_not_to_be_run_are_not_there(guarded_server):
 def test_graphs_are_listed_to_whom_the_server_policy_allows(guarded_server):
     with guarded_server.client(TOKENS["act-bob"]) as client:
         found = client.get("/graphs").json()["graphs"]
-    assert [graph["graph_id"] for graph in found] == ["guarded", "plain"]
+    assert [graph["graph_id"] for graph in found] == ["contract", "guarded", "plain"]
     with guarded_server.client(TOKENS["act-ada"]) as client:
         assert client.get("/graphs").status_code == 403
 

@@ -80,7 +80,7 @@ def test_a_generated_client_does_everything(ada, bob):
     models = ada.models
     assert ada("health.health").status == "ok"
     listed = bob("management.list_graphs").graphs
-    assert [graph.graph_id for graph in listed] == ["guarded", "plain"]
+    assert [graph.graph_id for graph in listed] == ["contract", "guarded", "plain"]
     assert "node Person" in ada("schema.cluster_get_schema", GRAPH).schema_source
 
     made = ada(

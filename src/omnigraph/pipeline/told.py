@@ -9,8 +9,9 @@ from contextlib import contextmanager
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
+from pyspark.logger import PySparkLogger
 
-_CHATTY = ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "py4j")
+_CHATTY = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 _STATE = re.compile(r"\s*SQLSTATE: \w+.*", re.DOTALL)
 _CONDITION = re.compile(r"^\[[A-Z0-9_.]+\]\s*")
 _JAVA = re.compile(r"^(?:Caused by: |: )?(?:[\w$]+\.)+[\w$]*(?:Exception|Error): ", re.MULTILINE)
@@ -37,11 +38,13 @@ def unknown_column(error: PySparkException) -> str | None:
 @contextmanager
 def quiet() -> Iterator[None]:
     """Keep Spark from printing a page about whatever it is asked to stop or does not accept."""
-    levels = {name: logging.getLogger(name).level for name in _CHATTY}
-    for name in _CHATTY:
-        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+    # Spark's loggers have a class of their own, which whoever asks for them first decides.
+    chatty = [*map(PySparkLogger.getLogger, _CHATTY), logging.getLogger("py4j")]
+    levels = [logger.level for logger in chatty]
+    for logger in chatty:
+        logger.setLevel(logging.CRITICAL + 1)
     try:
         yield
     finally:
-        for name, level in levels.items():
-            logging.getLogger(name).setLevel(level)
+        for logger, level in zip(chatty, levels, strict=True):
+            logger.setLevel(level)
