@@ -176,6 +176,7 @@ def start_machine(
         str(java.program),
         *FLAGS,
         f"-Dlog4j2.configurationFile={logging.as_uri()}",
+        "-Dderby.stream.error.field=java.lang.System.err",  # or it leaves a log where we stand
         *flags,
         *("-cp", classes, "org.apache.spark.deploy.SparkSubmit"),
         *(part for item in conf.items() for part in ("--conf", "=".join(item))),
