@@ -268,8 +268,13 @@ def drop_any_property(draw: st.DrawFn, sketch: Sketch) -> Sketch:
         decl,
         props=tuple(replace(p, embed=None) if p.embed == prop.name else p for p in decl.props),
     )
-    # What an interface asks for comes back as an injected property of its type.
-    rules = decl.rules if prop.name.startswith("i") else _without(decl, prop).rules
+    # What an interface asks for comes back as an injected property of its type, with its key.
+    if not prop.name.startswith("i"):
+        rules = _without(decl, prop).rules
+    elif is_keyed(sketch, decl, prop):
+        rules = tuple(rule for rule in decl.rules if rule.word != "key")
+    else:
+        rules = decl.rules
     return update(sketch, decl, replace(_without(unembedded, prop), rules=rules))
 
 

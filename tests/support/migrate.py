@@ -160,14 +160,19 @@ def _named(things: Iterable[Json], name: str) -> Json:
 
 def _columns(constraint: Json) -> list[str]:
     ((_, body),) = constraint.items()
-    return [body["property"]] if isinstance(body, dict) else list(body)
+    if isinstance(body, dict):
+        return [body["property"]] if "property" in body else list(body["properties"])
+    return list(body)
 
 
 def _renamed(constraint: Json, old: str, new: str) -> Json:
     ((word, body),) = constraint.items()
-    if isinstance(body, dict):
-        return {word: {**body, "property": new if body["property"] == old else body["property"]}}
-    return {word: sorted(new if name == old else name for name in body)}
+    columns = sorted(new if name == old else name for name in _columns(constraint))
+    if not isinstance(body, dict):
+        return {word: columns}
+    if "property" in body:
+        return {word: {**body, "property": columns[0]}}
+    return {word: {**body, "properties": columns}}
 
 
 def _canonical(items: Iterable[Json]) -> list[Json]:

@@ -46,6 +46,9 @@ from omnigraph.errors import (
 PUBLISHER_RETRY_BUDGET = 5
 """Further attempts after a lost race."""
 
+_SWAP_RETRY_BUDGET = 20 * PUBLISHER_RETRY_BUDGET
+"""The same for a small swap, which nobody could do better by coming back with another."""
+
 _FIRST_PAUSE = 0.005
 
 
@@ -218,7 +221,7 @@ def _landed(state: LineageState, staged: StagedCommit) -> Commit | None:
     return row.commit
 
 
-def retrying(attempt: Callable[[], None], budget: int = 4 * PUBLISHER_RETRY_BUDGET) -> None:
+def retrying(attempt: Callable[[], None], budget: int = _SWAP_RETRY_BUDGET) -> None:
     """Run a small idempotent swap until it is not preempted, within a budget."""
     for number in range(budget + 1):
         try:
