@@ -39,7 +39,9 @@ CHANGES = {
 
 @pytest.fixture(autouse=True)
 def keep_all(monkeypatch):
+    """Let small types be treated like large ones."""
     monkeypatch.setattr("omnigraph.query.topology.WORTH_KEEPING", 0)
+    monkeypatch.setattr("omnigraph.query.store.SMALL", 0)
 
 
 @pytest.fixture
@@ -93,6 +95,16 @@ def test_a_small_change_is_laid_over_arrays_that_are_there(graph, name):
 
 
 def test_many_small_changes_are_laid_over_the_same_arrays(graph):
+    before = ask(graph)
+    for name in CHANGES:
+        change(graph, name)
+        assert ask(graph) == ask(graph, ExpandMode.INDEXED), name
+    assert ask(graph) != before
+    assert built(graph) == 1
+
+
+def test_arrays_of_small_types_are_made_anew_from_what_is_in_memory(graph):
+    graph._engine.store.small = 1_000
     before = ask(graph)
     for name in CHANGES:
         change(graph, name)

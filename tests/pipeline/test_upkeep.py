@@ -11,7 +11,7 @@ import pytest
 import omnigraph as og
 from omnigraph.errors import InvalidInput
 from omnigraph.maintain import parts
-from omnigraph.storage import index
+from omnigraph.storage import compaction
 
 pytestmark = pytest.mark.usefixtures("quick")
 SCHEMA = """
@@ -93,7 +93,7 @@ def test_optimize_on_spark_leaves_what_optimize_leaves(spark, tmp_path):
 def test_an_index_of_many_fragments_is_built_in_pieces_and_put_together(
     spark, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(index, "FRAGMENT_ROWS", 1)
+    monkeypatch.setattr(compaction, "FRAGMENT_ROWS", 1)
     graph = some_graph(tmp_path / "g")
     graph.optimize(engine="spark")
     assert fragments(graph)["node:Note"] > 2

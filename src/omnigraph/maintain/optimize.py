@@ -21,17 +21,13 @@ from omnigraph.commit.snapshot import head_snapshot
 from omnigraph.commit.staged import StagedCommit, StagedDataset, mint_commit_id
 from omnigraph.errors import Contention, ExpectedVersionMismatch, OmniError, SchemaMoved
 from omnigraph.maintain.indexes import physical_name, wanted_indexes
-from omnigraph.storage.index import (
-    IndexTask,
-    add_index,
-    build_segment,
+from omnigraph.storage.compaction import (
     compacted,
     compaction_tasks,
-    index_task,
-    put_together,
     run_compaction,
     show_as_head,
 )
+from omnigraph.storage.index import IndexTask, add_index, build_segment, index_task, put_together
 from omnigraph.storage.layout import dataset_path
 from omnigraph.write.request import UPKEEP, Request
 

@@ -19,13 +19,13 @@ from omnigraph.commit.lineage import LineageState
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import MAIN, DatasetEntry
 from omnigraph.errors import NotFound
+from omnigraph.storage.compaction import show_as_head
 from omnigraph.storage.files import (
     referenced_files,
     referenced_folders,
     version_file,
     version_of,
 )
-from omnigraph.storage.index import show_as_head
 from omnigraph.storage.layout import dataset_path
 
 

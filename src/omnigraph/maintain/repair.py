@@ -16,8 +16,8 @@ from omnigraph.commit.model import MAIN
 from omnigraph.commit.recovery import recover
 from omnigraph.commit.snapshot import head_snapshot
 from omnigraph.errors import OmniError
+from omnigraph.storage.compaction import show_as_head
 from omnigraph.storage.files import shows_same
-from omnigraph.storage.index import show_as_head
 from omnigraph.storage.layout import dataset_path
 
 

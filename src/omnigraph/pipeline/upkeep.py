@@ -17,8 +17,9 @@ from omnigraph.maintain.optimize import DatasetPlace, UpkeepReport, optimize
 from omnigraph.pipeline.sessions import session
 from omnigraph.pipeline.tasks import on_executors
 from omnigraph.storage import Location
+from omnigraph.storage.compaction import run_compaction
 from omnigraph.storage.datasets import Datasets
-from omnigraph.storage.index import IndexTask, build_segment, run_compaction
+from omnigraph.storage.index import IndexTask, build_segment
 from omnigraph.write.request import Request
 
 SEGMENTS = 16

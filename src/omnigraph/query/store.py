@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any
@@ -18,7 +19,7 @@ import pyarrow.compute as pc
 from omnigraph.catalog import AcceptedType, TypeKind
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import DatasetEntry, Snapshot
-from omnigraph.errors import GraphCorrupt
+from omnigraph.errors import GraphCorrupt, VersionReclaimed
 from omnigraph.query.recent import Recent
 from omnigraph.storage.columns import (
     Addresses,
@@ -29,7 +30,7 @@ from omnigraph.storage.columns import (
     rows_where,
     whole_column,
 )
-from omnigraph.storage.growth import Growth, growth
+from omnigraph.storage.growth import Growth, Layout, fragment_files, growth
 from omnigraph.storage.index import IndexKind, coverage, index_name
 from omnigraph.storage.layout import embedding_model, physical_columns
 from omnigraph.storage.literals import sql_literals
@@ -42,7 +43,11 @@ SPARSE = 64
 """Fewer than one row of so many are fetched one by one."""
 FETCH_BYTES, FETCHED_ROW_BYTES = 524_288, 16_384
 """What could be read of a column in the time it takes to fetch rows one by one."""
-MAX_TABLES = 256
+MAX_TABLES, MAX_NOTED = 256, 4_096
+MAX_VERSIONS = 16
+"""Versions of one type of which something is kept; nobody asks again for most of them."""
+GROWTH_SHARE = 0.1
+"""Rows of a type that may have changed for a column to be made from that of another version."""
 _CHUNK = 1_024
 LOOKUP_ROWS = 2_048
 """Rows whose ids could be noted in the time it takes to look one up in an index."""
@@ -59,6 +64,9 @@ class Store:
         self.small = SMALL
         self._used = 0
         self._kept: OrderedDict[tuple[str, int, str], Any] = OrderedDict()
+        self._versions: dict[str, OrderedDict[int, set[str]]] = {}
+        self._newest: Recent[tuple[str, str], DatasetEntry] = Recent(MAX_NOTED)
+        self._files: Recent[tuple[str, int], list[str]] = Recent(MAX_TABLES)
         self._tables: Recent[tuple[str, str, int], Table] = Recent(MAX_TABLES)
         self._named: Recent[tuple[str, TypeKind, str], Table] = Recent(MAX_TABLES)
         self._lock = Lock()
@@ -88,6 +96,7 @@ class Store:
             found = self._kept.get(key)
             if found is not None:
                 self._kept.move_to_end(key)
+                self._versions[key[0]].move_to_end(key[1])
             return found
 
     def keep(self, key: tuple[str, int, str], value: Any) -> None:  # noqa: ANN401 - as above
@@ -97,9 +106,39 @@ class Store:
                 return
             self._kept[key] = value
             self._used += value.nbytes
+            self._note(*key)
             while self._used > self.limit:
-                _, dropped = self._kept.popitem(last=False)
-                self._used -= dropped.nbytes
+                self._drop(next(iter(self._kept)))
+
+    def newest(self, type_: str, column: str) -> DatasetEntry | None:
+        """Return the version of which a whole column was read last."""
+        return self._newest.get((type_, column))
+
+    def read(self, type_: str, column: str, entry: DatasetEntry) -> None:
+        """Take note of a version of which a whole column was read."""
+        self._newest.put((type_, column), entry)
+
+    def files(self, key: tuple[str, int], handle: Any) -> list[str]:  # noqa: ANN401 - of Lance
+        """Return the files of the fragments of a version."""
+        return self._files.get(key) or self._files.put(key, fragment_files(handle))
+
+    def _note(self, type_: str, version: int, what: str) -> None:
+        """Remember what is kept of a version, and drop all of those nobody used for longest."""
+        versions = self._versions.setdefault(type_, OrderedDict())
+        versions.setdefault(version, set()).add(what)
+        versions.move_to_end(version)
+        while len(versions) > MAX_VERSIONS:
+            oldest, kept = next(iter(versions.items()))
+            for name in list(kept):
+                self._drop((type_, oldest, name))
+
+    def _drop(self, key: tuple[str, int, str]) -> None:
+        self._used -= self._kept.pop(key).nbytes
+        type_, version, what = key
+        kept = self._versions[type_][version]
+        kept.remove(what)
+        if not kept:
+            del self._versions[type_][version]
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +184,7 @@ class Table:
         self._fetched: dict[str, float] = {}
         self._covered: dict[str, float] = {}
         self._lookups = 0
+        self._column_lock = Lock()
         # A rename gives another column the same name in the same version.
         named = ",".join(f"{name}={id_:x}" for name, id_ in type_.property_ids.items())
         dataset = f"{entry.type_id:x}-{entry.incarnation:x}"
@@ -191,10 +231,43 @@ class Table:
         key = (*self.key, name)
         found = self._store.get(key)
         if found is None:
-            with self._reading() as handle:
-                found = whole_column(handle, self.names[name])
-            self._store.keep(key, found)
+            with self._column_lock:  # of many who ask at once one reads
+                found = self._store.get(key)
+                if found is None:
+                    found = self._read(name)
+                    self._store.keep(key, found)
+                    self._store.read(self.key[0], name, self.entry)
         return found
+
+    def is_near(self, name: str) -> bool:
+        """Tell whether a whole column is in memory, or that of another version is."""
+        return self._store.get((*self.key, name)) is not None or self._near(name) is not None
+
+    def _near(self, name: str) -> tuple[DatasetEntry, pa.Array] | None:
+        """Return another version and its column, if that is in memory and stored as this one is."""
+        entry = self._store.newest(self.key[0], name)
+        column = entry and self._store.get((self.key[0], entry.physical, name))
+        if entry is None or column is None:
+            return None
+        with suppress(VersionReclaimed):
+            if Table(self._store, self.type, entry).names[name] == self.names[name]:
+                return entry, column
+        return None
+
+    def _read(self, name: str) -> pa.Array:
+        """Read a column, or what of it is not in memory already."""
+        near = self._near(name)
+        if near is not None:
+            entry, column = near
+            with suppress(VersionReclaimed), self.since(entry, self._limit) as grown:
+                if grown is not None:
+                    return grown.column(column, self.names[name])
+        with self._reading() as handle:
+            return whole_column(handle, self.names[name])
+
+    @property
+    def _limit(self) -> int:
+        return max(self._store.small, int(self.rows * GROWTH_SHARE))
 
     def values(self, name: str, positions: Positions) -> pa.Array:
         """Return the values of a column at positions, in their order."""
@@ -270,14 +343,21 @@ class Table:
             found = self._covered[name] = rows / max(1, self.rows)
         return found
 
-    def since(self, old: DatasetEntry, columns: list[str], limit: int) -> Growth | None:
-        """Return what changed since another version; None when it is much."""
+    @contextmanager
+    def since(self, old: DatasetEntry, limit: int) -> Iterator[Growth | None]:
+        """Give what changed since another version, to be read here; None when it is much."""
         earlier = Table(self._store, self.type, old)
         with earlier._reading() as before, self._reading() as now:
-            return growth(before, now, columns, limit)
+            yield growth(earlier._layout(before), self._layout(now), limit)
+
+    def _layout(self, handle: Any) -> Layout:  # noqa: ANN401 - of Lance
+        return Layout(handle, self._store.files(self.key, handle))
 
     def pieces(self, columns: list[str], rows: int) -> Iterator[pa.Table]:
-        """Yield all rows of some columns, many at a time."""
+        """Yield all rows of some columns, many at a time; those of a small type stay in memory."""
+        if self.is_small:
+            yield pa.table({name: self.column(name) for name in columns})
+            return
         with self._reading() as handle:
             yield from column_pieces(handle, [self.names[name] for name in columns], rows)
 

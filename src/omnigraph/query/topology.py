@@ -82,7 +82,7 @@ class Topologies:
         self._bases: Recent[tuple[int, int], Made] = Recent(MAX_NOTED)
         self._wholes: Recent[Overlay, Adjacency] = Recent(MEMORY_BYTES, lambda made: made.nbytes)
         self._spent: Recent[tuple[int, ...], float] = Recent(MAX_NOTED)
-        self._building = Lock()
+        self._finding, self._building = Lock(), Lock()
         self.built = 0
 
     def find(self, ends: Ends) -> Topology | None:
@@ -91,11 +91,15 @@ class Topologies:
         found = self._loaded.get(key)
         if found is not None or self._spent.get(key) is not None:
             return found
-        found = self._stored(ends) or self._overlaid(ends)
-        if found is None:
-            self._spent.put(key, 0.0)
-            return None
-        return self._loaded.put(key, found)
+        with self._finding:  # somebody else may have found it, or not, while we waited
+            found = self._loaded.get(key)
+            if found is not None or self._spent.get(key) is not None:
+                return found
+            found = self._at_hand(ends)
+            if found is None:
+                self._spent.put(key, 0.0)
+                return None
+            return self._loaded.put(key, found)
 
     def spent(self, ends: Ends, more: float = 0.0) -> float:
         """Return what was spent on probes for want of a topology, after adding more."""
@@ -117,6 +121,12 @@ class Topologies:
 
     # --- where from ----------------------------------------------------------------------------
 
+    def _at_hand(self, ends: Ends) -> Topology | None:
+        """Return a topology for which little is read; a small one is made anew in no time."""
+        if _in_memory(ends):
+            return Topology(*_adjacencies(ends, lambda: None))
+        return self._stored(ends) or self._overlaid(ends)
+
     def _stored(self, ends: Ends) -> Topology | None:
         made = self._shelf.load(ends)
         return None if made is None else self._remember(made)
@@ -133,14 +143,9 @@ class Topologies:
         return None
 
     def _build(self, ends: Ends, tick: Callable[[], None]) -> Topology:
-        edge, src, dst = ends
-        here, there = _places(ends, tick)
-        out = Adjacency.build(here, there, (src.rows, dst.rows))
-        tick()
-        into = Adjacency.build(there, here, (dst.rows, src.rows))
+        made = Made.of(ends, *_adjacencies(ends, tick))
         self.built += 1
-        made = Made.of(ends, out, into)
-        if edge.rows >= WORTH_KEEPING and self._shelf.save(made):
+        if ends[0].rows >= WORTH_KEEPING and self._shelf.save(made):
             made = self._shelf.load(ends) or made  # mapped files take no memory of ours
         return self._remember(made)
 
@@ -152,18 +157,17 @@ class Topologies:
 def overlay(base: Made, ends: Ends, wholes: Recent[Overlay, Adjacency]) -> Topology | None:
     """Return arrays with what changed since laid over them; None when that is too much."""
     edge, src, dst = ends
-    changed = edge.since(base.edge, ["src", "dst"], _limit(edge))
-    if changed is None:
-        return None
+    with edge.since(base.edge, _limit(edge)) as changed:
+        if changed is None:
+            return None
+        new = changed.added(["src", "dst"])
     here = _node_shift(src, base.src)
     there = here if src.key == dst.key else _node_shift(dst, base.dst)
     if here is None or there is None:
         return None
     edges = Shift(changed.removed, changed.shared)
-    positions = np.arange(changed.added.num_rows) + changed.shared
-    added = Added(
-        src.positions_of(changed.added["src"]), dst.positions_of(changed.added["dst"]), positions
-    )
+    positions = np.arange(new.num_rows) + changed.shared
+    added = Added(src.positions_of(new["src"]), dst.positions_of(new["dst"]), positions)
     sizes = (src.rows, dst.rows)
     return Topology(
         Overlay(base.out, here, there, edges, added, sizes, wholes),
@@ -177,14 +181,29 @@ def _limit(table: Table) -> int:
 
 def _node_shift(nodes: Table, old: DatasetEntry) -> Shift | None:
     """Return where nodes are now; a node whose row was written anew is the same node."""
-    grown = nodes.since(old, ["id"], _limit(nodes))
-    if grown is None:
-        return None
-    lost, added = grown.lost["id"].combine_chunks(), grown.added["id"].combine_chunks()
-    places = pc.index_in(lost, value_set=added)
+    with nodes.since(old, _limit(nodes)) as grown:
+        if grown is None:
+            return None
+        lost, added = grown.lost(["id"])["id"], grown.added(["id"])["id"]
+    places = pc.index_in(lost.combine_chunks(), value_set=added.combine_chunks())
     again = np.asarray(places.is_valid(), np.bool_)
     news = np.asarray(pc.fill_null(places, 0), np.int64)[again] + grown.shared
     return Shift(grown.removed, grown.shared, (grown.removed[again], news))
+
+
+def _in_memory(ends: Ends) -> bool:
+    """Tell whether ends of edges and ids of nodes are few, and there without much reading."""
+    edge, src, dst = ends
+    columns = ((edge, "src"), (edge, "dst"), (src, "id"), (dst, "id"))
+    return all(table.is_small and table.is_near(name) for table, name in columns)
+
+
+def _adjacencies(ends: Ends, tick: Callable[[], None]) -> tuple[Adjacency, Adjacency]:
+    _, src, dst = ends
+    here, there = _places(ends, tick)
+    out = Adjacency.build(here, there, (src.rows, dst.rows))
+    tick()
+    return out, Adjacency.build(there, here, (dst.rows, src.rows))
 
 
 def _places(ends: Ends, tick: Callable[[], None]) -> tuple[Positions, Positions]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 from omnigraph.server.cluster import Declared, read_declared
 from omnigraph.server.settings import Settings
@@ -24,8 +25,9 @@ def make_service(settings: Settings, environment: Mapping[str, str]) -> Service:
     state = classify(
         tokens=bool(tokens), policies=wanted.policies, unauthenticated=settings.unauthenticated
     )
+    turns = None if settings.turns is None else Path(settings.turns)
     return Service(
-        registry=open_registry(wanted.sources, require_all=settings.require_all),
+        registry=open_registry(wanted.sources, require_all=settings.require_all, turns=turns),
         state=state,
         tokens=tokens,
         policy=wanted.policy,

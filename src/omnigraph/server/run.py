@@ -23,7 +23,8 @@ BACKLOG = 2_048
 def bind(settings: Settings) -> socket.socket:
     """Take the address; nobody can connect before a process listens."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    found = socket.socket(family, socket.SOCK_STREAM)
+    # Only of a socket that says it is TCP does asyncio send answers at once, without Nagle's wait.
+    found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         found.bind((settings.host, settings.port))

@@ -12,7 +12,8 @@ class Settings(Struct, kw_only=True, frozen=True):
 
     `cluster` is the folder or the storage of a cluster, in place of everything that follows it.
     `graphs` are addresses by id; `queries` and `policies` are folders and files by graph id.
-    With `agents_only` there are tools for agents and nothing else.
+    With `agents_only` there are tools for agents and nothing else. `turns` is a folder in which
+    the processes of a server wait for each other.
     """
 
     cluster: str | None = None
@@ -27,6 +28,7 @@ class Settings(Struct, kw_only=True, frozen=True):
     host: str = "127.0.0.1"
     port: int = 8080
     workers: int = 1
+    turns: str | None = None
     certificate: str | None = None
     key: str | None = None
     query_seconds: float = 60.0

@@ -51,8 +51,12 @@ class Supervisor:
         """Start, tell the address once all listen, and replace what dies."""
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: self._stop.set())
-        with tempfile.TemporaryDirectory(prefix="omnigraph-") as folder:
+        with (
+            tempfile.TemporaryDirectory(prefix="omnigraph-") as folder,
+            tempfile.TemporaryDirectory(prefix="omnigraph-turns-") as turns,
+        ):
             self._environment[SHARED_METRICS] = folder
+            self._settings = msgspec.structs.replace(self._settings, turns=turns)
             workers = [self._start() for _ in range(self._settings.workers)]
             try:
                 self._told(workers, ready)

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from omnigraph.embed.embedder import Choice
 from omnigraph.errors import InvalidInput, NotFound, OmniError
@@ -76,8 +77,13 @@ def check_graph_id(graph_id: str) -> str:
     return graph_id
 
 
-def open_registry(sources: Iterable[GraphSource], *, require_all: bool = False) -> Registry:
-    """Open graphs, some at a time; raise when none can be served, or with `require_all` any."""
+def open_registry(
+    sources: Iterable[GraphSource], *, require_all: bool = False, turns: Path | None = None
+) -> Registry:
+    """Open graphs, some at a time; raise when none can be served, or with `require_all` any.
+
+    `turns` is a folder of all processes that serve them.
+    """
     wanted = list(sources)
     ids = [check_graph_id(source.id) for source in wanted]
     for graph_id in sorted({graph_id for graph_id in ids if ids.count(graph_id) > 1}):
@@ -86,7 +92,7 @@ def open_registry(sources: Iterable[GraphSource], *, require_all: bool = False) 
     if not wanted:
         raise InvalidInput("there is no graph to serve", code="no_graphs")
     with ThreadPoolExecutor(OPENED_AT_ONCE) as pool:
-        opened = list(pool.map(_tried, wanted))
+        opened = list(pool.map(lambda source: _tried(source, turns), wanted))
     graphs = {found.id: found for found in opened if isinstance(found, Served)}
     failed = {
         source.id: found
@@ -101,16 +107,20 @@ def open_registry(sources: Iterable[GraphSource], *, require_all: bool = False) 
     return Registry(graphs, {graph_id: error.message for graph_id, error in failed.items()})
 
 
-def _tried(source: GraphSource) -> Served | OmniError:
+def _tried(source: GraphSource, turns: Path | None) -> Served | OmniError:
     try:
-        return _opened(source)
+        return _opened(source, turns)
     except OmniError as error:
         return error
 
 
-def _opened(source: GraphSource) -> Served:
+def _opened(source: GraphSource, turns: Path | None) -> Served:
     policy = source.policy() if source.policy is not None else None
     graph = open_graph(source.uri, external_blobs=source.external_blobs, embedding=source.embedding)
     stored = read_stored(source.queries(), graph.schema.catalog)
     guarded = graph if policy is None else graph.under(policy)
-    return Served(id=source.id, graph=guarded, stored=stored, policy=policy)
+    folder = turns / source.id if turns is not None else None
+    if folder is not None:
+        folder.mkdir(exist_ok=True)
+    taken = Turns(folder=folder)
+    return Served(id=source.id, graph=guarded, stored=stored, policy=policy, turns=taken)

@@ -19,6 +19,20 @@ from omnigraph.storage.columns import Addresses, Positions, rows_at
 from omnigraph.storage.faults import translated
 
 
+def fragment_files(handle: LanceDataset) -> list[str]:
+    """Return what tells each fragment from others: its number may be used again on a branch."""
+    with translated("reading fragments"):
+        return [str(fragment.metadata.files[0].path) for fragment in handle.get_fragments()]
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What a version consists of."""
+
+    handle: LanceDataset
+    files: Sequence[str]
+
+
 @dataclass(frozen=True, slots=True)
 class Growth:
     """What a version has more and less than an older one.
@@ -26,54 +40,67 @@ class Growth:
     The rows they share stand first in the newer one, in the order of the older one.
     """
 
+    old: Layout
+    new: Layout
     removed: Positions
     """Where the rows that are gone stood in the older version, ascending."""
-    lost: pa.Table
-    """Those rows."""
     shared: int
     """How many rows both versions have; added ones stand behind them."""
-    added: pa.Table
+    more: Sequence[Any]
+    """The fragments with what was added."""
+
+    def added(self, columns: Sequence[str]) -> pa.Table:
+        """Read what was added."""
+        with translated("reading what was added"):
+            if not self.more:
+                return self.new.handle.schema.empty_table().select(list(columns))
+            scanner = self.new.handle.scanner(columns=list(columns), fragments=list(self.more))
+            return scanner.to_table()
+
+    def lost(self, columns: Sequence[str]) -> pa.Table:
+        """Read the rows that are gone."""
+        if not len(self.removed):
+            return self.old.handle.schema.empty_table().select(list(columns))
+        addresses = Addresses.of(self.old.handle).at(self.removed)
+        return rows_at(self.old.handle, addresses, columns)
+
+    def column(self, before: pa.Array, name: str) -> pa.Array:
+        """Return a whole column of the newer version, given that of the older one."""
+        kept = before
+        if len(self.removed):
+            there = np.ones(len(before), np.bool_)
+            there[self.removed] = False
+            kept = before.filter(pa.array(there))
+        return pa.concat_arrays([kept, *self.added([name]).column(0).chunks])
 
 
-def growth(
-    old: LanceDataset, new: LanceDataset, columns: Sequence[str], limit: int
-) -> Growth | None:
+def growth(old: Layout, new: Layout, limit: int) -> Growth | None:
     """Return what changed; None when that is more than `limit` rows or no mere growth."""
     with translated("comparing versions"):
-        olds, news = old.get_fragments(), new.get_fragments()
-        there = {_file(fragment): fragment for fragment in news}
-        kept = [f for f in olds if _file(f) in there]
-        if [_file(f) for f in kept] != [_file(f) for f in news[: len(kept)]]:
+        olds, news = old.handle.get_fragments(), new.handle.get_fragments()
+        there = dict(zip(new.files, news, strict=True))
+        kept = [file for file in old.files if file in there]
+        if kept != new.files[: len(kept)]:
             return None
         more = news[len(kept) :]
-        lost = [f for f in olds if _file(f) not in there]
-        if sum(_rows(fragment) for fragment in (*more, *lost)) > limit:
+        pairs = [(f, there.get(file)) for file, f in zip(old.files, olds, strict=True)]
+        lost = [before for before, now in pairs if now is None]
+        if sum(map(_rows, (*more, *lost))) > limit:
             return None
         removed, first = [], 0
-        for fragment in olds:
-            gone = _gone(fragment, there.get(_file(fragment)))
+        for before, now in pairs:
+            gone = _gone(before, now)
             if gone is None:
                 return None
             removed.append(gone + first)
-            first += _rows(fragment)
+            first += _rows(before)
         positions = np.concatenate([np.empty(0, np.int64), *removed])
         if len(positions) > limit:
             return None
-        added = new.schema.empty_table().select(list(columns))
-        if more:
-            added = new.scanner(columns=list(columns), fragments=more).to_table()
-        taken = old.schema.empty_table().select(list(columns))
-        if len(positions):
-            taken = rows_at(old, Addresses.of(old).at(positions), columns)
-        return Growth(positions, taken, first - len(positions), added)
+        return Growth(old, new, positions, first - len(positions), more)
 
 
-def _file(fragment: Any) -> str:  # noqa: ANN401 - a fragment of Lance
-    """Return what tells a fragment from others: its number may be used again on another branch."""
-    return str(fragment.metadata.files[0].path)
-
-
-def _rows(fragment: Any) -> int:  # noqa: ANN401 - as above
+def _rows(fragment: Any) -> int:  # noqa: ANN401 - a fragment of Lance
     return int(fragment.physical_rows - fragment.num_deletions)
 
 

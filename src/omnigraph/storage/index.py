@@ -1,6 +1,6 @@
-"""This module builds indexes of a dataset and compacts it, staged like everything else.
+"""This module builds indexes of a dataset, staged like everything else.
 
-Indexes and fragments are derived state: they change no answer, only what finding one costs.
+They are derived state: they change no answer, only what finding one costs.
 """
 
 from __future__ import annotations
@@ -15,17 +15,12 @@ import numpy.typing as npt
 import pyarrow as pa
 from lance import LanceDataset, LanceOperation
 from lance.dataset import Index
-from lance.optimize import Compaction, CompactionTask, RewriteResult
 
 from omnigraph.catalog import Metric
 from omnigraph.storage.faults import translated
 
 MAX_SEGMENTS = 8
 """Segments of one index before it is built anew as a whole."""
-_RESULT = ("original_fragments", "new_fragments")
-FRAGMENT_ROWS = 1024 * 1024
-"""Rows a compacted fragment is to have."""
-
 
 VECTOR_ROWS = 100_000
 """Below this many vectors, looking at all of them is faster, and exact."""
@@ -190,38 +185,3 @@ def nearest_rows(
     with translated(f"searching {column}"):
         columns = ["_rowaddr", "_distance", column]
         return handle.scanner(columns=columns, nearest=nearest).to_table().drop("_distance")
-
-
-def compaction_tasks(base: LanceDataset) -> list[str]:
-    """Return what is to be rewritten, each to be done by itself wherever that is; maybe nothing."""
-    with translated("compacting"):
-        plan = Compaction.plan(base, {"target_rows_per_fragment": FRAGMENT_ROWS})
-        tasks: list[Any] = plan.tasks
-        return [task.json() for task in tasks]
-
-
-def run_compaction(base: LanceDataset, task: str) -> str:
-    """Rewrite some fragments; nobody sees the new ones yet."""
-    with translated("compacting"):
-        read: Any = CompactionTask
-        done: str = read.from_json(task).execute(base).json()
-        return done
-
-
-def compacted(base: LanceDataset, results: Sequence[str]) -> tuple[LanceDataset, int, int]:
-    """Stage what was rewritten; return how many fragments went and came."""
-    with translated("compacting"):
-        read: Any = RewriteResult
-        done = [read.from_json(result) for result in results]
-        old, new = ([getattr(r, name) for r in done] for name in _RESULT)
-        pairs = zip(old, new, strict=True)
-        groups = [LanceOperation.RewriteGroup(*pair) for pair in pairs]
-        operation = LanceOperation.Rewrite(groups, [])
-        made = LanceDataset.commit(base, operation, read_version=base.version, detached=True)
-        return made, sum(map(len, old)), sum(map(len, new))
-
-
-def show_as_head(handle: LanceDataset) -> None:
-    """Make a version the newest one for readers that know nothing of ours; data is not copied."""
-    with translated("showing a version"):
-        handle.restore()  # type: ignore[no-untyped-call]

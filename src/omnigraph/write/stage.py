@@ -16,6 +16,7 @@ from omnigraph.embed import Embedder
 from omnigraph.embed.embedder import check_model
 from omnigraph.errors import NotFound, StorageUnavailable
 from omnigraph.storage import stage as storage_stage
+from omnigraph.storage.compaction import tidied
 from omnigraph.storage.layout import dataset_path, to_physical
 from omnigraph.types import Scalar
 from omnigraph.write.change_set import TypeChange
@@ -97,7 +98,7 @@ def _stage(
             addresses = image.replaced[ROW_ADDRESS].to_pylist()
             made = storage_stage.exchange(base, addresses, writing.fragments())
             count = entry.rows - len(addresses) + image.rows.num_rows
-        made = writing.marked(made, entry.rows)
+        made = tidied(writing.marked(made, entry.rows))
     manifest.datasets.keep(path, made)
     return StagedDataset(shape.table_key, *entry.key, entry.physical, int(made.version), count)
 

@@ -198,7 +198,7 @@ class Pieces(OwnHands):
 @pytest.mark.parametrize("luck", range(3))
 def test_indexes_built_in_pieces_are_put_together(graph, monkeypatch, luck):
     """Numbers of staged versions are random, and so is whether Lance takes one for a later one."""
-    monkeypatch.setattr("omnigraph.storage.index.FRAGMENT_ROWS", 1)
+    monkeypatch.setattr("omnigraph.storage.compaction.FRAGMENT_ROWS", 1)
     request = graph._request(UPKEEP, None, None)
     optimize(graph._manifest, request, hands=Pieces())
     assert fragments(graph) > 2

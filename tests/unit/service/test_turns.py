@@ -53,3 +53,50 @@ def test_a_change_that_fails_gives_its_turn_away():
     with turns.take("main"):
         pass
     assert turns._waiting == {}
+
+
+def test_processes_take_turns_one_after_the_other(tmp_path):
+    """Two that share a folder are two processes: each has a line of its own."""
+    one, other = Turns(LONG, tmp_path), Turns(LONG, tmp_path)
+    order, begun = [], threading.Event()
+
+    def change():
+        begun.set()
+        with other.take("main"):
+            order.append("other")
+
+    thread = threading.Thread(target=change)
+    with one.take("main"):
+        thread.start()
+        assert begun.wait(LONG)
+        with other.take("another branch"):
+            order.append("one")
+    thread.join(LONG)
+    assert order == ["one", "other"]
+
+
+def test_a_busy_process_does_not_give_every_turn_to_itself(tmp_path):
+    one, other = Turns(LONG, tmp_path), Turns(LONG, tmp_path)
+    waiting, done = threading.Event(), threading.Event()
+
+    def change():
+        waiting.set()
+        with other.take("main"):
+            done.set()
+
+    with one.take("main"):
+        thread = threading.Thread(target=change)
+        thread.start()
+        assert waiting.wait(LONG)
+    turns = 0
+    while not done.is_set():
+        with one.take("main"):
+            turns += 1
+    thread.join(LONG)
+    assert done.is_set()
+
+
+def test_a_process_that_holds_its_turn_for_ever_is_not_waited_for(tmp_path):
+    one, other = Turns(LONG, tmp_path), Turns(0.01, tmp_path)
+    with one.take("main"), other.take("main"):
+        assert set(other._waiting) == {"main"}

@@ -1,0 +1,94 @@
+"""This module puts fragments of a dataset together, staged like everything else.
+
+It changes no answer, only what finding one costs: every version lists all fragments, and a scan
+opens them all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from lance import LanceDataset, LanceOperation
+from lance.optimize import Compaction, CompactionTask, RewriteResult
+
+from omnigraph.storage.faults import translated
+
+FRAGMENT_ROWS = 1024 * 1024
+"""Rows a compacted fragment is to have."""
+MANY_FRAGMENTS = 64
+"""Small fragments that a write puts together on its way."""
+SMALL_ROWS, SMALL_BYTES = 1_024, 1024 * 1024
+"""Below both a fragment is small."""
+
+_RESULT = ("original_fragments", "new_fragments")
+
+
+def compaction_tasks(base: LanceDataset) -> list[str]:
+    """Return what is to be rewritten, each to be done by itself wherever that is; maybe nothing."""
+    with translated("compacting"):
+        plan = Compaction.plan(base, {"target_rows_per_fragment": FRAGMENT_ROWS})
+        tasks: list[Any] = plan.tasks
+        return [task.json() for task in tasks]
+
+
+def run_compaction(base: LanceDataset, task: str) -> str:
+    """Rewrite some fragments; nobody sees the new ones yet."""
+    with translated("compacting"):
+        read: Any = CompactionTask
+        done: str = read.from_json(task).execute(base).json()
+        return done
+
+
+def compacted(base: LanceDataset, results: Sequence[str]) -> tuple[LanceDataset, int, int]:
+    """Stage what was rewritten; return how many fragments went and came."""
+    with translated("compacting"):
+        read: Any = RewriteResult
+        done = [read.from_json(result) for result in results]
+        old, new = ([getattr(r, name) for r in done] for name in _RESULT)
+        pairs = zip(old, new, strict=True)
+        groups = [LanceOperation.RewriteGroup(*pair) for pair in pairs]
+        operation = LanceOperation.Rewrite(groups, [])
+        made = LanceDataset.commit(base, operation, read_version=base.version, detached=True)
+        return made, sum(map(len, old)), sum(map(len, new))
+
+
+def tidied(made: LanceDataset) -> LanceDataset:
+    """Return a staged version with its small fragments put together, if there are many of them.
+
+    Those an index covers stay as they are, for it would lose them.
+    """
+    with translated("putting small fragments together"):
+        if len(made.get_fragments()) < MANY_FRAGMENTS:
+            return made
+        small = _small(made)
+        if len(small) < MANY_FRAGMENTS:
+            return made
+        plan = Compaction.plan(
+            made, {"target_rows_per_fragment": SMALL_ROWS, "materialize_deletions": False}
+        )
+        tasks: list[Any] = plan.tasks
+        results = [
+            task.execute(made).json()
+            for task in tasks
+            if {fragment.id for fragment in task.fragments} <= small
+        ]
+        return compacted(made, results)[0] if results else made
+
+
+def _small(handle: LanceDataset) -> set[int]:
+    indexes: Any = handle.describe_indices()
+    covered = {f for index in indexes for segment in index.segments for f in segment.fragment_ids}
+    return {
+        fragment.fragment_id
+        for fragment in handle.get_fragments()
+        if fragment.fragment_id not in covered
+        and fragment.physical_rows < SMALL_ROWS
+        and sum(file.file_size_bytes or 0 for file in fragment.metadata.files) < SMALL_BYTES
+    }
+
+
+def show_as_head(handle: LanceDataset) -> None:
+    """Make a version the newest one for readers that know nothing of ours; data is not copied."""
+    with translated("showing a version"):
+        handle.restore()  # type: ignore[no-untyped-call]

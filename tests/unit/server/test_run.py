@@ -1,0 +1,12 @@
+"""How a server takes its address."""
+
+import socket
+
+from omnigraph.server.run import bind
+from omnigraph.server.settings import Settings
+
+
+def test_answers_are_sent_at_once():
+    """Of other sockets asyncio leaves Nagle's wait on: 40 ms for every answer in two pieces."""
+    with bind(Settings(port=0)) as listening:
+        assert listening.proto == socket.IPPROTO_TCP
