@@ -10,6 +10,7 @@ import requests
 from hypothesis import HealthCheck, settings
 
 from tests.support.asking import CHECKS, LONG, described, make_usual
+from tests.support.serving import PATIENCE
 
 EXAMPLES = int(os.environ.get("EXAMPLES", "4"))
 
@@ -31,4 +32,5 @@ def session():
 )
 def test_any_request_is_answered_as_described(case, open_server, session):
     make_usual(case, "any")
-    case.call_and_validate(base_url=open_server.url, session=session, checks=CHECKS)
+    options = {"base_url": open_server.url, "session": session, "timeout": PATIENCE}
+    case.call_and_validate(**options, checks=CHECKS)

@@ -14,6 +14,7 @@ from schemathesis.generation import GenerationMode
 from schemathesis.specs.openapi.checks import ensure_resource_availability, use_after_free
 
 from tests.support.asking import CHECKS, LONG, described, make_meaningful
+from tests.support.serving import PATIENCE
 
 STORIES = int(os.environ.get("EXAMPLES", "5"))
 STEPS = 40 if LONG else 12
@@ -36,7 +37,7 @@ def told(open_server):
                 return super().step(input)
 
             def get_call_kwargs(self, case):
-                return {"base_url": open_server.url, "session": session}
+                return {"base_url": open_server.url, "session": session, "timeout": PATIENCE}
 
             def after_call(self, response, case):
                 super().after_call(response, case)
