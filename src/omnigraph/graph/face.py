@@ -468,7 +468,10 @@ class Graph:
         what would happen, conflicts included.
         """
         source, target = source.strip(), self._context.branch(into)
-        self._context.gate.check(Action.BRANCH_MERGE, source, target)
+        if dry_run:
+            self._context.check_preview(source, target)
+        else:
+            self._context.gate.check(Action.BRANCH_MERGE, source, target)
         if delete_branch and not dry_run:
             self._context.gate.check(Action.BRANCH_DELETE, target_branch=source)
         request = self._context.bring("merge", into, message)
