@@ -2,6 +2,7 @@
 
 PYTHON   ?= python3
 ARGS     ?=
+EXAMPLES ?= 300
 SECONDS_ ?= 600
 
 VENV  := .venv
@@ -13,7 +14,7 @@ UV_VERSION := 0.13.7
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check fmt fuzz soak soak-server bench docs-gen lock clean
+.PHONY: help demo test check fmt fuzz fuzz-server soak soak-server bench docs-gen lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -38,12 +39,16 @@ fmt: $(READY) ## Format the code and apply the safe lint fixes
 fuzz: $(READY) ## Fuzz both parsers (SECONDS_=600)
 	$(PY) -m tests.fuzz.run --seconds $(SECONDS_) $(ARGS)
 
+fuzz-server: $(READY) ## Ask a server whatever its OpenAPI document allows, in many ways (EXAMPLES=300)
+	EXAMPLES=$(EXAMPLES) $(PY) -m pytest tests/server/test_any_request.py tests/server/test_any_story.py $(ARGS)
+
 soak: $(READY) ## Kill and race writers for long, on disk and in a bucket (SECONDS_=600 each)
 	SOAK_SECONDS=$(SECONDS_) PIPELINE_CASES=all $(PY) -m pytest tests/commit tests/concurrency \
 	  tests/property/test_writes.py tests/pipeline -s $(ARGS)
 
 soak-server: $(READY) ## Let 64 clients read and write a server, and kill a process of it (SECONDS_=600)
 	$(PY) -m tests.server.soak --seconds $(SECONDS_) --out build/soak-server.json $(ARGS)
+	LANE_CASES=all $(PY) -m pytest tests/behaviour/test_changes_served.py
 
 bench: $(READY) ## Measure speed and record it
 	PYTHONPATH=. $(PY) benchmarks/run.py $(ARGS)

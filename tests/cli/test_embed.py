@@ -150,7 +150,10 @@ def test_file_is_embedded_and_loads(folder, uri):
         "embed", "--input", folder / "in.jsonl", "--output", made, "--spec", folder / "spec.json"
     )
     assert (ran.code, ran.err) == (0, "")
-    assert ran.out == f"embedded 2 of 2 records by m1: {folder / 'in.jsonl'} -> {made}\n"
+    assert ran.out == (
+        f"embedded 2 records (selected 2, cleaned 0) from {folder / 'in.jsonl'} -> {made} "
+        "[fill_missing 3d]\n"
+    )
     assert omnigraph("load", uri, "--data", made, "--mode", "merge").code == 0
     found = entities(uri)
     assert found["a"]["v"] == pytest.approx(mock_vector("type: Doc\ntext: ship", 3))
@@ -187,7 +190,7 @@ def test_manifest_modes_and_json(folder):
     cleaned = run("--clean")
     assert (cleaned["mode"], cleaned["cleaned_records"], cleaned["model"]) == ("clean", 0, None)
     plain = omnigraph("embed", "--seed", manifest, "--clean").out
-    assert plain.startswith("cleaned 0 of 2 records: ")
+    assert plain.startswith("embedded 0 records (selected 2, cleaned 0) from ")
 
 
 @pytest.mark.parametrize(

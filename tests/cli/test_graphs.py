@@ -187,7 +187,8 @@ def test_two_addresses_are_wrong_usage(uri):
 
 
 @pytest.mark.parametrize(
-    ("text", "seconds"), [("90s", 90), ("15m", 900), ("12h", 43200), ("2d", 172800), ("1w", 604800)]
+    ("text", "seconds"),
+    [("90s", 90), ("15m", 900), ("12h", 43200), ("2d", 172800), ("1w", 604800), ("5", 5)],
 )
 def test_durations_are_read(text, seconds):
     duration = read_duration(text)
@@ -195,7 +196,7 @@ def test_durations_are_read(text, seconds):
     assert duration.total_seconds() == seconds
 
 
-@pytest.mark.parametrize("text", ["", "5", "h", "-1d", "1.5h", "9" * 20 + "d"])
+@pytest.mark.parametrize("text", ["", "h", "-1d", "1.5h", "9" * 20 + "d"])
 def test_other_durations_are_refused(text):
     with pytest.raises(InvalidInput) as caught:
         read_duration(text)

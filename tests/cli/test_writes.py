@@ -93,7 +93,9 @@ def test_lost_race_has_an_exit_code_of_its_own(uri):
     assert add_port(uri, "AAA", "--if-commit", before).code == 0
     ran = add_port(uri, "BBB", "--if-commit", before, "--json")
     assert ran.code == 4
-    assert json.loads(ran.out)["error"]["details"] == {"expected": before, "actual": head(uri)}
+    told = json.loads(ran.out)
+    assert told["precondition_failure"] == {"expected": before, "actual": head(uri)}
+    assert f"error[precondition_failed]: {told['error']}\n" == ran.err
     assert ran.err.startswith("error[precondition_failed]: ")
 
 

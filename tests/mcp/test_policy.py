@@ -118,7 +118,8 @@ def test_a_proposal_needs_no_right_to_merge(dora):
     found = dora.call("propose_change", graph="drafts", **wanted)
     assert [change["id"] for change in found["changes"]] == ["Ada"]
     assert found["commit"]["actor_id"] == "act-dora"
-    assert found["merge_preview"] is None
+    assert found["merge_preview"]["outcome"] == "fast_forward"
+    assert dora.unknown("merge") == "unknown tool 'merge'"
     rows = dora.call("query", graph="drafts", query=ALL_PEOPLE, branch="ada")["rows"]
     assert rows == [{"name": "Ada", "age": 1}]
 

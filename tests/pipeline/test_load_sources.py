@@ -10,8 +10,8 @@ import pytest
 import omnigraph.graph as og
 from omnigraph.errors import OmniError
 from omnigraph.pipeline import parts
-from tests.support.changes import read_state
-from tests.support.spark_loads import SCHEMA, said
+from tests.support.changes import read_state, said
+from tests.support.spark_loads import SCHEMA
 
 NAMES = [f"p{number}" for number in range(300)]
 TABLE = pa.table({"name": NAMES, "age": [number % 90 for number in range(300)]})

@@ -11,9 +11,8 @@ from omnigraph.pipeline import parts
 from omnigraph.write.violations import ValidationFailed
 from tests.behaviour.change_cases import CASES
 from tests.behaviour.test_changes import Hashed, populate, without_new_ids
-from tests.support.changes import read_state
+from tests.support.changes import read_state, said
 from tests.support.embedding import MOCK
-from tests.support.spark_loads import said
 from tests.support.surfaces import record
 
 EVERY = [case.name for case in CASES if "ndjson" in case.on]

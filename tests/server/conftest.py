@@ -16,6 +16,7 @@ GRAPHS = (
     "hostile",
     "rows",
     "any",
+    "stories",
 )
 
 

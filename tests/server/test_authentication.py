@@ -1,10 +1,11 @@
 """Who asks is known by a token alone; what each may do is what the states and policies say."""
 
 import json
+import time
 
 import pytest
 
-from tests.support.serving import ALL_PEOPLE, INSERT, TOKENS, make_graph, serving
+from tests.support.serving import ALL_PEOPLE, INSERT, PATIENCE, TOKENS, make_graph, serving
 
 READ = ("POST", "query", {"query": ALL_PEOPLE})
 CHANGE = ("POST", "mutate", {"query": INSERT, "params": {"name": "Ada"}})
@@ -150,3 +151,47 @@ def test_a_graph_that_cannot_be_opened_does_not_keep_others_from_being_served(tm
         assert denied.status_code == 403
     assert any("graph 'bad' is not served" in line for line in server.log)
     assert not any("secret" in line for line in server.log)
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "decided"),
+    [
+        ("query", {"query": ALL_PEOPLE}, [("read", "main", None, True)]),
+        (
+            "mutate",
+            {"query": INSERT, "params": {"name": "Ada"}},
+            [("change", "main", None, True)],
+        ),
+        (
+            "queries/adults",
+            {"params": {"min": 1}},
+            [("invoke_query", None, None, True), ("read", "main", None, True)],
+        ),
+        (
+            "branches/merge",
+            {"source": "nope", "target": "main"},
+            [("branch_merge", "nope", "main", True)],
+        ),
+    ],
+    ids=["query", "mutate", "invoke", "merge"],
+)
+def test_each_decision_is_logged_once(guarded_server, path, body, decided):
+    asked = f"decided-{path.replace('/', '-')}"
+    with guarded_server.client("token-ada") as client:
+        client.post(f"/graphs/guarded/{path}", json=body, headers={"X-Request-Id": asked})
+    lines = [json.loads(line) for line in until_told(guarded_server, asked)]
+    told = [line for line in lines if line["logger"] == "omnigraph.policy"]
+    facts = ("action", "branch", "target_branch", "allowed")
+    assert [tuple(line[name] for name in facts) for line in told] == decided
+    assert {line["actor"] for line in told} == {"act-ada"}
+
+
+def until_told(server, request_id):
+    """Return the lines of the log about a request, once the last one is there."""
+    patient = time.monotonic() + PATIENCE
+    while time.monotonic() < patient:
+        found = [line for line in list(server.log) if request_id in line]
+        if any('"omnigraph.server"' in line for line in found):
+            return found
+        time.sleep(0.02)
+    raise AssertionError(f"the log does not speak of {request_id}")

@@ -4,6 +4,9 @@ import base64
 
 import pytest
 
+import omnigraph as og
+from omnigraph.errors import InvalidInput
+
 G = "/graphs/blobs"
 DATA = bytes(range(256)) * 40
 SELECT = {"entity": "node", "type": "Doc", "id": "a", "property": "body"}
@@ -102,6 +105,29 @@ def test_a_blob_from_elsewhere_is_taken_over_if_it_can_be_read(client, outside):
         assert answer.status_code == status
         assert ("external_blob_source" in answer.json()) is (status == 424)
     assert get(client, select={**SELECT, "id": "x"}).status_code == 404
+
+
+def test_a_blob_that_stays_elsewhere_is_pointed_at(open_server, client, outside):
+    line = f'{{"type":"Doc","data":{{"slug":"far","body":"{outside.as_uri()}"}}}}'
+    made = {"data": line, "branch": "elsewhere", "from": "main", "mode": "overwrite"}
+    done = client.post(f"{G}/load", json=made)
+    select = {**SELECT, "id": "far", "branch": "elsewhere"}
+    for method in ("GET", "HEAD"):
+        for headers in ({}, {"Range": "bytes=0-1"}, {"If_None_Match": "*"}, {"If_Match": '"x"'}):
+            answer = get(client, method, select, **headers)
+            assert (answer.status_code, answer.content) == (302, b"")
+            assert answer.headers["location"] == outside.as_uri()
+            assert answer.headers["cache-control"] == "no-store"
+            commit = done.json()["commit"]["graph_commit_id"]
+            assert answer.headers["omnigraph-snapshot-id"] == commit
+            assert not {"etag", "accept-ranges"} & set(answer.headers)
+    with og.connect(open_server.url, graph="blobs") as graph:
+        blob = graph.blob("Doc", "far", "body", "elsewhere")
+        assert (blob.uri, blob.size) == (outside.as_uri(), None)
+        with pytest.raises(InvalidInput) as caught:
+            blob.read()
+        assert caught.value.code == "blob_external"
+    assert outside.as_uri() in client.post(f"{G}/export", json={"branch": "elsewhere"}).text
 
 
 def test_conditions_are_looked_at_before_anything_is_sent(client):

@@ -16,6 +16,12 @@ from tests.support.serving import ALL_PEOPLE, INSERT, make_graph
 from tests.support.shapes import validator
 
 PAIRS = "query pairs() { match { $p: Person  $q: Person } return { $p.name, $q.name } }"
+WAYS_TO_ASK = [
+    ("query", "application/json"),
+    ("query", "application/x-ndjson"),
+    ("query", "application/vnd.apache.arrow.stream"),
+    ("explain", "application/json"),
+]
 CHANGE = {"query": INSERT, "params": {"name": "Ada"}}
 
 
@@ -68,8 +74,20 @@ def test_an_actor_has_so_many_bytes_under_way(tmp_path):
 def test_a_query_takes_only_what_it_may(tmp_path, options, resource):
     with asking(tmp_path, **options) as (client, _, _):
         client.post("/graphs/g/mutate", json=CHANGE)
-        told = failed(client.post("/graphs/g/query", json={"query": PAIRS}), 413)
-        assert told["resource_limit"]["resource"] == resource
+        for path, accepted in WAYS_TO_ASK:
+            asked = {"query": PAIRS, "analyze": True, "memory_bytes": 10**12}
+            headers = {"Accept": accepted}
+            told = failed(client.post(f"/graphs/g/{path}", json=asked, headers=headers), 413)
+            assert told["resource_limit"]["resource"] == resource
+
+
+@pytest.mark.parametrize("limit", [{"memory_bytes": -1}, {"timeout_seconds": -0.5}])
+def test_limits_below_nothing_are_refused(tmp_path, limit):
+    with asking(tmp_path) as (client, _, _):
+        for path, accepted in WAYS_TO_ASK:
+            asked = {"query": PAIRS, "analyze": True, **limit}
+            answer = client.post(f"/graphs/g/{path}", json=asked, headers={"Accept": accepted})
+            assert failed(answer, 400)["problem"]["code"] == "query_limit_invalid"
 
 
 def test_an_answer_that_does_not_come_in_time_is_given_up(tmp_path):

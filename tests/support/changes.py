@@ -5,6 +5,8 @@ Values are those of JSON data. `id`, `src` and `dst` stand among the properties 
 
 from __future__ import annotations
 
+import json
+import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,6 +16,7 @@ import omnigraph.graph as og
 from omnigraph.catalog import Catalog, TypeKind
 from omnigraph.catalog.model import EdgeType, NodeType, Property
 from omnigraph.commit.snapshot import Target
+from omnigraph.errors import OmniError
 from omnigraph.types import PropertyType, Scalar
 from omnigraph.types.column import to_json
 from omnigraph.write.committed import Committed
@@ -179,3 +182,12 @@ def told(violations: tuple[Violation, ...]) -> Counter[Told]:
         (str(v.rule), v.type, None if hidden else v.id, v.property)
         for v, hidden in zip(violations, anonymous, strict=True)
     )
+
+
+def said(error: OmniError) -> dict[str, Any]:
+    """Return what an error says, whatever ids were just made."""
+    facts = json.loads(_GENERATED.sub("<new>", json.dumps(error.to_json())))
+    return {"class": type(error).__name__, **facts}
+
+
+_GENERATED = re.compile(r"\b[0-9A-Z]{26}\b")

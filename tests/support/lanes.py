@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -95,14 +95,26 @@ def served_lane(folder: Path, workers: int) -> Iterator[Served]:
     folder.mkdir(parents=True, exist_ok=True)
     first = Path(og.init(folder / "first", SCHEMA).uri)
     copies = [shutil.copytree(first, folder / f"g{number}") for number in range(GRAPHS)]
-    graphs = [f"--graph={copy.name}={copy}" for copy in copies]
-    (folder / "policy.yaml").write_text(POLICY)
-    (folder / "tokens.json").write_text(json.dumps({ACTOR: TOKEN}))
-    tokens = {"OMNIGRAPH_SERVER_BEARER_TOKENS_FILE": str(folder / "tokens.json")}
-    options = [f"--policy={folder / 'policy.yaml'}", f"--workers={workers}"]
-    with serving(*graphs, *options, environment=tokens) as server:
+    with serving_graphs(copies, workers, folder) as server:
         lane = Served(server, f"http-{workers}")
         try:
             yield lane
         finally:
             lane._opened.close()
+
+
+@contextmanager
+def serving_graphs(
+    graphs: Sequence[Path],
+    workers: int,
+    folder: Path,
+    environment: Mapping[str, str] | None = None,
+) -> Iterator[Server]:
+    """Run a server of graphs, each under the name of its folder, for the actor of all lanes."""
+    named = [f"--graph={graph.name}={graph}" for graph in graphs]
+    (folder / "policy.yaml").write_text(POLICY)
+    (folder / "tokens.json").write_text(json.dumps({ACTOR: TOKEN}))
+    tokens = {"OMNIGRAPH_SERVER_BEARER_TOKENS_FILE": str(folder / "tokens.json")}
+    options = [f"--policy={folder / 'policy.yaml'}", f"--workers={workers}"]
+    with serving(*named, *options, environment={**tokens, **(environment or {})}) as server:
+        yield server

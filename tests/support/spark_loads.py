@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import re
 import signal
 import sys
 from collections.abc import Sequence
@@ -14,7 +12,6 @@ from pyspark.sql import SparkSession
 
 import omnigraph.graph as og
 from omnigraph import pipeline
-from omnigraph.errors import OmniError
 from omnigraph.pipeline.load import Input, OnViolation, Outcome, SparkLoadOptions, load_frames
 from omnigraph.pipeline.runs import Run, Runs
 from omnigraph.write.load import mode_of
@@ -52,15 +49,6 @@ def load(graph: og.Graph, inputs: Sequence[Input], spark: SparkSession, **option
     told = SparkLoadOptions(files=FILES, mode=mode, on_violation=OnViolation(how), **options)
     request = graph._request("load", None, None)
     return load_frames(graph._manifest, request, inputs, told, spark)
-
-
-def said(error: OmniError) -> dict[str, Any]:
-    """Return what an error says, whatever ids were just made."""
-    facts = json.loads(_GENERATED.sub("<new>", json.dumps(error.to_json())))
-    return {"class": type(error).__name__, **facts}
-
-
-_GENERATED = re.compile(r"\b[0-9A-Z]{26}\b")
 
 
 def begin(graph: og.Graph, key: str | None = None) -> Run:

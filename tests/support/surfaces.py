@@ -15,6 +15,7 @@ import pyarrow as pa
 
 import omnigraph.graph as og
 from omnigraph.catalog import Catalog, TypeKind
+from omnigraph.errors import OmniError
 from omnigraph.lang import QueryError
 from omnigraph.types import PropertyType, Scalar
 from omnigraph.types.column import to_column
@@ -79,6 +80,7 @@ class Verdict:
     messages: tuple[str, ...] = ()
     affected: tuple[int, int] | None = None
     commit: str | None = None
+    error: OmniError | None = None
 
 
 class Surface(Protocol):
@@ -152,7 +154,8 @@ class _Text:
             assert name in self._meant, f"{error}\n{self.query()}"
             type_name, property_ = self._meant[name]
             found["value", type_name, None, property_] += 1
-        return Verdict(found, tuple(diagnostic.message for diagnostic in error.diagnostics))
+        messages = tuple(diagnostic.message for diagnostic in error.diagnostics)
+        return Verdict(found, messages, error=error)
 
     def _statement(self, step: Step) -> str:
         match step:
@@ -392,7 +395,8 @@ def _by_type(puts: Sequence[Put]) -> dict[str, list[Put]]:
 def _refusal(error: ValidationFailed) -> Verdict:
     violations: tuple[Violation, ...] = error.violations
     assert violations, "a refusal says why"
-    return Verdict(told(violations), tuple(violation.message for violation in violations))
+    messages = tuple(violation.message for violation in violations)
+    return Verdict(told(violations), messages, error=error)
 
 
 def record(catalog: Catalog, put: Put) -> str:

@@ -85,6 +85,40 @@ def noted(name: str) -> Any:  # noqa: ANN401 - the value of an option
     return click.get_current_context().meta.get(f"omnigraph.{name}")
 
 
+_PLACES = ("server", "graph", "cluster", "profile", "store")
+_UNUSED = {
+    "init": ("direct", _PLACES),
+    "import": ("direct", _PLACES),
+    "serve": ("local", _PLACES),
+    "login": ("local", (*_PLACES, "actor")),
+    "logout": ("local", (*_PLACES, "actor")),
+    "version": ("local", (*_PLACES, "actor")),
+    "completion": ("local", (*_PLACES, "actor")),
+    "fmt": ("local", (*_PLACES, "actor")),
+    "alias": ("local", (*_PLACES, "actor")),
+    "profile": ("local", ("server", "graph", "cluster", "store", "actor")),
+    "graphs": ("served", ("graph", "store", "cluster", "actor")),
+    "cluster": ("control", _PLACES),
+    "policy": ("control", ("server", "store", "actor")),
+    "queries": ("control", ("server", "store", "actor")),
+}
+"""Commands that some options mean nothing to, and what sort of command each is."""
+
+
+def refuse_scope(command: str) -> None:
+    """Raise UsageError when options were given that mean nothing to a command."""
+    sort, unused = _UNUSED.get(command.split(" ")[0], ("", ()))
+    given = [f"--{_SAID.get(name, name)}" for name in unused if noted(name) is not None]
+    if given:
+        do = "does" if len(given) == 1 else "do"
+        raise click.UsageError(
+            f"`{command}` is a {sort} command: {', '.join(given)} {do} not apply"
+        )
+
+
+_SAID = {"actor": "as"}
+
+
 def is_addressed() -> bool:
     """Tell whether options say where the graph is, so that no argument needs to."""
     return any(noted(name) is not None for name in ("server", "cluster", "profile", "store"))
@@ -151,11 +185,11 @@ def engine_option(command: _CommandT) -> _CommandT:
 
 
 def read_duration(text: str | None) -> timedelta | None:
-    """Read `90s`, `15m`, `12h`, `30d`, `2w`."""
+    """Read `90s`, `15m`, `12h`, `30d`, `2w`; a number alone means seconds."""
     if text is None:
         return None
-    match = re.fullmatch(r"(\d{1,9})\s*([smhdw])", text.strip())
+    match = re.fullmatch(r"(\d{1,9})\s*([smhdw]?)", text.strip())
     if match is None:
         message = f"'{text}' is no duration; write e.g. 90s, 15m, 12h, 30d or 2w"
         raise InvalidInput(message, code="duration_invalid")
-    return timedelta(**{_UNITS[match[2]]: int(match[1])})
+    return timedelta(**{_UNITS[match[2] or "s"]: int(match[1])})

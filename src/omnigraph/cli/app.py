@@ -9,7 +9,8 @@ from keyword import iskeyword
 
 import click
 
-from omnigraph.cli.addresses import global_options, policy_option
+from omnigraph.cli.addresses import global_options, policy_option, refuse_scope
+from omnigraph.cli.older import renamed
 from omnigraph.errors import OmniError
 from omnigraph.version import __version__
 
@@ -57,6 +58,8 @@ COMMANDS = (
     "version",
 )
 """Each name is a module of `cli.commands` and the command in it."""
+OLDER = ("ingest",)
+"""Commands that still work, and that nobody is told of."""
 
 
 class _Commands(click.Group):
@@ -66,9 +69,15 @@ class _Commands(click.Group):
         """Return the names of all commands."""
         return list(COMMANDS)
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that words begin with, also under a name it once had."""
+        return super().resolve_command(ctx, renamed(args))
+
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return a command by name."""
-        if cmd_name not in COMMANDS:
+        if cmd_name not in (*COMMANDS, *OLDER):
             near = get_close_matches(cmd_name, COMMANDS, n=1)
             hint = f" Did you mean '{near[0]}'?" if near else ""
             ctx.fail(f"No such command '{cmd_name}'.{hint}")
@@ -83,8 +92,10 @@ class _Commands(click.Group):
 @click.version_option(__version__, "-v", "--version", message="omnigraph %(version)s")
 @global_options
 @policy_option
-def cli() -> None:
+@click.pass_context
+def cli(context: click.Context) -> None:
     """OmniGraph: a typed property-graph database on open storage."""
+    refuse_scope(context.invoked_subcommand or "")
 
 
 def main() -> None:

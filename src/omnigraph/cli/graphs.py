@@ -23,6 +23,7 @@ from omnigraph.service.config import PROFILE, Operator, read_operator
 
 _ECHOED = (
     "load",
+    "ingest",
     "branch create",
     "branch delete",
     "branch merge",

@@ -138,6 +138,15 @@ def profile_scope(profile: Profile, graph: str | None, operator: Operator) -> Sc
     return Scope("store", target)
 
 
+def cluster_scope(given: Given, operator: Operator) -> Scope | None:
+    """Return the cluster that an option or a profile names, if one does."""
+    if given.cluster is not None:
+        address = operator.clusters.get(given.cluster, given.cluster)
+        return Scope("cluster", address, given.graph)
+    found = _by_profile(given, operator)
+    return found if found is not None and found.kind == "cluster" else None
+
+
 def _default(given: Given, operator: Operator) -> Scope | None:
     defaults = operator.defaults
     if defaults.server is not None:

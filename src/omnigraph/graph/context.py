@@ -63,6 +63,16 @@ class Context:
         self.gate.check(Action.BRANCH_CREATE, state.branch, name.strip())
         return state
 
+    def check_preview(self, source: str, target: str) -> None:
+        """Allow to look at what a merge would do: it shows both branches and changes nothing.
+
+        A result shows what the target shows; where the source shows something else, all must be
+        seen.
+        """
+        seen_there = {self.gate.check(Action.READ, branch) for branch in (source, target)}
+        if len(seen_there) > 1:
+            self.gate.whole("a preview of a merge", source, target)
+
     def check_fork(self, branch: str | None, from_: str | None) -> None:
         """Allow a load to create the branch it goes to, if it would."""
         name = self.branch(branch)

@@ -274,10 +274,10 @@ class Graph:
         """
         if is_spark(engine, timeout=timeout, memory=memory):
             return spark.query_frame(self, source, params, name=name, at=at)
-        settings = Settings(timeout=timeout, memory=memory or DEFAULT_MEMORY)
+        settings = _settings(timeout, memory)
         return self._engine.run(self.snapshot(at), source, params, name, settings)
 
-    def stream(
+    def stream(  # noqa: PLR0913 - as above
         self,
         source: str,
         params: Mapping[str, Any] | None = None,
@@ -285,18 +285,20 @@ class Graph:
         name: str | None = None,
         at: Target | None = None,
         timeout: float | None = None,
+        memory: int | None = None,
         engine: str = LOCAL,
     ) -> ResultStream:
         """Answer a query whose rows may not fit memory; they are read as somebody takes them.
 
-        With `engine="spark"` they are made by Spark, and then kept in memory.
+        It may take `timeout` seconds, and `memory` bytes for rows that have to be made first. With
+        `engine="spark"` they are made by Spark, and then kept in memory.
         """
-        if is_spark(engine, timeout=timeout):
+        if is_spark(engine, timeout=timeout, memory=memory):
             return spark.query_stream(self, source, params, name=name, at=at)
-        settings = Settings(timeout=timeout)
+        settings = _settings(timeout, memory)
         return self._engine.stream(self.snapshot(at), source, params, name, settings)
 
-    def explain(
+    def explain(  # noqa: PLR0913 - as above
         self,
         source: str,
         params: Mapping[str, Any] | None = None,
@@ -304,9 +306,18 @@ class Graph:
         name: str | None = None,
         at: Target | None = None,
         analyze: bool = False,
+        timeout: float | None = None,
+        memory: int | None = None,
     ) -> Explanation:
-        """Show how a query would be answered; with `analyze`, run it and tell what happened."""
-        return self._engine.explain(self.snapshot(at), source, params, name, analyze=analyze)
+        """Show how a query would be answered.
+
+        With `analyze`, run it within the limits of a query and tell what happened.
+        """
+        settings = _settings(timeout, memory)
+        snapshot = self.snapshot(at)
+        if analyze:
+            return self._engine.analyze(snapshot, source, params, name, settings)
+        return self._engine.explain(snapshot, source, name)
 
     def mutate(
         self,
@@ -457,7 +468,10 @@ class Graph:
         what would happen, conflicts included.
         """
         source, target = source.strip(), self._context.branch(into)
-        self._context.gate.check(Action.BRANCH_MERGE, source, target)
+        if dry_run:
+            self._context.check_preview(source, target)
+        else:
+            self._context.gate.check(Action.BRANCH_MERGE, source, target)
         if delete_branch and not dry_run:
             self._context.gate.check(Action.BRANCH_DELETE, target_branch=source)
         request = self._context.bring("merge", into, message)
@@ -569,3 +583,7 @@ class Graph:
         if confirm:
             self._context.writable()
         return cleanup(self._manifest, keep=keep, older_than=older_than, dry_run=not confirm)
+
+
+def _settings(timeout: float | None, memory: int | None) -> Settings:
+    return Settings(timeout=timeout, memory=DEFAULT_MEMORY if memory is None else memory)

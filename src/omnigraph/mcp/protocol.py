@@ -17,6 +17,7 @@ from omnigraph.mcp.failures import failure_of
 from omnigraph.mcp.offers import Caller, Offer, offers_to
 from omnigraph.mcp.paging import encoded
 from omnigraph.mcp.resources import resources_of
+from omnigraph.policy import logged_once
 from omnigraph.version import __version__
 
 Asking: TypeAlias = ServerRequestContext[Any, Any]
@@ -117,8 +118,9 @@ class _Handlers:
 
     async def _run(self, run: Callable[[], _AnswerT]) -> _AnswerT:
         """Run something that blocks in a thread; what was begun is finished."""
-        context = contextvars.copy_context()
         loop = asyncio.get_running_loop()
+        with logged_once():
+            context = contextvars.copy_context()
         return await loop.run_in_executor(self._threads, context.run, run)
 
 

@@ -10,7 +10,7 @@ from omnigraph.policy.bundle import Bundle, Rule
 from omnigraph.policy.cases import Case, Mismatch, mismatches, read_cases
 from omnigraph.policy.cedar import Asked
 from omnigraph.policy.errors import PolicyDenied, PolicyInvalid, Problem
-from omnigraph.policy.policy import Decision, Policy
+from omnigraph.policy.policy import Decision, Policy, logged_once
 from omnigraph.policy.scope import EVERYTHING, NOTHING, TypeScope
 
 __all__ = [
@@ -30,6 +30,7 @@ __all__ = [
     "Problem",
     "Rule",
     "TypeScope",
+    "logged_once",
     "mismatches",
     "read_cases",
 ]

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -20,6 +23,17 @@ KEPT_DECISIONS = 4_096
 """Decisions that are kept; a policy never changes, so neither do they."""
 DEFAULT_GRAPH = "graph"
 _log = logging.getLogger("omnigraph.policy")
+_logged: ContextVar[set[tuple[int, Asked]] | None] = ContextVar("logged", default=None)
+
+
+@contextmanager
+def logged_once() -> Iterator[None]:
+    """Log each decision once in here, however many doors on the way ask for it."""
+    token = _logged.set(set())
+    try:
+        yield
+    finally:
+        _logged.reset(token)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +90,7 @@ class Policy:
         """Say whether an actor may do something, and log it."""
         asked = Asked(actor, known_action(action), branch, target_branch)
         decision = self.evaluate(asked)
-        if _log.isEnabledFor(logging.INFO):
+        if _log.isEnabledFor(logging.INFO) and self._is_news(asked):
             facts = {
                 "actor": actor,
                 "action": str(asked.action),
@@ -87,6 +101,14 @@ class Policy:
             }
             _log.info("%s", decision.message, extra=facts)
         return decision
+
+    def _is_news(self, asked: Asked) -> bool:
+        known, key = _logged.get(), (id(self), asked)
+        if known is None:
+            return True
+        is_news = key not in known
+        known.add(key)
+        return is_news
 
     def allows_somewhere(self, actor: str, action: str) -> bool:
         """Tell whether there are branches on which an actor may do something; nothing is logged."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 
-from omnigraph.errors import Category, OmniError
+from omnigraph.errors import Category, InvalidInput, OmniError
 
 DEFAULT_MEMORY = 2 * 1024 * 1024 * 1024
 
@@ -25,6 +25,14 @@ class Budget:
     seconds: float | None = None
     memory: int = DEFAULT_MEMORY
     _begun: float = field(default_factory=time.monotonic)
+
+    def __post_init__(self) -> None:
+        limits = {"timeout": self.seconds, "memory": self.memory}
+        for name, limit in limits.items():
+            # Nothing compares with a number that is none.
+            if limit is not None and not limit >= 0:
+                message = f"the {name} of a query is a number from 0 up, not {limit:g}"
+                raise InvalidInput(message, code="query_limit_invalid")
 
     def check(self, operator: str, rows: int = 0, columns: int = 0) -> None:
         """Raise QueryLimit when time is up, or so many rows would not fit."""

@@ -103,21 +103,22 @@ class Engine:
         tables = (pa.table({name: part[name] for name in types}) for part in parts)
         return ResultStream(plan.name, types, snapshot.commit_id, rows, tables)
 
-    def explain(
+    def explain(self, snapshot: Snapshot, source: str, name: str | None = None) -> Explanation:
+        """Show how a query would be answered."""
+        return explain_plan(self.plan(snapshot, source, name), snapshot, self.store)
+
+    def analyze(
         self,
         snapshot: Snapshot,
         source: str,
         parameters: Mapping[str, Any] | None = None,
         name: str | None = None,
-        *,
-        analyze: bool = False,
+        settings: Settings | None = None,
     ) -> Explanation:
-        """Show how a query would be answered; with `analyze`, run it and tell what happened."""
+        """Run a query and tell what happened."""
         plan = self.plan(snapshot, source, name)
-        if not analyze:
-            return explain_plan(plan, snapshot, self.store)
         bound = bind_parameters(plan.parameters, parameters)
-        execution = self._execution(snapshot, plan, bound, Settings())
+        execution = self._execution(snapshot, plan, bound, settings or Settings())
         execution.trace = {}
         _Columns(execution).of(plan.root)
         return explain_plan(plan, snapshot, self.store, execution.trace)

@@ -14,6 +14,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from ulid import ULID
 
+from omnigraph.policy import logged_once
 from omnigraph.server.failures import failure_response
 from omnigraph.server.metrics import Metrics
 from omnigraph.server.paths import parted
@@ -70,7 +71,7 @@ class _Run:
                 await send(message)
 
         try:
-            with self._metrics.underway():
+            with self._metrics.underway(), logged_once():
                 await self._routed(receive, sent)
         finally:
             self._told()

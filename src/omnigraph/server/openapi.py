@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from omnigraph.server.endpoint import Endpoint, Query
+from omnigraph.server.links import LINKS
 from omnigraph.service import wire
 from omnigraph.version import __version__
 
@@ -113,7 +114,7 @@ class _Describing:
     def _success(self, endpoint: Endpoint) -> dict[str, Any]:
         if endpoint.tag == "blobs":
             return _delivered(self._content(endpoint), _BLOB_HEADERS)
-        return {"description": "OK", **self._content(endpoint)}
+        return {"description": "OK", **self._content(endpoint), **_links(endpoint)}
 
     def _content(self, endpoint: Endpoint) -> dict[str, Any]:
         if endpoint.answer is None:
@@ -141,6 +142,12 @@ class _Describing:
         [schema], _ = msgspec.json.schema_components([shape], ref_template=_REF)
         plain: dict[str, Any] = _plain(schema)
         return plain
+
+
+def _links(endpoint: Endpoint) -> dict[str, Any]:
+    found = LINKS.get(endpoint.operation_id, ())
+    links = {link.operation: link.described() for link in found}
+    return {"links": links} if links else {}
 
 
 def _delivered(content: dict[str, Any], headers: Sequence[str]) -> dict[str, Any]:

@@ -144,7 +144,7 @@ class Findings:
     def check(self) -> None:
         """Raise what was found, if anything was."""
         if self:
-            self.listed.sort(key=_in_order)
+            self.listed.sort(key=in_order)
             only_keys = set(self.totals) == {Rule.KEY_CONFLICT}
             raise (KeyConflict if only_keys else ValidationFailed)(self.listed, self.totals)
 
@@ -188,7 +188,8 @@ class KeyConflict(ValidationFailed):
         }
 
 
-def _in_order(violation: Violation) -> tuple[str, int]:
+def in_order(violation: Violation) -> tuple[str, int]:
+    """Return what violations are listed by: the place in the input."""
     place = violation.source
     return ("", 0) if place is None else (place.name, place.number or 0)
 

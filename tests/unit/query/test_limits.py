@@ -6,6 +6,7 @@ import pytest
 
 import omnigraph.graph as og
 from omnigraph.catalog import TypeKind
+from omnigraph.errors import InvalidInput
 from omnigraph.plan.hops import Direction, Hops
 from omnigraph.query.budget import Budget, QueryLimit
 from omnigraph.query.engine import Settings
@@ -69,6 +70,13 @@ def test_time_that_is_up_is_told_with_the_operator(graph):
         run(graph, HUNGRY["Expand"], timeout=0.0)
     assert refused.value.code == "query_timeout"
     assert refused.value.details == {"operator": "Expand", "limit": 0.0}
+
+
+@pytest.mark.parametrize("limit", [{"timeout": -1.0}, {"timeout": float("nan")}, {"memory": -1}])
+def test_limits_below_nothing_are_refused(graph, limit):
+    [name] = limit
+    with pytest.raises(InvalidInput, match=f"the {name} of a query is a number from 0 up"):
+        run(graph, HUNGRY["Expand"], **limit)
 
 
 WORK = {

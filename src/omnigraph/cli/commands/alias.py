@@ -9,7 +9,6 @@ from typing import Any
 
 import click
 
-from omnigraph.cli.addresses import noted
 from omnigraph.cli.graphs import set_up
 from omnigraph.cli.queries import read_params
 from omnigraph.cli.results import Answer, write_result
@@ -17,8 +16,6 @@ from omnigraph.cli.scope import Scope, server_url
 from omnigraph.cli.served import open_served
 from omnigraph.cli.stored import output_style
 from omnigraph.service.config import FORMATS, Alias
-
-_SCOPE = ("server", "graph", "cluster", "profile", "store", "actor")
 
 
 @click.command()
@@ -37,9 +34,6 @@ def alias(
     as_json: bool,
 ) -> None:
     """Run the stored query that was set up as NAME."""
-    given = [f"--{flag}" for flag in _SCOPE if noted(flag) is not None]
-    if given:
-        raise click.UsageError(f"`alias` is a local command: {', '.join(given)} do not apply")
     operator = set_up()
     found = operator.aliases.get(name)
     if found is None:

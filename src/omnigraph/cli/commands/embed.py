@@ -172,10 +172,8 @@ def _tell_file(report: FileReport, as_json: bool) -> None:
     if as_json:
         print_json(report.to_json())
         return
-    total = count_text(report.records, "record")
-    where = f"{report.job.input} -> {report.job.output}"
-    if report.job.mode is Mode.CLEAN:
-        click.echo(f"cleaned {report.cleaned:,} of {total}: {where}")
-        return
-    by = f" by {report.model}" if report.model else ""
-    click.echo(f"embedded {report.embedded:,} of {total}{by}: {where}")
+    facts, job = report.to_json(), report.job
+    done = f"selected {report.selected:,}, cleaned {report.cleaned:,}"
+    how = f"[{facts['mode']} {facts['dimension']}d]"
+    made = count_text(report.embedded, "record")
+    click.echo(f"embedded {made} ({done}) from {job.input} -> {job.output} {how}")

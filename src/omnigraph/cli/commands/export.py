@@ -8,6 +8,7 @@ import click
 
 from omnigraph.cli.addresses import engine_option, graph_options
 from omnigraph.cli.graphs import open_addressed
+from omnigraph.cli.older import warn_older
 from omnigraph.cli.output import count_text, print_json
 from omnigraph.graph import Graph
 from omnigraph.maintain.archive import ArchiveReport
@@ -42,6 +43,7 @@ from omnigraph.query.choice import SPARK
     type=click.Path(path_type=Path),
     help="Write one file that `import` makes a graph of; `.gz` at its end compresses it.",
 )
+@click.option("--jsonl", is_flag=True, hidden=True)
 @click.option("--history", is_flag=True, help="With --archive: all branches, tags and commits.")
 @click.option(
     "--json",
@@ -59,10 +61,13 @@ def export(
     format_: str,
     engine: str,
     archive: Path | None,
+    jsonl: bool,
     history: bool,
     as_json: bool,
 ) -> None:
     """Write out all entities, as lines that `load` reads back."""
+    if jsonl:
+        warn_older("export --jsonl", "export")
     ways = [name for name, given in _ways(folder, parts, archive).items() if given is not None]
     if len(ways) > 1:
         raise click.UsageError(f"{' and '.join(ways)} exclude each other")

@@ -6,7 +6,7 @@ import os
 
 import click
 
-from omnigraph.cli.addresses import scope_options, verb
+from omnigraph.cli.addresses import refuse_scope, scope_options, verb
 from omnigraph.cli.graphs import given, set_up
 from omnigraph.cli.output import print_json
 from omnigraph.cli.scope import resolve
@@ -24,6 +24,7 @@ def graphs() -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def list_served(as_json: bool) -> None:
     """List the graphs that a server serves."""
+    refuse_scope(verb())
     operator = set_up()
     scope = resolve(given(None, None), verb(), operator)
     if scope.kind != "server":

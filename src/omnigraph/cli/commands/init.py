@@ -22,9 +22,11 @@ from omnigraph.graph import init as create
     type=click.Path(path_type=Path),
     help="Schema (.pg) of the graph.",
 )
+@click.option("--force", is_flag=True, help="Also over what a failed attempt left; no graph.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def init(uri: str, schema_path: Path, as_json: bool) -> None:
+def init(uri: str, schema_path: Path, force: bool, as_json: bool) -> None:
     """Create an empty graph: a folder, or an s3:// address."""
+    # What failed attempts leave stands in nobody's way here, and a graph is never replaced.
     _, report = open_catalog(schema_path)
     import_module("omnigraph.service.cluster.managed").refuse_managed(uri, "declare it")
     who = acting()

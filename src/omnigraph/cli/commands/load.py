@@ -14,7 +14,7 @@ from omnigraph.cli.graphs import open_addressed
 from omnigraph.cli.output import count_text, print_json
 from omnigraph.cli.progress import showing
 
-_MODES = ("append", "merge", "overwrite")
+MODES = ("append", "merge", "overwrite")
 
 
 @click.command()
@@ -31,7 +31,7 @@ _MODES = ("append", "merge", "overwrite")
     "--node", "nodes", multiple=True, metavar="T=FILE", help="Parquet, CSV or Arrow file."
 )
 @click.option("--edge", "edges", multiple=True, metavar="E=FILE", help="The same for an edge type.")
-@click.option("--mode", required=True, type=click.Choice(_MODES), help="What becomes of existing.")
+@click.option("--mode", required=True, type=click.Choice(MODES), help="What becomes of existing.")
 @click.option("--partial", is_flag=True, help="With merge: keep properties that are not given.")
 @click.option("--branch", default="main", help="Branch to load into.")
 @click.option("--from", "base", help="Create the branch from this one if it does not exist.")
@@ -87,10 +87,11 @@ def _data(paths: Sequence[Path], nodes: Sequence[str], edges: Sequence[str]) -> 
         raise click.UsageError("give data: either --data FILE, or --node T=FILE and --edge E=FILE")
     if tables:
         return tables
-    return [_opened(path) for path in paths]
+    return [opened(path) for path in paths]
 
 
-def _opened(path: Path) -> Any:  # noqa: ANN401 - a path or an open stream
+def opened(path: Path) -> Any:  # noqa: ANN401 - a path or an open stream
+    """Return what a path stands for; `-` is standard input."""
     return sys.stdin.buffer if str(path) == "-" else path
 
 

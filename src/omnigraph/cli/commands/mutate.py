@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import click
+from msgspec import to_builtins
 
 from omnigraph.cli.addresses import actor_option, graph_options
-from omnigraph.cli.errors import report_error
 from omnigraph.cli.graphs import open_addressed
 from omnigraph.cli.output import count_text, print_json
 from omnigraph.cli.queries import is_stored, query_options, read_params, read_query
@@ -54,7 +55,7 @@ def mutate(
                 source, values, name=name, branch=branch, if_commit=if_commit, message=message
             )
     except PreconditionFailed as error:
-        report_error(error)
+        _tell_lost(error, as_json)
         sys.exit(LOST_RACE)
     if as_json:
         print_json(done.to_json())
@@ -64,3 +65,11 @@ def mutate(
     click.echo(f"changed {branch} via {done.name}: {nodes}, {edges}")
     if done.actor is not None:
         click.echo(f"actor_id: {done.actor}")
+
+
+def _tell_lost(error: PreconditionFailed, as_json: bool) -> None:
+    """Say that somebody was faster; as JSON, in the words of a server."""
+    if as_json:
+        told = import_module("omnigraph.service.errors").describe(error)
+        print_json(to_builtins(told.body))
+    click.echo(f"error[{error.code}]: {error.message}", err=True)

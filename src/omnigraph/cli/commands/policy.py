@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 from typing import Any
 
 import click
 
-from omnigraph.cli.addresses import acting, noted, policy_option, scope_options
+from omnigraph.cli.addresses import acting, policy_option, refuse_scope, scope_options, verb
+from omnigraph.cli.graphs import given, set_up
 from omnigraph.cli.output import count_text, print_json
+from omnigraph.cli.scope import cluster_scope
 from omnigraph.policy import (
     Action,
     BundleScope,
@@ -22,7 +23,6 @@ from omnigraph.policy import (
 )
 from omnigraph.policy.policy import read_text
 from omnigraph.service.cluster.serving import read_serving
-from omnigraph.service.config import read_operator
 
 _FILE = click.Path(path_type=Path)
 _kind = click.option(
@@ -135,15 +135,17 @@ def _read(kind: str) -> tuple[str, Policy]:
     path = acting().policy
     if path is not None:
         return path.stem, Policy.parse(read_text(path), kind)
-    if noted("cluster") is None:
-        raise click.UsageError("no policy: give its file with --policy, or --cluster DIR|URI")
-    return _applied(noted("cluster"), noted("graph"))
+    refuse_scope(verb())
+    scope = cluster_scope(given(None, None), set_up())
+    if scope is None:
+        message = "no policy: give its file with --policy, or --cluster DIR|URI, or a profile"
+        raise click.UsageError(message)
+    return _applied(scope.address, scope.graph)
 
 
 def _applied(cluster: str, graph: str | None) -> tuple[str, Policy]:
     """Return a policy that was applied: that of a graph or of the cluster, or the only one."""
-    clusters = read_operator(os.environ).clusters
-    serving = read_serving(clusters.get(cluster, cluster))
+    serving = read_serving(cluster)
     found = serving.policy_of(graph) or serving.policy_of(None)
     if graph is None:
         found = serving.policies[0] if len(serving.policies) == 1 else None

@@ -9,10 +9,10 @@ from typing import Any
 
 import click
 
-from omnigraph.cli.addresses import noted, scope_options
+from omnigraph.cli.addresses import refuse_scope, scope_options, verb
 from omnigraph.cli.graphs import given, set_up
 from omnigraph.cli.output import count_text, print_json
-from omnigraph.cli.scope import profile_scope
+from omnigraph.cli.scope import cluster_scope
 from omnigraph.errors import InvalidInput, OmniError
 from omnigraph.graph import open as open_graph
 from omnigraph.plan import MutationPlan, compile_query
@@ -83,15 +83,11 @@ def _stored() -> Iterator[_Stored]:
 
 def _graphs() -> tuple[ServedGraph, ...]:
     """Return the graphs of the cluster that was addressed, or the one that was named."""
-    operator, asked = set_up(), given(None, None)
-    cluster = asked.cluster
-    if cluster is None and asked.profile is not None and asked.profile in operator.profiles:
-        scope = profile_scope(operator.profiles[asked.profile], asked.graph, operator)
-        cluster = scope.address if scope.kind == "cluster" else None
-    if cluster is None:
+    refuse_scope(verb())
+    scope = cluster_scope(given(None, None), set_up())
+    if scope is None:
         raise click.UsageError("say which cluster: --cluster DIR|URI, or a profile of one")
-    serving = read_serving(operator.clusters.get(cluster, cluster))
-    wanted = noted("graph")
+    serving, wanted = read_serving(scope.address), scope.graph
     found = tuple(graph for graph in serving.graphs if wanted in (None, graph.id))
     if not found:
         ids = ", ".join(graph.id for graph in serving.graphs)

@@ -176,6 +176,9 @@ def show(uri: str | None, store: str | None, at: str | None, as_json: bool) -> N
     _tell_catalog(catalog)
 
 
+schema.add_command(show, "get")
+
+
 def _tell_catalog(catalog: Catalog) -> None:
     headers = ("property", "type", "rules", "description")
     kinds: tuple[InterfaceType | NodeType | EdgeType, ...] = (

@@ -31,7 +31,7 @@ from omnigraph.service.client.parts import (
     target,
 )
 from omnigraph.service.client.transport import Call
-from omnigraph.service.client.uploads import plain_value, to_lines
+from omnigraph.service.client.uploads import Upload, plain_value, to_lines
 from omnigraph.service.client.values import (
     RemoteSnapshot,
     read_change,
@@ -43,6 +43,7 @@ from omnigraph.service.client.values import (
 from omnigraph.write.load import LoadResult, mode_of
 from omnigraph.write.progress import Listener
 from omnigraph.write.run import MutationResult
+from omnigraph.write.violations import ValidationFailed
 
 ARROW = "application/vnd.apache.arrow.stream"
 LINES = "application/x-ndjson"
@@ -173,7 +174,7 @@ class RemoteGraph:
             headers["Omnigraph-Query-Name"], rows, types, headers["Omnigraph-Graph-Commit"]
         )
 
-    def stream(
+    def stream(  # noqa: PLR0913 - as above
         self,
         source: str,
         params: Mapping[str, Any] | None = None,
@@ -181,11 +182,12 @@ class RemoteGraph:
         name: str | None = None,
         at: RemoteTarget | None = None,
         timeout: float | None = None,
+        memory: int | None = None,
         engine: str = LOCAL,
     ) -> ResultStream:
         """Answer a query whose rows are read as somebody takes them."""
         _check_engine(engine)
-        call = self._asking(source, params, name, at, {"timeout": timeout})
+        call = self._asking(source, params, name, at, {"timeout": timeout, "memory": memory})
         parts = _Parts(self._address, call)
         return ResultStream(*parts.head(), parts.tables())
 
@@ -214,7 +216,7 @@ class RemoteGraph:
             text=source,
         )
 
-    def explain(
+    def explain(  # noqa: PLR0913 - as above
         self,
         source: str,
         params: Mapping[str, Any] | None = None,
@@ -222,6 +224,8 @@ class RemoteGraph:
         name: str | None = None,
         at: RemoteTarget | None = None,
         analyze: bool = False,
+        timeout: float | None = None,
+        memory: int | None = None,
     ) -> Explanation:
         """Show how a query would be answered; with `analyze`, run it and tell what happened."""
         body = {
@@ -229,6 +233,8 @@ class RemoteGraph:
             "name": name,
             "params": _parameters(params),
             "analyze": analyze,
+            "timeout_seconds": timeout,
+            "memory_bytes": memory,
             **self._address.state(at),
         }
         return read_explanation(self._address.post("explain", body=body, reads=True, text=source))
@@ -333,24 +339,27 @@ class RemoteGraph:
         where = branch or self.on
         facts = {"branch": where, "mode": str(mode_of(mode)), "from": from_, "message": message}
         given = {name: value for name, value in facts.items() if value is not None}
-        lines = self._lines(data, where, from_)
+        upload = self._upload(data, where, from_)
         if not strict:
             if partial:
                 message_ = "a load of the older grammar takes whole entities"
                 raise InvalidInput(message_, code="remote_unsupported")
-            body = {**given, "data": lines.decode("utf-8")}
+            body = {**given, "data": upload.content.decode("utf-8")}
             return read_load(self._address.post("load", body=body))
         query = (*given.items(), *([("partial", "true")] if partial else []))
         call = Call(
             method="POST",
             path=self._address.path("load", "ndjson"),
             query=query,
-            content=lines,
+            content=upload.content,
             headers={"Content-Type": LINES},
         )
-        return read_load(self._address.transport.json(call))
+        try:
+            return read_load(self._address.transport.json(call))
+        except ValidationFailed as error:
+            raise upload.placed(error) from error
 
-    def _lines(self, data: Any, branch: str, from_: str | None) -> bytes:  # noqa: ANN401
+    def _upload(self, data: Any, branch: str, from_: str | None) -> Upload:  # noqa: ANN401
         """Return lines of JSON; only tables need the schema to become such."""
         if not isinstance(data, Mapping):
             return to_lines(data, Catalog())

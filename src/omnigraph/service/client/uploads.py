@@ -7,44 +7,111 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from base64 import b64encode
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Any
+
+import pyarrow as pa
 
 from omnigraph.catalog import Catalog
 from omnigraph.errors import InvalidInput, NotFound
 from omnigraph.lang import did_you_mean
+from omnigraph.types import Scalar
 from omnigraph.types.temporal import to_milliseconds
 from omnigraph.write.inputs.columnar import Table
-from omnigraph.write.inputs.streams import Broken, opened
+from omnigraph.write.inputs.sources import check_source
+from omnigraph.write.inputs.streams import Broken, opened, source_name
 from omnigraph.write.inputs.tables import memory_table, opened_table, table_files
 from omnigraph.write.progress import Meter
+from omnigraph.write.violations import Place, Rule, ValidationFailed, Violation, in_order
 
+_FIRST = re.compile(r"(?<=\(first at )line (\d+)(?=\)$)")
+"""How a message says where an entity was given before."""
+_INSTANT = pa.timestamp("ms", "UTC")
+_INSTANTS = {pa.date64(): _INSTANT, pa.list_(pa.date64()): pa.list_(_INSTANT)}
 _ENDS = {"from": "from", "to": "to", "src": "from", "dst": "to"}
 
 
-def to_lines(data: Any, catalog: Catalog) -> bytes:  # noqa: ANN401 - what people gave
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Lines that came from one place, and what people call a line of it."""
+
+    name: str
+    unit: str
+    content: bytes
+    lines: int
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """What is sent: pieces one after the other."""
+
+    pieces: tuple[Piece, ...]
+
+    @property
+    def content(self) -> bytes:
+        """All lines."""
+        return b"".join(piece.content for piece in self.pieces)
+
+    def placed(self, error: ValidationFailed) -> ValidationFailed:
+        """Return what a server says is wrong with lines, at the places where they come from."""
+        found = sorted((self._moved(violation) for violation in error.violations), key=in_order)
+        totals = Counter({Rule(rule): number for rule, number in error.totals.items()})
+        return type(error)(found, totals)
+
+    def _moved(self, violation: Violation) -> Violation:
+        message = _FIRST.sub(lambda found: str(self._place(int(found[1]))), violation.message)
+        place = violation.source
+        if place is not None and place.number is not None:
+            place = self._place(place.number)
+        return replace(violation, message=message, source=place)
+
+    def _place(self, line: int) -> Place:
+        number = line
+        for piece in self.pieces:
+            if number <= piece.lines:
+                return Place(piece.name, number, piece.unit)
+            number -= piece.lines
+        return Place("", line)
+
+
+def to_lines(data: Any, catalog: Catalog) -> Upload:  # noqa: ANN401 - what people gave
     """Return lines of JSON for whatever a load takes."""
     if isinstance(data, Mapping):
-        lines = (line for key, rows in data.items() for line in _typed(key, rows, catalog))
-        return b"".join(lines)
-    if isinstance(data, list | tuple):
-        return b"\n".join(to_lines(one, catalog) for one in data)
-    with opened(data, Meter()) as stream:
-        return stream.read()
+        return Upload(tuple(p for key, rows in data.items() for p in _typed(key, rows, catalog)))
+    sources = data if isinstance(data, list | tuple) else [data]
+    return Upload(tuple(_whole(source) for source in sources))
 
 
-def _typed(key: str, rows: Any, catalog: Catalog) -> Iterator[bytes]:  # noqa: ANN401
+def _whole(source: Any) -> Piece:  # noqa: ANN401 - a path, a file or bytes
+    check_source(source)
+    with opened(source, Meter()) as stream:
+        content = stream.read()
+    if not content.endswith(b"\n"):
+        content += b"\n"
+    return Piece(source_name(source), "line", content, content.count(b"\n"))
+
+
+def _typed(key: str, rows: Any, catalog: Catalog) -> Iterator[Piece]:  # noqa: ANN401
     kind, name = _type(key, catalog)
-    for row in _rows(key, rows):
-        values = {column: plain_value(value) for column, value in row.items()}
-        if kind == "node":
-            line: dict[str, Any] = {"type": name, "data": values}
-        else:
-            ends = {_ENDS[c]: values.pop(c) for c in list(values) if c in _ENDS}
-            line = {"edge": name, **ends, "data": values}
-        yield json.dumps(line, ensure_ascii=False).encode() + b"\n"
+    properties = (catalog.nodes if kind == "node" else catalog.edges)[name].properties
+    moments = frozenset(p.name for p in properties.values() if p.type.scalar is Scalar.DATE_TIME)
+    for place, found in _tables(name, rows, moments):
+        lines = [_line(kind, name, row) for row in found]
+        yield Piece(place, "row", b"".join(lines), len(lines))
+
+
+def _line(kind: str, name: str, row: Mapping[str, Any]) -> bytes:
+    values = {column: plain_value(value) for column, value in row.items()}
+    line: dict[str, Any] = {"type": name, "data": values}
+    if kind == "edge":
+        ends = {_ENDS[c]: values.pop(c) for c in list(values) if c in _ENDS}
+        line = {"edge": name, **ends, "data": values}
+    return json.dumps(line, ensure_ascii=False).encode() + b"\n"
 
 
 def _type(key: str, catalog: Catalog) -> tuple[str, str]:
@@ -66,35 +133,49 @@ def _type(key: str, catalog: Catalog) -> tuple[str, str]:
     return found[0]
 
 
-def _rows(key: str, data: Any) -> Iterator[Mapping[str, Any]]:  # noqa: ANN401 - what people gave
+def _tables(
+    name: str,
+    data: Any,  # noqa: ANN401 - what people gave
+    moments: Collection[str],
+) -> Iterator[tuple[str, Iterable[Mapping[str, Any]]]]:
+    """Yield rows, and where people find them: a file, or the type they were given for."""
     if isinstance(data, str | os.PathLike):
         for file in table_files(data):
             try:
                 with opened_table(file, Meter()) as table:
-                    yield from _cells(table, str(file))
+                    yield str(file), _cells(table, str(file), moments)
             except Broken as error:
                 raise InvalidInput(f"{file}: {error}", code="input_unreadable") from error
         return
     if isinstance(data, list | tuple) and data and isinstance(data[0], str | os.PathLike):
         for path in data:
-            yield from _rows(key, path)
+            yield from _tables(name, path, moments)
         return
     found = memory_table(data)
     if found is not None:
-        yield from _cells(found, key)
+        yield name, _cells(found, name, moments)
     elif isinstance(data, Iterable) and not isinstance(data, Mapping | bytes):
-        yield from data
+        yield name, data
     else:
-        message = f"cannot load {type(data).__name__} as {key}; give a table, rows or a path"
-        raise InvalidInput(message, code="input_unknown", type=key)
+        message = f"cannot load {type(data).__name__} as {name}; give a table, rows or a path"
+        raise InvalidInput(message, code="input_unknown", type=name)
 
 
-def _cells(table: Table, name: str) -> Iterator[Mapping[str, Any]]:
+def _cells(table: Table, name: str, moments: Collection[str]) -> Iterator[Mapping[str, Any]]:
     if table.text:
         message = f"{name}: a server takes no CSV; read it into a table with types first"
         raise InvalidInput(message, code="remote_unsupported")
     for batch in table.batches:
-        yield from batch.to_pylist()
+        yield from _timed(batch, moments).to_pylist()
+
+
+def _timed(batch: pa.RecordBatch, moments: Collection[str]) -> pa.RecordBatch:
+    """Return a batch whose `date64` columns of instants keep the time of day when they are read."""
+    for place, field in enumerate(batch.schema):
+        wanted = _INSTANTS.get(field.type) if field.name in moments else None
+        if wanted is not None:
+            batch = batch.set_column(place, field.name, batch.column(place).cast(wanted))
+    return batch
 
 
 def plain_value(value: Any) -> Any:  # noqa: ANN401 - any value of a table or a parameter

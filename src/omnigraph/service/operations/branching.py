@@ -48,8 +48,12 @@ def delete_branch(visit: Visit, branch: str) -> wire.BranchDeleteOutput:
 def merge_branches(visit: Visit, request: wire.BranchMergeRequest) -> wire.BranchMergeOutput:
     """Merge a branch into another, and delete it if that was asked for."""
     source, target = branch_name(request.source), branch_name(request.target)
-    visit.require(Action.BRANCH_MERGE, source, target)
-    if request.delete_branch:
+    if request.dry_run:
+        visit.require(Action.READ, source)
+        visit.require(Action.READ, target)
+    else:
+        visit.require(Action.BRANCH_MERGE, source, target)
+    if request.delete_branch and not request.dry_run:
         visit.require(Action.BRANCH_DELETE, None, source)
     with visit.admit(BRANCH_BYTES):
         done = visit.graph.merge(

@@ -11,7 +11,7 @@ from omnigraph.policy.actions import Action
 from omnigraph.service import wire
 from omnigraph.service.admission import BRANCH_BYTES
 from omnigraph.service.operations.branching import merge_output
-from omnigraph.service.operations.reading import shaped
+from omnigraph.service.operations.reading import least, shaped
 from omnigraph.service.operations.targets import branch_name, state
 from omnigraph.service.visit import Visit
 
@@ -22,7 +22,13 @@ def explain(visit: Visit, request: wire.ExplainRequest) -> wire.ExplainOutput:
     """Show how a query is answered."""
     at = state(visit, request.branch, request.snapshot)
     found = visit.graph.explain(
-        request.query, request.params, name=request.name, at=at, analyze=request.analyze
+        request.query,
+        request.params,
+        name=request.name,
+        at=at,
+        analyze=request.analyze,
+        timeout=least(request.timeout_seconds, visit.service.seconds),
+        memory=least(request.memory_bytes, visit.service.memory),
     )
     return shaped(found.to_json(), wire.ExplainOutput)
 

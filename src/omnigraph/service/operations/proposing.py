@@ -110,7 +110,6 @@ def _removed(visit: Visit, branch: str, error: OmniError) -> None:
 
 def _preview(visit: Visit, source: str, target: str) -> wire.BranchMergeOutput | None:
     try:
-        visit.require(Action.BRANCH_MERGE, source, target)
         return merge_output(visit.graph.merge(source, target, dry_run=True))
     except PolicyDenied:
         return None

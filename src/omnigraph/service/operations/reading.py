@@ -85,8 +85,8 @@ def query(visit: Visit, request: wire.QueryRequest) -> wire.ReadOutput:
         request.params,
         name=request.name,
         at=at,
-        timeout=_least(request.timeout_seconds, visit.service.seconds),
-        memory=_least(request.memory_bytes, visit.service.memory),
+        timeout=least(request.timeout_seconds, visit.service.seconds),
+        memory=least(request.memory_bytes, visit.service.memory),
     )
     branch = None if request.snapshot is not None else branch_name(request.branch)
     return wire.ReadOutput(
@@ -102,13 +102,17 @@ def query(visit: Visit, request: wire.QueryRequest) -> wire.ReadOutput:
 def stream(visit: Visit, request: wire.QueryRequest) -> ResultStream:
     """Answer a query whose rows are taken some at a time."""
     at = state(visit, request.branch, request.snapshot)
-    timeout = _least(request.timeout_seconds, visit.service.seconds)
     return visit.graph.stream(
-        request.query, request.params, name=request.name, at=at, timeout=timeout
+        request.query,
+        request.params,
+        name=request.name,
+        at=at,
+        timeout=least(request.timeout_seconds, visit.service.seconds),
+        memory=least(request.memory_bytes, visit.service.memory),
     )
 
 
-def _least(asked: _NumberT | None, allowed: _NumberT | None) -> _NumberT | None:
+def least(asked: _NumberT | None, allowed: _NumberT | None) -> _NumberT | None:
     """Return what a caller asks for, as far as it is allowed."""
     known = [number for number in (asked, allowed) if number is not None]
     return min(known, default=None)

@@ -19,6 +19,8 @@ class ExplainRequest(Struct, kw_only=True):
     branch: str | None = None
     snapshot: str | None = None
     analyze: bool = False
+    timeout_seconds: float | None = None
+    memory_bytes: int | None = None
 
 
 class ExplainOutput(Struct, kw_only=True):

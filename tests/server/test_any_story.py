@@ -1,0 +1,65 @@
+"""Requests that go on from each other's answers, as our OpenAPI document links them.
+
+`EXAMPLES=500` tells that many stories, and longer ones.
+"""
+
+import os
+from collections import Counter
+
+import pytest
+import requests
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis.stateful import run_state_machine_as_test
+from schemathesis.generation import GenerationMode
+from schemathesis.specs.openapi.checks import ensure_resource_availability, use_after_free
+
+from tests.support.asking import CHECKS, LONG, described, make_meaningful
+from tests.support.serving import PATIENCE
+
+STORIES = int(os.environ.get("EXAMPLES", "5"))
+STEPS = 40 if LONG else 12
+FOLLOWED = [*CHECKS, use_after_free, ensure_resource_availability]
+"""What holds where the path names what was made; a name in a body is not followed by them."""
+
+
+@pytest.fixture
+def told(open_server):
+    """Return a machine that tells stories, and the statuses it was answered with."""
+    statuses = Counter()
+    with requests.Session() as session:
+        schema = described()
+        schema.config.generation.modes = [GenerationMode.POSITIVE]
+
+        class Story(schema.as_state_machine()):
+            def step(self, input):
+                linked = [name for _, name in input.applied_parameters]
+                make_meaningful(input.case, "stories", linked)
+                return super().step(input)
+
+            def get_call_kwargs(self, case):
+                return {"base_url": open_server.url, "session": session, "timeout": PATIENCE}
+
+            def after_call(self, response, case):
+                super().after_call(response, case)
+                statuses[case.operation.label, response.status_code] += 1
+
+            def validate_response(self, response, case, **_):
+                checks = FOLLOWED if len(case.path_parameters or {}) > 1 else CHECKS
+                case.validate_response(response, checks=checks, recorder=self.recorder)
+
+        yield Story, statuses
+
+
+def test_any_story_is_answered_as_described(told):
+    story, statuses = told
+    how = settings(
+        max_examples=STORIES,
+        stateful_step_count=STEPS,
+        suppress_health_check=list(HealthCheck),
+        deadline=None,
+        derandomize=not LONG,
+        phases=[Phase.generate],
+        report_multiple_bugs=False,
+    )
+    run_state_machine_as_test(story, settings=how)
+    print(sorted(statuses.items()))
