@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import Commit, Counts, Snapshot
@@ -26,7 +26,7 @@ from omnigraph.pipeline.embedding import Filling, noted
 from omnigraph.pipeline.faults import spark_faults
 from omnigraph.pipeline.model import Input, OnViolation, Outcome, SparkLoadOptions, TypeOutcome
 from omnigraph.pipeline.parts import cut
-from omnigraph.pipeline.reading import Results, stage_inputs, stage_sources
+from omnigraph.pipeline.reading import Results, stage_inputs, stage_lines, stage_sources
 from omnigraph.pipeline.runs import Run
 from omnigraph.pipeline.staged import Staged, gather, staged_by
 from omnigraph.pipeline.staging import EARLY, Job, clear_rejects
@@ -46,6 +46,7 @@ __all__ = [
     "TypeOutcome",
     "abort_run",
     "load_frames",
+    "load_lines",
     "load_result",
     "load_sources",
 ]
@@ -78,6 +79,17 @@ def load_frames(
         return [*results, *more], files
 
     return load.run(stage)
+
+
+def load_lines(
+    manifest: Manifest,
+    request: Request,
+    frame: DataFrame,
+    options: SparkLoadOptions,
+    spark: SparkSession,
+) -> Outcome:
+    """Load entities that a frame has as lines of a graph batch, as one commit."""
+    return _Load(manifest, request, options, spark).run(lambda job: stage_lines(job, frame))
 
 
 def load_sources(
