@@ -68,10 +68,7 @@ def ends(graph, *types):
 
 
 def run(graph, algorithm, into, branch, edges=("Knows",), **options):
-    asked = pipeline.Analysis(
-        algorithm=algorithm, edges=edges, into=into, options=options, branch=branch, from_="main"
-    )
-    return pipeline.analyze(graph, asked)
+    return graph.pipeline.analyze(algorithm, edges, into, branch=branch, from_="main", **options)
 
 
 def stored(graph, branch, into):

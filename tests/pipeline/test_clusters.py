@@ -1,12 +1,15 @@
-"""The same frames and pipelines on a real standalone cluster and through Spark Connect."""
+"""The same on a real standalone cluster and through Spark Connect, over graphs in a bucket."""
 
+import json
 import shutil
 import subprocess
 import sys
+from collections import Counter
 
 import pytest
 
 import omnigraph.graph as og
+from tests.support.embedding_service import embedding_service, openai_answer
 from tests.support.frames import exported
 from tests.support.program import ROOT
 
@@ -16,45 +19,115 @@ LONG = 600
 """Seconds nobody waits for unless something hangs."""
 
 PROGRAM = """
-import sys
+import json, sys
 import omnigraph.graph as og
 from omnigraph import pipeline
 
-master, uri, library, file = sys.argv[1:]
+facts = json.loads(sys.argv[1])
+master, uri, options = facts["master"], facts["uri"], facts["options"]
 config = {"spark.executor.memory": "512m"} if master.startswith("spark:") else {}
-graph = og.open(uri)
+graph, copy = (og.open(u, storage_options=options) for u in (uri, facts["copy"]))
 with pipeline.session(master, memory="512m", config=config) as spark:
+    # Frames.
     ships = pipeline.read(spark, graph, "Ship", where=[("tons", "<", 3)])
     heavier = ships.selectExpr("concat(name, '2') as name", "tons + 10 as tons")
     result = pipeline.write(heavier, graph, "Ship")
     assert result.total == 2, result
     writer = ships.selectExpr("name", "tons + 20 as tons").write.format("omnigraph")
+    writer = writer.options(**{f"storage.{name}": value for name, value in options.items()})
     writer.mode("append").options(type="Ship", mode="merge").save(uri)
-    report = og.open(library).pipeline.run(file)
+
+    # Queries and upkeep.
+    body = "match { $a: Ship $a tows $b } return { $a.name, $b.tons } order { $a.name, $b.tons }"
+    read = f"query q() {{ {body} }}"
+    found = graph.query(read, engine="spark")
+    assert found.toArrow().to_pylist() == graph.query(read).rows, found.collect()
+    before = sorted(graph.export())
+    report = graph.optimize(engine="spark")
+    assert report.commit is not None
+    assert sorted(graph.export()) == before
+    assert graph.verify(engine="spark").to_json() == graph.verify().to_json()
+    counts = graph.export_parts(facts["parts"], format="ndjson", engine="spark")
+    assert counts == {"edge:Tows": 2, "node:Ship": 5}, counts
+
+    # An analysis, and streams of changes and of rows.
+    done = graph.pipeline.analyze("degrees", ["Tows"], "Ship.degree", message="how many")
+    assert (done.nodes, done.loaded.commit.message) == (5, "how many"), done
+    checkpoint, now = facts["checkpoint"], {"availableNow": True}
+    for _ in range(2):
+        changes = pipeline.read_changes(spark, graph, start="beginning")
+        told = pipeline.StreamOptions(checkpoint=checkpoint + "/changes", trigger=now)
+        pipeline.stream_into(changes, copy, told).awaitTermination()
+        rows = spark.readStream.schema("name string, tons bigint").json(facts["rows"])
+        told = pipeline.StreamOptions(
+            checkpoint=checkpoint + "/rows", type_name="Ship", branch="rows", trigger=now
+        )
+        pipeline.stream_into(rows, copy, told).awaitTermination()
+
+    # A pipeline.
+    report = og.open(facts["library"]).pipeline.run(facts["file"])
     assert (report.given, report.accepted, report.rejected) == (23, 19, 4), report
+"""
+SCHEMA = """
+node Ship { name: String @key  tons: I64? @index  degree: I64? }
+edge Tows: Ship -> Ship
 """
 
 
 @pytest.mark.parametrize("kind", ["spark_master", "spark_remote"])
-def test_cluster_reads_and_writes_like_one_process(request, tmp_path, kind):
+def test_a_cluster_does_what_one_process_does(request, s3, tmp_path, monkeypatch, kind):
     master = request.getfixturevalue(kind)
-    graph = og.init(tmp_path / "graph", "node Ship { name: String @key  tons: I64? }")
+    graph, copy = (og.init(s3.fresh(), SCHEMA, storage_options=s3.options) for _ in range(2))
     graph.load({"Ship": [{"name": "Ada", "tons": 1}]})
     graph.load({"Ship": [{"name": "Bee", "tons": 2}, {"name": "Cat", "tons": 3}]})
+    graph.load({"Tows": [{"from": "Ada", "to": "Bee"}, {"from": "Ada", "to": "Cat"}]})
+    copy.branches.create("rows")
+    (tmp_path / "rows").mkdir()
+    (tmp_path / "rows" / "0.json").write_text('{"name": "Dot", "tons": 4}')
     shutil.copytree(LIBRARY, tmp_path / "samples")
-    library = og.init(tmp_path / "library", LIBRARY / "schema.pg")
-    library.load(LIBRARY / "data.ndjson")
-    file = tmp_path / "samples" / "pipeline.yaml"
-    run = subprocess.run(
-        [sys.executable, "-c", PROGRAM, master, graph.uri, library.uri, str(file)],
-        capture_output=True,
-        text=True,
-        timeout=LONG,
-    )
+    with embedding_service(openai_answer) as service:
+        if kind == "spark_master":
+            # The driver says who embeds.
+            monkeypatch.setenv("OMNIGRAPH_EMBED_BASE_URL", service.url)
+            monkeypatch.setenv("OMNIGRAPH_EMBED_MODEL", "m")
+        library = og.init(tmp_path / "library", LIBRARY / "schema.pg")
+        library.load(LIBRARY / "data.ndjson")
+        service.asked.clear()
+        facts = {
+            "master": master,
+            "uri": graph.uri,
+            "copy": copy.uri,
+            "options": s3.options,
+            "library": library.uri,
+            "file": str(tmp_path / "samples" / "pipeline.yaml"),
+            **{name: str(tmp_path / name) for name in ("parts", "checkpoint", "rows")},
+        }
+        run = subprocess.run(
+            [sys.executable, "-c", PROGRAM, json.dumps(facts)],
+            capture_output=True,
+            text=True,
+            timeout=LONG,
+        )
     assert run.returncode == 0, run.stderr
+
     found = {name: ship["tons"] for name, ship in exported(graph, "Ship").items()}
     assert found == {"Ada": 21, "Bee": 22, "Cat": 3, "Ada2": 11, "Bee2": 12}
-    assert len(graph.commits.list()) == 5
-    herring = library.entity_at("Article", "herring", at="incoming/week-31")
-    assert (herring["title"], len(herring["embedding"])) == ("The silver darlings", 256)
-    assert library.entity_at("Article", "untold", at="incoming/week-31") is None
+    degrees = {name: ship["degree"] for name, ship in exported(graph, "Ship").items()}
+    assert degrees == {"Ada": 2, "Bee": 1, "Cat": 1, "Ada2": 0, "Bee2": 0}
+    operations = [commit.operation for commit in graph.commits.list()]
+    assert operations == ["load", "optimize", *["load"] * 5, "init"]
+    parts = [path.read_text() for path in sorted((tmp_path / "parts").rglob("*.ndjson"))]
+    assert len("".join(parts).splitlines()) == 7
+    assert list(copy.export()) == list(graph.export())
+    streamed = [commit.operation for commit in copy.commits.list()]
+    assert streamed.count("stream") == 1, "the second time there was nothing new"
+    assert exported(copy.branch("rows"), "Ship").keys() == {"Dot"}
+
+    there, before = (exported(library, "Article", at) for at in ("incoming/week-31", "main"))
+    assert "untold" not in there
+    new = [article for slug, article in there.items() if slug not in before]
+    assert len(new) == 5
+    assert all(len(a["embedding"]) == 256 and len(a["title_embedding"]) == 64 for a in new)
+    asked = Counter(text for request in service.asked for text in request.body["input"])
+    by_service = {a[name]: 1 for a in new for name in ("title", "text")}
+    assert asked == (by_service if kind == "spark_master" else {})

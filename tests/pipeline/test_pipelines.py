@@ -63,7 +63,7 @@ def test_articles_arrive_by_a_branch_and_what_is_wrong_stays_outside(spark, tmp_
         "node:Topic": (3, 3, {}),
     }
     assert (report.given, report.accepted, report.rejected, report.unreadable) == (23, 19, 4, 1)
-    stages = ["start", "extract", "stage", "validate", "publish", "embed", "merge"]
+    stages = ["start", "extract", "stage", "validate", "embed", "publish", "merge"]
     assert [stage["name"] for stage in report.stages] == stages
     assert list(dict.fromkeys(phases)) == stages
     assert (report.merge["target"], report.merge["outcome"]) == ("main", "fast_forward")
@@ -72,6 +72,8 @@ def test_articles_arrive_by_a_branch_and_what_is_wrong_stays_outside(spark, tmp_
     herring = graph.entity_at("Article", "herring")
     assert herring["title"] == "The silver darlings"
     assert (len(herring["embedding"]), len(herring["title_embedding"])) == (256, 64)
+    assert [p["embedded"] for p in report.embedded[0]["properties"]] == [5, 5]
+    assert report.embedded[0]["model"] == "wordllama-l2-supercat-256"
     assert graph.entity_at("Article", "untold") is None
     assert ("tariffs", "money") in entities(graph, "About")
     assert ("tariffs", "politics") not in entities(graph, "About")

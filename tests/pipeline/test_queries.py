@@ -206,6 +206,14 @@ def test_parameters_are_checked_before_spark_starts(people):
         people.query(read, {"n": -1}, engine="spark")
 
 
+def test_a_page_behind_all_that_spark_can_count_is_empty(quick, people):
+    read = "query q($n: U64) { match { $p: Person } return { $p.name } limit 1 offset $n }"
+    reader = ask_in_memory(quick)
+    assert reader(people, Read(read, {"n": 2**64 - 1})).rows == []
+    assert reader(people, Read(read, {"n": 2**31 - 1})).rows == []
+    assert len(reader(people, Read(read, {"n": 3})).rows) == 1
+
+
 def test_the_distance_between_far_nodes_is_found_in_few_hops_at_a_time(quick, tmp_path):
     graph = og.init(tmp_path / "g", SCHEMA)
     names = [f"p{n:02}" for n in range(17)]

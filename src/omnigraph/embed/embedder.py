@@ -11,7 +11,7 @@ from contextlib import suppress
 from threading import Lock
 from typing import Any, TypeAlias
 
-from omnigraph.embed.config import MODEL, PROVIDER, Settings, build, read_settings
+from omnigraph.embed.config import MODEL, PROVIDER, REMOTES, Settings, build, read_settings
 from omnigraph.embed.provider import Matrix, Provider, Role
 from omnigraph.errors import Category, OmniError
 
@@ -46,10 +46,27 @@ class Embedder:
             return self._provider
 
     def _chosen(self) -> Provider:
+        choice = self._settled
+        return build(choice) if isinstance(choice, Settings) else choice
+
+    @property
+    def _settled(self) -> Provider | Settings:
         choice = self._choice
         if choice is None or isinstance(choice, Mapping):
             choice = read_settings(choice, self._known_environ)
-        return build(choice) if isinstance(choice, Settings) else choice
+        return choice
+
+    @property
+    def name(self) -> str:
+        """The provider as messages name it."""
+        choice = self._settled
+        return str(choice.kind) if isinstance(choice, Settings) else type(choice).__name__
+
+    @property
+    def is_local(self) -> bool:
+        """Tell whether texts are embedded by the process itself, as far as that is known."""
+        choice = self._settled
+        return isinstance(choice, Settings) and choice.kind not in REMOTES
 
     @property
     def _known_environ(self) -> Mapping[str, str]:

@@ -521,7 +521,7 @@ class Graph:
     def pipeline(self) -> Pipelines:
         """The pipelines of the graph: files that say what is loaded on Spark, and their runs."""
         self._context.gate.check(Action.READ)
-        return Pipelines(self._for_spark(), self._request)
+        return Pipelines(self)
 
     def _for_spark(self) -> Manifest:
         """Return the graph for a job that sees all types."""

@@ -6,7 +6,8 @@ Another writer may win; then the next attempt shows the same fragments on top of
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -20,14 +21,16 @@ from omnigraph.commit.staged import StagedDataset
 from omnigraph.embed.embedder import check_model
 from omnigraph.pipeline.checks import Check
 from omnigraph.pipeline.deletions import Taken, reject, take_out, without
+from omnigraph.pipeline.embedding import Filling, Made, wanted
 from omnigraph.pipeline.errors import TooManyRejects
 from omnigraph.pipeline.ledger import Target
 from omnigraph.pipeline.scan import Rows
 from omnigraph.pipeline.staged import Staged, StagedType
 from omnigraph.pipeline.staging import LATE, Job, clear_rejects
 from omnigraph.pipeline.validation import Examination, Faulty, all_faulty, tell
+from omnigraph.storage.column_files import with_column
 from omnigraph.storage.layout import dataset_path
-from omnigraph.storage.stage import mark_models, show_fragments
+from omnigraph.storage.stage import mark_models, put_fragments, show_fragments
 from omnigraph.write.change_set import Batch, ChangeSet, TypeChange
 from omnigraph.write.committed import Committed
 from omnigraph.write.models import known_models, models_after
@@ -61,6 +64,7 @@ class Attempt:
         self.consulted: set[str] = set()
         self._committed = Committed(manifest, snapshot)
         self._left: dict[str, int] = {}
+        self._whole: dict[str, Rows] = {}
         self._targets = self._shown()
         clear_rejects(job, LATE)
 
@@ -73,6 +77,7 @@ class Attempt:
             self._left[key] = staged.rows
             if staged.rows or self.job.replace:
                 found[key] = self._show(self._shape(key), staged)
+                self._whole[key] = found[key].new
         return found
 
     def _shape(self, key: str) -> Shape:
@@ -110,8 +115,9 @@ class Attempt:
 
     # --- validation ----------------------------------------------------------------------------
 
-    def validated(self, max_rejects: float | None) -> list[StagedDataset]:
-        """Return what to publish.
+    @contextmanager
+    def validated(self, max_rejects: float | None) -> Iterator[Examination]:
+        """Leave out what is wrong, and give what was seen of the rest, for as long as it is kept.
 
         Raises:
             ValidationFailed: something is wrong that no row may be left out for.
@@ -129,7 +135,8 @@ class Attempt:
                 if self._settled(examination):
                     self._check_rejects(max_rejects)
                     self.consulted = examination.consulted - set(self._targets)
-                    return [self._made(target, examination) for target in self._targets.values()]
+                    yield examination
+                    return
             finally:
                 examination.close()
 
@@ -197,7 +204,47 @@ class Attempt:
         given += self.rejected.get("unknown", Counter()).total()
         check_rejects(self.rejected, rejected, given, limit, self.job.rejects)
 
+    # --- vectors -------------------------------------------------------------------------------
+
+    def fillings(self) -> dict[str, list[Filling]]:
+        """Return the properties whose vectors are to be made, by type."""
+        found: dict[str, list[Filling]] = {}
+        for key, target in self._targets.items():
+            properties = wanted(target, self.job.embed.get(key, ()))
+            known = self._known(target.shape) if properties else {}
+            for property_ in properties:
+                before = known[property_.name]
+                filling = Filling(
+                    self._spark, self.job, target, self._whole[key], property_, before
+                )
+                found.setdefault(key, []).append(filling)
+        return found
+
+    def show_vectors(self, key: str, made: Sequence[Made]) -> list[tuple[str, int, Any]]:
+        """Let the rows of a type have the vectors that were written.
+
+        Returns the files and what they belong to: the place of a fragment, whatever its number.
+        """
+        target = self._targets[key]
+        handle = target.new.open()
+        fragments = {number: handle.get_fragment(number).metadata for number in target.new.sizes}
+        changed = set()
+        for one in made:
+            for number, file in one.files.items():
+                fragments[number] = with_column(fragments[number], file)
+                changed.add(number)
+        if changed:
+            shown = put_fragments(handle, [], [fragments[number] for number in sorted(changed)])
+            rows = replace(target.new, version=int(shown.version))
+            self._targets[key] = replace(target, new=rows)
+        places = target.new.places
+        return [(*places[number], file) for one in made for number, file in one.files.items()]
+
     # --- what is published ---------------------------------------------------------------------
+
+    def datasets(self, examination: Examination) -> list[StagedDataset]:
+        """Return what to publish."""
+        return [self._made(target, examination) for target in self._targets.values()]
 
     def _made(self, target: Target, examination: Examination) -> StagedDataset:
         key, shape = target.shape.table_key, target.shape
@@ -217,9 +264,7 @@ class Attempt:
     def _marked(self, target: Target, rows: Rows) -> int:
         """Return the version that also notes which models made its vectors."""
         shape, staged = target.shape, target.staged
-        with self._manifest.reading(shape.table_key, self._committed.entry(shape)) as base:
-            names = Committed.physical_names(shape, base)
-            known = known_models(shape, base, names)
+        known = self._known(shape)
         if not known:
             return rows.version
         for name, model in staged.made.items():
@@ -227,10 +272,16 @@ class Attempt:
             before = None if target.replace else known[name]
             check_model(f"{shape.name}.{name}", before, model, declared=False)
         made = rows.open()
-        wanted = models_after(_as_change(target), known, self._committed.entry(shape).rows)
+        names = Committed.physical_names(shape, made)
+        after = models_after(_as_change(target), known, self._committed.entry(shape).rows)
         noted = known_models(shape, made, names)
-        marks = {names[n]: model for n, model in wanted.items() if model != noted[n]}
+        marks = {names[n]: model for n, model in after.items() if model != noted[n]}
         return int(mark_models(made, marks).version) if marks else rows.version
+
+    def _known(self, shape: Shape) -> dict[str, str | None]:
+        """Return which models made the vectors that are committed, as far as that is known."""
+        with self._manifest.reading(shape.table_key, self._committed.entry(shape)) as base:
+            return known_models(shape, base, Committed.physical_names(shape, base))
 
 
 def _as_change(target: Target) -> TypeChange:

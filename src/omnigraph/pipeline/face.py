@@ -7,15 +7,15 @@ without it.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import omnigraph.pipeline as room
-from omnigraph.commit.manifest import Manifest
 from omnigraph.errors import InvalidInput, NotFound
+from omnigraph.pipeline.graphs import OpenGraph
 from omnigraph.pipeline.page import report_page
 from omnigraph.pipeline.plans import PipelinePlan
 from omnigraph.pipeline.report import RunReport, read_report
-from omnigraph.pipeline.requests import MakeRequest
 from omnigraph.pipeline.resolve import check_types
 from omnigraph.pipeline.runs import Run, Runs
 from omnigraph.pipeline.spec import Pipeline, read_pipeline
@@ -26,9 +26,10 @@ from omnigraph.write.progress import Listener
 class Pipelines:
     """The pipelines of a graph: files that say what is loaded, and their runs."""
 
-    def __init__(self, manifest: Manifest, request: MakeRequest) -> None:
-        self._manifest = manifest
-        self._request = request
+    def __init__(self, graph: OpenGraph) -> None:
+        self._graph = graph
+        self._manifest = graph._for_spark()
+        self._request = graph._request
 
     def validate(
         self, path: str | os.PathLike[str], variables: Mapping[str, str] | None = None
@@ -109,6 +110,34 @@ class Pipelines:
     def page(self, run: str | None = None) -> str:
         """Return the report of a run as one page of HTML."""
         return report_page(self.report(run))
+
+    def analyze(
+        self,
+        algorithm: str,
+        edges: Sequence[str],
+        into: str,
+        *,
+        branch: str | None = None,
+        from_: str | None = None,
+        message: str | None = None,
+        **options: Any,  # noqa: ANN401 - those of the algorithm
+    ) -> room.AnalysisResult:
+        """Compute a value for every node over edges of some types, and store it as a property.
+
+        `algorithm` is `pagerank`, `components`, `labels` or `degrees`, `options` are its own;
+        `into` is a property of a node type, as `Person.rank`. It is one commit of the branch, which
+        is forked `from_` another if it does not exist.
+        """
+        asked = room.Analysis(
+            algorithm=algorithm,
+            edges=edges,
+            into=into,
+            options=options,
+            branch=branch,
+            from_=from_,
+            message=message,
+        )
+        return room.analyze(self._graph, asked)
 
     def _find(self, run: str | None) -> Run:
         runs = Runs(self._manifest.objects)

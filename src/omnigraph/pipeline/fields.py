@@ -74,7 +74,8 @@ _MAPPING = (
     _field(
         "embed",
         Kind.TEXTS,
-        "optional `@embed` properties to make vectors for; required ones are always made",
+        "optional `@embed` properties whose vectors are made where rows lack them; required ones "
+        "always are",
         example="title_embedding",
     ),
 )

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from datetime import date
 from decimal import Decimal
-from typing import Any, Protocol, TypeAlias
+from typing import TypeAlias
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -18,6 +18,7 @@ from omnigraph.commit.snapshot import Target, resolve_snapshot
 from omnigraph.errors import InvalidInput, OmniError
 from omnigraph.pipeline.columns import arrow_schema
 from omnigraph.pipeline.filters import Condition, filtered
+from omnigraph.pipeline.graphs import OpenGraph
 from omnigraph.pipeline.pinned import manifest_at, pin
 from omnigraph.pipeline.scratch import Scratch
 from omnigraph.pipeline.sink import put_down
@@ -25,36 +26,6 @@ from omnigraph.pipeline.source import FORMAT, STORAGE, register
 from omnigraph.query.entity import find_type
 from omnigraph.storage import Location, locate
 from omnigraph.write.load import LoadOptions, LoadResult, mode_of
-
-
-class OpenGraph(Protocol):
-    """What is used of a graph that is open."""
-
-    @property
-    def _manifest(self) -> Manifest:
-        """The graph itself."""
-
-    @property
-    def on(self) -> str:
-        """The branch it is bound to."""
-        ...
-
-    def _for_spark(self) -> Manifest:
-        """Return the graph for a job that sees all types."""
-
-    def load(
-        self,
-        data: Any,  # noqa: ANN401 - what Graph.load takes
-        *,
-        mode: str = ...,
-        branch: str | None = ...,
-        from_: str | None = ...,
-        message: str | None = ...,
-        partial: bool = ...,
-    ) -> LoadResult:
-        """Load data as one commit."""
-        ...
-
 
 Place: TypeAlias = OpenGraph | str | os.PathLike[str]
 """An open graph, or where one is."""
@@ -107,7 +78,8 @@ def write(  # noqa: PLR0913 - everything a load can be told
         find_type(snapshot, type_name)
     scratch = Scratch.new(graph._manifest.location)
     try:
-        rows = scratch.rows(put_down(frame, scratch), arrow_schema(frame.schema))
+        paths = [put.path for put in put_down(frame, scratch)]
+        rows = scratch.rows(paths, arrow_schema(frame.schema))
         return graph.load(
             {type_name: rows},
             mode=mode,

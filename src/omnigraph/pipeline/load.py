@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import Commit, Counts, Snapshot
@@ -22,12 +22,13 @@ from omnigraph.errors import (
     SchemaMoved,
 )
 from omnigraph.pipeline.attempt import Attempt
+from omnigraph.pipeline.embedding import Filling, noted
 from omnigraph.pipeline.faults import spark_faults
 from omnigraph.pipeline.model import Input, OnViolation, Outcome, SparkLoadOptions, TypeOutcome
 from omnigraph.pipeline.parts import cut
-from omnigraph.pipeline.reading import Results, stage_inputs, stage_sources
+from omnigraph.pipeline.reading import Results, stage_inputs, stage_lines, stage_sources
 from omnigraph.pipeline.runs import Run
-from omnigraph.pipeline.staged import Staged, gather
+from omnigraph.pipeline.staged import Staged, gather, staged_by
 from omnigraph.pipeline.staging import EARLY, Job, clear_rejects
 from omnigraph.pipeline.undertaking import Undertaking, abort_run, conclude, published_before
 from omnigraph.write.apply import REPREPARE_BUDGET, only_upkeep, publish_patiently
@@ -45,6 +46,8 @@ __all__ = [
     "TypeOutcome",
     "abort_run",
     "load_frames",
+    "load_lines",
+    "load_result",
     "load_sources",
 ]
 
@@ -78,6 +81,17 @@ def load_frames(
     return load.run(stage)
 
 
+def load_lines(
+    manifest: Manifest,
+    request: Request,
+    frame: DataFrame,
+    options: SparkLoadOptions,
+    spark: SparkSession,
+) -> Outcome:
+    """Load entities that a frame has as lines of a graph batch, as one commit."""
+    return _Load(manifest, request, options, spark).run(lambda job: stage_lines(job, frame))
+
+
 def load_sources(
     manifest: Manifest,
     request: Request,
@@ -96,7 +110,11 @@ def load_sources(
             sources = cut(data, Intake(job.snapshot.schema, spill), strict=options.strict)
         return stage_sources(spark, job, sources)
 
-    outcome = load.run(stage)
+    return load_result(load.run(stage), request, told)
+
+
+def load_result(outcome: Outcome, request: Request, options: SparkLoadOptions) -> LoadResult:
+    """Return what the loader of one process says of the same."""
     given = {key: type_.given for key, type_ in outcome.types.items()}
     return LoadResult(
         mode=options.mode,
@@ -155,6 +173,7 @@ class _Load:
             files=options.files,
             external=self.request.external_blobs,
             embedder=self.request.embedder,
+            embed=options.embed,
         )
 
     def _stage(
@@ -170,7 +189,8 @@ class _Load:
             gather(results, files)  # an error of a worker is no finished stage
             known = {"results": results, "files": files, "schema": job.snapshot.head.schema_hash}
             work.finish_stage("stage", known)
-        staged = gather(known["results"], known["files"])
+        staged = staged_by(work.run)
+        assert staged is not None, "it was staged just now, or before"
         if known["schema"] != job.snapshot.head.schema_hash:
             raise SchemaMoved(known["schema"], job.snapshot.head.schema_hash)
         work.note(staged)
@@ -193,13 +213,11 @@ class _Load:
                 raise SchemaMoved(source.head.schema_hash, snapshot.head.schema_hash)
             if job.partial and _moved(staged, job.snapshot, snapshot):
                 # What rows did not give was taken from entities that may have changed.
-                work.forget_stage("stage")
+                work.forget_staged()
                 clear_rejects(job, EARLY)
                 job, staged = self._stage(snapshot, work, stage)
             attempt = Attempt(self.spark, self.manifest, job, snapshot, staged)
-            with self._timed("validate"):
-                datasets = attempt.validated(self.options.max_rejects)
-            ready = self._ready(snapshot, attempt, datasets, work)
+            ready = self._validated(attempt, snapshot, work)
             work.prepared(ready)
             try:
                 with self._timed("publish"):
@@ -212,6 +230,39 @@ class _Load:
                 ):
                     raise
         raise AssertionError("the last attempt returns or raises")
+
+    def _validated(self, attempt: Attempt, snapshot: Snapshot, work: Undertaking) -> StagedCommit:
+        """Return what to publish: rows that are right, with their vectors."""
+        with ExitStack() as stack:
+            with self._timed("validate"):
+                rows = attempt.validated(self.options.max_rejects)
+                examination = stack.enter_context(rows)
+            fillings = attempt.fillings()
+            if fillings:
+                with self._timed("embed"):
+                    self._embed(attempt, fillings, work)
+            return self._ready(snapshot, attempt, attempt.datasets(examination), work)
+
+    def _embed(
+        self, attempt: Attempt, fillings: Mapping[str, Sequence[Filling]], work: Undertaking
+    ) -> None:
+        """Make the vectors that rows lack, and write down which files have them."""
+        before = work.run.stages.get("embed", {"types": [], "told": []})
+        types, told = [], []
+        for key, some in fillings.items():
+            made = [filling.run() for filling in some]
+            facts = {
+                "made": {one.property: one.model for one in made if one.files},
+                "filled": {one.property: one.made + one.kept for one in made},
+                "files": attempt.show_vectors(key, made),
+            }
+            types.append((key, facts))
+            told.append(noted(some[0].target, made))
+            self._tell("embed", sum(one.made for one in made))
+        attempt.staged.fill({"types": types})
+        work.note(attempt.staged)
+        facts = {"types": [*before["types"], *types], "told": [*before["told"], *told]}
+        work.finish_stage("embed", facts)
 
     def _ready(
         self,
@@ -239,6 +290,7 @@ class _Load:
             commit=commit,
             types=outcomes(attempt),
             seconds=self.seconds,
+            embedded=run.stages.get("embed", {}).get("told", ()),
             rejects=attempt.job.rejects if any(attempt.rejected.values()) else None,
             branch_created=created,
             run=run,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
@@ -50,8 +50,9 @@ class SparkLoadOptions:
     `max_rejects` is how many rows may be rejected: a number of rows, or below 1 a share of those
     given; more make the load fail. `rejects` is the folder they are written to, by default one
     below the graph. `from_` is where a branch that does not exist is forked from. `files` are the
-    names and units (`line` or `row`) that positions refer to. `run` is the run this load belongs
-    to; what it has finished is not done again.
+    names and units (`line` or `row`) that positions refer to. `embed` names optional properties by
+    type whose vectors are made where rows lack them. `run` is the run this load belongs to; what
+    it has finished is not done again.
     """
 
     mode: Mode = Mode.MERGE
@@ -61,6 +62,7 @@ class SparkLoadOptions:
     rejects: str | None = None
     from_: str | None = None
     files: tuple[tuple[str, str], ...] = ()
+    embed: Mapping[str, Sequence[str]] = field(default_factory=dict)
     progress: Listener | None = None
     run: Run | None = None
 
@@ -101,13 +103,15 @@ class Outcome:
     """What a load on Spark did.
 
     `types` are by `node:T` and `edge:E`; `seconds` by stage, in order. `rejects` is where rejected
-    rows are, None when there are none. `repeated` tells that a run with the same key was published
+    rows are, None when there are none. `embedded` tells by type which vectors were made. `repeated`
+    tells that a run with the same key was published
     before and nothing was done; `commit` is then that one.
     """
 
     commit: Commit
     types: Mapping[str, TypeOutcome] = field(default_factory=dict)
     seconds: Mapping[str, float] = field(default_factory=dict)
+    embedded: Sequence[Mapping[str, Any]] = ()
     rejects: str | None = None
     branch_created: bool = False
     repeated: bool = False
@@ -125,6 +129,7 @@ class Outcome:
             "types": {key: type_.to_json() for key, type_ in sorted(self.types.items())},
             "seconds": dict(self.seconds),
             "bytes": self.bytes,
+            "embedded": [dict(made) for made in self.embedded],
             "rejects": self.rejects,
             "branch_created": self.branch_created,
             "repeated": self.repeated,

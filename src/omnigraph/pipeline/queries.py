@@ -12,7 +12,8 @@ from omnigraph.commit.model import Snapshot
 from omnigraph.commit.snapshot import Target
 from omnigraph.pipeline.execution.execute import Answer, Question, answer
 from omnigraph.pipeline.filters import Condition
-from omnigraph.pipeline.frames import OpenGraph, read
+from omnigraph.pipeline.frames import read
+from omnigraph.pipeline.graphs import OpenGraph
 from omnigraph.pipeline.sessions import session
 from omnigraph.query.engine import Engine
 from omnigraph.query.result import ResultStream

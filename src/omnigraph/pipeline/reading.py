@@ -20,6 +20,8 @@ from omnigraph.pipeline.scan import on_each
 from omnigraph.pipeline.staging import Job, stage_rows
 from omnigraph.write.change_set import position_base
 from omnigraph.write.inputs.columnar import Table, read_table
+from omnigraph.write.inputs.ndjson import read_ndjson
+from omnigraph.write.inputs.streams import as_file
 from omnigraph.write.intake import Intake
 from omnigraph.write.progress import Meter
 from omnigraph.write.shape import Shape
@@ -27,6 +29,8 @@ from omnigraph.write.shape import Shape
 Results: TypeAlias = tuple[list[dict[str, Any]], tuple[tuple[str, str], ...]]
 """What workers staged, in the order of the input, and the names of all inputs."""
 
+LINE = "line"
+"""The column of a frame of lines."""
 _RESULT = "number long, result string"
 _NOWHERE = 1 << 22
 """Positions from this file on are of rows nobody can place."""
@@ -133,6 +137,24 @@ def _partition(
         yield _result(partition, stage_rows(job, _reader(shape, table), job.files))
 
     return run
+
+
+def stage_lines(job: Job, frame: DataFrame) -> Results:
+    """Stage entities that a frame has as lines of a graph batch."""
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        context = TaskContext.get()
+        partition = 0 if context is None else context.partitionId()
+        texts = (text for batch in batches for text in batch[LINE].to_pylist())
+
+        def read(intake: Intake, meter: Meter) -> None:
+            read_ndjson(as_file(texts), intake, meter)
+
+        yield _result(partition, stage_rows(job, read, [("", "line")] * partition))
+
+    found = _collected(frame.mapInArrow(run, _RESULT))
+    files = [("", "line")] * (1 + max((number for number, _ in found), default=0))
+    return [result for _, result in found], tuple(files)
 
 
 class _Places:

@@ -26,12 +26,11 @@ from omnigraph.pipeline.runs import Run, Runs, RunState
 from omnigraph.pipeline.sessions import session
 from omnigraph.pipeline.spec import Pipeline
 from omnigraph.pipeline.told import quiet
-from omnigraph.write.embed import EmbedOptions, embed_type
 from omnigraph.write.load import mode_of
 from omnigraph.write.progress import Listener, Progress
 
 OPERATION = "pipeline"
-_KEPT = ("types", "branch_created", "sources", "rejects", "examples")
+_KEPT = ("types", "embedded", "branch_created", "sources", "rejects", "examples")
 """What the report of a run that was published says, whoever completes it."""
 
 
@@ -176,8 +175,6 @@ def _carry_out(running: Running, ready: Prepared, run: Run) -> None:
         _found_published(running, run, outcome)
     else:
         _loaded(running, run, outcome)
-    if not running.facts["repeated"]:
-        _embed(running)
     if pipeline.publish.merge_into is not None:
         with running.stage("merge"):
             running.facts["merge"] = _merge(running, pipeline.publish.merge_into)
@@ -192,6 +189,7 @@ def _loaded(running: Running, run: Run, outcome: Outcome) -> None:
         "commit": outcome.commit.to_json(),
         "branch_created": outcome.branch_created,
         "repeated": False,
+        "embedded": list(outcome.embedded),
         "rejects": rejects,
         "examples": [] if rejects is None else examples(rejects, MAX_EXAMPLES),
     }
@@ -218,12 +216,18 @@ def _load(running: Running, ready: Prepared, run: Run, folder: str | None) -> Ou
         rejects=folder,
         from_=pipeline.base,
         files=tuple(ready.sources.files),
+        embed=_embed(pipeline),
         progress=running.progress,
         run=run,
     )
     inputs = [mapped.input for mapped in ready.mapped]
     request = running.request(OPERATION, pipeline.branch, message)
     return load_frames(running.manifest, request, inputs, options, ready.spark, ready.batches)
+
+
+def _embed(pipeline: Pipeline) -> dict[str, list[str]]:
+    """Return the optional properties whose vectors the pipeline wants, by type."""
+    return {f"{s.kind}:{s.name.value}": [name.value for name in s.embed] for s in pipeline.types}
 
 
 def _most(ready: Prepared) -> float | None:
@@ -245,20 +249,6 @@ def _check_share(ready: Prepared) -> None:
     most = limit.count if limit.count is not None else (limit.share or 0) * rows
     if broken > most:
         refuse_unreadable(ready)
-
-
-def _embed(running: Running) -> None:
-    """Make the optional vectors the pipeline asks for, on the branch that was loaded."""
-    wanted = [(spec, name.value) for spec in running.pipeline.types for name in spec.embed]
-    if not wanted:
-        return
-    with running.stage("embed"):
-        made = []
-        for spec, name in wanted:
-            request = running.request("embed", running.pipeline.branch, running.pipeline.name)
-            options = EmbedOptions(type_name=spec.name.value, property=name)
-            made.append(embed_type(running.manifest, request, options).to_json())
-        running.facts["embedded"] = made
 
 
 def _merge(running: Running, into: str) -> Mapping[str, Any]:

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from omnigraph.storage.datasets import Datasets
 from omnigraph.storage.location import Location
@@ -113,7 +114,7 @@ def on_each(
     spark: SparkSession,
     count: int,
     work: Callable[[int], Iterable[pa.RecordBatch]],
-    schema: str,
+    schema: StructType | str,
 ) -> DataFrame:
     """Have workers do something for each number; return what they give as a frame."""
 

@@ -12,10 +12,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 from ulid import ULID
 
 from omnigraph.errors import Category, OmniError
 from omnigraph.pipeline.pinned import manifest_at
+from omnigraph.pipeline.scan import on_each
 from omnigraph.storage import Location, Objects
 from omnigraph.storage.layout import SCRATCH
 
@@ -66,6 +69,12 @@ class Scratch:
         if first is None:
             return pa.RecordBatchReader.from_batches(empty, [])
         return pa.RecordBatchReader.from_batches(first.schema, _chained(first, batches))
+
+    def frame(
+        self, spark: SparkSession, paths: Sequence[str], schema: StructType | str
+    ) -> DataFrame:
+        """Return the rows of some objects as a data frame."""
+        return on_each(spark, len(paths), lambda number: self._batches([paths[number]]), schema)
 
     def _batches(self, paths: Sequence[str]) -> Iterator[pa.RecordBatch]:
         for path in paths:

@@ -108,11 +108,28 @@ class Writer(DataSourceArrowWriter):
             self.scratch.remove()
 
 
-def put_down(frame: DataFrame, scratch: Scratch) -> list[str]:
-    """Let executors put the rows of a data frame down; return the names of the objects."""
+@dataclass(frozen=True, slots=True)
+class Put:
+    """An object with rows of a data frame."""
+
+    path: str
+    rows: int
+
+
+def put_down(frame: DataFrame, scratch: Scratch) -> list[Put]:
+    """Let executors put the rows of a data frame down; return the objects there are."""
 
     def put(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield pa.record_batch({"path": pa.array([scratch.put(batches)], pa.string())})
+        count = 0
 
-    found = frame.mapInArrow(put, "path string").collect()
-    return [row.path for row in found if row.path is not None]
+        def counted() -> Iterator[pa.RecordBatch]:
+            nonlocal count
+            for batch in batches:
+                count += batch.num_rows
+                yield batch
+
+        path = pa.array([scratch.put(counted())], pa.string())
+        yield pa.record_batch({"path": path, "rows": pa.array([count], pa.int64())})
+
+    found = frame.mapInArrow(put, "path string, rows long").collect()
+    return [Put(row["path"], row["rows"]) for row in found if row["path"] is not None]

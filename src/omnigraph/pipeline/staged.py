@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from omnigraph.pipeline.runs import Run
 from omnigraph.pipeline.staging import raise_error
+from omnigraph.storage.column_files import with_column
 from omnigraph.storage.stage import fragment_from_json
 from omnigraph.write.violations import Findings, Rule, Violation
 
@@ -42,7 +44,8 @@ class StagedType:
     """Everything that was staged of one type.
 
     `path` is that of the dataset. `fresh` tells that every id was just made. `gives` are properties
-    whose vectors came with the rows, `made` the models that made others.
+    whose vectors came with the rows, `made` the models that made others. By property, `lacks`
+    counts rows without a vector that have a text to make it from, `wordless` those that have none.
     """
 
     table_key: str
@@ -52,6 +55,8 @@ class StagedType:
     fresh: bool = True
     gives: set[str] = field(default_factory=set)
     made: dict[str, str] = field(default_factory=dict)
+    lacks: Counter[str] = field(default_factory=Counter)
+    wordless: Counter[str] = field(default_factory=Counter)
     fragments: list[Fragment] = field(default_factory=list)
 
     def add(self, document: Mapping[str, Any]) -> None:
@@ -62,12 +67,23 @@ class StagedType:
         if document["given"]:
             self.fresh = self.fresh and document["fresh"]
         self.gives |= set(document["gives"])
-        self.made |= document["made"]
+        self.lacks.update(document["lacks"])
+        self.wordless.update(document["wordless"])
         start = 0
         for found in document["fragments"]:
             metadata = fragment_from_json(found)
             self.fragments.append(Fragment(metadata, document["at"], start))
             start += self.fragments[-1].rows
+
+    def fill(self, facts: Mapping[str, Any]) -> None:
+        """Take what was embedded of the rows: models, numbers, and the files of vectors."""
+        self.made |= facts["made"]
+        self.lacks.subtract(facts["filled"])
+        places = {(fragment.at, fragment.start): n for n, fragment in enumerate(self.fragments)}
+        for at, start, file in facts["files"]:
+            number = places[at, start]
+            old = self.fragments[number]
+            self.fragments[number] = replace(old, metadata=with_column(old.metadata, file))
 
     @property
     def bytes(self) -> int:
@@ -88,6 +104,22 @@ class Staged:
     rejected: dict[str, Counter[str]] = field(default_factory=dict)
     is_whole: bool = True
     files: Sequence[tuple[str, str]] = ()
+
+    def fill(self, facts: Mapping[str, Any]) -> None:
+        """Take what was embedded."""
+        for key, found in facts["types"]:
+            self.types[key].fill(found)
+
+
+def staged_by(run: Run) -> Staged | None:
+    """Return what the finished stages of a run have staged; None when it did not get so far."""
+    known = run.stages.get("stage")
+    if known is None:
+        return None
+    staged = gather(known["results"], known["files"])
+    if "embed" in run.stages:
+        staged.fill(run.stages["embed"])
+    return staged
 
 
 def gather(results: Iterable[Mapping[str, Any]], files: Sequence[tuple[str, str]]) -> Staged:

@@ -24,7 +24,6 @@ from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import Snapshot
 from omnigraph.embed import Embedder
 from omnigraph.errors import Category, InvalidInput, NotFound, OmniError, StorageUnavailable
-from omnigraph.pipeline.remembering import remembering
 from omnigraph.storage.layout import dataset_path, to_physical
 from omnigraph.storage.location import Location, locate
 from omnigraph.storage.objects import Objects
@@ -35,11 +34,10 @@ from omnigraph.write.checks.values import check_values
 from omnigraph.write.coerce import Rules
 from omnigraph.write.committed import Committed
 from omnigraph.write.external import ExternalBlobs
-from omnigraph.write.fill import embedded, fill
-from omnigraph.write.image import Image, filled
+from omnigraph.write.fill import embedded, has_words
+from omnigraph.write.image import filled
 from omnigraph.write.intake import Intake
 from omnigraph.write.load import Mode
-from omnigraph.write.models import known_models
 from omnigraph.write.progress import Meter
 from omnigraph.write.rows import Spill
 from omnigraph.write.shape import AT, Shape
@@ -55,7 +53,8 @@ class Job:
     """What every worker of a load must know; it travels.
 
     `folder` is where the run keeps its files, below the graph; `rejects` where rejected rows go,
-    None when they make the load fail.
+    None when they make the load fail. `embed` names optional properties by type whose vectors are
+    made, as required ones always are.
     """
 
     location: Location
@@ -67,6 +66,7 @@ class Job:
     files: tuple[tuple[str, str], ...] = ()
     external: tuple[str, ...] = ()
     embedder: Embedder = field(default_factory=Embedder)
+    embed: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @cached_property
     def manifest(self) -> Manifest:
@@ -157,10 +157,7 @@ class _Staging:
             "read": findings_to_json(read),
             "checked": findings_to_json(checked),
             "rejected": rejected_by_type(bad.values()),
-            "types": [
-                self._written(shape, change, rows, bad, is_clean=not (read or checked))
-                for shape, change, rows in types
-            ],
+            "types": [self._written(shape, change, rows, bad) for shape, change, rows in types],
         }
 
     def _rows(self, changes: ChangeSet, change: TypeChange) -> tuple[Shape, TypeChange, pa.Table]:
@@ -175,27 +172,19 @@ class _Staging:
         change: TypeChange,
         rows: pa.Table,
         bad: Mapping[int, Violation],
-        *,
-        is_clean: bool,
     ) -> dict[str, Any]:
         [batch] = change.batches
         if bad:
             there = pc.is_in(rows[AT], value_set=pa.array(sorted(bad), pa.int64()))
             rows = rows.filter(pc.invert(there))
         gives = [p.name for p in embedded(shape) if batch.rows[p.name].null_count < len(batch.rows)]
+        lacks, wordless = _lacking(shape, rows)
         fragments: list[Any] = []
         at = None
         if rows.num_rows:
             with self._job.manifest.reading(shape.table_key, self._committed.entry(shape)) as base:
                 names = Committed.physical_names(shape, base)
-                known = known_models(shape, base, names)
-                whole = rows
-                if is_clean:
-                    # Nothing is embedded for a change that is refused.
-                    image = Image(change, (), rows, rows.slice(0, 0), pa.array([], pa.string()))
-                    embedder = remembering(self._job.folder, self._job.embedder)
-                    whole = fill(image, known, embedder, self._spill)
-                physical = to_physical(whole.drop_columns(AT), base.schema, names)
+                physical = to_physical(rows.drop_columns(AT), base.schema, names)
                 fragments = new_fragments(change, rows, physical, base)
             at = self._positions(rows[AT])
         kind = self._intake.counts(shape.kind)
@@ -206,7 +195,8 @@ class _Staging:
             "rows": rows.num_rows,
             "fresh": batch.fresh,
             "gives": gives,
-            "made": change.made,
+            "lacks": lacks,
+            "wordless": wordless,
             "fragments": [fragment_to_json(fragment) for fragment in fragments],
             "at": at,
         }
@@ -223,6 +213,18 @@ class _Staging:
         path = f"{self._job.folder}/at/{ULID()}.parquet"
         self._job.manifest.objects.put(path, sink.getvalue())
         return path
+
+
+def _lacking(shape: Shape, rows: pa.Table) -> tuple[dict[str, int], dict[str, int]]:
+    """Count rows without a vector that have a text to make it from, and those that have none."""
+    lacks, wordless = {}, {}
+    for property_ in embedded(shape):
+        assert property_.embed is not None, "only such a property is made"
+        empty = rows[property_.name].is_null()
+        words = pc.and_(empty, has_words(rows[property_.embed.source]))
+        lacks[property_.name] = pc.sum(words).as_py() or 0
+        wordless[property_.name] = (pc.sum(empty).as_py() or 0) - lacks[property_.name]
+    return lacks, wordless
 
 
 # --- what was found ----------------------------------------------------------------------------

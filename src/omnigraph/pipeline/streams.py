@@ -1,43 +1,21 @@
-"""This module lets streams flow into a graph: each batch is one commit, and exactly once.
-
-A commit says which batch of which stream it is. A batch that is given again, because a process died
-after it was published and before Spark noted that, is recognised by that and left alone.
-"""
+"""This module starts streams: the changes of a graph as one, and rows of one into a graph."""
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
-from omnigraph.commit.history import first_parents, read_commits
-from omnigraph.commit.manifest import Manifest
-from omnigraph.commit.snapshot import head_snapshot
 from omnigraph.errors import InvalidInput
+from omnigraph.pipeline.batches import STREAM, Batches
 from omnigraph.pipeline.feed import CHANGES, SCHEMA
-from omnigraph.pipeline.frames import OpenGraph, Place, addressed, opened
+from omnigraph.pipeline.frames import Place, addressed, opened
+from omnigraph.pipeline.graphs import OpenGraph
 from omnigraph.pipeline.source import FORMAT, register
-from omnigraph.write.load import LoadOptions, load, mode_of
-from omnigraph.write.replay import Replay, replay
-from omnigraph.write.request import Request
-
-STREAM = "stream"
-"""The operation of commits that are batches of streams."""
-_BATCH = re.compile(r"batch (?P<number>\d+) of stream (?P<stream>\S+)")
-_ENTITY = ("kind", "type", "id")
-
-
-class WritableGraph(OpenGraph, Protocol):
-    """What is used of a graph that a stream flows into."""
-
-    def _request(self, operation: str, branch: str | None, message: str | None) -> Request:
-        """Return what a write says about itself."""
+from omnigraph.write.load import mode_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,16 +47,20 @@ def read_changes(
     return reader.option(CHANGES, branch or bound).options(**options).load()
 
 
-def stream_into(frame: DataFrame, graph: WritableGraph, options: StreamOptions) -> StreamingQuery:
+def stream_into(frame: DataFrame, graph: OpenGraph, options: StreamOptions) -> StreamingQuery:
     """Start a stream into a graph: every batch that changes something becomes one commit."""
     mode_of(options.mode)
-    graph._request(STREAM, options.branch, None)  # refuses a graph that cannot be written
+    request = graph._request(STREAM, options.branch, None)
     if options.type_name is None:
         _check_changes(frame)
     writer = frame.writeStream.option("checkpointLocation", options.checkpoint)
     if options.trigger is not None:
         writer = writer.trigger(**options.trigger)
-    return writer.foreachBatch(_batches(graph, options)).start()
+    batches = Batches(
+        graph._manifest.location, request, options.checkpoint, options.type_name, options.mode
+    )
+    batches.manifest = graph._manifest
+    return writer.foreachBatch(batches).start()
 
 
 def _check_changes(frame: DataFrame) -> None:
@@ -89,54 +71,3 @@ def _check_changes(frame: DataFrame) -> None:
             "say of which type other rows are"
         )
         raise InvalidInput(message, code="stream_columns_missing", columns=missing)
-
-
-def _batches(graph: WritableGraph, options: StreamOptions) -> Callable[[DataFrame, int], None]:
-    def take(batch: DataFrame, number: int) -> None:
-        stream = batch.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
-        assert stream is not None, "Spark tells a batch to which stream it belongs"
-        request = graph._request(STREAM, options.branch, f"batch {number} of stream {stream}")
-        if number <= last_batch(graph._manifest, request.branch, stream) or batch.isEmpty():
-            return
-        if options.type_name is None:
-            replay(graph._manifest, request, _net(batch))
-        else:
-            rows = {options.type_name: batch.toArrow()}
-            load(graph._manifest, request, rows, LoadOptions(mode=mode_of(options.mode)))
-
-    return take
-
-
-def last_batch(manifest: Manifest, branch: str, stream: str) -> int:
-    """Return the number of the newest batch of a stream on a branch; -1 when there is none."""
-    snapshot = head_snapshot(manifest, branch)
-    state = manifest.lineage(snapshot.native).state()
-    commits = read_commits(manifest.line(state))
-    for commit_id in first_parents(commits, snapshot.commit_id):
-        commit = commits[commit_id].commit
-        told = _BATCH.fullmatch(commit.message or "") if commit.operation == STREAM else None
-        if told is not None and told["stream"] == stream:
-            return int(told["number"])
-    return -1
-
-
-def _net(batch: DataFrame) -> Replay:
-    """Return what became of each entity in the end."""
-    last = F.max_by(F.struct("op", "from", "to", "after"), "place").alias("last")
-    rows = batch.groupBy(*_ENTITY).agg(last).select(*_ENTITY, "last.*").toArrow().to_pylist()
-    gone: dict[str, list[str]] = {}
-    for row in rows:
-        if row["op"] == "delete":
-            gone.setdefault(f"{row['kind']}:{row['type']}", []).append(row["id"])
-    return Replay(_lines(rows), gone)
-
-
-def _lines(rows: list[dict[str, Any]]) -> Iterator[str]:
-    for row in sorted(rows, key=lambda row: row["kind"], reverse=True):
-        if row["op"] == "delete":
-            continue
-        data = {"id": row["id"], **json.loads(row["after"])}
-        record = {"type": row["type"], "data": data}
-        if row["kind"] == "edge":
-            record = {"edge": row["type"], "from": row["from"], "to": row["to"], "data": data}
-        yield json.dumps(record, ensure_ascii=False)

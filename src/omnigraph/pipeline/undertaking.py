@@ -20,7 +20,7 @@ from omnigraph.commit.recovery import STALE_AFTER, RecoveryKind, withdraw
 from omnigraph.commit.staged import StagedCommit
 from omnigraph.errors import OmniError, OutcomeUnknown
 from omnigraph.pipeline.runs import Run, Runs, RunState
-from omnigraph.pipeline.staged import Staged, gather
+from omnigraph.pipeline.staged import Staged, staged_by
 from omnigraph.write.request import Request
 
 BEATS = 5
@@ -86,12 +86,15 @@ class Undertaking:
                 discard(self._manifest, self._staged)
         with suppress(OmniError):
             self.run = self._runs.end(self.run, RunState.FAILED, {"error": str(error)})
-            self._clear()
+            self._clear("vectors")
 
-    def _clear(self) -> None:
-        """Remove what only the load itself needed; a run nobody asked for leaves nothing."""
-        keep = ("-",) if self._is_own else (self.run.path, f"{self.run.folder}/rejects")
-        clear_folder(self._manifest, self.run, keep)
+    def _clear(self, *more: str) -> None:
+        """Remove what only the load itself needed; a run nobody asked for leaves nothing.
+
+        `more` are folders that who resumes the run has a use for.
+        """
+        kept = [f"{self.run.folder}/{name}" for name in ("rejects", *more)]
+        clear_folder(self._manifest, self.run, ("-",) if self._is_own else (self.run.path, *kept))
 
     def _beat(self) -> None:
         while not self._over.wait(STALE_AFTER.total_seconds() / BEATS):
@@ -105,10 +108,11 @@ class Undertaking:
         self.run = self._runs.finish_stage(self.run, name, facts)
         self._manifest.datasets.observe(f"pipeline: finished {name}")
 
-    def forget_stage(self, name: str) -> None:
-        """Write down that a stage has to be done again; what it staged is removed."""
+    def forget_staged(self) -> None:
+        """Write down that rows have to be staged again; what was staged is removed."""
         discard(self._manifest, self._staged)
-        self.run = self._runs.forget_stage(self.run, name)
+        for name in ("embed", "stage"):
+            self.run = self._runs.forget_stage(self.run, name)
 
     def note(self, staged: Staged) -> None:
         """Remember what to remove if the load fails."""
@@ -159,9 +163,7 @@ def abort_run(manifest: Manifest, run: Run) -> Run:
             kind = withdraw(manifest, intent)
     if kind in (RecoveryKind.ALREADY_PUBLISHED, RecoveryKind.ROLLED_FORWARD):
         return runs.end(run, RunState.FINISHED, {"commit": run.commit_id})
-    known = run.stages.get("stage")
-    if known is not None:
-        discard(manifest, gather(known["results"], known["files"]))
+    discard(manifest, staged_by(run))
     clear_folder(manifest, run, (run.path, f"{run.folder}/rejects"))
     return runs.end(run, RunState.ABORTED)
 

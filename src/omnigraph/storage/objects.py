@@ -138,12 +138,15 @@ class Objects:
 
     def exists(self, path: str) -> bool:
         """Tell whether there is an object."""
+        return self.size(path) is not None
+
+    def size(self, path: str) -> int | None:
+        """Return how many bytes an object has, None when there is none."""
         with translated(f"looking for {path}"):
             try:
-                obstore.head(self._store, path)
+                return obstore.head(self._store, path)["size"]
             except (NotFoundError, FileNotFoundError):
-                return False
-            return True
+                return None
 
     def list(self, prefix: str) -> Iterator[ObjectInfo]:
         """Yield every object below a prefix."""

@@ -22,7 +22,8 @@ from omnigraph.write.change_set import ChangeSet
 from omnigraph.write.coerce import Rules
 from omnigraph.write.committed import Committed
 from omnigraph.write.external import ExternalBlobs
-from omnigraph.write.inputs.sources import read_all
+from omnigraph.write.inputs.ndjson import read_ndjson
+from omnigraph.write.inputs.streams import as_file
 from omnigraph.write.intake import Intake
 from omnigraph.write.progress import Meter
 from omnigraph.write.request import Request
@@ -47,7 +48,7 @@ def replay(manifest: Manifest, request: Request, changes: Replay) -> Commit:
     with Spill() as spill:
         rules = Rules(external=ExternalBlobs.below(request.external_blobs))
         intake = Intake(source.schema, spill, rules=rules)
-        read_all("\n".join(changes.lines).encode(), intake, Meter(None, None))
+        read_ndjson(as_file(iter(changes.lines)), intake, Meter(None, None))
         found = intake.finish(strict=False, replace=False)
         found.findings.check()
 

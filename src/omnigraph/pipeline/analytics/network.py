@@ -15,7 +15,8 @@ from pyspark.sql import functions as F
 from omnigraph.catalog import TypeKind
 from omnigraph.commit.model import Snapshot
 from omnigraph.errors import InvalidInput
-from omnigraph.pipeline.frames import OpenGraph, read
+from omnigraph.pipeline.frames import read
+from omnigraph.pipeline.graphs import OpenGraph
 from omnigraph.query.entity import find_type
 
 NODE, SRC, DST, VALUE = "node", "src", "dst", "value"

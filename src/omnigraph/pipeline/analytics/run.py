@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -19,13 +19,15 @@ from omnigraph.pipeline.analytics.degrees import degrees
 from omnigraph.pipeline.analytics.labels import label_propagation
 from omnigraph.pipeline.analytics.network import NODE, VALUE, Network, node_key, read_network
 from omnigraph.pipeline.analytics.pagerank import PageRankOptions, pagerank
-from omnigraph.pipeline.frames import OpenGraph, read
+from omnigraph.pipeline.frames import read
+from omnigraph.pipeline.graphs import OpenGraph
+from omnigraph.pipeline.load import load_frames, load_result
+from omnigraph.pipeline.model import Input, SparkLoadOptions
 from omnigraph.pipeline.sessions import session
 from omnigraph.plan.hops import Direction
 from omnigraph.query.entity import find_type
 from omnigraph.types import PropertyType, Scalar
-from omnigraph.write.load import LoadOptions, LoadResult, Mode, load
-from omnigraph.write.request import Request
+from omnigraph.write.load import LoadResult, Mode
 
 _TEXT = (Scalar.STRING,)
 _NUMBER = (Scalar.F64, Scalar.F32)
@@ -64,16 +66,6 @@ ALGORITHMS: Mapping[str, Algorithm] = MappingProxyType(
         )
     }
 )
-
-
-class AnalysedGraph(OpenGraph, Protocol):
-    """What is used of a graph that is analysed."""
-
-    def snapshot(self, at: Target | None = None) -> Snapshot:
-        """Return the state a branch, tag, commit id or time names."""
-
-    def _request(self, operation: str, branch: str | None, message: str | None) -> Request:
-        """Return what a write says about itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,26 +109,28 @@ class AnalysisResult:
 
 
 def analyze(
-    graph: AnalysedGraph, asked: Analysis, *, spark: SparkSession | None = None
+    graph: OpenGraph, asked: Analysis, *, spark: SparkSession | None = None
 ) -> AnalysisResult:
     """Run an algorithm over the edges of a graph and store its values, as one commit."""
     algorithm = _algorithm(asked.algorithm)
     source = graph.snapshot(asked.at or asked.from_ or asked.branch)
     type_name, property_ = _target(source, asked.into, algorithm)
     request = graph._request("load", asked.branch, asked.message or _message(asked))
+    options = SparkLoadOptions(mode=Mode.MERGE, partial=True, from_=asked.from_)
     found = spark or session()
     network = read_network(found, graph, source, asked.edges, [type_name])
     try:
         values, rounds = algorithm.run(network, **asked.options)
-        rows = _rows(found, graph, source, (type_name, property_), values).toArrow()
+        rows = _rows(found, graph, source, (type_name, property_), values)
+        given = [Input(f"node:{type_name}", rows)]
+        outcome = load_frames(graph._manifest, request, given, options, found)
     finally:
         network.release()
-    options = LoadOptions(mode=Mode.MERGE, partial=True, from_=asked.from_)
-    loaded = load(graph._manifest, request, {type_name: rows}, options)
+    loaded = load_result(outcome, request, options)
     return AnalysisResult(
         algorithm=algorithm.name,
         into=asked.into,
-        nodes=rows.num_rows,
+        nodes=loaded.total,
         rounds=rounds,
         loaded=loaded,
     )
@@ -179,7 +173,7 @@ def _message(asked: Analysis) -> str:
 
 def _rows(
     spark: SparkSession,
-    graph: AnalysedGraph,
+    graph: OpenGraph,
     snapshot: Snapshot,
     target: tuple[str, str],
     values: DataFrame,

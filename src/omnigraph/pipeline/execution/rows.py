@@ -32,7 +32,7 @@ from omnigraph.plan.functions import FunctionKind
 from omnigraph.plan.hops import Direction
 
 MAX_COUNT = 2**31 - 1
-"""The most rows Spark can be told to keep or to skip; a greater limit cuts nothing it collects."""
+"""The most rows Spark can be told to skip and keep together; further rows it does not collect."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class Rows:
         offset, limit = constants.count(cut.offset, "offset"), constants.count(cut.limit, "limit")
         if offset:
             frame = frame.offset(min(offset, MAX_COUNT))
-        if limit is None or limit > MAX_COUNT:
+        if limit is None or limit + (offset or 0) > MAX_COUNT:
             return frame
         return frame.limit(limit)
 

@@ -62,6 +62,34 @@ def file_opened(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         yield file
 
 
+class _Joined(io.RawIOBase):
+    """Lines as a file that is read once."""
+
+    def __init__(self, lines: Iterator[str]) -> None:
+        super().__init__()
+        self._lines = lines
+        self._rest = b""
+
+    def readable(self) -> bool:
+        """Say that it can be read."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:  # noqa: ANN401 - a writable buffer
+        """Fill a buffer as far as one line goes."""
+        if not self._rest:
+            line = next(self._lines, None)
+            self._rest = b"" if line is None else f"{line}\n".encode()
+        count = min(len(buffer), len(self._rest))
+        buffer[:count] = self._rest[:count]
+        self._rest = self._rest[count:]
+        return count
+
+
+def as_file(lines: Iterator[str]) -> IO[bytes]:
+    """Return lines as a file; no more of them are held than are being read."""
+    return io.BufferedReader(_Joined(lines), CHUNK_BYTES)
+
+
 def _counted(raw: IO[Any], meter: Meter) -> io.BufferedReader:
     return io.BufferedReader(_Counted(raw, meter), CHUNK_BYTES)
 

@@ -1,0 +1,187 @@
+"""This module takes batches of a stream into a graph, each as one commit, and exactly once.
+
+A commit says which batch of which stream it is. A batch that is given again, because a process died
+after it was published and before Spark noted that, is recognised by that and left alone.
+
+Executors put the rows of a batch down beside the graph. A small batch is loaded from there by this
+process, a large one by workers, so that no batch has to fit the memory of one process.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from omnigraph.commit.history import first_parents, read_commits
+from omnigraph.commit.manifest import Manifest
+from omnigraph.commit.snapshot import head_snapshot
+from omnigraph.errors import OmniError
+from omnigraph.pipeline.columns import arrow_schema
+from omnigraph.pipeline.load import load_frames, load_lines
+from omnigraph.pipeline.model import Input, SparkLoadOptions
+from omnigraph.pipeline.pinned import manifest_at
+from omnigraph.pipeline.reading import LINE
+from omnigraph.pipeline.scratch import Scratch
+from omnigraph.pipeline.sink import put_down
+from omnigraph.query.entity import find_type
+from omnigraph.storage import Location
+from omnigraph.write.load import LoadOptions, load, mode_of
+from omnigraph.write.replay import Replay, replay
+from omnigraph.write.request import Request
+
+STREAM = "stream"
+"""The operation of commits that are batches of streams."""
+FEW_ROWS = 50_000
+"""So many rows are loaded sooner by one process."""
+_BATCH = re.compile(r"batch (?P<number>\d+) of stream (?P<stream>\S+)")
+_ENTITY = ("kind", "type", "id")
+_PUT = "path string, rows long, gone string"
+_LINES = pa.schema([(LINE, pa.string())])
+
+
+@dataclass
+class Batches:
+    """Takes the batches of one stream; through Spark Connect it travels to the server.
+
+    Rows are changes, unless `type_name` says of which type they are.
+    """
+
+    location: Location
+    request: Request
+    checkpoint: str
+    type_name: str | None
+    mode: str
+
+    @cached_property
+    def manifest(self) -> Manifest:
+        """The graph, opened where it is first needed."""
+        return manifest_at(self.location)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "manifest"}
+
+    def __call__(self, batch: DataFrame, number: int) -> None:
+        """Take a batch, unless it was taken before."""
+        stream = self._stream(batch.sparkSession)
+        if number <= last_batch(self.manifest, self.request.branch, stream):
+            return
+        request = replace(self.request, message=f"batch {number} of stream {stream}")
+        scratch = Scratch.new(self.location)
+        try:
+            if self.type_name is None:
+                self._replay(batch, request, scratch)
+            else:
+                self._load(batch, request, scratch, self.type_name)
+        finally:
+            with suppress(OmniError):  # what is left is swept by cleanup
+                scratch.remove()
+
+    def _stream(self, spark: SparkSession) -> str:
+        """Return the id of the stream, which Spark notes before it gives the first batch."""
+        row = spark.read.text(f"{self.checkpoint.rstrip('/')}/metadata").first()
+        assert row is not None, "Spark writes down which stream a checkpoint belongs to"
+        return str(json.loads(row[0])["id"])
+
+    def _load(self, batch: DataFrame, request: Request, scratch: Scratch, type_name: str) -> None:
+        """Load rows of one type."""
+        puts = put_down(batch, scratch)
+        rows, paths = sum(put.rows for put in puts), [put.path for put in puts]
+        mode = mode_of(self.mode)
+        if not rows:
+            return
+        if rows <= FEW_ROWS:
+            read = scratch.rows(paths, arrow_schema(batch.schema))
+            load(self.manifest, request, {type_name: read}, LoadOptions(mode=mode))
+            return
+        spark = batch.sparkSession
+        found = find_type(head_snapshot(self.manifest, request.branch), type_name)
+        given = [Input(found.entity, scratch.frame(spark, paths, batch.schema))]
+        load_frames(self.manifest, request, given, SparkLoadOptions(mode=mode), spark)
+
+    def _replay(self, batch: DataFrame, request: Request, scratch: Scratch) -> None:
+        """Make the graph show what became of each entity in the end."""
+        told = _net(batch).mapInArrow(_putter(scratch), _PUT).collect()
+        rows = sum(row["rows"] for row in told)
+        paths = [row["path"] for row in told if row["path"] is not None]
+        gone: dict[str, list[str]] = {}
+        for row in told:
+            for key, ids in json.loads(row["gone"]).items():
+                gone.setdefault(key, []).extend(ids)
+        if not (rows or gone):
+            return
+        if gone or rows <= FEW_ROWS:
+            lines = scratch.rows(paths, _LINES)
+            replay(self.manifest, request, Replay(_texts(lines), gone))
+            return
+        spark = batch.sparkSession
+        frame = scratch.frame(spark, paths, f"`{LINE}` string")
+        load_lines(self.manifest, request, frame, SparkLoadOptions(), spark)
+
+
+def last_batch(manifest: Manifest, branch: str, stream: str) -> int:
+    """Return the number of the newest batch of a stream on a branch; -1 when there is none."""
+    snapshot = head_snapshot(manifest, branch)
+    state = manifest.lineage(snapshot.native).state()
+    commits = read_commits(manifest.line(state))
+    for commit_id in first_parents(commits, snapshot.commit_id):
+        commit = commits[commit_id].commit
+        told = _BATCH.fullmatch(commit.message or "") if commit.operation == STREAM else None
+        if told is not None and told["stream"] == stream:
+            return int(told["number"])
+    return -1
+
+
+# --- changes -----------------------------------------------------------------------------------
+
+
+def _net(batch: DataFrame) -> DataFrame:
+    """Return what became of each entity in the end."""
+    last = F.max_by(F.struct("op", "from", "to", "after"), "place").alias("last")
+    return batch.groupBy(*_ENTITY).agg(last).select(*_ENTITY, "last.*")
+
+
+def _putter(scratch: Scratch) -> Any:  # noqa: ANN401 - what Spark runs on executors
+    """Return what puts entities down as lines that `load` reads, and tells which are gone."""
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        gone: dict[str, list[str]] = {}
+        count = 0
+
+        def lines() -> Iterator[pa.RecordBatch]:
+            nonlocal count
+            for batch in batches:
+                rows = batch.to_pylist()
+                texts = [_line(row) for row in rows if row["op"] != "delete"]
+                for row in rows:
+                    if row["op"] == "delete":
+                        gone.setdefault(f"{row['kind']}:{row['type']}", []).append(row["id"])
+                count += len(texts)
+                yield pa.record_batch([pa.array(texts, pa.string())], schema=_LINES)
+
+        path = scratch.put(lines())
+        told = {"path": pa.array([path], pa.string()), "rows": pa.array([count], pa.int64())}
+        yield pa.record_batch({**told, "gone": [json.dumps(gone)]})
+
+    return run
+
+
+def _line(row: Mapping[str, Any]) -> str:
+    data = {"id": row["id"], **json.loads(row["after"])}
+    record = {"type": row["type"], "data": data}
+    if row["kind"] == "edge":
+        record = {"edge": row["type"], "from": row["from"], "to": row["to"], "data": data}
+    return json.dumps(record, ensure_ascii=False)
+
+
+def _texts(rows: pa.RecordBatchReader) -> Iterator[str]:
+    for batch in rows:
+        yield from batch[LINE].to_pylist()

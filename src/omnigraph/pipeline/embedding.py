@@ -1,0 +1,328 @@
+"""This module makes the vectors that rows of a load lack, on workers, after the rows are validated.
+
+Each text is embedded once, however many rows have it; a row whose text is that of the entity it
+replaces keeps the vector of the entity. Vectors go to storage as files of their own beside the rows
+that wait there, so that one publish shows both.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from omnigraph.catalog.model import Property
+from omnigraph.embed import Embedder
+from omnigraph.errors import Category, OmniError
+from omnigraph.pipeline.ledger import Target
+from omnigraph.pipeline.scan import Rows, on_each
+from omnigraph.pipeline.staging import Job
+from omnigraph.pipeline.texts import Asked, Texts, ask, vectors_frame
+from omnigraph.storage.column_files import write_column
+from omnigraph.storage.columns import rows_at
+from omnigraph.storage.datasets import Datasets
+from omnigraph.storage.probe import ROW_ADDRESS
+from omnigraph.write.committed import Committed
+from omnigraph.write.fill import agreed_model, embedded, has_words
+
+_AT_ONCE = 8_192
+"""Rows of a fragment whose vectors are in memory together."""
+_LACKING = "addr long, id string, text string"
+_WRITTEN = "fragment long, file string, made long, kept long"
+_OFFSET = 0xFFFF_FFFF
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Made:
+    """The vectors of one property: `files` by fragment, and how many were made or kept.
+
+    `texts` is how many different texts were embedded for it in this run.
+    """
+
+    property: str
+    model: str
+    texts: int = 0
+    made: int = 0
+    kept: int = 0
+    files: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
+
+
+def wanted(target: Target, optional: Sequence[str]) -> list[Property]:
+    """Return the properties of a type for which vectors are to be made and rows lack some."""
+    lacks = target.staged.lacks
+    found = (p for p in embedded(target.shape) if not p.type.nullable or p.name in optional)
+    return [property_ for property_ in found if lacks.get(property_.name, 0)]
+
+
+@dataclass(frozen=True)
+class Filling:
+    """One property of one type that is filled.
+
+    `whole` are the rows of the type as they were staged, those included that were taken out since;
+    `before` is the model that made the vectors that are committed, as far as it is known.
+    """
+
+    spark: SparkSession
+    job: Job
+    target: Target
+    whole: Rows
+    filled: Property
+    before: str | None
+
+    def run(self) -> Made:
+        """Make the vectors and write them.
+
+        Raises:
+            OmniError: the provider failed; it says how many texts were embedded.
+        """
+        shape, embedder = self.target.shape, self.job.embedder
+        before = None if self.job.replace else self.before
+        model = agreed_model(shape, self.filled, before, embedder)
+        lacking = self._lacking()
+        kept = self._kept(lacking, model)
+        if kept is not None:
+            lacking = lacking.join(kept.select("addr"), "addr", "left_anti")
+        texts = Texts(
+            location=self.job.location,
+            folder=f"{self.job.folder}/vectors",
+            dimension=self.filled.type.dimension or 0,
+            model=model,
+            most=self.target.staged.lacks[self.filled.name],
+        )
+        digested = lacking.select("addr", "text", f.sha2("text", 256).alias("digest"))
+        asked = ask(digested.select("digest", "text"), texts, embedder)
+        if asked.error is not None:
+            raise self._failure(asked, embedder)
+        vectors = vectors_frame(self.spark, texts, asked.paths)
+        rows = digested.select("addr", "digest").join(vectors, "digest")
+        found = rows.selectExpr("addr", "CAST(NULL AS long) AS old", "vector")
+        if kept is not None:
+            found = found.unionAll(kept.selectExpr("addr", "old", "CAST(NULL AS binary)"))
+        return self._written(found, model, asked.texts)
+
+    # --- what is lacking -----------------------------------------------------------------------
+
+    def _lacking(self) -> DataFrame:
+        """Return the rows without a vector that have a text to make it from."""
+        rows, name, source = self.target.new, self.filled.name, self._source
+        pieces = rows.pieces
+
+        def read(number: int) -> Iterator[pa.RecordBatch]:
+            columns = list(dict.fromkeys(["id", source, name]))
+            for table in rows.read(columns, pieces[number]):
+                lacks = pc.and_(table[name].is_null(), has_words(table[source]))
+                found = table.filter(lacks)
+                given = {
+                    "addr": pc.cast(found[ROW_ADDRESS], pa.int64()),
+                    "id": found["id"],
+                    "text": found[source],
+                }
+                yield from pa.table(given).combine_chunks().to_batches()
+
+        return on_each(self.spark, len(pieces), read, _LACKING)
+
+    @property
+    def _source(self) -> str:
+        assert self.filled.embed is not None, "only such a property is filled"
+        return self.filled.embed.source
+
+    def _kept(self, lacking: DataFrame, model: str) -> DataFrame | None:
+        """Return rows whose text is that of the entity, and where its vector is."""
+        target = self.target
+        if target.strict or not target.may_match or (self.job.replace and self.before != model):
+            return None
+        old, name, source = target.old, self.filled.name, self._source
+        pieces = old.pieces
+
+        def read(number: int) -> Iterator[pa.RecordBatch]:
+            columns = list(dict.fromkeys(["id", source, name]))
+            for table in old.read(columns, pieces[number]):
+                found = table.filter(table[name].is_valid())
+                given = {
+                    "old": pc.cast(found[ROW_ADDRESS], pa.int64()),
+                    "id": found["id"],
+                    "text": found[source],
+                }
+                yield from pa.table(given).combine_chunks().to_batches()
+
+        known = on_each(self.spark, len(pieces), read, "old long, id string, text string")
+        return lacking.join(known, ["id", "text"]).select("addr", "old")
+
+    # --- what is written -----------------------------------------------------------------------
+
+    def _written(self, found: DataFrame, model: str, texts: int) -> Made:
+        """Write the vectors of each fragment as a file."""
+        column = _Column(self.whole, self.target.old, self.filled.name)
+
+        def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for number, rows in groupby(_one_by_one(batches), key=lambda part: part[0]):
+                counts = [0, 0]
+                file = column.write(number, (part for _, part in rows), counts)
+                done = {"fragment": [number], "file": [json.dumps(file)]}
+                yield pa.record_batch({**done, "made": counts[:1], "kept": counts[1:]})
+
+        placed = found.selectExpr("shiftright(addr, 32) AS fragment", "*")
+        parts = placed.repartition(max(len(self.whole.sizes), 1), "fragment")
+        told = parts.sortWithinPartitions("addr").mapInArrow(run, _WRITTEN).collect()
+        return Made(
+            property=self.filled.name,
+            model=model,
+            texts=texts,
+            made=sum(row["made"] for row in told),
+            kept=sum(row["kept"] for row in told),
+            files={row["fragment"]: json.loads(row["file"]) for row in told},
+        )
+
+    def _failure(self, asked: Asked, embedder: Embedder) -> OmniError:
+        error = asked.error or {}
+        place = f"{self.target.shape.name}.{self.filled.name}"
+        message = (
+            f"{place}: {asked.texts:,} of {asked.wanted:,} different texts were embedded by "
+            f"provider {embedder.name} (model {embedder.model}), then it failed: "
+            f"{error['message']}. Nothing was published. Mend that, or choose another provider, "
+            "and begin again; a run that is resumed asks only for the texts that are left"
+        )
+        details = {
+            **error["details"],
+            "property": place,
+            "provider": embedder.name,
+            "model": embedder.model,
+            "texts": asked.wanted,
+            "embedded": asked.texts,
+        }
+        category = Category(error["category"])
+        return OmniError(message, code=error["code"], category=category, details=details)
+
+
+def _one_by_one(
+    batches: Iterable[pa.RecordBatch],
+) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Yield the rows of each fragment apart; they come in order."""
+    for batch in batches:
+        fragments = batch["fragment"].to_numpy()
+        starts = np.flatnonzero(np.diff(fragments, prepend=-1)).tolist() if len(fragments) else []
+        for start, stop in zip(starts, [*starts[1:], len(fragments)], strict=True):
+            yield int(fragments[start]), batch.slice(start, stop - start)
+
+
+@dataclass(frozen=True)
+class _Column:
+    """The vectors of a property on their way to files; it travels."""
+
+    whole: Rows
+    old: Rows
+    name: str
+
+    def write(
+        self, fragment: int, rows: Iterator[pa.RecordBatch], counts: list[int]
+    ) -> dict[str, Any]:
+        """Write the column of a fragment: what it has already, and the vectors of rows."""
+        datasets = Datasets(self.whole.location)
+        handle = datasets.open(self.whole.path, self.whole.version)
+        column = Committed.physical_names(self.whole.shape, handle)[self.name]
+        pieces = self._pieces(fragment, rows, counts)
+        return write_column(datasets, self.whole.path, handle, column, pieces)
+
+    def _pieces(
+        self, fragment: int, rows: Iterator[pa.RecordBatch], counts: list[int]
+    ) -> Iterator[pa.Array]:
+        kind = self.whole.shape.schema.field(self.name).type
+        there, more = _Stream(self._there(fragment)), _Stream(rows)
+        size = self.whole.sizes[fragment]
+        for start in range(0, size, _AT_ONCE):
+            length = min(_AT_ONCE, size - start)
+            numbers = np.zeros((length, kind.list_size), np.float32)
+            valid = np.zeros(length, np.bool_)
+            stop = (fragment << 32) + start + length
+            for found in there.until(stop):
+                _put(numbers, valid, found, start)
+            for found in more.until(stop):
+                for part in self._given(found, kind, counts):
+                    _put(numbers, valid, part, start)
+            flat = pa.array(numbers.ravel())
+            yield pa.FixedSizeListArray.from_arrays(flat, type=kind, mask=pa.array(~valid))
+
+    def _there(self, fragment: int) -> Iterator[pa.RecordBatch]:
+        """Yield the vectors that rows came with."""
+        for table in self.whole.read([self.name], [fragment]):
+            found = table.filter(table[self.name].is_valid())
+            addresses = pc.cast(found[ROW_ADDRESS], pa.int64())
+            whole = pa.table({"addr": addresses, "vector": found[self.name]})
+            yield from whole.combine_chunks().to_batches()
+
+    def _given(
+        self,
+        rows: pa.RecordBatch,
+        kind: Any,  # noqa: ANN401 - an Arrow type
+        counts: list[int],
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield vectors that were made, and those of committed entities."""
+        made = rows.filter(rows["vector"].is_valid())
+        counts[0] += made.num_rows
+        values = np.frombuffer(b"".join(made["vector"].to_pylist()), np.float32)
+        vectors = pa.FixedSizeListArray.from_arrays(pa.array(values), type=kind)
+        yield pa.record_batch({"addr": made["addr"], "vector": vectors})
+        kept = rows.filter(rows["vector"].is_null())
+        if kept.num_rows:
+            counts[1] += kept.num_rows
+            handle = self.old.open()
+            column = Committed.physical_names(self.old.shape, handle)[self.name]
+            found = rows_at(handle, kept["old"].to_numpy().astype(np.uint64), [column])
+            vectors = found[column].combine_chunks()
+            yield pa.record_batch({"addr": kept["addr"], "vector": vectors})
+
+
+def _put(
+    numbers: npt.NDArray[np.float32],
+    valid: npt.NDArray[np.bool_],
+    found: pa.RecordBatch,
+    start: int,
+) -> None:
+    places = (found["addr"].to_numpy() & _OFFSET) - start
+    values = found["vector"].flatten().to_numpy(zero_copy_only=False)
+    numbers[places] = values.reshape(len(places), numbers.shape[1])
+    valid[places] = True
+
+
+class _Stream:
+    """Rows in the order of their addresses, taken as far as somebody is."""
+
+    def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
+        self._batches = batches
+        self._rest: pa.RecordBatch | None = None
+
+    def until(self, address: int) -> Iterator[pa.RecordBatch]:
+        """Yield the rows before an address that were not taken yet."""
+        while True:
+            batch = self._rest if self._rest is not None else next(self._batches, None)
+            self._rest = None
+            if batch is None:
+                return
+            count = int(np.searchsorted(batch["addr"].to_numpy(), address))
+            if count:
+                yield batch.slice(0, count)
+            if count < batch.num_rows:
+                self._rest = batch.slice(count)
+                return
+
+
+def noted(target: Target, made: Sequence[Made]) -> dict[str, Any]:
+    """Return what a report says of the vectors of a type."""
+    counts = target.staged.wordless
+    return {
+        "type": target.shape.name,
+        "properties": [
+            {"name": m.property, "embedded": m.made, "kept": m.kept, "texts": m.texts} for m in made
+        ],
+        "skipped": sum(counts[m.property] for m in made),
+        "model": made[0].model,
+    }

@@ -1,0 +1,46 @@
+"""This module says what jobs on Spark use of a graph that is open."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from omnigraph.commit.manifest import Manifest
+from omnigraph.commit.model import Snapshot
+from omnigraph.commit.snapshot import Target
+from omnigraph.write.load import LoadResult
+from omnigraph.write.request import Request
+
+
+class OpenGraph(Protocol):
+    """A graph that is open, bound to a branch."""
+
+    @property
+    def _manifest(self) -> Manifest:
+        """The graph itself."""
+
+    @property
+    def on(self) -> str:
+        """The branch it is bound to."""
+        ...
+
+    def _for_spark(self) -> Manifest:
+        """Return the graph for a job that sees all types."""
+
+    def _request(self, operation: str, branch: str | None, message: str | None) -> Request:
+        """Return what a write says about itself."""
+
+    def snapshot(self, at: Target | None = None) -> Snapshot:
+        """Return the state a branch, tag, commit id or time names."""
+
+    def load(
+        self,
+        data: Any,  # noqa: ANN401 - what Graph.load takes
+        *,
+        mode: str = ...,
+        branch: str | None = ...,
+        from_: str | None = ...,
+        message: str | None = ...,
+        partial: bool = ...,
+    ) -> LoadResult:
+        """Load data as one commit."""
+        ...
