@@ -1,12 +1,16 @@
-"""Ids go to buckets: equal ones to the same, and together the buckets hold everything."""
+"""Ids go to buckets: equal ones to the same, and what buckets add up to is what all ids do."""
+
+from collections import Counter
+from itertools import pairwise
 
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnigraph.pipeline.buckets import bucket_numbers, cut
+from omnigraph.pipeline.buckets import Share, bucket_numbers, cut, summed
 
 IDS = st.lists(st.text(max_size=30), min_size=1, max_size=50)
+FEW = st.lists(st.text("ab", max_size=3), max_size=30)
 
 
 @given(IDS, st.integers(1, 7), st.integers(0, 5))
@@ -22,14 +26,64 @@ def test_a_bucket_is_a_matter_of_the_id_alone(ids, count, skipped):
 def test_pieces_hold_every_row_once(ids, count):
     table = pa.table({"id": pa.array(ids, pa.string()), "n": list(range(len(ids)))})
     found = []
-    for piece in cut(table, count):
-        [data] = piece["piece"].to_pylist()
-        rows = pa.ipc.open_stream(data).read_all()
-        found += rows.to_pylist()
+    for number, piece in enumerate(pieces(*cut(table, count))):
+        rows = [] if piece is None else piece.to_pylist()
+        found += rows
         if count > 1:
-            numbers = bucket_numbers(rows["id"].combine_chunks(), count)
-            assert set(numbers.tolist()) == {piece["bucket"][0].as_py()}
+            column = pa.array([row["id"] for row in rows], pa.string())
+            assert set(bucket_numbers(column, count).tolist()) <= {number}
     assert sorted(found, key=lambda row: row["n"]) == table.to_pylist()
+
+
+def pieces(data, ends):
+    """Return the rows of each bucket, None if it has none."""
+    return [
+        pa.ipc.open_stream(data[start:stop]).read_all() if start < stop else None
+        for start, stop in pairwise([0, *ends])
+    ]
+
+
+SHARES = [
+    Share(None, ("id",), {"s": 1}),
+    Share(None, ("id",), {"referred": 1}, distinct=True),
+    Share(None, ("id",), {"number": "n", "touched": 1}, distinct=True),
+    Share(None, ("id",), {"c": 1, "addr": "addr"}),
+    Share(None, ("id",), {"number": -1, "touched": 1}),
+]
+NAMES = ["s", "c", "addr", "referred", "number", "touched"]
+
+
+@given(FEW, FEW, FEW, st.sets(st.text("ab", max_size=3)), FEW, st.integers(1, 5))
+def test_buckets_add_up_to_what_all_ids_do(rows, ends, counted, committed, moved, count):
+    addresses = {id_: (number << 32) + 2**60 + 1 for number, id_ in enumerate(sorted(committed))}
+    given_ = [rows, ends, counted, sorted(committed), moved]
+    buckets = [[] for _ in range(count)]
+    for number, (share, ids) in enumerate(zip(SHARES, given_, strict=True)):
+        columns = {"id": pa.array(ids, pa.string())}
+        if "addr" in share.numbers:
+            columns["addr"] = pa.array([addresses[id_] for id_ in ids], pa.int64())
+        for bucket, piece in zip(
+            buckets, pieces(*cut(pa.table(columns), count, share.condensed)), strict=True
+        ):
+            bucket += [] if piece is None else [(number, piece)]
+    found = {}
+    for bucket in buckets:
+        ids, sums = summed(bucket, [share.numbers for share in SHARES], NAMES)
+        for place, id_ in enumerate(ids.to_pylist()):
+            assert id_ not in found
+            found[id_] = [int(sums[name][place]) for name in NAMES]
+    often, left = Counter(counted), Counter(moved)
+    assert found == {
+        id_: [
+            rows.count(id_),
+            int(id_ in committed),
+            addresses.get(id_, 0),
+            int(id_ in ends),
+            often[id_] - left[id_],
+            int(id_ in often) + left[id_],
+        ]
+        for id_ in {*rows, *ends, *counted, *committed, *moved}
+    }
 
 
 def test_numbered_ids_are_spread():

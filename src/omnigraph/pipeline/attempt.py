@@ -19,6 +19,7 @@ from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import Counts, Snapshot
 from omnigraph.commit.staged import StagedDataset
 from omnigraph.embed.embedder import check_model
+from omnigraph.pipeline.buckets import Place
 from omnigraph.pipeline.checks import Check
 from omnigraph.pipeline.deletions import Taken, reject, take_out, without
 from omnigraph.pipeline.embedding import Filling, Made, wanted
@@ -123,8 +124,9 @@ class Attempt:
             ValidationFailed: something is wrong that no row may be left out for.
         """
         while True:
+            place = Place(self.job.location, f"{self.job.folder}/ids")
             examination = Examination(
-                self._spark, self._snapshot.schema, self._targets, self.committed_rows
+                self._spark, self._snapshot.schema, self._targets, self.committed_rows, place
             )
             try:
                 superseded = examination.superseded()

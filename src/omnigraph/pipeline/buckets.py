@@ -1,33 +1,48 @@
-"""This module adds up numbers by id on Spark, whole columns at a time.
+"""This module adds up numbers by id on workers, whole columns at a time.
 
-Workers cut what they read into buckets by a hash of the id, and Spark moves each piece of a bucket
-as one value. So its rows are few, and adding up is left to Arrow; ids are compared exactly.
+Workers cut what they read into buckets by a hash of the id and put the pieces down beside the run;
+others take up the pieces of one bucket after the other. A bucket is so small that it is added up
+within the caches of a core, and ids are compared exactly. Spark only hands out the work.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby, pairwise
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
+from ulid import ULID
 
+from omnigraph.pipeline.pinned import manifest_at
 from omnigraph.pipeline.scan import Rows, on_each
+from omnigraph.pipeline.tasks import on_executors
+from omnigraph.storage.location import Location
+from omnigraph.storage.objects import Objects
 from omnigraph.storage.probe import ROW_ADDRESS
 
-BUCKET_ROWS = 1_000_000
-"""About how many ids one worker adds up at a time."""
+Numbers: TypeAlias = npt.NDArray[np.int64]
+Flag: TypeAlias = Callable[[Mapping[str, Numbers]], Numbers]
+"""Makes of the sums of all lines what to count."""
+
+BUCKET_ROWS = 250_000
+"""About how many rows a bucket has; the table of their ids then fits the caches of a core."""
+
+TASK_BUCKETS = 4
+"""So many buckets one worker takes up at a time, because their pieces stand beside each other."""
 
 FEW_ROWS = 50_000
 """So few are not worth more than one bucket."""
 
 _LEAST = 4
-_HASHED = 16
+_MOST = 0x7FFF
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)
-_PIECES = "bucket int, piece binary"
+_WORD = 8
 
 
 @dataclass(frozen=True)
@@ -44,129 +59,347 @@ class Share:
     distinct: bool = False
 
     def read(self, piece: Sequence[int]) -> pa.Table:
-        """Return ids and numbers."""
+        """Return ids, and addresses if they count."""
         tables = list(self.rows.read(self.columns, piece))
-        chunks = [c for name in self.columns for t in tables for c in t[name].chunks]
-        ids = pa.chunked_array(chunks, pa.string())
+        ids = [c for name in self.columns for t in tables for c in t[name].chunks]
+        found = {"id": pa.chunked_array(ids, pa.string())}
         if "addr" in self.numbers.values():
             addresses = [c for table in tables for c in table[ROW_ADDRESS].chunks]
-            found = {"id": ids, "addr": pa.chunked_array(addresses, pa.uint64())}
-        elif "n" in self.numbers.values():
-            counted = ids.value_counts()
-            found = {"id": counted.field("values"), "n": counted.field("counts")}
-        else:
-            found = {"id": ids.unique() if self.distinct else ids}
-        return _with_numbers(found, self.numbers)
+            found["addr"] = pc.cast(pa.chunked_array(addresses, pa.uint64()), pa.int64())
+        return pa.table(found)
+
+    def condensed(self, table: pa.Table) -> pa.Table:
+        """Return what has to travel of the rows of a bucket."""
+        if "n" in self.numbers.values():
+            counted = table["id"].value_counts()
+            return pa.table({"id": counted.field("values"), "n": counted.field("counts")})
+        return pa.table({"id": table["id"].unique()}) if self.distinct else table
 
 
-def _with_numbers(
-    found: Mapping[str, pa.Array | pa.ChunkedArray], numbers: Mapping[str, int | str]
-) -> pa.Table:
-    ids = found["id"]
-    columns = {"id": ids}
-    for name, number in numbers.items():
-        if isinstance(number, str):
-            columns[name] = pc.cast(found[number], pa.int64())
-        else:
-            columns[name] = pa.repeat(pa.scalar(number, pa.int64()), len(ids))
-    return pa.table(columns)
+@dataclass(frozen=True)
+class Found:
+    """Ids that Spark found, and the numbers each of them brings."""
+
+    frame: DataFrame
+    numbers: Mapping[str, int]
 
 
-def lines_frame(
-    spark: SparkSession,
-    shares: Sequence[Share],
-    frames: Sequence[tuple[DataFrame, Mapping[str, int]]],
-    names: Sequence[str],
-    flags: Mapping[str, Callable[[Mapping[str, npt.NDArray[np.int64]]], npt.NDArray[np.int64]]],
-) -> DataFrame:
-    """Return the lines that have a flag: `id`, the sums by name, and the flags.
+@dataclass(frozen=True)
+class Account:
+    """What is to be added up by id: under which names, and what to count of the sums."""
 
-    `frames` are ids that Spark found, with the numbers each of them brings.
-    """
-    rows = sum(sum(share.rows.sizes.values()) for share in shares)
-    count = 1 if rows < FEW_ROWS else max(_LEAST, -(-rows // BUCKET_ROWS))
-    work = [(share, piece) for share in shares for piece in share.rows.pieces]
+    shares: Sequence[Share]
+    names: Sequence[str]
+    flags: Mapping[str, Flag]
+    found: Sequence[Found] = ()
 
-    def read(number: int) -> Iterator[pa.RecordBatch]:
-        share, piece = work[number]
-        yield from cut(share.read(piece), count)
+    @property
+    def numbers(self) -> list[Mapping[str, int | str]]:
+        """The numbers of each share, then those of what Spark found."""
+        return [share.numbers for share in self.shares] + [dict(f.numbers) for f in self.found]
 
-    pieces = on_each(spark, len(work), read, _PIECES)
-    for frame, numbers in frames:
-        pieces = pieces.unionAll(frame.mapInArrow(_cutter(dict(numbers), count), _PIECES))
-
-    def add_up(bucket: pa.Table) -> pa.Table:
-        found = [pa.ipc.open_stream(piece.as_buffer()).read_all() for piece in bucket["piece"]]
-        sums = _summed(found, names)
-        numbers = {name: sums[name].to_numpy() for name in names}
-        made = {name: flag(numbers) for name, flag in flags.items()}
-        flagged = np.logical_or.reduce([values > 0 for values in made.values()])
-        columns = {"id": sums["id"], **numbers, **made}
-        return pa.table(columns).filter(pa.array(flagged))
-
-    longs = ", ".join(f"`{name}` long" for name in (*names, *flags))
-    return pieces.groupBy("bucket").applyInArrow(add_up, f"id string, {longs}")
+    @property
+    def buckets(self) -> int:
+        """Into how many buckets it is cut."""
+        rows = sum(sum(share.rows.sizes.values()) for share in self.shares)
+        return 1 if rows < FEW_ROWS else min(max(_LEAST, -(-rows // BUCKET_ROWS)), _MOST)
 
 
-def _cutter(
-    numbers: Mapping[str, int], count: int
-) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            yield from cut(_with_numbers({"id": batch["id"]}, numbers), count)
+@dataclass(frozen=True)
+class Place:
+    """A folder of a graph where workers put things down for each other."""
 
-    return run
+    location: Location
+    folder: str
 
+    @property
+    def objects(self) -> Objects:
+        """What is there, opened once in each process."""
+        return manifest_at(self.location).objects
 
-def _summed(tables: Sequence[pa.Table], names: Sequence[str]) -> pa.Table:
-    """Return one line for each id."""
-    whole = pa.concat_tables(tables, promote_options="default")
-    for name in names:
-        if name not in whole.column_names:
-            nothing = pa.repeat(pa.scalar(0, pa.int64()), whole.num_rows)
-            whole = whole.append_column(name, nothing)
-    sums = whole.group_by("id").aggregate([(name, "sum") for name in names])
-    filled = {name: pc.fill_null(sums[f"{name}_sum"], 0) for name in names}
-    return pa.table({"id": sums["id"], **filled})
+    def put(self, data: bytes) -> str:
+        """Put something down and return its name."""
+        path = f"{self.folder}/{ULID()}.arrow"
+        self.objects.put(path, data)
+        return path
 
 
-def cut(table: pa.Table, count: int) -> Iterator[pa.RecordBatch]:
-    """Yield the pieces of a table that belong to each bucket."""
-    if not table.num_rows:
-        return
-    if count == 1:
-        yield _piece(0, table)
-        return
-    numbers = bucket_numbers(table["id"].combine_chunks(), count)
-    order = np.argsort(numbers, kind="stable")
-    table = table.take(pa.array(order))
-    ends = np.searchsorted(numbers[order], np.arange(count + 1))
-    for number in range(count):
-        start, stop = int(ends[number]), int(ends[number + 1])
-        if start < stop:
-            yield _piece(number, table.slice(start, stop - start))
+@dataclass(frozen=True)
+class Lines:
+    """The lines of an account that have a flag, in files, and what each flag adds up to."""
+
+    place: Place
+    columns: Sequence[str]
+    sums: Mapping[str, int]
+    paths: Sequence[str] = ()
+
+    def frame(self, spark: SparkSession) -> DataFrame:
+        """Return the lines as a frame: `id`, the sums by name, and the flags."""
+        longs = ", ".join(f"`{name}` long" for name in self.columns)
+        place, paths = self.place, self.paths
+
+        def read(number: int) -> Iterator[pa.RecordBatch]:
+            data = place.objects.get(paths[number])
+            assert data is not None, "lines stay until the examination ends"
+            yield from pa.ipc.open_stream(data)
+
+        return on_each(spark, len(paths), read, f"id string, {longs}")
 
 
-def _piece(number: int, table: pa.Table) -> pa.RecordBatch:
+@dataclass
+class Sums:
+    """Adds accounts up, each in a place where it leaves what it found until it is closed."""
+
+    spark: SparkSession
+    place: Place
+    _written: list[str] = field(default_factory=list)
+
+    def of(self, accounts: Mapping[str, Account]) -> dict[str, Lines]:
+        """Return the lines of all accounts, by the same names."""
+        pieces: dict[str, list[_Piece]] = {key: [] for key in accounts}
+        work = [
+            _Cutting(self.place, key, number, share, piece, account.buckets)
+            for key, account in accounts.items()
+            for number, share in enumerate(account.shares)
+            for piece in share.rows.pieces
+        ]
+        for cut in on_executors(self.spark, _Cutting.run, work):
+            pieces[cut.key].append(cut)
+        for key, account in accounts.items():
+            for number, found in enumerate(account.found, len(account.shares)):
+                pieces[key] += self._cut_frame(key, number, found, account.buckets)
+        self._written += [cut.path for cuts in pieces.values() for cut in cuts]
+        return self._added_up(accounts, pieces)
+
+    def _cut_frame(self, key: str, number: int, found: Found, count: int) -> list[_Piece]:
+        place = self.place
+
+        def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            tables = [pa.Table.from_batches([batch]) for batch in batches if batch.num_rows]
+            if tables:
+                data, ends = cut(pa.concat_tables(tables), count)
+                yield pa.record_batch({"path": [place.put(data)], "ends": [ends]})
+
+        rows = found.frame.mapInArrow(run, "path string, ends array<long>").collect()
+        return [_Piece(key, number, row["path"], row["ends"]) for row in rows]
+
+    def _added_up(
+        self, accounts: Mapping[str, Account], pieces: Mapping[str, Sequence[_Piece]]
+    ) -> dict[str, Lines]:
+        work = [
+            _Adding(
+                self.place,
+                key,
+                account.names,
+                account.numbers,
+                account.flags,
+                [piece.part(first, first + TASK_BUCKETS) for piece in pieces[key]],
+            )
+            for key, account in accounts.items()
+            for first in range(0, account.buckets, TASK_BUCKETS)
+        ]
+        sums = {key: dict.fromkeys(account.flags, 0) for key, account in accounts.items()}
+        paths: dict[str, list[str]] = {key: [] for key in accounts}
+        for added in on_executors(self.spark, _Adding.run, work):
+            for flag, number in added.sums.items():
+                sums[added.key][flag] += number
+            paths[added.key] += [added.path] if added.path is not None else []
+        self._written += [path for found in paths.values() for path in found]
+        return {
+            key: Lines(self.place, (*account.names, *account.flags), sums[key], paths[key])
+            for key, account in accounts.items()
+        }
+
+    def close(self) -> None:
+        """Remove everything that was put down."""
+        self.place.objects.delete(self._written)
+        self._written.clear()
+
+
+# --- what workers do ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """What one worker put down for an account: a file, and where each bucket ends in it."""
+
+    key: str
+    share: int
+    path: str
+    ends: Sequence[int]
+
+    def part(self, first: int, last: int) -> _Piece:
+        """Return the same for some buckets: where the first begins, and where each ends."""
+        return _Piece(self.key, self.share, self.path, [0, *self.ends][first : last + 1])
+
+
+@dataclass(frozen=True)
+class _Cutting:
+    """Cut a piece of a share into buckets."""
+
+    place: Place
+    key: str
+    number: int
+    share: Share
+    piece: Sequence[int]
+    count: int
+
+    def run(self) -> _Piece:
+        data, ends = cut(self.share.read(self.piece), self.count, self.share.condensed)
+        return _Piece(self.key, self.number, self.place.put(data), ends)
+
+
+def cut(
+    table: pa.Table, count: int, condensed: Callable[[pa.Table], pa.Table] = lambda rows: rows
+) -> tuple[bytes, list[int]]:
+    """Return the rows of each bucket, one after the other, and where each ends."""
+    ends = [table.num_rows]
+    if count > 1:
+        numbers = bucket_numbers(table["id"].combine_chunks(), count)
+        # Of 16 bits, this is a radix sort.
+        table = table.take(pa.array(np.argsort(numbers, kind="stable")))
+        ends = np.cumsum(np.bincount(numbers, minlength=count)).tolist()
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table.combine_chunks())
-    piece = pa.array([sink.getvalue().to_pybytes()], pa.binary())
-    return pa.record_batch({"bucket": pa.array([number], pa.int32()), "piece": piece})
+    bytes_ = []
+    for start, stop in pairwise([0, *ends]):
+        if start < stop:
+            rows = condensed(table.slice(start, stop - start)).combine_chunks()
+            with pa.ipc.new_stream(sink, rows.schema) as writer:
+                writer.write_table(rows)
+        bytes_.append(sink.tell())
+    return sink.getvalue().to_pybytes(), bytes_
 
 
-def bucket_numbers(ids: pa.Array, count: int) -> npt.NDArray[np.int64]:
-    """Return the bucket of each id: equal ids have the same, others are spread.
+@dataclass(frozen=True)
+class _Added:
+    """What some buckets add up to, and the file of their lines if any has a flag."""
+
+    key: str
+    sums: Mapping[str, int]
+    path: str | None
+
+
+@dataclass(frozen=True)
+class _Adding:
+    """Add up some buckets of an account; `numbers` are those of each share."""
+
+    place: Place
+    key: str
+    names: Sequence[str]
+    numbers: Sequence[Mapping[str, int | str]]
+    flags: Mapping[str, Flag]
+    pieces: Sequence[_Piece]
+
+    def run(self) -> _Added:
+        sums = dict.fromkeys(self.flags, 0)
+        lines = []
+        for bucket in self._buckets():
+            found = self._lines(bucket)
+            if found.num_rows:
+                lines.append(found)
+                for flag in self.flags:
+                    sums[flag] += pc.sum(found[flag]).as_py()
+        path = None
+        if lines:
+            sink = pa.BufferOutputStream()
+            with pa.ipc.new_stream(sink, lines[0].schema) as writer:
+                for table in lines:
+                    writer.write_table(table)
+            path = self.place.put(sink.getvalue().to_pybytes())
+        return _Added(self.key, sums, path)
+
+    def _buckets(self) -> Iterator[list[tuple[int, pa.Table]]]:
+        """Yield the pieces of each bucket, with the number of their share."""
+        objects = self.place.objects
+        read = [
+            (piece, objects.part(piece.path, piece.ends[0], piece.ends[-1]))
+            for piece in self.pieces
+            if piece.ends[0] < piece.ends[-1]
+        ]
+        for bucket in range(len(self.pieces[0].ends) - 1 if self.pieces else 0):
+            yield [
+                (piece.share, pa.ipc.open_stream(data[start:stop]).read_all())
+                for piece, data in read
+                for start, stop in [_span(piece, bucket)]
+                if start < stop
+            ]
+
+    def _lines(self, bucket: Sequence[tuple[int, pa.Table]]) -> pa.Table:
+        ids, sums = summed(bucket, self.numbers, self.names)
+        made = {name: flag(sums) for name, flag in self.flags.items()}
+        flagged = np.flatnonzero(np.logical_or.reduce([values > 0 for values in made.values()]))
+        columns = {name: values[flagged] for name, values in {**sums, **made}.items()}
+        return pa.table({"id": ids.take(pa.array(flagged)), **columns})
+
+
+def _span(piece: _Piece, bucket: int) -> tuple[int, int]:
+    start = piece.ends[0]
+    return piece.ends[bucket] - start, piece.ends[bucket + 1] - start
+
+
+def summed(
+    bucket: Sequence[tuple[int, pa.Table]],
+    numbers: Sequence[Mapping[str, int | str]],
+    names: Sequence[str],
+) -> tuple[pa.Array, dict[str, Numbers]]:
+    """Return the ids of a bucket, each once, and the sums of their numbers by name."""
+    shares = {
+        share: pa.concat_tables(table for _, table in tables)
+        for share, tables in groupby(sorted(bucket, key=_share), key=_share)
+    }
+    chunks = [chunk for table in shares.values() for chunk in table["id"].chunks]
+    whole = pa.concat_arrays(chunks) if chunks else pa.array([], pa.string())
+    encoded = whole.dictionary_encode()
+    ids, codes = encoded.dictionary, encoded.indices.to_numpy()
+    sums = {name: np.zeros(len(ids), np.int64) for name in names}
+    start = 0
+    for share, table in shares.items():
+        here = codes[start : start + table.num_rows]
+        start += table.num_rows
+        often = np.bincount(here, minlength=len(ids)) if len(ids) else np.zeros(0, np.int64)
+        for name, number in numbers[share].items():
+            if isinstance(number, str):
+                np.add.at(sums[name], here, table[number].to_numpy())
+            else:
+                sums[name] += number * often
+    return ids, sums
+
+
+def _share(piece: tuple[int, Any]) -> int:
+    return piece[0]
+
+
+def bucket_numbers(ids: pa.Array, count: int) -> npt.NDArray[np.int16]:
+    """Return the bucket of each id: equal ids have the same, others are spread."""
+    return ((hashed(ids) >> np.uint64(33)) % np.uint64(count)).astype(np.int16)
+
+
+def hashed(ids: pa.Array) -> npt.NDArray[np.uint64]:
+    """Return a number for each id, equal for equal ids.
 
     The length and the last bytes decide, in which generated and numbered ids differ.
     """
     _, offsets_buffer, data_buffer = ids.buffers()
     offsets = np.frombuffer(offsets_buffer, np.int32)[ids.offset : ids.offset + len(ids) + 1]
-    starts, ends = offsets[:-1].astype(np.int64), offsets[1:].astype(np.int64)
-    data = np.frombuffer(data_buffer, np.uint8) if ends.max(initial=0) else np.zeros(1, np.uint8)
-    hashed = (ends - starts).astype(np.uint64)
-    for back in range(1, _HASHED + 1):
-        there = ends - back >= starts
-        byte = data[np.where(there, ends - back, 0)] * there
-        hashed = (hashed ^ byte.astype(np.uint64)) * _FACTOR
-    return ((hashed >> np.uint64(33)) % np.uint64(count)).astype(np.int64)
+    first, last = int(offsets[0]), int(offsets[-1])
+    # A word of eight bytes may be read at the end of every id, whatever comes before it.
+    data = np.zeros(2 * _WORD + last - first, np.uint8)
+    if last > first:
+        data[2 * _WORD :] = np.frombuffer(data_buffer, np.uint8)[first:last]
+    words = np.ndarray((len(data) - _WORD + 1,), "<u8", data, strides=(1,))
+    ends = offsets[1:].astype(np.int64) - first + 2 * _WORD
+    lengths = np.diff(offsets)
+    made = lengths.astype(np.uint64)
+    for back in (1, 2):
+        made = (made ^ _words(words[ends - back * _WORD], lengths - (back - 1) * _WORD)) * _FACTOR
+        made ^= made >> np.uint64(29)
+    return made
+
+
+def _words(words: npt.NDArray[np.uint64], lengths: npt.NDArray[np.int32]) -> npt.NDArray[np.uint64]:
+    """Return words without the bytes of whoever stands before; so many are their own."""
+    if lengths.min(initial=_WORD) >= _WORD:
+        return words
+    own = np.clip(lengths, 0, _WORD)
+    kept = words >> (np.uint64(_WORD) * np.minimum(_WORD - own, _WORD - 1).astype(np.uint64))
+    return np.where(own > 0, kept, np.uint64(0))

@@ -1,16 +1,15 @@
 """This module looks at everything that is staged at once: one ledger of ids per type.
 
 Whoever mentions an id adds to its line: rows of the load, committed rows, ends of edges. Summed up,
-the line says whether the id is repeated, exists, is missing, or has too many edges. So each id is
-shuffled once, whatever rules there are.
+the line says whether the id is repeated, exists, is missing, or has too many edges. So each id
+travels once, whatever rules there are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -18,15 +17,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from omnigraph.catalog.model import Cardinality, EdgeType
-from omnigraph.pipeline.buckets import Share, lines_frame
+from omnigraph.pipeline.buckets import Account, Flag, Found, Numbers, Share
 from omnigraph.pipeline.scan import Rows, Wanted, rows_frame
 from omnigraph.pipeline.staged import StagedType
 from omnigraph.write.checks.unique import unique_groups
 from omnigraph.write.shape import Shape
-
-Numbers: TypeAlias = npt.NDArray[np.int64]
-Flag: TypeAlias = Callable[[Mapping[str, Numbers]], Numbers]
-"""Makes of the columns of a ledger what to add up."""
 
 ENDS = ("src", "dst")
 
@@ -61,12 +56,12 @@ class Target:
 class Ledger:
     """The lines of one type that matter, and the numbers that say whether something is wrong.
 
-    `frame` has the columns of the ledger and one for each of `flags`; what a flag sums up to is
-    how much of it there is.
+    `frame` has the columns of the ledger and one for each flag; `sums` says of each flag how much
+    of it there is.
     """
 
     frame: DataFrame
-    flags: tuple[str, ...]
+    sums: Mapping[str, int]
 
     def where(self, flag: str) -> DataFrame:
         """Return the lines that a flag is about."""
@@ -78,8 +73,8 @@ def id_ledger(
     target: Target | None,
     committed: Rows,
     edges: Sequence[tuple[Target, tuple[str, ...]]],
-) -> Ledger | None:
-    """Return the ledger of the ids of a type; None when nothing can be wrong with them.
+) -> Account | None:
+    """Return what to add up by the ids of a type; None when nothing can be wrong with them.
 
     `target` is the type if it is loaded, `edges` the loaded edge types and ends that refer to it.
     A line has `s` staged and `c` committed rows, and `addr`, the address of the committed one.
@@ -105,7 +100,7 @@ def id_ledger(
     names = ["s", "c", "addr", *(_referred(edge) for edge, _ in edges)]
     names += [name for edge in counted for name in _counted(edge)]
     moved = [_moved(spark, edge) for edge in counted if edge.may_match and not edge.replace]
-    return Ledger(lines_frame(spark, shares, moved, names, flags), tuple(flags))
+    return Account(shares, names, flags, moved)
 
 
 def _is_gone(numbers: Mapping[str, Numbers], *, replace: bool) -> npt.NDArray[np.bool_]:
@@ -152,12 +147,12 @@ def _shares_of_ends(edge: Target, ends: tuple[str, ...]) -> list[Share]:
     ]
 
 
-def _moved(spark: SparkSession, edge: Target) -> tuple[DataFrame, dict[str, int]]:
+def _moved(spark: SparkSession, edge: Target) -> Found:
     """Return the sources that committed edges leave which the load replaces."""
     given = rows_frame(spark, edge.new, Wanted(("id",))).distinct()
     old = rows_frame(spark, edge.old, Wanted(("id", "src"))).join(given, "id", "left_semi")
     number, touched = _counted(edge)
-    return old.selectExpr("src AS id"), {number: -1, touched: 1}
+    return Found(old.selectExpr("src AS id"), {number: -1, touched: 1})
 
 
 def missing_flag(edge: Target) -> str:
@@ -192,8 +187,8 @@ def key_names(columns: Sequence[str]) -> list[str]:
     return [f"k{number}" for number in range(len(columns))]
 
 
-def tuple_ledger(spark: SparkSession, target: Target, columns: tuple[str, ...]) -> Ledger:
-    """Return the ledger of a unique tuple: `s` rows of the load hold it, and `c` committed ones."""
+def tuple_lines(spark: SparkSession, target: Target, columns: tuple[str, ...]) -> DataFrame:
+    """Return the tuples of unique columns that are `repeated` in the load, or `held` by others."""
     names = key_names(columns)
     wanted = Wanted(("id",), key=columns)
     new = rows_frame(spark, target.new, wanted).dropna(subset=names)
@@ -216,31 +211,20 @@ def tuple_ledger(spark: SparkSession, target: Target, columns: tuple[str, ...]) 
         "IF(s > 1, s - 1, 0) AS repeated",
         f"IF(s > 0 AND c > 0 AND NOT {alone}, 1, 0) AS held",
     )
-    return Ledger(found.where("repeated > 0 OR held > 0"), ("repeated", "held"))
+    return found.where("repeated > 0 OR held > 0")
+
+
+def tuple_ledgers(frames: Mapping[str, DataFrame]) -> dict[str, Ledger]:
+    """Return the ledgers of unique tuples, added up in one action."""
+    totals = [
+        frame.selectExpr("SUM(repeated) AS repeated", "SUM(held) AS held", f"{number} AS ledger")
+        for number, frame in enumerate(frames.values())
+    ]
+    rows = reduce(DataFrame.unionAll, totals).collect() if totals else []
+    sums = {row["ledger"]: {name: row[name] or 0 for name in ("repeated", "held")} for row in rows}
+    return {key: Ledger(frame, sums[number]) for number, (key, frame) in enumerate(frames.items())}
 
 
 def tuples(target: Target) -> list[tuple[str, ...]]:
     """Return the unique tuples of a type that has rows."""
     return unique_groups(target.shape) if target.new.sizes else []
-
-
-# --- all together ------------------------------------------------------------------------------
-
-
-def sums(ledgers: Mapping[str, Ledger]) -> dict[str, dict[str, int]]:
-    """Return the flags of all ledgers by name, in one action."""
-    found: dict[str, dict[str, int]] = {}
-    frames = []
-    for number, (key, ledger) in enumerate(ledgers.items()):
-        found[key] = dict.fromkeys(ledger.flags, 0)
-        totals = ", ".join(f"SUM(`{flag}`)" for flag in ledger.flags)
-        frames.append(
-            ledger.frame.agg(f.expr(f"array({totals})").alias("n")).selectExpr(
-                f"{number} AS ledger", "n"
-            )
-        )
-    keys = list(ledgers)
-    for row in reduce(DataFrame.unionAll, frames).collect() if frames else []:
-        key = keys[row["ledger"]]
-        found[key] = {name: n or 0 for name, n in zip(found[key], row["n"], strict=True)}
-    return found

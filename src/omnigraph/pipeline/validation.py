@@ -1,6 +1,6 @@
 """This module examines staged rows beside each other and beside committed ones, on Spark.
 
-One action tells whether anything is wrong; only then are the rows looked for. Rules, their order
+Sums tell whether anything is wrong; only then are the rows looked for. Rules, their order
 and their words are those of the validator (write/validate.py).
 """
 
@@ -16,6 +16,7 @@ from pyspark.sql import functions as f
 
 from omnigraph.catalog import AcceptedSchema, TypeKind
 from omnigraph.catalog.model import EdgeType
+from omnigraph.pipeline.buckets import Account, Place, Sums
 from omnigraph.pipeline.checks import Check, Fault, Wrong
 from omnigraph.pipeline.ledger import (
     ENDS,
@@ -26,8 +27,8 @@ from omnigraph.pipeline.ledger import (
     key_names,
     miscounted,
     missing_flag,
-    sums,
-    tuple_ledger,
+    tuple_ledgers,
+    tuple_lines,
     tuples,
 )
 from omnigraph.pipeline.scan import Rows, Wanted, rows_frame
@@ -60,6 +61,7 @@ class Examination:
     """One look at all that is staged.
 
     `committed` gives the committed rows of any type; `consulted` are the types it was asked for.
+    `place` is where workers put things down for each other.
     """
 
     def __init__(
@@ -68,37 +70,32 @@ class Examination:
         schema: AcceptedSchema,
         targets: Mapping[str, Target],
         committed: Callable[[Shape], Rows],
+        place: Place,
     ) -> None:
         self._spark = spark
         self._schema = schema
         self._targets = targets
         self._committed = committed
         self.consulted: set[str] = set()
-        self._ledgers = self._id_ledgers()
+        self._sums = Sums(spark, place)
+        self._ledgers = {
+            key: Ledger(lines.frame(spark), lines.sums)
+            for key, lines in self._sums.of(self._accounts()).items()
+        }
         self._tuples = {
             f"{target.shape.table_key} {columns}": (target, columns)
             for target in targets.values()
             for columns in tuples(target)
         }
-        self._ledgers |= {
-            key: tuple_ledger(spark, target, columns)
-            for key, (target, columns) in self._tuples.items()
-        }
-        for ledger in self._kept():
-            ledger.frame.persist()
-        self.sums = sums(self._ledgers)
+        self._ledgers |= tuple_ledgers(
+            {key: tuple_lines(spark, *found) for key, found in self._tuples.items()}
+        )
 
     def close(self) -> None:
-        """Give back what Spark kept."""
-        for ledger in self._kept():
-            ledger.frame.unpersist()
+        """Remove what workers put down for each other."""
+        self._sums.close()
 
-    def _kept(self) -> list[Ledger]:
-        """Return ledgers whose lines are needed again even if nothing is wrong."""
-        merging = [key for key, t in self._targets.items() if t.may_match and not t.strict]
-        return [self._ledgers[key] for key in merging if key in self._ledgers]
-
-    def _id_ledgers(self) -> dict[str, Ledger]:
+    def _accounts(self) -> dict[str, Account]:
         ends: dict[str, dict[str, tuple[str, ...]]] = {}
         for target in self._targets.values():
             if target.shape.kind is TypeKind.EDGE:
@@ -111,9 +108,9 @@ class Examination:
             loaded = self._targets.get(key)
             old = loaded.old if loaded is not None else self._consult(key)
             edges = [(self._targets[edge], found) for edge, found in ends.get(key, {}).items()]
-            ledger = id_ledger(self._spark, loaded, old, edges)
-            if ledger is not None:
-                made[key] = ledger
+            account = id_ledger(self._spark, loaded, old, edges)
+            if account is not None:
+                made[key] = account
         return made
 
     def _consult(self, key: str) -> Rows:
@@ -129,7 +126,8 @@ class Examination:
 
     def count(self, key: str, flag: str) -> int:
         """Return the sum of a flag."""
-        return self.sums.get(key, {}).get(flag, 0)
+        ledger = self._ledgers.get(key)
+        return 0 if ledger is None else ledger.sums.get(flag, 0)
 
     # --- what is not wrong ---------------------------------------------------------------------
 
@@ -312,8 +310,8 @@ class Examination:
     def _suspicious(self) -> Sequence[bool]:
         return [
             bool(count)
-            for key, flags in self.sums.items()
-            for flag, count in flags.items()
+            for key, ledger in self._ledgers.items()
+            for flag, count in ledger.sums.items()
             if not self._is_harmless(key, flag)
         ]
 

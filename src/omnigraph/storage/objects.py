@@ -122,6 +122,11 @@ class Objects:
             except (NotFoundError, FileNotFoundError):
                 return None
 
+    def part(self, path: str, start: int, stop: int) -> memoryview:
+        """Return some bytes of an object, which must be there."""
+        with translated(f"reading {path}"):
+            return memoryview(obstore.get_range(self._store, path, start=start, end=stop))
+
     def open(self, path: str) -> tuple[int, Iterator[bytes]] | None:
         """Return the size of an object and its content in pieces, or None when there is none."""
         with translated(f"reading {path}"):

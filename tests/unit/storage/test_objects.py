@@ -58,6 +58,11 @@ def test_missing_object_reads_as_none(objects):
     assert objects.get("nothing/here") is None
 
 
+def test_part_of_an_object_is_read_by_itself(objects):
+    objects.put("a", b"0123456789")
+    assert bytes(objects.part("a", 3, 6)) == b"345"
+
+
 def test_list_yields_everything_below_a_prefix_with_its_size(objects):
     objects.put("a/one", b"1")
     objects.put("a/deep/two", b"22")
