@@ -202,3 +202,35 @@ def test_graph_in_a_bucket_is_written_like_one_in_a_folder(spark, s3):
     assert tons(graph) == {"Ada": 2, "Bee": 3}
     assert list(graph._manifest.objects.list("_scratch")) == []
     assert set(told(pipeline.read(spark, graph, "Ship"))) == {"Ada", "Bee"}
+
+
+POLICY = """
+version: 1
+groups: { crew: [act-ada], guests: [act-bo] }
+rules:
+  - id: crew
+    allow: { actors: { group: crew }, actions: [read, change] }
+  - id: guests
+    allow: { actors: { group: guests }, actions: [read], types: [Ship], mask: { Ship: [tons] } }
+"""
+
+
+def test_a_policy_decides_about_frames_that_name_it(spark, ships, tmp_path):
+    file = tmp_path / "policy.yaml"
+    file.write_text(POLICY)
+    frame = spark.createDataFrame([("Cat", 3)], "name string, tons long")
+    head = ships.snapshot().commit_id
+    for who in ({}, {"actor": "act-bo"}):
+        with pytest.raises(PySparkException, match="policy denied"):
+            saved(frame, ships, policy=POLICY, **who)
+    with pytest.raises(PySparkException, match="policy denied action 'branch_create'"):
+        saved(frame, ships, policy=POLICY, actor="act-ada", branch="side", **{"from": "main"})
+    assert (ships.snapshot().commit_id, ships.branches.list()) == (head, ["main"])
+    assert not list(Path(ships.uri, "_scratch").rglob("*.arrow"))
+    saved(frame, ships, policy=str(file), actor="act-ada")
+    assert (tons(ships)["Cat"], ships.commits.list()[0].actor) == (3, "act-ada")
+    reader = spark.read.format("omnigraph").option("policy", POLICY).option("type", "Ship")
+    with pytest.raises(PySparkException, match="policy denied"):
+        reader.load(ships.uri)
+    assert "tons" in reader.option("actor", "act-ada").load(ships.uri).columns
+    assert reader.option("actor", "act-bo").load(ships.uri).columns == ["id", "name"]

@@ -9,6 +9,7 @@ import omnigraph as og
 from omnigraph.service import cluster
 from omnigraph.service.cluster.store import ClusterStore
 from omnigraph.storage import locate
+from tests.support.agents import agent, on_web
 from tests.support.clusters import PEOPLE_NEXT, edit, write_cluster
 from tests.support.serving import serving
 
@@ -82,3 +83,28 @@ def test_cluster_that_was_not_applied_is_not_served(tmp_path):
         serving(f"--cluster={folder}", environment=TOKENS),
     ):
         pass
+
+
+def test_applied_cluster_is_offered_to_agents(folder):
+    with serving(f"--cluster={folder}", environment=TOKENS) as server:
+        with agent(on_web(f"{server.url}/graphs/people/mcp", "t-ada")) as ada:
+            assert {"add", "names", "query", "mutate"} <= set(ada.tools())
+            assert ada.call("add", name="Ada")["affected_nodes"] == 1
+            assert ada.call("names")["rows"] == [{"p.name": "Ada"}]
+            assert "schema_apply" not in ada.tools()
+        with agent(on_web(f"{server.url}/mcp", "t-ada")) as ada:
+            assert [one["graph_id"] for one in ada.call("graphs_list")["graphs"]] == [
+                "people",
+                "ports",
+            ]
+        with agent(on_web(f"{server.url}/graphs/people/mcp", "t-x")) as stranger:
+            assert stranger.unknown("names") == "unknown tool 'names'"
+            assert not {"add", "query", "mutate"} & set(stranger.tools())
+        with agent(on_web(f"{server.url}/graphs/ports/mcp", "t-ada")) as ada:
+            assert not {"add", "names", "mutate"} & set(ada.tools())
+            assert (
+                ada.call("query", query="query q() { match { $p: Port } return { $p.code } }")[
+                    "rows"
+                ]
+                == []
+            )

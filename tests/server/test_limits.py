@@ -81,6 +81,19 @@ def test_a_query_takes_only_what_it_may(tmp_path, options, resource):
             assert told["resource_limit"]["resource"] == resource
 
 
+def test_rows_that_do_not_fit_one_object_are_sent_as_they_come(tmp_path):
+    with asking(tmp_path, memory=20_000) as (client, _, _):
+        lines = "".join(f'{{"type":"Person","data":{{"name":"p{n}"}}}}\n' for n in range(200))
+        assert client.post("/graphs/g/load", json={"data": lines}).status_code == 200
+        asked = {"query": ALL_PEOPLE}
+        told = failed(client.post("/graphs/g/query", json=asked), 413)
+        assert told["resource_limit"]["resource"] == "query_memory_bytes"
+        assert "application/x-ndjson" in told["error"]
+        accepted = {"Accept": "application/x-ndjson"}
+        rows = client.post("/graphs/g/query", json=asked, headers=accepted).text.splitlines()
+        assert len(rows) == 200
+
+
 @pytest.mark.parametrize("limit", [{"memory_bytes": -1}, {"timeout_seconds": -0.5}])
 def test_limits_below_nothing_are_refused(tmp_path, limit):
     with asking(tmp_path) as (client, _, _):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -31,6 +31,7 @@ from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import MAIN, Commit
 from omnigraph.errors import InvalidInput
 from omnigraph.pipeline.columns import arrow_schema
+from omnigraph.pipeline.permission import Permission
 from omnigraph.pipeline.pinned import manifest_at
 from omnigraph.storage import Location
 
@@ -69,11 +70,13 @@ class Feed:
         if most is not None and not (most.isdigit() and int(most)):
             message = f"the option 'maxChangesPerBatch' is a number of changes, not '{most}'"
             raise InvalidInput(message, code="option_invalid", option="maxChangesPerBatch")
+        branch = options.get(CHANGES, MAIN)
+        sight = Permission.by_options(options).sight(branch)
         return cls(
             location,
-            options.get(CHANGES, MAIN),
+            branch,
             options.get("start"),
-            read_scope(**words),
+            replace(read_scope(**words), sight=sight),
             None if most is None else int(most),
         )
 

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
+from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import MAIN
 from omnigraph.errors import InvalidInput, OmniError
 from omnigraph.pipeline.columns import arrow_schema
+from omnigraph.pipeline.permission import Permission
 from omnigraph.pipeline.pinned import manifest_at
 from omnigraph.pipeline.scratch import Scratch
 from omnigraph.write.load import LoadOptions, Mode, load, mode_of
@@ -33,7 +35,7 @@ class Target:
     branch: str = MAIN
     from_: str | None = None
     partial: bool = False
-    actor: str | None = None
+    permission: Permission = field(default_factory=Permission)
     message: str | None = None
 
     @classmethod
@@ -53,7 +55,7 @@ class Target:
             branch=options.get("branch", MAIN),
             from_=options.get("from"),
             partial=options.get("partial", "false").lower() == "true",
-            actor=options.get("actor"),
+            permission=Permission.by_options(options),
             message=options.get("message"),
         )
 
@@ -62,10 +64,15 @@ class Target:
         """How the loader shall load."""
         return LoadOptions(mode=self.mode, partial=self.partial, from_=self.from_)
 
-    @property
-    def request(self) -> Request:
-        """Who wants what, where."""
-        return Request(branch=self.branch, operation="load", actor=self.actor, message=self.message)
+    def request(self, manifest: Manifest) -> Request:
+        """Return who wants what, where, if it is allowed."""
+        return Request(
+            branch=self.branch,
+            operation="load",
+            actor=self.permission.actor,
+            message=self.message,
+            rights=self.permission.rights(manifest, self.branch, self.from_),
+        )
 
 
 @dataclass(frozen=True)
@@ -95,7 +102,7 @@ class Writer(DataSourceArrowWriter):
         rows = self.scratch.rows(paths, arrow_schema(self.schema))
         target = self.target
         manifest = manifest_at(self.scratch.location)
-        load(manifest, target.request, {target.type_name: rows}, target.options)
+        load(manifest, target.request(manifest), {target.type_name: rows}, target.options)
         self._remove()
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:

@@ -30,6 +30,7 @@ from omnigraph.commit.snapshot import (
 from omnigraph.errors import InvalidInput, NotFound
 from omnigraph.pipeline import feed
 from omnigraph.pipeline.filters import Condition, filtered, stored_filter
+from omnigraph.pipeline.permission import Permission
 from omnigraph.pipeline.pinned import Pinned, manifest_at, pin
 from omnigraph.pipeline.scratch import Scratch
 from omnigraph.pipeline.sink import Target, Writer
@@ -90,8 +91,10 @@ class OmniGraphSource(DataSource):
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Return a writer of rows, which become one commit."""
         target = Target.by_options(self.options, option(self.options, "type"), overwrite=overwrite)
-        location = manifest_by_options(self.options).location
-        return Writer(Scratch.new(location), target, schema)
+        manifest = manifest_by_options(self.options)
+        # Asked here already, so that nobody puts rows down in vain.
+        target.permission.rights(manifest, target.branch, target.from_)
+        return Writer(Scratch.new(manifest.location), target, schema)
 
 
 class _Part(InputPartition):
@@ -140,7 +143,10 @@ class _PushingReader(_Reader):
 def pin_by_options(options: Mapping[str, str]) -> Pinned:
     """Pin what the options of a reader name."""
     manifest = manifest_by_options(options)
-    pinned = pin(manifest, _snapshot(manifest, options), option(options, "type"))
+    permission = Permission.by_options(options)
+    permission.gate.check_actor()
+    shown = permission.shown(manifest, _snapshot(manifest, options))
+    pinned = pin(manifest, shown, option(options, "type"))
     return filtered(pinned, _conditions(options.get("where", "[]")))
 
 

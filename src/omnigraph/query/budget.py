@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from omnigraph.errors import Category, InvalidInput, OmniError
@@ -41,4 +43,23 @@ class Budget:
             raise QueryLimit(message, code="query_timeout", operator=operator, limit=self.seconds)
         if rows * columns * 8 > self.memory:
             message = f"{operator} would make {rows:,} rows, more than the query may hold in memory"
-            raise QueryLimit(message, code="query_memory", operator=operator, limit=self.memory)
+            raise self._too_much(message, operator)
+
+    def check_bytes(self, operator: str, size: int) -> None:
+        """Raise QueryLimit when so many bytes would not fit."""
+        if size > self.memory:
+            message = (
+                f"{operator} would make {size:,} bytes, more than the query may hold in memory"
+            )
+            raise self._too_much(message, operator)
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """Tell alike when the machine has less memory than the query may hold."""
+        try:
+            yield
+        except MemoryError as error:
+            raise self._too_much("the query needs more memory than there is", "Query") from error
+
+    def _too_much(self, message: str, operator: str) -> QueryLimit:
+        return QueryLimit(message, code="query_memory", operator=operator, limit=self.memory)

@@ -78,7 +78,8 @@ class Engine:
         plan = self.plan(snapshot, source, name)
         bound = bind_parameters(plan.parameters, parameters)
         execution = self._execution(snapshot, plan, bound, settings or Settings())
-        columns = _Columns(execution).of(plan.root)
+        with execution.budget.kept():
+            columns = _Columns(execution).of(plan.root)
         types = {column.name: column.type for column in plan.columns}
         table = pa.table({name: columns[name] for name in types})
         return Result(plan.name, table, types, snapshot.commit_id)
@@ -98,7 +99,8 @@ class Engine:
         plan = self.plan(snapshot, source, name)
         bound = bind_parameters(plan.parameters, parameters)
         execution = self._execution(snapshot, plan, bound, settings or Settings())
-        rows, parts = _Columns(execution).parts(plan.root)
+        with execution.budget.kept():
+            rows, parts = _Columns(execution).parts(plan.root)
         types = {column.name: column.type for column in plan.columns}
         tables = (pa.table({name: part[name] for name in types}) for part in parts)
         return ResultStream(plan.name, types, snapshot.commit_id, rows, tables)
@@ -120,7 +122,8 @@ class Engine:
         bound = bind_parameters(plan.parameters, parameters)
         execution = self._execution(snapshot, plan, bound, settings or Settings())
         execution.trace = {}
-        _Columns(execution).of(plan.root)
+        with execution.budget.kept():
+            _Columns(execution).of(plan.root)
         return explain_plan(plan, snapshot, self.store, execution.trace)
 
     def _execution(
@@ -180,11 +183,13 @@ class _Columns:
                 self._fuse(rows, columns)
                 weigh = distinct and all(_is_plain(column.expression) for column in columns)
                 frame = self.execution.rows(rows, _variables(columns), weigh=weigh)
+                self._check_size("Project", columns, frame)
                 return self._project(columns, frame)
             case op.Aggregate(input=rows, keys=keys, measures=measures):
                 looked_at = tuple(m for m in measures if not _counts_rows(m.expression))
                 weigh = all(_may_weigh(measure.expression) for measure in measures)
                 frame = self.execution.rows(rows, _variables((*keys, *looked_at)), weigh=weigh)
+                self._check_size("Aggregate", keys, frame)
                 return aggregated(operator, frame, evaluator)
             case op.Distinct(input=source):
                 return _distinct(self.of(source, distinct=True))
@@ -216,6 +221,16 @@ class _Columns:
         evaluator = self.execution.evaluator
         evaluator.fetch((column.expression for column in columns), frame)
         return {c.name: evaluator.column(c.expression, frame) for c in columns}
+
+    def _check_size(self, operator: str, columns: tuple[op.Column, ...], frame: Frame) -> None:
+        """Refuse values that would not fit, judging by those of the first rows."""
+        if frame.rows <= PART:
+            return
+        some, evaluator = frame.take(np.arange(PART)), self.execution.evaluator
+        plain = [column.expression for column in columns if _is_plain(column.expression)]
+        evaluator.fetch(plain, some)
+        size = sum(evaluator.column(expression, some).nbytes for expression in plain)
+        self.execution.budget.check_bytes(operator, size * frame.rows // PART)
 
     def _fuse(self, rows: op.RowOperator, columns: tuple[op.Column, ...]) -> None:
         """Let fusions that are shown rank all rows of the match, before order and limit."""

@@ -247,7 +247,8 @@ class Execution:
     def _cross(self, cross: op.Cross, needed: set[str]) -> Frame:
         left, right = (self.rows(side, needed) for side in (cross.left, cross.right))
         total = left.rows * right.rows
-        self.budget.check("Cross", total, len(left.positions) + len(right.positions))
+        # Two columns more say which row of each side a row is made of.
+        self.budget.check("Cross", total, len(left.positions) + len(right.positions) + 2)
         ours = left.take(np.repeat(np.arange(left.rows), right.rows))
         theirs = right.take(np.tile(np.arange(right.rows), left.rows))
         return ours.with_columns(theirs.positions)

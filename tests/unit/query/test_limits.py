@@ -65,6 +65,38 @@ def test_counting_needs_no_memory_for_what_is_counted(graph):
     assert run(graph, body, memory=100_000).rows == [{"n": 40**3}]
 
 
+def test_rows_nobody_looks_at_are_bounded_too(graph):
+    body = "$a: Person  $b: Person  $c: Person } return { count($a) as n }"
+    with pytest.raises(QueryLimit, match="Cross would make 27,000,000 rows"):
+        run(graph, body, memory=100_000_000)
+    pairs = "$a: Person  $b: Person } return { count($a) as n }"
+    assert run(graph, pairs, memory=10_000_000).rows == [{"n": PEOPLE**2}]
+
+
+LONG_VALUES = {
+    "Project": "return { $a.name as a, $b.name as b }",
+    "Aggregate": "return { $a.name as a, $b.name as b, count($a) as n }",
+}
+
+
+@pytest.mark.parametrize("operator", LONG_VALUES)
+def test_values_that_would_not_fit_are_refused_before_they_are_made(tmp_path, operator):
+    made = og.init(tmp_path / "long", SCHEMA)
+    made.load({"Person": pa.table({"name": [f"{n:01000d}" for n in range(PEOPLE)]})})
+    body = f"$a: Person  $b: Person }} {LONG_VALUES[operator]}"
+    with pytest.raises(QueryLimit, match=f"{operator} would make 1[0-9,]+ bytes"):
+        run(made, body, memory=10_000_000)
+
+
+def test_memory_the_machine_does_not_have_is_told_alike(graph, monkeypatch):
+    def broken(*_):
+        raise MemoryError
+
+    monkeypatch.setattr("omnigraph.query.execute.Frame.take", broken)
+    with pytest.raises(QueryLimit, match="more memory than there is"):
+        run(graph, HUNGRY["Cross"])
+
+
 def test_time_that_is_up_is_told_with_the_operator(graph):
     with pytest.raises(QueryLimit, match="it was at") as refused:
         run(graph, HUNGRY["Expand"], timeout=0.0)

@@ -11,6 +11,7 @@ from msgspec import UNSET
 from omnigraph.commit.model import Commit, Snapshot
 from omnigraph.errors import InvalidInput, NotFound
 from omnigraph.policy.actions import Action
+from omnigraph.query.budget import QueryLimit
 from omnigraph.query.result import ResultStream
 from omnigraph.service import wire
 from omnigraph.service.operations.targets import branch_name, known_branch, state
@@ -19,6 +20,8 @@ from omnigraph.version import INTERNAL_SCHEMA_VERSION, __version__
 
 _ShapeT = TypeVar("_ShapeT")
 _NumberT = TypeVar("_NumberT", int, float)
+CELL_BYTES = 100
+"""What a value of an answer takes, about, while it is made."""
 
 
 def shaped(facts: object, shape: type[_ShapeT]) -> _ShapeT:
@@ -88,6 +91,7 @@ def query(visit: Visit, request: wire.QueryRequest) -> wire.ReadOutput:
         timeout=least(request.timeout_seconds, visit.service.seconds),
         memory=least(request.memory_bytes, visit.service.memory),
     )
+    check_answer(len(found), len(found.columns), visit.service.memory)
     branch = None if request.snapshot is not None else branch_name(request.branch)
     return wire.ReadOutput(
         query_name=found.name,
@@ -97,6 +101,16 @@ def query(visit: Visit, request: wire.QueryRequest) -> wire.ReadOutput:
         rows=found.rows,
         graph_commit_id=found.graph_commit_id,
     )
+
+
+def check_answer(rows: int, columns: int, memory: int | None) -> None:
+    """Raise QueryLimit when rows do not fit one object, which is made before it is sent."""
+    if memory is not None and rows * (columns + 1) * CELL_BYTES > memory:
+        message = (
+            f"the answer has {rows:,} rows, too many for one JSON object; ask for a page with "
+            "`limit`, or for rows as they come with `Accept: application/x-ndjson`"
+        )
+        raise QueryLimit(message, code="query_memory", operator="Answer", limit=memory)
 
 
 def stream(visit: Visit, request: wire.QueryRequest) -> ResultStream:

@@ -1,0 +1,53 @@
+"""This module asks the gate for the data source, whose options say who acts, by which policy.
+
+The policy travels as text, because who commits is a process of Spark's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from omnigraph.commit.manifest import Manifest
+from omnigraph.commit.model import MAIN, Snapshot
+from omnigraph.commit.view import seen
+from omnigraph.policy import Action, Policy, TypeScope
+from omnigraph.policy.gate import Gate, Rights
+from omnigraph.policy.policy import read_text
+
+
+@dataclass(frozen=True, slots=True)
+class Permission:
+    """Who acts, and the text of the policy that decides; without one, everything is allowed."""
+
+    policy: str | None = None
+    actor: str | None = None
+
+    @classmethod
+    def by_options(cls, options: Mapping[str, str]) -> Permission:
+        """Read the options `policy`, which is a file or its text, and `actor`."""
+        given = options.get("policy")
+        is_text = given is None or "\n" in given or ":" in given
+        return cls(given if is_text else read_text(Path(str(given))), options.get("actor"))
+
+    @property
+    def gate(self) -> Gate:
+        """Return the gate."""
+        return Gate(None if self.policy is None else Policy.parse(self.policy), self.actor)
+
+    def shown(self, manifest: Manifest, state: Snapshot) -> Snapshot:
+        """Return what may be seen of a state."""
+        return seen(manifest, state, self.gate.check(Action.READ, state.branch))
+
+    def sight(self, branch: str) -> TypeScope:
+        """Return which types may be seen on a branch."""
+        return self.gate.check(Action.READ, branch)
+
+    def rights(self, manifest: Manifest, branch: str, from_: str | None) -> Rights:
+        """Allow to change a branch, and to make it where there is none."""
+        gate = self.gate
+        gate.check_actor()
+        if from_ is not None and branch != MAIN and branch not in manifest.branches():
+            gate.check(Action.BRANCH_CREATE, from_, branch)
+        return gate.change(branch)
