@@ -11,6 +11,7 @@ from pyspark.errors import PySparkException, StreamingQueryException
 import omnigraph as og
 from omnigraph import pipeline
 from omnigraph.errors import InvalidInput
+from omnigraph.pipeline import batches as taking
 from tests.support.streaming import SCHEMA
 
 pytestmark = pytest.mark.usefixtures("quick")
@@ -120,7 +121,18 @@ def test_a_killed_process_is_taken_up_by_another(spark, graph, copy, tmp_path):
     assert copy.verify().ok
 
 
-def test_a_stream_follows_a_graph_that_is_written_meanwhile(spark, graph, copy, tmp_path):
+def noted(monkeypatch, name):
+    """Let workers load what a batch has, and note that they do."""
+    real, calls = getattr(taking, name), []
+    monkeypatch.setattr(taking, "FEW_ROWS", 0)
+    monkeypatch.setattr(taking, name, lambda *given: calls.append(name) or real(*given))
+    return calls
+
+
+def test_a_stream_follows_a_graph_that_is_written_meanwhile(
+    spark, graph, copy, tmp_path, monkeypatch
+):
+    by_workers = noted(monkeypatch, "load_lines")
     changes = pipeline.read_changes(spark, graph, start="beginning")
     options = pipeline.StreamOptions(checkpoint=str(tmp_path / "check"))
     running = pipeline.stream_into(changes, copy, options)
@@ -129,23 +141,28 @@ def test_a_stream_follows_a_graph_that_is_written_meanwhile(spark, graph, copy, 
             graph.load({"Person": [person(number)], "Knows": [knows(number, 0)]})
             copy.load({"Note": [{"text": f"note {number}"}]})
         running.processAllAvailable()
+        graph.load({"Person": [person(13)], "Knows": [knows(13, 12)]})
+        running.processAllAvailable()
     finally:
         running.stop()
+    assert by_workers, "the last batch, at least, deletes nothing"
     assert flowed(copy) == flowed(graph)
     assert len(list(copy.export(types=["Note"]))) == 3
     assert batches(copy) == list(range(len(batches(copy))))
 
 
-def test_rows_of_a_type_are_loaded_once_each(spark, copy, tmp_path):
+def test_rows_of_a_type_are_loaded_once_each(spark, copy, tmp_path, monkeypatch):
     source = tmp_path / "rows"
     source.mkdir()
     options = pipeline.StreamOptions(
         checkpoint=str(tmp_path / "check"), type_name="Person", mode="append", trigger=NOW
     )
     for number in range(2):
+        by_workers = noted(monkeypatch, "load_frames") if number else []
         (source / f"{number}.json").write_text(json.dumps({"name": f"p{number}", "age": number}))
         rows = spark.readStream.schema("name string, age bigint").json(str(source))
         pipeline.stream_into(rows, copy, options).awaitTermination()
+    assert by_workers == ["load_frames"]
     read = "query q() { match { $p: Person } return { $p.name, $p.age } order { $p.name } }"
     assert copy.query(read).rows == [
         {"p.name": "p0", "p.age": 0},

@@ -148,7 +148,8 @@ def _ends(report: RunReport) -> Iterator[str]:
     for made in report.embedded:
         for item in made["properties"]:
             vectors = count_text(item["embedded"], "vector")
-            yield f"made {vectors} of {made['type']}.{item['name']} by {made['model']}"
+            kept = f", {item['kept']:,} kept" if item.get("kept") else ""
+            yield f"made {vectors} of {made['type']}.{item['name']} by {made['model']}{kept}"
     if report.commit is not None:
         again = "was loaded before, by" if report.repeated else "is"
         yield f"commit {again} {report.commit['graph_commit_id']} on branch {report.branch}"

@@ -222,25 +222,20 @@ class Attempt:
                 found.setdefault(key, []).append(filling)
         return found
 
-    def show_vectors(self, key: str, made: Sequence[Made]) -> list[tuple[str, int, Any]]:
+    def show_vectors(self, key: str, made: Made) -> list[tuple[str, int, Any]]:
         """Let the rows of a type have the vectors that were written.
 
         Returns the files and what they belong to: the place of a fragment, whatever its number.
         """
         target = self._targets[key]
-        handle = target.new.open()
-        fragments = {number: handle.get_fragment(number).metadata for number in target.new.sizes}
-        changed = set()
-        for one in made:
-            for number, file in one.files.items():
-                fragments[number] = with_column(fragments[number], file)
-                changed.add(number)
-        if changed:
-            shown = put_fragments(handle, [], [fragments[number] for number in sorted(changed)])
+        if made.files:
+            handle = target.new.open()
+            fragments = {number: handle.get_fragment(number).metadata for number in made.files}
+            filled = [with_column(fragments[n], file) for n, file in made.files.items()]
+            shown = put_fragments(handle, [], filled)
             rows = replace(target.new, version=int(shown.version))
             self._targets[key] = replace(target, new=rows)
-        places = target.new.places
-        return [(*places[number], file) for one in made for number, file in one.files.items()]
+        return [(*target.new.places[number], file) for number, file in made.files.items()]
 
     # --- what is published ---------------------------------------------------------------------
 

@@ -248,21 +248,23 @@ class _Load:
     ) -> None:
         """Make the vectors that rows lack, and write down which files have them."""
         before = work.run.stages.get("embed", {"types": [], "told": []})
-        types, told = [], []
+        types, told = list(before["types"]), list(before["told"])
         for key, some in fillings.items():
-            made = [filling.run() for filling in some]
-            facts = {
-                "made": {one.property: one.model for one in made if one.files},
-                "filled": {one.property: one.made + one.kept for one in made},
-                "files": attempt.show_vectors(key, made),
-            }
-            types.append((key, facts))
+            made = []
+            for filling in some:
+                one = filling.run()
+                facts = {
+                    "made": {one.property: one.model} if one.files else {},
+                    "filled": {one.property: one.made + one.kept},
+                    "files": attempt.show_vectors(key, one),
+                }
+                # What fails later must find these files to remove them.
+                attempt.staged.types[key].fill(facts)
+                types.append((key, facts))
+                made.append(one)
+                self._tell("embed", one.made)
             told.append(noted(some[0].target, made))
-            self._tell("embed", sum(one.made for one in made))
-        attempt.staged.fill({"types": types})
-        work.note(attempt.staged)
-        facts = {"types": [*before["types"], *types], "told": [*before["told"], *told]}
-        work.finish_stage("embed", facts)
+        work.finish_stage("embed", {"types": types, "told": told})
 
     def _ready(
         self,

@@ -76,7 +76,7 @@ class StagedType:
             start += self.fragments[-1].rows
 
     def fill(self, facts: Mapping[str, Any]) -> None:
-        """Take what was embedded of the rows: models, numbers, and the files of vectors."""
+        """Take what was embedded for the rows: models, numbers, and the files of vectors."""
         self.made |= facts["made"]
         self.lacks.subtract(facts["filled"])
         places = {(fragment.at, fragment.start): n for n, fragment in enumerate(self.fragments)}
@@ -105,11 +105,6 @@ class Staged:
     is_whole: bool = True
     files: Sequence[tuple[str, str]] = ()
 
-    def fill(self, facts: Mapping[str, Any]) -> None:
-        """Take what was embedded."""
-        for key, found in facts["types"]:
-            self.types[key].fill(found)
-
 
 def staged_by(run: Run) -> Staged | None:
     """Return what the finished stages of a run have staged; None when it did not get so far."""
@@ -117,8 +112,8 @@ def staged_by(run: Run) -> Staged | None:
     if known is None:
         return None
     staged = gather(known["results"], known["files"])
-    if "embed" in run.stages:
-        staged.fill(run.stages["embed"])
+    for key, facts in run.stages.get("embed", {"types": ()})["types"]:
+        staged.types[key].fill(facts)
     return staged
 
 
