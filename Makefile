@@ -22,8 +22,10 @@ help: ## List the targets
 demo: $(READY) ## Show what omnigraph does, on sample data
 	@$(PY) demo/run.py $(ARGS)
 
+# One process more than there are cores: tests that start servers and Spark wait a good deal.
 test: check ## Run the checks and the whole suite, on all cores (ARGS="-k parser" goes to pytest)
-	$(PY) -m pytest -n auto --dist loadscope --no-loadscope-reorder $(ARGS)
+	$(PY) -m pytest -n $$($(PY) -c "import os; print(os.cpu_count() + 1)") \
+	  --dist loadscope --no-loadscope-reorder $(ARGS)
 
 check: $(READY) ## Lint, format check, types, import layers, spelling
 	$(PY) -m ruff check .

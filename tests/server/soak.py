@@ -37,6 +37,8 @@ query known($name: String) {
 """
 OLDEST = "query oldest() { match { $p: Person } return { max($p.age) as age, count($p) as n } }"
 SEEDED = 500
+THIRDS, GROWTH = (1 / 3, 2 / 3), 1.1
+"""Memory may not grow by more from the second third to the last."""
 
 
 @dataclass
@@ -47,7 +49,10 @@ class Told:
     unknown: set[str] = field(default_factory=set)
     statuses: Counter[tuple[str, int]] = field(default_factory=Counter)
     broken: Counter[str] = field(default_factory=Counter)
-    seconds: dict[str, list[float]] = field(default_factory=lambda: {"read": [], "write": []})
+    seconds: dict[str, list[tuple[float, float]]] = field(
+        default_factory=lambda: {"read": [], "write": []}
+    )
+    """When each answer came, and how long it took."""
     bad: list[str] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -115,10 +120,20 @@ def _timed(ask: Callable[[], httpx.Response], kind: str, told: Told) -> httpx.Re
         with told.lock:
             told.broken[type(error).__name__] += 1
         return None
+    ended = time.monotonic()
     with told.lock:
         told.statuses[kind, answer.status_code] += 1
-        told.seconds[kind].append(time.monotonic() - begun)
+        told.seconds[kind].append((ended, ended - begun))
     return answer
+
+
+def answers(told: Told, begun: float, until: float) -> dict[str, Any]:
+    """Return how long the answers of a while took."""
+    found = {
+        kind: [took for at, took in pairs if begun <= at < until]
+        for kind, pairs in told.seconds.items()
+    }
+    return {kind: {"count": len(v), **percentiles(v)} for kind, v in found.items()}
 
 
 def embedded(uri: str, seconds: float) -> dict[str, Any]:
@@ -200,7 +215,9 @@ def soak(folder: Path, seconds: float) -> dict[str, Any]:
         "clients": CLIENTS,
         "processes": WORKERS,
         "requests_per_second": round(sum(told.statuses.values()) / seconds, 1),
-        "served": {kind: {"count": len(v), **percentiles(v)} for kind, v in told.seconds.items()},
+        "served": answers(told, 0, float("inf")),
+        "served_in_the_first_quarter": answers(told, begun, begun + seconds / 4),
+        "served_in_the_last_quarter": answers(told, begun + seconds * 3 / 4, begun + seconds),
         "embedded_one_caller": alone,
         "statuses": {f"{kind} {status}": n for (kind, status), n in sorted(told.statuses.items())},
         "broken_connections": dict(told.broken),
@@ -210,6 +227,8 @@ def soak(folder: Path, seconds: float) -> dict[str, Any]:
     assert not lost, f"{len(lost)} acknowledged writes are lost: {lost[:5]}"
     assert not made_up, f"entities nobody wrote: {made_up[:5]}"
     assert not told.bad, f"{len(told.bad)} answers with 5xx: {told.bad[:3]}"
+    middle, last = (max(m for at, m in held if low <= at / seconds < low + 1 / 3) for low in THIRDS)
+    assert last <= GROWTH * middle, f"memory grew from {middle} to {last} MiB"
     assert len(replaced) == WORKERS, "the process that was killed was not replaced"
     assert code == 0, f"the server ended with {code}"
     assert graph.verify().ok
