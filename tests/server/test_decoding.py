@@ -5,6 +5,7 @@ import json
 import pytest
 
 from tests.support.serving import ALL_PEOPLE, INSERT
+from tests.support.sockets import connected, everything
 
 G = "/graphs/decoding"
 JSON = {"Content-Type": "application/json"}
@@ -168,3 +169,31 @@ def test_a_body_that_is_too_large_is_refused(client, path, size, media, resource
         True,
     )
     assert client.get("/healthz").status_code == 200
+
+
+@pytest.mark.parametrize("announced", [True, False])
+def test_who_sends_too_much_reads_the_answer_after_it(open_server, announced):
+    size = 8 * 1024 * 1024
+    length = b"Content-Length: %d" % size if announced else b"Transfer-Encoding: chunked"
+    head = (
+        b"POST %s/query HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+        b"Connection: close\r\n%s\r\n\r\n"
+    )
+    chunk = b" " * 65_536
+    with connected(open_server.address) as connection:
+        connection.sendall(head % (G.encode(), length))
+        for _ in range(size // len(chunk)):
+            connection.sendall(chunk if announced else b"10000\r\n" + chunk + b"\r\n")
+        connection.sendall(b"" if announced else b"0\r\n\r\n")
+        answer = everything(connection)
+    assert answer.startswith(b"HTTP/1.1 413 ")
+
+
+def test_who_asks_before_it_sends_too_much_is_told_at_once(open_server):
+    head = (
+        b"POST %s/query HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+        b"Expect: 100-continue\r\nContent-Length: 99999999\r\n\r\n"
+    )
+    with connected(open_server.address) as connection:
+        connection.sendall(head % G.encode())
+        assert everything(connection).startswith(b"HTTP/1.1 413 ")

@@ -1,7 +1,9 @@
 """Callers who mean ill: right status, structured answer, nothing leaks, the server goes on."""
 
 import json
+import resource
 import threading
+from contextlib import ExitStack, suppress
 
 import httpx
 import pytest
@@ -10,6 +12,7 @@ from tests.support.serving import ALL_PEOPLE, INSERT, PATIENCE
 from tests.support.sockets import connected, everything, get, raw
 
 G = "/graphs/hostile"
+IDLE = 2_500
 
 
 @pytest.fixture(autouse=True)
@@ -136,17 +139,63 @@ def test_a_connection_that_asks_nothing_is_closed(open_server, begun):
         assert everything(connection) == b""
 
 
-def test_many_idle_connections_keep_nobody_out(open_server):
-    idle = [connected(open_server.address) for _ in range(200)]
-    opened = [one.__enter__() for one in idle]
-    try:
+def test_thousands_of_idle_connections_keep_nobody_out(open_server):
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    with ExitStack() as idle:
+        opened = [idle.enter_context(connected(open_server.address)) for _ in range(IDLE)]
         with open_server.client() as client:
             found = client.post(f"{G}/query", json={"query": ALL_PEOPLE})
             assert found.status_code == 200
         assert everything(opened[0]) == b""
-    finally:
-        for one in idle:
-            one.__exit__(None, None, None)
+
+
+def test_a_body_that_comes_byte_by_byte_is_not_waited_for(open_server):
+    head = (
+        b"POST /graphs/hostile/query HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+        b"Content-Length: 100000\r\n\r\n"
+    )
+    with connected(open_server.address) as connection:
+        connection.sendall(head)
+        connection.settimeout(0.1)
+        answer = b""
+        for _ in range(int(PATIENCE * 10)):
+            with suppress(TimeoutError):
+                answer = connection.recv(65_536)
+                break
+            connection.sendall(b" ")
+    assert answer.startswith(b"HTTP/1.1 408 ")
+
+
+def test_guessing_tokens_tells_nothing_and_locks_nobody_out(guarded_server):
+    with guarded_server.client() as client:
+        told = set()
+        for number in range(50):
+            headers = {"Authorization": f"Bearer token-{number:x}"}
+            answer = client.get("/graphs/guarded/schema", headers=headers)
+            told.add((answer.status_code, answer.text, "retry-after" in answer.headers))
+    [(status, text, _)] = told
+    assert (status, json.loads(text)["code"]) == (401, "unauthorized")
+    with guarded_server.client("token-ada") as client:
+        assert client.get("/graphs/guarded/schema").status_code == 200
+
+
+EXHAUSTING = {
+    "rows": "match { $a: Doc  $b: Doc  $c: Doc } return { $a.slug as a, $c.slug as c }",
+    "count": "match { $a: Doc  $b: Doc  $c: Doc  $d: Doc } return { count($a) as n }",
+    "answer": "match { $a: Doc  $b: Doc } return { $a.slug as a, $b.slug as b }",
+}
+
+
+@pytest.mark.parametrize("way", EXHAUSTING)
+def test_queries_made_to_exhaust_are_refused(client, way):
+    lines = "".join(f'{{"type":"Doc","data":{{"slug":"e{n}"}}}}\n' for n in range(2_000))
+    body = {"data": lines, "branch": "exhausting", "from": "main"}
+    assert client.post(f"{G}/load", json=body).status_code == 200
+    asked = {"query": f"query q() {{ {EXHAUSTING[way]} }}", "branch": "exhausting"}
+    refused = client.post(f"{G}/query", json=asked)
+    assert refused.status_code == 413
+    assert refused.json()["resource_limit"]["resource"] == "query_memory_bytes"
 
 
 def test_a_caller_that_leaves_while_it_writes_leaves_all_or_nothing(open_server):
@@ -172,6 +221,14 @@ def test_a_caller_that_leaves_in_the_middle_of_an_export_frees_its_place(open_se
     for _ in range(10):
         with httpx.stream("POST", f"{open_server.url}{G}/export", json={}) as sent:
             assert sent.status_code in (200, 413)
+            next(sent.iter_raw())
+    asked = {"query": "query q() { match { $d: Doc } return { $d.slug, $d.title } }"}
+    for _ in range(10):
+        headers = {"Accept": "application/x-ndjson"}
+        with httpx.stream(
+            "POST", f"{open_server.url}{G}/query", json=asked, headers=headers, timeout=PATIENCE
+        ) as sent:
+            assert sent.status_code == 200
             next(sent.iter_raw())
     _until(lambda: client.post(f"{G}/export", json={}).status_code == 200)
     sent = client.post(f"{G}/export", json={"type_names": ["Doc"]})

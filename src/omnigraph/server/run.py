@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import resource
 import socket
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import uvicorn
 
@@ -51,6 +52,7 @@ def run(
     shared: bool = False,
 ) -> None:
     """Serve until somebody says stop; what is under way then is finished."""
+    raise_file_limit()
     service = make_service(settings, environment)
     metrics, agents_only = Metrics(shared=shared), settings.agents_only
     plain = create_app(service, settings.limits, metrics, agents_only=agents_only)
@@ -73,6 +75,14 @@ def run(
         ssl_keyfile=settings.key,
     )
     _Server(config, lambda: ready(listening)).run(sockets=[listening])
+
+
+def raise_file_limit() -> None:
+    """Let this process open as many files as it may: connections and datasets take one each."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    # Some systems say that there is no limit and then refuse to take it at its word.
+    with suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def _protocol(limits: Limits) -> type[PatientProtocol]:
