@@ -15,7 +15,7 @@ from tests.support.program import ROOT
 
 LIBRARY = ROOT / "samples" / "library"
 
-LONG = 600
+LONG = 1_800
 """Seconds nobody waits for unless something hangs."""
 
 PROGRAM = """

@@ -26,6 +26,8 @@ sources: {notes: {csv: notes.csv}}
 nodes: {Note: {source: notes, embed: about}}
 on_violation: reject
 """
+MANY = 17_000
+"""Rows of which each of two tasks writes more than are in memory at a time."""
 NOTES = [(f"n{number}", f"words of {number % 9}") for number in range(40)]
 
 
@@ -44,7 +46,7 @@ def close_to(vector):
 def test_rows_get_the_vectors_they_lack_and_keep_those_they_have(spark, tmp_path):
     graph = og.init(tmp_path / "graph", SCHEMA, embedding=MOCK)
     given = [1.0, 0.0, 0.0, 0.0]
-    rows = [(slug, text, None) for slug, text in NOTES]
+    rows = [(f"n{number}", f"words of {number % 9}", None) for number in range(MANY)]
     rows += [("given", "words", given), ("silent", None, None), ("blank", "  ", None)]
     frame = spark.createDataFrame(rows, "slug string, text string, about array<float>")
     asked = []
@@ -63,8 +65,8 @@ def test_rows_get_the_vectors_they_lack_and_keep_those_they_have(spark, tmp_path
         {
             "type": "Note",
             "properties": [
-                {"name": "about", "embedded": 40, "kept": 0, "texts": 9},
-                {"name": "near", "embedded": 43, "kept": 0, "texts": 43},
+                {"name": "about", "embedded": MANY, "kept": 0, "texts": 9},
+                {"name": "near", "embedded": MANY + 3, "kept": 0, "texts": MANY + 3},
             ],
             "skipped": 2,
             "model": "",
@@ -73,8 +75,9 @@ def test_rows_get_the_vectors_they_lack_and_keep_those_they_have(spark, tmp_path
     found = notes(graph)
     assert sorted(found) == sorted(["other", *(row[0] for row in rows)])
     known = {"given": given, "silent": None, "blank": None, "other": None}
+    abouts = {text: mock_vector(text, 4) for _, text, _ in rows[:9]}
     for slug, (text, about, near) in found.items():
-        assert about == close_to(known[slug] if slug in known else mock_vector(text, 4))
+        assert about == close_to(known[slug] if slug in known else abouts[text])
         assert near == close_to(mock_vector(slug, 3))
     assert graph.verify().ok
     before = list(graph.export())
