@@ -1,6 +1,7 @@
 """This module is one attempt to make a commit of staged rows on top of one state of a branch.
 
-Another writer may win; then the next attempt shows the same fragments on top of the newer state.
+Another writer may win; then the same fragments are shown on top of the newer state. Only if both
+have to do with each other, the next attempt begins anew.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -19,19 +21,23 @@ from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import Counts, Snapshot
 from omnigraph.commit.staged import StagedDataset
 from omnigraph.embed.embedder import check_model
+from omnigraph.errors import VersionReclaimed
 from omnigraph.pipeline.buckets import Place
+from omnigraph.pipeline.catching_up import Meeting, topics
 from omnigraph.pipeline.checks import Check
 from omnigraph.pipeline.deletions import Taken, reject, take_out, without
 from omnigraph.pipeline.embedding import Filling, Made, wanted
 from omnigraph.pipeline.errors import TooManyRejects
 from omnigraph.pipeline.ledger import Target
+from omnigraph.pipeline.mentions import mentioned
 from omnigraph.pipeline.scan import Rows
 from omnigraph.pipeline.staged import Staged, StagedType
 from omnigraph.pipeline.staging import LATE, Job, clear_rejects
 from omnigraph.pipeline.validation import Examination, Faulty, all_faulty, tell
 from omnigraph.storage.column_files import with_column
+from omnigraph.storage.difference import lost_again
 from omnigraph.storage.layout import dataset_path
-from omnigraph.storage.stage import mark_models, put_fragments, show_fragments
+from omnigraph.storage.stage import lose, mark_models, put_fragments, show_fragments
 from omnigraph.write.change_set import Batch, ChangeSet, TypeChange
 from omnigraph.write.committed import Committed
 from omnigraph.write.models import known_models, models_after
@@ -40,7 +46,7 @@ from omnigraph.write.violations import Findings
 
 
 class Attempt:
-    """What staged rows make of one state.
+    """What staged rows make of one state, that of the job.
 
     `consulted` are types that were only looked at. `rejected` counts rows by type and rule,
     `accepted` and `counts` what is left.
@@ -51,23 +57,28 @@ class Attempt:
         spark: SparkSession,
         manifest: Manifest,
         job: Job,
-        snapshot: Snapshot,
         staged: Staged,
     ) -> None:
         self._spark = spark
         self._manifest = manifest
-        self._snapshot = snapshot
+        self._snapshot = job.snapshot
         self.job = job
         self.staged = staged
         self.rejected = {key: Counter(counts) for key, counts in staged.rejected.items()}
         self.accepted: dict[str, int] = {}
         self.counts: dict[str, Counts] = {}
         self.consulted: set[str] = set()
-        self._committed = Committed(manifest, snapshot)
+        self._committed = Committed(manifest, job.snapshot)
         self._left: dict[str, int] = {}
-        self._whole: dict[str, Rows] = {}
         self._targets = self._shown()
+        self._whole = dict(self._targets)
+        self._final: dict[str, Rows] = {}
+        self._ready: list[StagedDataset] = []
         clear_rejects(job, LATE)
+
+    @property
+    def _place(self) -> Place:
+        return Place(self.job.location, f"{self.job.folder}/ids")
 
     # --- versions ------------------------------------------------------------------------------
 
@@ -78,7 +89,6 @@ class Attempt:
             self._left[key] = staged.rows
             if staged.rows or self.job.replace:
                 found[key] = self._show(self._shape(key), staged)
-                self._whole[key] = found[key].new
         return found
 
     def _shape(self, key: str) -> Shape:
@@ -124,9 +134,8 @@ class Attempt:
             ValidationFailed: something is wrong that no row may be left out for.
         """
         while True:
-            place = Place(self.job.location, f"{self.job.folder}/ids")
             examination = Examination(
-                self._spark, self._snapshot.schema, self._targets, self.committed_rows, place
+                self._spark, self._snapshot.schema, self._targets, self.committed_rows, self._place
             )
             try:
                 superseded = examination.superseded()
@@ -217,7 +226,7 @@ class Attempt:
             for property_ in properties:
                 before = known[property_.name]
                 filling = Filling(
-                    self._spark, self.job, target, self._whole[key], property_, before
+                    self._spark, self.job, target, self._whole[key].new, property_, before
                 )
                 found.setdefault(key, []).append(filling)
         return found
@@ -239,13 +248,12 @@ class Attempt:
 
     # --- what is published ---------------------------------------------------------------------
 
-    def datasets(self, examination: Examination) -> list[StagedDataset]:
-        """Return what to publish."""
-        return [self._made(target, examination) for target in self._targets.values()]
+    def prepare(self, examination: Examination) -> None:
+        """Stage what to publish on the state."""
+        self._ready = [self._made(target, examination) for target in self._targets.values()]
 
     def _made(self, target: Target, examination: Examination) -> StagedDataset:
-        key, shape = target.shape.table_key, target.shape
-        entry = self._committed.entry(shape)
+        key = target.shape.table_key
         updated = examination.count(key, "existing")
         rows = target.new
         if updated and not target.replace:
@@ -254,9 +262,80 @@ class Attempt:
         gone = examination.count(key, "removed")
         self.accepted[key] = left
         self.counts[key] = Counts(inserted=left - updated, updated=updated, deleted=gone)
+        return self._dataset(target, rows)
+
+    def _dataset(self, target: Target, rows: Rows) -> StagedDataset:
+        key = target.shape.table_key
+        entry = self._committed.entry(target.shape)
+        self._final[key] = rows
+        left, updated = self.accepted[key], self.counts[key].updated
         count = left if target.replace else entry.rows - updated + left
-        version = self._marked(target, rows)
-        return StagedDataset(key, *entry.key, entry.physical, version, count)
+        return StagedDataset(key, *entry.key, entry.physical, self._marked(target, rows), count)
+
+    # --- on top of whoever won -----------------------------------------------------------------
+
+    def on(self, snapshot: Snapshot) -> Sequence[StagedDataset] | None:
+        """Return what to publish on top of a state; None when everything has to be validated anew.
+
+        That is when others changed something the load has to do with, or rewrote what it changes.
+        """
+        try:
+            return self._moved_to(snapshot)
+        except VersionReclaimed:
+            return None
+
+    def _moved_to(self, snapshot: Snapshot) -> Sequence[StagedDataset] | None:
+        before = self._snapshot
+        keys = sorted({*self._targets, *self.consulted})
+        moved = [key for key in keys if before.entry(key).physical != snapshot.entry(key).physical]
+        if not moved:
+            return self._ready
+        if self.job.replace:
+            return None
+        if self._meeting.happens(self._manifest, before, snapshot, map(self._shape, moved)):
+            return None
+        self._snapshot, self._committed = snapshot, Committed(self._manifest, snapshot)
+        ready = [
+            self._moved(dataset, before) if dataset.table_key in moved else dataset
+            for dataset in self._ready
+        ]
+        self._ready = [dataset for dataset in ready if dataset is not None]
+        return self._ready if len(self._ready) == len(ready) else None
+
+    @cached_property
+    def _meeting(self) -> Meeting:
+        """Where the load may meet others; workers tell when it is first asked for."""
+        said = topics(self._snapshot.schema, self._whole.values())
+        replacing = {
+            key
+            for key, target in self._targets.items()
+            if self.job.partial or (target.may_match and self._loses_rows(key))
+        }
+        mentions = mentioned(self._spark, self._place, said)
+        return Meeting(self._targets, mentions, replacing)
+
+    def _loses_rows(self, key: str) -> bool:
+        """Tell whether committed rows, or some of the load itself, are taken out of a type."""
+        return bool(self.counts[key].updated) or self._left[key] < self.staged.types[key].rows
+
+    def _moved(self, dataset: StagedDataset, before: Snapshot) -> StagedDataset | None:
+        """Return a type on top of what others made of it since a state; None if they rewrote it."""
+        key = dataset.table_key
+        target = self._targets[key]
+        staged = target.staged
+        with (
+            self._manifest.reading(key, before.entry(key)) as old,
+            self._manifest.reading(key, self._committed.entry(target.shape)) as new,
+        ):
+            fragments = [fragment.metadata for fragment in staged.fragments]
+            made = show_fragments(new, fragments, alone=False)
+            if self._loses_rows(key):
+                files = {fragment.paths for fragment in staged.fragments}
+                lost = lost_again(old, self._final[key].open(), made, files)
+                if lost is None:
+                    return None
+                made = lose(made, lost)
+        return self._dataset(target, replace(self._final[key], version=int(made.version)))
 
     def _marked(self, target: Target, rows: Rows) -> int:
         """Return the version that also notes which models made its vectors."""

@@ -16,12 +16,13 @@ import numpy.typing as npt
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
+from omnigraph.catalog import AcceptedSchema, TypeKind
 from omnigraph.catalog.model import Cardinality, EdgeType
 from omnigraph.pipeline.buckets import Account, Flag, Found, Numbers, Share
 from omnigraph.pipeline.scan import Rows, Wanted, rows_frame
 from omnigraph.pipeline.staged import StagedType
 from omnigraph.write.checks.unique import unique_groups
-from omnigraph.write.shape import Shape
+from omnigraph.write.shape import Shape, find_shape
 
 ENDS = ("src", "dst")
 
@@ -50,6 +51,14 @@ class Target:
     def may_match(self) -> bool:
         """Tell whether rows may have ids that are committed."""
         return bool(self.old.sizes) and not self.staged.fresh
+
+
+def end_of(schema: AcceptedSchema, edge: Shape, end: str) -> Shape:
+    """Return the type of nodes at an end of edges."""
+    definition = edge.definition
+    assert isinstance(definition, EdgeType), "only edges have ends"
+    name = definition.src if end == "src" else definition.dst
+    return find_shape(schema, TypeKind.NODE, name)
 
 
 @dataclass(frozen=True)

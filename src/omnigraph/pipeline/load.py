@@ -17,6 +17,7 @@ from omnigraph.commit.snapshot import head_snapshot
 from omnigraph.commit.staged import StagedCommit, StagedDataset
 from omnigraph.errors import (
     CleanupBegan,
+    Contention,
     ExpectedVersionMismatch,
     PreconditionFailed,
     SchemaMoved,
@@ -50,6 +51,9 @@ __all__ = [
     "load_result",
     "load_sources",
 ]
+
+PUBLISH_BUDGET = 8 * REPREPARE_BUDGET
+"""How often a load is put on top of whoever won, which takes no longer than their own writes."""
 
 
 def load_frames(
@@ -203,45 +207,60 @@ class _Load:
     def _publish(
         self, job: Job, staged: Staged, work: Undertaking, stage: Callable[[Job], Results]
     ) -> tuple[Commit, Attempt]:
-        wanted, source = self.request.if_commit, job.snapshot
-        for number in range(REPREPARE_BUDGET + 1):
-            snapshot = head_snapshot(self.manifest, self.request.branch)
-            if wanted is not None and snapshot.commit_id != wanted:
-                raise PreconditionFailed(wanted, snapshot.commit_id)
-            if snapshot.head.schema_hash != source.head.schema_hash:
-                # The rows were made for the types of another schema.
-                raise SchemaMoved(source.head.schema_hash, snapshot.head.schema_hash)
-            if job.partial and _moved(staged, job.snapshot, snapshot):
-                # What rows did not give was taken from entities that may have changed.
+        attempt: Attempt | None = None
+        anew = 0
+        for number in range(PUBLISH_BUDGET + 1):
+            snapshot = self._head(job)
+            if attempt is None:
+                if not (job.partial and _moved(staged, job.snapshot, snapshot)):
+                    job = replace(job, snapshot=snapshot)
+                attempt = self._validated(job, staged, work)
+            with self._timed("validate"):
+                datasets = attempt.on(snapshot)
+            is_last = number == PUBLISH_BUDGET or anew == REPREPARE_BUDGET
+            if datasets is not None:
+                try:
+                    return self._published(snapshot, attempt, datasets, work), attempt
+                except (CleanupBegan, ExpectedVersionMismatch, SchemaMoved):
+                    may = self.options.mode is not Mode.OVERWRITE
+                    if is_last or not (may or only_upkeep(self.manifest, snapshot)):
+                        raise
+                continue
+            if is_last:
+                raise Contention(f"others keep changing on {snapshot.branch} what the load changes")
+            attempt, anew = None, anew + 1
+            if job.partial:
+                # What rows did not give was taken from entities that have changed.
                 work.forget_staged()
                 clear_rejects(job, EARLY)
                 job, staged = self._stage(snapshot, work, stage)
-            attempt = Attempt(self.spark, self.manifest, job, snapshot, staged)
-            ready = self._validated(attempt, snapshot, work)
-            work.prepared(ready)
-            try:
-                with self._timed("publish"):
-                    lineage = self.manifest.lineage(snapshot.native)
-                    return publish_patiently(lineage, snapshot.branch, ready), attempt
-            except (CleanupBegan, ExpectedVersionMismatch, SchemaMoved):
-                again = self.options.mode is not Mode.OVERWRITE
-                if number == REPREPARE_BUDGET or not (
-                    again or only_upkeep(self.manifest, snapshot)
-                ):
-                    raise
         raise AssertionError("the last attempt returns or raises")
 
-    def _validated(self, attempt: Attempt, snapshot: Snapshot, work: Undertaking) -> StagedCommit:
-        """Return what to publish: rows that are right, with their vectors."""
+    def _head(self, job: Job) -> Snapshot:
+        """Return the newest state, which must be one the rows may go on top of."""
+        snapshot, wanted = head_snapshot(self.manifest, self.request.branch), self.request.if_commit
+        if wanted is not None and snapshot.commit_id != wanted:
+            raise PreconditionFailed(wanted, snapshot.commit_id)
+        if snapshot.head.schema_hash != job.snapshot.head.schema_hash:
+            # The rows were made for the types of another schema.
+            raise SchemaMoved(job.snapshot.head.schema_hash, snapshot.head.schema_hash)
+        return snapshot
+
+    def _validated(self, job: Job, staged: Staged, work: Undertaking) -> Attempt:
+        """Leave out what is wrong, and make the vectors that the rest lacks."""
+        attempt = Attempt(self.spark, self.manifest, job, staged)
         with ExitStack() as stack:
             with self._timed("validate"):
                 rows = attempt.validated(self.options.max_rejects)
                 examination = stack.enter_context(rows)
+            self.manifest.datasets.observe("pipeline: validated")
             fillings = attempt.fillings()
             if fillings:
                 with self._timed("embed"):
                     self._embed(attempt, fillings, work)
-            return self._ready(snapshot, attempt, attempt.datasets(examination), work)
+            with self._timed("validate"):
+                attempt.prepare(examination)
+        return attempt
 
     def _embed(
         self, attempt: Attempt, fillings: Mapping[str, Sequence[Filling]], work: Undertaking
@@ -265,6 +284,19 @@ class _Load:
                 self._tell("embed", one.made)
             told.append(noted(some[0].target, made))
         work.finish_stage("embed", {"types": types, "told": told})
+
+    def _published(
+        self,
+        snapshot: Snapshot,
+        attempt: Attempt,
+        datasets: Sequence[StagedDataset],
+        work: Undertaking,
+    ) -> Commit:
+        ready = self._ready(snapshot, attempt, datasets, work)
+        work.prepared(ready)
+        with self._timed("publish"):
+            lineage = self.manifest.lineage(snapshot.native)
+            return publish_patiently(lineage, snapshot.branch, ready)
 
     def _ready(
         self,

@@ -23,6 +23,7 @@ from omnigraph.pipeline.ledger import (
     Ledger,
     Target,
     count_flag,
+    end_of,
     id_ledger,
     key_names,
     miscounted,
@@ -100,7 +101,7 @@ class Examination:
         for target in self._targets.values():
             if target.shape.kind is TypeKind.EDGE:
                 for end in ENDS:
-                    node = self._node(target.shape, end)
+                    node = end_of(self._schema, target.shape, end)
                     known = ends.setdefault(node.table_key, {})
                     known[target.shape.table_key] = (*known.get(target.shape.table_key, ()), end)
         made = {}
@@ -117,12 +118,6 @@ class Examination:
         self.consulted.add(key)
         kind, _, name = key.partition(":")
         return self._committed(find_shape(self._schema, TypeKind(kind), name))
-
-    def _node(self, edge: Shape, end: str) -> Shape:
-        definition = edge.definition
-        assert isinstance(definition, EdgeType), "only edges have ends"
-        name = definition.src if end == "src" else definition.dst
-        return find_shape(self._schema, TypeKind.NODE, name)
 
     def count(self, key: str, flag: str) -> int:
         """Return the sum of a flag."""
@@ -214,7 +209,7 @@ class Examination:
         return [Faulty(check, Rule.UNIQUE, frame)]
 
     def _missing(self, edge: Target, end: str) -> list[Faulty]:
-        node = self._node(edge.shape, end)
+        node = end_of(self._schema, edge.shape, end)
         flag = missing_flag(edge)
         if not self.count(node.table_key, flag):
             return []
@@ -244,7 +239,7 @@ class Examination:
         found = []
         for edge in self._targets.values():
             if edge.counts_edges:
-                key = self._node(edge.shape, "src").table_key
+                key = end_of(self._schema, edge.shape, "src").table_key
                 total = self.count(key, count_flag(edge))
                 if total:
                     found.append((edge, miscounted(self._ledgers[key], edge), total))
@@ -279,7 +274,7 @@ class Examination:
                 continue
             self.consulted.add(edge.table_key)
             for end in ENDS:
-                node = self._node(edge, end)
+                node = end_of(self._schema, edge, end)
                 if node.table_key in losing:
                     found.append((edge, end, node))
         return found

@@ -6,7 +6,7 @@ rows are looked at only where files or deletions differ.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -46,6 +46,43 @@ def differing_rows(old: LanceDataset, new: LanceDataset) -> Differing:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """Rows to take out of a version: whole fragments, fragments without them, or by address."""
+
+    emptied: list[int]
+    left: list[FragmentMetadata]
+    addresses: Addresses
+
+
+def lost_again(
+    base: LanceDataset, made: LanceDataset, now: LanceDataset, new: Collection[tuple[str, ...]]
+) -> Lost | None:
+    """Return which rows `now` has to lose to be to a newer version what `made` is to `base`.
+
+    `new` are the files of fragments that stand in `now` whole. None if `now` has rows elsewhere
+    than `made` lost them.
+    """
+    lost = Lost([], [], _NONE)
+    addresses = [_NONE]
+    with translated("comparing versions"):
+        before, after, later = (
+            {_files(f): f for f in handle.get_fragments()} for handle in (base, made, now)
+        )
+        changed = [files for files in before if _differ(before[files], after.get(files))]
+        if not all(files in later for files in changed):
+            return None
+        for files in (*changed, *(files for files in later if files in new)):
+            here, there = later[files], after.get(files)
+            if files not in before or not _is_same(before[files], here):
+                addresses += [_live_in_one(here, there)[0]] if _differ(here, there) else []
+            elif there is None:
+                lost.emptied.append(here.fragment_id)
+            else:
+                lost.left.append(there.metadata)
+    return replace(lost, addresses=np.concatenate(addresses))
+
+
 def added_fragments(
     old: LanceDataset, new: LanceDataset
 ) -> list[tuple[FragmentMetadata, pa.Array]]:
@@ -82,6 +119,10 @@ def _differ(one: Fragment | None, other: Fragment | None) -> bool:
     if left is None or right is None:
         return left is not right
     return bool(left.asdict() != right.asdict())
+
+
+def _is_same(one: Fragment, other: Fragment) -> bool:
+    return one.fragment_id == other.fragment_id and not _differ(one, other)
 
 
 def _live_in_one(one: Fragment | None, other: Fragment | None) -> tuple[Addresses, Addresses]:

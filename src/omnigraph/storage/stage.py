@@ -19,6 +19,7 @@ from lance.fragment import FragmentMetadata, write_fragments
 from lance.schema import LanceSchema
 
 from omnigraph.errors import AlreadyExists
+from omnigraph.storage.difference import Lost
 from omnigraph.storage.faults import translated
 from omnigraph.storage.layout import EMBEDDING_MODEL
 from omnigraph.storage.literals import sql_text
@@ -109,6 +110,13 @@ def put_fragments(
     """Stage fragments that somebody took rows from, and leave out those that became empty."""
     with translated("staging deletions"):
         return _update(base, list(removed), list(updated), [])
+
+
+def lose(base: LanceDataset, lost: Lost) -> LanceDataset:
+    """Stage the loss of rows that another version has lost."""
+    with translated("staging deletions"):
+        emptied, left = remove_addresses(base, lost.addresses.tolist())
+        return _update(base, [*lost.emptied, *emptied], [*lost.left, *left], [])
 
 
 def add_columns(base: LanceDataset, fields: Iterable[pa.Field]) -> LanceDataset:

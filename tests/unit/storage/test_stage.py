@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from omnigraph.errors import AlreadyExists, OmniError
 from omnigraph.storage import stage
+from omnigraph.storage.difference import lost_again
 
 BASE = {"a": ("ant", 1), "b": ("bee", 2), "c": ("cat", 3), "d": ("dog", 4), "e": ("elk", 5)}
 WILD = ["o'brien", "''", "'", "\\'", 'a"b', "a\\b", "%", "_", "\n", "\r\n\t", "", " ", ";--", "é😀"]
@@ -176,3 +177,30 @@ def test_rows_of_another_shape_are_a_typed_error(base, rows):
     with pytest.raises(OmniError):
         stage.append(base, wrong)
     assert rows(base) == BASE
+
+
+NEW = {"x": ("xerus", 7), "y": ("yak", 8)}
+IDS = st.sets(st.sampled_from(sorted(BASE)))
+
+
+@given(taken=st.sets(st.sampled_from(sorted({**BASE, **NEW}))), gone=IDS, added=st.booleans())
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_what_a_version_lost_a_newer_one_loses_too(base, table, rows, taken, gone, added):
+    new = stage.new_fragments(table(NEW), base)
+    made = stage.delete(stage.show_fragments(base, new, alone=False), sorted(taken))
+    newer = stage.delete(base, sorted(gone - taken))
+    if added:
+        newer = stage.append(newer, table({"z": ("zebu", 9)}))
+    shown = stage.show_fragments(newer, new, alone=False)
+    files = {tuple(file.path for file in fragment.files) for fragment in new}
+    lost = lost_again(base, made, shown, files)
+    assert lost is not None
+    expected = {id_: row for id_, row in rows(shown).items() if id_ not in taken}
+    assert rows(stage.lose(shown, lost)) == expected
+
+
+def test_what_a_version_lost_cannot_be_found_where_rows_were_rewritten(base, table, rows):
+    made = stage.delete(base, ["b"])
+    rewritten = stage.overwrite(base, table(rows(base)))
+    assert lost_again(base, made, rewritten, set()) is None
+    assert lost_again(base, base, rewritten, set()) is not None

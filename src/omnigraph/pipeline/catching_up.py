@@ -1,0 +1,107 @@
+"""This module tells whether a load that was validated on one state has to do with a newer one.
+
+Both the load and what others committed are valid on the older state. What they make of it together
+can only be wrong, or look otherwise, where they meet: in an id, a tuple, or a source of edges that
+are counted. Where they do not meet, nothing has to be validated again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.catalog import AcceptedSchema, TypeKind
+from omnigraph.changes.delta import Delta, Side, compare_type
+from omnigraph.changes.steps import Steps
+from omnigraph.commit.manifest import Manifest
+from omnigraph.commit.model import Snapshot
+from omnigraph.pipeline.ledger import ENDS, Target, end_of, tuples
+from omnigraph.pipeline.mentions import Mentions, Said, tuple_texts
+from omnigraph.write.shape import Shape
+
+
+def topics(schema: AcceptedSchema, targets: Iterable[Target]) -> dict[str, list[Said]]:
+    """Return what to remember of staged rows: ids by type, and tuples."""
+    found: dict[str, list[Said]] = {}
+    for target in targets:
+        key = target.shape.table_key
+        if not target.staged.fresh:
+            found.setdefault(key, []).append(Said(target.new, ids=("id",)))
+        if target.shape.kind is TypeKind.EDGE:
+            for end in ENDS:
+                node = end_of(schema, target.shape, end).table_key
+                found.setdefault(node, []).append(Said(target.new, ids=(end,)))
+        for columns in tuples(target):
+            found[_tuple_topic(target, columns)] = [Said(target.new, tuple_=columns)]
+    return found
+
+
+def _tuple_topic(target: Target, columns: tuple[str, ...]) -> str:
+    return f"{target.shape.table_key} {columns}"
+
+
+class Meeting:
+    """Where a load may meet what others change.
+
+    `replacing` are the types of which rows take the place of committed ones, would if they were not
+    rejected, or were made of them.
+    """
+
+    def __init__(
+        self, targets: Mapping[str, Target], mentions: Mentions, replacing: Collection[str]
+    ) -> None:
+        self._targets = targets
+        self._mentions = mentions
+        self._replacing = replacing
+
+    def happens(
+        self, manifest: Manifest, old: Snapshot, new: Snapshot, types: Iterable[Shape]
+    ) -> bool:
+        """Tell whether something of these types changed that the load has to do with."""
+        steps = Steps(manifest, (old, new))
+        for shape in types:
+            sides = Side.of(old, shape.type), Side.of(new, shape.type)
+            for delta in compare_type(manifest, *sides, steps):
+                if self._leaves_sources(shape) and (len(delta.before) or len(delta.after)):
+                    return True
+                if any(
+                    self._mentions.have(*told) for told in self._touched(new.schema, shape, delta)
+                ):
+                    return True
+        return False
+
+    def _leaves_sources(self, shape: Shape) -> bool:
+        """Tell whether committed edges that are counted leave sources the load does not mention."""
+        target = self._targets.get(shape.table_key)
+        return target is not None and target.counts_edges and shape.table_key in self._replacing
+
+    def _touched(
+        self, schema: AcceptedSchema, shape: Shape, delta: Delta
+    ) -> Iterator[tuple[str, pa.Array]]:
+        key = shape.table_key
+        target = self._targets.get(key)
+        before, after = delta.before, delta.after
+        if key in self._replacing:
+            yield key, _together(before["id"], after["id"])
+        else:
+            # An entity that is there before and after is as good an end, or a hindrance.
+            yield key, _without(before["id"], after["id"])
+            yield key, _without(after["id"], before["id"])
+        if target is None:
+            return
+        for rows in (before, after):
+            if rows.num_rows:
+                for columns in tuples(target):
+                    yield _tuple_topic(target, columns), tuple_texts(rows, shape, columns)
+                if target.counts_edges:
+                    yield end_of(schema, shape, "src").table_key, rows["src"]
+
+
+def _together(*columns: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pa.chunked_array([chunk for column in columns for chunk in column.chunks], pa.string())
+
+
+def _without(column: pa.ChunkedArray, others: pa.ChunkedArray) -> pa.ChunkedArray:
+    return column.filter(pc.invert(pc.is_in(column, value_set=others)))

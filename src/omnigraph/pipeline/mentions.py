@@ -1,0 +1,120 @@
+"""This module remembers what staged rows mention, so small that it can be asked again and again.
+
+A load that lost a race must know whether it has to do with what others changed meanwhile. Workers
+read the rows once and leave hashes of ids and tuples; who asks is told `no` surely and `yes` almost
+surely.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import SparkSession
+
+from omnigraph.pipeline.buckets import Place, hashed
+from omnigraph.pipeline.scan import Rows
+from omnigraph.pipeline.tasks import on_executors
+from omnigraph.write.checks.unique import key_columns
+from omnigraph.write.shape import Shape
+
+Hashes = npt.NDArray[np.uint64]
+
+MOST = 64 * 1024 * 1024
+"""So many different hashes of one topic are kept; each takes eight bytes."""
+
+_NONE: Hashes = np.empty(0, np.uint64)
+_SEPARATOR = "\x1f"
+
+
+@dataclass(frozen=True)
+class Said:
+    """What rows say about a topic: the ids in some columns, or the tuples of some."""
+
+    rows: Rows
+    ids: tuple[str, ...] = ()
+    tuple_: tuple[str, ...] = ()
+
+
+class Mentions:
+    """The hashes of what is mentioned, by topic; None where there are too many to remember."""
+
+    def __init__(self, hashes: Mapping[str, Hashes | None]) -> None:
+        self._hashes = hashes
+
+    def have(self, topic: str, texts: pa.Array | pa.ChunkedArray) -> bool:
+        """Tell whether one of the texts may be mentioned; False is certain."""
+        if topic not in self._hashes or not len(texts):
+            return False
+        known = self._hashes[topic]
+        if known is None:
+            return True
+        asked = _hashed(texts)
+        places = np.searchsorted(known, asked)
+        inside = places < len(known)
+        return bool(np.any(known[places[inside]] == asked[inside]))
+
+
+def mentioned(spark: SparkSession, place: Place, topics: Mapping[str, Sequence[Said]]) -> Mentions:
+    """Return what rows say about topics."""
+    work = [
+        (topic, said, piece)
+        for topic, every in topics.items()
+        for said in every
+        for piece in said.rows.pieces
+    ]
+    found = {topic: _Gathered() for topic in topics}
+    for topic, path in on_executors(spark, partial(_read, place), work):
+        data = place.objects.get(path)
+        assert data is not None, "a worker has just put it down"
+        place.objects.delete([path])
+        found[topic].add(np.frombuffer(data, np.uint64))
+    return Mentions({topic: gathered.hashes() for topic, gathered in found.items()})
+
+
+class _Gathered:
+    """Puts hashes together; sorts whenever there are as many new ones as known ones."""
+
+    def __init__(self) -> None:
+        self._known, self._new = _NONE, [_NONE]
+        self._is_full = False
+
+    def add(self, hashes: Hashes) -> None:
+        if self._is_full:
+            return
+        self._new.append(hashes)
+        if sum(map(len, self._new)) > len(self._known):
+            self._known = np.unique(np.concatenate([self._known, *self._new]))
+            self._new = [_NONE]
+            self._is_full = len(self._known) > MOST
+
+    def hashes(self) -> Hashes | None:
+        found = np.unique(np.concatenate([self._known, *self._new]))
+        return None if self._is_full else found
+
+
+def _read(place: Place, work: tuple[str, Said, Sequence[int]]) -> tuple[str, str]:
+    """Put down the hashes of a piece of rows."""
+    topic, said, piece = work
+    found = [_NONE]
+    for table in said.rows.read([*said.ids, *said.tuple_], piece):
+        found += [_hashed(table[name]) for name in said.ids]
+        if said.tuple_:
+            found.append(_hashed(tuple_texts(table, said.rows.shape, said.tuple_)))
+    return topic, place.put(np.unique(np.concatenate(found)).tobytes())
+
+
+def tuple_texts(rows: pa.Table, shape: Shape, columns: Sequence[str]) -> pa.ChunkedArray:
+    """Return each tuple of rows as one text; one with a null is no tuple."""
+    texts = key_columns(rows, shape, columns)
+    return pc.drop_null(pc.binary_join_element_wise(*texts, _SEPARATOR))
+
+
+def _hashed(texts: pa.Array | pa.ChunkedArray) -> Hashes:
+    whole = texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
+    return hashed(whole) if len(whole) else _NONE
