@@ -16,6 +16,8 @@ MANIFEST = "__manifest"
 BRANCHES = "__branches"
 INTENTS = "__recovery"
 RUNS = "__pipelines"
+POSITIONS = "at"
+"""The folder of a run that says where staged rows stood, while it lasts."""
 SCRATCH = "_scratch"
 AUDIT = "_graph_commit_recoveries.lance"
 PRIMARY_KEY = {b"lance-schema:unenforced-primary-key": b"true"}
