@@ -73,6 +73,107 @@ node Ship { name: String @key  tons: I64? @index  degree: I64? }
 edge Tows: Ship -> Ship
 """
 
+PEOPLE = """
+node Person {
+  name: String @key
+  age: I32?
+  email: String?
+  v: Vector(4) @embed("name")
+  @range(age, 0..150)
+}
+"""
+MISFORTUNES = """
+import os, signal, sys, time
+from pathlib import Path
+import numpy as np
+import omnigraph.graph as og
+from omnigraph import pipeline
+from pyspark import TaskContext
+from tests.support.spark_loads import load, people
+
+master, uri, folder = sys.argv[1:]
+
+def parent(pid):
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+def worker(pid):
+    return pid
+
+def executor(pid):  # a worker is the child of a daemon of Python, and that of an executor
+    return parent(parent(pid))
+
+def first(marker):
+    context = TaskContext.get()
+    if context.partitionId() or context.attemptNumber():
+        return False
+    Path(folder, marker).touch()
+    return True
+
+def killing(victim):
+    def run(batches):
+        for batch in batches:
+            yield batch
+        if first(victim.__name__):
+            os.kill(victim(os.getpid()), signal.SIGKILL)
+    return run
+
+def slow(batches):
+    if first("slow"):
+        time.sleep(600)
+    yield from batches
+
+def nothing(batches):
+    return batches
+
+class Deadly:  # who embeds dies when rows are rejected already
+    model = "deadly"
+
+    def __init__(self, is_armed):
+        self.is_armed = is_armed
+
+    def embed(self, texts, dimension, role):
+        if self.is_armed and first("embedder"):
+            os.kill(os.getpid(), signal.SIGKILL)
+        return np.full((len(texts), dimension), dimension**-0.5, np.float32)
+
+config = {
+    "spark.executor.memory": "512m",
+    "spark.speculation": "true",
+    "spark.speculation.interval": "100ms",
+    "spark.speculation.quantile": "0.3",
+    "spark.speculation.multiplier": "1.1",
+    "spark.speculation.minTaskRuntime": "100ms",
+}
+with pipeline.session(master, memory="512m", config=config) as spark:
+    for number, harm in enumerate((killing(worker), killing(executor), slow, nothing)):
+        graph = og.open(uri, embedding=Deadly(harm is nothing))
+        rows = [(f"{number}-{n}", 400 if n % 7 == 3 else n, None) for n in range(20)]
+        given = people(spark, rows)
+        frame = given.frame.repartition(2)
+        harmed = type(given)(given.table_key, frame.mapInArrow(harm, frame.schema))
+        aside = os.path.join(folder, f"rejects{number}")
+        done = load(graph, [harmed], spark, on_violation="reject", rejects=aside)
+        assert done.types["node:Person"].accepted == 17, done
+"""
+
+
+def test_a_cluster_that_loses_workers_or_repeats_tasks_loads_once(spark_master, tmp_path):
+    graph = og.init(tmp_path / "graph", PEOPLE)
+    command = [sys.executable, "-c", MISFORTUNES, spark_master, graph.uri, str(tmp_path)]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=LONG, cwd=ROOT)
+    assert run.returncode == 0, run.stderr
+    markers = ("worker", "executor", "slow", "embedder")
+    assert [marker for marker in markers if not (tmp_path / marker).exists()] == []
+    good = {f"{number}-{n}": n for number in range(4) for n in range(20) if n % 7 != 3}
+    found = {name: person["age"] for name, person in exported(graph, "Person").items()}
+    assert found == good
+    assert [commit.operation for commit in graph.commits.list()].count("load") == 4
+    for number in range(4):
+        parts = (tmp_path / f"rejects{number}").iterdir()
+        lines = [json.loads(line) for part in parts for line in part.read_text().splitlines()]
+        assert sorted(line["id"] for line in lines) == sorted(f"{number}-{n}" for n in (3, 10, 17))
+    assert graph.verify().ok
+
 
 @pytest.mark.parametrize("kind", ["spark_master", "spark_remote"])
 def test_a_cluster_does_what_one_process_does(request, s3, tmp_path, monkeypatch, kind):

@@ -1,11 +1,14 @@
 """When Spark or a worker fails, the graph stays as it was and the error says what to do."""
 
 import os
+import subprocess
+import sys
 
 import pyarrow as pa
 import pytest
 
 import omnigraph.graph as og
+from omnigraph.commit.intents import Intents
 from omnigraph.errors import InvalidInput, NotFound, PreconditionFailed
 from omnigraph.pipeline.errors import SparkFailed
 from omnigraph.pipeline.faults import spark_faults
@@ -13,6 +16,7 @@ from omnigraph.pipeline.load import Input
 from omnigraph.pipeline.staging import Job
 from tests.support.changes import read_state
 from tests.support.embedding import MOCK
+from tests.support.program import ROOT
 from tests.support.spark_loads import SCHEMA, load, people
 
 
@@ -63,6 +67,45 @@ def test_what_spark_raises_is_told_with_what_to_do(text, code):
         raise Raised(text)
     assert failure.value.code == code
     assert text in failure.value.message
+
+
+FULL = """
+import sys
+import omnigraph.graph as og
+from omnigraph import pipeline
+from omnigraph.errors import OmniError
+from omnigraph.pipeline.load import Input
+from tests.support.spark_loads import load
+uri, scratch = sys.argv[1:]
+spark = pipeline.session("local[1]", memory="512m", config={"spark.local.dir": scratch})
+frame = spark.range(0, 2000000, 1, 4).selectExpr("sha2(cast(id as string), 256) as name")
+graph = og.open(uri)
+try:
+    load(graph, [Input("node:Person", frame.repartition(4))], spark)
+except OmniError as error:
+    print(error.code, error)
+"""
+
+
+@pytest.mark.skipif(not os.environ.get("SOAK_SECONDS"), reason="only a soak has the time")
+def test_a_scratch_disk_that_is_full_is_told_and_changes_nothing(graph, tmp_path):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(disk)]
+    if subprocess.run(mount, capture_output=True).returncode:
+        pytest.skip("this machine does not let us mount a small disk")
+    try:
+        command = [sys.executable, "-c", FULL, graph.uri, str(disk)]
+        run = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+        left = [path.name for path in disk.rglob("*") if path.is_file()]
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.startswith("spark_disk_full Spark's scratch space is full: free some, or set")
+    assert left == []
+    assert read_state(graph)["Person"] == {}
+    assert not Intents(graph._manifest.objects).list()
+    assert graph.verify().ok
 
 
 def test_other_errors_pass_through():

@@ -1,10 +1,10 @@
-"""Loads on Spark that die are resumed, those that lose a race try again; all leave whole graphs."""
+"""Loads on Spark that end early are resumed, losers of a race try again; graphs stay whole."""
 
 import os
-import signal
-import subprocess
-import sys
+import threading
+import time
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
@@ -12,15 +12,13 @@ import omnigraph.graph as og
 from omnigraph.commit.intents import Intents
 from omnigraph.commit.recovery import recover
 from omnigraph.errors import ExpectedVersionMismatch
-from omnigraph.pipeline import reading
-from omnigraph.pipeline.load import abort_run
+from omnigraph.pipeline import reading, undertaking
+from omnigraph.pipeline.endings import abort_run
+from omnigraph.pipeline.errors import RunStopped
 from omnigraph.pipeline.runs import Runs, RunState
 from omnigraph.pipeline.undertaking import Undertaking
 from tests.support.changes import read_state
 from tests.support.spark_loads import KNOWS, PEOPLE, SCHEMA, begin, knows, load, people
-
-STEPS = ("pipeline: finished stage", "pipeline: prepared", "pipeline: published")
-SOAK = bool(os.environ.get("SOAK_SECONDS"))
 
 
 @pytest.fixture
@@ -34,51 +32,31 @@ def names(graph):
     return sorted(state["Person"]), ends
 
 
+LONG = 300
+"""Seconds nobody waits for unless something hangs."""
+KNOWS_TYPE = "`from` string, `to` string, `@file` int, `@at` long"
 EVERYTHING = sorted(name for name, *_ in PEOPLE), sorted(KNOWS)
-
-
-@pytest.mark.parametrize("step", STEPS if SOAK else STEPS[:1])
-def test_a_killed_load_is_resumed_without_staging_again(spark, graph, monkeypatch, step):
-    run = begin(graph)
-    killed = subprocess.run(
-        [sys.executable, "-m", "tests.support.spark_loads", graph.uri, run.id, step],
-        check=False,
-        timeout=600,
-    )
-    assert killed.returncode == -signal.SIGKILL
-    graph = og.open(graph.uri)
-    is_published = step == STEPS[-1]
-    assert names(graph) == (EVERYTHING if is_published else ([], []))
-    assert graph.verify().ok
-    assert [i.staged.id for i in Intents(graph._manifest.objects).list()] == [run.commit_id]
-    graph.cleanup(keep=1, confirm=True)  # spares what is staged
-
-    def refuse(*_):
-        raise AssertionError("it is staged already")
-
-    monkeypatch.setattr(reading, "stage_rows", refuse)
-    run = Runs(graph._manifest.objects).find(run.id)
-    done = load(graph, [people(spark), knows(spark)], spark, run=run)
-    assert done.commit.id == run.commit_id
-    assert done.repeated == is_published
-    assert names(og.open(graph.uri)) == EVERYTHING
-    assert graph.verify().ok
 
 
 class Dies(BaseException):
     """Ends a load where no handler is meant to help."""
 
 
-def die_after_staging(graph, spark, run):
+def die_after_staging(graph, spark, run, **options):
     def staged(name):
         if name == "pipeline: finished stage":
             raise Dies
 
     graph._manifest.datasets.observe = staged
+    given = options.pop("inputs", None) or [people(spark)]
     with pytest.raises(Dies):
-        load(graph, [people(spark)], spark, run=run)
+        load(graph, given, spark, run=run, **options)
     graph._manifest.datasets.observe = lambda name: None
     return Runs(graph._manifest.objects).find(run.id)
+
+
+def positions(graph):
+    return sorted(Path(graph.uri, "__pipelines").glob("*/at/*"))
 
 
 def rows_files(graph):
@@ -102,6 +80,7 @@ def test_an_aborted_run_leaves_nothing_and_a_recovered_one_starts_anew(spark, gr
     monkeypatch.setattr(Undertaking, "_give_up", lambda self, error: None)
     run = die_after_staging(graph, spark, begin(graph))
     assert run.state is RunState.RUNNING
+    assert [i.patience for i in Intents(graph._manifest.objects).list()] == [undertaking.PATIENCE]
     assert rows_files(graph) > before
     assert abort_run(graph._manifest, run).state is RunState.ABORTED
     assert rows_files(graph) == before
@@ -109,6 +88,11 @@ def test_an_aborted_run_leaves_nothing_and_a_recovered_one_starts_anew(spark, gr
     run = die_after_staging(graph, spark, begin(graph))
     [recovered] = recover(graph._manifest, stale_after=timedelta())
     assert recovered.kind == "RolledBack"
+    assert positions(graph) != []
+    for path in positions(graph):
+        os.utime(path, (0, 0))
+    graph.cleanup(keep=1, confirm=True)
+    assert positions(graph) == []
     done = load(graph, [people(spark)], spark, run=run)
     assert done.commit.id != run.commit_id
     assert done.run.state is RunState.FINISHED
@@ -116,8 +100,10 @@ def test_an_aborted_run_leaves_nothing_and_a_recovered_one_starts_anew(spark, gr
     assert graph.verify().ok
 
 
-def test_the_same_run_is_published_once(spark, graph):
+def test_the_same_run_is_published_once_and_is_too_late_to_abort(spark, graph):
     first = load(graph, [people(spark)], spark, run=begin(graph, key="k"))
+    assert abort_run(graph._manifest, first.run).state is RunState.FINISHED
+    assert names(og.open(graph.uri))[0] == EVERYTHING[0]
     second = load(graph, [people(spark)], spark, run=begin(graph, key="k"))
     assert (first.repeated, second.repeated) == (False, True)
     assert second.commit.id == first.commit.id == graph.snapshot().commit_id
@@ -169,7 +155,46 @@ def test_a_partial_load_that_lost_a_race_keeps_what_the_winner_wrote(spark, grap
         og.open(graph.uri).load({"Person": [{"name": "p1", "email": "new"}]})
 
     graph._manifest.datasets.observe = meddle
-    frame = people(spark).frame.select("name", "age", "@file", "@at").where("name = 'p1'")
-    given = type(people(spark))("node:Person", frame.selectExpr("name", "age + 40 AS age"))
-    load(graph, [given], spark, partial=True)
+    load(graph, [ages(spark)], spark, partial=True)
     assert read_state(graph)["Person"] == {"p1": {"name": "p1", "age": 41, "email": "new"}}
+
+
+def ages(spark):
+    """Return a frame that gives one person an age, and nothing else."""
+    frame = people(spark).frame.where("name = 'p1'").selectExpr("name", "age + 40 AS age")
+    return type(people(spark))("node:Person", frame)
+
+
+def test_a_partial_load_that_is_resumed_keeps_what_was_written_since(spark, graph, monkeypatch):
+    graph.load({"Person": [{"name": "p1", "age": 1, "email": "old"}]})
+    monkeypatch.setattr(Undertaking, "_give_up", lambda self, error: None)
+    run = die_after_staging(graph, spark, begin(graph), inputs=[ages(spark)], partial=True)
+    og.open(graph.uri).load({"Person": [{"name": "p1", "email": "new"}]})
+    load(graph, [ages(spark)], spark, partial=True, run=run)
+    assert read_state(graph)["Person"] == {"p1": {"name": "p1", "age": 41, "email": "new"}}
+
+
+def test_a_load_that_is_aborted_elsewhere_stops_amid_its_job(spark, graph, monkeypatch, tmp_path):
+    monkeypatch.setattr(undertaking, "WATCH_SECONDS", 0.1)
+    before, begun = rows_files(graph), tmp_path / "begun"
+
+    def wait(batches):
+        begun.touch()
+        time.sleep(LONG)
+        yield from batches
+
+    def abort(run):
+        while not begun.exists():
+            time.sleep(0.05)
+        abort_run(og.open(graph.uri)._manifest, run)
+
+    run = begin(graph)
+    threading.Thread(target=abort, args=[run], daemon=True).start()
+    slow = type(people(spark))("edge:Knows", knows(spark).frame.mapInArrow(wait, KNOWS_TYPE))
+    with pytest.raises(RunStopped, match="was aborted: nothing was published") as stopped:
+        load(graph, [people(spark), slow], spark, run=run)
+    assert stopped.value.code == "run_aborted"
+    assert Runs(graph._manifest.objects).find(run.id).state is RunState.ABORTED
+    assert rows_files(graph) == before
+    assert not Intents(graph._manifest.objects).list()
+    assert names(graph) == ([], [])

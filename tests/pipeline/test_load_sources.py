@@ -2,7 +2,11 @@
 
 import gzip
 import json
+import os
+import subprocess
+import sys
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -98,12 +102,51 @@ def test_empty_sources_commit_nothing_or_replace_everything(spark, tmp_path):
     both(tmp_path / "rows", {"Person": TABLE.slice(0, 0)}, mode="overwrite")
 
 
-def test_one_node_may_have_very_many_edges(spark, tmp_path):
+SKEWED = """
+import sys
+import omnigraph.graph as og
+from omnigraph import pipeline
+uri, people, knows = sys.argv[1:]
+spark = pipeline.session("local[2]", config={"spark.driver.memory": "2g"})
+assert spark.conf.get("spark.driver.memory") == "2g"
+graph = og.open(uri)
+graph.load({"Person": people, "Knows": knows}, engine="spark")
+"""
+
+
+def skewed(tmp_path, count):
+    """Write people, and so many edges of one of them; return a graph and both files."""
     graph = og.init(tmp_path / "graph", SCHEMA.replace(" @card(0..3)", ""))
-    count = 50_000
-    hub = pa.table({"from": ["p0"] * count, "to": [f"p{n % 300}" for n in range(count)]})
-    pq.write_table(hub, tmp_path / "hub.parquet", row_group_size=10_000)
-    graph.load({"Person": TABLE, "Knows": tmp_path / "hub.parquet"}, engine="spark")
+    ends = pa.array([f"p{n}" for n in range(300)]).take(pa.array(np.arange(count) % 300))
+    hub = pa.table({"from": pa.repeat("p0", count), "to": ends})
+    pq.write_table(hub, tmp_path / "hub.parquet", row_group_size=max(10_000, count // 8))
+    pq.write_table(TABLE, tmp_path / "people.parquet")
+    return graph, tmp_path / "people.parquet", tmp_path / "hub.parquet"
+
+
+def check_skewed(graph, count):
     assert graph.snapshot().entry("edge:Knows").rows == count
+    read = (
+        'query q() { match { $a: Person { name: "p0" }  $a knows $b } return { count($b) as n } }'
+    )
+    assert graph.query(read).rows == [{"n": count}]
+
+
+def test_one_node_may_have_very_many_edges(spark, tmp_path):
+    count = 50_000
+    graph, people, hub = skewed(tmp_path, count)
+    graph.load({"Person": people, "Knows": hub}, engine="spark")
+    check_skewed(graph, count)
     with pytest.raises(OmniError, match="exists"):
         graph.load({"Person": TABLE}, mode="append", engine="spark")
+
+
+@pytest.mark.skipif(not os.environ.get("SOAK_SECONDS"), reason="only a soak has the time")
+def test_one_node_may_have_two_million_edges_and_little_memory(tmp_path):
+    count = 2_000_000
+    graph, people, hub = skewed(tmp_path, count)
+    command = [sys.executable, "-c", SKEWED, graph.uri, str(people), str(hub)]
+    run = subprocess.run(command, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    check_skewed(og.open(graph.uri), count)
+    assert graph.verify().ok

@@ -2,11 +2,16 @@
 
 import json
 import shutil
+from dataclasses import replace
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import omnigraph.graph as og
+from omnigraph.commit.intents import Intents
 from omnigraph.errors import InvalidInput, OmniError
+from omnigraph.pipeline.errors import RunStopped
 from omnigraph.pipeline.requests import PipelineInterrupted
 from omnigraph.pipeline.runs import RunState
 from omnigraph.write.violations import ValidationFailed
@@ -145,6 +150,94 @@ def test_an_interrupted_run_leaves_nothing_behind(people, tmp_path):
     report = people.pipeline.resume(stopped.value.run)
     assert (report.run, report.accepted) == (stopped.value.run, 3)
     assert entities(people, "Person") == [("Ada", 36), ("Cy", None)]
+
+
+def test_a_run_is_refused_to_others_and_stops_when_they_abort_it(people, tmp_path):
+    (tmp_path / "people.csv").write_text("name,age\nAda,36\n")
+    other, refused = og.open(people.uri), []
+
+    def meddle(told):
+        if told.phase == "validate":
+            [run] = other.pipeline.status()
+            with pytest.raises(RunStopped, match="is at work in process") as alive:
+                other.pipeline.resume(run.id)
+            refused.append(alive.value.code)
+            assert other.pipeline.abort(run.id).state is RunState.ABORTED
+
+    with pytest.raises(RunStopped, match="was aborted: nothing was published") as stopped:
+        people.pipeline.run(tmp_path / "p.yaml", progress=meddle)
+    assert (refused, stopped.value.code) == (["run_alive"], "run_aborted")
+    assert entities(people, "Person") == []
+    [run] = people.pipeline.status()
+    assert (run.state, run.driver) == (RunState.ABORTED, None)
+    objects = people._manifest.objects
+    assert not Intents(objects).list()
+    paths = [i.path for folder in ("nodes", "edges", "__pipelines") for i in objects.list(folder)]
+    assert not [path for path in paths if "/data/" in path or "/at/" in path]
+    report = people.pipeline.report()
+    assert (report.state, report.error["code"]) == ("aborted", "run_aborted")
+
+
+def test_a_run_that_was_taken_over_is_left_to_who_has_it(people, tmp_path):
+    (tmp_path / "people.csv").write_text("name,age\nAda,36\n")
+    objects, taken = people._manifest.objects, []
+
+    def take(told):
+        if told.phase == "validate":
+            [run] = people.pipeline.status()
+            other = replace(run, driver=replace(run.driver, token="another"))
+            taken.append(json.dumps(other.to_json()).encode())
+            objects.put(run.path, taken[0])
+
+    with pytest.raises(RunStopped, match="was taken over by process") as stopped:
+        people.pipeline.run(tmp_path / "p.yaml", progress=take)
+    assert stopped.value.code == "run_taken"
+    [run] = people.pipeline.status()
+    assert objects.get(run.path) == taken[0]
+    [intent] = Intents(objects).list()
+    assert intent.staged.id == run.commit_id
+    objects.put(run.path, json.dumps(replace(run, driver=None).to_json()).encode())
+    assert people.pipeline.resume(run.id).accepted == 3
+    [done] = people.pipeline.status()
+    assert done.stages["stage"] == run.stages["stage"]
+    assert entities(people, "Person") == [("Ada", 36), ("Cy", None)]
+
+
+DRIFT = """version: 1
+sources: {people: {parquet: people}}
+nodes: {Person: {source: people}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("harm", "said"),
+    [
+        ("half", r"source `people`: .*2\.parquet.*not a Parquet file"),
+        ("drift", r"source `people`: Failed to merge incompatible.*consider casting"),
+        ("damage", r"a source cannot be read: mend or leave out the file, and run it again"),
+    ],
+)
+def test_files_that_cannot_be_read_together_are_told_and_change_nothing(
+    people, tmp_path, harm, said
+):
+    (tmp_path / "p.yaml").write_text(DRIFT)
+    (tmp_path / "people").mkdir()
+    one = pa.table({"name": [f"n{n}" for n in range(500)], "age": pa.array(range(500), pa.int32())})
+    other = one.set_column(1, "age", one["age"].cast("string")) if harm == "drift" else one
+    for number, table in enumerate((one, other), 1):
+        pq.write_table(table, tmp_path / "people" / f"{number}.parquet")
+    second = tmp_path / "people" / "2.parquet"
+    whole = second.read_bytes()
+    if harm == "half":
+        second.write_bytes(whole[: len(whole) // 2])
+    if harm == "damage":
+        second.write_bytes(whole[:8] + b"\xff" * 600 + whole[608:])
+    head = people.snapshot().commit_id
+    with pytest.raises(OmniError, match=said):
+        people.pipeline.run(tmp_path / "p.yaml")
+    assert people.snapshot().commit_id == head
+    assert not Intents(people._manifest.objects).list()
+    assert people.verify().ok
 
 
 def test_what_is_left_after_the_commit_is_done_by_a_resumed_run(people, tmp_path):

@@ -1,10 +1,10 @@
 """Spark sessions: they start where there is no Java, are quiet, and never outlive their process."""
 
+import json
 import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -14,9 +14,7 @@ from omnigraph.errors import Category, InvalidInput
 from omnigraph.pipeline import java, sessions
 from omnigraph.pipeline.archive import archive_flags, archive_of
 from omnigraph.pipeline.java import find_java
-
-LONG = 300
-"""Seconds nobody waits for unless something hangs."""
+from tests.support.processes import LONG, is_gone
 
 STARTS = """
 import os, sys
@@ -43,20 +41,6 @@ def without_java(tmp_path):
     """Return an environment in which no Java can be found, and with a cache of its own."""
     rest = {name: value for name, value in os.environ.items() if name != "JAVA_HOME"}
     return {**rest, "PATH": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path)}
-
-
-def is_gone(pid):
-    """Wait until a process has ended; a zombie has."""
-    deadline = time.monotonic() + LONG
-    while time.monotonic() < deadline:
-        try:
-            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-        except FileNotFoundError:
-            return True
-        if state == "Z":
-            return True
-        time.sleep(0.05)
-    return False
 
 
 def test_running_session_is_returned_and_another_master_refused(spark):
@@ -144,6 +128,25 @@ def test_archive_is_used_if_there_is_one_for_this_java(tmp_path, monkeypatch):
 def test_warming_up_beside_a_session_is_refused(spark):
     with pytest.raises(InvalidInput, match="in a process of its own"):
         pipeline.warm_up()
+
+
+@pytest.mark.skipif(not os.environ.get("SOAK_SECONDS"), reason="only a soak has the time")
+def test_warming_up_makes_an_archive_that_the_next_session_uses(tmp_path):
+    env = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
+    command = [sys.executable, "-m", "omnigraph.cli", "pipeline", "warmup", "--json"]
+    run = subprocess.run(command, env=env, capture_output=True, text=True, timeout=4 * LONG)
+    assert run.returncode == 0, run.stderr
+    told = json.loads(run.stdout)
+    archive = Path(told["archive"])
+    assert archive.parent == tmp_path / "omnigraph" / "spark"
+    assert told["bytes"] > archive.stat().st_size > 0
+    uses = (
+        "maps = open(f'/proc/{sessions._machine.process.pid}/maps').read()\n"
+        f"print({str(archive)!r} in maps, spark.range(7).count())"
+    )
+    session = child(STARTS + uses, env)
+    out, err = session.communicate(timeout=LONG)
+    assert (out.split()[1:], err) == (["True", "7"], "")
 
 
 def test_missing_spark_says_what_to_install():

@@ -1,17 +1,13 @@
-"""A load on Spark in a process of its own, which dies by SIGKILL at a step."""
+"""People and who knows whom as frames, to be loaded on Spark."""
 
 from __future__ import annotations
 
-import os
-import signal
-import sys
 from collections.abc import Sequence
 from typing import Any
 
 from pyspark.sql import SparkSession
 
 import omnigraph.graph as og
-from omnigraph import pipeline
 from omnigraph.pipeline.load import Input, OnViolation, Outcome, SparkLoadOptions, load_frames
 from omnigraph.pipeline.runs import Run, Runs
 from omnigraph.write.load import mode_of
@@ -54,22 +50,3 @@ def load(graph: og.Graph, inputs: Sequence[Input], spark: SparkSession, **option
 def begin(graph: og.Graph, key: str | None = None) -> Run:
     """Begin a run."""
     return Runs(graph._manifest.objects).begin("main", key=key)
-
-
-def main(uri: str, run_id: str, step: str) -> None:
-    """Resume a run and die when it comes to a step."""
-    config = {"spark.sql.shuffle.partitions": "2"}
-    spark = pipeline.session("local[1]", memory="512m", config=config)
-    graph = og.open(uri)
-
-    def die(name: str) -> None:
-        if name == step:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    graph._manifest.datasets.observe = die
-    run = Runs(graph._manifest.objects).find(run_id)
-    load(graph, [people(spark), knows(spark)], spark, run=run)
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

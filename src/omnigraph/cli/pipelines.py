@@ -102,7 +102,7 @@ def tell_runs(runs: Sequence[Run]) -> None:
     rows = [
         (
             run.id,
-            str(run.state),
+            "interrupted" if run.is_interrupted else str(run.state),
             str(run.about.get("pipeline", "")),
             run.branch,
             f"{run.started_at:%Y-%m-%d %H:%M:%S}",

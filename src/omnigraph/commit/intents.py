@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from ulid import ULID
@@ -29,7 +29,8 @@ INTENT_VERSION = 1
 class Intent:
     """A long operation: what it will publish, where, and how far it is.
 
-    `complete` tells that everything is staged and only the publish is missing.
+    `complete` tells that everything is staged and only the publish is missing. `patience` is how
+    long it waits for somebody to go on with it after its heart stopped; None for those nobody can.
     """
 
     id: str
@@ -37,6 +38,7 @@ class Intent:
     native: str | None
     staged: StagedCommit
     complete: bool = False
+    patience: timedelta | None = None
     started_at: datetime
     heartbeat: datetime
 
@@ -52,7 +54,14 @@ class Intents:
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
 
-    def begin(self, branch: str, native: str | None, staged: StagedCommit) -> Intent:
+    def begin(
+        self,
+        branch: str,
+        native: str | None,
+        staged: StagedCommit,
+        *,
+        patience: timedelta | None = None,
+    ) -> Intent:
         """Write a new intent; its commit id is known to others from here on."""
         now = datetime.now(UTC)
         intent = Intent(
@@ -60,6 +69,7 @@ class Intents:
             branch=branch,
             native=native,
             staged=replace(staged, known_id=True),
+            patience=patience,
             started_at=now,
             heartbeat=now,
         )
@@ -98,6 +108,7 @@ def _encode(intent: Intent) -> bytes:
         "branch": intent.branch,
         "native": intent.native,
         "complete": intent.complete,
+        "patience": None if intent.patience is None else intent.patience.total_seconds(),
         "started_at": intent.started_at.isoformat(),
         "heartbeat": intent.heartbeat.isoformat(),
         "staged": _encode_staged(intent.staged),
@@ -134,12 +145,14 @@ def _decode(data: bytes, path: str) -> Intent:
 
 
 def _decode_intent(document: Mapping[str, Any]) -> Intent:
+    patience = document.get("patience")
     return Intent(
         id=document["id"],
         branch=document["branch"],
         native=document["native"],
         staged=_decode_staged(document["staged"]),
         complete=document["complete"],
+        patience=None if patience is None else timedelta(seconds=patience),
         started_at=datetime.fromisoformat(document["started_at"]),
         heartbeat=datetime.fromisoformat(document["heartbeat"]),
     )

@@ -66,12 +66,16 @@ class Recovery:
     kind: RecoveryKind
 
 
-def recover(manifest: Manifest, *, stale_after: timedelta = STALE_AFTER) -> list[Recovery]:
-    """Settle every intent whose process is dead, and append an audit row for each."""
+def recover(manifest: Manifest, *, stale_after: timedelta | None = None) -> list[Recovery]:
+    """Settle every intent whose process is dead, and append an audit row for each.
+
+    Without `stale_after`, what somebody may want to go on with is left alone for longer.
+    """
     intents = Intents(manifest.objects)
     done: list[Recovery] = []
     for intent in intents.list():
-        if datetime.now(UTC) - intent.heartbeat < stale_after:
+        limit = (intent.patience or STALE_AFTER) if stale_after is None else stale_after
+        if datetime.now(UTC) - intent.heartbeat < limit:
             continue
         try:
             recovery = Recovery(intent, _settle(manifest, intent))

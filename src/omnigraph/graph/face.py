@@ -562,8 +562,6 @@ class Graph:
         """Finish or undo what dead processes left in flight."""
         self._context.upkeep("recover")
         self._context.writable()
-        if stale_after is None:
-            return recover(self._manifest)
         return recover(self._manifest, stale_after=stale_after)
 
     def recoveries(self) -> list[dict[str, Any]]:

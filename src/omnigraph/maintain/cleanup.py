@@ -30,7 +30,15 @@ from omnigraph.commit.upkeep import forget_versions
 from omnigraph.errors import GraphCorrupt, InvalidInput, NotFound, StorageUnavailable
 from omnigraph.storage import ObjectInfo
 from omnigraph.storage.files import referenced_files, referenced_folders, version_file
-from omnigraph.storage.layout import SCRATCH, dataset_path, lineage_path
+from omnigraph.storage.layout import (
+    IDS,
+    POSITIONS,
+    RUNS,
+    SCRATCH,
+    VECTORS,
+    dataset_path,
+    lineage_path,
+)
 
 AGE_FLOOR = timedelta(hours=1)
 """Nothing younger is ever removed: a writer may be about to publish it."""
@@ -174,6 +182,7 @@ def _mark_and_sweep(
             manifest.datasets.observe(f"cleanup: swept {folder}")
     report.lineages_removed = _sweep_lineages(manifest, before, sweep)
     if sweep is not None:
+        _sweep_runs(manifest, before)
         _sweep_scratch(manifest, datetime.now(UTC) - SCRATCH_AGE)
         _clean_manifest(manifest, horizon)
 
@@ -346,6 +355,14 @@ def _sweep_lineages(manifest: Manifest, before: datetime, sweep: Sweep | None) -
                 remove_lineage(manifest, native)
                 manifest.datasets.observe("cleanup: lineage removed")
     return removed
+
+
+def _sweep_runs(manifest: Manifest, before: datetime) -> None:
+    """Remove what runs needed while they lasted; who is at work is younger than that."""
+    folders = [f"/{name}/" for name in (POSITIONS, IDS, VECTORS)]
+    files = manifest.objects.list(RUNS)
+    found = (info for info in files if any(folder in info.path for folder in folders))
+    manifest.objects.delete([info.path for info in found if info.modified < before])
 
 
 def _sweep_scratch(manifest: Manifest, before: datetime) -> None:

@@ -9,7 +9,7 @@ from importlib import import_module
 from omnigraph.pipeline.errors import SparkUnavailable
 
 _HOMES = {
-    "abort_run": "omnigraph.pipeline.load",
+    "abort_run": "omnigraph.pipeline.endings",
     "Analysis": "omnigraph.pipeline.analytics.run",
     "AnalysisResult": "omnigraph.pipeline.analytics.run",
     "analyze": "omnigraph.pipeline.analytics.run",

@@ -1,10 +1,10 @@
 from omnigraph.pipeline.analytics.run import Analysis as Analysis
 from omnigraph.pipeline.analytics.run import AnalysisResult as AnalysisResult
 from omnigraph.pipeline.analytics.run import analyze as analyze
+from omnigraph.pipeline.endings import abort_run as abort_run
 from omnigraph.pipeline.errors import SparkUnavailable as SparkUnavailable
 from omnigraph.pipeline.frames import read as read
 from omnigraph.pipeline.frames import write as write
-from omnigraph.pipeline.load import abort_run as abort_run
 from omnigraph.pipeline.load import load_frames as load_frames
 from omnigraph.pipeline.load import load_sources as load_sources
 from omnigraph.pipeline.planning import plan_pipeline as plan_pipeline

@@ -36,7 +36,7 @@ from omnigraph.pipeline.staging import LATE, Job, clear_rejects
 from omnigraph.pipeline.validation import Examination, Faulty, all_faulty, tell
 from omnigraph.storage.column_files import with_column
 from omnigraph.storage.difference import lost_again
-from omnigraph.storage.layout import dataset_path
+from omnigraph.storage.layout import IDS, dataset_path
 from omnigraph.storage.stage import lose, mark_models, put_fragments, show_fragments
 from omnigraph.write.change_set import Batch, ChangeSet, TypeChange
 from omnigraph.write.committed import Committed
@@ -78,7 +78,7 @@ class Attempt:
 
     @property
     def _place(self) -> Place:
-        return Place(self.job.location, f"{self.job.folder}/ids")
+        return Place(self.job.location, f"{self.job.folder}/{IDS}")
 
     # --- versions ------------------------------------------------------------------------------
 

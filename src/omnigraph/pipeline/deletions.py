@@ -56,7 +56,8 @@ def reject(frame: DataFrame, rows: Rows, checks: Sequence[Check], job: Job) -> T
             if found.num_rows:
                 names = found.select(["addr", "at", "other"]).to_pylist()
                 told += check.tell(job.files, rows, [Wrong(**row) for row in names])
-        write_rejects(job, LATE, told)
+        fragment = group["fragment"][0].as_py()
+        write_rejects(job, LATE, f"{rows.shape.name}-{rows.version}-{fragment}", told)
         first = first_by_position(told)
         return _one_fragment(rows, group["addr"], rejected_by_type(first.values()))
 

@@ -30,6 +30,7 @@ from omnigraph.pipeline.texts import Asked, Texts, ask, vectors_frame
 from omnigraph.storage.column_files import write_column
 from omnigraph.storage.columns import rows_at
 from omnigraph.storage.datasets import Datasets
+from omnigraph.storage.layout import VECTORS
 from omnigraph.storage.probe import ROW_ADDRESS
 from omnigraph.write.committed import Committed
 from omnigraph.write.fill import agreed_model, embedded, has_words
@@ -93,7 +94,7 @@ class Filling:
             lacking = lacking.join(kept.select("addr"), "addr", "left_anti")
         texts = Texts(
             location=self.job.location,
-            folder=f"{self.job.folder}/vectors",
+            folder=f"{self.job.folder}/{VECTORS}",
             dimension=self.filled.type.dimension or 0,
             model=model,
             most=self.target.staged.lacks[self.filled.name],

@@ -38,6 +38,37 @@ class TooManyRejects(OmniError):
         super().__init__(message, code="too_many_rejects", details=details)
 
 
+class RunStopped(OmniError):
+    """A run is not this process's to go on with: it was aborted, or another process has it."""
+
+    def __init__(self, message: str, *, code: str, run: str) -> None:
+        super().__init__(message, code=code, category=Category.CONFLICT, details={"run": run})
+
+    @classmethod
+    def aborted(cls, run: str) -> RunStopped:
+        """Return that a run was given up."""
+        message = (
+            f"run {run} was aborted: nothing was published, and what it staged is removed; "
+            "run the pipeline again to begin anew"
+        )
+        return cls(message, code="run_aborted", run=run)
+
+    @classmethod
+    def busy(cls, run: str, who: str, heard: str) -> RunStopped:
+        """Return that another process is at work on a run."""
+        message = (
+            f"run {run} is at work in {who}, last heard of at {heard}: wait until it ends, "
+            f"or stop it with `omnigraph pipeline abort {run}`"
+        )
+        return cls(message, code="run_alive", run=run)
+
+    @classmethod
+    def taken(cls, run: str, who: str) -> RunStopped:
+        """Return that another process took a run over."""
+        message = f"run {run} was taken over by {who}, which took this process for dead"
+        return cls(message, code="run_taken", run=run)
+
+
 class SparkFailed(OmniError):
     """A job on Spark failed; nothing was changed."""
 

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark import SparkContext
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from ulid import ULID
 
 from omnigraph.pipeline.errors import SparkFailed
 
@@ -46,6 +52,37 @@ def spark_faults() -> Iterator[None]:
         if type(error).__module__.partition(".")[0] not in ("pyspark", "py4j"):
             raise
         raise _translated(str(error)) from error
+
+
+@contextmanager
+def stoppable(spark: SparkSession) -> Iterator[Callable[[], None]]:
+    """Give what stops the jobs that this thread starts in the block; any thread may call it."""
+    tag = f"omnigraph-{ULID()}"
+    # Tags of a session stop nothing where it runs in its own driver; those of jobs do.
+    context = SparkContext._active_spark_context
+    add, cancel, remove = (
+        (spark.addTag, spark.interruptTag, spark.removeTag)
+        if context is None
+        else (context.addJobTag, context.cancelJobsWithTag, context.removeJobTag)
+    )
+    add(tag)
+
+    def stop() -> None:
+        with unless_lost():
+            cancel(tag)
+
+    try:
+        yield stop
+    finally:
+        with unless_lost():
+            remove(tag)
+
+
+@contextmanager
+def unless_lost() -> Iterator[None]:
+    """Ask something of a session that may be gone, and with it all that was to be stopped."""
+    with suppress(PySparkException, Py4JError, OSError):
+        yield
 
 
 def _translated(text: str) -> SparkFailed:

@@ -11,6 +11,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from omnigraph.commit.branches import create_branch
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import Commit, Counts, Snapshot
 from omnigraph.commit.snapshot import head_snapshot
@@ -19,22 +20,24 @@ from omnigraph.errors import (
     CleanupBegan,
     Contention,
     ExpectedVersionMismatch,
+    InvalidInput,
     PreconditionFailed,
     SchemaMoved,
 )
 from omnigraph.pipeline.attempt import Attempt
 from omnigraph.pipeline.embedding import Filling, noted
-from omnigraph.pipeline.faults import spark_faults
+from omnigraph.pipeline.endings import conclude, published_before
+from omnigraph.pipeline.faults import spark_faults, stoppable
 from omnigraph.pipeline.model import Input, OnViolation, Outcome, SparkLoadOptions, TypeOutcome
 from omnigraph.pipeline.parts import cut
 from omnigraph.pipeline.reading import Results, stage_inputs, stage_lines, stage_sources
-from omnigraph.pipeline.runs import Run
+from omnigraph.pipeline.runs import Run, RunState
 from omnigraph.pipeline.staged import Staged, gather, staged_by
 from omnigraph.pipeline.staging import EARLY, Job, clear_rejects
-from omnigraph.pipeline.undertaking import Undertaking, abort_run, conclude, published_before
+from omnigraph.pipeline.undertaking import Undertaking
 from omnigraph.write.apply import REPREPARE_BUDGET, only_upkeep, publish_patiently
 from omnigraph.write.intake import Intake
-from omnigraph.write.load import LoadOptions, LoadResult, Mode, on_branch, start
+from omnigraph.write.load import LoadOptions, LoadResult, Mode, removing_branch, start
 from omnigraph.write.progress import Progress
 from omnigraph.write.request import Request
 from omnigraph.write.rows import Spill
@@ -45,7 +48,6 @@ __all__ = [
     "Outcome",
     "SparkLoadOptions",
     "TypeOutcome",
-    "abort_run",
     "load_frames",
     "load_lines",
     "load_result",
@@ -153,14 +155,41 @@ class _Load:
         run = self.options.run
         before = None if run is None else published_before(self.manifest, source, run)
         if run is not None and before is not None:
-            return Outcome(commit=before, repeated=True, run=conclude(self.manifest, run, before))
+            done = conclude(self.manifest, run, before)
+            return replace(self._outcome(before, done), repeated=True)
+        if run is not None and run.state is RunState.FINISHED:
+            message = (
+                f"run {run.id} was published as commit {run.commit_id}, which branch "
+                f"'{run.branch}' does not have any more; run the pipeline again"
+            )
+            raise InvalidInput(message, code="run_finished", run=run.id)
         if self.request.if_commit not in (None, source.commit_id):
             raise PreconditionFailed(self.request.if_commit, source.commit_id)
-        with Undertaking(self.manifest, self.request, source, run) as work, spark_faults():
+        with (
+            stoppable(self.spark) as stop,
+            Undertaking(self.manifest, self.request, source, run, stop) as work,
+            spark_faults(),
+        ):
             job, staged = self._stage(source, work, stage)
-            with on_branch(self.manifest, self.request, source, exists=exists):
-                commit, attempt = self._publish(job, staged, work, stage)
-            return self._outcome(commit, attempt, work.finished(commit), created=not exists)
+            with self._branch(source, work, exists=exists):
+                commit = self._publish(job, staged, work, stage)
+            return self._outcome(commit, work.finished(commit))
+
+    @contextmanager
+    def _branch(self, source: Snapshot, work: Undertaking, *, exists: bool) -> Iterator[None]:
+        """Fork the branch if it does not exist; remove it again if the load fails."""
+        made = work.run.stages.get("branch")
+        if exists and made is None:
+            yield
+            return
+        if not exists:
+            create_branch(self.manifest, self.request.branch, source, actor=self.request.actor)
+            made = {"head": source.commit_id}
+        assert made is not None, "it was made, now or before"
+        with removing_branch(self.manifest, self.request.branch, made["head"]):
+            if not exists:
+                work.finish_stage("branch", made)
+            yield
 
     def _job(self, source: Snapshot, run: Run) -> Job:
         options = self.options
@@ -187,17 +216,19 @@ class _Load:
         job = self._job(source, work.run)
         known = work.run.stages.get("stage")
         if known is None:
+            work.stage_anew()
+            clear_rejects(job, EARLY)
             with self._timed("stage"):
                 results, files = stage(job)
-            work.note(gather([r for r in results if "error" not in r], files))
-            gather(results, files)  # an error of a worker is no finished stage
-            known = {"results": results, "files": files, "schema": job.snapshot.head.schema_hash}
+            made = gather(results, files)  # an error of a worker is no finished stage
+            base = {key: source.entry(key).physical for key in made.types}
+            schema = source.head.schema_hash
+            known = {"results": results, "files": files, "schema": schema, "base": base}
             work.finish_stage("stage", known)
         staged = staged_by(work.run)
         assert staged is not None, "it was staged just now, or before"
         if known["schema"] != job.snapshot.head.schema_hash:
             raise SchemaMoved(known["schema"], job.snapshot.head.schema_hash)
-        work.note(staged)
         self._tell("stage", sum(type_.given for type_ in staged.types.values()))
         if not staged.is_whole:
             # What was not read might be what other rows rely on.
@@ -206,21 +237,25 @@ class _Load:
 
     def _publish(
         self, job: Job, staged: Staged, work: Undertaking, stage: Callable[[Job], Results]
-    ) -> tuple[Commit, Attempt]:
+    ) -> Commit:
+        if job.partial and _moved(work.run, job.snapshot):
+            # What rows did not give was taken from entities that may have changed.
+            job, staged = self._stage_anew(job.snapshot, work, stage)
         attempt: Attempt | None = None
         anew = 0
         for number in range(PUBLISH_BUDGET + 1):
             snapshot = self._head(job)
-            if attempt is None:
-                if not (job.partial and _moved(staged, job.snapshot, snapshot)):
-                    job = replace(job, snapshot=snapshot)
-                attempt = self._validated(job, staged, work)
-            with self._timed("validate"):
-                datasets = attempt.on(snapshot)
+            ready = work.validated(snapshot) if number == 0 else None
+            if ready is None:
+                if attempt is None:
+                    if not (job.partial and _moved(work.run, snapshot)):
+                        job = replace(job, snapshot=snapshot)
+                    attempt = self._validated(job, staged, work)
+                ready = self._prepared(snapshot, attempt, work)
             is_last = number == PUBLISH_BUDGET or anew == REPREPARE_BUDGET
-            if datasets is not None:
+            if ready is not None:
                 try:
-                    return self._published(snapshot, attempt, datasets, work), attempt
+                    return self._published(snapshot, ready)
                 except (CleanupBegan, ExpectedVersionMismatch, SchemaMoved):
                     may = self.options.mode is not Mode.OVERWRITE
                     if is_last or not (may or only_upkeep(self.manifest, snapshot)):
@@ -230,11 +265,15 @@ class _Load:
                 raise Contention(f"others keep changing on {snapshot.branch} what the load changes")
             attempt, anew = None, anew + 1
             if job.partial:
-                # What rows did not give was taken from entities that have changed.
-                work.forget_staged()
-                clear_rejects(job, EARLY)
-                job, staged = self._stage(snapshot, work, stage)
+                # As above: they have changed.
+                job, staged = self._stage_anew(snapshot, work, stage)
         raise AssertionError("the last attempt returns or raises")
+
+    def _stage_anew(
+        self, source: Snapshot, work: Undertaking, stage: Callable[[Job], Results]
+    ) -> tuple[Job, Staged]:
+        work.stage_anew()
+        return self._stage(source, work, stage)
 
     def _head(self, job: Job) -> Snapshot:
         """Return the newest state, which must be one the rows may go on top of."""
@@ -277,23 +316,32 @@ class _Load:
                     "filled": {one.property: one.made + one.kept},
                     "files": attempt.show_vectors(key, one),
                 }
-                # What fails later must find these files to remove them.
                 attempt.staged.types[key].fill(facts)
                 types.append((key, facts))
+                # What fails later must find these files to remove them.
+                work.finish_stage("embed", {"types": types, "told": told})
                 made.append(one)
                 self._tell("embed", one.made)
             told.append(noted(some[0].target, made))
         work.finish_stage("embed", {"types": types, "told": told})
 
-    def _published(
-        self,
-        snapshot: Snapshot,
-        attempt: Attempt,
-        datasets: Sequence[StagedDataset],
-        work: Undertaking,
-    ) -> Commit:
+    def _prepared(
+        self, snapshot: Snapshot, attempt: Attempt, work: Undertaking
+    ) -> StagedCommit | None:
+        """Write down what is to be published on top of a state; None if it must be validated."""
+        with self._timed("validate"):
+            datasets = attempt.on(snapshot)
+        if datasets is None:
+            return None
         ready = self._ready(snapshot, attempt, datasets, work)
-        work.prepared(ready)
+        facts = {
+            "types": {key: found.to_json() for key, found in outcomes(attempt).items()},
+            "rejects": attempt.job.rejects if any(attempt.rejected.values()) else None,
+        }
+        work.prepared(snapshot, ready, facts)
+        return ready
+
+    def _published(self, snapshot: Snapshot, ready: StagedCommit) -> Commit:
         with self._timed("publish"):
             lineage = self.manifest.lineage(snapshot.native)
             return publish_patiently(lineage, snapshot.branch, ready)
@@ -319,14 +367,18 @@ class _Load:
             known_id=True,
         )
 
-    def _outcome(self, commit: Commit, attempt: Attempt, run: Run, *, created: bool) -> Outcome:
+    def _outcome(self, commit: Commit, run: Run) -> Outcome:
+        """Return what a run did, as it is written down in it."""
+        facts = run.stages.get("validate", {"types": {}, "rejects": None})
+        if run.commit_id != commit.id:
+            return Outcome(commit=commit, run=run)
         return Outcome(
             commit=commit,
-            types=outcomes(attempt),
+            types={key: TypeOutcome.from_json(found) for key, found in facts["types"].items()},
             seconds=self.seconds,
             embedded=run.stages.get("embed", {}).get("told", ()),
-            rejects=attempt.job.rejects if any(attempt.rejected.values()) else None,
-            branch_created=created,
+            rejects=facts["rejects"],
+            branch_created="branch" in run.stages,
             run=run,
         )
 
@@ -344,9 +396,10 @@ class _Load:
             self.options.progress(Progress(stage, rows, 0))
 
 
-def _moved(staged: Staged, before: Snapshot, now: Snapshot) -> bool:
-    """Tell whether somebody changed a type that is loaded."""
-    return any(before.entry(key).physical != now.entry(key).physical for key in staged.types)
+def _moved(run: Run, now: Snapshot) -> bool:
+    """Tell whether somebody changed a type that is loaded since its rows were staged."""
+    base = run.stages["stage"]["base"]
+    return any(now.entry(key).physical != version for key, version in base.items())
 
 
 def outcomes(attempt: Attempt) -> dict[str, TypeOutcome]:

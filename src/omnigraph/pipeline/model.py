@@ -97,6 +97,13 @@ class TypeOutcome:
             "bytes": self.bytes,
         }
 
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> TypeOutcome:
+        """Return what `to_json` wrote down."""
+        told = {name: document[name] for name in ("given", "accepted", "rejected", "bytes")}
+        changed = {name: document[name] for name in ("inserted", "updated", "deleted")}
+        return cls(**told, counts=Counts(**changed))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:

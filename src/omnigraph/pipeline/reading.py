@@ -43,7 +43,7 @@ def stage_sources(spark: SparkSession, job: Job, sources: Sources) -> Results:
     results: dict[tuple[int, int], dict[str, Any]] = {}
     names = list(sources.files)
     for number, read in sources.here:
-        made = stage_rows(job, read, sources.files[:number])
+        made = stage_rows(job, read, sources.files[:number], f"here-{number}")
         results[number, 0] = made
         opened = [(name, unit) for name, unit in made.get("files", [])]
         names[number : number + len(opened)] = opened
@@ -52,7 +52,7 @@ def stage_sources(spark: SparkSession, job: Job, sources: Sources) -> Results:
 
     def stage(number: int) -> dict[str, Any]:
         part = parts[number]
-        return stage_rows(job, part.read, files[: part.number])
+        return stage_rows(job, part.read, files[: part.number], f"file-{number}")
 
     for number, result in _on_each(spark, len(parts), stage):
         results[parts[number].number, number] = result
@@ -134,7 +134,8 @@ def _partition(
         places = _Places(_NOWHERE + number * _PARTITIONS + partition)
         rows = (places.noted(batch).select(names) for batch in batches)
         table = Table(names, rows, is_text, positions=places.next)
-        yield _result(partition, stage_rows(job, _reader(shape, table), job.files))
+        part = f"frame-{number}-{partition}"
+        yield _result(partition, stage_rows(job, _reader(shape, table), job.files, part))
 
     return run
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -46,9 +46,9 @@ def refuse_unreadable(ready: Prepared) -> None:
     raise ValidationFailed(list(islice(found, MAX_LISTED)), Counter({Rule.SYNTAX: ready.broken}))
 
 
-def keep_unreadable(ready: Prepared, folder: str) -> None:
-    """Write rows that cannot be read into the folder of rejects."""
-    objects = Objects(locate(folder))
+def keep_unreadable(ready: Prepared, folder: str, options: Mapping[str, str]) -> None:
+    """Write rows that cannot be read into the folder of rejects; `options` reach its storage."""
+    objects = Objects(locate(folder, options))
     for source in ready.opened:
         if not source.broken:
             continue
@@ -81,9 +81,13 @@ def _unreadable(
         yield violation, text
 
 
-def examples(folder: str, limit: int) -> Sequence[dict[str, Any]]:
-    """Return the first of the rows that were set aside."""
-    objects = Objects(locate(folder))
+def examples(
+    folder: str | None, limit: int, options: Mapping[str, str]
+) -> Sequence[dict[str, Any]]:
+    """Return the first of the rows that were set aside; `options` reach their storage."""
+    if folder is None:
+        return []
+    objects = Objects(locate(folder, options))
     found: list[dict[str, Any]] = []
     for info in sorted(objects.list(""), key=lambda info: info.path):
         opened = objects.open(info.path) if info.path.endswith(".ndjson") else None

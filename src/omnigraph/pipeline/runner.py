@@ -16,6 +16,7 @@ from omnigraph.errors import InvalidInput, NotFound, OmniError
 from omnigraph.merge.conflicts import MergeConflicts
 from omnigraph.merge.merge import MergeOptions, merge
 from omnigraph.pipeline.extract import Extracted
+from omnigraph.pipeline.faults import unless_lost
 from omnigraph.pipeline.load import load_frames
 from omnigraph.pipeline.model import OnViolation, Outcome, SparkLoadOptions
 from omnigraph.pipeline.prepare import Prepared, digest, prepare, run_key
@@ -25,12 +26,15 @@ from omnigraph.pipeline.requests import MakeRequest, PipelineInterrupted
 from omnigraph.pipeline.runs import Run, Runs, RunState
 from omnigraph.pipeline.sessions import session
 from omnigraph.pipeline.spec import Pipeline
+from omnigraph.pipeline.states import start_of
 from omnigraph.pipeline.told import quiet
 from omnigraph.write.load import mode_of
 from omnigraph.write.progress import Listener, Progress
 
 OPERATION = "pipeline"
-_KEPT = ("types", "embedded", "branch_created", "sources", "rejects", "examples")
+MERGED = "merge"
+"""The stage after which only the branch is left to be deleted."""
+_KEPT = ("types", "embedded", "branch_created", "sources", "rejects", "examples", "commit")
 """What the report of a run that was published says, whoever completes it."""
 
 
@@ -94,34 +98,50 @@ def run_pipeline(running: Running, *, again: bool = False) -> RunReport:
             "merge_into": pipeline.publish.merge_into,
         }
         key = None if again else run_key(ready)
-        run = Runs(running.manifest.objects).begin(pipeline.branch, key=key, about=about)
-        return _watched(running, ready, run)
+        runs = Runs(running.manifest.objects)
+        run = runs.begin(pipeline.branch, key=key, about=about)
+        with releasing(runs, run):
+            return _watched(running, ready, run)
     finally:
         ready.sources.close()
 
 
 def resume_pipeline(running: Running, run: Run) -> RunReport:
-    """Go on with a run; stages it finished are not done again."""
-    if run.state is RunState.ABORTED:
-        message = f"run {run.id} was aborted and cannot go on; run the pipeline again"
-        raise InvalidInput(message, code="run_aborted", run=run.id)
+    """Go on with a run; stages it finished are not done again.
+
+    Raises:
+        RunStopped: another process is at work on it, or it was aborted.
+    """
     if run.about.get("digest") != digest(running.pipeline):
         message = (
             f"{running.pipeline.report.source.name} or its variables are not those that run "
             f"{run.id} began with: give the same, or abort it and run the pipeline again"
         )
         raise InvalidInput(message, code="pipeline_changed", run=run.id)
-    ready = _ready(running)
+    runs = Runs(running.manifest.objects)
+    run = runs.claim(run)
+    with releasing(runs, run):
+        ready = _ready(running)
+        try:
+            if run.state is RunState.FAILED:
+                # What it staged is gone, and nobody can publish under its commit id any more.
+                run = runs.begin_anew(run)
+            with suppress(NotFound):
+                running.before = read_report(running.manifest.objects, run)
+            return _watched(running, ready, run)
+        finally:
+            ready.sources.close()
+
+
+@contextmanager
+def releasing(runs: Runs, run: Run) -> Iterator[None]:
+    """Let go of a run at the end, however it ends."""
     try:
-        if run.state is RunState.FAILED:
-            # What it staged is gone, and nobody can publish under its commit id any more.
-            runs = Runs(running.manifest.objects)
-            run = runs.end(runs.forget_stages(run), RunState.RUNNING)
-        with suppress(NotFound):
-            running.before = read_report(running.manifest.objects, run)
-        return _watched(running, ready, run)
+        yield
     finally:
-        ready.sources.close()
+        with suppress(OmniError):
+            runs.check(run)
+            runs.release(runs.find(run.id))
 
 
 def _ready(running: Running) -> Prepared:
@@ -141,17 +161,14 @@ def _watched(running: Running, ready: Prepared, run: Run) -> RunReport:
         with quiet():
             _carry_out(running, ready, run)
     except OmniError as error:
-        run = runs.find(run.id)
-        if run.state is RunState.RUNNING:
-            run = runs.end(run, RunState.FAILED, {"error": error.code})
-        keep_report(running.manifest.objects, run, running.report(run, error))
+        run, is_ours = _failed(runs, run, error.code)
+        if is_ours:
+            keep_report(running.manifest.objects, run, running.report(run, error))
         raise
     except KeyboardInterrupt as error:
-        with suppress(Exception):
+        with unless_lost():
             ready.spark.interruptAll()
-        run = runs.find(run.id)
-        if run.state is RunState.RUNNING:
-            run = runs.end(run, RunState.FAILED, {"error": "interrupted"})
+        run, _ = _failed(runs, run, "interrupted")
         is_published = run.state is RunState.FINISHED
         raise PipelineInterrupted(run.id, is_published=is_published) from error
     run = runs.find(run.id)
@@ -160,8 +177,21 @@ def _watched(running: Running, ready: Prepared, run: Run) -> RunReport:
     return report
 
 
+def _failed(runs: Runs, run: Run, code: str) -> tuple[Run, bool]:
+    """Write down why a run failed, unless it has ended; return it, and whether it is still ours."""
+    found = runs.find(run.id)
+    is_ours = found.driver in (None, run.driver)
+    if is_ours and found.state is RunState.RUNNING:
+        found = runs.end(found, RunState.FAILED, {"error": code})
+    return found, is_ours
+
+
 def _carry_out(running: Running, ready: Prepared, run: Run) -> None:
     pipeline, manifest = running.pipeline, running.manifest
+    if MERGED in run.stages:
+        _tell_as_before(running)
+        running.facts["merge"] = _without_branch(running, run.stages[MERGED])
+        return
     folder = pipeline.address(pipeline.rejects) if pipeline.rejects is not None else None
     if pipeline.on_violation == OnViolation.FAIL:
         refuse_unreadable(ready)
@@ -169,38 +199,45 @@ def _carry_out(running: Running, ready: Prepared, run: Run) -> None:
         place = folder or manifest.location.child(f"{run.folder}/rejects")
         running.facts["rejects"] = place
         _check_share(ready)
-        keep_unreadable(ready, place)
+        keep_unreadable(ready, place, manifest.location.options)
     outcome = _load(running, ready, run, folder)
-    if outcome.repeated:
-        _found_published(running, run, outcome)
-    else:
-        _loaded(running, run, outcome)
+    _loaded(running, run, outcome)
     if pipeline.publish.merge_into is not None:
         with running.stage("merge"):
-            running.facts["merge"] = _merge(running, pipeline.publish.merge_into)
+            merged = _merge(running, pipeline.publish.merge_into)
+        if not merged.get("conflicts"):
+            # Written down before the branch goes: without it nobody could tell any more.
+            Runs(manifest.objects).finish_stage(outcome.run or run, MERGED, merged)
+            merged = _without_branch(running, merged)
+        running.facts["merge"] = merged
 
 
 def _loaded(running: Running, run: Run, outcome: Outcome) -> None:
-    """Note what was loaded, also for whoever resumes the run behind this."""
+    """Note what was loaded, also for whoever resumes the run behind this.
+
+    The commit may have been there already: of an earlier run, or of this one before it ended.
+    """
+    is_own = outcome.commit.id == (outcome.run or run).commit_id
+    rejects = (outcome.rejects or running.facts.get("rejects")) if is_own else None
+    options = running.manifest.location.options
     running.seconds |= outcome.seconds
-    rejects = outcome.rejects or running.facts.get("rejects")
     running.facts |= {
         "types": {key: type_.to_json() for key, type_ in sorted(outcome.types.items())},
         "commit": outcome.commit.to_json(),
         "branch_created": outcome.branch_created,
-        "repeated": False,
+        "repeated": not is_own,
         "embedded": list(outcome.embedded),
         "rejects": rejects,
-        "examples": [] if rejects is None else examples(rejects, MAX_EXAMPLES),
+        "examples": examples(rejects, MAX_EXAMPLES, options),
     }
+    if is_own and outcome.repeated:
+        _tell_as_before(running)
     keep_report(running.manifest.objects, run, running.report(run))
 
 
-def _found_published(running: Running, run: Run, outcome: Outcome) -> None:
-    """Note that the commit is there already: of an earlier run, or of this one before it ended."""
-    is_own = outcome.commit.id == run.commit_id
-    running.facts |= {"commit": outcome.commit.to_json(), "repeated": not is_own}
-    if is_own and running.before is not None:
+def _tell_as_before(running: Running) -> None:
+    """Tell of what was done before a run was interrupted what its report told then."""
+    if running.before is not None:
         running.facts |= {name: getattr(running.before, name) for name in _KEPT}
         running.seconds = {stage["name"]: stage["seconds"] for stage in running.before.stages}
 
@@ -253,20 +290,29 @@ def _check_share(ready: Prepared) -> None:
 
 def _merge(running: Running, into: str) -> Mapping[str, Any]:
     pipeline, manifest = running.pipeline, running.manifest
+    if not start_of(manifest, pipeline)[1]:
+        # The commit was found where the branch would be forked from: it is merged already.
+        return {"source": pipeline.branch, "target": into, "outcome": "already_up_to_date"}
     request = running.request("merge", into, pipeline.publish.message or pipeline.name)
     try:
         result = merge(manifest, request, head_snapshot(manifest, pipeline.branch), MergeOptions())
     except MergeConflicts as error:
         told = [conflict.to_json() for conflict in error.conflicts]
         return {"target": into, "outcome": "conflicts", "conflicts": told}
-    facts = result.to_json()
-    if pipeline.publish.delete_branch:
-        try:
+    return result.to_json()
+
+
+def _without_branch(running: Running, merged: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Delete the branch that was merged, if the pipeline asks for it; return what became of it."""
+    pipeline, manifest = running.pipeline, running.manifest
+    if not pipeline.publish.delete_branch:
+        return merged
+    try:
+        if pipeline.branch in manifest.branches():
             delete_branch(manifest, pipeline.branch)
-        except OmniError as error:
-            return {**facts, "branch_deleted": False, "branch_delete_error": error.message}
-        return {**facts, "branch_deleted": True}
-    return facts
+    except OmniError as error:
+        return {**merged, "branch_deleted": False, "branch_delete_error": error.message}
+    return {**merged, "branch_deleted": True}
 
 
 def _source_facts(source: Extracted) -> dict[str, Any]:

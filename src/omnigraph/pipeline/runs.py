@@ -1,7 +1,8 @@
 """This module keeps the durable record of pipeline runs: which stages are finished, and with what.
 
 A run is one small object in the graph. Whoever resumes it does not do finished stages again; its
-commit id is minted first, so that anybody can tell whether it was published.
+commit id is minted first, so that anybody can tell whether it was published. Whoever is at work on
+a run stands in it; who was stopped or replaced meanwhile learns that from the next thing it writes.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from ulid import ULID
 from omnigraph.commit.model import CommitId
 from omnigraph.commit.staged import mint_commit_id
 from omnigraph.errors import FormatUnsupported, GraphCorrupt, NotFound
+from omnigraph.pipeline.drivers import Driver
+from omnigraph.pipeline.errors import RunStopped
 from omnigraph.storage import Objects
 from omnigraph.storage.layout import RUNS
 
@@ -38,7 +41,8 @@ class Run:
     """One run: where it goes, how far it is, and the facts of each finished stage.
 
     `key` is a digest of what goes in: a second run with the same key has nothing to add. `about`
-    is whatever who began it wants to remember.
+    is whatever who began it wants to remember. `driver` is who is at work on it, None if nobody is;
+    one that was killed still stands there.
     """
 
     id: str
@@ -50,6 +54,13 @@ class Run:
     key: str | None = None
     about: Mapping[str, Any] = field(default_factory=dict)
     stages: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    driver: Driver | None = None
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Tell whether it has not ended, and nobody is at work on it."""
+        alive = self.driver is not None and self.driver.is_alive(self.heartbeat)
+        return self.state is RunState.RUNNING and not alive
 
     @property
     def path(self) -> str:
@@ -74,6 +85,7 @@ class Run:
             "key": self.key,
             "about": dict(self.about),
             "stages": {name: dict(facts) for name, facts in self.stages.items()},
+            "driver": None if self.driver is None else self.driver.to_json(),
         }
 
 
@@ -86,8 +98,8 @@ class Runs:
     def begin(
         self, branch: str, *, key: str | None = None, about: Mapping[str, Any] | None = None
     ) -> Run:
-        """Write down a new run."""
-        now = datetime.now(UTC)
+        """Write down a new run, which this process is at work on."""
+        now = _now()
         run = Run(
             id=str(ULID()),
             branch=branch,
@@ -96,16 +108,21 @@ class Runs:
             heartbeat=now,
             key=key,
             about=dict(about or {}),
+            driver=Driver.here(),
         )
-        return self._put(run)
+        self._objects.put(run.path, _encode(run))
+        return run
 
     def find(self, id_: str) -> Run:
         """Return a run by its id."""
+        return self._read(id_)[0]
+
+    def _read(self, id_: str) -> tuple[Run, bytes]:
         data = self._objects.get(f"{RUNS}/{id_}/run.json")
         if data is None:
             message = f"there is no pipeline run '{id_}'; `omnigraph pipeline status` lists them"
             raise NotFound(message, code="run_not_found", run=id_)
-        return _decode(data, id_)
+        return _decode(data, id_), data
 
     def list(self) -> list[Run]:
         """Return every run, oldest first."""
@@ -115,31 +132,89 @@ class Runs:
     def _ids(self) -> tuple[str, ...]:
         return tuple(sorted(self._objects.folders(RUNS)))
 
+    # --- by whoever is at work on it -----------------------------------------------------------
+
     def finish_stage(self, run: Run, name: str, facts: Mapping[str, Any]) -> Run:
-        """Write down that a stage is finished; a heartbeat, too."""
-        return self._put(replace(run, stages={**run.stages, name: dict(facts)}, heartbeat=_now()))
+        """Write down that a stage is finished."""
+        return self._change(run, stages={**run.stages, name: dict(facts)})
 
-    def forget_stage(self, run: Run, name: str) -> Run:
-        """Write down that a stage has to be done again."""
-        left = {other: facts for other, facts in run.stages.items() if other != name}
-        return self._put(replace(run, stages=left, heartbeat=_now()))
+    def forget_stages(self, run: Run, *names: str) -> Run:
+        """Write down that stages have to be done again."""
+        left = {other: facts for other, facts in run.stages.items() if other not in names}
+        return self._change(run, stages=left)
 
-    def forget_stages(self, run: Run) -> Run:
+    def begin_anew(self, run: Run) -> Run:
         """Write down that everything has to be done again, under a commit id of its own."""
-        return self._put(replace(run, stages={}, commit_id=mint_commit_id(), heartbeat=_now()))
-
-    def beat(self, run: Run) -> Run:
-        """Write down that the run is alive."""
-        return self._put(replace(run, heartbeat=_now()))
+        return self._change(run, stages={}, commit_id=mint_commit_id(), state=RunState.RUNNING)
 
     def end(self, run: Run, state: RunState, facts: Mapping[str, Any] | None = None) -> Run:
         """Write down how a run ended; what it remembers grows by `facts`."""
-        about = {**run.about, **(facts or {})}
-        return self._put(replace(run, state=state, about=about, heartbeat=_now()))
+        return self._change(run, state=state, about={**run.about, **(facts or {})})
 
-    def _put(self, run: Run) -> Run:
-        self._objects.put(run.path, json.dumps(run.to_json(), indent=1).encode())
-        return run
+    def release(self, run: Run) -> Run:
+        """Write down that nobody is at work on a run any more."""
+        return self._change(run, driver=None)
+
+    def check(self, run: Run) -> None:
+        """Raise RunStopped when a run was aborted or taken over."""
+        _check(self.find(run.id), run)
+
+    def beat(self, run: Run) -> None:
+        """Write down that whoever is at work on a run is alive."""
+        found, data = self._read(run.id)
+        _check(found, run)
+        # Who writes something else at the same time is alive just as well.
+        self._objects.replace(run.path, data, _encode(replace(found, heartbeat=_now())))
+
+    def _change(self, run: Run, **changes: Any) -> Run:  # noqa: ANN401 - fields of a run
+        newer = replace(run, heartbeat=_now(), **changes)
+        while True:
+            found, data = self._read(run.id)
+            _check(found, run)
+            if self._objects.replace(run.path, data, _encode(newer)):
+                return newer
+
+    # --- by anybody ----------------------------------------------------------------------------
+
+    def claim(self, run: Run) -> Run:
+        """Take a run for this process.
+
+        Raises:
+            RunStopped: somebody is at work on it, or it was aborted.
+        """
+        found, data = self._read(run.id)
+        if found.state is RunState.ABORTED:
+            raise RunStopped.aborted(run.id)
+        if found.driver is not None and found.driver.is_alive(found.heartbeat):
+            heard = f"{found.heartbeat:%Y-%m-%d %H:%M:%S} UTC"
+            raise RunStopped.busy(run.id, str(found.driver), heard)
+        newer = replace(found, driver=Driver.here(), heartbeat=_now())
+        if not self._objects.replace(run.path, data, _encode(newer)):
+            return self.claim(run)  # somebody was faster
+        return newer
+
+    def settle(self, run: Run, state: RunState, facts: Mapping[str, Any] | None = None) -> Run:
+        """Write down how a run ended, whoever is at work on it; what is finished stays so."""
+        while True:
+            found, data = self._read(run.id)
+            if found.state is RunState.FINISHED:
+                return found
+            about = {**found.about, **(facts or {})}
+            newer = replace(found, state=state, about=about, driver=None, heartbeat=_now())
+            if self._objects.replace(run.path, data, _encode(newer)):
+                return newer
+
+
+def _check(found: Run, run: Run) -> None:
+    """Raise RunStopped when a run as it is found is not that of who holds `run`."""
+    if found.state is RunState.ABORTED:
+        raise RunStopped.aborted(run.id)
+    if found.driver != run.driver and found.driver is not None:
+        raise RunStopped.taken(run.id, str(found.driver))
+
+
+def _encode(run: Run) -> bytes:
+    return json.dumps(run.to_json(), indent=1).encode()
 
 
 def _now() -> datetime:
@@ -161,8 +236,13 @@ def _decode(data: bytes, path: str) -> Run:
                 key=found["key"],
                 about=found["about"],
                 stages=found["stages"],
+                driver=_driver(found.get("driver")),
             )
     except (KeyError, ValueError, TypeError) as error:
         raise GraphCorrupt(f"pipeline run {path} cannot be read", cause=str(error)) from error
     message = f"pipeline run {path} has version {version}, not {RUN_VERSION}: upgrade omnigraph"
     raise FormatUnsupported(message, found=str(version))
+
+
+def _driver(document: Mapping[str, Any] | None) -> Driver | None:
+    return None if document is None else Driver.from_json(document)

@@ -24,7 +24,7 @@ from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import Snapshot
 from omnigraph.embed import Embedder
 from omnigraph.errors import Category, InvalidInput, NotFound, OmniError, StorageUnavailable
-from omnigraph.storage.layout import dataset_path, to_physical
+from omnigraph.storage.layout import POSITIONS, dataset_path, to_physical
 from omnigraph.storage.location import Location, locate
 from omnigraph.storage.objects import Objects
 from omnigraph.storage.stage import fragment_to_json
@@ -46,6 +46,8 @@ from omnigraph.write.violations import MAX_LISTED, Findings, Violation
 
 SPILL_BYTES = 256 * 1024 * 1024
 """Rows one worker keeps in memory."""
+STAGED_FILES = b"omnigraph.files"
+"""Says beside the positions of rows which files they were written to."""
 
 
 @dataclass(frozen=True)
@@ -96,8 +98,13 @@ def stage_rows(
     job: Job,
     read: Callable[[Intake, Meter], None],
     files: Sequence[tuple[str, str]] = (),
+    part: str = "",
 ) -> dict[str, Any]:
-    """Stage the rows that `read` gives; `files` are the inputs before its own."""
+    """Stage the rows that `read` gives, which are a part of the input that a name tells apart.
+
+    `files` are the inputs before its own. A part may be staged more than once, by attempts that
+    fail or are not needed; what each writes is its own or the same.
+    """
     try:
         with Spill(SPILL_BYTES) as spill:
             rules = Rules(external=ExternalBlobs.below(job.external))
@@ -106,7 +113,7 @@ def stage_rows(
             )
             intake.changes.findings = _findings(job)
             read(intake, Meter())
-            return _Staging(job, intake, spill).made(len(files))
+            return _Staging(job, intake, spill).made(len(files), part)
     except OmniError as error:
         return {"error": error.to_json()}
 
@@ -138,7 +145,7 @@ class _Staging:
         self._spill = spill
         self._committed = Committed(job.manifest, job.snapshot)
 
-    def made(self, before: int) -> dict[str, Any]:
+    def made(self, before: int, part: str) -> dict[str, Any]:
         """Write everything, and tell about it."""
         job, intake = self._job, self._intake
         changes = intake.finish(strict=job.strict, replace=job.replace)
@@ -149,7 +156,7 @@ class _Staging:
         if job.rejects is not None:
             told = [*read.listed, *checked.listed]
             bad = first_by_position(told)
-            write_rejects(job, EARLY, [v for v in told if v.at is not None])
+            write_rejects(job, EARLY, part, [v for v in told if v.at is not None])
             read, checked = _without_place(read), _without_place(checked)
         return {
             "files": intake.files[before:],
@@ -179,6 +186,7 @@ class _Staging:
             rows = rows.filter(pc.invert(there))
         gives = [p.name for p in embedded(shape) if batch.rows[p.name].null_count < len(batch.rows)]
         lacks, wordless = _lacking(shape, rows)
+        path = dataset_path(str(shape.kind), *self._committed.entry(shape).key)
         fragments: list[Any] = []
         at = None
         if rows.num_rows:
@@ -186,11 +194,12 @@ class _Staging:
                 names = Committed.physical_names(shape, base)
                 physical = to_physical(rows.drop_columns(AT), base.schema, names)
                 fragments = new_fragments(change, rows, physical, base)
-            at = self._positions(rows[AT])
+            files = [f"{path}/data/{file.path}" for made in fragments for file in made.files]
+            at = self._positions(rows[AT], files)
         kind = self._intake.counts(shape.kind)
         return {
             "table_key": shape.table_key,
-            "path": dataset_path(str(shape.kind), *self._committed.entry(shape).key),
+            "path": path,
             "given": kind[shape.name],
             "rows": rows.num_rows,
             "fresh": batch.fresh,
@@ -201,16 +210,16 @@ class _Staging:
             "at": at,
         }
 
-    def _positions(self, at: pa.ChunkedArray) -> str:
+    def _positions(self, at: pa.ChunkedArray, files: Sequence[str]) -> str:
         """Keep where each row stood: only needed when something turns out to be wrong with it."""
         sink = io.BytesIO()
         pq.write_table(
-            pa.table({AT: at}),
+            pa.table({AT: at}).replace_schema_metadata({STAGED_FILES: json.dumps(files)}),
             sink,
             use_dictionary=False,
             column_encoding={AT: "DELTA_BINARY_PACKED"},
         )
-        path = f"{self._job.folder}/at/{ULID()}.parquet"
+        path = f"{self._job.folder}/{POSITIONS}/{ULID()}.parquet"
         self._job.manifest.objects.put(path, sink.getvalue())
         return path
 
@@ -260,11 +269,11 @@ EARLY, LATE = "values", "rules"
 """Which rejects are written when rows are staged, and which when they are seen side by side."""
 
 
-def write_rejects(job: Job, when: str, told: Sequence[Violation]) -> None:
-    """Write what is wrong with rejected rows, one line each."""
+def write_rejects(job: Job, when: str, part: str, told: Sequence[Violation]) -> None:
+    """Write what is wrong with rejected rows of a part, one line each."""
     if told and job.rejects is not None:
         lines = "".join(json.dumps(v.to_json(), ensure_ascii=False) + "\n" for v in told)
-        _rejects(job, job.rejects).put(f"{job.run_id}-{when}-{ULID()}.ndjson", lines.encode())
+        _rejects(job, job.rejects).put(f"{job.run_id}-{when}-{part}.ndjson", lines.encode())
 
 
 def clear_rejects(job: Job, when: str) -> None:

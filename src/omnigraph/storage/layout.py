@@ -16,6 +16,8 @@ MANIFEST = "__manifest"
 BRANCHES = "__branches"
 INTENTS = "__recovery"
 RUNS = "__pipelines"
+POSITIONS, IDS, VECTORS = "at", "ids", "vectors"
+"""Folders of a run while it lasts: where rows stood, ids to be added up, vectors of texts."""
 SCRATCH = "_scratch"
 AUDIT = "_graph_commit_recoveries.lance"
 PRIMARY_KEY = {b"lance-schema:unenforced-primary-key": b"true"}

@@ -156,6 +156,13 @@ def on_branch(
         yield
         return
     create_branch(manifest, request.branch, source, actor=request.actor)
+    with removing_branch(manifest, request.branch, source.commit_id):
+        yield
+
+
+@contextmanager
+def removing_branch(manifest: Manifest, branch: str, head: str) -> Iterator[None]:
+    """Remove a branch that was forked at a commit if what it was forked for fails."""
     try:
         yield
     except OutcomeUnknown:
@@ -163,8 +170,8 @@ def on_branch(
         raise
     except BaseException:
         with suppress(OmniError):
-            if head_snapshot(manifest, request.branch).commit_id == source.commit_id:
-                delete_branch(manifest, request.branch)
+            if head_snapshot(manifest, branch).commit_id == head:
+                delete_branch(manifest, branch)
         raise
 
 

@@ -2,11 +2,13 @@
 
 import json
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import omnigraph.graph as og
 from omnigraph.commit.intents import Intents
 from omnigraph.commit.model import Counts
 from omnigraph.commit.staged import StagedCommit, StagedDataset, StagedSchema
@@ -129,3 +131,19 @@ def test_record_of_another_version_is_refused(intents, objects, version):
     with pytest.raises(FormatUnsupported, match="upgrade omnigraph first") as caught:
         intents.list()
     assert caught.value.details == {"found": str(version)}
+
+
+def test_recovery_waits_for_what_somebody_may_go_on_with(tmp_path):
+    graph = og.init(tmp_path / "graph", "node A { name: String @key }")
+    objects = graph._manifest.objects
+    patient = Intents(objects).begin("main", None, STAGED, patience=timedelta(days=1))
+    other = replace(STAGED, id="01ARZ3NDEKTSV4RRFFQ69G5FAW")
+    impatient = Intents(objects).begin("main", None, other)
+    for age, left in ((23 * 60, [patient.id]), (25 * 60, [])):
+        for intent in (patient, impatient):
+            heard = str(datetime.now(UTC) - timedelta(minutes=age))
+            document = json.loads(objects.get(intent.path) or "{}")
+            if document:
+                objects.put(intent.path, json.dumps({**document, "heartbeat": heard}).encode())
+        og.open(graph.uri)
+        assert [intent.id for intent in Intents(objects).list()] == left

@@ -1,0 +1,73 @@
+"""This module names the process at work on a run, so that others can tell whether it still is.
+
+On the machine of that process this is certain; elsewhere only its heartbeat tells.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from ulid import ULID
+
+from omnigraph.commit.recovery import STALE_AFTER
+
+_STARTED = 19
+"""The place of the starting time among what Linux tells of a process behind its name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Driver:
+    """A process that took a run; `token` is new each time, `born` tells processes of one number."""
+
+    token: str
+    host: str
+    pid: int
+    born: str | None
+
+    @classmethod
+    def here(cls) -> Driver:
+        """Return this process."""
+        return cls(str(ULID()), socket.gethostname(), os.getpid(), _born(os.getpid()))
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Driver:
+        """Return what `to_json` wrote down."""
+        return cls(document["token"], document["host"], document["pid"], document["born"])
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON values."""
+        return asdict(self)
+
+    def is_alive(self, heard: datetime) -> bool:
+        """Tell whether the process is at work, as far as anybody can; `heard` is its last beat."""
+        if self.host != socket.gethostname():
+            return datetime.now(UTC) - heard < STALE_AFTER
+        if self.born is not None:
+            return _born(self.pid) == self.born
+        try:
+            os.kill(self.pid, 0)
+        except ProcessLookupError:
+            return False
+        except PermissionError:
+            return True
+        return True
+
+    def __str__(self) -> str:
+        return f"process {self.pid} on {self.host}"
+
+
+def _born(pid: int) -> str | None:
+    """Return when a process was started, None if it is dead or nobody can tell."""
+    try:
+        told = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except OSError:
+        return None
+    facts = told.rpartition(")")[2].split()
+    return None if facts[0] == "Z" else f"{boot} {facts[_STARTED]}"

@@ -1,0 +1,90 @@
+"""A run belongs to one process: others are refused while it lives; who lost it is told."""
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from omnigraph.pipeline.drivers import Driver
+from omnigraph.pipeline.errors import RunStopped
+from omnigraph.pipeline.runs import Runs, RunState
+from omnigraph.storage import Objects, locate
+
+NOW = datetime.now(UTC)
+LONG_AGO = NOW - timedelta(minutes=11)
+DEAD = """
+import json
+from omnigraph.pipeline.drivers import Driver
+print(json.dumps(Driver.here().to_json()))
+"""
+
+
+@pytest.fixture
+def objects(tmp_path):
+    return Objects(locate(tmp_path))
+
+
+@pytest.fixture
+def runs(objects):
+    return Runs(objects)
+
+
+def put(objects, run, **changes):
+    """Write down a run as somebody else would have left it."""
+    run = replace(run, **changes)
+    objects.put(run.path, json.dumps(run.to_json()).encode())
+    return run
+
+
+def code(call, *args):
+    with pytest.raises(RunStopped) as refused:
+        call(*args)
+    return refused.value.code
+
+
+def test_a_run_is_refused_to_others_while_its_process_lives(runs, objects):
+    run = runs.begin("main")
+    put(objects, run, heartbeat=LONG_AGO)  # here, nobody has to ask the clock
+    assert code(runs.claim, run) == "run_alive"
+    assert not runs.find(run.id).is_interrupted
+    with pytest.raises(RunStopped, match=f"{run.driver}, last heard of at .*pipeline abort"):
+        runs.claim(run)
+    runs.release(run)
+    assert runs.find(run.id).driver is None
+    assert runs.claim(run).driver == runs.find(run.id).driver != run.driver
+
+
+def test_a_run_of_a_process_that_died_is_taken_over_at_once(runs, objects):
+    told = subprocess.run([sys.executable, "-c", DEAD], capture_output=True, check=True)
+    dead = Driver.from_json(json.loads(told.stdout))
+    run = put(objects, runs.begin("main"), driver=dead)
+    assert run.is_interrupted
+    mine = runs.claim(run)
+    assert mine.driver.pid != dead.pid
+    assert code(runs.finish_stage, run, "stage", {}) == "run_taken"
+    assert runs.finish_stage(mine, "stage", {"a": 1}).stages == {"stage": {"a": 1}}
+    reused = replace(dead, pid=mine.driver.pid)  # another process may get its number
+    assert not reused.is_alive(NOW)
+
+
+def test_elsewhere_only_the_heartbeat_tells(runs, objects):
+    there = replace(Driver.here(), host="elsewhere")
+    run = put(objects, runs.begin("main"), driver=there)
+    assert code(runs.claim, run) == "run_alive"  # it was just written
+    run = put(objects, run, heartbeat=LONG_AGO)
+    runs.beat(run)
+    assert code(runs.claim, run) == "run_alive"
+    run = put(objects, run, heartbeat=LONG_AGO)
+    assert runs.claim(run).driver.host != "elsewhere"
+
+
+def test_an_aborted_run_is_nobodys_any_more(runs):
+    run = runs.begin("main")
+    assert runs.settle(run, RunState.ABORTED).driver is None
+    for call in (runs.end, runs.finish_stage):
+        assert code(call, run, RunState.FAILED, {}) == "run_aborted"
+    assert code(runs.claim, run) == "run_aborted"
+    assert runs.find(run.id).state is RunState.ABORTED
