@@ -197,3 +197,23 @@ def test_who_asks_before_it_sends_too_much_is_told_at_once(open_server):
     with connected(open_server.address) as connection:
         connection.sendall(head % G.encode())
         assert everything(connection).startswith(b"HTTP/1.1 413 ")
+
+
+def test_a_line_of_too_many_parts_is_too_large(client):
+    line = '{"type":"Person","data":{"name":[' + "1," * 140_000 + "1]}}"
+    headers = {"Content-Type": "application/x-ndjson"}
+    answer = client.post(f"{G}/load/ndjson", content=line, headers=headers)
+    assert (answer.status_code, answer.json()["code"]) == (413, "bad_request")
+    assert answer.json()["resource_limit"] == {
+        "resource": "graph_batch_json_structural_slots",
+        "limit": 131_072,
+        "actual": 140_010,
+    }
+
+
+def test_a_mutation_among_queries_is_told_where_to_go(client):
+    asked = {"query": INSERT, "params": {"name": "Ada"}}
+    for headers in ({}, {"Accept": "application/x-ndjson"}):
+        answer = client.post(f"{G}/query", json=asked, headers=headers)
+        assert answer.status_code == 400
+        assert answer.json()["error"].endswith(f"; send it to {G}/mutate")

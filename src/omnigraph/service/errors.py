@@ -17,6 +17,9 @@ from msgspec import UNSET, UnsetType
 from omnigraph.errors import Category, ExpectedVersionMismatch, OmniError
 from omnigraph.merge.conflicts import Conflict, ConflictKind, MergeConflicts
 from omnigraph.service import wire
+from omnigraph.write.inputs.grammar import STRUCTURAL_SLOTS
+from omnigraph.write.inputs.lines import LINE_BYTES
+from omnigraph.write.violations import Rule
 
 RETRY_AFTER = 60
 """Seconds after which somebody who was refused for asking too much may ask again."""
@@ -117,6 +120,8 @@ def status_of(error: OmniError) -> int:
     if error.code.startswith("embedding_") and error.category is not Category.INVALID:
         # Somebody we asked for a vector refused: nothing the caller may or may not do.
         return 409 if error.category is Category.CONFLICT else 503
+    if _line_limit(error) is not None:
+        return 413
     return _BY_CODE.get(error.code, _BY_CATEGORY[error.category])
 
 
@@ -209,11 +214,28 @@ def _key_conflict(error: OmniError) -> wire.KeyConflictOutput | None:
     )
 
 
+def _line_limit(error: OmniError) -> wire.ResourceLimitOutput | None:
+    """Return which limit a line of a batch goes beyond, if one does."""
+    for violation in getattr(error, "violations", ()):
+        if violation.rule in _LINE_LIMITS:
+            resource, limit = _LINE_LIMITS[violation.rule]
+            # A line that is too long is not read to its end.
+            actual = violation.value or limit + 1
+            return wire.ResourceLimitOutput(resource=resource, limit=limit, actual=actual)
+    return None
+
+
+_LINE_LIMITS = {
+    Rule.LINE_BYTES: ("graph_batch_line_bytes", LINE_BYTES),
+    Rule.LINE_SLOTS: ("graph_batch_json_structural_slots", STRUCTURAL_SLOTS),
+}
 _QUERY_RESOURCES = {"query_timeout": "query_seconds", "query_memory": "query_memory_bytes"}
 
 
 def _resource_limit(error: OmniError) -> wire.ResourceLimitOutput | None:
     details = error.details
+    if error.code == "validation_failed":
+        return _line_limit(error)
     if error.code in _QUERY_RESOURCES:
         limit = ceil(details["limit"])
         resource = _QUERY_RESOURCES[error.code]

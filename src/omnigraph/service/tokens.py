@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from omnigraph.errors import Category, InvalidInput, OmniError
+from omnigraph.service.secrets import read_aws_secret
 
 SECRET = "OMNIGRAPH_SERVER_BEARER_TOKENS_AWS_SECRET"  # noqa: S105 - the name of a variable
 FILE = "OMNIGRAPH_SERVER_BEARER_TOKENS_FILE"
@@ -57,7 +58,7 @@ class Tokens:
         """Read the tokens that the variables of the environment give; a blank one is not set."""
         given = {name: text.strip() for name, text in environment.items() if text.strip()}
         if SECRET in given:
-            raise _refused(f"{SECRET} is set, but this server cannot read secrets of AWS")
+            return cls.of(_pairs(read_aws_secret(given[SECRET], environment), SECRET))
         pairs: list[tuple[str, str]] = []
         if FILE in given:
             pairs += _pairs(_file_text(given[FILE]), FILE)

@@ -22,6 +22,8 @@ class Rule(StrEnum):
     """What a violation violates."""
 
     SYNTAX = "syntax"
+    LINE_BYTES = "line_bytes"
+    LINE_SLOTS = "line_slots"
     UNKNOWN_TYPE = "unknown_type"
     UNKNOWN_PROPERTY = "unknown_property"
     VALUE = "value"

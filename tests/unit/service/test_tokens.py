@@ -1,7 +1,9 @@
 """Tokens: where they come from, what is refused, and that only digests are kept."""
 
 import json
+import sys
 
+import boto3
 import pytest
 
 from omnigraph.errors import InvalidInput
@@ -31,7 +33,6 @@ def test_sources_go_before_each_other_and_the_single_token_is_added(tmp_path):
 @pytest.mark.parametrize(
     "environment",
     [
-        {SECRET: "arn:whatever"},
         {FILE: "/nowhere/tokens.json"},
         {INLINE: "not json"},
         {INLINE: "[]"},
@@ -86,3 +87,45 @@ def test_every_digest_is_compared(monkeypatch):
     tokens = Tokens.of([("a", "1"), ("b", "2"), ("c", "3")])
     assert tokens.actor_of("Bearer 1") == "a"
     assert len(seen) == 3
+
+
+@pytest.fixture
+def secrets(s3, monkeypatch):
+    """Return a client of a real server of secrets, which the environment leads to."""
+    for name, value in s3.environment.items():
+        monkeypatch.setenv(name, value)
+    return boto3.client("secretsmanager", region_name="us-east-1")
+
+
+def test_secret_of_aws_goes_before_everything_else(secrets, s3):
+    made = secrets.create_secret(Name="tokens", SecretString='{"act-aws": "a", "act-ada": "b"}')
+    around = {**s3.environment, INLINE: '{"act-inline": "i"}', SINGLE: "s"}
+    assert actors({SECRET: "tokens", **around}) == ["act-ada", "act-aws"]
+    assert actors({SECRET: made["ARN"], **around, "AWS_REGION": "eu-west-1"}) == [
+        "act-ada",
+        "act-aws",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (None, "ResourceNotFoundException"),
+        ({"SecretBinary": b"{}"}, "holds bytes"),
+        ({"SecretString": "hush"}, "is no JSON"),
+        ({"SecretString": '["hush"]'}, "must be a JSON object"),
+    ],
+)
+def test_secret_of_aws_that_gives_no_tokens_is_refused(secrets, s3, content, told):
+    name = "none" if content is None else f"bad-{hash(str(content))}"
+    if content is not None:
+        secrets.create_secret(Name=name, **content)
+    with pytest.raises(InvalidInput, match=told) as caught:
+        Tokens.from_environment({SECRET: name, **s3.environment})
+    assert "hush" not in caught.value.message
+
+
+def test_secret_of_aws_needs_what_speaks_with_aws(monkeypatch):
+    monkeypatch.setitem(sys.modules, "boto3", None)
+    with pytest.raises(InvalidInput, match="needs boto3"):
+        Tokens.from_environment({SECRET: "tokens"})

@@ -33,7 +33,21 @@ async def snapshot(asked: Asked) -> Response:
 
 async def query(asked: Asked) -> Response:
     """Answer a query: as one object, or as the rows alone if the caller accepts only those."""
-    visit, request = asked.visit, await asked.json(wire.QueryRequest)
+    request = await asked.json(wire.QueryRequest)
+    try:
+        return await _answered(asked, request)
+    except InvalidInput as error:
+        if error.code != "query_not_a_read":
+            raise
+        place = f"/graphs/{asked.path('graph_id')}/mutate"
+        facts = error.details
+        raise InvalidInput(
+            f"{error.message}; send it to {place}", code=error.code, **facts
+        ) from error
+
+
+async def _answered(asked: Asked, request: wire.QueryRequest) -> Response:
+    visit = asked.visit
     accepted = asked.request.headers.get("accept", "")
     if ARROW in accepted:
         return await _rows(asked, request, ARROW)

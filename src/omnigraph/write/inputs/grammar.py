@@ -93,7 +93,7 @@ def check_member(name: str, kind: TypeKind) -> str:
 
 def _parse(line: bytes) -> Any:  # noqa: ANN401 - whatever stands there
     if len(line) > LINE_BYTES:
-        raise LineProblem(Rule.SYNTAX, too_long())
+        raise LineProblem(Rule.LINE_BYTES, too_long())
     if len(line) > STRUCTURAL_SLOTS:
         _check_slots(line)
     try:
@@ -122,8 +122,12 @@ def _check_slots(line: bytes) -> None:
     def slots(text: bytes) -> int:
         return len(text) - len(text.translate(None, _STRUCTURAL))
 
-    if slots(line) > STRUCTURAL_SLOTS and slots(_STRING.sub(b"", line)) > STRUCTURAL_SLOTS:
-        raise _syntax(f"the line has more than {STRUCTURAL_SLOTS} structural characters")
+    if slots(line) <= STRUCTURAL_SLOTS:
+        return
+    found = slots(_STRING.sub(b"", line))
+    if found > STRUCTURAL_SLOTS:
+        message = f"the line has more than {STRUCTURAL_SLOTS} structural characters"
+        raise LineProblem(Rule.LINE_SLOTS, message, value=found)
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

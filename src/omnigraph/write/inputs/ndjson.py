@@ -45,7 +45,7 @@ def read_ndjson(
         with opened(source, meter) as stream:
             for part in ahead(_parts(stream, base, together)):
                 if isinstance(part, TooLong):
-                    intake.problem(Rule.SYNTAX, too_long(), base + part.line)
+                    intake.problem(Rule.LINE_BYTES, too_long(), base + part.line)
                 else:
                     before = intake.rows
                     _take(part, intake)
