@@ -126,6 +126,23 @@ def test_fragment_that_loses_its_last_row_has_no_metadata_left(base):
     assert content(update(base, removed=[fragment.fragment_id])) == {"c": 3, "d": 4}
 
 
+# storage/stage.py lose: who took rows from a fragment did so for newer versions that have it, too.
+def test_deletions_of_a_fragment_are_taken_over_by_a_version_made_elsewhere(base):
+    fragment = base.get_fragments()[0]
+    left = fragment.delete_rows([0])
+    newer = append(base, rows(e=5))
+    assert newer.get_fragments()[0].fragment_id == fragment.fragment_id
+    assert content(update(newer, updated=[left])) == {"b": 2, "c": 3, "d": 4, "e": 5}
+
+
+# storage/difference.py: the property makes a class each time it is asked.
+def test_name_of_a_data_file_is_kept_in_a_field(base):
+    for fragment in base.get_fragments():
+        assert [f._path for f in fragment.metadata.files] == [
+            f.path for f in fragment.metadata.files
+        ]
+
+
 # storage/stage.py: an update that removes nothing and adds nothing is a version all the same.
 def test_empty_update_is_a_version_of_its_own(base):
     made = update(base)

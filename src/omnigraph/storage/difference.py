@@ -109,7 +109,8 @@ def rewritten_rows(old: LanceDataset, new: LanceDataset) -> int:
 
 
 def _files(fragment: Fragment) -> tuple[str, ...]:
-    return tuple(file.path for file in fragment.metadata.files)
+    # The property `path` makes a class each time it is asked, which takes longer than the rest.
+    return tuple(file._path for file in fragment.metadata.files)
 
 
 def _differ(one: Fragment | None, other: Fragment | None) -> bool:
