@@ -9,8 +9,8 @@ import pytest
 import omnigraph.graph as og
 from omnigraph.write.violations import ValidationFailed
 from tests.behaviour.test_changes import without_new_ids
-from tests.support.changes import read_state
-from tests.support.spark_loads import SCHEMA, knows, load, people, said
+from tests.support.changes import read_state, said
+from tests.support.spark_loads import SCHEMA, knows, load, people
 
 FIRST = {
     "Person": [{"name": f"p{n}", "age": n, "email": f"{n}@x"} for n in range(6)],
