@@ -241,7 +241,9 @@ class _Load:
             if fillings:
                 with self._timed("embed"):
                     self._embed(attempt, fillings, work)
-            return self._ready(snapshot, attempt, attempt.datasets(examination), work)
+            with self._timed("publish"):
+                datasets = attempt.datasets(examination)
+            return self._ready(snapshot, attempt, datasets, work)
 
     def _embed(
         self, attempt: Attempt, fillings: Mapping[str, Sequence[Filling]], work: Undertaking
