@@ -10,8 +10,9 @@ from pyspark.errors import PySparkException, StreamingQueryException
 
 import omnigraph as og
 from omnigraph import pipeline
-from omnigraph.errors import InvalidInput
+from omnigraph.errors import InvalidInput, OmniError
 from omnigraph.pipeline import batches as taking
+from omnigraph.pipeline import streams
 from tests.support.streaming import SCHEMA
 
 pytestmark = pytest.mark.usefixtures("quick")
@@ -192,6 +193,25 @@ def test_rows_of_a_stream_are_the_changes_of_the_feed(spark, graph, tmp_path):
             assert (None if text is None else json.loads(text)) == (
                 None if one is None else dict(one.properties)
             )
+
+
+def test_a_server_that_is_too_busy_is_asked_again():
+    class Busy:
+        starts = 0
+
+        def start(self):
+            self.starts += 1
+            if self.starts < free:
+                raise PySparkException("Python worker failed to connect back.")
+            return "started"
+
+    free, writer = 3, Busy()
+    assert streams._started(writer) == "started"
+    assert writer.starts == 3
+    free, writer = 99, Busy()
+    with pytest.raises(OmniError, match="it is too busy") as told:
+        streams._started(writer)
+    assert (told.value.code, writer.starts) == ("stream_not_started", streams.STARTS)
 
 
 def test_what_cannot_flow_is_told(spark, graph, copy, tmp_path):

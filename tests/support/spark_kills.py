@@ -68,10 +68,10 @@ STEPS = {
     "staged": ("undertaking", "Undertaking.finish_stage"),
     "rejecting": ("attempt", "reject"),
     "branched": ("load", "create_branch"),
+    "embedded": ("load", "_Load._embed"),
     "prepared": ("undertaking", "Undertaking.prepared"),
     "published": ("load", "publish_patiently"),
     "finished": ("undertaking", "Undertaking.finished"),
-    "embedded": ("runner", "embed_type"),
     "merged": ("runner", "merge"),
     "branch deleted": ("runner", "delete_branch"),
 }

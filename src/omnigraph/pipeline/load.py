@@ -297,7 +297,7 @@ class _Load:
             if fillings:
                 with self._timed("embed"):
                     self._embed(attempt, fillings, work)
-            with self._timed("validate"):
+            with self._timed("publish"):
                 attempt.prepare(examination)
         return attempt
 

@@ -6,16 +6,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from omnigraph.errors import InvalidInput
+from omnigraph.errors import Category, InvalidInput, OmniError
 from omnigraph.pipeline.batches import STREAM, Batches
 from omnigraph.pipeline.feed import CHANGES, SCHEMA
 from omnigraph.pipeline.frames import Place, addressed, opened
 from omnigraph.pipeline.graphs import OpenGraph
 from omnigraph.pipeline.source import FORMAT, register
 from omnigraph.write.load import mode_of
+
+STARTS = 6
+"""Tries to start a stream: Spark Connect waits ten seconds for a process of Python, no longer."""
+_TOO_SLOW = "Python worker failed to connect back"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +66,23 @@ def stream_into(frame: DataFrame, graph: OpenGraph, options: StreamOptions) -> S
         graph._manifest.location, request, options.checkpoint, options.type_name, options.mode
     )
     batches.manifest = graph._manifest
-    return writer.foreachBatch(batches).start()
+    return _started(writer.foreachBatch(batches))
+
+
+def _started(writer: DataStreamWriter) -> StreamingQuery:
+    """Start a stream; a server that was too busy for it is asked again, nothing has begun yet."""
+    for _ in range(STARTS):
+        try:
+            return writer.start()
+        except PySparkException as error:
+            if _TOO_SLOW not in str(error):
+                raise
+            failure = error
+    message = (
+        f"the Spark server did not start a process for the stream in {STARTS} tries: it is too "
+        "busy, or has no Python to run it; start the stream again, it goes on where it stopped"
+    )
+    raise OmniError(message, code="stream_not_started", category=Category.UNAVAILABLE) from failure
 
 
 def _check_changes(frame: DataFrame) -> None:
