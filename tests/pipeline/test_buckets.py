@@ -13,12 +13,16 @@ IDS = st.lists(st.text(max_size=30), min_size=1, max_size=50)
 FEW = st.lists(st.text("ab", max_size=3), max_size=30)
 
 
+def texts(*ids):
+    return pa.array(ids, pa.string())
+
+
 @given(IDS, st.integers(1, 7), st.integers(0, 5))
 def test_a_bucket_is_a_matter_of_the_id_alone(ids, count, skipped):
     column = pa.array([*["x"] * skipped, *ids], pa.string()).slice(skipped)
     found = bucket_numbers(column, count).tolist()
     assert all(0 <= number < count for number in found)
-    alone = [bucket_numbers(pa.array([id_], pa.string()), count)[0] for id_ in ids]
+    alone = [bucket_numbers(texts(id_), count)[0] for id_ in ids]
     assert found == alone
 
 
@@ -30,7 +34,7 @@ def test_pieces_hold_every_row_once(ids, count):
         rows = [] if piece is None else piece.to_pylist()
         found += rows
         if count > 1:
-            column = pa.array([row["id"] for row in rows], pa.string())
+            column = texts(*(row["id"] for row in rows))
             assert set(bucket_numbers(column, count).tolist()) <= {number}
     assert sorted(found, key=lambda row: row["n"]) == table.to_pylist()
 
@@ -87,7 +91,7 @@ def test_buckets_add_up_to_what_all_ids_do(rows, ends, counted, committed, moved
 
 
 def test_numbered_ids_are_spread():
-    column = pa.array([f"person-{number:08d}" for number in range(10_000)])
+    column = texts(*(f"person-{number:08d}" for number in range(10_000)))
     numbers = bucket_numbers(column, 10).tolist()
     sizes = [numbers.count(number) for number in range(10)]
     assert min(sizes) > 800

@@ -81,6 +81,12 @@ def test_plain_put_replaces_an_object(store):
     assert bytes(obstore.get(store, "a").bytes()) == b"new"
 
 
+# storage/objects.py part: workers read buckets out of the files of others.
+def test_part_of_an_object_is_a_buffer_of_its_bytes(store):
+    obstore.put(store, "a", b"0123456789")
+    assert memoryview(obstore.get_range(store, "a", start=3, end=6)) == b"345"
+
+
 # storage/objects.py get and delete: what is gone is fine.
 def test_object_that_is_not_there_is_file_not_found(store):
     with pytest.raises(FileNotFoundError):

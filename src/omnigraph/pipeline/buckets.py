@@ -43,6 +43,7 @@ _LEAST = 4
 _MOST = 0x7FFF
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)
 _WORD = 8
+_CHUNK = 32_768
 
 
 @dataclass(frozen=True)
@@ -253,21 +254,24 @@ def cut(
     table: pa.Table, count: int, condensed: Callable[[pa.Table], pa.Table] = lambda rows: rows
 ) -> tuple[bytes, list[int]]:
     """Return the rows of each bucket, one after the other, and where each ends."""
-    ends = [table.num_rows]
-    if count > 1:
-        numbers = bucket_numbers(table["id"].combine_chunks(), count)
+    parts: list[list[pa.RecordBatch]] = [[] for _ in range(count)]
+    for batch in table.to_batches(max_chunksize=_CHUNK):
+        numbers = bucket_numbers(batch["id"], count)
         # Of 16 bits, this is a radix sort.
-        table = table.take(pa.array(np.argsort(numbers, kind="stable")))
+        batch = batch.take(pa.array(np.argsort(numbers, kind="stable")))
         ends = np.cumsum(np.bincount(numbers, minlength=count)).tolist()
+        for part, (start, stop) in zip(parts, pairwise([0, *ends]), strict=True):
+            if start < stop:
+                part.append(batch.slice(start, stop - start))
     sink = pa.BufferOutputStream()
-    bytes_ = []
-    for start, stop in pairwise([0, *ends]):
-        if start < stop:
-            rows = condensed(table.slice(start, stop - start)).combine_chunks()
+    ends = []
+    for part in parts:
+        if part:
+            rows = condensed(pa.Table.from_batches(part)).combine_chunks()
             with pa.ipc.new_stream(sink, rows.schema) as writer:
                 writer.write_table(rows)
-        bytes_.append(sink.tell())
-    return sink.getvalue().to_pybytes(), bytes_
+        ends.append(sink.tell())
+    return sink.getvalue().to_pybytes(), ends
 
 
 @dataclass(frozen=True)
@@ -377,8 +381,11 @@ def bucket_numbers(ids: pa.Array, count: int) -> npt.NDArray[np.int16]:
 def hashed(ids: pa.Array) -> npt.NDArray[np.uint64]:
     """Return a number for each id, equal for equal ids.
 
-    The length and the last bytes decide, in which generated and numbered ids differ.
+    The length and the last bytes decide, in which generated and numbered ids differ. Few ids at a
+    time are fastest, because all that is between then fits the caches.
     """
+    if not len(ids):
+        return np.empty(0, np.uint64)
     _, offsets_buffer, data_buffer = ids.buffers()
     offsets = np.frombuffer(offsets_buffer, np.int32)[ids.offset : ids.offset + len(ids) + 1]
     first, last = int(offsets[0]), int(offsets[-1])

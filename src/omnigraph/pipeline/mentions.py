@@ -47,7 +47,7 @@ class Mentions:
     def __init__(self, hashes: Mapping[str, Hashes | None]) -> None:
         self._hashes = hashes
 
-    def have(self, topic: str, texts: pa.Array | pa.ChunkedArray) -> bool:
+    def have(self, topic: str, texts: pa.ChunkedArray) -> bool:
         """Tell whether one of the texts may be mentioned; False is certain."""
         if topic not in self._hashes or not len(texts):
             return False
@@ -115,6 +115,5 @@ def tuple_texts(rows: pa.Table, shape: Shape, columns: Sequence[str]) -> pa.Chun
     return pc.drop_null(pc.binary_join_element_wise(*texts, _SEPARATOR))
 
 
-def _hashed(texts: pa.Array | pa.ChunkedArray) -> Hashes:
-    whole = texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
-    return hashed(whole) if len(whole) else _NONE
+def _hashed(texts: pa.ChunkedArray) -> Hashes:
+    return np.concatenate([_NONE, *(hashed(chunk) for chunk in texts.chunks)])
