@@ -2,6 +2,9 @@
 
 import os
 import shutil
+import subprocess
+import sys
+import time
 from datetime import timedelta
 
 import pytest
@@ -10,6 +13,7 @@ from omnigraph.commit.intents import Intents
 from omnigraph.pipeline.errors import RunStopped
 from omnigraph.pipeline.runs import RunState
 from tests.support.changes import read_state
+from tests.support.processes import LONG
 from tests.support.spark_kills import (
     ENDS,
     GOOD,
@@ -152,3 +156,44 @@ def test_a_killed_load_is_given_up_and_the_next_one_is_right(spark, graves, step
     assert again.total == len(GOOD)
     assert set(read_state(graph)["Person"]) == GOOD
     assert graph.verify().ok
+
+
+SLOW = """version: 1
+sources:
+  people: {csv: people.csv}
+  slow:
+    sql: select name, java_method('java.lang.Thread', 'sleep', 600000L) as email from people
+nodes: {Person: {source: slow}}
+on_violation: reject
+spark: {master: "local[1]", memory: 512m}
+"""
+
+
+@pytest.mark.skipif(not SOAK, reason="only a soak has the time")
+def test_a_driver_that_is_at_work_stops_when_its_run_is_aborted_from_another_process(tmp_path):
+    graph = made(tmp_path / "there")
+    before = files(graph)
+    file = tmp_path / "there" / "p.yaml"
+    file.write_text(SLOW)
+    words = [sys.executable, "-m", "omnigraph.cli", "pipeline"]
+    run = [*words, "run", str(file), "--uri", graph.uri]
+    with subprocess.Popen(run, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as driver:
+        deadline = time.monotonic() + LONG
+        while not left(graph)[0]:
+            assert driver.poll() is None, driver.communicate()
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        [found] = graph.pipeline.status()
+        resumed, aborted = (
+            subprocess.run(
+                [*words, what, found.id, "--uri", graph.uri], capture_output=True, text=True
+            )
+            for what in ("resume", "abort")
+        )
+        _, said = driver.communicate(timeout=LONG)
+    assert resumed.returncode == 1
+    assert f"run {found.id} is at work in process {driver.pid}" in resumed.stderr
+    assert (aborted.returncode, aborted.stdout) == (0, f"run {found.id} is aborted\n")
+    assert driver.returncode == 1
+    assert f"run {found.id} was aborted: nothing was published" in said
+    check_whole(opened(tmp_path / "there" / "graph"), before)

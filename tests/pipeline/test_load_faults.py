@@ -69,6 +69,21 @@ def test_what_spark_raises_is_told_with_what_to_do(text, code):
     assert text in failure.value.message
 
 
+def test_what_java_raised_is_told_instead_of_what_was_called():
+    class Raised(Exception):
+        __module__ = "py4j.protocol"
+
+    job = "org.apache.spark.SparkException: Job aborted due to stage failure: too often"
+    text = f"An error occurred while calling o199.collectToPython.\n: {job}\n\tat a.B(C.scala:1)\n"
+    for cause, said in (
+        ("", job),
+        ("Caused by: a.ShuffleException: gone\n", "ShuffleException: gone"),
+    ):
+        with pytest.raises(SparkFailed, match=said) as failure, spark_faults():
+            raise Raised(text + cause)
+        assert "o199" not in failure.value.message
+
+
 FULL = """
 import sys
 import omnigraph.graph as og

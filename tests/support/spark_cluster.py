@@ -78,7 +78,9 @@ def standalone_cluster(folder: Path, workers: int = 2) -> Iterator[str]:
         )
         address = _awaited(master, lambda text: _ADDRESS.search(text))
         for number in range(workers):
-            options = ["--cores", "1", "--memory", "1g", "--host", "127.0.0.1"]
+            # Spark repeats slow tasks only on other machines; this is how one can be several.
+            host = f"127.0.0.{number + 1}" if sys.platform == "linux" else "127.0.0.1"
+            options = ["--cores", "1", "--memory", "1g", "--host", host]
             work = ["--work-dir", str(folder / f"work{number}")]
             log = folder / f"worker{number}.log"
             stack.enter_context(_java(log, home, "worker.Worker", *options, *work, address))
@@ -112,7 +114,7 @@ def _java(log: Path, home: Path, program: str, *arguments: str) -> Iterator[Path
         **os.environ,
         "JAVA_HOME": str(home),
         "SPARK_HOME": spark_home,
-        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_LOCAL_IP": arguments[arguments.index("--host") + 1],
         "SPARK_SCALA_VERSION": "2.13",  # what their scripts would find out for the workers
         "PYSPARK_PYTHON": sys.executable,
     }

@@ -26,7 +26,7 @@ _ADVICE = (
         "Spark ran out of memory: give the session more, or the job more partitions",
     ),
     (
-        r"Python worker exited unexpectedly|worker_exited|ExecutorLostFailure|crashed",
+        r"Python worker exited unexpectedly|worker_exited|ExecutorLostFailure|FetchFailed|crashed",
         "spark_worker_lost",
         "a worker died, perhaps for want of memory: run it again; it resumes after what is done",
     ),
@@ -41,6 +41,8 @@ _ADVICE = (
         "a source cannot be read: mend or leave out the file, and run it again",
     ),
 )
+
+_CAUSE = re.compile("^(: |Caused by: )")
 
 
 @contextmanager
@@ -93,7 +95,7 @@ def _translated(text: str) -> SparkFailed:
 
 
 def _reason(text: str) -> str:
-    """Return the line that says most: the last one of a Python traceback, or the first."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    raised = [line for line in lines if re.match(r"[\w.]*(Error|Exception)\b.*:", line)]
+    """Return the line that says most: the last one that names what was raised, or the first."""
+    lines = [_CAUSE.sub("", line.strip()) for line in text.splitlines() if line.strip()]
+    raised = [line for line in lines if re.match(r"[\w.$]*(Error|Exception)\b.*:", line)]
     return (raised[-1] if raised else lines[0] if lines else "no reason given")[:300]
