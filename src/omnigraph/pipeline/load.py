@@ -307,23 +307,24 @@ class _Load:
         """Make the vectors that rows lack, and write down which files have them."""
         before = work.run.stages.get("embed", {"types": [], "told": []})
         types, told = list(before["types"]), list(before["told"])
-        for key, some in fillings.items():
-            made = []
-            for filling in some:
-                one = filling.run()
-                facts = {
-                    "made": {one.property: one.model} if one.files else {},
-                    "filled": {one.property: one.made + one.kept},
-                    "files": attempt.show_vectors(key, one),
-                }
-                attempt.staged.types[key].fill(facts)
-                types.append((key, facts))
-                # What fails later must find these files to remove them.
-                work.finish_stage("embed", {"types": types, "told": told})
-                made.append(one)
-                self._tell("embed", one.made)
-            told.append(noted(some[0].target, made))
-        work.finish_stage("embed", {"types": types, "told": told})
+        try:
+            for key, some in fillings.items():
+                made = []
+                for filling in some:
+                    one = filling.run()
+                    facts = {
+                        "made": {one.property: one.model} if one.files else {},
+                        "filled": {one.property: one.made + one.kept},
+                        "files": attempt.show_vectors(key, one),
+                    }
+                    attempt.staged.types[key].fill(facts)
+                    types.append((key, facts))
+                    made.append(one)
+                    self._tell("embed", one.made)
+                told.append(noted(some[0].target, made))
+        finally:
+            # Whoever removes what a load that fails has staged must find these files, too.
+            work.finish_stage("embed", {"types": types, "told": told})
 
     def _prepared(
         self, snapshot: Snapshot, attempt: Attempt, work: Undertaking
