@@ -166,7 +166,9 @@ def write_branches(worker: Worker, fresh: str) -> None:
     branches, tags = worker.graph.branches, worker.graph.tags
     match worker.chance.randrange(12):
         case 0 | 1 | 2:
-            source = worker.chance.choice(["main", *SHARED, worker.graph.commits.list()[1].id])
+            # An older commit, but not the one before there was anything.
+            older = worker.graph.commits.list()[:-1][:2][-1].id
+            source = worker.chance.choice(["main", *SHARED, older])
             create: Callable[[], Any] = lambda: asdict(branches.create(name, source))  # noqa: E731
             worker.attempt("branch", lambda: {"native": create()["native"]}, name=name)
         case 3 | 4:
