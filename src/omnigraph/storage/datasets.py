@@ -30,6 +30,8 @@ from omnigraph.storage.objects import Objects
 MAX_HANDLES = 512
 MAX_VERSIONS = 8
 """Handles kept of one dataset: each knows all its fragments, and old versions are rarely read."""
+METADATA_BYTES = 128 * 1024 * 1024
+"""What Lance may remember of files: a writer would fill the gigabyte it takes with old ones."""
 RETRY_SECONDS = "30"
 """Lance repeats no request after this long; by itself it would wait three minutes, six times."""
 
@@ -45,7 +47,7 @@ class Datasets:
         self.location = location
         self.objects = Objects(location)
         self.observe: Callable[[str], None] = _unobserved
-        self.session = lance.Session()  # type: ignore[attr-defined]
+        self.session = lance.Session(metadata_cache_size_bytes=METADATA_BYTES)  # type: ignore[attr-defined]
         self._handles: OrderedDict[tuple[str, int], lance.LanceDataset] = OrderedDict()
         self._lock = Lock()
 
