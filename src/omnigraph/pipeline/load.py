@@ -312,8 +312,10 @@ class _Load:
                 made = []
                 for filling in some:
                     one = filling.run()
+                    if not one.files:  # only rows that were left out lack vectors
+                        continue
                     facts = {
-                        "made": {one.property: one.model} if one.files else {},
+                        "made": {one.property: one.model},
                         "filled": {one.property: one.made + one.kept},
                         "files": attempt.show_vectors(key, one),
                     }
@@ -321,7 +323,8 @@ class _Load:
                     types.append((key, facts))
                     made.append(one)
                     self._tell("embed", one.made)
-                told.append(noted(some[0].target, made))
+                if made:
+                    told.append(noted(some[0].target, made))
         finally:
             # Whoever removes what a load that fails has staged must find these files, too.
             work.finish_stage("embed", {"types": types, "told": told})
