@@ -8,10 +8,10 @@ nothing happened; OutcomeUnknown means storage could not be asked.
 from __future__ import annotations
 
 import random
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from time import sleep
 
 from omnigraph.catalog import IncarnationId, TypeId
 from omnigraph.commit.history import not_yet
@@ -237,4 +237,4 @@ def retrying(attempt: Callable[[], None], budget: int = _SWAP_RETRY_BUDGET) -> N
 
 def _pause(attempt: int) -> None:
     """Wait a little longer after each lost race, not all writers equally long."""
-    time.sleep(_FIRST_PAUSE * 2**attempt * (0.5 + random.random()))  # noqa: S311 - jitter
+    sleep(_FIRST_PAUSE * 2**attempt * (0.5 + random.random()))  # noqa: S311 - jitter

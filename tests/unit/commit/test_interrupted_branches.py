@@ -1,11 +1,11 @@
 """Branches and tags whose making or deletion was interrupted, raced, or answered by silence."""
 
-import time
 from datetime import timedelta
 
 import pytest
 
 import omnigraph.graph as og
+from omnigraph.commit import publish
 from omnigraph.errors import AlreadyExists, Contention, NotFound
 from omnigraph.maintain.cleanup import cleanup
 from tests.support.graphs import NOTE, dump, insert
@@ -39,7 +39,7 @@ def interrupt(graph, step, action):
 
 def lose_answers(graph, monkeypatch, count=1):
     """Let swaps of main take effect and still look as if another writer had been first."""
-    monkeypatch.setattr(time, "sleep", lambda seconds: None)
+    monkeypatch.setattr(publish, "sleep", lambda seconds: None)
     swap, lost = graph._manifest.main.swap, []
 
     def lossy(*arguments):

@@ -1,7 +1,5 @@
 """Lost races and lost answers: three outcomes, and each means what it says."""
 
-import time
-
 import pytest
 
 import omnigraph.graph as og
@@ -35,7 +33,7 @@ BEHIND = Contention("publishing: another writer was first")
 def pauses(monkeypatch):
     """Do not wait, but remember for how long one would have."""
     waited = []
-    monkeypatch.setattr(time, "sleep", waited.append)
+    monkeypatch.setattr(module, "sleep", waited.append)
     return waited
 
 
