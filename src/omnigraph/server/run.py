@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import resource
 import socket
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
 import uvicorn
 
@@ -14,6 +13,7 @@ from omnigraph.server.app import create_app
 from omnigraph.server.boot import make_service
 from omnigraph.server.limits import Limits
 from omnigraph.server.metrics import Metrics
+from omnigraph.server.process import settle
 from omnigraph.server.protocol import PatientProtocol
 from omnigraph.server.settings import Settings
 from omnigraph.server.telemetry import traced
@@ -52,7 +52,7 @@ def run(
     shared: bool = False,
 ) -> None:
     """Serve until somebody says stop; what is under way then is finished."""
-    raise_file_limit()
+    settle()
     service = make_service(settings, environment)
     metrics, agents_only = Metrics(shared=shared), settings.agents_only
     plain = create_app(service, settings.limits, metrics, agents_only=agents_only)
@@ -75,14 +75,6 @@ def run(
         ssl_keyfile=settings.key,
     )
     _Server(config, lambda: ready(listening)).run(sockets=[listening])
-
-
-def raise_file_limit() -> None:
-    """Let this process open as many files as it may: connections and datasets take one each."""
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    # Some systems say that there is no limit and then refuse to take it at its word.
-    with suppress(OSError, ValueError):
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def _protocol(limits: Limits) -> type[PatientProtocol]:

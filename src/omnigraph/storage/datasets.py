@@ -30,7 +30,7 @@ from omnigraph.storage.objects import Objects
 MAX_HANDLES = 512
 MAX_VERSIONS = 8
 """Handles kept of one dataset: each knows all its fragments, and old versions are rarely read."""
-METADATA_BYTES = 128 * 1024 * 1024
+METADATA_BYTES = 64 * 1024 * 1024
 """What Lance may remember of files: a writer would fill the gigabyte it takes with old ones."""
 RETRY_SECONDS = "30"
 """Lance repeats no request after this long; by itself it would wait three minutes, six times."""
