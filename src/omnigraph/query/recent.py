@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from threading import Lock
 from typing import Generic, TypeVar
 
@@ -15,12 +15,20 @@ class Recent(Generic[_K, _V]):
     """A few values by key; the one not asked for longest makes room. Threads may share it.
 
     `most` is how many there may be, or how large all may be together by `size`; the newest stays in
-    any case.
+    any case. Of keys that are `alike` there are at most `each`.
     """
 
-    def __init__(self, most: int, size: Callable[[_V], int] = lambda _: 1) -> None:
+    def __init__(
+        self,
+        most: int,
+        size: Callable[[_V], int] = lambda _: 1,
+        alike: Callable[[_K], Hashable] = lambda key: key,
+        each: int = 1,
+    ) -> None:
         self._most = most
         self._size = size
+        self._alike = alike
+        self._each = each
         self._kept: OrderedDict[_K, _V] = OrderedDict()
         self._lock = Lock()
 
@@ -36,6 +44,9 @@ class Recent(Generic[_K, _V]):
         with self._lock:
             self._kept[key] = value
             self._kept.move_to_end(key)
+            kind = self._alike(key)
+            for old in [key for key in self._kept if self._alike(key) == kind][: -self._each]:
+                del self._kept[old]
             total = sum(map(self._size, self._kept.values()))
             while total > self._most and len(self._kept) > 1:
                 total -= self._size(self._kept.popitem(last=False)[1])

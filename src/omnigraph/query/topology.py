@@ -35,6 +35,8 @@ MEMORY_BYTES = 1024 * 1024 * 1024
 """Arrays that are kept in memory, beside those that are mapped."""
 _SMALLEST = MEMORY_BYTES // 256
 """What a topology counts at least, so that there are not too many."""
+MAX_VERSIONS = 16
+"""Topologies of one edge type that are kept; nobody asks again for most of them."""
 MAX_NOTED = 256
 FEW_CHANGES, SMALL_SHARE = 10_000, 0.01
 """Changed rows that are laid over arrays: so many, or this share of all."""
@@ -77,7 +79,7 @@ class Topologies:
     def __init__(self, location: Location, *, may_write: bool) -> None:
         self._shelf = Shelf(location, may_write=may_write)
         self._loaded: Recent[tuple[int, ...], Topology] = Recent(
-            MEMORY_BYTES, lambda made: made.nbytes + _SMALLEST
+            MEMORY_BYTES, lambda made: made.nbytes + _SMALLEST, lambda key: key[:2], MAX_VERSIONS
         )
         self._bases: Recent[tuple[int, int], Made] = Recent(MAX_NOTED)
         self._wholes: Recent[Overlay, Adjacency] = Recent(MEMORY_BYTES, lambda made: made.nbytes)

@@ -25,3 +25,10 @@ def test_a_value_that_is_put_again_replaces_the_old_one():
         recent.put("a", number)
     recent.put("b", 9)
     assert (recent.get("a"), recent.get("b")) == (4, 9)
+
+
+def test_of_keys_that_are_alike_a_few_stay():
+    recent = Recent(10, alike=lambda key: key[0], each=2)
+    for key in ("a1", "b1", "a2", "a3", "a1"):
+        recent.put(key, key)
+    assert [recent.get(key) for key in ("a1", "a2", "a3", "b1")] == ["a1", None, "a3", "b1"]
