@@ -7,7 +7,7 @@ import pytest
 import omnigraph.graph as og
 from omnigraph.errors import OmniError
 from omnigraph.pipeline import texts as asking
-from omnigraph.pipeline.load import Input
+from omnigraph.pipeline.model import Input
 from omnigraph.pipeline.undertaking import Undertaking
 from tests.support.embedding import MOCK, mock_vector
 from tests.support.embedding_service import Reply, embedding_service, openai_answer, vector_of

@@ -12,7 +12,7 @@ from omnigraph.commit.intents import Intents
 from omnigraph.errors import InvalidInput, NotFound, PreconditionFailed
 from omnigraph.pipeline.errors import SparkFailed
 from omnigraph.pipeline.faults import spark_faults
-from omnigraph.pipeline.load import Input
+from omnigraph.pipeline.model import Input
 from omnigraph.pipeline.staging import Job
 from tests.support.changes import read_state
 from tests.support.embedding import MOCK
@@ -89,7 +89,7 @@ import sys
 import omnigraph.graph as og
 from omnigraph import pipeline
 from omnigraph.errors import OmniError
-from omnigraph.pipeline.load import Input
+from omnigraph.pipeline.model import Input
 from tests.support.spark_loads import load
 uri, scratch = sys.argv[1:]
 spark = pipeline.session("local[1]", memory="512m", config={"spark.local.dir": scratch})

@@ -8,7 +8,8 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 import omnigraph.graph as og
-from omnigraph.pipeline.load import Input, OnViolation, Outcome, SparkLoadOptions, load_frames
+from omnigraph.pipeline.load import load_frames
+from omnigraph.pipeline.model import Input, OnViolation, Outcome, SparkLoadOptions
 from omnigraph.pipeline.runs import Run, Runs
 from omnigraph.write.load import mode_of
 

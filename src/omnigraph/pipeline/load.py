@@ -1,61 +1,22 @@
-"""This module loads on Spark: staged once, validated as staged, published as one commit."""
+"""This module is where loads on Spark come in, whatever form their rows have."""
 
 from __future__ import annotations
 
-import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from omnigraph.commit.branches import create_branch
 from omnigraph.commit.manifest import Manifest
-from omnigraph.commit.model import Commit, Counts, Snapshot
-from omnigraph.commit.snapshot import head_snapshot
-from omnigraph.commit.staged import StagedCommit, StagedDataset
-from omnigraph.errors import (
-    CleanupBegan,
-    Contention,
-    ExpectedVersionMismatch,
-    InvalidInput,
-    PreconditionFailed,
-    SchemaMoved,
-)
-from omnigraph.pipeline.attempt import Attempt
-from omnigraph.pipeline.embedding import Filling, noted
-from omnigraph.pipeline.endings import conclude, published_before
-from omnigraph.pipeline.faults import spark_faults, stoppable
-from omnigraph.pipeline.model import Input, OnViolation, Outcome, SparkLoadOptions, TypeOutcome
+from omnigraph.pipeline.loading import Loading
+from omnigraph.pipeline.model import Input, Outcome, SparkLoadOptions
 from omnigraph.pipeline.parts import cut
 from omnigraph.pipeline.reading import Results, stage_inputs, stage_lines, stage_sources
-from omnigraph.pipeline.runs import Run, RunState
-from omnigraph.pipeline.staged import Staged, gather, staged_by
-from omnigraph.pipeline.staging import EARLY, Job, clear_rejects
-from omnigraph.pipeline.undertaking import Undertaking
-from omnigraph.write.apply import REPREPARE_BUDGET, only_upkeep, publish_patiently
+from omnigraph.pipeline.staging import Job
 from omnigraph.write.intake import Intake
-from omnigraph.write.load import LoadOptions, LoadResult, Mode, removing_branch, start
-from omnigraph.write.progress import Progress
+from omnigraph.write.load import LoadOptions, LoadResult
 from omnigraph.write.request import Request
 from omnigraph.write.rows import Spill
-
-__all__ = [
-    "Input",
-    "OnViolation",
-    "Outcome",
-    "SparkLoadOptions",
-    "TypeOutcome",
-    "load_frames",
-    "load_lines",
-    "load_result",
-    "load_sources",
-]
-
-PUBLISH_BUDGET = 8 * REPREPARE_BUDGET
-"""How often a load is put on top of whoever won, which takes no longer than their own writes."""
 
 
 def load_frames(
@@ -72,7 +33,7 @@ def load_frames(
         ValidationFailed: rows break rules and are not to be rejected, or too many are.
         SchemaMoved: the schema changed after the rows were staged.
     """
-    load = _Load(manifest, request, options, spark)
+    load = Loading(manifest, request, options, spark)
 
     def stage(job: Job) -> Results:
         results, files = stage_inputs(job, inputs)
@@ -95,7 +56,7 @@ def load_lines(
     spark: SparkSession,
 ) -> Outcome:
     """Load entities that a frame has as lines of a graph batch, as one commit."""
-    return _Load(manifest, request, options, spark).run(lambda job: stage_lines(job, frame))
+    return Loading(manifest, request, options, spark).run(lambda job: stage_lines(job, frame))
 
 
 def load_sources(
@@ -109,7 +70,7 @@ def load_sources(
     told = SparkLoadOptions(
         mode=options.mode, partial=options.partial, from_=options.from_, progress=options.progress
     )
-    load = _Load(manifest, request, told, spark)
+    load = Loading(manifest, request, told, spark)
 
     def stage(job: Job) -> Results:
         with Spill() as spill:
@@ -137,286 +98,3 @@ def load_result(outcome: Outcome, request: Request, options: SparkLoadOptions) -
 def _of_kind(kind: str, given: dict[str, int]) -> dict[str, int]:
     keys = sorted(key for key in given if key.startswith(f"{kind}:"))
     return {key.partition(":")[2]: given[key] for key in keys}
-
-
-@dataclass
-class _Load:
-    """One load: what it is told, and what it has measured."""
-
-    manifest: Manifest
-    request: Request
-    options: SparkLoadOptions
-    spark: SparkSession
-    seconds: dict[str, float] = field(default_factory=dict)
-
-    def run(self, stage: Callable[[Job], Results]) -> Outcome:
-        """Stage, validate, publish."""
-        source, exists = start(self.manifest, self.request.branch, self.options.from_)
-        run = self.options.run
-        before = None if run is None else published_before(self.manifest, source, run)
-        if run is not None and before is not None:
-            done = conclude(self.manifest, run, before)
-            return replace(self._outcome(before, done), repeated=True)
-        if run is not None and run.state is RunState.FINISHED:
-            message = (
-                f"run {run.id} was published as commit {run.commit_id}, which branch "
-                f"'{run.branch}' does not have any more; run the pipeline again"
-            )
-            raise InvalidInput(message, code="run_finished", run=run.id)
-        if self.request.if_commit not in (None, source.commit_id):
-            raise PreconditionFailed(self.request.if_commit, source.commit_id)
-        with (
-            stoppable(self.spark) as stop,
-            Undertaking(self.manifest, self.request, source, run, stop) as work,
-            spark_faults(),
-        ):
-            job, staged = self._stage(source, work, stage)
-            with self._branch(source, work, exists=exists):
-                commit = self._publish(job, staged, work, stage)
-            return self._outcome(commit, work.finished(commit))
-
-    @contextmanager
-    def _branch(self, source: Snapshot, work: Undertaking, *, exists: bool) -> Iterator[None]:
-        """Fork the branch if it does not exist; remove it again if the load fails."""
-        made = work.run.stages.get("branch")
-        if exists and made is None:
-            yield
-            return
-        if not exists:
-            create_branch(self.manifest, self.request.branch, source, actor=self.request.actor)
-            made = {"head": source.commit_id}
-        assert made is not None, "it was made, now or before"
-        with removing_branch(self.manifest, self.request.branch, made["head"]):
-            if not exists:
-                work.finish_stage("branch", made)
-            yield
-
-    def _job(self, source: Snapshot, run: Run) -> Job:
-        options = self.options
-        rejects = None
-        if options.on_violation is OnViolation.REJECT:
-            rejects = options.rejects or self.manifest.location.child(f"{run.folder}/rejects")
-        return Job(
-            location=self.manifest.location,
-            snapshot=source,
-            mode=options.mode,
-            partial=options.partial,
-            folder=run.folder,
-            rejects=rejects,
-            files=options.files,
-            external=self.request.external_blobs,
-            embedder=self.request.embedder,
-            embed=options.embed,
-        )
-
-    def _stage(
-        self, source: Snapshot, work: Undertaking, stage: Callable[[Job], Results]
-    ) -> tuple[Job, Staged]:
-        """Stage the rows, unless that is finished."""
-        job = self._job(source, work.run)
-        known = work.run.stages.get("stage")
-        if known is None:
-            work.stage_anew()
-            clear_rejects(job, EARLY)
-            with self._timed("stage"):
-                results, files = stage(job)
-            made = gather(results, files)  # an error of a worker is no finished stage
-            base = {key: source.entry(key).physical for key in made.types}
-            schema = source.head.schema_hash
-            known = {"results": results, "files": files, "schema": schema, "base": base}
-            work.finish_stage("stage", known)
-        staged = staged_by(work.run)
-        assert staged is not None, "it was staged just now, or before"
-        if known["schema"] != job.snapshot.head.schema_hash:
-            raise SchemaMoved(known["schema"], job.snapshot.head.schema_hash)
-        self._tell("stage", sum(type_.given for type_ in staged.types.values()))
-        if not staged.is_whole:
-            # What was not read might be what other rows rely on.
-            staged.read.check()
-        return replace(job, files=tuple(staged.files)), staged
-
-    def _publish(
-        self, job: Job, staged: Staged, work: Undertaking, stage: Callable[[Job], Results]
-    ) -> Commit:
-        if job.partial and _moved(work.run, job.snapshot):
-            # What rows did not give was taken from entities that may have changed.
-            job, staged = self._stage_anew(job.snapshot, work, stage)
-        attempt: Attempt | None = None
-        anew = 0
-        for number in range(PUBLISH_BUDGET + 1):
-            snapshot = self._head(job)
-            ready = work.validated(snapshot) if number == 0 else None
-            if ready is None:
-                if attempt is None:
-                    if not (job.partial and _moved(work.run, snapshot)):
-                        job = replace(job, snapshot=snapshot)
-                    attempt = self._validated(job, staged, work)
-                ready = self._prepared(snapshot, attempt, work)
-            is_last = number == PUBLISH_BUDGET or anew == REPREPARE_BUDGET
-            if ready is not None:
-                try:
-                    return self._published(snapshot, ready)
-                except (CleanupBegan, ExpectedVersionMismatch, SchemaMoved):
-                    may = self.options.mode is not Mode.OVERWRITE
-                    if is_last or not (may or only_upkeep(self.manifest, snapshot)):
-                        raise
-                continue
-            if is_last:
-                raise Contention(f"others keep changing on {snapshot.branch} what the load changes")
-            attempt, anew = None, anew + 1
-            if job.partial:
-                # As above: they have changed.
-                job, staged = self._stage_anew(snapshot, work, stage)
-        raise AssertionError("the last attempt returns or raises")
-
-    def _stage_anew(
-        self, source: Snapshot, work: Undertaking, stage: Callable[[Job], Results]
-    ) -> tuple[Job, Staged]:
-        work.stage_anew()
-        return self._stage(source, work, stage)
-
-    def _head(self, job: Job) -> Snapshot:
-        """Return the newest state, which must be one the rows may go on top of."""
-        snapshot, wanted = head_snapshot(self.manifest, self.request.branch), self.request.if_commit
-        if wanted is not None and snapshot.commit_id != wanted:
-            raise PreconditionFailed(wanted, snapshot.commit_id)
-        if snapshot.head.schema_hash != job.snapshot.head.schema_hash:
-            # The rows were made for the types of another schema.
-            raise SchemaMoved(job.snapshot.head.schema_hash, snapshot.head.schema_hash)
-        return snapshot
-
-    def _validated(self, job: Job, staged: Staged, work: Undertaking) -> Attempt:
-        """Leave out what is wrong, and make the vectors that the rest lacks."""
-        attempt = Attempt(self.spark, self.manifest, job, staged)
-        with ExitStack() as stack:
-            with self._timed("validate"):
-                rows = attempt.validated(self.options.max_rejects)
-                examination = stack.enter_context(rows)
-            self.manifest.datasets.observe("pipeline: validated")
-            fillings = attempt.fillings()
-            if fillings:
-                with self._timed("embed"):
-                    self._embed(attempt, fillings, work)
-            with self._timed("publish"):
-                attempt.prepare(examination)
-        return attempt
-
-    def _embed(
-        self, attempt: Attempt, fillings: Mapping[str, Sequence[Filling]], work: Undertaking
-    ) -> None:
-        """Make the vectors that rows lack, and write down which files have them."""
-        before = work.run.stages.get("embed", {"types": [], "told": []})
-        types, told = list(before["types"]), list(before["told"])
-        try:
-            for key, some in fillings.items():
-                made = []
-                for filling in some:
-                    one = filling.run()
-                    if not one.files:  # only rows that were left out lack vectors
-                        continue
-                    facts = {
-                        "made": {one.property: one.model},
-                        "filled": {one.property: one.made + one.kept},
-                        "files": attempt.show_vectors(key, one),
-                    }
-                    attempt.staged.types[key].fill(facts)
-                    types.append((key, facts))
-                    made.append(one)
-                    self._tell("embed", one.made)
-                if made:
-                    told.append(noted(some[0].target, made))
-        finally:
-            # Whoever removes what a load that fails has staged must find these files, too.
-            work.finish_stage("embed", {"types": types, "told": told})
-
-    def _prepared(
-        self, snapshot: Snapshot, attempt: Attempt, work: Undertaking
-    ) -> StagedCommit | None:
-        """Write down what is to be published on top of a state; None if it must be validated."""
-        with self._timed("validate"):
-            datasets = attempt.on(snapshot)
-        if datasets is None:
-            return None
-        ready = self._ready(snapshot, attempt, datasets, work)
-        facts = {
-            "types": {key: found.to_json() for key, found in outcomes(attempt).items()},
-            "rejects": attempt.job.rejects if any(attempt.rejected.values()) else None,
-        }
-        work.prepared(snapshot, ready, facts)
-        return ready
-
-    def _published(self, snapshot: Snapshot, ready: StagedCommit) -> Commit:
-        with self._timed("publish"):
-            lineage = self.manifest.lineage(snapshot.native)
-            return publish_patiently(lineage, snapshot.branch, ready)
-
-    def _ready(
-        self,
-        snapshot: Snapshot,
-        attempt: Attempt,
-        datasets: Sequence[StagedDataset],
-        work: Undertaking,
-    ) -> StagedCommit:
-        entries = {key: snapshot.entry(key) for key in sorted(attempt.consulted)}
-        return StagedCommit(
-            id=work.run.commit_id,
-            operation=self.request.operation,
-            datasets=tuple(datasets),
-            read_schema=snapshot.head.schema_hash,
-            reads={key: (entry.key, entry.physical) for key, entry in entries.items()},
-            actor=self.request.actor,
-            message=self.request.message,
-            counts=attempt.counts,
-            if_commit=self.request.if_commit,
-            known_id=True,
-        )
-
-    def _outcome(self, commit: Commit, run: Run) -> Outcome:
-        """Return what a run did, as it is written down in it."""
-        facts = run.stages.get("validate", {"types": {}, "rejects": None})
-        if run.commit_id != commit.id:
-            return Outcome(commit=commit, run=run)
-        return Outcome(
-            commit=commit,
-            types={key: TypeOutcome.from_json(found) for key, found in facts["types"].items()},
-            seconds=self.seconds,
-            embedded=run.stages.get("embed", {}).get("told", ()),
-            rejects=facts["rejects"],
-            branch_created="branch" in run.stages,
-            run=run,
-        )
-
-    @contextmanager
-    def _timed(self, stage: str) -> Iterator[None]:
-        self._tell(stage, 0)
-        began = time.monotonic()
-        try:
-            yield
-        finally:
-            self.seconds[stage] = self.seconds.get(stage, 0.0) + time.monotonic() - began
-
-    def _tell(self, stage: str, rows: int) -> None:
-        if self.options.progress is not None:
-            self.options.progress(Progress(stage, rows, 0))
-
-
-def _moved(run: Run, now: Snapshot) -> bool:
-    """Tell whether somebody changed a type that is loaded since its rows were staged."""
-    base = run.stages["stage"]["base"]
-    return any(now.entry(key).physical != version for key, version in base.items())
-
-
-def outcomes(attempt: Attempt) -> dict[str, TypeOutcome]:
-    """Return what became of the rows of each type."""
-    found = {}
-    for key in sorted({*attempt.staged.types, *attempt.rejected}):
-        staged = attempt.staged.types.get(key)
-        rejected = attempt.rejected.get(key, Counter())
-        found[key] = TypeOutcome(
-            given=rejected.total() if staged is None else staged.given,
-            accepted=attempt.accepted.get(key, 0),
-            rejected=dict(rejected),
-            counts=attempt.counts.get(key, Counts()),
-            bytes=0 if staged is None else staged.bytes,
-        )
-    return found
