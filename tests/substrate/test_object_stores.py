@@ -157,7 +157,7 @@ def test_lance_gives_up_a_silent_endpoint_after_six_timeouts(s3):
                 "s3://graphs/none",
                 storage_options={**s3.lance_options, "aws_endpoint": endpoint, **limits},
             )
-        assert 6 * 0.2 < time.monotonic() - start < 10
+        assert 6 * 0.2 < time.monotonic() - start < 60
 
 
 # tests/support/s3.py: no server outlives its tests, not even when they are killed.
