@@ -14,7 +14,7 @@ from omnigraph.cli.addresses import actor_option, graph_options
 from omnigraph.cli.output import count_text, print_json
 from omnigraph.errors import InvalidInput
 from omnigraph.merge.conflicts import Conflict
-from omnigraph.merge.merge import MergeResult
+from omnigraph.merge.model import MergeResult
 
 _CommandT = TypeVar("_CommandT", bound=Callable[..., Any])
 _SIDES = (("base", None), ("source", "green"), ("target", "yellow"))

@@ -32,7 +32,8 @@ from omnigraph.maintain.parts import PartsOptions, export_parts, part_format
 from omnigraph.maintain.repair import DatasetRepair, repair
 from omnigraph.maintain.verify import Verification, verify
 from omnigraph.merge.decisions import read_decisions
-from omnigraph.merge.merge import MergeOptions, MergeResult, cherry_pick, merge, revert
+from omnigraph.merge.merge import cherry_pick, merge, revert
+from omnigraph.merge.model import MergeOptions, MergeResult
 from omnigraph.pipeline.face import Pipelines
 from omnigraph.policy import EVERYTHING, Action, Policy
 from omnigraph.policy.gate import Gate

@@ -7,18 +7,9 @@ change, not the graph.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
-from typing import Any
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-
-from omnigraph.catalog import AcceptedType, TypeKind
-from omnigraph.changes.delta import AT_ONCE, Delta, Side, compare_type, reading
-from omnigraph.changes.steps import Steps
 from omnigraph.commit.history import find_commit, missing_history
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import Commit, Counts, Snapshot
@@ -26,89 +17,19 @@ from omnigraph.commit.snapshot import head_snapshot, snapshot_of_commit
 from omnigraph.commit.staged import StagedCommit
 from omnigraph.commit.sweeps import stays
 from omnigraph.errors import CleanupBegan, InvalidInput
-from omnigraph.merge.combine import Combiner, Trio
+from omnigraph.merge.bringing import Bringing, Brought
 from omnigraph.merge.conflicts import Conflict, MergeConflicts, broken_rules
-from omnigraph.merge.decisions import Decisions
 from omnigraph.merge.evolve import Evolved, evolve
-from omnigraph.merge.rows import Aligned, shaped
+from omnigraph.merge.model import MergeOptions, MergeResult, Outcome
 from omnigraph.merge.schemas import SchemaConflicts
-from omnigraph.merge.states import Lines, entities, side_of
-from omnigraph.storage.difference import added_fragments
+from omnigraph.merge.states import Lines
 from omnigraph.write.apply import apply
-from omnigraph.write.change_set import Batch, ChangeSet
+from omnigraph.write.change_set import ChangeSet
 from omnigraph.write.committed import Committed
-from omnigraph.write.fill import embedded
 from omnigraph.write.request import Request
-from omnigraph.write.rights import check_changes, check_one_schema, check_whole
-from omnigraph.write.shape import Shape, find_shape
+from omnigraph.write.rights import check_one_schema
 from omnigraph.write.validate import validate
-from omnigraph.write.violations import Findings, ValidationFailed
-
-WORTH_SHARING = 1_000
-"""Inserted entities of a type from which on their files are shared instead of written again."""
-KEPT_DELTAS = 4
-_NO_LIMIT = 1_000_000
-
-
-class Outcome(StrEnum):
-    """What a merge came to."""
-
-    ALREADY_UP_TO_DATE = "already_up_to_date"
-    FAST_FORWARD = "fast_forward"
-    MERGED = "merged"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MergeResult:
-    """What a merge did, or would do: counts by type, conflicts that stand in the way.
-
-    `commit` is None when nothing was published. `branch_deleted` tells whether the source branch is
-    gone, None when that was not asked for.
-    """
-
-    source: str
-    target: str
-    outcome: Outcome
-    commit: Commit | None = None
-    counts: Mapping[str, Counts] = field(default_factory=dict)
-    conflicts: tuple[Conflict, ...] = ()
-    actor: str | None = None
-    branch_deleted: bool | None = None
-    branch_delete_error: str | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """Return plain JSON values, those of the wire among them."""
-        facts: dict[str, Any] = {
-            "source": self.source,
-            "target": self.target,
-            "outcome": str(self.outcome),
-            "actor_id": self.actor,
-            "commit": None if self.commit is None else self.commit.to_json(),
-            "counts": {key: _counted(counts) for key, counts in self.counts.items()},
-            "conflicts": [conflict.to_json() for conflict in self.conflicts],
-        }
-        if self.branch_deleted is not None:
-            facts["branch_deleted"] = self.branch_deleted
-        if self.branch_delete_error is not None:
-            facts["branch_delete_error"] = self.branch_delete_error
-        return facts
-
-
-def _counted(counts: Counts) -> dict[str, int]:
-    return {
-        "inserted": counts.inserted,
-        "updated": counts.updated,
-        "deleted": counts.deleted,
-    }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MergeOptions:
-    """How to merge: `dry_run` publishes nothing, `strict` merges no entity property by property."""
-
-    dry_run: bool = False
-    strict: bool = False
-    decisions: Decisions = field(default_factory=Decisions)
+from omnigraph.write.violations import ValidationFailed
 
 
 def merge(
@@ -171,7 +92,7 @@ class _Merging:
         if self._evolved.added and not sharing:
             raise CleanupBegan(source.commit_id)
         committed.snapshot = self._evolved.after
-        bringing = _Bringing(
+        bringing = Bringing(
             lines=lines,
             bases=bases,
             brought=self._brought,
@@ -229,7 +150,7 @@ def _transplant(
     lines, brought = Lines(manifest, source, {}), Brought(source)
 
     def bring(committed: Committed) -> ChangeSet:
-        return _Bringing(
+        return Bringing(
             lines=lines,
             bases=(base,),
             brought=brought,
@@ -311,169 +232,3 @@ def _result(request: Request, source: str, outcome: Outcome, made: _Made) -> Mer
         conflicts=made.conflicts,
         actor=request.actor,
     )
-
-
-@dataclass(slots=True)
-class Brought:
-    """What a source changed; kept while its target moves, unless it is much."""
-
-    source: Snapshot
-    _kept: dict[tuple[int | None, int], list[Delta]] = field(default_factory=dict)
-
-    def deltas(self, manifest: Manifest, before: Side | None, side: Side) -> Iterator[Delta]:
-        """Yield what changed in a type since a base."""
-        key = (None if before is None else before.entry.physical, side.entry.physical)
-        if key in self._kept:
-            yield from self._kept[key]
-            return
-        few: list[Delta] | None = []
-        for delta in compare_type(manifest, before, side, Steps(manifest, (self.source,))):
-            yield delta
-            if few is not None:
-                few = [*few, delta] if len(few) < KEPT_DELTAS else None
-        if few is not None:
-            self._kept[key] = few
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Bringing:
-    """Makes a change of the target out of what the source changed since the bases."""
-
-    lines: Lines
-    bases: tuple[Snapshot, ...]
-    brought: Brought
-    committed: Committed
-    request: Request
-    options: MergeOptions
-    sharing: bool = False
-    """Whether files of the source surely stay until the target has them, too."""
-    added: frozenset[object] = frozenset()
-    """Types the target gets from the source."""
-
-    @property
-    def source(self) -> Snapshot:
-        """The state whose changes are brought."""
-        return self.brought.source
-
-    def changes(self) -> ChangeSet:
-        """Return the change; raise MergeConflicts when the sides disagree."""
-        target = self.committed.snapshot
-        changes = ChangeSet(findings=Findings(_NO_LIMIT))
-        conflicts: list[Conflict] = []
-        kinds = (TypeKind.NODE, TypeKind.EDGE)
-        sides = ((side_of(self.source, t), t) for k in kinds for t in target.schema.of_kind(k))
-        moved = [(side, t) for side, t in sides if side is not None and self._moved(side, t)]
-        # Before anything is read: conflicts show entities.
-        check_whole((type_ for _, type_ in moved), self.request, self.committed)
-        for side, type_ in moved:
-            conflicts += self._bring(side, type_, changes)
-        if conflicts:
-            raise MergeConflicts(conflicts, target.branch)
-        check_changes(changes, self.request, self.committed)
-        return changes
-
-    def _moved(self, side: Side, type_: AcceptedType) -> bool:
-        """Tell whether the source may have something of a type that the target has not."""
-        physical = side.entry.physical
-        bases = [side_of(base, type_) for base in self.bases]
-        unchanged = all(base is not None and base.entry.physical == physical for base in bases)
-        target = self.committed.snapshot.entry(type_.entity)
-        return not unchanged and (target.physical != physical or target.key in self.added)
-
-    def _bring(self, side: Side, type_: AcceptedType, changes: ChangeSet) -> list[Conflict]:
-        shape = find_shape(self.committed.snapshot.schema, type_.kind, type_.name)
-        combiner = Combiner(shape, self.options.decisions, self.options.strict)
-        conflicts: list[Conflict] = []
-        change = changes.of(shape)
-        adopted = self.sharing and len(self.bases) == 1 and self._stands_still(type_)
-        adopted |= side.entry.key in self.added
-        inserted: list[pa.Array] = []
-        self.committed.consulted.add(shape.table_key)
-        for trio in self._trios(side, shape):
-            made = combiner.combine(trio)
-            conflicts += made.conflicts
-            adopted &= made.is_source
-            inserted.append(made.inserted)
-            if made.rows.num_rows:
-                change.batches.append(Batch(made.rows, kept=self._same_models(side, shape)))
-            change.deleted.update(dict.fromkeys(made.deleted))
-        if adopted and (not change.is_empty or side.entry.key in self.added):
-            change.adopted = side.entry
-        elif self.sharing and sum(map(len, inserted)) >= WORTH_SHARING:
-            change.shared = self._shared(side, type_, pa.concat_arrays(inserted))
-        return conflicts
-
-    def _same_models(self, side: Side, shape: Shape) -> frozenset[str]:
-        """Return the properties whose vectors both sides have from one model."""
-        if not any(embedded(shape)):
-            return frozenset()
-        target = Side.of(self.committed.snapshot, shape.type)
-        with (
-            reading(self.lines.manifest, side) as ours,
-            reading(self.lines.manifest, target) as theirs,
-        ):
-            ids = shape.type.property_ids.items()
-            return frozenset(name for name, id_ in ids if ours.model(id_) == theirs.model(id_))
-
-    def _shared(
-        self, side: Side, type_: AcceptedType, inserted: pa.Array
-    ) -> list[tuple[Any, pa.Array]]:
-        """Return fragments of the source that hold nothing but what it inserted."""
-        base = side_of(self.bases[0], type_)
-        if base is None or self.source.head.schema_hash != self._schema_hash:
-            return []
-        manifest = self.lines.manifest
-        with reading(manifest, base) as old, reading(manifest, side) as new:
-            found = added_fragments(old.handle, new.handle)
-        return [
-            (fragment, ids)
-            for fragment, ids in found
-            if pc.all(pc.is_in(ids, value_set=inserted)).as_py()
-        ]
-
-    @property
-    def _schema_hash(self) -> str:
-        return self.committed.snapshot.head.schema_hash
-
-    def _stands_still(self, type_: AcceptedType) -> bool:
-        """Tell whether the target has a type exactly as the base has it."""
-        base = side_of(self.bases[0], type_)
-        entry = self.committed.snapshot.entry(type_.entity)
-        same_schema = self.source.head.schema_hash == self._schema_hash
-        return same_schema and base is not None and base.entry.physical == entry.physical
-
-    def _trios(self, side: Side, shape: Shape) -> Iterator[Trio]:
-        """Yield the entities the source changed, in all states."""
-        manifest, target = self.lines.manifest, self.committed.snapshot
-        if len(self.bases) > 1:
-            yield from self._crossed(side, shape)
-            return
-        before = side_of(self.bases[0], shape.type)
-        for delta in self.brought.deltas(manifest, before, side):
-            ids = _ids([delta])
-            if len(ids):
-                base = shape.schema.empty_table()
-                if before is not None:
-                    base = shaped(delta.before, before.type, shape)
-                source = shaped(delta.after, side.type, shape)
-                theirs = entities(manifest, target, shape, ids)
-                decided = np.zeros(len(ids), np.bool_)
-                yield Trio(ids, Aligned.of(ids, base), Aligned.of(ids, source), theirs, decided)
-
-    def _crossed(self, side: Side, shape: Shape) -> Iterator[Trio]:
-        """Do the same where there are several bases."""
-        manifest, target = self.lines.manifest, self.committed.snapshot
-        earlier = [side_of(base, shape.type) for base in self.bases]
-        steps = Steps(manifest, (self.source,))
-        ids = _ids([d for one in earlier for d in compare_type(manifest, one, side, steps)])
-        for start in range(0, len(ids), AT_ONCE):
-            some = ids.slice(start, AT_ONCE)
-            base, undecided = self.lines.common(self.bases, shape, some)
-            ours, theirs = (entities(manifest, s, shape, some) for s in (self.source, target))
-            yield Trio(some, base, ours, theirs, undecided)
-
-
-def _ids(deltas: Sequence[Delta]) -> pa.Array:
-    columns = [side["id"] for delta in deltas for side in (delta.before, delta.after)]
-    ids = pa.chunked_array([chunk for column in columns for chunk in column.chunks], pa.string())
-    return ids.unique().sort()

@@ -14,7 +14,8 @@ from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.snapshot import head_snapshot
 from omnigraph.errors import InvalidInput, NotFound, OmniError
 from omnigraph.merge.conflicts import MergeConflicts
-from omnigraph.merge.merge import MergeOptions, merge
+from omnigraph.merge.merge import merge
+from omnigraph.merge.model import MergeOptions
 from omnigraph.pipeline.extract import Extracted
 from omnigraph.pipeline.faults import unless_lost
 from omnigraph.pipeline.load import load_frames

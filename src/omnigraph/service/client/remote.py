@@ -14,7 +14,7 @@ from omnigraph.catalog import Catalog
 from omnigraph.changes.model import Change
 from omnigraph.commit.model import MAIN, Commit
 from omnigraph.errors import InvalidInput, NotFound
-from omnigraph.merge.merge import MergeResult
+from omnigraph.merge.model import MergeResult
 from omnigraph.query.choice import LOCAL, is_spark
 from omnigraph.query.explain import Explanation
 from omnigraph.query.result import Result, ResultStream, column_types, stored_rows

@@ -17,7 +17,7 @@ from omnigraph.commit.model import Branch, Commit, CommitId, Counts, DatasetEntr
 from omnigraph.errors import NotFound
 from omnigraph.lang import Code, admit
 from omnigraph.merge.conflicts import Conflict, ConflictKind
-from omnigraph.merge.merge import MergeResult, Outcome
+from omnigraph.merge.model import MergeResult, Outcome
 from omnigraph.query.execute import Actual
 from omnigraph.query.explain import Explanation, Step
 from omnigraph.service.client.steps import read_steps

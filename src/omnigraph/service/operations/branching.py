@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from omnigraph.merge.merge import MergeResult
+from omnigraph.merge.model import MergeResult
 from omnigraph.policy.actions import Action
 from omnigraph.service import wire
 from omnigraph.service.admission import BRANCH_BYTES

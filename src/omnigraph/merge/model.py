@@ -1,0 +1,73 @@
+"""This module has what a merge is told, and what it tells."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from omnigraph.commit.model import Commit, Counts
+from omnigraph.merge.conflicts import Conflict
+from omnigraph.merge.decisions import Decisions
+
+
+class Outcome(StrEnum):
+    """What a merge came to."""
+
+    ALREADY_UP_TO_DATE = "already_up_to_date"
+    FAST_FORWARD = "fast_forward"
+    MERGED = "merged"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergeResult:
+    """What a merge did, or would do: counts by type, conflicts that stand in the way.
+
+    `commit` is None when nothing was published. `branch_deleted` tells whether the source branch is
+    gone, None when that was not asked for.
+    """
+
+    source: str
+    target: str
+    outcome: Outcome
+    commit: Commit | None = None
+    counts: Mapping[str, Counts] = field(default_factory=dict)
+    conflicts: tuple[Conflict, ...] = ()
+    actor: str | None = None
+    branch_deleted: bool | None = None
+    branch_delete_error: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON values, those of the wire among them."""
+        facts: dict[str, Any] = {
+            "source": self.source,
+            "target": self.target,
+            "outcome": str(self.outcome),
+            "actor_id": self.actor,
+            "commit": None if self.commit is None else self.commit.to_json(),
+            "counts": {key: _counted(counts) for key, counts in self.counts.items()},
+            "conflicts": [conflict.to_json() for conflict in self.conflicts],
+        }
+        if self.branch_deleted is not None:
+            facts["branch_deleted"] = self.branch_deleted
+        if self.branch_delete_error is not None:
+            facts["branch_delete_error"] = self.branch_delete_error
+        return facts
+
+
+def _counted(counts: Counts) -> dict[str, int]:
+    return {
+        "inserted": counts.inserted,
+        "updated": counts.updated,
+        "deleted": counts.deleted,
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergeOptions:
+    """How to merge: `dry_run` publishes nothing, `strict` merges no entity property by property."""
+
+    dry_run: bool = False
+    strict: bool = False
+    decisions: Decisions = field(default_factory=Decisions)
