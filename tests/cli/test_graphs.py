@@ -164,6 +164,30 @@ def test_cleanup_tells_first_and_needs_a_policy(uri):
     assert (facts["uri"], facts["older_than_secs"], facts["dry_run"]) == (uri, 86400, False)
 
 
+def test_optimize_json_has_the_wire_shape(uri):
+    load = ("load", uri, "--data", HARBOUR / "data.ndjson", "--mode", "merge")
+    assert omnigraph(*load).code == 0
+    facts = json.loads(omnigraph("optimize", uri, "--json").out)
+    assert facts["uri"] == uri
+    found = {dataset["type_key"]: dataset for dataset in facts["datasets"]}
+    ports = found["node:Port"]
+    assert ports.pop("indexes_built")[0] == "id:btree"
+    assert ports == {
+        "type_key": "node:Port",
+        "fragments_removed": 0,
+        "fragments_added": 0,
+        "committed": True,
+        "skipped": None,
+        "published_dataset_version": 3,
+        "lance_head_version": 2,
+        "pending_indexes": [],
+    }
+    repaired = json.loads(omnigraph("repair", uri, "--json").out)
+    for dataset in repaired["datasets"]:
+        same = found[dataset["type_key"]]["lance_head_version"]
+        assert (dataset["lance_head_version"], dataset["action"]) == (same, "no_op")
+
+
 def test_an_address_without_a_graph_is_named(tmp_path):
     ran = omnigraph("snapshot", tmp_path / "nothing")
     assert (ran.code, ran.err) == (
