@@ -6,8 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-import click
-
+from omnigraph.cli.addresses import WrongUse
 from omnigraph.cli.scope import Scope
 from omnigraph.errors import OmniError
 from omnigraph.service.client import RemoteGraph, connect, list_graphs
@@ -28,8 +27,8 @@ def _refuse_unnamed(url: str, token: str | None) -> None:
     try:
         ids = ", ".join(graph["graph_id"] for graph in list_graphs(url, token=token))
     except OmniError as error:
-        raise click.UsageError(f"pass --graph ID: {url} does not list its graphs") from error
-    raise click.UsageError(f"pass --graph ID; {url} has: {ids or 'none'}")
+        raise WrongUse(f"pass --graph ID: {url} does not list its graphs") from error
+    raise WrongUse(f"pass --graph ID; {url} has: {ids or 'none'}")
 
 
 def run_stored(

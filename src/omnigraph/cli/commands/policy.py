@@ -8,7 +8,14 @@ from typing import Any
 
 import click
 
-from omnigraph.cli.addresses import acting, policy_option, refuse_scope, scope_options, verb
+from omnigraph.cli.addresses import (
+    WrongUse,
+    acting,
+    policy_option,
+    refuse_scope,
+    scope_options,
+    verb,
+)
 from omnigraph.cli.graphs import given, set_up
 from omnigraph.cli.output import count_text, print_json
 from omnigraph.cli.scope import cluster_scope
@@ -139,7 +146,7 @@ def _read(kind: str) -> tuple[str, Policy]:
     scope = cluster_scope(given(None, None), set_up())
     if scope is None:
         message = "no policy: give its file with --policy, or --cluster DIR|URI, or a profile"
-        raise click.UsageError(message)
+        raise WrongUse(message)
     return _applied(scope.address, scope.graph)
 
 
@@ -151,6 +158,6 @@ def _applied(cluster: str, graph: str | None) -> tuple[str, Policy]:
         found = serving.policies[0] if len(serving.policies) == 1 else None
     if found is None:
         names = ", ".join(policy.name for policy in serving.policies) or "none"
-        raise click.UsageError(f"say whose policy with --graph ID; the cluster has: {names}")
+        raise WrongUse(f"say whose policy with --graph ID; the cluster has: {names}")
     scope = BundleScope.SERVER if found.cluster else BundleScope.GRAPH
     return found.name, Policy.parse(found.text, scope)

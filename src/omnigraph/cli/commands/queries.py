@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from omnigraph.cli.addresses import refuse_scope, scope_options, verb
+from omnigraph.cli.addresses import WrongUse, refuse_scope, scope_options, verb
 from omnigraph.cli.graphs import given, set_up
 from omnigraph.cli.output import count_text, print_json
 from omnigraph.cli.scope import cluster_scope
@@ -86,7 +86,7 @@ def _graphs() -> tuple[ServedGraph, ...]:
     refuse_scope(verb())
     scope = cluster_scope(given(None, None), set_up())
     if scope is None:
-        raise click.UsageError("say which cluster: --cluster DIR|URI, or a profile of one")
+        raise WrongUse("say which cluster: --cluster DIR|URI, or a profile of one")
     serving, wanted = read_serving(scope.address), scope.graph
     found = tuple(graph for graph in serving.graphs if wanted in (None, graph.id))
     if not found:
