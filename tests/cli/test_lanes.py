@@ -152,7 +152,7 @@ def test_commands_print_the_same_on_both_lanes(both, folder, run, url):
     code, out, _ = both("load", "--data", data, "--mode", "merge", "--message", "first")
     assert (code, out) == (
         0,
-        "loaded GRAPH on branch main with merge: 3 entities across 1 node type and 1 edge type\n",
+        "loaded GRAPH on branch main with merge: 3 entities across 1 node types and 1 edge types\n",
     )
     both("load", "--data", data, "--mode", "overwrite", "--json")
     both("snapshot")
@@ -167,7 +167,7 @@ def test_commands_print_the_same_on_both_lanes(both, folder, run, url):
     both("query", "-e", "query q() { match { $p: Persn } return { $p } }", "--json")
     add = 'query add() { insert Person { name: "Cid" } }'
     code, out, _ = both("mutate", "-e", add, "--message", "one more")
-    assert out == f"changed main via add: 1 node, 0 edges\nactor_id: {ACTOR}\n"
+    assert out == f"changed main via add: 1 nodes, 0 edges\nactor_id: {ACTOR}\n"
     both("mutate", "-e", add, "--json")
     code, _, _ = both("mutate", "-e", add, "--if-commit", "01ARZ3NDEKTSV4RRFFQ69G5FAV")
     assert code == 4

@@ -57,7 +57,7 @@ def validate(kind: str, as_json: bool) -> None:
     if as_json:
         print_json({"valid": True, "bundle": name, "actors": actors, "rules": rules})
         return
-    click.echo(f"policy valid: bundle '{name}' [{count_text(actors, 'actor')}]")
+    click.echo(f"policy valid: bundle '{name}' [{actors} actors]")
 
 
 @policy.command()
@@ -78,7 +78,7 @@ def test(kind: str, path: Path, as_json: bool) -> None:
         for case in failed:
             click.echo(f"  {case}")
     else:
-        click.echo(f"policy tests passed: {count_text(len(cases), 'case')}")
+        click.echo(f"policy tests passed: {len(cases)} cases")
     sys.exit(1 if failed else 0)
 
 
