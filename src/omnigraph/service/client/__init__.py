@@ -9,6 +9,7 @@ from __future__ import annotations
 from urllib.parse import unquote, urlsplit
 
 from omnigraph.errors import InvalidInput
+from omnigraph.policy import PolicyDenied
 from omnigraph.service.client.parts import Address
 from omnigraph.service.client.remote import RemoteGraph
 from omnigraph.service.client.transport import Call, Patience, Transport
@@ -69,7 +70,11 @@ def _split(url: str) -> tuple[str, str | None]:
 
 def _only(transport: Transport) -> str:
     """Return the one graph a server has."""
-    ids = [graph["graph_id"] for graph in _graphs(transport)]
+    try:
+        ids = [graph["graph_id"] for graph in _graphs(transport)]
+    except PolicyDenied as error:
+        message = "the server does not tell which graphs it has; say which with `graph`"
+        raise InvalidInput(message, code="graph_ambiguous") from error
     if len(ids) == 1:
         return ids[0]
     what = f"graphs {', '.join(ids)}" if ids else "no graph"

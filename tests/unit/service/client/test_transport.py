@@ -184,7 +184,10 @@ def test_address_may_name_the_graph():
 
 def test_graph_is_found_when_there_is_exactly_one(scripted):
     one = b'{"graphs": [{"graph_id": "only", "uri": "x"}]}'
-    server, _ = scripted((200, {}, one), (200, {}, b'{"graphs": []}'))
+    denied = b'{"error": "no policy allows it", "code": "forbidden"}'
+    server, _ = scripted((200, {}, one), (200, {}, b'{"graphs": []}'), (403, {}, denied))
     assert connect(server.url).uri == f"{server.url}/graphs/only"
     with pytest.raises(InvalidInput, match="no graph"):
+        connect(server.url)
+    with pytest.raises(InvalidInput, match="does not tell which graphs it has; say which"):
         connect(server.url)
