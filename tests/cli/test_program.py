@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import tomllib
 
 import omnigraph as package
 from omnigraph.cli.app import COMMANDS
@@ -29,6 +30,15 @@ def test_help_lists_every_command():
     out = omnigraph("--help").out
     listed = [line.split()[0] for line in out.split("Commands:\n")[1].splitlines()]
     assert listed == list(COMMANDS)
+
+
+def test_the_server_is_a_program_of_its_own():
+    run = "from omnigraph.cli.app import server; server()"
+    command = [sys.executable, "-c", run, "--bind", "nowhere"]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (ran.returncode, "--bind is HOST:PORT" in ran.stderr) == (2, True)
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
+    assert declared["omnigraph-server"] == "omnigraph.cli.app:server"
 
 
 def test_an_unknown_command_is_wrong_usage_with_a_suggestion():

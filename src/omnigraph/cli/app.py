@@ -102,6 +102,12 @@ def cli(context: click.Context) -> None:
     refuse_scope(context.invoked_subcommand or "")
 
 
+def server() -> None:
+    """Run `omnigraph serve` under the name of a program of its own."""
+    sys.argv.insert(1, "serve")
+    main()
+
+
 def main() -> None:
     """Run the program; a failure becomes a message on standard error and exit code 1."""
     try:
