@@ -9,6 +9,8 @@ import omnigraph as package
 from omnigraph.cli.app import COMMANDS
 from tests.support.program import ROOT, omnigraph
 
+ERRORS = "omnigraph.errors"
+
 
 def test_version_prints_two_lines():
     ran = omnigraph("version")
@@ -70,3 +72,12 @@ def test_stub_and_package_name_the_same_things():
     assert told == set(package.__all__)
     assert all(getattr(package, name) is not None for name in package.__all__)
     assert dir(package) == sorted(package.__all__)
+
+
+def test_package_names_every_error_and_every_value_that_results_are_made_of():
+    def below(class_):
+        return {class_, *(found for one in class_.__subclasses__() for found in below(one))}
+
+    shared = {one.__name__ for one in below(package.OmniError) if one.__module__ == ERRORS}
+    assert shared - {"CleanupBegan"} <= set(package.__all__)
+    assert {"Commit", "Change", "Conflict", "Violation"} <= set(package.__all__)
