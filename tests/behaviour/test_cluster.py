@@ -81,7 +81,10 @@ def test_life_of_a_cluster(made):
         ("create", "schema.ports"),
     ]
     assert codes(made.apply()) == ["state_missing"]
-    assert made.import_state().facts["state_observations"]["state_revision"] == 1
+    imported = made.import_state().facts
+    assert imported["state_observations"]["state_revision"] == 1
+    missing = {"status": "drifted", "conditions": ["graph_missing"]}
+    assert set(map(str, imported["resource_statuses"].values())) == {str(missing)}
     assert codes(made.import_state()) == ["state_already_exists"]
 
     # Applied once everything is there; applied twice nothing is written.
@@ -207,6 +210,7 @@ def test_refresh_tells_what_is_not_as_it_was_applied(local):
         "schema.people": ["schema_mismatch"],
         "schema.ports": ["graph_missing"],
     }
+    assert done.facts["resource_statuses"]["graph.ports"]["status"] == "drifted"
     assert done.facts["observations"]["graph.people"]["schema_matches_desired"] is False
     # Apply makes it whole again; what the wider schema added is dropped softly.
     assert local.apply().facts["converged"] is True

@@ -45,7 +45,8 @@ def test_cluster_is_made_and_told(folder):
         "WARN  apply_dependency_blocked graph.ports: delete has to wait: approval_required",
     )
     assert "  Delete graph.ports [Blocked: approval_required]" in done.out
-    assert run(folder, "approve", "graph.ports").code == 2
+    refused = run(folder, "approve", "graph.ports")
+    assert (refused.code, "say whose with --as" in refused.err) == (1, True)
     done = run(folder, "approve", "graph.ports", "--as", "act-eve")
     pattern = r"cluster approve: delete graph.ports approved by act-eve \(approval \w{26}\)\n"
     assert re.fullmatch(pattern, done.out)
@@ -82,3 +83,18 @@ def test_lock_that_nobody_holds_cannot_be_removed(folder):
     assert done.code == 1
     facts = json.loads(done.out)
     assert (facts["lock_removed"], facts["diagnostics"][0]["code"]) == (False, "state_lock_missing")
+    assert facts["state_observations"]["state_found"] is False
+    assert run(folder, "import").code == 0
+    facts = json.loads(run(folder, "force-unlock", "x", "--json").out)["state_observations"]
+    assert (facts["state_found"], facts["state_revision"]) == (True, 1)
+
+
+def test_who_acts_is_said_anywhere_or_set_up(folder, tmp_path, monkeypatch):
+    assert run(folder, "import").code == 0
+    done = omnigraph("--as", "act-ada", "cluster", "apply", "--config", folder, "--json")
+    assert json.loads(done.out)["actor"] == "act-ada"
+    without_ports(folder)
+    (tmp_path / "config.yaml").write_text("operator: { actor: act-dana }")
+    monkeypatch.setenv("OMNIGRAPH_HOME", str(tmp_path))
+    assert "approved by act-dana" in run(folder, "approve", "graph.ports").out
+    assert json.loads(run(folder, "apply", "--json").out)["actor"] == "act-dana"

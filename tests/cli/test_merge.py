@@ -34,7 +34,8 @@ def age(uri):
 def test_a_merge_tells_what_it_came_to(uri, command):
     set_age(uri, "side", 2)
     ran = omnigraph(*command, "--uri", uri, "side", "--delete-branch")
-    assert (ran.code, ran.err) == (0, "")
+    told = f"omnigraph {' '.join(command)} → {uri} (direct, local)\n"
+    assert (ran.code, ran.err) == (0, told)
     assert ran.out == (
         "merged side into main: fast_forward\n  node:Person: +0 ~1 -0\ndeleted branch side\n"
     )
@@ -68,10 +69,10 @@ divergent_update node Person Ada
 def test_conflicts_are_shown_and_change_nothing(uri):
     set_age(uri, "side", 2)
     set_age(uri, "main", 3)
-    preview = omnigraph("merge", "--uri", uri, "side", "--dry-run")
+    preview = omnigraph("merge", "--uri", uri, "side", "--dry-run", "--quiet")
     assert (preview.code, preview.err) == (1, "")
     assert preview.out == f"{CONFLICT}1 conflict; nothing would be changed\n"
-    ran = omnigraph("merge", "--uri", uri, "side")
+    ran = omnigraph("merge", "--uri", uri, "side", "--quiet")
     assert (ran.code, ran.out) == (1, "")
     assert ran.err == (
         f"error[merge_conflict]: 1 conflict; nothing was changed\n{CONFLICT}"
@@ -94,7 +95,7 @@ def test_a_file_decides(uri, tmp_path):
 
 
 def test_wrong_use_is_told(uri):
-    ran = omnigraph("merge", "--uri", uri, "nowhere")
+    ran = omnigraph("merge", "--uri", uri, "nowhere", "--quiet")
     assert (ran.code, ran.err) == (1, "error[branch_not_found]: branch 'nowhere' does not exist\n")
     ran = omnigraph("merge", "--uri", uri, "side", "--resolve", "missing.json")
     assert ran.code == 1

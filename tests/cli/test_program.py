@@ -3,10 +3,13 @@
 import json
 import subprocess
 import sys
+import tomllib
 
 import omnigraph as package
 from omnigraph.cli.app import COMMANDS
 from tests.support.program import ROOT, omnigraph
+
+ERRORS = "omnigraph.errors"
 
 
 def test_version_prints_two_lines():
@@ -29,6 +32,15 @@ def test_help_lists_every_command():
     out = omnigraph("--help").out
     listed = [line.split()[0] for line in out.split("Commands:\n")[1].splitlines()]
     assert listed == list(COMMANDS)
+
+
+def test_the_server_is_a_program_of_its_own():
+    run = "from omnigraph.cli.app import server; server()"
+    command = [sys.executable, "-c", run, "--bind", "nowhere"]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (ran.returncode, "--bind is HOST:PORT" in ran.stderr) == (2, True)
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
+    assert declared["omnigraph-server"] == "omnigraph.cli.app:server"
 
 
 def test_an_unknown_command_is_wrong_usage_with_a_suggestion():
@@ -60,3 +72,12 @@ def test_stub_and_package_name_the_same_things():
     assert told == set(package.__all__)
     assert all(getattr(package, name) is not None for name in package.__all__)
     assert dir(package) == sorted(package.__all__)
+
+
+def test_package_names_every_error_and_every_value_that_results_are_made_of():
+    def below(class_):
+        return {class_, *(found for one in class_.__subclasses__() for found in below(one))}
+
+    shared = {one.__name__ for one in below(package.OmniError) if one.__module__ == ERRORS}
+    assert shared - {"CleanupBegan"} <= set(package.__all__)
+    assert {"Commit", "Change", "Conflict", "Violation"} <= set(package.__all__)

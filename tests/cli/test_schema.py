@@ -142,7 +142,7 @@ def uri(tmp_path):
 
 def test_apply_tells_what_it_did(uri):
     ran = omnigraph("schema", "apply", uri, NEW)
-    assert (ran.code, ran.err) == (0, "")
+    assert (ran.code, ran.err) == (0, f"omnigraph schema apply → {uri} (direct, local)\n")
     assert ran.out == (
         f"schema apply for {uri} on branch main\n"
         "supported: yes\n"
@@ -195,7 +195,7 @@ def test_a_dry_run_applies_nothing(uri):
 def test_apply_refuses_with_every_reason_and_changes_nothing(uri, tmp_path):
     text = OLD.read_text().replace("built: Date?", "built: String?  must: I32")
     (tmp_path / "bad.pg").write_text(text)
-    ran = omnigraph("schema", "apply", uri, tmp_path / "bad.pg")
+    ran = omnigraph("schema", "apply", uri, tmp_path / "bad.pg", "--quiet")
     assert (ran.code, ran.out) == (1, "")
     assert ran.err == (
         "error[schema_change_unsupported]: 2 changes cannot be made; nothing was changed\n"
@@ -212,7 +212,7 @@ def test_apply_refuses_with_every_reason_and_changes_nothing(uri, tmp_path):
 
 
 def test_apply_names_the_entities_that_break_a_new_rule(uri):
-    ran = omnigraph("schema", "apply", uri, HARBOUR / "schema-strict.pg")
+    ran = omnigraph("schema", "apply", uri, HARBOUR / "schema-strict.pg", "--quiet")
     assert (ran.code, ran.out) == (1, "")
     assert ran.err == (
         "error[validation_failed]: 3 violations; nothing was changed\n"

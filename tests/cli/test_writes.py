@@ -31,7 +31,7 @@ def add_port(uri, code, *more):
 def test_mutation_says_what_it_changed(uri):
     ran = add_port(uri, "AAA", "--as", "act-ada")
     assert (ran.code, ran.err) == (0, "")
-    assert ran.out == "changed main via add: 1 node, 0 edges\nactor_id: act-ada\n"
+    assert ran.out == "changed main via add: 1 nodes, 0 edges\nactor_id: act-ada\n"
 
 
 def test_mutation_json_has_the_wire_shape(uri):
@@ -82,7 +82,7 @@ def test_mutation_and_parameters_may_be_files(uri, tmp_path):
         "--params-file",
         tmp_path / "p.json",
     )
-    assert (ran.code, ran.out) == (0, "changed main via add: 1 node, 0 edges\n")
+    assert (ran.code, ran.out) == (0, "changed main via add: 1 nodes, 0 edges\n")
     ran = omnigraph("mutate", "--uri", uri, "--query", tmp_path / "q.gq")
     assert ran.code == 1
     assert "the text holds 2 queries; say which one to run" in ran.err

@@ -61,6 +61,28 @@ def test_unknown_members_and_nulls_are_taken(client):
 
 
 @pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("export", {"branch": None, "type_names": None}),
+        ("changes/baseline", {"branch": None, "kind": None, "type": None, "op": None}),
+        ("schema/apply", {"schema_source": None, "allow_data_loss": None, "dry_run": None}),
+        ("branches/merge", {"source": "nulls", "target": None, "delete_branch": None}),
+    ],
+)
+def test_null_says_what_leaving_out_says(client, path, body):
+    """Clients that send every member they know send null for those that were not set."""
+    if path == "branches/merge":
+        client.post(f"{G}/branches", json={"name": "nulls"}).raise_for_status()
+    if path == "schema/apply":
+        body = {**body, "schema_source": client.get(f"{G}/schema").json()["schema_source"]}
+    assert client.post(f"{G}/{path}", json=body).status_code == 200
+
+
+def test_null_is_no_value_of_what_must_be_given(client):
+    assert client.post(f"{G}/query", json={"query": None}).status_code == 422
+
+
+@pytest.mark.parametrize(
     ("request_", "code"),
     [
         ({"branch": "main", "snapshot": "main"}, "target_ambiguous"),

@@ -61,7 +61,14 @@ def test_removed_routes_and_wrong_methods_are_told(client):
     assert (wrong.status_code, wrong.json()["code"]) == (405, "method_not_allowed")
     assert {way.strip() for way in wrong.headers["allow"].split(",")} == {"GET", "HEAD", "POST"}
     for method in ("POST", "DELETE"):
-        assert client.request(method, "/graphs").status_code == 405
+        gone = client.request(method, "/graphs")
+        assert (gone.status_code, gone.content) == (404, b"")
+    assert client.put("/graphs").status_code == 405
+
+
+def test_a_slash_at_the_end_makes_another_path(client):
+    for path in ("/healthz/", "/graphs/", f"{G}/schema/"):
+        assert client.get(path).status_code == 404
 
 
 @pytest.mark.parametrize(

@@ -40,6 +40,11 @@ def test_health_tells_versions(client):
     assert answer == {"status": "ok", "version": "0.1.0", "internal_schema_version": 1}
 
 
+def test_health_is_told_below_a_graph_too(client):
+    assert client.get(f"{G}/healthz").json() == client.get("/healthz").json()
+    assert client.get("/graphs/nothere/healthz").status_code == 404
+
+
 def test_graphs_are_listed_to_nobody_without_a_policy_of_the_server(client):
     answer = client.get("/graphs")
     assert (answer.status_code, answer.json()["code"]) == (403, "forbidden")

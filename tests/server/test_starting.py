@@ -78,6 +78,19 @@ def test_processes_that_cannot_serve_end(tmp_path, arguments, code):
     assert "Traceback" not in ran.err
 
 
+def test_a_container_says_by_its_environment_what_to_serve_and_where(tmp_path, monkeypatch):
+    monkeypatch.setenv("OMNIGRAPH_CLUSTER", str(tmp_path / "nowhere"))
+    monkeypatch.setenv("OMNIGRAPH_BIND", "127.0.0.1:0")
+    ran = omnigraph("serve", "--unauthenticated")
+    assert (ran.code, "nowhere" in ran.err) == (1, True)
+    graph = f"--graph=g={tmp_path / 'graph'}"
+    named = omnigraph("serve", "--unauthenticated", graph)
+    assert "[graph_not_found] g" in named.err, "what the command line names comes first"
+    monkeypatch.setenv("OMNIGRAPH_BIND", "no address")
+    ran = omnigraph("serve", "--unauthenticated")
+    assert (ran.code, "--bind is HOST:PORT" in ran.err) == (2, True)
+
+
 def test_an_address_that_is_taken_is_told(open_server, tmp_path):
     host, port = open_server.address
     with pytest.raises(InvalidInput, match="cannot listen on"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import timedelta
+from functools import wraps
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -14,6 +15,14 @@ from omnigraph.errors import InvalidInput
 from omnigraph.query.choice import ENGINES, LOCAL
 
 _CommandT = TypeVar("_CommandT", bound=Callable[..., Any])
+
+
+class WrongUse(click.UsageError):
+    """A command line that can be parsed and means nothing; it fails like anything else does."""
+
+    exit_code = 1
+
+
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
@@ -80,15 +89,57 @@ def global_options(command: _CommandT) -> _CommandT:
     return option(acting_option(scope_options(command)))
 
 
+def take_globals(command: click.Command) -> click.Command:
+    """Let a command, and all below it, take what the program takes; what it cannot use it refuses.
+
+    Options that mean nothing to a command are hidden, and told apart from misspelled ones.
+    """
+    if isinstance(command, click.Group):
+        for below in command.commands.values():
+            take_globals(below)
+        return command
+    taken = {option for parameter in command.params for option in parameter.opts}
+    lacking = [name for name in (*_OPTIONS, *dict(_FLAGS)) if f"--{name}" not in taken]
+    for name in lacking:
+        noting = _note(_OPTIONS.get(name, name))
+        is_flag = name not in _OPTIONS
+        option = click.Option(
+            [f"--{name}"],
+            is_flag=is_flag,
+            default=None,
+            expose_value=False,
+            hidden=True,
+            callback=noting,
+        )
+        command.params.append(option)
+    run = command.callback
+    if lacking and run is not None:
+        command.callback = _refusing(run)
+    return command
+
+
+def _refusing(run: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(run)
+    def checked(*arguments: Any, **options: Any) -> Any:  # noqa: ANN401 - of any command
+        refuse_scope(verb())
+        return run(*arguments, **options)
+
+    return checked
+
+
 def noted(name: str) -> Any:  # noqa: ANN401 - the value of an option
     """Return what an option said, before the command or after it."""
     return click.get_current_context().meta.get(f"omnigraph.{name}")
 
 
 _PLACES = ("server", "graph", "cluster", "profile", "store")
+_OPTIONS = {**{name: name for name in _PLACES}, "as": "actor"}
 _UNUSED = {
     "init": ("direct", _PLACES),
     "import": ("direct", _PLACES),
+    "lint": ("direct", ("actor",)),
+    "embed": ("local", ("server", "graph", "cluster", "profile")),
+    "mcp": ("local", ("server", "cluster", "profile")),
     "serve": ("local", _PLACES),
     "login": ("local", (*_PLACES, "actor")),
     "logout": ("local", (*_PLACES, "actor")),
@@ -99,6 +150,10 @@ _UNUSED = {
     "profile": ("local", ("server", "graph", "cluster", "store", "actor")),
     "graphs": ("served", ("graph", "store", "cluster", "actor")),
     "cluster": ("control", _PLACES),
+    **{
+        f"cluster {name}": ("control", (*_PLACES, "actor"))
+        for name in ("validate", "plan", "status", "refresh", "import", "force-unlock")
+    },
     "policy": ("control", ("server", "store", "actor")),
     "queries": ("control", ("server", "store", "actor")),
 }
@@ -106,14 +161,12 @@ _UNUSED = {
 
 
 def refuse_scope(command: str) -> None:
-    """Raise UsageError when options were given that mean nothing to a command."""
-    sort, unused = _UNUSED.get(command.split(" ")[0], ("", ()))
+    """Raise WrongUse when options were given that mean nothing to a command."""
+    sort, unused = _UNUSED.get(command) or _UNUSED.get(command.split(" ")[0], ("", ()))
     given = [f"--{_SAID.get(name, name)}" for name in unused if noted(name) is not None]
     if given:
         do = "does" if len(given) == 1 else "do"
-        raise click.UsageError(
-            f"`{command}` is a {sort} command: {', '.join(given)} {do} not apply"
-        )
+        raise WrongUse(f"`{command}` is a {sort} command: {', '.join(given)} {do} not apply")
 
 
 _SAID = {"actor": "as"}

@@ -9,7 +9,12 @@ from keyword import iskeyword
 
 import click
 
-from omnigraph.cli.addresses import global_options, policy_option, refuse_scope
+from omnigraph.cli.addresses import (
+    global_options,
+    policy_option,
+    refuse_scope,
+    take_globals,
+)
 from omnigraph.cli.older import renamed
 from omnigraph.errors import OmniError
 from omnigraph.version import __version__
@@ -84,8 +89,7 @@ class _Commands(click.Group):
         name = cmd_name.replace("-", "_")
         name += "_" if iskeyword(name) else ""
         module = import_module(f"omnigraph.cli.commands.{name}")
-        command: click.Command = getattr(module, name)
-        return command
+        return take_globals(getattr(module, name))
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -96,6 +100,12 @@ class _Commands(click.Group):
 def cli(context: click.Context) -> None:
     """OmniGraph: a typed property-graph database on open storage."""
     refuse_scope(context.invoked_subcommand or "")
+
+
+def server() -> None:
+    """Run `omnigraph serve` under the name of a program of its own."""
+    sys.argv.insert(1, "serve")
+    main()
 
 
 def main() -> None:

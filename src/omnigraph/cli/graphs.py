@@ -13,9 +13,9 @@ from typing import cast
 
 import click
 
-from omnigraph.cli.addresses import acting, noted, verb
+from omnigraph.cli.addresses import WrongUse, acting, noted, verb
 from omnigraph.cli.output import wants_json
-from omnigraph.cli.scope import Given, Scope, resolve
+from omnigraph.cli.scope import Given, Scope, is_local, resolve
 from omnigraph.errors import InvalidInput
 from omnigraph.graph import Graph
 from omnigraph.graph import open as open_graph
@@ -53,16 +53,15 @@ def open_addressed(
     if scope.kind == "server":
         if mode == "rw" and who.actor is not None:
             message = "--as does not apply to a served graph: the token says who acts"
-            raise click.UsageError(message)
+            raise WrongUse(message)
         graph = cast(Graph, import_module("omnigraph.cli.served").open_served(scope, operator))
     else:
         address = scope.address if scope.kind == "store" else _in_cluster(scope)
         acts = who.actor or (operator.actor if mode == "rw" else None)
         graph = open_graph(address, mode=mode, policy=who.policy, actor=acts)
-    if not scope.is_local:
-        _tell(scope, graph.uri)
-        if destroys:
-            _confirm(graph.uri)
+    _tell(scope, graph.uri)
+    if destroys and not is_local(graph.uri):
+        _confirm(graph.uri)
     return graph
 
 
@@ -97,7 +96,7 @@ def _in_cluster(scope: Scope) -> str:
     ids = store.read().state.graph_ids
     wanted = scope.graph or (ids[0] if len(ids) == 1 else None)
     if wanted is None:
-        raise click.UsageError(f"pass --graph ID; the cluster has: {', '.join(ids) or 'none'}")
+        raise WrongUse(f"pass --graph ID; the cluster has: {', '.join(ids) or 'none'}")
     if wanted not in ids:
         message = f"the cluster has no graph '{wanted}', but: {', '.join(ids) or 'none'}"
         raise InvalidInput(message, code="graph_not_applied", graph=wanted)
@@ -105,9 +104,10 @@ def _in_cluster(scope: Scope) -> str:
 
 
 def _tell(scope: Scope, uri: str) -> None:
-    """Say where something is about to happen, if that is not on this machine."""
+    """Say where something is about to happen."""
     if verb() in _ECHOED and not noted("quiet"):
-        how = "served" if scope.kind == "server" else "direct, remote"
+        direct = "direct, local" if is_local(uri) else "direct, remote"
+        how = "served" if scope.kind == "server" else direct
         click.echo(f"omnigraph {verb()} → {uri} ({how})", err=True)
 
 

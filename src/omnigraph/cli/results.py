@@ -32,7 +32,8 @@ class Answer:
     @property
     def columns(self) -> list[str]:
         """The names of the columns, in order."""
-        return list(self.facts.get("columns", ()))
+        named = self.facts.get("columns") or sorted({n for row in self.facts["rows"] for n in row})
+        return list(named)
 
     @property
     def graph_commit_id(self) -> str:
@@ -98,9 +99,10 @@ def _jsonl(result: ResultStream | Answer, target: Mapping[str, str | None]) -> I
 
 
 def _csv(result: ResultStream | Answer, _: Mapping[str, str | None]) -> Iterator[str]:
-    yield _csv_line(result.columns)
+    columns = result.columns
+    yield _csv_line(columns)
     for row in result:
-        yield _csv_line([_cell(value) for value in row.values()])
+        yield _csv_line([_cell(row.get(name)) for name in columns])
 
 
 def _csv_line(cells: Sequence[str]) -> str:
@@ -111,7 +113,11 @@ def _csv_line(cells: Sequence[str]) -> str:
 
 def _table(facts: Mapping[str, Any], style: Style) -> str:
     columns: Sequence[str] = facts["columns"]
-    cells = [[_cell(value).replace("\n", "\\n") for value in row.values()] for row in facts["rows"]]
+    if not columns:
+        return f"{_head(facts)}\n(no rows)\n"
+    cells = [
+        [_cell(row.get(name)).replace("\n", "\\n") for name in columns] for row in facts["rows"]
+    ]
     most = max(style.width, _LEAST_WIDTH)
     widths = [
         min(most, max(len(name), *(len(row[i]) for row in cells), 0))

@@ -1,7 +1,7 @@
 """This module decides which graph a command is about: the one resolver of all addresses.
 
 What is said on the command line wins over a profile, and that over what was set up as default.
-Everything here is pure: what was given goes in, a scope or a usage error comes out.
+Everything here is pure: what was given goes in, a scope or WrongUse comes out.
 """
 
 from __future__ import annotations
@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import click
-
+from omnigraph.cli.addresses import WrongUse
 from omnigraph.service.config import Operator, Profile
 
 DIRECT = (
@@ -48,31 +47,28 @@ class Scope:
     address: str
     graph: str | None = None
 
-    @property
-    def is_local(self) -> bool:
-        """Tell whether it is a folder of this machine."""
-        return self.kind == "store" and (
-            "://" not in self.address or self.address.startswith("file://")
-        )
+
+def is_local(address: str) -> bool:
+    """Tell whether an address is a folder of this machine."""
+    return "://" not in address or address.startswith("file://")
 
 
 def resolve(given: Given, verb: str, operator: Operator) -> Scope:
-    """Return where the graph is that a command is about; raise UsageError when that is unclear."""
+    """Return where the graph is that a command is about; raise WrongUse when that is unclear."""
     found = _explicit(given, operator) or _by_profile(given, operator) or _default(given, operator)
     if found is None:
-        raise click.UsageError(
+        raise WrongUse(
             "no graph addressed: give its address, e.g. ./my-graph, or --server, or --profile"
         )
     if found.kind == "server" and is_direct(verb):
-        raise click.UsageError(
-            f"`{verb}` is a direct command: a server does not apply; give the graph itself"
+        what = "a server" if given.server is None else "--server"
+        raise WrongUse(
+            f"`{verb}` is a direct command: {what} does not apply; give the graph itself"
         )
     if found.kind == "cluster" and not is_direct(verb):
-        raise click.UsageError(
-            f"`{verb}` works on a graph or through a server: --cluster does not apply"
-        )
+        raise WrongUse(f"`{verb}` works on a graph or through a server: --cluster does not apply")
     if found.kind == "store" and given.graph is not None:
-        raise click.UsageError("--graph does not apply: the address is a single graph already")
+        raise WrongUse("--graph does not apply: the address is a single graph already")
     return found
 
 
@@ -91,7 +87,7 @@ def _explicit(given: Given, operator: Operator) -> Scope | None:
     said = [(name, value) for name, value in named if value is not None]
     if len(said) > 1:
         names = " and ".join(name for name, _ in said)
-        raise click.UsageError(f"{names} are mutually exclusive")
+        raise WrongUse(f"{names} are mutually exclusive")
     if not said:
         return None
     name, value = said[0]
@@ -100,7 +96,7 @@ def _explicit(given: Given, operator: Operator) -> Scope | None:
     if name == "--cluster":
         return Scope("cluster", operator.clusters.get(value, value), given.graph)
     if value.startswith(("http://", "https://")):
-        raise click.UsageError(f"{value} is a server: say --server {value}")
+        raise WrongUse(f"{value} is a server: say --server {value}")
     return Scope("store", value)
 
 
@@ -110,7 +106,7 @@ def server_url(name: str, servers: Mapping[str, str]) -> str:
         return name.rstrip("/")
     if name not in servers:
         known = ", ".join(sorted(servers)) or "none"
-        raise click.UsageError(f"unknown server '{name}'; set up are: {known}")
+        raise WrongUse(f"unknown server '{name}'; set up are: {known}")
     return servers[name]
 
 
@@ -120,7 +116,7 @@ def _by_profile(given: Given, operator: Operator) -> Scope | None:
     profile = operator.profiles.get(given.profile)
     if profile is None:
         known = ", ".join(sorted(operator.profiles)) or "none"
-        raise click.UsageError(f"unknown profile '{given.profile}'; set up are: {known}")
+        raise WrongUse(f"unknown profile '{given.profile}'; set up are: {known}")
     return profile_scope(profile, given.graph, operator)
 
 
@@ -128,9 +124,7 @@ def profile_scope(profile: Profile, graph: str | None, operator: Operator) -> Sc
     """Return what a profile stands for."""
     target, wanted = profile.target, graph or profile.default_graph
     if target is None:
-        raise click.UsageError(
-            f"profile '{profile.name}' must have exactly one of server, cluster, store"
-        )
+        raise WrongUse(f"profile '{profile.name}' must have exactly one of server, cluster, store")
     if profile.kind == "server":
         return Scope("server", server_url(target, operator.servers), wanted)
     if profile.kind == "cluster":

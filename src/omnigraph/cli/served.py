@@ -6,10 +6,9 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-import click
-
+from omnigraph.cli.addresses import WrongUse
 from omnigraph.cli.scope import Scope
-from omnigraph.errors import OmniError
+from omnigraph.errors import NotFound, OmniError
 from omnigraph.service.client import RemoteGraph, connect, list_graphs
 from omnigraph.service.client.values import read_mutation
 from omnigraph.service.config import Operator, token_for
@@ -27,9 +26,11 @@ def open_served(scope: Scope, operator: Operator) -> RemoteGraph:
 def _refuse_unnamed(url: str, token: str | None) -> None:
     try:
         ids = ", ".join(graph["graph_id"] for graph in list_graphs(url, token=token))
+    except NotFound:
+        return  # no list of graphs: a gateway may show a graph under an address of its own
     except OmniError as error:
-        raise click.UsageError(f"pass --graph ID: {url} does not list its graphs") from error
-    raise click.UsageError(f"pass --graph ID; {url} has: {ids or 'none'}")
+        raise WrongUse(f"pass --graph ID: {url} does not list its graphs") from error
+    raise WrongUse(f"pass --graph ID; {url} has: {ids or 'none'}")
 
 
 def run_stored(

@@ -5,18 +5,17 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-import click
-
+from omnigraph.cli.addresses import WrongUse
 from omnigraph.cli.graphs import set_up
 from omnigraph.cli.results import Style
 from omnigraph.graph import Graph
 
 
 def stored(graph: Graph) -> Any:  # noqa: ANN401 - a remote graph, whose room only servers need
-    """Return a graph that has stored queries; raise UsageError for one that has none."""
+    """Return a graph that has stored queries; raise WrongUse for one that has none."""
     if not hasattr(graph, "invoke"):
         message = "a stored query needs --server; here give the query with --query FILE or -e TEXT"
-        raise click.UsageError(message)
+        raise WrongUse(message)
     return graph
 
 

@@ -37,10 +37,12 @@ ROUNDS = 8
 
 @dataclass(slots=True)
 class DatasetUpkeep:
-    """What was done to one type."""
+    """What was done to one type; `head_version` is the newest that other readers of Lance see."""
 
     type_key: str
     version: int
+    path: str
+    head_version: int | None = None
     fragments_removed: int = 0
     fragments_added: int = 0
     indexes_built: list[str] = field(default_factory=list)
@@ -56,6 +58,7 @@ class DatasetUpkeep:
             "committed": self.staged is not None,
             "skipped": None,
             "published_dataset_version": self.version + (self.staged is not None),
+            "lance_head_version": self.head_version,
             "pending_indexes": [],
         }
 
@@ -112,9 +115,9 @@ def optimize(
         for _ in range(ROUNDS):
             with suppress(ExpectedVersionMismatch, SchemaMoved, Contention):
                 commit = work.publish()
-                return UpkeepReport(work.reports, commit)
+                return UpkeepReport(_with_heads(manifest, work.reports), commit)
         commit = work.publish()
-        return UpkeepReport(work.reports, commit)
+        return UpkeepReport(_with_heads(manifest, work.reports), commit)
     finally:
         work.end()
 
@@ -191,7 +194,8 @@ class _Work:
         kind, _, name = table_key.partition(":")
         type_ = snapshot.schema.find(TypeKind(kind), name)
         assert type_ is not None, "a snapshot lists the types of its schema"
-        report, path = DatasetUpkeep(table_key, entry.version), dataset_path(kind, *entry.key)
+        path = dataset_path(kind, *entry.key)
+        report = DatasetUpkeep(table_key, entry.version, path)
         if not entry.rows:
             return report
         with manifest.reading(table_key, entry) as base:
@@ -246,8 +250,14 @@ def _show(manifest: Manifest, snapshot: Snapshot, reports: list[DatasetUpkeep]) 
         return
     for report in reports:
         if report.staged is not None:
-            kind = report.type_key.partition(":")[0]
-            path = dataset_path(kind, report.staged.type_id, report.staged.incarnation)
             with suppress(OmniError):
                 assert report.staged.physical is not None, "upkeep drops nothing"
-                show_as_head(manifest.datasets.open(path, report.staged.physical))
+                show_as_head(manifest.datasets.open(report.path, report.staged.physical))
+
+
+def _with_heads(manifest: Manifest, reports: list[DatasetUpkeep]) -> list[DatasetUpkeep]:
+    """Note what other readers of Lance see now; where that cannot be told, it stays unknown."""
+    for report in reports:
+        with suppress(OmniError):
+            report.head_version = int(manifest.datasets.open(report.path, None).version)
+    return reports

@@ -27,6 +27,9 @@ from omnigraph.server.openapi import document
 from omnigraph.server.routes import ENDPOINTS
 from omnigraph.service.visit import Service
 
+_GONE = (("POST", "/graphs"), ("DELETE", "/graphs"))
+"""Routes there once were; they are answered like any other path that leads nowhere."""
+
 
 def create_app(
     service: Service,
@@ -67,6 +70,7 @@ def create_app(
         exception_handlers={HTTPException: _unrouted},
         lifespan=lifespan,
     )
+    app.router.redirect_slashes = False
     app.state.front = front
     return app
 
@@ -114,9 +118,11 @@ async def _handled(front: Front, endpoint: Endpoint, request: Request) -> Respon
     return response
 
 
-async def _unrouted(_: Request, error: Exception) -> Response:
+async def _unrouted(request: Request, error: Exception) -> Response:
     """Answer where no route is: with nothing, or with the methods there are."""
     assert isinstance(error, HTTPException), "nothing else is routed here"
+    if (request.method, request.url.path) in _GONE:
+        return Response(status_code=404)
     if error.status_code == 405:
         refused = InvalidInput("the path has no such method", code="method_not_allowed")
         return failure_response(refused, headers=error.headers)

@@ -75,12 +75,21 @@ LINKS: Mapping[str, tuple[Link, ...]] = {
             "cluster_mutate_if_graph_commit",
             {"Omnigraph-If-Graph-Commit": _of_body("graph_commit_id")},
         ),
+        Link(
+            "cluster_invoke_query_if_graph_commit",
+            {"Omnigraph-If-Graph-Commit": _of_body("graph_commit_id")},
+        ),
     ),
     "cluster_mutate": _MADE,
     "cluster_mutate_if_graph_commit": _MADE,
     "cluster_load": _MADE,
     "cluster_loadNdjson": _MADE,
-    "cluster_list_queries": (Link("cluster_invoke_query", {"name": _of_body("queries/0/name")}),),
+    "cluster_list_queries": tuple(
+        Link("cluster_invoke_query", {"name": _of_body(f"queries/{number}/name")})
+        for number in range(2)
+    ),
+    "cluster_invoke_query": _MADE,
+    "cluster_invoke_query_if_graph_commit": _MADE,
     "cluster_getSchema": (
         Link("planSchema", body=_SCHEMA),
         Link("cluster_applySchema", body=_SCHEMA),

@@ -13,6 +13,16 @@ _STATE = (Query("branch", str | None), Query("snapshot", str | None))
 
 OWN_ENDPOINTS = (
     Endpoint(
+        method="GET",
+        path=f"{_G}/healthz",
+        operation_id="graphHealth",
+        tag="health",
+        handle=own.health,
+        summary="Say that the server is ready, and has the graph",
+        answer=wire.HealthOutput,
+        errors=(400, 404),
+    ),
+    Endpoint(
         method="POST",
         path=f"{_G}/explain",
         operation_id="explain",

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 import pytest
 
-from omnigraph.cli.scope import Given, Scope, resolve
+from omnigraph.cli.scope import Given, Scope, is_local, resolve
 from omnigraph.service.config import Defaults, Operator, Profile
 
 SET_UP = {
@@ -84,6 +84,5 @@ def test_unclear_address_is_refused(given, verb, message):
 
 
 def test_only_folders_are_local():
-    scopes = [Scope("store", a) for a in ("./g", "/g", "file:///g", "s3://b/g")]
-    assert [scope.is_local for scope in scopes] == [True, True, True, False]
-    assert not Scope("server", "http://x").is_local
+    addresses = ("./g", "/g", "file:///g", "s3://b/g", "http://x")
+    assert [is_local(address) for address in addresses] == [True, True, True, False, False]

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from omnigraph.cli.addresses import WrongUse
 from omnigraph.cli.graphs import set_up
 from omnigraph.cli.queries import read_params
 from omnigraph.cli.results import Answer, write_result
@@ -38,7 +39,7 @@ def alias(
     found = operator.aliases.get(name)
     if found is None:
         known = ", ".join(sorted(operator.aliases)) or "none"
-        raise click.UsageError(f"unknown alias '{name}'; set up are: {known}")
+        raise WrongUse(f"unknown alias '{name}'; set up are: {known}")
     url = server_url(found.server, operator.servers)
     graph = found.graph or operator.defaults.default_graph
     served = open_served(Scope("server", url, graph), operator)
@@ -52,7 +53,7 @@ def alias(
 def _positional(found: Alias, values: tuple[str, ...]) -> dict[str, Any]:
     if len(values) > len(found.args):
         wanted = " ".join(found.args) or "none"
-        raise click.UsageError(f"alias '{found.name}' takes these arguments: {wanted}")
+        raise WrongUse(f"alias '{found.name}' takes these arguments: {wanted}")
     return {name: _value(text) for name, text in zip(found.args, values, strict=False)}
 
 

@@ -9,7 +9,8 @@ from typing import Any, TypeVar
 
 import click
 
-from omnigraph.cli.addresses import actor_option
+from omnigraph.cli.addresses import WrongUse, acting, actor_option
+from omnigraph.cli.graphs import set_up
 from omnigraph.cli.output import print_json
 from omnigraph.service import cluster as control
 from omnigraph.service.cluster import Outcome
@@ -20,6 +21,11 @@ _CommandT = TypeVar("_CommandT", bound=Callable[..., Any])
 @click.group()
 def cluster() -> None:
     """Declare several graphs in cluster.yaml, and make storage what it says."""
+
+
+def _actor(given: str | None) -> str | None:
+    """Return who acts: as the command line says, or as was set up."""
+    return acting(given).actor or set_up().actor
 
 
 def _options(command: _CommandT) -> _CommandT:
@@ -70,7 +76,7 @@ def _planned(change: dict[str, Any]) -> Iterator[str]:
 @_options
 def apply(actor: str | None, config: Path, as_json: bool) -> None:
     """Make storage what cluster.yaml says."""
-    done = control.apply(config, actor=actor)
+    done = control.apply(config, actor=_actor(actor))
     facts = done.facts
     lines = [
         f"cluster apply: {facts['applied_count']} applied,"
@@ -92,9 +98,10 @@ def apply(actor: str | None, config: Path, as_json: bool) -> None:
 @_options
 def approve(resource: str, actor: str | None, config: Path, as_json: bool) -> None:
     """Approve that a graph is deleted, as it is planned now."""
-    if actor is None:
-        raise click.UsageError("an approval is somebody's word: say whose with --as ACTOR")
-    done = control.approve(config, resource, actor)
+    who = _actor(actor)
+    if who is None:
+        raise WrongUse("an approval is somebody's word: say whose with --as ACTOR")
+    done = control.approve(config, resource, who)
     facts = done.facts
     lines = []
     if "approval_id" in facts:

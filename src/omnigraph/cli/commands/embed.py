@@ -173,7 +173,8 @@ def _tell_file(report: FileReport, as_json: bool) -> None:
         print_json(report.to_json())
         return
     facts, job = report.to_json(), report.job
-    done = f"selected {report.selected:,}, cleaned {report.cleaned:,}"
+    done = f"selected {report.selected}, cleaned {report.cleaned}"
     how = f"[{facts['mode']} {facts['dimension']}d]"
-    made = count_text(report.embedded, "record")
-    click.echo(f"embedded {made} ({done}) from {job.input} -> {job.output} {how}")
+    click.echo(
+        f"embedded {report.embedded} records ({done}) from {job.input} -> {job.output} {how}"
+    )

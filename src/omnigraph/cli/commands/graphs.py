@@ -6,7 +6,7 @@ import os
 
 import click
 
-from omnigraph.cli.addresses import refuse_scope, scope_options, verb
+from omnigraph.cli.addresses import WrongUse, refuse_scope, scope_options, verb
 from omnigraph.cli.graphs import given, set_up
 from omnigraph.cli.output import print_json
 from omnigraph.cli.scope import resolve
@@ -29,7 +29,7 @@ def list_served(as_json: bool) -> None:
     scope = resolve(given(None, None), verb(), operator)
     if scope.kind != "server":
         message = f"`{verb()}` asks a server: a graph or a cluster does not apply"
-        raise click.UsageError(message)
+        raise WrongUse(message)
     found = list_graphs(scope.address, token=token_for(scope.address, operator, os.environ))
     if as_json:
         print_json({"graphs": found})

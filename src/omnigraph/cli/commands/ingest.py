@@ -10,7 +10,7 @@ from omnigraph.cli.addresses import actor_option, graph_options
 from omnigraph.cli.commands.load import MODES, opened
 from omnigraph.cli.graphs import open_addressed
 from omnigraph.cli.older import warn_older
-from omnigraph.cli.output import count_text, print_json
+from omnigraph.cli.output import print_json
 from omnigraph.write.load import LoadResult
 
 
@@ -51,7 +51,6 @@ def ingest(
 
 
 def _told(done: LoadResult, path: Path, base: str) -> str:
-    entities = count_text(done.total, "entity", "entities")
     became = "created" if done.branch_created else "exists"
     where = f"into branch {done.branch} from {base}"
-    return f"ingested {entities} from {path} {where} with {done.mode} (branch {became})"
+    return f"ingested {done.total} entities from {path} {where} with {done.mode} (branch {became})"

@@ -11,7 +11,7 @@ import click
 
 from omnigraph.cli.addresses import actor_option, engine_option, graph_options
 from omnigraph.cli.graphs import open_addressed
-from omnigraph.cli.output import count_text, print_json
+from omnigraph.cli.output import print_json
 from omnigraph.cli.progress import showing
 
 MODES = ("append", "merge", "overwrite")
@@ -71,11 +71,9 @@ def load(
     if as_json:
         print_json({"uri": graph.uri, **done.to_json()})
         return
-    entities = count_text(done.total, "entity", "entities")
-    types = (
-        f"{count_text(len(done.nodes), 'node type')} and {count_text(len(done.edges), 'edge type')}"
-    )
-    click.echo(f"loaded {graph.uri} on branch {branch} with {mode}: {entities} across {types}")
+    what = f"{done.total} entities across {len(done.nodes)} node types"
+    told = f"{what} and {len(done.edges)} edge types"
+    click.echo(f"loaded {graph.uri} on branch {branch} with {mode}: {told}")
     if done.branch_created:
         click.echo(f"branch {branch} created from {base}")
 

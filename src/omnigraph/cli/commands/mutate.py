@@ -11,7 +11,7 @@ from msgspec import to_builtins
 
 from omnigraph.cli.addresses import actor_option, graph_options
 from omnigraph.cli.graphs import open_addressed
-from omnigraph.cli.output import count_text, print_json
+from omnigraph.cli.output import print_json
 from omnigraph.cli.queries import is_stored, query_options, read_params, read_query
 from omnigraph.cli.stored import run_stored
 from omnigraph.errors import PreconditionFailed
@@ -60,9 +60,8 @@ def mutate(
     if as_json:
         print_json(done.to_json())
         return
-    nodes = count_text(done.affected_nodes, "node")
-    edges = count_text(done.affected_edges, "edge")
-    click.echo(f"changed {branch} via {done.name}: {nodes}, {edges}")
+    changed = f"{done.affected_nodes} nodes, {done.affected_edges} edges"
+    click.echo(f"changed {branch} via {done.name}: {changed}")
     if done.actor is not None:
         click.echo(f"actor_id: {done.actor}")
 

@@ -6,7 +6,7 @@ import click
 
 from omnigraph.cli.addresses import actor_option, engine_option, graph_options
 from omnigraph.cli.graphs import open_addressed
-from omnigraph.cli.output import count_text, print_json
+from omnigraph.cli.output import print_json
 
 
 @click.command()
@@ -24,7 +24,7 @@ def optimize(
     if as_json:
         print_json({"uri": graph.uri, **done.to_json()})
         return
-    click.echo(f"optimize {graph.uri} — {count_text(len(done.datasets), 'dataset')}")
+    click.echo(f"optimize {graph.uri} — {len(done.datasets)} datasets")
     for dataset in done.datasets:
         if dataset.staged is None:
             continue

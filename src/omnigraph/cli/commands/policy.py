@@ -8,7 +8,14 @@ from typing import Any
 
 import click
 
-from omnigraph.cli.addresses import acting, policy_option, refuse_scope, scope_options, verb
+from omnigraph.cli.addresses import (
+    WrongUse,
+    acting,
+    policy_option,
+    refuse_scope,
+    scope_options,
+    verb,
+)
 from omnigraph.cli.graphs import given, set_up
 from omnigraph.cli.output import count_text, print_json
 from omnigraph.cli.scope import cluster_scope
@@ -50,7 +57,7 @@ def validate(kind: str, as_json: bool) -> None:
     if as_json:
         print_json({"valid": True, "bundle": name, "actors": actors, "rules": rules})
         return
-    click.echo(f"policy valid: bundle '{name}' [{count_text(actors, 'actor')}]")
+    click.echo(f"policy valid: bundle '{name}' [{actors} actors]")
 
 
 @policy.command()
@@ -71,7 +78,7 @@ def test(kind: str, path: Path, as_json: bool) -> None:
         for case in failed:
             click.echo(f"  {case}")
     else:
-        click.echo(f"policy tests passed: {count_text(len(cases), 'case')}")
+        click.echo(f"policy tests passed: {len(cases)} cases")
     sys.exit(1 if failed else 0)
 
 
@@ -139,7 +146,7 @@ def _read(kind: str) -> tuple[str, Policy]:
     scope = cluster_scope(given(None, None), set_up())
     if scope is None:
         message = "no policy: give its file with --policy, or --cluster DIR|URI, or a profile"
-        raise click.UsageError(message)
+        raise WrongUse(message)
     return _applied(scope.address, scope.graph)
 
 
@@ -151,6 +158,6 @@ def _applied(cluster: str, graph: str | None) -> tuple[str, Policy]:
         found = serving.policies[0] if len(serving.policies) == 1 else None
     if found is None:
         names = ", ".join(policy.name for policy in serving.policies) or "none"
-        raise click.UsageError(f"say whose policy with --graph ID; the cluster has: {names}")
+        raise WrongUse(f"say whose policy with --graph ID; the cluster has: {names}")
     scope = BundleScope.SERVER if found.cluster else BundleScope.GRAPH
     return found.name, Policy.parse(found.text, scope)

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from omnigraph.cli.addresses import noted
+from omnigraph.cli.addresses import WrongUse, noted
 from omnigraph.cli.output import print_json
 from omnigraph.cli.scope import profile_scope
 from omnigraph.service.config import PROFILE, Operator, Profile, read_operator
@@ -41,7 +41,7 @@ def _listed(found: Profile, operator: Operator) -> dict[str, Any]:
     error = None
     try:
         profile_scope(found, None, operator)
-    except click.UsageError as refused:
+    except WrongUse as refused:
         error = refused.message
     target = found.target
     return {
@@ -65,7 +65,7 @@ def show(name: str | None, as_json: bool) -> None:
     wanted = name or _active()
     if wanted is not None and wanted not in operator.profiles:
         known = ", ".join(sorted(operator.profiles)) or "none"
-        raise click.UsageError(f"unknown profile '{wanted}'; set up are: {known}")
+        raise WrongUse(f"unknown profile '{wanted}'; set up are: {known}")
     defaults = operator.defaults
     found = (
         Profile("(defaults)", defaults.server, None, defaults.store, defaults.default_graph)

@@ -9,9 +9,9 @@ from typing import Any
 
 import click
 
-from omnigraph.cli.addresses import refuse_scope, scope_options, verb
+from omnigraph.cli.addresses import WrongUse, refuse_scope, scope_options, verb
 from omnigraph.cli.graphs import given, set_up
-from omnigraph.cli.output import count_text, print_json
+from omnigraph.cli.output import print_json
 from omnigraph.cli.scope import cluster_scope
 from omnigraph.errors import InvalidInput, OmniError
 from omnigraph.graph import open as open_graph
@@ -61,7 +61,7 @@ def validate(as_json: bool) -> None:
         breakages = [{"query": one.name, "message": one.error} for one in broken]
         print_json({"ok": not broken, "breakages": breakages, "warnings": []})
     elif not broken:
-        click.echo(f"OK  {count_text(len(found), 'stored query', 'stored queries')} type-check")
+        click.echo(f"OK  {len(found)} stored queries type-check")
     else:
         for one in broken:
             click.echo(f"ERROR  query '{one.name}': {one.error}")
@@ -86,7 +86,7 @@ def _graphs() -> tuple[ServedGraph, ...]:
     refuse_scope(verb())
     scope = cluster_scope(given(None, None), set_up())
     if scope is None:
-        raise click.UsageError("say which cluster: --cluster DIR|URI, or a profile of one")
+        raise WrongUse("say which cluster: --cluster DIR|URI, or a profile of one")
     serving, wanted = read_serving(scope.address), scope.graph
     found = tuple(graph for graph in serving.graphs if wanted in (None, graph.id))
     if not found:

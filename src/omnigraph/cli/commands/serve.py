@@ -13,6 +13,7 @@ import click
 from omnigraph.errors import InvalidInput
 
 _FALSE = ("", "0", "false")
+_BIND = "127.0.0.1:8080"
 _APART = {
     "graphs": "graph",
     "queries": "queries",
@@ -31,7 +32,7 @@ _APART = {
 )
 @click.option("--server-policy", metavar="FILE", help="Policy of the server: who may list graphs.")
 @click.option("--external-blobs", multiple=True, metavar="URI", help="Where blobs may stay.")
-@click.option("--bind", default="127.0.0.1:8080", metavar="HOST:PORT", help="Where to listen.")
+@click.option("--bind", metavar="HOST:PORT", help=f"Where to listen; {_BIND} by default.")
 @click.option("--workers", type=click.IntRange(1, 64), default=1, help="Processes to run.")
 @click.option("--unauthenticated", is_flag=True, help="Serve everything to everybody.")
 @click.option("--require-all-graphs", is_flag=True, help="Do not start unless all can be served.")
@@ -47,13 +48,16 @@ def serve(**options: Any) -> None:  # noqa: ANN401 - one of each option
     """Serve graphs over HTTP until somebody says stop."""
     serving = serving_room()
     environment = os.environ
-    host, port = bind_address(options["bind"])
+    host, port = bind_address(options["bind"] or environment.get("OMNIGRAPH_BIND") or _BIND)
     apart = [name for name in _APART if options[name]]
-    if options["cluster"] is not None and apart:
+    cluster = options["cluster"]
+    if cluster is None and not options["graphs"]:
+        cluster = environment.get("OMNIGRAPH_CLUSTER") or None
+    if cluster is not None and apart:
         given = ", ".join(f"--{_APART[name]}" for name in apart)
         raise click.UsageError(f"--cluster says all of that; leave out {given}")
     settings = serving.Settings(
-        cluster=options["cluster"],
+        cluster=cluster,
         graphs=named(options["graphs"], "--graph"),
         queries=named(options["queries"], "--queries", all_=serving.ALL),
         policies=named(options["policies"], "--policy", all_=serving.ALL),

@@ -16,6 +16,7 @@ from omnigraph.service import operations, wire
 
 _REQUIRED = ("entity", "type", "id", "property")
 _OPTIONAL = ("branch", "snapshot")
+_BYTES = {"Content-Type": "application/octet-stream"}
 
 
 async def get_blob(asked: Asked) -> Response:
@@ -26,7 +27,7 @@ async def get_blob(asked: Asked) -> Response:
         return delivery
     if delivery.status not in (200, 206):
         return Response(status_code=delivery.status, headers=delivery.headers)
-    headers = {**delivery.headers, "Content-Type": "application/octet-stream"}
+    headers = {**delivery.headers, **_BYTES}
     blob, (start, end) = opened.blob, delivery.range
     if start == end:
         return Response(b"", headers=headers)
@@ -39,7 +40,8 @@ async def head_blob(asked: Asked) -> Response:
     delivery = _delivered(opened, Asking.of(asked.request.headers, ranges=False))
     if isinstance(delivery, Response):
         return delivery
-    return Response(status_code=delivery.status, headers=delivery.headers)
+    headers = {**delivery.headers, **(_BYTES if delivery.status == 200 else {})}
+    return Response(status_code=delivery.status, headers=headers)
 
 
 def _delivered(opened: operations.OpenedBlob, asking: Asking) -> Delivery | Response:

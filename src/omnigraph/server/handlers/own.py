@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import msgspec
 from starlette.responses import Response
 
 from omnigraph.errors import InvalidInput
-from omnigraph.server.asked import Asked
+from omnigraph.server.asked import Asked, json_response
 from omnigraph.server.streams import stream_lines
 from omnigraph.service import operations, wire
+
+
+async def health(asked: Asked) -> Response:
+    """Say that the server is ready, to clients that know the address of a graph alone."""
+    asked.front.service.visit(asked.path("graph_id"), asked.actor)  # raises where there is none
+    return json_response(msgspec.json.encode(operations.health()))
 
 
 async def explain(asked: Asked) -> Response:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from urllib.parse import unquote, urlsplit
 
-from omnigraph.errors import InvalidInput
+from omnigraph.errors import InvalidInput, NotFound
+from omnigraph.policy import PolicyDenied
 from omnigraph.service.client.parts import Address
 from omnigraph.service.client.remote import RemoteGraph
 from omnigraph.service.client.transport import Call, Patience, Transport
@@ -25,8 +26,8 @@ def connect(
 ) -> RemoteGraph:
     """Connect to a graph that a server serves.
 
-    `url` is the address of the server, or of a graph of it (`…/graphs/ID`). Without `graph` the
-    server is asked, and has to have exactly one. `token` says who acts.
+    `url` is the address of the server, or of a graph of it (`…/graphs/ID`, or as a gateway shows
+    it). Without `graph` the server is asked, and has to have exactly one. `token` says who acts.
     """
     base, named = _split(url)
     if named is not None and graph is not None and named != graph:
@@ -67,9 +68,15 @@ def _split(url: str) -> tuple[str, str | None]:
     return f"{parts.scheme}://{parts.netloc}{path}", unquote(name) if found else None
 
 
-def _only(transport: Transport) -> str:
-    """Return the one graph a server has."""
-    ids = [graph["graph_id"] for graph in _graphs(transport)]
+def _only(transport: Transport) -> str | None:
+    """Return the one graph a server has; None where no list is, for that is a graph itself."""
+    try:
+        ids = [graph["graph_id"] for graph in _graphs(transport)]
+    except NotFound:
+        return None
+    except PolicyDenied as error:
+        message = "the server does not tell which graphs it has; say which with `graph`"
+        raise InvalidInput(message, code="graph_ambiguous") from error
     if len(ids) == 1:
         return ids[0]
     what = f"graphs {', '.join(ids)}" if ids else "no graph"

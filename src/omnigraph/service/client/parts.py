@@ -41,10 +41,13 @@ _SPOOLED = 8 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A graph of a server, and the branch it is bound to."""
+    """A graph of a server, and the branch it is bound to.
+
+    Without a name the address of the server is that of the graph, as a gateway may publish it.
+    """
 
     transport: Transport
-    graph: str
+    graph: str | None
     on: str = MAIN
 
     @property
@@ -54,8 +57,8 @@ class Address:
 
     def path(self, *parts: str) -> str:
         """Return the path of something of the graph; every part is one segment."""
-        segments = (quote(part, safe="") for part in ("graphs", self.graph, *parts))
-        return "/" + "/".join(segments)
+        place = () if self.graph is None else ("graphs", self.graph)
+        return "".join(f"/{quote(part, safe='')}" for part in (*place, *parts))
 
     def get(self, *parts: str, query: Sequence[tuple[str, str]] = ()) -> Any:  # noqa: ANN401
         """Ask for something."""

@@ -80,6 +80,7 @@ def force_unlock(folder: Path, lock_id: str, options: Mapping[str, str] | None =
         with session.findings.catching(session.path):
             session.lock = session.store.lock()
             removed = _unlock(session, lock_id)
+        with session.findings.catching(session.path):
             session.ledger = session.store.read()
     return session.outcome(state_observations=session.observations(), lock_removed=removed)
 

@@ -109,15 +109,10 @@ def _observed(state: State, id_: str, live: Live, schema: tuple[str, str]) -> St
     if live.error is not None:
         statuses[address] = Status("error", ("graph_open_failed",), live.error)
     elif not live.exists:
-        known = address in resources
         gone = [a for a in resources if a in (address, schema_address) or _asks(a, id_)]
         for lost in gone:
             del resources[lost]
-        if known:
-            statuses[address] = Status("drifted", ("graph_missing",))
-        else:
-            statuses[address] = Status("pending", ("graph_missing",))
-        statuses[schema_address] = statuses[address]
+        statuses[address] = statuses[schema_address] = Status("drifted", ("graph_missing",))
     else:
         resources[schema_address] = Entry(observation["schema_digest"])
         resources.setdefault(address, Entry(""))

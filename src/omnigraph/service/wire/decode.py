@@ -18,7 +18,7 @@ def decode(body: bytes, shape: type[_BodyT]) -> _BodyT:
     if shape is ChangeRequest:
         value = _renamed(value)
     try:
-        return msgspec.convert(value, shape)
+        return msgspec.convert(_without_nulls(value, shape), shape)
     except msgspec.ValidationError as error:
         raise _misshapen(str(error)) from error
 
@@ -51,6 +51,14 @@ def _renamed(value: object) -> object:
         if old in value and new in value:
             raise _misshapen(f"`{old}` is another name of `{new}`: give one of them")
     return {OLDER_NAMES.get(name, name): member for name, member in value.items()}
+
+
+def _without_nulls(value: object, shape: type) -> object:
+    """Leave out members that are null and need not be given: null says nothing about them."""
+    if not isinstance(value, dict):
+        return value
+    free = {field.encode_name for field in msgspec.structs.fields(shape) if not field.required}
+    return {name: one for name, one in value.items() if one is not None or name not in free}
 
 
 def _misshapen(reason: str) -> InvalidInput:

@@ -184,7 +184,17 @@ def test_address_may_name_the_graph():
 
 def test_graph_is_found_when_there_is_exactly_one(scripted):
     one = b'{"graphs": [{"graph_id": "only", "uri": "x"}]}'
-    server, _ = scripted((200, {}, one), (200, {}, b'{"graphs": []}'))
+    denied = b'{"error": "no policy allows it", "code": "forbidden"}'
+    server, _ = scripted((200, {}, one), (200, {}, b'{"graphs": []}'), (403, {}, denied))
     assert connect(server.url).uri == f"{server.url}/graphs/only"
     with pytest.raises(InvalidInput, match="no graph"):
         connect(server.url)
+    with pytest.raises(InvalidInput, match="does not tell which graphs it has; say which"):
+        connect(server.url)
+
+
+def test_address_that_lists_no_graphs_is_that_of_a_graph(scripted):
+    server, _ = scripted((404, {}, b""), (200, {}, b'{"branches": ["main"]}'))
+    graph = connect(f"{server.url}/harbour")
+    assert (graph.uri, graph.branches.list()) == (f"{server.url}/harbour", ["main"])
+    assert [path for _, path, _ in server.asked] == ["/harbour/graphs", "/harbour/branches"]
