@@ -11,6 +11,7 @@ type checkers the same names.
 from importlib import import_module
 
 _HOMES = {
+    "AlreadyExists": "omnigraph.errors",
     "Catalog": "omnigraph.catalog",
     "Category": "omnigraph.errors",
     "Change": "omnigraph.changes",
@@ -18,11 +19,13 @@ _HOMES = {
     "ChangeSchemaBoundary": "omnigraph.changes",
     "Commit": "omnigraph.commit",
     "CommitHasNoParent": "omnigraph.changes",
+    "Conflict": "omnigraph.merge.conflicts",
     "Contention": "omnigraph.errors",
     "CursorRejected": "omnigraph.changes",
     "Diagnostic": "omnigraph.lang",
     "ExpectedVersionMismatch": "omnigraph.errors",
     "Graph": "omnigraph.graph",
+    "InvalidInput": "omnigraph.errors",
     "KeyConflict": "omnigraph.write",
     "Limits": "omnigraph.changes",
     "MergeConflicts": "omnigraph.merge.conflicts",
@@ -40,7 +43,9 @@ _HOMES = {
     "SchemaError": "omnigraph.lang",
     "SchemaMoved": "omnigraph.errors",
     "Snapshot": "omnigraph.commit",
+    "StorageUnavailable": "omnigraph.errors",
     "ValidationFailed": "omnigraph.write",
+    "VersionReclaimed": "omnigraph.errors",
     "Violation": "omnigraph.write",
     "__version__": "omnigraph.version",
     "check": "omnigraph.plan",

@@ -9,14 +9,18 @@ from omnigraph.changes import CursorRejected as CursorRejected
 from omnigraph.changes import Limits as Limits
 from omnigraph.commit import Commit as Commit
 from omnigraph.commit import Snapshot as Snapshot
+from omnigraph.errors import AlreadyExists as AlreadyExists
 from omnigraph.errors import Category as Category
 from omnigraph.errors import Contention as Contention
 from omnigraph.errors import ExpectedVersionMismatch as ExpectedVersionMismatch
+from omnigraph.errors import InvalidInput as InvalidInput
 from omnigraph.errors import NotFound as NotFound
 from omnigraph.errors import OmniError as OmniError
 from omnigraph.errors import OutcomeUnknown as OutcomeUnknown
 from omnigraph.errors import PreconditionFailed as PreconditionFailed
 from omnigraph.errors import SchemaMoved as SchemaMoved
+from omnigraph.errors import StorageUnavailable as StorageUnavailable
+from omnigraph.errors import VersionReclaimed as VersionReclaimed
 from omnigraph.graph import Graph as Graph
 from omnigraph.graph import import_archive as import_archive
 from omnigraph.graph import init as init
@@ -26,6 +30,7 @@ from omnigraph.lang import QueryError as QueryError
 from omnigraph.lang import SchemaError as SchemaError
 from omnigraph.lang import format_queries as format_queries
 from omnigraph.lang import format_schema as format_schema
+from omnigraph.merge.conflicts import Conflict as Conflict
 from omnigraph.merge.conflicts import MergeConflicts as MergeConflicts
 from omnigraph.plan import check as check
 from omnigraph.plan import compile_query as compile_query

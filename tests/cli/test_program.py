@@ -60,3 +60,9 @@ def test_stub_and_package_name_the_same_things():
     assert told == set(package.__all__)
     assert all(getattr(package, name) is not None for name in package.__all__)
     assert dir(package) == sorted(package.__all__)
+
+
+def test_what_calls_return_and_raise_can_be_named():
+    told = {"Change", "Commit", "Conflict", "Violation", "AlreadyExists", "InvalidInput"}
+    told |= {"NotFound", "StorageUnavailable", "VersionReclaimed"}
+    assert told - set(package.__all__) == set()
