@@ -110,6 +110,8 @@ def test_commits_are_listed_newest_first_with_what_a_branch_inherited(harbour):
     assert side == [own, *main[1:]]
     assert harbour.commits.list(limit=2) == main[:2]
     assert harbour.commits.list(limit=0) == []
+    with pytest.raises(InvalidInput, match="cannot be negative: -1"):
+        harbour.commits.list(limit=-1)
 
 
 def test_commit_is_found_on_whatever_branch_it_is(harbour):
