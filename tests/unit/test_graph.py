@@ -165,3 +165,14 @@ def test_upkeep_is_reached_through_the_face(harbour):
     assert harbour.cleanup(older_than=timedelta(days=30)).dry_run
     with pytest.raises(InvalidInput):
         harbour.cleanup()
+
+
+def test_messages_and_actors_are_unicode(graph):
+    before = graph.snapshot().commit_id
+    note = {"Note": [{"id": "n"}]}
+    for bound, message in ((graph, "half \ud800"), (graph.as_actor("half \ud800"), None)):
+        with pytest.raises(InvalidInput, match="is no Unicode") as caught:
+            bound.load(note, message=message)
+        assert caught.value.code == "text_invalid"
+    assert graph.snapshot().commit_id == before
+    assert graph.load(note, message="whole \U0001f6a2").commit.message == "whole \U0001f6a2"
