@@ -5,6 +5,7 @@ import json
 import pytest
 
 import omnigraph.graph as og
+from omnigraph.errors import InvalidInput
 from omnigraph.merge.conflicts import MergeConflicts
 from omnigraph.write import ValidationFailed
 
@@ -182,3 +183,31 @@ def test_entities_of_the_target_must_obey_new_rules_of_the_source(graph):
     [(kind, message)] = merge_refused(graph)
     assert kind == "value_constraint_violation"
     assert "99" in message
+
+
+@pytest.mark.parametrize(
+    "person",
+    [
+        "node Person { name: String @key }",
+        "node Person { name: String @key  years: I32? @rename_from(age) }",
+        "node Person { name: String @key  age: I32?  shoe: F32? }",
+    ],
+)
+def test_a_commit_that_changed_only_the_schema_is_neither_undone_nor_picked(graph, person):
+    commit = apply(graph, "side", person, PLACE, KNOWS).commit
+    before = graph.snapshot("side").commit_id, graph.snapshot().commit_id
+    for dry_run in (True, False):
+        with pytest.raises(InvalidInput, match="changed the schema, which `schema apply` changes"):
+            graph.revert(commit.id, branch="side", dry_run=dry_run)
+        with pytest.raises(InvalidInput, match="changed the schema") as caught:
+            graph.cherry_pick(commit.id, dry_run=dry_run)
+        assert (caught.value.code, caught.value.details) == ("schema_only", {"commit": commit.id})
+    assert before == (graph.snapshot("side").commit_id, graph.snapshot().commit_id)
+
+
+def test_of_a_merge_that_brought_a_schema_the_entities_are_undone(graph):
+    apply(graph, "side", "node Person { name: String @key  age: I32?  shoe: F32? }", PLACE, KNOWS)
+    graph.load({"Person": [{"name": "Cy", "shoe": 42.5}]}, branch="side")
+    merged = graph.merge("side").commit
+    assert str(graph.revert(merged.id).outcome) == "merged"
+    assert people(graph) == {"Ada": {"age": 36, "shoe": None}, "Bob": {"age": 7, "shoe": None}}

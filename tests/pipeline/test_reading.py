@@ -49,6 +49,25 @@ def test_frames_of_generated_graphs_hold_what_export_tells(spark, tmp_path):
             assert told(frame) == exported(graph, name), (seed, name)
 
 
+def test_properties_called_like_ends_stand_beside_them(spark, tmp_path):
+    schema = """
+    node P { k: String @key }
+    edge Job: P -> P { from: I32?  to: String?  @unique(src, from) }
+    """
+    graph = og.init(tmp_path / "graph", schema)
+    graph.load({"P": [{"k": "a"}, {"k": "b"}]})
+    job = {"id": "j", "src": "a", "dst": "b", "from": 7, "to": "x"}
+    graph.load({"Job": [job]})
+    frame = pipeline.read(spark, graph, "Job")
+    assert [row.asDict() for row in frame.collect()] == [job]
+    query = "query q() { match { $a $j:job $b  $j.from > 6 } return { $a, $j.from, $j.to, $b } }"
+    answer = [{"a": "a", "j.from": 7, "j.to": "x", "b": "b"}]
+    assert graph.query(query).rows == answer
+    assert [row.asDict() for row in graph.query(query, engine="spark").collect()] == answer
+    pipeline.write(frame.replace("j", "k", "id").replace(7, 8, "from"), graph, "Job")
+    assert graph.entity_at("Job", "k") == {**job, "id": "k", "from": 8}
+
+
 CONDITIONS = [
     "id = 'p7'",
     "id in ('p1', 'p31', 'p50', 'nobody')",

@@ -110,6 +110,8 @@ def test_commits_are_listed_newest_first_with_what_a_branch_inherited(harbour):
     assert side == [own, *main[1:]]
     assert harbour.commits.list(limit=2) == main[:2]
     assert harbour.commits.list(limit=0) == []
+    with pytest.raises(InvalidInput, match="cannot be negative: -1"):
+        harbour.commits.list(limit=-1)
 
 
 def test_commit_is_found_on_whatever_branch_it_is(harbour):
@@ -163,3 +165,14 @@ def test_upkeep_is_reached_through_the_face(harbour):
     assert harbour.cleanup(older_than=timedelta(days=30)).dry_run
     with pytest.raises(InvalidInput):
         harbour.cleanup()
+
+
+def test_messages_and_actors_are_unicode(graph):
+    before = graph.snapshot().commit_id
+    note = {"Note": [{"id": "n"}]}
+    for bound, message in ((graph, "half \ud800"), (graph.as_actor("half \ud800"), None)):
+        with pytest.raises(InvalidInput, match="is no Unicode") as caught:
+            bound.load(note, message=message)
+        assert caught.value.code == "text_invalid"
+    assert graph.snapshot().commit_id == before
+    assert graph.load(note, message="whole \U0001f6a2").commit.message == "whole \U0001f6a2"

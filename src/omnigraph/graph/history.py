@@ -12,6 +12,7 @@ from omnigraph.commit.history import find_commit, merge_bases, newest_first, rea
 from omnigraph.commit.model import MAIN, Branch, Commit, CommitId, Tag
 from omnigraph.commit.snapshot import Target, head_snapshot
 from omnigraph.commit.view import seen_commit
+from omnigraph.errors import InvalidInput
 from omnigraph.graph.context import Context
 from omnigraph.policy import Action
 
@@ -83,6 +84,8 @@ class Commits:
 
     def list(self, branch: str | None = None, limit: int | None = None) -> list[Commit]:
         """Return the commits a branch descends from, newest first."""
+        if limit is not None and limit < 0:
+            raise InvalidInput(f"a limit cannot be negative: {limit}", code="limit_invalid")
         asked = branch or self._context.on
         sight = self._context.gate.check(Action.READ, asked.strip())
         snapshot = head_snapshot(self._context.manifest, asked)

@@ -124,6 +124,9 @@ def cleanup(
     if keep is None and older_than is None:
         message = "say what to retain: a number of commits to keep, an age, or both"
         raise InvalidInput(message, code="cleanup_policy_missing")
+    if (keep or 0) < 0 or (older_than or timedelta(0)) < timedelta(0):
+        message = "what to retain cannot be negative, neither a number of commits nor an age"
+        raise InvalidInput(message, code="cleanup_policy_negative")
     if not dry_run:
         recover(manifest)
     report = CleanupReport(keep, older_than, dry_run)

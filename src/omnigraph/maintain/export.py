@@ -14,18 +14,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from omnigraph.catalog import AcceptedType, TypeKind
+from omnigraph.catalog.ends import end_names
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import Snapshot
 from omnigraph.errors import InvalidInput
-from omnigraph.query.entity import find_type
+from omnigraph.query.entity import find_types
 from omnigraph.storage.layout import physical_columns
 from omnigraph.storage.read import read_blobs, scan
 from omnigraph.types import PropertyType, Scalar
 from omnigraph.types.blob import blob_text
 from omnigraph.types.column import to_json
-
-_ENDS = {"src": "from", "dst": "to"}
-_STORED = {"from": "src", "to": "dst"}
 
 
 def export_lines(
@@ -39,22 +37,32 @@ def export_lines(
 
 def lines(batch: pa.RecordBatch, type_: AcceptedType) -> Iterator[str]:
     """Yield entities as lines of JSON."""
-    ends = ["from", "to"] if type_.kind is TypeKind.EDGE else []
+    ends = _ends(type_).values()
     for data in records(batch, type_):
-        between = {name: data.pop(name) for name in ends}
-        record = {_word(type_): type_.name, **between, "data": data}
+        between = zip(("from", "to"), [data.pop(name) for name in ends], strict=False)
+        record = {_word(type_): type_.name, **dict(between), "data": data}
         yield json.dumps(record, ensure_ascii=False, separators=(",", ":"))
 
 
 def records(batch: pa.RecordBatch, type_: AcceptedType) -> Iterator[dict[str, Any]]:
-    """Yield entities as JSON values by name: `id`, of an edge `from` and `to`, properties."""
+    """Yield entities as JSON values by name: `id`, the ends of an edge, properties."""
     properties = type_.definition.properties.values()
-    system = {"id": "id", **(_STORED if type_.kind is TypeKind.EDGE else {})}
-    columns = [batch[name].to_pylist() for name in system.values()]
+    system = {"id": "id", **_ends(type_)}
+    columns = [batch[name].to_pylist() for name in system]
     columns += [_json(batch[p.name], p.type) for p in properties]
-    names = [*system, *(p.name for p in properties)]
+    names = column_names(type_)
     for values in zip(*columns, strict=True):
         yield dict(zip(names, values, strict=True))
+
+
+def column_names(type_: AcceptedType) -> list[str]:
+    """Return what tables call everything of an entity."""
+    return ["id", *_ends(type_).values(), *type_.definition.properties]
+
+
+def _ends(type_: AcceptedType) -> dict[str, str]:
+    """Return the ends of an edge, and what tables call them."""
+    return end_names(type_.definition.properties) if type_.kind is TypeKind.EDGE else {}
 
 
 def export_parquet(
@@ -81,7 +89,7 @@ def export_parquet(
 
 def chosen_types(snapshot: Snapshot, names: Sequence[str]) -> list[AcceptedType]:
     """Return the types that names ask for, or all, in the order in which they are written."""
-    found = {find_type(snapshot, name).entity for name in names}
+    found = {type_.entity for name in names for type_ in find_types(snapshot, name)}
     kinds = (TypeKind.EDGE, TypeKind.NODE)
     types = [type_ for kind in kinds for type_ in snapshot.schema.of_kind(kind)]
     return [type_ for type_ in types if not names or type_.entity in found]
@@ -125,12 +133,11 @@ def _word(type_: AcceptedType) -> str:
 
 
 def columnar(batch: pa.RecordBatch, type_: AcceptedType) -> pa.Table:
-    """Return rows as other programs like them: `from` and `to`, instants as timestamps."""
-    properties = type_.definition.properties
-    columns = {_ENDS.get(name, name): batch[name] for name in batch.schema.names}
-    for name, property_ in properties.items():
-        columns[name] = _plain(batch[name], property_.type)
-    return pa.table(columns)
+    """Return rows as other programs like them: words for ends, instants as timestamps."""
+    properties = type_.definition.properties.values()
+    columns = [batch[name] for name in ("id", *_ends(type_))]
+    columns += [_plain(batch[p.name], p.type) for p in properties]
+    return pa.table(columns, names=column_names(type_))
 
 
 def _plain(column: pa.Array, type_: PropertyType) -> pa.Array:

@@ -50,13 +50,13 @@ def wanted_indexes(type_: AcceptedType, rows: int) -> Iterator[tuple[str, IndexK
     if type_.kind is TypeKind.EDGE:
         yield "src", IndexKind.BTREE
         yield "dst", IndexKind.BTREE
-    columns = sorted(_declared(type_))
-    for name in columns:
-        yield from ((name, kind) for kind in _kinds(type_.definition.properties[name], rows))
+    properties = type_.definition.properties
+    for name in sorted(_declared(type_) & properties.keys()):
+        yield from ((name, kind) for kind in _kinds(properties[name], rows))
 
 
 def _declared(type_: AcceptedType) -> set[str]:
-    """Return the properties whose values are looked for."""
+    """Return what is looked for by value; constraints may name ids and ends, too."""
     found: set[str] = set()
     for constraint in type_constraints(type_.definition):
         match constraint:
@@ -66,7 +66,7 @@ def _declared(type_: AcceptedType) -> set[str]:
                 found |= set(columns)
             case _:
                 continue
-    return found - {"id"}
+    return found
 
 
 def _kinds(property_: Property, rows: int) -> Iterator[IndexKind]:

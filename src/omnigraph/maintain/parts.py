@@ -17,12 +17,19 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from omnigraph.catalog import AcceptedType, TypeKind
+from omnigraph.catalog import AcceptedType
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import Snapshot
 from omnigraph.commit.snapshot import snapshot_of_commit
 from omnigraph.errors import InvalidInput
-from omnigraph.maintain.export import batches, chosen_types, columnar, lines, records
+from omnigraph.maintain.export import (
+    batches,
+    chosen_types,
+    column_names,
+    columnar,
+    lines,
+    records,
+)
 from omnigraph.query.entity import find_type
 from omnigraph.storage import Location
 from omnigraph.storage.objects import Objects
@@ -141,8 +148,7 @@ def _ndjson(found: Iterator[pa.RecordBatch], type_: AcceptedType) -> tuple[bytes
 
 def _csv(found: Iterator[pa.RecordBatch], type_: AcceptedType) -> tuple[bytes, int]:
     """Return cells as `load` reads them: null is empty, a text is quoted, a list is JSON."""
-    ends = ["from", "to"] if type_.kind is TypeKind.EDGE else []
-    names = ["id", *ends, *type_.definition.properties]
+    names = column_names(type_)
     rows = [record for batch in found for record in records(batch, type_)]
     cells = (",".join(_cell(row[name]) for name in names) for row in rows)
     return "".join(f"{line}\n" for line in (",".join(map(_quoted, names)), *cells)).encode(), len(

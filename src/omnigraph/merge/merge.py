@@ -117,7 +117,7 @@ def revert(
     """Undo what a commit did since its first parent."""
     commit, before, after = _around(manifest, commit_id)
     request = replace(request, message=request.message or f"revert {commit.id}")
-    return _transplant(manifest, request, (after, before), options)
+    return _transplant(manifest, request, commit, (after, before), options)
 
 
 def cherry_pick(
@@ -126,7 +126,7 @@ def cherry_pick(
     """Do what a commit did since its first parent, elsewhere."""
     commit, before, after = _around(manifest, commit_id)
     request = replace(request, message=request.message or commit.message)
-    return _transplant(manifest, request, (before, after), options)
+    return _transplant(manifest, request, commit, (before, after), options)
 
 
 def _around(manifest: Manifest, commit_id: str) -> tuple[Commit, Snapshot, Snapshot]:
@@ -142,10 +142,11 @@ def _around(manifest: Manifest, commit_id: str) -> tuple[Commit, Snapshot, Snaps
 def _transplant(
     manifest: Manifest,
     request: Request,
+    commit: Commit,
     states: tuple[Snapshot, Snapshot],
     options: MergeOptions,
 ) -> MergeResult:
-    """Do on a branch what happened between two states."""
+    """Do on a branch to entities what happened between two states."""
     base, source = states
     lines, brought = Lines(manifest, source, {}), Brought(source)
 
@@ -160,6 +161,12 @@ def _transplant(
         ).changes()
 
     made = _carry(manifest, request, bring, None, options)
+    if not (made.counts or made.conflicts) and base.head.schema_hash != source.head.schema_hash:
+        message = (
+            f"commit {commit.id} changed the schema, which `schema apply` changes; "
+            "there are no entities to bring"
+        )
+        raise InvalidInput(message, code="schema_only", commit=commit.id)
     outcome = Outcome.MERGED if made.counts else Outcome.ALREADY_UP_TO_DATE
     return _result(request, source.commit_id, outcome, made)
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 from pyspark.sql.types import StructField, StructType
 
 from omnigraph.catalog import AcceptedType, TypeKind
+from omnigraph.catalog.ends import end_names
 from omnigraph.commit.create import open_graph
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import DatasetEntry, Snapshot
@@ -32,7 +33,6 @@ PARTITION_ROWS = 262_144
 """Fragments are read together until they have so many rows."""
 
 _TEXT = PropertyType(Scalar.STRING)
-_ENDS = {"from": "src", "to": "dst"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,8 +143,9 @@ def pin(manifest: Manifest, snapshot: Snapshot, type_name: str) -> Pinned:
 
 
 def _columns(type_: AcceptedType, physical: Mapping[int, str]) -> list[Column]:
-    system = {"id": "id", **(_ENDS if type_.kind is TypeKind.EDGE else {})}
-    found = [Column(name, stored, _TEXT, is_property=False) for name, stored in system.items()]
+    ends = end_names(type_.definition.properties) if type_.kind is TypeKind.EDGE else {}
+    system = {"id": "id", **ends}
+    found = [Column(name, stored, _TEXT, is_property=False) for stored, name in system.items()]
     for property_ in type_.definition.properties.values():
         stored = physical[type_.property_ids[property_.name]]
         found.append(Column(property_.name, stored, property_.type))

@@ -18,6 +18,15 @@ from omnigraph.types.column import to_values
 
 def find_type(snapshot: Snapshot, name: str) -> AcceptedType:
     """Return a node or edge type by name; `node:T` and `edge:T` tell two of one name apart."""
+    found = find_types(snapshot, name)
+    if len(found) > 1:
+        message = f"'{name}' is a node and an edge type: write `node:{name}` or `edge:{name}`"
+        raise InvalidInput(message, code="ambiguous_type", type=name)
+    return found[0]
+
+
+def find_types(snapshot: Snapshot, name: str) -> list[AcceptedType]:
+    """Return the node type, the edge type or both that a name means."""
     kind, colon, bare = name.partition(":")
     kinds = [TypeKind(kind)] if colon and kind in ("node", "edge") else list(_KINDS)
     wanted = bare if colon else name
@@ -27,10 +36,7 @@ def find_type(snapshot: Snapshot, name: str) -> AcceptedType:
         hint = did_you_mean(wanted, known)
         message = f"unknown type '{name}'" + (f": {hint}" if hint else "")
         raise NotFound(message, code="unknown_type", type=name)
-    if len(found) > 1:
-        message = f"'{name}' is a node and an edge type: write `node:{name}` or `edge:{name}`"
-        raise InvalidInput(message, code="ambiguous_type", type=name)
-    return found[0]
+    return found
 
 
 _KINDS = (TypeKind.NODE, TypeKind.EDGE)

@@ -103,6 +103,15 @@ def _string(value: Any) -> str:
     return value
 
 
+def _unicode(value: Any) -> str:
+    text = _string(value)
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError("text with half of a surrogate pair is no Unicode") from error
+    return text
+
+
 def _bool(value: Any) -> bool:
     if not isinstance(value, bool):
         raise ValueError(f"expected boolean, got {json_kind(value)}")
@@ -219,7 +228,7 @@ _ROWS = (
         arrow="string",
         wire="string",
         about="UTF-8 text",
-        from_json=_string,
+        from_json=_unicode,
         key_text=str,
     ),
     ScalarSpec(
@@ -227,7 +236,7 @@ _ROWS = (
         arrow="large_binary",
         wire="blob",
         about="bytes kept beside the entity; written as `base64:…` or a URI, never a read value",
-        from_json=_string,
+        from_json=_unicode,
         orderable=False,
     ),
     ScalarSpec(

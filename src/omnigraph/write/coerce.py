@@ -88,10 +88,7 @@ def fit(type_: PropertyType, value: Any, rules: Rules = PLAIN) -> Any:  # noqa: 
         value = from_text(type_, value)
     if type_.scalar is Scalar.BLOB:
         return _blob(value, rules.external)
-    fitted = from_data(type_, _natural(value, type_))
-    if type_.scalar is Scalar.STRING:
-        _check_text(fitted)
-    return fitted
+    return from_data(type_, _natural(value, type_))
 
 
 def _natural(value: Any, type_: PropertyType) -> Any:  # noqa: ANN401 - any value
@@ -121,14 +118,6 @@ def _blob(value: Any, external: ExternalBlobs) -> bytes | str | None:  # noqa: A
         external.check(cell["uri"])
     found: bytes | str = cell["uri"] if cell["data"] is None else cell["data"]
     return found
-
-
-def _check_text(value: Any) -> None:  # noqa: ANN401 - text or a list of it
-    for text in value if isinstance(value, list) else [value]:
-        try:
-            text.encode()
-        except UnicodeEncodeError as error:
-            raise ValueError("text with half of a surrogate pair is no Unicode") from error
 
 
 # --- columns as values -------------------------------------------------------------------------

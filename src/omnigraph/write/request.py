@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from omnigraph.commit.model import CommitId
 from omnigraph.embed import Embedder
+from omnigraph.errors import InvalidInput
 from omnigraph.policy.gate import ALL_RIGHTS, Rights
 
 UPKEEP = "optimize"
@@ -28,3 +29,11 @@ class Request:
     external_blobs: tuple[str, ...] = ()
     embedder: Embedder = field(default_factory=Embedder)
     rights: Rights = ALL_RIGHTS
+
+    def __post_init__(self) -> None:
+        for word, text in (("an actor", self.actor), ("a message", self.message)):
+            try:
+                (text or "").encode()
+            except UnicodeEncodeError as error:
+                message = f"{word} with half of a surrogate pair is no Unicode"
+                raise InvalidInput(message, code="text_invalid") from error

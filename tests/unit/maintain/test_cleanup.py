@@ -222,6 +222,13 @@ def test_cleanup_without_a_policy_is_refused(graph, policy):
     assert caught.value.code == "cleanup_policy_missing"
 
 
+@pytest.mark.parametrize("policy", [{"keep": -1}, {"older_than": timedelta(seconds=-1)}])
+def test_cleanup_that_retains_less_than_nothing_is_refused(graph, policy):
+    with pytest.raises(InvalidInput, match="cannot be negative") as caught:
+        graph.cleanup(**policy)
+    assert caught.value.code == "cleanup_policy_negative"
+
+
 def test_dry_run_changes_nothing_and_foretells_the_real_one(graph, commits):
     graph.branches.create("side")
     graph.branches.delete("side")

@@ -13,6 +13,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from omnigraph.catalog import TypeKind
+from omnigraph.catalog.ends import end_names
 from omnigraph.commit.model import Snapshot
 from omnigraph.errors import InvalidInput
 from omnigraph.pipeline.frames import read
@@ -69,12 +70,11 @@ def read_network(
         frame(TypeKind.NODE, name, ["id"]).select(node_key(name, F.col("id")).alias(NODE))
         for name in ends
     ]
-    edges = [
-        frame(TypeKind.EDGE, edge.name, ["from", "to"]).select(
-            node_key(edge.src, F.col("from")).alias(SRC), node_key(edge.dst, F.col("to")).alias(DST)
-        )
-        for edge in known
-    ]
+    edges = []
+    for edge in known:
+        src, dst = end_names(edge.properties).values()
+        keys = node_key(edge.src, F.col(src)).alias(SRC), node_key(edge.dst, F.col(dst)).alias(DST)
+        edges.append(frame(TypeKind.EDGE, edge.name, [src, dst]).select(*keys))
     together = (reduce(DataFrame.unionAll, frames).persist() for frames in (nodes, edges))
     return Network(*together)
 

@@ -13,6 +13,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from omnigraph.catalog import Catalog, TypeKind
+from omnigraph.catalog.ends import end_names
 from omnigraph.pipeline.execution.tables import Tables
 from omnigraph.plan.hops import Direction, Hops
 
@@ -34,7 +35,8 @@ class Walk:
 
     def edges(self, own: Mapping[str, str] | None = None) -> DataFrame:
         """Return every edge as NEAR, FAR and `own` columns renamed; a self-loop is one edge."""
-        names = {"from": NEAR, "to": FAR, **(own or {})}
+        src, dst = end_names(self.catalog.edges[self.edge].properties).values()
+        names = {src: NEAR, dst: FAR, **(own or {})}
         forwards = self.tables.frame(TypeKind.EDGE, self.edge, names)
         if self.direction is Direction.OUT:
             return forwards

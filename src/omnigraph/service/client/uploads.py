@@ -18,6 +18,7 @@ from typing import Any
 import pyarrow as pa
 
 from omnigraph.catalog import Catalog
+from omnigraph.catalog.ends import ends_meant
 from omnigraph.errors import InvalidInput, NotFound
 from omnigraph.lang import did_you_mean
 from omnigraph.types import Scalar
@@ -33,7 +34,7 @@ _FIRST = re.compile(r"(?<=\(first at )line (\d+)(?=\)$)")
 """How a message says where an entity was given before."""
 _INSTANT = pa.timestamp("ms", "UTC")
 _INSTANTS = {pa.date64(): _INSTANT, pa.list_(pa.date64()): pa.list_(_INSTANT)}
-_ENDS = {"from": "from", "to": "to", "src": "from", "dst": "to"}
+_WORDS = {"src": "from", "dst": "to"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,15 +102,16 @@ def _typed(key: str, rows: Any, catalog: Catalog) -> Iterator[Piece]:  # noqa: A
     properties = (catalog.nodes if kind == "node" else catalog.edges)[name].properties
     moments = frozenset(p.name for p in properties.values() if p.type.scalar is Scalar.DATE_TIME)
     for place, found in _tables(name, rows, moments):
-        lines = [_line(kind, name, row) for row in found]
+        lines = [_line(kind, name, row, properties) for row in found]
         yield Piece(place, "row", b"".join(lines), len(lines))
 
 
-def _line(kind: str, name: str, row: Mapping[str, Any]) -> bytes:
+def _line(kind: str, name: str, row: Mapping[str, Any], properties: Collection[str]) -> bytes:
     values = {column: plain_value(value) for column, value in row.items()}
     line: dict[str, Any] = {"type": name, "data": values}
     if kind == "edge":
-        ends = {_ENDS[c]: values.pop(c) for c in list(values) if c in _ENDS}
+        meant = ends_meant(values, properties)
+        ends = {_WORDS[meant[c]]: values.pop(c) for c in list(values) if c in meant}
         line = {"edge": name, **ends, "data": values}
     return json.dumps(line, ensure_ascii=False).encode() + b"\n"
 

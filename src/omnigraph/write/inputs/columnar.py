@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from omnigraph.catalog import TypeKind
+from omnigraph.catalog.ends import ends_meant
 from omnigraph.types import PropertyType, Scalar
 from omnigraph.write.ahead import ahead
 from omnigraph.write.inputs.grammar import check_member
@@ -25,7 +26,6 @@ SLICE_BYTES = 64 * 1024 * 1024
 """What is taken in at a time."""
 
 Numbers: TypeAlias = npt.NDArray[np.int64]
-_ENDS = {"from": "src", "src": "src", "to": "dst", "dst": "dst"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,8 @@ def _numbers(before: int, count: int, skipped: Sequence[tuple[int, str]]) -> Num
 def _targets(names: Sequence[str], shape: Shape, intake: Intake) -> list[str] | None:
     """Return what each column is called in a change; None when the columns cannot be used."""
     is_edge = shape.kind is TypeKind.EDGE
-    targets = [_ENDS.get(name, name) if is_edge else name for name in names]
+    ends = ends_meant(names, shape.properties) if is_edge else {}
+    targets = [ends.get(name, name) for name in names]
     fits = True
 
     def refuse(rule: Rule, message: str, name: str) -> None:

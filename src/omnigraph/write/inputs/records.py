@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from omnigraph.catalog import TypeKind
+from omnigraph.catalog.ends import ends_meant
 from omnigraph.types import json_kind
 from omnigraph.write.inputs.grammar import check_member
 from omnigraph.write.intake import Intake, Raw
@@ -18,8 +19,6 @@ from omnigraph.write.violations import Rule
 
 SLICE_ROWS = 16_384
 """Rows that are taken in at a time."""
-
-_ENDS = {"from": "src", "to": "dst"}
 
 
 def read_records(
@@ -44,7 +43,7 @@ def _row(raw: Any, at: int, shape: Shape, intake: Intake) -> Mapping[str, Any] |
         message = f"{shape.name}: expected a dictionary, got {json_kind(raw)}"
         intake.problem(Rule.SYNTAX, message, at, shape)
         return None
-    ends = _ENDS if shape.kind is TypeKind.EDGE else {}
+    ends = ends_meant(raw, shape.properties) if shape.kind is TypeKind.EDGE else {}
     row = {ends.get(name, str(name)): value for name, value in raw.items()}
     for name in row:
         if name not in shape.schema.names:
