@@ -188,3 +188,18 @@ def test_graph_is_found_when_there_is_exactly_one(scripted):
     assert connect(server.url).uri == f"{server.url}/graphs/only"
     with pytest.raises(InvalidInput, match="no graph"):
         connect(server.url)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        Call(method="POST", path="/x", json={"params": {"s": "\ud800"}}),
+        Call(method="GET", path="/x", query=(("at", "\ud800"),)),
+    ],
+)
+def test_what_is_no_unicode_is_not_sent(call):
+    transport = Transport("http://127.0.0.1:1", None)
+    with pytest.raises(InvalidInput, match="half of a surrogate pair") as caught:
+        transport.json(call)
+    assert caught.value.code == "text_invalid"
+    transport.close()
