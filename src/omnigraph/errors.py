@@ -36,11 +36,11 @@ class OmniError(Exception):
         category: Category = Category.INVALID,
         details: Mapping[str, Any] | None = None,
     ) -> None:
-        super().__init__(message)
-        self.message = message
+        self.message = str(_writable(message))
+        super().__init__(self.message)
         self.code = code
         self.category = category
-        self.details: dict[str, Any] = dict(details or {})
+        self.details: dict[str, Any] = _writable(dict(details or {}))
 
     def to_json(self) -> dict[str, Any]:
         """Return the facts of this error as plain JSON values."""
@@ -50,6 +50,19 @@ class OmniError(Exception):
             "message": self.message,
             "details": self.details,
         }
+
+
+def _writable(value: Any) -> Any:  # noqa: ANN401 - any JSON value
+    """Return facts with halves of surrogate pairs spelled out, which nothing can write."""
+    match value:
+        case str():
+            return value.encode("utf-8", "backslashreplace").decode()
+        case Mapping():
+            return {_writable(name): _writable(one) for name, one in value.items()}
+        case list():
+            return [_writable(one) for one in value]
+        case _:
+            return value
 
 
 class NotFound(OmniError):

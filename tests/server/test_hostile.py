@@ -81,6 +81,23 @@ def test_a_branch_with_a_tricky_name_is_not_made(client, name):
     assert client.get(f"{G}/branches").json()["branches"] == ["main"]
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        r'{"type":"Person","data":{"name":"half \ud800"}}',
+        r'{"type":"Person","data":{"name":"a","half \ud800":1}}',
+        r'{"type":"half \ud800","data":{"name":"a"}}',
+        r'{"edge":"Knows","from":"half \ud800","to":"a"}',
+    ],
+)
+def test_half_a_character_is_told_with_its_place(client, line):
+    headers = {"Content-Type": "application/x-ndjson"}
+    answer = client.post(f"{G}/load/ndjson?mode=merge", content=line, headers=headers)
+    assert answer.status_code == 400
+    assert answer.json()["error"].startswith("line 1: ")
+    assert "half" not in answer.text.replace(r"half \\ud800", "").replace("half of a", "")
+
+
 def test_a_schema_is_a_text_and_never_a_file_of_the_server(client, tmp_path):
     file = tmp_path / "secret.pg"
     file.write_text("node Secret { a: String @key }")

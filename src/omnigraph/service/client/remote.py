@@ -427,9 +427,18 @@ class RemoteGraph:
 
     # --- what needs the graph itself
 
+    cleanup = _needs_the_graph("cleanup")
+    embed = _needs_the_graph("embed")
     export_archive = _needs_the_graph("export_archive")
     export_parquet = _needs_the_graph("export_parquet")
-    embed = _needs_the_graph("embed")
+    export_parts = _needs_the_graph("export_parts")
+    indexes = property(_needs_the_graph("indexes"))
+    optimize = _needs_the_graph("optimize")
+    pipeline = property(_needs_the_graph("pipeline"))
+    recover = _needs_the_graph("recover")
+    recoveries = _needs_the_graph("recoveries")
+    repair = _needs_the_graph("repair")
+    verify = _needs_the_graph("verify")
 
     def _picked(
         self, route: str, commit: str, branch: str | None, how: tuple[bool, Any, str | None]

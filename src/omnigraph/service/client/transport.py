@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import httpx
 import msgspec
 
-from omnigraph.errors import Category, OmniError, StorageUnavailable
+from omnigraph.errors import Category, InvalidInput, OmniError, StorageUnavailable
 from omnigraph.service.client.errors import error_of
 from omnigraph.version import __version__
 
@@ -108,20 +108,26 @@ class Transport:
         return response
 
     def _opened(self, call: Call) -> httpx.Response:
-        request = self._client.build_request(
-            call.method,
-            self.base + call.path,
-            params=list(call.query) or None,
-            json=call.json,
-            content=call.content,
-            headers=dict(call.headers or {}),
-        )
-        response = self._client.send(request, stream=True)
+        response = self._client.send(self._built(call), stream=True)
         if response.status_code >= 400:
             response.read()
             response.close()
             raise _Refused(response, error_of(response, call.text))
         return response
+
+    def _built(self, call: Call) -> httpx.Request:
+        try:
+            return self._client.build_request(
+                call.method,
+                self.base + call.path,
+                params=list(call.query) or None,
+                json=call.json,
+                content=call.content,
+                headers=dict(call.headers or {}),
+            )
+        except UnicodeEncodeError as error:
+            message = "a text with half of a surrogate pair is no Unicode"
+            raise InvalidInput(message, code="text_invalid") from error
 
     def _retried(self, call: Call, run: Callable[[], _AnswerT]) -> _AnswerT:
         left = self._patience.wait

@@ -113,7 +113,10 @@ def _line(kind: str, name: str, row: Mapping[str, Any], properties: Collection[s
         meant = ends_meant(values, properties)
         ends = {_WORDS[meant[c]]: values.pop(c) for c in list(values) if c in meant}
         line = {"edge": name, **ends, "data": values}
-    return json.dumps(line, ensure_ascii=False).encode() + b"\n"
+    try:
+        return json.dumps(line, ensure_ascii=False).encode() + b"\n"
+    except UnicodeEncodeError:  # the server tells where the half of a character stands
+        return json.dumps(line).encode() + b"\n"
 
 
 def _type(key: str, catalog: Catalog) -> tuple[str, str]:

@@ -198,3 +198,18 @@ def test_address_that_lists_no_graphs_is_that_of_a_graph(scripted):
     graph = connect(f"{server.url}/harbour")
     assert (graph.uri, graph.branches.list()) == (f"{server.url}/harbour", ["main"])
     assert [path for _, path, _ in server.asked] == ["/harbour/graphs", "/harbour/branches"]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        Call(method="POST", path="/x", json={"params": {"s": "\ud800"}}),
+        Call(method="GET", path="/x", query=(("at", "\ud800"),)),
+    ],
+)
+def test_what_is_no_unicode_is_not_sent(call):
+    transport = Transport("http://127.0.0.1:1", None)
+    with pytest.raises(InvalidInput, match="half of a surrogate pair") as caught:
+        transport.json(call)
+    assert caught.value.code == "text_invalid"
+    transport.close()

@@ -1,0 +1,33 @@
+"""A served graph has what an embedded one has, or says that it has not."""
+
+import pytest
+
+from omnigraph.errors import InvalidInput
+from omnigraph.graph import Graph
+from omnigraph.service.client.remote import RemoteGraph
+
+BY_TOKEN = {"as_actor", "under"}
+"""Who acts is known from the token."""
+UPKEEP = ["cleanup", "optimize", "recover", "recoveries", "repair", "verify"]
+FILES = ["embed", "export_archive", "export_parquet", "export_parts"]
+
+
+def public(face):
+    return {name for name in dir(face) if not name.startswith("_")}
+
+
+def test_what_an_embedded_graph_has_is_there():
+    assert public(Graph) - public(RemoteGraph) - BY_TOKEN == {"on"}  # which each of them has
+
+
+@pytest.mark.parametrize("name", [*UPKEEP, *FILES])
+def test_what_needs_the_graph_itself_says_so(name):
+    with pytest.raises(InvalidInput, match=f"`{name}` needs the graph itself") as caught:
+        getattr(RemoteGraph, name)(None, keep=1, confirm=True)
+    assert caught.value.code == "remote_unsupported"
+
+
+@pytest.mark.parametrize("name", ["indexes", "pipeline"])
+def test_so_do_its_parts(name):
+    with pytest.raises(InvalidInput, match=f"`{name}` needs the graph itself"):
+        getattr(RemoteGraph.__new__(RemoteGraph), name)
