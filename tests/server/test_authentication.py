@@ -120,6 +120,19 @@ def test_stored_queries_that_are_not_to_be_run_are_not_there(guarded_server):
     assert set(told.values()) == {missing}
 
 
+def test_changes_of_a_commit_that_is_not_to_be_read_are_not_there(guarded_server):
+    with guarded_server.client(TOKENS["act-bob"]) as client:
+        known = client.get("/graphs/guarded/commits").json()["commits"][0]["graph_commit_id"]
+    with guarded_server.client(TOKENS["act-eve"]) as client:
+        answers = [
+            client.get(f"/graphs/guarded/commits/{id_}/changes")
+            for id_ in (known, "01ARZ3NDEKTSV4RRFFQ69G5FAV")
+        ]
+    assert [answer.status_code for answer in answers] == [404, 404]
+    hidden, missing = (answer.text for answer in answers)
+    assert hidden.replace(known, "01ARZ3NDEKTSV4RRFFQ69G5FAV") == missing
+
+
 def test_graphs_are_listed_to_whom_the_server_policy_allows(guarded_server):
     with guarded_server.client(TOKENS["act-bob"]) as client:
         found = client.get("/graphs").json()["graphs"]

@@ -133,7 +133,13 @@ def find_commit(manifest: Manifest, commit_id: str) -> tuple[CommitRow, LineageS
             if native is None:
                 raise
             continue  # the branch was just deleted
-    raise NotFound(f"commit {commit_id} does not exist", code="commit_not_found", commit=commit_id)
+    raise no_such_commit(commit_id)
+
+
+def no_such_commit(commit_id: str) -> NotFound:
+    """Return the error for a commit that is not there, or not for whom asks."""
+    message = f"commit {commit_id} does not exist"
+    return NotFound(message, code="commit_not_found", commit=commit_id)
 
 
 def _is_reached(manifest: Manifest, native: str, commit_id: CommitId) -> bool:

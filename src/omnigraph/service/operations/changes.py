@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from omnigraph.changes.block import Limits
-from omnigraph.errors import InvalidInput, NotFound
+from omnigraph.commit.history import no_such_commit
+from omnigraph.errors import InvalidInput
 from omnigraph.policy import PolicyDenied
 from omnigraph.policy.actions import Action
 from omnigraph.service import wire
@@ -28,7 +29,7 @@ def commit_changes(
             limits=_limits(asked.limit),
         )
     except PolicyDenied as error:
-        raise NotFound(f"commit '{commit_id}' not found", code="commit_not_found") from error
+        raise no_such_commit(commit_id) from error
     return shaped(page.to_json(), wire.CommitChangesOutput)
 
 
