@@ -14,7 +14,7 @@ from itertools import pairwise
 import pytest
 
 from omnigraph.commit.history import read_commits
-from omnigraph.commit.lineage import MAX_TAIL_FRAGMENTS
+from omnigraph.commit.lineage import TOO_MANY_FRAGMENTS
 from tests.commit.conftest import SOAK_SECONDS
 from tests.support.graphs import SHIP, Change, dump, make_graph
 from tests.support.operations import applied, populate
@@ -135,4 +135,4 @@ class Check:
         verification = self.graph.verify()
         assert verification.ok, verification.problems
         small = self.graph._manifest.main.state().handle.get_fragments()
-        assert len(small) <= MAX_TAIL_FRAGMENTS + WRITERS, "nobody compacts the manifest"
+        assert len(small) <= TOO_MANY_FRAGMENTS + WRITERS, "nobody compacts the manifest"
