@@ -6,6 +6,7 @@ Commands run in this process, for there are many; the server is a process of its
 import io
 import json
 import re
+import socket
 import sys
 
 import pytest
@@ -261,6 +262,14 @@ def test_graph_of_a_server_has_to_be_named(run, url):
     refused = run("snapshot", "--server", url)
     assert refused.code == 1
     assert f"pass --graph ID; {url} has: g" in refused.err
+
+
+def test_server_that_cannot_be_asked_for_its_graphs_is_told_with_the_reason(run):
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        gone = f"http://127.0.0.1:{free.getsockname()[1]}"
+    refused = run("snapshot", "--server", gone)
+    assert refused.code == 1
+    assert f"{gone} does not list its graphs: cannot reach {gone}" in refused.err
 
 
 def test_login_keeps_a_token_and_logout_forgets_it(run, folder):

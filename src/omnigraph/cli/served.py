@@ -29,7 +29,8 @@ def _refuse_unnamed(url: str, token: str | None) -> None:
     except NotFound:
         return  # no list of graphs: a gateway may show a graph under an address of its own
     except OmniError as error:
-        raise WrongUse(f"pass --graph ID: {url} does not list its graphs") from error
+        message = f"pass --graph ID: {url} does not list its graphs: {error.message}"
+        raise WrongUse(message) from error
     raise WrongUse(f"pass --graph ID; {url} has: {ids or 'none'}")
 
 
