@@ -3,8 +3,8 @@
 from hypothesis import settings
 
 pytest_plugins = [
+    "tests.support.areas",
     "tests.support.roots",
-    "tests.support.quick",
     "tests.support.spark",
     "tests.support.spark_cluster",
     "tests.support.quick",
