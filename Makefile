@@ -85,7 +85,8 @@ ifneq ($(shell cat $(READY) 2>/dev/null),$(CURDIR))
 .PHONY: $(READY)
 endif
 
-# The stamp is written last: an interrupted set-up is taken up again by the next command.
+# The stamp is written last, so the next command continues an interrupted set-up. The lock is complete and is installed
+# without resolving (--no-deps): pip before 23.3 ignores the pin of a package that is also required with extras.
 $(READY): requirements.lock pyproject.toml
 	@if [ "$$(cat $@ 2>/dev/null)" = '$(CURDIR)' ] && $(PY) -m pip --version >/dev/null 2>&1; then \
 	  echo "Bringing $(VENV) up to date."; \
@@ -94,7 +95,7 @@ $(READY): requirements.lock pyproject.toml
 	  echo "Setting up $(VENV) with $$("$$python" --version); this happens once."; \
 	  "$$python" -m venv --clear $(VENV); \
 	fi
-	@$(PY) -m pip install --quiet --require-hashes -r requirements.lock
+	@$(PY) -m pip install --quiet --no-deps --require-hashes -r requirements.lock
 	@$(PY) -m pip install --quiet --no-deps --no-build-isolation -e .
 	@broken=$$($(PY) -m pip check) || { echo "$$broken"; echo "requirements.lock is behind pyproject.toml: run make lock."; exit 1; } >&2
 	@echo '$(CURDIR)' > $@
