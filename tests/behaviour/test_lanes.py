@@ -228,11 +228,28 @@ def test_branches_are_made_written_and_merged(loaded):
     assert (str(done.outcome), done.branch_deleted, done.actor) == ("fast_forward", True, ACTOR)
     assert ages(loaded) == {"Ada": 40, "Bob": None}
     assert loaded.branches.list() == ["main"]
-    again = loaded.branch("agent")
+    again = loaded.branch("agent", create=True)
     again.mutate(ADD, {"name": "Cid", "age": 1})
     with loaded.branch("agent", merge_into="main"):
         pass
     assert ages(loaded) == {"Ada": 40, "Bob": None, "Cid": 1}
+
+
+def test_opening_a_branch_that_does_not_exist_creates_nothing(loaded):
+    loaded.branches.create("review/one")
+    with pytest.raises(og.NotFound) as caught:
+        loaded.branch("review/noe")
+    assert (caught.value.code, caught.value.details["branch"]) == ("branch_not_found", "review/noe")
+    assert caught.value.message == (
+        "branch 'review/noe' does not exist (did you mean 'review/one'?); "
+        "pass create=True or from_=… to create it"
+    )
+    assert loaded.branches.list() == ["main", "review/one"]
+    first = loaded.snapshot().commit_id
+    loaded.mutate(AGE, {"name": "Ada", "age": 1})
+    assert ages(loaded.branch("old", from_=first)) == {"Ada": 36, "Bob": None}
+    assert ages(loaded.branch(" new ", create=True)) == {"Ada": 1, "Bob": None}
+    assert loaded.branches.list() == ["main", "new", "old", "review/one"]
 
 
 def test_branch_can_begin_anywhere(loaded):
@@ -251,7 +268,7 @@ def test_branch_can_begin_anywhere(loaded):
 
 
 def test_conflicts_are_data(loaded):
-    side = loaded.branch("side")
+    side = loaded.branch("side", create=True)
     side.mutate(AGE, {"name": "Ada", "age": 50})
     loaded.mutate(AGE, {"name": "Ada", "age": 60})
     with pytest.raises(og.MergeConflicts) as caught:

@@ -99,7 +99,7 @@ def put_all(graph, side, *, nodes):
 @pytest.mark.parametrize("nodes", [True, False], ids=["nodes", "edges"])
 def test_every_combination_of_states(graph, nodes):
     put_all(graph, 0, nodes=nodes)
-    branch = graph.branch("side")
+    branch = graph.branch("side", create=True)
     put_all(branch, 1, nodes=nodes)
     put_all(graph, 2, nodes=nodes)
     before = everything(graph)
@@ -124,7 +124,7 @@ def test_every_combination_of_states(graph, nodes):
 
 @pytest.mark.parametrize("winner", ["source", "target"])
 def test_a_conflict_shows_all_sides_and_either_may_win(graph, winner):
-    branch = graph.branch("side")
+    branch = graph.branch("side", create=True)
     load(branch, person("Alice", age=5, city="Oslo"))
     load(graph, person("Alice", age=6))
     preview = graph.merge("side", dry_run=True)
@@ -166,7 +166,7 @@ CONFLICTS = {
 
 @pytest.mark.parametrize(("source", "target"), list(product(OPERATIONS, repeat=2)))
 def test_what_two_operations_come_to(graph, source, target):
-    branch = graph.branch("side")
+    branch = graph.branch("side", create=True)
     OPERATIONS[source](branch, "source")
     OPERATIONS[target](graph, "target-")
     before = everything(graph)
@@ -197,7 +197,7 @@ def test_what_two_operations_come_to(graph, source, target):
 
 
 def test_a_value_taken_on_both_sides_is_a_unique_violation(graph):
-    branch = graph.branch("side")
+    branch = graph.branch("side", create=True)
     load(branch, person("Ulf", email="u@x"))
     load(graph, person("Una", email="u@x"))
     [conflict] = graph.merge("side", dry_run=True).conflicts
@@ -209,7 +209,7 @@ def test_a_value_taken_on_both_sides_is_a_unique_violation(graph):
 
 
 def test_too_many_edges_together_are_a_cardinality_violation(graph):
-    branch = graph.branch("side")
+    branch = graph.branch("side", create=True)
     load(branch, edge("b1", "Alice", "Bob", "Boss"))
     load(graph, edge("b2", "Alice", "Carol", "Boss"))
     [conflict] = graph.merge("side", dry_run=True).conflicts
@@ -218,7 +218,7 @@ def test_too_many_edges_together_are_a_cardinality_violation(graph):
 
 def test_a_fast_forward_is_validated_too(graph):
     graph.branches.create("side")
-    load(graph.branch("side"), person("Eve"))
+    load(graph.branch("side", create=True), person("Eve"))
     assert graph.merge("side").outcome == "fast_forward"
     assert "Eve" in ages(graph)
 
@@ -227,7 +227,7 @@ def test_a_fast_forward_is_validated_too(graph):
 
 
 def test_different_properties_of_one_entity_go_together(graph):
-    branch = graph.branch("side")
+    branch = graph.branch("side", create=True)
     branch.mutate('query q() { update Person set { age: 30 } where name = "Bob" }')
     graph.mutate('query q() { update Person set { city: "Rome" } where name = "Bob" }')
     assert graph.merge("side").outcome == "merged"
@@ -236,7 +236,7 @@ def test_different_properties_of_one_entity_go_together(graph):
 
 
 def test_strict_keeps_entities_whole(graph):
-    branch = graph.branch("side")
+    branch = graph.branch("side", create=True)
     branch.mutate('query q() { update Person set { age: 30 } where name = "Bob" }')
     graph.mutate('query q() { update Person set { city: "Rome" } where name = "Bob" }')
     with pytest.raises(MergeConflicts, match="divergent update for id 'Bob'"):
@@ -247,7 +247,7 @@ def test_strict_keeps_entities_whole(graph):
 
 
 def test_ends_of_an_edge_merge_like_properties(graph):
-    branch = graph.branch("side")
+    branch = graph.branch("side", create=True)
     load(branch, edge("bc", "Bob", "Dan"))
     load(graph, edge("bc", "Bob", "Carol", how="kin"))
     graph.merge("side")
@@ -260,7 +260,7 @@ def test_ends_of_an_edge_merge_like_properties(graph):
 
 @pytest.fixture
 def torn(graph):
-    branch = graph.branch("side")
+    branch = graph.branch("side", create=True)
     load(branch, person("Alice", age=1, city="Oslo"), person("Bob", age=1), person("Eve", age=1))
     delete(branch, "Dan")
     load(graph, person("Alice", age=2, city="Rome"), person("Bob", age=2), person("Eve", age=2))
@@ -327,7 +327,7 @@ def test_a_decided_value_is_validated(torn):
 
 
 def test_the_source_is_part_of_the_history(graph):
-    branch = graph.branch("side")
+    branch = graph.branch("side", create=True)
     made = load(branch, person("Eve", age=1)).commit
     head = graph.snapshot().commit_id
     result = graph.merge("side", delete_branch=True, message="bring Eve")
@@ -342,7 +342,7 @@ def test_the_source_is_part_of_the_history(graph):
 
 
 def test_histories_merged_crosswise(graph):
-    branch = graph.branch("side")
+    branch = graph.branch("side", create=True)
     load(branch, person("Alice", age=1))
     load(graph, person("Bob", age=2))
     graph.branches.create("copy")
@@ -356,7 +356,7 @@ def test_histories_merged_crosswise(graph):
 
 
 def test_crosswise_changes_of_one_entity_are_conflicts(graph):
-    branch = graph.branch("side")
+    branch = graph.branch("side", create=True)
     load(branch, person("Alice", age=1))
     load(graph, person("Alice", age=2))
     graph.branches.create("copy")
@@ -380,7 +380,7 @@ def test_merges_that_make_no_sense(graph):
 
 def test_a_branch_that_cannot_be_deleted_is_told(graph):
     graph.branches.create("side")
-    load(graph.branch("side"), person("Eve"))
+    load(graph.branch("side", create=True), person("Eve"))
     graph.branches.create("child", from_="side")
     result = graph.merge("side", delete_branch=True)
     assert result.branch_deleted is False
@@ -394,12 +394,12 @@ def insert_and_fail(branch):
 
 
 def test_a_branch_merges_itself_when_all_went_well(graph):
-    with graph.branch("agent/1", merge_into="main") as branch:
+    with graph.branch("agent/1", create=True, merge_into="main") as branch:
         load(branch, person("Eve", age=1))
         assert "Eve" not in ages(graph)
     assert ages(graph)["Eve"] == 1
     with pytest.raises(ZeroDivisionError):
-        insert_and_fail(graph.branch("agent/2", merge_into="main"))
+        insert_and_fail(graph.branch("agent/2", create=True, merge_into="main"))
     assert "Zoe" not in ages(graph)
     assert "Zoe" in ages(graph, at="agent/2")
 
@@ -427,7 +427,7 @@ def test_what_was_changed_since_cannot_be_reverted(graph):
 
 
 def test_a_commit_of_another_branch_is_picked(graph):
-    branch = graph.branch("side")
+    branch = graph.branch("side", create=True)
     load(branch, person("Eve", age=1))
     made = load(branch, person("Alice", age=7), message="seven").commit
     result = graph.cherry_pick(made.id)
@@ -457,7 +457,7 @@ def crowd(count):
 
 
 def test_a_fast_forward_writes_no_data(graph):
-    branch = graph.branch("side")
+    branch = graph.branch("side", create=True)
     branch.load(crowd(10))
     delete(branch, "Dan")
     before = data_files(graph)
@@ -467,7 +467,7 @@ def test_a_fast_forward_writes_no_data(graph):
 
 
 def test_what_a_branch_only_inserted_is_not_written_again(graph):
-    branch = graph.branch("side")
+    branch = graph.branch("side", create=True)
     branch.load(crowd(1_500))
     load(branch, person("Alice", age=1))
     load(graph, person("Bob", age=2))
@@ -494,7 +494,7 @@ def test_the_model_of_vectors_is_still_known(tmp_path):
     graph = og.init(tmp_path / "graph", schema, embedding={"kind": "mock", "model": "m"})
     graph.insert("Doc", [{"k": "a", "text": "one"}, {"k": "b", "text": "two"}])
     graph.embed("Doc")
-    branch = graph.branch("side")
+    branch = graph.branch("side", create=True)
     branch.insert("Doc", [{"k": "c", "text": "three"}])
     branch.embed("Doc")
     graph.insert("Doc", [{"k": "d", "text": "four"}])

@@ -388,7 +388,7 @@ def test_a_hard_drop_leaves_other_branches_and_tags_alone(graph):
     graph.load({"Note": [{"id": "n3", "text": "four"}]})
     graph.branches.create("side")
     applied(
-        graph.branch("side"),
+        graph.branch("side", create=True),
         changed(("node Note { text: String  rank: I32? }", "")),
         allow_data_loss=True,
     )

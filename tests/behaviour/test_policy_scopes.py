@@ -87,8 +87,8 @@ def made(tmp_path_factory):
         "vaults": 'insert Vault987 { code: "x987" }',
         "leavers": 'delete Person where name = "bo"',
     }.items():
-        made.branch(name).mutate(f"query m() {{ {text} }}")
-    made.branch("wider").schema.apply(SCHEMA + "node Extra987 { x: I64? }")
+        made.branch(name, create=True).mutate(f"query m() {{ {text} }}")
+    made.branch("wider", create=True).schema.apply(SCHEMA + "node Extra987 { x: I64? }")
     return og.open(place, policy=POLICY, embedding=MOCK)
 
 

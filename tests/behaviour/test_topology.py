@@ -115,7 +115,7 @@ def test_arrays_of_small_types_are_made_anew_from_what_is_in_memory(graph):
 
 def test_a_change_on_a_branch_is_laid_over_the_arrays_of_main(graph):
     main = ask(graph)
-    branch = graph.branch("other")
+    branch = graph.branch("other", create=True)
     assert ask(branch) == main
     change(branch, "node deleted with its edges")
     change(graph, "edge inserted")
@@ -125,7 +125,7 @@ def test_a_change_on_a_branch_is_laid_over_the_arrays_of_main(graph):
 
 
 def test_arrays_of_a_branch_that_deleted_more_do_not_serve_main(graph):
-    branch = graph.branch("other")
+    branch = graph.branch("other", create=True)
     change(branch, "edges deleted")
     ask(branch)
     main = og.open(graph.uri)

@@ -126,7 +126,7 @@ def test_a_frame_has_the_rows_and_types_of_the_result(spark, people):
 
 
 def test_a_frame_stays_at_the_state_it_was_asked_of(spark, people):
-    branch = people.branch("later")
+    branch = people.branch("later", create=True)
     read = "query q() { match { $p: Person } return { $p.name } order { $p.name } }"
     frame = branch.query(read, engine="spark")
     branch.load({"Person": [{"name": "eve"}]})

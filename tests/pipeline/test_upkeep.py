@@ -55,7 +55,7 @@ def some_graph(folder):
         graph.load("\n".join(map(json.dumps, rows)).encode())
     graph.load("\n".join(json.dumps(about(n)) for n in range(12)).encode())
     graph.mutate('query q() { delete Note where slug = "n4" }')
-    branch = graph.branch("more")
+    branch = graph.branch("more", create=True)
     branch.load(json.dumps(note(20)).encode())
     graph.tags.create("first")
     return graph

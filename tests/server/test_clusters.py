@@ -35,8 +35,13 @@ def test_applied_cluster_is_served_with_queries_and_policies(folder):
     with serving(f"--cluster={folder}", environment=TOKENS) as server:
         people = og.connect(server.url, token="t-ada", graph="people")
         assert [one["name"] for one in people.queries()] == ["add", "names"]
-        assert people.invoke("add", {"name": "Ada"})["affected_nodes"] == 1
-        assert people.invoke("names")["rows"] == [{"p.name": "Ada"}]
+        assert people.invoke("add", {"name": "Ada"}).affected_nodes == 1
+        answer = people.invoke("names")
+        assert (answer.name, answer.rows) == ("names", [{"p.name": "Ada"}])
+        assert answer.graph_commit_id == people.snapshot().commit_id
+        with pytest.raises(og.NotFound, match="branch 'typo' does not exist"):
+            people.invoke("add", {"name": "Bob"}, branch="typo")
+        assert people.branches.list() == ["main"]
         listed = og.connect(server.url, token="t-ada", graph="ports")
         assert listed.snapshot().branch == "main"
         with pytest.raises(og.OmniError) as caught:

@@ -96,7 +96,7 @@ def in_pieces(graph: og.Graph, lines: Sequence[str]) -> Iterator[Stage]:
     yield graph, lines
     load(graph, lines[::3])
     yield graph, lines
-    branch = graph.branch("other")
+    branch = graph.branch("other", create=True)
     load(branch, lines[1::3])
     yield branch, lines
 
@@ -111,7 +111,7 @@ def optimized(graph: og.Graph, lines: Sequence[str]) -> Iterator[Stage]:
     yield graph, lines
     graph.optimize()
     yield graph, lines
-    branch = graph.branch("other")
+    branch = graph.branch("other", create=True)
     load(branch, lines[::3])
     yield branch, lines
 

@@ -10,41 +10,11 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import IO, Any
 
-from omnigraph.errors import InvalidInput
-from omnigraph.query.result import ResultStream
+from omnigraph.query.result import Result, ResultStream
 
 FORMATS = ("table", "json", "jsonl", "csv", "kv", "arrow", "parquet")
 MAX_WIDTH = 80
 _LEAST_WIDTH = 8
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """The answer to a stored query, as the wire has it."""
-
-    facts: Mapping[str, Any]
-
-    @property
-    def name(self) -> str:
-        """The query."""
-        return str(self.facts["query_name"])
-
-    @property
-    def columns(self) -> list[str]:
-        """The names of the columns, in order."""
-        named = self.facts.get("columns") or sorted({n for row in self.facts["rows"] for n in row})
-        return list(named)
-
-    @property
-    def graph_commit_id(self) -> str:
-        """The commit the rows were read from."""
-        return str(self.facts["graph_commit_id"])
-
-    def __len__(self) -> int:
-        return int(self.facts["row_count"])
-
-    def __iter__(self) -> Iterator[dict[str, Any]]:
-        return iter(self.facts["rows"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +26,7 @@ class Style:
 
 
 def write_result(
-    result: ResultStream | Answer,
+    result: ResultStream | Result,
     target: Mapping[str, str | None],
     format_: str,
     file: IO[bytes],
@@ -64,9 +34,6 @@ def write_result(
 ) -> None:
     """Write a result to a file in one of the formats; what can be written as it comes, is."""
     if format_ in ("arrow", "parquet"):
-        if isinstance(result, Answer):
-            message = f"a stored query is not answered as {format_}; give its text with --query"
-            raise InvalidInput(message, code="format_unsupported")
         result.write(file, format_)
         return
     if format_ in _LINES:
@@ -91,14 +58,14 @@ def _json(facts: Mapping[str, Any]) -> str:
     return json.dumps(facts, indent=2, ensure_ascii=False) + "\n"
 
 
-def _jsonl(result: ResultStream | Answer, target: Mapping[str, str | None]) -> Iterator[str]:
+def _jsonl(result: ResultStream | Result, target: Mapping[str, str | None]) -> Iterator[str]:
     about = {"query_name": result.name, "target": dict(target), "row_count": len(result)}
     yield _compact({"kind": "metadata", **about}) + "\n"
     for row in result:
         yield _compact(row) + "\n"
 
 
-def _csv(result: ResultStream | Answer, _: Mapping[str, str | None]) -> Iterator[str]:
+def _csv(result: ResultStream | Result, _: Mapping[str, str | None]) -> Iterator[str]:
     columns = result.columns
     yield _csv_line(columns)
     for row in result:

@@ -10,7 +10,6 @@ from omnigraph.cli.addresses import WrongUse
 from omnigraph.cli.scope import Scope
 from omnigraph.errors import NotFound, OmniError
 from omnigraph.service.client import RemoteGraph, connect, list_graphs
-from omnigraph.service.client.values import read_mutation
 from omnigraph.service.config import Operator, token_for
 from omnigraph.write.run import MutationResult
 
@@ -42,5 +41,4 @@ def run_stored(
     if_commit: str | None,
 ) -> MutationResult:
     """Run a stored mutation."""
-    bound = graph.branch(branch)
-    return read_mutation(bound.invoke(name, params, expect_mutation=True, if_commit=if_commit))
+    return graph.invoke(name, params, branch=branch, expect_mutation=True, if_commit=if_commit)

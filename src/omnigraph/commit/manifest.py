@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from threading import Lock
@@ -13,6 +13,7 @@ from omnigraph.commit.lineage import Lineage, LineageState
 from omnigraph.commit.model import MAIN, Branch, DatasetEntry, Snapshot, Tag
 from omnigraph.commit.rows import Row, read_branch, read_schema, read_tag
 from omnigraph.errors import GraphCorrupt, NotFound, OmniError, VersionReclaimed
+from omnigraph.lang import nearest_name
 from omnigraph.policy.scope import TypeScope
 from omnigraph.policy.view import View
 from omnigraph.storage import Datasets, Location
@@ -205,6 +206,15 @@ def hand_over(branches: Mapping[str, Branch], name: str) -> dict[str, Branch]:
 def branch_gone(name: str) -> OmniError:
     """Return the error for a name that is no branch."""
     return NotFound(f"branch '{name}' does not exist", code="branch_not_found", branch=name)
+
+
+def branch_unknown(name: str, known: Collection[str]) -> OmniError:
+    """Return the error for opening a branch that does not exist, with the way to create it."""
+    trimmed = name.strip()
+    nearest = nearest_name(trimmed, known)
+    hint = "" if nearest is None else f" (did you mean '{nearest}'?)"
+    message = f"branch '{trimmed}' does not exist{hint}; pass create=True or from_=… to create it"
+    return NotFound(message, code="branch_not_found", branch=trimmed)
 
 
 def _reclaimed(table_key: str, entry: DatasetEntry) -> VersionReclaimed:

@@ -57,6 +57,11 @@ class Context:
         self.gate.check_actor()
         return name.strip() == MAIN or name.strip() in self.manifest.branches()
 
+    def known_branches(self) -> list[str]:
+        """Return the names of the branches the actor may see, sorted."""
+        self.gate.check(Action.READ)
+        return sorted([MAIN, *self.manifest.branches()])
+
     def check_create(self, from_: Target | None, name: str) -> Snapshot:
         """Allow a new name for a state; return the state."""
         state = self.state(from_)

@@ -14,7 +14,7 @@ from omnigraph.changes.diff import diff
 from omnigraph.changes.model import Change
 from omnigraph.changes.scope import check_types
 from omnigraph.commit.create import create_graph, open_graph
-from omnigraph.commit.manifest import Manifest
+from omnigraph.commit.manifest import Manifest, branch_unknown
 from omnigraph.commit.model import MAIN, Commit, Snapshot
 from omnigraph.commit.recovery import Recovery, read_audit, recover
 from omnigraph.commit.snapshot import Target, head_snapshot
@@ -180,16 +180,25 @@ class Graph:
         return Graph(replace(self._context, gate=replace(self._context.gate, policy=policy)))
 
     def branch(
-        self, name: str, from_: Target | None = None, *, merge_into: str | None = None
+        self,
+        name: str,
+        from_: Target | None = None,
+        *,
+        create: bool = False,
+        merge_into: str | None = None,
     ) -> Graph:
-        """Return the same graph bound to a branch, which is created unless it exists.
+        """Return the same graph bound to an existing branch.
 
-        As a context it reads well: `with graph.branch("agent/42") as b: b.mutate(…)`. Once that is
-        left without an error, the branch is merged into the one `merge_into` names.
+        With `create`, or with `from_` (the branch, tag, commit ID or time to start from), a branch
+        that does not exist is created. Used as a context, `with graph.branch("agent/42",
+        create=True, merge_into="main") as b:`, it merges the branch into `merge_into` on exit,
+        unless the block raised.
         """
         if not self._context.has_branch(name):
+            if from_ is None and not create:
+                raise branch_unknown(name, self._context.known_branches())
             self.branches.create(name, from_=from_)
-        bound = Graph(replace(self._context, on=name))
+        bound = Graph(replace(self._context, on=name.strip()))
         bound._merge_into = merge_into
         return bound
 

@@ -9,7 +9,7 @@ from omnigraph.changes.block import Limits
 from omnigraph.changes.commit_page import CommitPage, commit_page
 from omnigraph.commit.branches import create_branch, create_tag, delete_branch, delete_tag
 from omnigraph.commit.history import find_commit, merge_bases, newest_first, read_commits
-from omnigraph.commit.model import MAIN, Branch, Commit, CommitId, Tag
+from omnigraph.commit.model import Branch, Commit, CommitId, Tag
 from omnigraph.commit.snapshot import Target, head_snapshot
 from omnigraph.commit.view import seen_commit
 from omnigraph.errors import InvalidInput
@@ -32,8 +32,7 @@ class Branches:
 
     def list(self) -> list[str]:
         """Return the names of all branches, main among them, sorted."""
-        self._context.gate.check(Action.READ)
-        return sorted([MAIN, *self._context.manifest.branches()])
+        return self._context.known_branches()
 
     def exists(self, name: str) -> bool:
         """Tell whether there is a branch of this name."""

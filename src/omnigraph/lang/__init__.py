@@ -19,7 +19,7 @@ from omnigraph.lang.query_printer import print_queries
 from omnigraph.lang.schema_parser import parse_schema, read_schema
 from omnigraph.lang.schema_printer import print_schema, print_type
 from omnigraph.lang.source import Position, Source, Span
-from omnigraph.lang.suggest import did_you_mean
+from omnigraph.lang.suggest import did_you_mean, nearest_name
 from omnigraph.lang.text import admit, decode
 
 __all__ = [
@@ -38,6 +38,7 @@ __all__ = [
     "did_you_mean",
     "format_queries",
     "format_schema",
+    "nearest_name",
     "parse_queries",
     "parse_schema",
     "print_queries",

@@ -85,7 +85,7 @@ def test_page_has_the_wire_shape(graph):
 
 def test_cause_names_actor_branch_and_merged_parent(graph):
     insert(graph, NOTE, {"a": {}})
-    with graph.as_actor("act-ada").branch("work") as work:
+    with graph.as_actor("act-ada").branch("work", create=True) as work:
         work.insert("Note", [{"id": "b", "text": "x"}])
         inside = work.snapshot().commit_id
     insert(graph, NOTE, {"c": {}})

@@ -93,7 +93,7 @@ def test_texts_of_entities_are_embedded_together_each_once(uri):
 def test_handles_of_one_graph_share_their_provider(uri):
     watched = Watched()
     graph = og.open(uri, embedding=watched)
-    best(graph.as_actor("ann").branch("other"))
+    best(graph.as_actor("ann").branch("other", create=True))
     assert len(watched.asked) == 1
 
 

@@ -81,7 +81,7 @@ def test_versions_of_branches_and_of_the_past_are_their_own(graph):
     first = graph.snapshot().commit_id
     columns(graph)
     change(graph, CHANGES[0])
-    branch = graph.branch("other")
+    branch = graph.branch("other", create=True)
     change(branch, CHANGES[2])
     change(graph, CHANGES[1])
     for one, target in ((branch, None), (graph, None), (graph, first), (branch, None)):

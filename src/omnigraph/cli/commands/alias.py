@@ -12,7 +12,7 @@ import click
 from omnigraph.cli.addresses import WrongUse
 from omnigraph.cli.graphs import set_up
 from omnigraph.cli.queries import read_params
-from omnigraph.cli.results import Answer, write_result
+from omnigraph.cli.results import write_result
 from omnigraph.cli.scope import Scope, server_url
 from omnigraph.cli.served import open_served
 from omnigraph.cli.stored import output_style
@@ -45,9 +45,9 @@ def alias(
     served = open_served(Scope("server", url, graph), operator)
     merged = {**found.params, **_positional(found, values)}
     merged |= read_params(params, params_file) or {}
-    answer = Answer(served.invoke(found.query, merged, expect_mutation=False))
+    answer = served.invoke(found.query, merged, expect_mutation=False)
     chosen, style = output_style("json" if as_json else format_ or found.format)
-    write_result(answer, answer.facts["target"], chosen, sys.stdout.buffer, style)
+    write_result(answer, {"branch": served.on, "snapshot": None}, chosen, sys.stdout.buffer, style)
 
 
 def _positional(found: Alias, values: tuple[str, ...]) -> dict[str, Any]:

@@ -10,9 +10,9 @@ import click
 from omnigraph.cli.addresses import engine_option, graph_options
 from omnigraph.cli.graphs import open_addressed
 from omnigraph.cli.queries import is_stored, query_options, read_params, read_query
-from omnigraph.cli.results import FORMATS, Answer, write_result
+from omnigraph.cli.results import FORMATS, write_result
 from omnigraph.cli.stored import output_style, stored
-from omnigraph.query.result import ResultStream
+from omnigraph.query.result import Result, ResultStream
 
 
 @click.command()
@@ -49,9 +49,9 @@ def query(
     values = read_params(params, params_file)
     graph = open_addressed(uri, store)
     at = branch or snapshot or "main"
-    result: ResultStream | Answer
+    result: ResultStream | Result
     if source is None:
-        result = Answer(stored(graph).invoke(name or "", values, at=at, expect_mutation=False))
+        result = stored(graph).invoke(name or "", values, at=at, expect_mutation=False)
     else:
         result = graph.stream(source, values, name=name, at=at, timeout=timeout, engine=engine)
     target = {"branch": None if snapshot is not None else at, "snapshot": snapshot}

@@ -35,7 +35,7 @@ async def query(asked: Asked) -> Response:
     """Answer a query: as one object, or as the rows alone if the caller accepts only those."""
     request = await asked.json(wire.QueryRequest)
     try:
-        return await _answered(asked, request)
+        return await answer_query(asked, request)
     except InvalidInput as error:
         if error.code != "query_not_a_read":
             raise
@@ -46,7 +46,8 @@ async def query(asked: Asked) -> Response:
         ) from error
 
 
-async def _answered(asked: Asked, request: wire.QueryRequest) -> Response:
+async def answer_query(asked: Asked, request: wire.QueryRequest) -> Response:
+    """Send the rows as JSON, as an Arrow stream or as lines, by what the caller accepts."""
     visit = asked.visit
     accepted = asked.request.headers.get("accept", "")
     if ARROW in accepted:

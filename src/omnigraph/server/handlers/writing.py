@@ -9,6 +9,7 @@ from starlette.responses import Response
 from omnigraph.server.asked import Asked
 from omnigraph.server.body import content_type, read_body, unsupported
 from omnigraph.server.conditions import expected_commit, refuse_condition
+from omnigraph.server.handlers.reading import answer_query
 from omnigraph.server.limits import LOAD_BYTES
 from omnigraph.service import operations, wire
 from omnigraph.service.wire.decode import decode_optional
@@ -46,9 +47,10 @@ async def _invoked(asked: Asked, name: str, commit_id: str | None) -> Response:
     visit = asked.visit
     request = decode_optional(await asked.body(), wire.InvokeStoredQueryRequest)
     invocation = operations.Invocation(name, request, commit_id)
-    stored = visit.served.stored.queries.get(name)
-    answer = asked.change if stored is not None and stored.is_mutation else asked.answer
-    return await answer(lambda: operations.invoke(visit, invocation))
+    resolved = await asked.call(lambda: operations.resolve(visit, invocation))
+    if isinstance(resolved, wire.QueryRequest):
+        return await answer_query(asked, resolved)
+    return await asked.change(lambda: operations.mutate(visit, resolved, commit_id))
 
 
 async def load(asked: Asked) -> Response:

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from io import BytesIO
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn, overload
 
+import httpx
 import msgspec
 import pyarrow as pa
 
 from omnigraph.catalog import Catalog
 from omnigraph.changes.model import Change
+from omnigraph.commit.manifest import branch_unknown
 from omnigraph.commit.model import MAIN, Commit
-from omnigraph.errors import InvalidInput, NotFound
+from omnigraph.errors import InvalidInput, NotFound, StorageUnavailable
 from omnigraph.merge.model import MergeResult
 from omnigraph.query.choice import LOCAL, is_spark
 from omnigraph.query.explain import Explanation
@@ -91,10 +93,19 @@ class RemoteGraph:
         self._address.transport.close()
 
     def branch(
-        self, name: str, from_: RemoteTarget | None = None, *, merge_into: str | None = None
+        self,
+        name: str,
+        from_: RemoteTarget | None = None,
+        *,
+        create: bool = False,
+        merge_into: str | None = None,
     ) -> RemoteGraph:
-        """Return the same graph bound to a branch, which is created unless it exists."""
-        if name not in self.branches.list():
+        """Return the same graph bound to an existing branch; `create` or `from_` creates it."""
+        name = name.strip()
+        known = self.branches.list()
+        if name not in known:
+            if from_ is None and not create:
+                raise branch_unknown(name, known)
             self.branches.create(name, from_=from_)
         bound = RemoteGraph(replace(self._address, on=name))
         bound._merge_into = merge_into
@@ -165,14 +176,7 @@ class RemoteGraph:
         """Answer a query on the state a branch, tag, commit id or time names."""
         _check_engine(engine)
         call = self._asking(source, params, name, at, {"timeout": timeout, "memory": memory})
-        response = self._address.transport.send(call)
-        with pa.ipc.open_stream(BytesIO(response.content)) as reader:
-            types = column_types(reader.schema)
-            rows = stored_rows(reader.read_all(), types)
-        headers = response.headers
-        return Result(
-            headers["Omnigraph-Query-Name"], rows, types, headers["Omnigraph-Graph-Commit"]
-        )
+        return _result(self._address.transport.send(call))
 
     def stream(  # noqa: PLR0913 - as above
         self,
@@ -251,27 +255,77 @@ class RemoteGraph:
         found: list[dict[str, Any]] = self._address.get("queries")["queries"]
         return found
 
+    @overload
     def invoke(
         self,
         name: str,
         params: Mapping[str, Any] | None = None,
         *,
         at: RemoteTarget | None = None,
+        branch: str | None = None,
+        expect_mutation: Literal[False],
+        if_commit: str | None = None,
+    ) -> Result: ...
+
+    @overload
+    def invoke(
+        self,
+        name: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        at: RemoteTarget | None = None,
+        branch: str | None = None,
+        expect_mutation: Literal[True],
+        if_commit: str | None = None,
+    ) -> MutationResult: ...
+
+    @overload
+    def invoke(
+        self,
+        name: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        at: RemoteTarget | None = None,
+        branch: str | None = None,
         expect_mutation: bool | None = None,
         if_commit: str | None = None,
-    ) -> dict[str, Any]:
-        """Run a stored query by name; return the answer in the wire form."""
-        body = {
-            "params": _parameters(params),
-            "expect_mutation": expect_mutation,
-            **self._address.state(at),
-        }
+    ) -> Any: ...  # noqa: ANN401 - depends on the stored query
+
+    def invoke(  # noqa: PLR0913 - everything the contract takes
+        self,
+        name: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        at: RemoteTarget | None = None,
+        branch: str | None = None,
+        expect_mutation: bool | None = None,
+        if_commit: str | None = None,
+    ) -> Any:
+        """Run a stored query by name: a `Result` if it reads, a `MutationResult` if it changes.
+
+        A query reads `at` a state or the head of `branch`, a mutation changes `branch`; by default
+        both use the branch this graph is bound to. `expect_mutation` refuses the other kind.
+        """
+        state = self._address.state(at) if branch is None else {"branch": branch}
         condition = () if if_commit is None else ("if-graph-commit",)
-        headers = None if if_commit is None else {CONDITION: if_commit}
-        found: dict[str, Any] = self._address.post(
-            "queries", name, *condition, body=body, headers=headers, reads=expect_mutation is False
+        headers = {} if if_commit is None else {CONDITION: if_commit}
+        call = Call(
+            method="POST",
+            path=self._address.path("queries", name, *condition),
+            json={"params": _parameters(params), "expect_mutation": expect_mutation, **state},
+            headers={"Accept": f"{ARROW}, application/json", **headers},
+            reads=expect_mutation is False,
         )
-        return found
+        response = self._address.transport.send(call)
+        if response.headers["Content-Type"].startswith(ARROW):
+            return _result(response)
+        facts = msgspec.json.decode(response.content)
+        if "affected_nodes" not in facts:
+            message = (
+                f"{self._address.transport.base} does not send rows of stored queries as Arrow"
+            )
+            raise StorageUnavailable(message, code="server_unknown")
+        return read_mutation(facts)
 
     # --- writing
 
@@ -460,6 +514,15 @@ def _check_engine(engine: str) -> None:
             "or use engine 'local'"
         )
         raise InvalidInput(message, code="remote_unsupported", engine=engine)
+
+
+def _result(response: httpx.Response) -> Result:
+    """Read the rows of an answer."""
+    with pa.ipc.open_stream(BytesIO(response.content)) as reader:
+        types = column_types(reader.schema)
+        rows = stored_rows(reader.read_all(), types)
+    headers = response.headers
+    return Result(headers["Omnigraph-Query-Name"], rows, types, headers["Omnigraph-Graph-Commit"])
 
 
 def _parameters(params: Mapping[str, Any] | None) -> dict[str, Any] | None:

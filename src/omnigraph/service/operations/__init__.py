@@ -12,7 +12,7 @@ from omnigraph.service.operations.branching import (
     merge_branches,
 )
 from omnigraph.service.operations.changes import baseline, commit_changes, poll_changes
-from omnigraph.service.operations.invoking import Invocation, invoke, list_queries
+from omnigraph.service.operations.invoking import Invocation, invoke, list_queries, resolve
 from omnigraph.service.operations.own import (
     cherry_pick,
     create_tag,
@@ -86,6 +86,7 @@ __all__ = [
     "poll_changes",
     "propose",
     "query",
+    "resolve",
     "revert",
     "snapshot",
     "stream",

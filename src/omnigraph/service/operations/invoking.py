@@ -31,6 +31,14 @@ def list_queries(visit: Visit) -> wire.QueriesCatalogOutput:
 
 def invoke(visit: Visit, invocation: Invocation) -> wire.ReadOutput | wire.ChangeOutput:
     """Run a stored query by name."""
+    request = resolve(visit, invocation)
+    if isinstance(request, wire.QueryRequest):
+        return query(visit, request)
+    return mutate(visit, request, invocation.if_commit)
+
+
+def resolve(visit: Visit, invocation: Invocation) -> wire.QueryRequest | wire.ChangeRequest:
+    """Return the request a stored query stands for, once the caller may run it."""
     try:
         visit.require(Action.INVOKE_QUERY)
     except PolicyDenied as error:
@@ -44,18 +52,16 @@ def invoke(visit: Visit, invocation: Invocation) -> wire.ReadOutput | wire.Chang
         if invocation.if_commit is not None:
             message = f"stored query '{stored.name}' only reads: it knows no condition"
             raise InvalidInput(message, code="stored_query_unexpected")
-        asked = wire.QueryRequest(
+        return wire.QueryRequest(
             query=stored.source,
             name=stored.name,
             params=request.params,
             branch=request.branch,
             snapshot=request.snapshot,
         )
-        return query(visit, asked)
     if request.snapshot is not None:
         message = f"stored query '{stored.name}' changes data; it takes a branch, no snapshot"
         raise InvalidInput(message, code="stored_query_unexpected")
-    change = wire.ChangeRequest(
+    return wire.ChangeRequest(
         query=stored.source, name=stored.name, params=request.params, branch=request.branch
     )
-    return mutate(visit, change, invocation.if_commit)
