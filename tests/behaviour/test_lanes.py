@@ -307,6 +307,9 @@ def test_history_of_a_branch_is_listed(loaded):
     assert loaded.commits.list(limit=2) == listed[:2]
     assert [c.parents for c in listed[:3]] == [(c.id,) for c in listed[1:]]
     assert loaded.commits.get(listed[1].id) == listed[1]
+    assert loaded.commits.list(actor=ACTOR) == [c for c in listed if c.actor == ACTOR] != []
+    assert loaded.commits.list(actor=ACTOR, limit=1) == listed[:1]
+    assert loaded.commits.list(actor="act-other") == []
 
 
 def test_snapshot_shows_versions_and_schema(loaded):

@@ -118,9 +118,15 @@ def test_history_is_drawn(uri):
     set_age(uri, "side", 2)
     change(uri, "main", 'update Person set { city: "Oslo" } where name = "Ada"')
     omnigraph("merge", "--uri", uri, "side", "-m", "together")
-    lines = omnigraph("commit", "log", uri, "--graph").out.splitlines()
+    lines = omnigraph("commit", "log", uri, "--draw").out.splitlines()
     assert [line[:3] for line in lines] == ["* 0", "|\\", "* |", "| *", "|/", "* 0", "* 0"]
     assert lines[0].endswith("merge: together +0 ~1 -0")
     assert "(main)" in lines[0]
+    logged = json.loads(omnigraph("commit", "log", uri, "--json").out)["commits"]
+    listed = json.loads(omnigraph("commit", "list", uri, "--json").out)["commits"]
+    assert [{**commit, "names": None} for commit in logged] == [
+        {**c, "names": None} for c in listed
+    ]
+    assert [commit["names"] for commit in logged] == [["main"], [], ["side"], [], []]
     plain = omnigraph("commit", "log", uri, "--limit", "2").out.splitlines()
     assert plain == [line.lstrip("*| ") for line in (lines[0], lines[2])]

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+import omnigraph as og
 from omnigraph.errors import InvalidInput, OmniError
 from omnigraph.server.boot import make_service
 from omnigraph.server.run import bind
@@ -59,6 +60,17 @@ def test_a_server_that_must_not_start_says_why(tmp_path, monkeypatch, given, cod
     with pytest.raises(OmniError) as caught:
         started(settings)
     assert caught.value.code == code
+
+
+def test_the_only_graph_of_an_open_server_is_found_without_its_name(tmp_path):
+    graphs = [f"--graph={name}={make_graph(tmp_path / name)}" for name in ("one", "two")]
+    with serving(graphs[0], "--unauthenticated") as server, og.connect(server.url) as graph:
+        assert graph.uri == f"{server.url}/graphs/one"
+        assert graph.query(ALL_PEOPLE).rows == []
+    with serving(*graphs, "--unauthenticated") as server:
+        with pytest.raises(og.InvalidInput, match="name one with `graph`") as caught:
+            og.connect(server.url)
+        assert caught.value.code == "graph_ambiguous"
 
 
 def started(settings):

@@ -81,8 +81,10 @@ class Commits:
     def __init__(self, context: Context) -> None:
         self._context = context
 
-    def list(self, branch: str | None = None, limit: int | None = None) -> list[Commit]:
-        """Return the commits a branch descends from, newest first."""
+    def list(
+        self, branch: str | None = None, limit: int | None = None, *, actor: str | None = None
+    ) -> list[Commit]:
+        """Return the commits a branch descends from, newest first; with `actor`, only theirs."""
         if limit is not None and limit < 0:
             raise InvalidInput(f"a limit cannot be negative: {limit}", code="limit_invalid")
         asked = branch or self._context.on
@@ -90,7 +92,8 @@ class Commits:
         snapshot = head_snapshot(self._context.manifest, asked)
         state = self._context.manifest.lineage(snapshot.native).state()
         commits = read_commits(self._context.manifest.line(state))
-        found = newest_first(commits, snapshot.commit_id)
+        ordered = newest_first(commits, snapshot.commit_id)
+        found = (commit for commit in ordered if actor is None or commit.actor == actor)
         return [seen_commit(commit, sight) for commit in islice(found, limit)]
 
     def get(self, id: str) -> Commit:

@@ -14,6 +14,16 @@ _STATE = (Query("branch", str | None), Query("snapshot", str | None))
 OWN_ENDPOINTS = (
     Endpoint(
         method="GET",
+        path="/default-graph",
+        operation_id="getDefaultGraph",
+        tag="management",
+        handle=own.default_graph,
+        summary="Return the graph of a server that serves exactly one",
+        answer=wire.GraphInfo,
+        errors=(404,),
+    ),
+    Endpoint(
+        method="GET",
         path=f"{_G}/healthz",
         operation_id="graphHealth",
         tag="health",

@@ -302,7 +302,7 @@ ENDPOINTS = (
         summary="List the history of a branch, newest first",
         answer=wire.CommitListOutput,
         errors=(400, 404),
-        parameters=(_BRANCH, Query("limit", int)),
+        parameters=(_BRANCH, Query("limit", int), Query("actor", str | None)),
     ),
     Endpoint(
         method="GET",

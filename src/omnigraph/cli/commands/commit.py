@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 import click
 
 from omnigraph.cli.addresses import graph_options
 from omnigraph.cli.commands.changes import commit_changes
 from omnigraph.cli.graphs import open_addressed
-from omnigraph.cli.history import draw
+from omnigraph.cli.history import draw as drawing
 from omnigraph.cli.output import print_json
 from omnigraph.commit.model import Commit
 from omnigraph.graph import Graph
@@ -23,16 +24,34 @@ def commit() -> None:
 commit.add_command(commit_changes, "changes")
 
 
+_CommandT = TypeVar("_CommandT", bound=Callable[..., Any])
+
+
+def _filters(command: _CommandT) -> _CommandT:
+    """Let a command select commits of a branch."""
+    for option in (
+        click.option("--limit", type=click.IntRange(min=0), help="Maximum number of commits."),
+        click.option("--actor", help="Only commits of this actor."),
+        click.option("--branch", default="main", help="Branch whose history is listed."),
+    ):
+        command = option(command)
+    return command
+
+
 @commit.command("list")
 @graph_options(positional=True)
-@click.option("--branch", default="main", help="Branch whose history is listed.")
-@click.option("--limit", type=click.IntRange(min=0), help="Newest commits to list.")
+@_filters
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def list_commits(
-    uri: str | None, store: str | None, branch: str, limit: int | None, as_json: bool
+    uri: str | None,
+    store: str | None,
+    branch: str,
+    actor: str | None,
+    limit: int | None,
+    as_json: bool,
 ) -> None:
     """List commits, newest first."""
-    commits = open_addressed(uri, store).commits.list(branch, limit=limit)
+    commits = open_addressed(uri, store).commits.list(branch, limit=limit, actor=actor)
     if as_json:
         print_json({"commits": [found.to_json() for found in commits]})
         return
@@ -46,17 +65,28 @@ def list_commits(
 
 @commit.command("log")
 @graph_options(positional=True)
-@click.option("--branch", default="main", help="Branch whose history is shown.")
-@click.option("--limit", type=click.IntRange(min=0), help="Newest commits to show.")
-@click.option("--graph", "drawn", is_flag=True, help="Draw lines to the parents.")
-def log(uri: str | None, store: str | None, branch: str, limit: int | None, drawn: bool) -> None:
-    """Tell the history of a branch, newest first."""
+@_filters
+@click.option("--draw", is_flag=True, help="Draw lines from each commit to its parents.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def log(
+    uri: str | None,
+    store: str | None,
+    branch: str,
+    actor: str | None,
+    limit: int | None,
+    draw: bool,
+    as_json: bool,
+) -> None:
+    """Show the history of a branch with names, authors and counts, newest first."""
     graph = open_addressed(uri, store)
-    commits = graph.commits.list(branch, limit=limit)
+    commits = graph.commits.list(branch, limit=limit, actor=actor)
     names = _names(graph)
-    for line, found in draw(commits) if drawn else (("", found) for found in commits):
-        told = "" if found is None else _told(found, names.get(found.id, ()))
-        click.echo(f"{line} {told}".strip() if drawn else told)
+    if as_json:
+        print_json({"commits": [{**c.to_json(), "names": names.get(c.id, [])} for c in commits]})
+        return
+    for line, found in drawing(commits) if draw else (("", found) for found in commits):
+        text = "" if found is None else _described(found, names.get(found.id, ()))
+        click.echo(f"{line} {text}".strip() if draw else text)
 
 
 def _names(graph: Graph) -> dict[str, list[str]]:
@@ -69,7 +99,7 @@ def _names(graph: Graph) -> dict[str, list[str]]:
     return found
 
 
-def _told(found: Commit, names: Sequence[str]) -> str:
+def _described(found: Commit, names: Sequence[str]) -> str:
     """Return a commit in a line: its id, who stands there, when, who, what."""
     here = click.style(f" ({', '.join(names)})", fg="green") if names else ""
     when = f"{found.created_at:%Y-%m-%d %H:%M:%S}"

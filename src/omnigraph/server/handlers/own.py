@@ -17,6 +17,12 @@ async def health(asked: Asked) -> Response:
     return json_response(msgspec.json.encode(operations.health()))
 
 
+async def default_graph(asked: Asked) -> Response:
+    """Send the only graph of the server."""
+    service, actor = asked.front.service, asked.actor
+    return await asked.answer(lambda: operations.default_graph(service, actor))
+
+
 async def explain(asked: Asked) -> Response:
     """Explain a query."""
     visit, request = asked.visit, await asked.json(wire.ExplainRequest)

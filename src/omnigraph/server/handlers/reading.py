@@ -108,8 +108,9 @@ async def branches(asked: Asked) -> Response:
 
 async def commits(asked: Asked) -> Response:
     """List commits."""
-    visit, branch, limit = asked.visit, asked.one("branch"), asked.number("limit")
-    return await asked.answer(lambda: operations.list_commits(visit, branch, limit))
+    visit, branch, author = asked.visit, asked.one("branch"), asked.one("actor")
+    limit = asked.number("limit")
+    return await asked.answer(lambda: operations.list_commits(visit, branch, limit, author))
 
 
 async def commit(asked: Asked) -> Response:

@@ -75,9 +75,18 @@ def _only(transport: Transport) -> str | None:
     except NotFound:
         return None
     except PolicyDenied as error:
-        message = "the server does not tell which graphs it has; say which with `graph`"
-        raise InvalidInput(message, code="graph_ambiguous") from error
+        return _default(transport, error)
     if len(ids) == 1:
         return ids[0]
     what = f"graphs {', '.join(ids)}" if ids else "no graph"
-    raise InvalidInput(f"the server has {what}; say which with `graph`", code="graph_ambiguous")
+    raise InvalidInput(f"the server has {what}; name one with `graph`", code="graph_ambiguous")
+
+
+def _default(transport: Transport, denied: PolicyDenied) -> str:
+    """Return the one graph of a server that does not list its graphs."""
+    call = Call(method="GET", path="/default-graph", reads=True)
+    try:
+        return str(transport.json(call)["graph_id"])
+    except (NotFound, PolicyDenied):
+        message = f"the server does not list its graphs ({denied.message}); name one with `graph`"
+        raise InvalidInput(message, code="graph_ambiguous") from denied

@@ -185,10 +185,13 @@ class RemoteCommits:
     def __init__(self, address: Address) -> None:
         self._address = address
 
-    def list(self, branch: str | None = None, limit: int | None = None) -> list[Commit]:
-        """Return the commits a branch descends from, newest first."""
+    def list(
+        self, branch: str | None = None, limit: int | None = None, *, actor: str | None = None
+    ) -> list[Commit]:
+        """Return the commits a branch descends from, newest first; with `actor`, only theirs."""
         query = [("branch", branch or self._address.on)]
         query += [] if limit is None else [("limit", str(limit))]
+        query += [] if actor is None else [("actor", actor)]
         found = self._address.get("commits", query=query)["commits"]
         return [Commit.from_json(one) for one in found]
 

@@ -291,7 +291,7 @@ class RemoteGraph:
         if_commit: str | None = None,
     ) -> Any: ...  # noqa: ANN401 - depends on the stored query
 
-    def invoke(  # noqa: PLR0913 - everything the contract takes
+    def invoke(
         self,
         name: str,
         params: Mapping[str, Any] | None = None,

@@ -28,6 +28,7 @@ from omnigraph.service.operations.own import (
 )
 from omnigraph.service.operations.proposing import Proposal, Proposed, propose
 from omnigraph.service.operations.reading import (
+    default_graph,
     export,
     get_commit,
     get_schema,
@@ -60,6 +61,7 @@ __all__ = [
     "commit_changes",
     "create_branch",
     "create_tag",
+    "default_graph",
     "delete_branch",
     "delete_tag",
     "diff",

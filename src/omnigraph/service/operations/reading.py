@@ -15,6 +15,7 @@ from omnigraph.query.budget import QueryLimit
 from omnigraph.query.result import ResultStream
 from omnigraph.service import wire
 from omnigraph.service.operations.targets import branch_name, known_branch, state
+from omnigraph.service.runtime import RuntimeState
 from omnigraph.service.visit import Service, Visit
 from omnigraph.version import INTERNAL_SCHEMA_VERSION, __version__
 
@@ -43,6 +44,17 @@ def list_graphs(service: Service, actor: str | None) -> wire.GraphListResponse:
     return wire.GraphListResponse(
         graphs=[wire.GraphInfo(graph_id=name, uri=served.graph.uri) for name, served in graphs]
     )
+
+
+def default_graph(service: Service, actor: str | None) -> wire.GraphInfo:
+    """Return the only graph of a server; an open server has no callers to hide it from."""
+    if service.state is not RuntimeState.OPEN:
+        service.require(actor, Action.GRAPH_LIST)
+    if len(service.registry.graphs) != 1:
+        message = f"the server has {len(service.registry.graphs)} graphs; name one of them"
+        raise NotFound(message, code="graph_ambiguous")
+    [(name, served)] = service.registry.graphs.items()
+    return wire.GraphInfo(graph_id=name, uri=served.graph.uri)
 
 
 def snapshot(
@@ -139,12 +151,15 @@ def get_schema(visit: Visit) -> wire.SchemaOutput:
 
 
 def list_commits(
-    visit: Visit, branch: str | None = None, limit: int | None = None
+    visit: Visit,
+    branch: str | None = None,
+    limit: int | None = None,
+    author: str | None = None,
 ) -> wire.CommitListOutput:
-    """List the history of a branch, newest first."""
+    """List the history of a branch, newest first; with `author`, the commits of that actor."""
     name = branch_name(branch)
     visit.require(Action.READ, name)
-    commits = visit.graph.commits.list(name, limit=limit)
+    commits = visit.graph.commits.list(name, limit=limit, actor=author)
     return wire.CommitListOutput(commits=[commit_output(commit) for commit in commits])
 
 

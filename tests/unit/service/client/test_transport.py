@@ -185,12 +185,21 @@ def test_address_may_name_the_graph():
 def test_graph_is_found_when_there_is_exactly_one(scripted):
     one = b'{"graphs": [{"graph_id": "only", "uri": "x"}]}'
     denied = b'{"error": "no policy allows it", "code": "forbidden"}'
-    server, _ = scripted((200, {}, one), (200, {}, b'{"graphs": []}'), (403, {}, denied))
+    sole = b'{"graph_id": "sole", "uri": "x"}'
+    server, _ = scripted(
+        (200, {}, one),
+        (200, {}, b'{"graphs": []}'),
+        (403, {}, denied),
+        (404, {}, b""),
+        (403, {}, denied),
+        (200, {}, sole),
+    )
     assert connect(server.url).uri == f"{server.url}/graphs/only"
     with pytest.raises(InvalidInput, match="no graph"):
         connect(server.url)
-    with pytest.raises(InvalidInput, match="does not tell which graphs it has; say which"):
+    with pytest.raises(InvalidInput, match=r"does not list its graphs .*; name one with `graph`"):
         connect(server.url)
+    assert connect(server.url).uri == f"{server.url}/graphs/sole"
 
 
 def test_address_that_lists_no_graphs_is_that_of_a_graph(scripted):
