@@ -408,6 +408,35 @@ def test_a_tool_that_fails_says_why_and_what_next(agent, graph, tool, arguments,
     assert graph.commits.list("main")[0] == before, "nothing happened"
 
 
+LONG = "x" * 300_000
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "code"),
+    [
+        ("query", {"query": ALL_PEOPLE, "branch": LONG}, None),
+        ("query", {"query": f"query q() {{ match {{ $p: {LONG} }} return {{ $p.x }} }}"}, None),
+        ("commits_get", {"commit_id": LONG}, "commit_not_found"),
+        ("branches_delete", {"name": LONG}, None),
+        ("ingest", {"data": json.dumps({"type": LONG, "data": {}})}, "validation_failed"),
+        (
+            "ingest",
+            {"data": "\n".join(f'{{"type": "N{n}{LONG[:9000]}"}}' for n in range(60))},
+            None,
+        ),
+        ("schema_apply", {"schema_source": f"node {LONG} {{ a: Nothing }}"}, None),
+        ("adults", {"min": LONG}, None),
+        ("query", {LONG: 1}, None),
+    ],
+)
+def test_an_error_that_echoes_a_long_argument_is_cut(agent, tool, arguments, code):
+    failure = agent.fails(tool, **arguments)
+    assert code is None or failure["code"] == code
+    assert failure["code"] not in ("internal", "answer_too_large")
+    assert len(json.dumps(failure)) < 100_000
+    assert failure["next"]
+
+
 def test_a_tool_that_is_not_there_is_unknown(agent):
     assert agent.unknown("nothing") == "unknown tool 'nothing'"
 

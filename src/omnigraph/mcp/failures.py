@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from itertools import islice
 from types import MappingProxyType
 from typing import Any
 
@@ -14,7 +15,11 @@ from omnigraph.service.errors import describe
 
 _log = logging.getLogger("omnigraph.mcp")
 SHOWN = 20
-"""Items of each list among the facts of an error that are shown."""
+"""Items of each list or object among the facts of an error that are shown."""
+TEXT_LENGTH = 2_000
+"""Characters of each text of an error that are shown: it may echo an argument of any length."""
+FACTS_BYTES = 50_000
+"""Bytes of JSON the facts of an error may have; more are left out."""
 _BY_CATEGORY: Mapping[Category, str] = MappingProxyType(
     {
         Category.INVALID: "Nothing happened. Correct the arguments and call again; "
@@ -51,21 +56,26 @@ def failure_of(error: Exception) -> dict[str, Any]:
     message, _ = told.pop("error"), told.pop("code", None)
     category = Category(problem["category"])
     details = {name: fact for name, fact in problem.get("details", {}).items() if name not in told}
+    facts = _short({**({"details": details} if details else {}), **told})
+    if len(msgspec.json.encode(facts)) > FACTS_BYTES:
+        facts = {"details": f"left out: more than {FACTS_BYTES:,} bytes"}
     return {
         "code": problem["code"],
         "category": str(category),
-        "message": message,
+        "message": _short(message),
         "next": _BY_CODE.get(problem["code"], _BY_CATEGORY[category]),
-        **({"details": _short(details)} if details else {}),
-        **_short(told),
+        **facts,
     }
 
 
 def _short(value: Any) -> Any:  # noqa: ANN401 - JSON
-    """Leave out what a long list has beyond its first items, and say how many those are."""
+    """Cut long texts, lists and objects, and report how much was left out."""
+    rest = f"and {len(value) - SHOWN} more" if isinstance(value, dict | list) else ""
     if isinstance(value, dict):
-        return {name: _short(member) for name, member in value.items()}
-    if not isinstance(value, list):
-        return value
-    rest = [f"and {len(value) - SHOWN} more"] if len(value) > SHOWN else []
-    return [*(_short(item) for item in value[:SHOWN]), *rest]
+        members = {_short(name): _short(member) for name, member in islice(value.items(), SHOWN)}
+        return {**members, **({"…": rest} if len(value) > SHOWN else {})}
+    if isinstance(value, list):
+        return [*(_short(item) for item in value[:SHOWN]), *([rest] if len(value) > SHOWN else [])]
+    if isinstance(value, str) and len(value) > TEXT_LENGTH:
+        return f"{value[:TEXT_LENGTH]}… ({len(value):,} characters)"
+    return value
