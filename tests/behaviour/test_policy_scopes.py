@@ -430,6 +430,14 @@ def test_changes_of_other_types_are_not_brought(graph, name, branch):
     assert [list(root.export(b)) for b in ("main", branch)] == before
 
 
+@pytest.mark.parametrize("actor", ["act-ada", "act-bo"])
+@pytest.mark.parametrize("branch", ["vaults", "leavers", "people", "wider"])
+def test_preview_of_a_merge_does_not_name_hidden_types_to_a_reader(graph, actor, branch):
+    with pytest.raises(og.PolicyDenied) as caught:
+        graph.as_actor(actor).merge(branch, dry_run=True)
+    assert MARK not in str(caught.value) + json.dumps(caught.value.details)
+
+
 def test_schema_of_others_is_not_merged(graph):
     with pytest.raises(og.PolicyDenied, match="bring changes of the schema on branch 'main'"):
         graph.as_actor("act-cy").merge("wider")

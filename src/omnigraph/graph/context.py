@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from omnigraph.changes.model import Scope
@@ -10,9 +11,11 @@ from omnigraph.changes.scope import read_scope
 from omnigraph.commit.history import find_commit
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import MAIN, CommitId, Snapshot
-from omnigraph.commit.snapshot import Target, resolve_snapshot
+from omnigraph.commit.snapshot import Target, head_snapshot, resolve_snapshot
 from omnigraph.commit.view import seen
 from omnigraph.errors import InvalidInput
+from omnigraph.lang import QueryError
+from omnigraph.plan import MutationPlan, ReadPlan, compile_query
 from omnigraph.policy import EVERYTHING, Action, TypeScope
 from omnigraph.policy.gate import OPEN, Gate
 from omnigraph.query.engine import Engine
@@ -90,6 +93,20 @@ class Context:
             return EVERYTHING
         self.gate.check_actor()
         return self.gate.check(Action.READ, find_commit(self.manifest, id_)[0].commit.branch)
+
+    def can_name(self, source: str, name: str) -> bool:
+        """Return whether the actor may name all that a query names, on some branch."""
+        if self.gate.policy is None or self.gate.sees_all():
+            return True
+        state = head_snapshot(self.manifest, MAIN)
+        for branch in self.gate.policy.kinds_of_branches:
+            readable, named = self.gate.types(Action.READ, branch), self.gate.bring(branch).named
+            for scope, kind in ((readable, ReadPlan), (named, MutationPlan)):
+                with suppress(QueryError):
+                    catalog = seen(self.manifest, state, scope).catalog
+                    if isinstance(compile_query(catalog, source, name), kind):
+                        return True
+        return False
 
     def upkeep(self, what: str) -> None:
         """Allow upkeep: who does it sees and changes everything."""

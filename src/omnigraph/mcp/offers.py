@@ -127,8 +127,7 @@ def _run_tool(tool: Tool, visits: Mapping[str, Visit], given: dict[str, Any]) ->
 
 
 def _stored(visit: Visit) -> list[StoredQuery]:
-    queries = visit.served.stored.queries
-    found = [queries[name] for name in sorted(queries)]
+    found = operations.visible(visit)
     return [query for query in found if all(map(visit.could, stored.actions_of(query)))]
 
 

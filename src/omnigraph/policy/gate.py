@@ -17,20 +17,19 @@ from omnigraph.policy.scope import EVERYTHING, NOTHING, TypeScope
 
 @dataclass(frozen=True, slots=True)
 class Rights:
-    """Which types an actor may change, and which types and properties it may see."""
+    """Which types an actor may change, and which types and properties it may see.
+
+    `named` has the types that a change and its errors may name, with all their properties.
+    """
 
     change: TypeScope = EVERYTHING
     read: TypeScope = EVERYTHING
+    named: TypeScope = EVERYTHING
 
     @property
     def is_everything(self) -> bool:
         """Tell whether no type or property is left out."""
         return self.change.is_everything and self.read.is_everything
-
-    @property
-    def named(self) -> TypeScope:
-        """The types a change may speak of, with all their properties."""
-        return self.change.types_and(self.read)
 
 
 ALL_RIGHTS = Rights()
@@ -82,7 +81,8 @@ class Gate:
             return ALL_RIGHTS
         readable = self.types(Action.READ, branch)
         unread = readable == NOTHING and allowed.is_everything
-        return Rights(allowed, EVERYTHING if unread else readable)
+        read = EVERYTHING if unread else readable
+        return Rights(allowed, read, allowed.types_and(read))
 
     def bring(self, branch: str) -> Rights:
         """Return what rules about types leave of the right to bring changes to a branch.
@@ -91,18 +91,24 @@ class Gate:
         """
         if self.policy is None:
             return ALL_RIGHTS
-        scopes = (self.types(action, branch) for action in (Action.CHANGE, Action.READ))
-        return Rights(*(EVERYTHING if scope == NOTHING else scope for scope in scopes))
+        scopes = [self.types(action, branch) for action in (Action.CHANGE, Action.READ)]
+        change, read = (EVERYTHING if scope == NOTHING else scope for scope in scopes)
+        # A right to merge is no right to see: only granted types may be named.
+        return Rights(change, read, scopes[0].types_and(scopes[1]))
+
+    def sees_all(self, *branches: str) -> bool:
+        """Return whether no rule about types limits the actor on branches, by default on any."""
+        if self.policy is None:
+            return True
+        places = branches or self.policy.kinds_of_branches
+        return all(self.bring(branch).is_everything for branch in places)
 
     def whole(self, what: str, *branches: str) -> None:
         """Refuse what shows or changes all types, to an actor whose rules leave some out.
 
         Without branches, it is about all of them.
         """
-        if self.policy is None:
-            return
-        asked = branches or self.policy.kinds_of_branches
-        if not all(self.bring(branch).is_everything for branch in asked):
+        if not self.sees_all(*branches):
             message = (
                 f"policy denied {what} to actor '{self.actor}': it is about all types, "
                 "and the actor's rules leave some out"

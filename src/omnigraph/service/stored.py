@@ -66,11 +66,6 @@ class StoredQueries:
             raise unknown_query()
         return found
 
-    def catalog(self) -> wire.QueriesCatalogOutput:
-        """Return what there is, by name."""
-        entries = [self.queries[name].entry() for name in sorted(self.queries)]
-        return wire.QueriesCatalogOutput(queries=entries)
-
 
 class StoredQueriesInvalid(InvalidInput):
     """Stored queries were refused; the message lists every reason."""
