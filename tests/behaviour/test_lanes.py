@@ -420,6 +420,23 @@ def test_one_entity_is_read(loaded):
     assert loaded.entity_at("Person", "Ada", loaded.commits.list()[-1].id) is None
 
 
+def test_blob_is_cleared_as_one_commit(loaded):
+    loaded.put_blob("Person", "Ada", "photo", b"0123")
+    made = loaded.clear_blob("Person", "Ada", "photo", message="gone")
+    assert (made.actor, made.message, made.counts["node:Person"].updated) == (ACTOR, "gone", 1)
+    assert loaded.entity_at("Person", "Ada")["photo"] is None
+    assert loaded.blob("Person", "Ada", "photo", made.parents[0]).read() == b"0123"
+    with pytest.raises(og.NotFound) as caught:
+        loaded.clear_blob("Person", "Zoe", "photo")
+    assert caught.value.code == "entity_not_found"
+    with pytest.raises(og.OmniError):
+        loaded.clear_blob("Person", "Ada", "name")
+
+
+def test_audit_of_recovery_is_read(loaded):
+    assert loaded.recoveries() == []
+
+
 def test_blobs_are_read_in_ranges(loaded):
     loaded.put_blob("Person", "Ada", "photo", b"0123456789")
     blob = loaded.blob("Person", "Ada", "photo")

@@ -71,6 +71,10 @@ CALLS = {
         lambda g: g.put_blob("Person", "ada", "photo", b"x", branch="draft"),
         [("change", "draft", None)],
     ),
+    "Graph.clear_blob": (
+        lambda g: g.clear_blob("Person", "ada", "photo", branch="draft"),
+        [("change", "draft", None)],
+    ),
     "Graph.load": (
         lambda g: g.load(LINES, branch="new", from_="draft"),
         [("branch_create", "draft", "new"), ("change", "new", None)],
@@ -174,6 +178,7 @@ CALLS = {
 }
 FREE = {
     *("Graph.as_actor", "Graph.under", "Graph.uri", "Graph.mode", "Graph.actor", "Graph.on"),
+    "Graph.can_name",
     "Branches.exists",
 }
 """What tells and does nothing to the graph."""

@@ -2,12 +2,17 @@
 
 import json
 import re
+from datetime import timedelta
 
 import pytest
 
+import omnigraph as og
 from omnigraph.cli.addresses import read_duration
+from omnigraph.commit.intents import Intents
+from omnigraph.commit.staged import StagedCommit, mint_commit_id
 from omnigraph.errors import InvalidInput
 from tests.support.program import HARBOUR, omnigraph
+from tests.support.serving import serving
 
 SCHEMA = HARBOUR / "schema.pg"
 COMMIT = r"[0-9A-HJKMNP-TV-Z]{26}"
@@ -145,6 +150,29 @@ def test_verify_of_a_damaged_graph_exits_with_one(uri, tmp_path):
     ran = omnigraph("verify", uri, "--json")
     assert ran.code == 1
     assert json.loads(ran.out)["ok"] is False
+
+
+def test_audit_of_recovery_is_printed_and_served(uri):
+    assert omnigraph("recover", uri, "--audit").out == "no recoveries\n"
+    graph = og.open(uri)
+    intents = Intents(graph._manifest.objects)
+    staged = StagedCommit(id=mint_commit_id(), operation="load", actor="act-ada")
+    intent = intents.begin("main", None, staged)
+    [done] = graph.recover(stale_after=timedelta(0))
+    assert str(done.kind) == "RolledBack"
+    lines = omnigraph("recover", uri, "--audit").out.splitlines()
+    assert [line.split(" ", 1)[1] for line in lines] == [
+        f"RolledBack load on main commit={staged.id} actor=act-ada"
+    ]
+    [row] = json.loads(omnigraph("recover", uri, "--audit", "--json").out)["recoveries"]
+    assert (row["operation_id"], row["per_table_outcomes"]) == (intent.id, [])
+    with (
+        serving(f"--graph=g={uri}", "--unauthenticated") as server,
+        og.connect(server.url, graph="g") as served,
+    ):
+        assert served.recoveries() == graph.recoveries()
+    ran = omnigraph("recover", uri, "--audit", "--stale-after", "1s")
+    assert (ran.code, "--stale-after does not apply to --audit" in ran.err) == (2, True)
 
 
 def test_recover_with_nothing_in_flight_says_so(uri):

@@ -203,6 +203,7 @@ def test_commands_print_the_same_on_both_lanes(both, folder, run, url):
     both("blob", "get", "node", "Person", "Ada", "photo", "--offset", "2", "--length", "3")
     both("blob", "stat", "node", "Person", "Ada", "photo")
     both("blob", "get", "node", "Person", "Bob", "photo")
+    both("blob", "clear", "node", "Person", "Ada", "photo")
     head = json.loads(run("commit", "list", "--json", "--profile", "lab").out)["commits"][0]
     shown = run("commit", "show", head["graph_commit_id"], "--profile", "lab")
     assert shown.out.startswith(f"graph_commit_id: {head['graph_commit_id']}\n")

@@ -209,6 +209,11 @@ def test_blobs_are_put_and_got(tmp_path):
     assert (facts["kind"], facts["size"]) == ("managed", 5)
     assert facts["target"] == {"branch": "main", "resolved_snapshot": head(uri)}
     assert "size: 5\n" in omnigraph("blob", "stat", "--uri", uri, *which).out
+    ran = omnigraph("blob", "clear", "--uri", uri, *which)
+    assert (ran.code, ran.out) == (0, "cleared File.body of a\n")
+    assert omnigraph("blob", "stat", "--uri", uri, *which).code == 1
+    ran = omnigraph("blob", "clear", "--uri", uri, "node", "File", "b", "body", "--json")
+    assert (ran.code, "entity_not_found" in ran.err + ran.out) == (1, True)
 
 
 def test_schema_of_a_graph_is_shown_planned_and_linted_against(uri):

@@ -47,7 +47,7 @@ rules:
   - id: stored
     allow: {{ actors: {{ group: everybody }}, actions: [invoke_query, admin] }}
 """
-GRAPHS = 32
+GRAPHS = 40
 """Graphs a server is started with: one for each scenario, and some to spare."""
 
 

@@ -308,6 +308,13 @@ class Graph:
         settings = _settings(timeout, memory)
         return self._engine.stream(self.snapshot(at), source, params, name, settings)
 
+    def can_name(self, source: str, name: str) -> bool:
+        """Return whether the actor may see everything a query names, on some branch.
+
+        Rules about types hide what they leave out: such a query does not exist for the actor.
+        """
+        return self._context.can_name(source, name)
+
     def explain(  # noqa: PLR0913 - as above
         self,
         source: str,
@@ -352,10 +359,23 @@ class Graph:
         *,
         branch: str | None = None,
         message: str | None = None,
-    ) -> Commit:
-        """Set a blob of an entity that exists, as one commit."""
+    ) -> Commit | None:
+        """Set a blob of an existing entity, as one commit; None if it has these bytes already."""
         request = self._context.change("mutation", branch, message)
         return write_blob(self._manifest, request, (type_name, id, property), data)
+
+    def clear_blob(
+        self,
+        type_name: str,
+        id: str,
+        property: str,
+        *,
+        branch: str | None = None,
+        message: str | None = None,
+    ) -> Commit | None:
+        """Set an optional blob of an existing entity to null, as one commit; None if it is."""
+        request = self._context.change("mutation", branch, message)
+        return write_blob(self._manifest, request, (type_name, id, property), None)
 
     def export(self, at: Target | None = None, *, types: Sequence[str] = ()) -> Iterator[str]:
         """Yield every entity as one line of JSON, which `load` reads back."""

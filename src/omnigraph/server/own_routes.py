@@ -150,5 +150,15 @@ OWN_ENDPOINTS = (
         answer=wire.SchemaPlanOutput,
         errors=(*_JSON, 503),
     ),
+    Endpoint(
+        method="GET",
+        path=f"{_G}/recoveries",
+        operation_id="listRecoveries",
+        tag="management",
+        handle=own.recoveries,
+        summary="List what recovery did with operations of dead processes",
+        answer=wire.RecoveryListOutput,
+        errors=(400, 404),
+    ),
 )
 """Each of them does what the embedded graph does under the same name."""

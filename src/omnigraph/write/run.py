@@ -86,9 +86,12 @@ def run_mutation(
 
 
 def write_blob(
-    manifest: Manifest, request: Request, selector: tuple[str, str, str], data: bytes
-) -> Commit:
-    """Set the blob of one entity, named by type, id and property."""
+    manifest: Manifest, request: Request, selector: tuple[str, str, str], data: bytes | None
+) -> Commit | None:
+    """Set the blob of one entity, named by type, id and property; None sets it to null.
+
+    Return None when the entity has this blob already.
+    """
     type_name, id_, property_name = selector
     snapshot = seen(manifest, head_snapshot(manifest, request.branch), request.rights.named)
     found = find_type(snapshot, type_name)
@@ -97,20 +100,21 @@ def write_blob(
         message = f"{found.kind} type {found.name} has no Blob property '{property_name}'"
         raise InvalidInput(message, code="not_a_blob", type=found.name)
     test = Compare(PropertyRef(ENTITY, ID.name, ID.type), Operator.EQ, Constant(id_, ID.type))
-    value = Constant(blob_text(data), property_.type)
+    value = Constant(None if data is None else blob_text(data), property_.type)
     kind = EntityKind(found.kind)
     update = Update(kind, found.name, {property_name: value}, (test,))
     plan = MutationPlan(name="put_blob", parameters=(), statements=(update,))
 
     def prepare(committed: Committed) -> ChangeSet:
         check_plan(plan, request, committed)
-        return Mutation(plan, {}, datetime.now(UTC), committed).run()
+        mutation = Mutation(plan, {}, datetime.now(UTC), committed)
+        changes = mutation.run()
+        if not (mutation.affected_nodes or mutation.affected_edges):
+            message = f"{found.kind} {found.name} '{id_}' does not exist"
+            raise NotFound(message, code="entity_not_found", type=found.name, id=id_)
+        return changes
 
-    commit = apply(manifest, request, prepare, again=lambda: True)
-    if commit is None:
-        message = f"{found.kind} {found.name} '{id_}' does not exist"
-        raise NotFound(message, code="entity_not_found", type=found.name, id=id_)
-    return commit
+    return apply(manifest, request, prepare, again=lambda: True)
 
 
 def _plan(request: Request, committed: Committed, source: str, name: str | None) -> MutationPlan:

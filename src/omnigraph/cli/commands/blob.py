@@ -135,6 +135,33 @@ def put(
     graph = open_addressed(uri, store, mode="rw", actor=actor)
     commit = graph.put_blob(f"{entity}:{type_name}", id_, property_name, data, branch=branch)
     if as_json:
-        print_json({"uri": graph.uri, "size": len(data), "commit": commit.to_json()})
+        facts = None if commit is None else commit.to_json()
+        print_json({"uri": graph.uri, "size": len(data), "commit": facts})
         return
     click.echo(f"wrote {count_text(len(data), 'byte')} to {type_name}.{property_name} of {id_}")
+
+
+@blob.command()
+@graph_options(positional=False)
+@actor_option
+@_selector
+@click.option("--branch", default="main", help="Branch to change.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def clear(
+    uri: str | None,
+    store: str | None,
+    actor: str | None,
+    entity: str,
+    type_name: str,
+    id_: str,
+    property_name: str,
+    branch: str,
+    as_json: bool,
+) -> None:
+    """Set an optional blob of an entity to null, as one commit."""
+    graph = open_addressed(uri, store, mode="rw", actor=actor)
+    commit = graph.clear_blob(f"{entity}:{type_name}", id_, property_name, branch=branch)
+    if as_json:
+        print_json({"uri": graph.uri, "commit": None if commit is None else commit.to_json()})
+        return
+    click.echo(f"cleared {type_name}.{property_name} of {id_}")

@@ -84,6 +84,12 @@ async def plan_schema(asked: Asked) -> Response:
     return await asked.answer(lambda: operations.plan_schema(visit, request))
 
 
+async def recoveries(asked: Asked) -> Response:
+    """Send the audit of recovery."""
+    visit = asked.visit
+    return await asked.answer(lambda: operations.list_recoveries(visit))
+
+
 async def merge_base(asked: Asked) -> Response:
     """Find common ancestors."""
     visit, (one, other) = asked.visit, _needed(asked, "one", "other")

@@ -38,6 +38,7 @@ from omnigraph.service.client.values import (
     RemoteSnapshot,
     read_change,
     read_explanation,
+    read_instant,
     read_load,
     read_merge,
     read_mutation,
@@ -360,20 +361,44 @@ class RemoteGraph:
         *,
         branch: str | None = None,
         message: str | None = None,
-    ) -> Commit:
-        """Set a blob of an entity that exists, as one commit."""
+    ) -> Commit | None:
+        """Set a blob of an existing entity, as one commit; None if it has these bytes already."""
+        return self._set_blob((type_name, id, property), data, branch, message)
+
+    def clear_blob(
+        self,
+        type_name: str,
+        id: str,
+        property: str,
+        *,
+        branch: str | None = None,
+        message: str | None = None,
+    ) -> Commit | None:
+        """Set an optional blob of an existing entity to null, as one commit; None if it is."""
+        return self._set_blob((type_name, id, property), None, branch, message)
+
+    def _set_blob(
+        self,
+        selector: tuple[str, str, str],
+        data: bytes | None,
+        branch: str | None,
+        message: str | None,
+    ) -> Commit | None:
+        type_name, id_, property_ = selector
         bare = type_name.partition(":")[2] or type_name
-        if self.entity_at(type_name, id, branch or self.on) is None:
-            raise NotFound(f"{bare} '{id}' does not exist", code="entity_not_found", type=bare)
-        made = self.mutate(
-            f"query put($id: String, $data: String) "
-            f"{{ update {bare} set {{ {property}: $data }} where id = $id }}",
-            {"id": id, "data": data},
-            branch=branch,
-            message=message,
+        if self.entity_at(type_name, id_, branch or self.on) is None:
+            raise NotFound(f"{bare} '{id_}' does not exist", code="entity_not_found", type=bare)
+        source = (
+            "query put($id: String, $data: String?) "
+            f"{{ update {bare} set {{ {property_}: $data }} where id = $id }}"
         )
-        assert made.commit is not None, "a blob that is set is a change"
-        return made.commit
+        params = {"id": id_, "data": data}
+        return self.mutate(source, params, branch=branch, message=message).commit
+
+    def recoveries(self) -> list[dict[str, Any]]:
+        """Return the audit of everything recovery ever did, oldest first."""
+        rows: list[dict[str, Any]] = self._address.get("recoveries")["recoveries"]
+        return [{**row, "created_at": read_instant(row["created_at"])} for row in rows]
 
     def load(  # noqa: PLR0913 - everything a load can be told
         self,
@@ -490,7 +515,6 @@ class RemoteGraph:
     optimize = _needs_the_graph("optimize")
     pipeline = property(_needs_the_graph("pipeline"))
     recover = _needs_the_graph("recover")
-    recoveries = _needs_the_graph("recoveries")
     repair = _needs_the_graph("repair")
     verify = _needs_the_graph("verify")
 

@@ -29,7 +29,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 Facts = Mapping[str, Any]
 
 
-def _instant(micros: int) -> datetime:
+def read_instant(micros: int) -> datetime:
+    """Read a time in microseconds since 1970."""
     return _EPOCH + timedelta(microseconds=micros)
 
 
@@ -140,7 +141,7 @@ def _cause(facts: Facts) -> Commit:
         actor=facts.get("actor_id"),
         message=None,
         operation="",
-        created_at=_instant(facts["authored_at"]),
+        created_at=read_instant(facts["authored_at"]),
         manifest_version=0,
     )
 
@@ -170,7 +171,7 @@ def read_branch(facts: Facts) -> Branch:
         parent=facts["parent"],
         fork_commit=None if fork is None else CommitId(fork),
         actor=facts["actor_id"],
-        created_at=None if created is None else _instant(created),
+        created_at=None if created is None else read_instant(created),
     )
 
 
@@ -181,7 +182,7 @@ def read_tag(facts: Facts) -> Tag:
         commit_id=CommitId(facts["graph_commit_id"]),
         native=None,
         actor=facts["actor_id"],
-        created_at=_instant(facts["created_at"]),
+        created_at=read_instant(facts["created_at"]),
     )
 
 

@@ -12,7 +12,7 @@ from omnigraph.service.operations.branching import (
     merge_branches,
 )
 from omnigraph.service.operations.changes import baseline, commit_changes, poll_changes
-from omnigraph.service.operations.invoking import Invocation, invoke, list_queries, resolve
+from omnigraph.service.operations.invoking import Invocation, invoke, list_queries, resolve, visible
 from omnigraph.service.operations.own import (
     cherry_pick,
     create_tag,
@@ -21,6 +21,7 @@ from omnigraph.service.operations.own import (
     entity,
     explain,
     get_branch,
+    list_recoveries,
     list_tags,
     merge_base,
     plan_schema,
@@ -77,6 +78,7 @@ __all__ = [
     "list_commits",
     "list_graphs",
     "list_queries",
+    "list_recoveries",
     "list_tags",
     "load",
     "load_lines",
@@ -92,4 +94,5 @@ __all__ = [
     "revert",
     "snapshot",
     "stream",
+    "visible",
 ]

@@ -10,7 +10,7 @@ from omnigraph.policy.actions import Action
 from omnigraph.service import wire
 from omnigraph.service.operations.reading import query
 from omnigraph.service.operations.writing import mutate
-from omnigraph.service.stored import unknown_query
+from omnigraph.service.stored import StoredQuery, unknown_query
 from omnigraph.service.visit import Visit
 
 
@@ -24,9 +24,16 @@ class Invocation:
 
 
 def list_queries(visit: Visit) -> wire.QueriesCatalogOutput:
-    """List the stored queries."""
+    """List the stored queries, except those that name types hidden from the caller."""
     visit.require(Action.READ, "main")
-    return visit.served.stored.catalog()
+    return wire.QueriesCatalogOutput(queries=[stored.entry() for stored in visible(visit)])
+
+
+def visible(visit: Visit) -> list[StoredQuery]:
+    """Return the stored queries whose types and properties the caller may see, by name."""
+    found = sorted(visit.served.stored.queries.items())
+    graph = visit.graph
+    return [stored for _, stored in found if graph.can_name(stored.source, stored.name)]
 
 
 def invoke(visit: Visit, invocation: Invocation) -> wire.ReadOutput | wire.ChangeOutput:
@@ -44,6 +51,8 @@ def resolve(visit: Visit, invocation: Invocation) -> wire.QueryRequest | wire.Ch
     except PolicyDenied as error:
         raise unknown_query() from error
     stored, request = visit.served.stored.get(invocation.name), invocation.request
+    if not visit.graph.can_name(stored.source, stored.name):
+        raise unknown_query()
     wants, is_mutation = request.expect_mutation, stored.is_mutation
     if wants is not None and wants is not is_mutation:
         message = f"stored query '{stored.name}' {'changes data' if is_mutation else 'only reads'}"

@@ -134,6 +134,13 @@ def merge_base(visit: Visit, one: str, other: str) -> wire.MergeBaseOutput:
     return wire.MergeBaseOutput(commit_ids=list(visit.graph.commits.merge_base(*states)))
 
 
+def list_recoveries(visit: Visit) -> wire.RecoveryListOutput:
+    """Return the audit of recovery."""
+    visit.require(Action.ADMIN)
+    rows = [{**row, "created_at": _micros(row["created_at"])} for row in visit.graph.recoveries()]
+    return shaped({"recoveries": rows}, wire.RecoveryListOutput)
+
+
 def _tag(tag: Tag) -> wire.TagOutput:
     return wire.TagOutput(
         name=tag.name,

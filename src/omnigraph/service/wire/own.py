@@ -110,3 +110,22 @@ class MergeBaseOutput(Struct, kw_only=True):
     """The best common ancestors of two states."""
 
     commit_ids: list[str]
+
+
+class RecoveryOutput(Struct, kw_only=True):
+    """How an operation of a dead process was settled."""
+
+    operation_id: str
+    graph_commit_id: str
+    recovery_kind: str
+    recovery_for_actor: str | None = None
+    operation: str
+    branch: str
+    per_table_outcomes: list[Any]
+    created_at: Micros
+
+
+class RecoveryListOutput(Struct, kw_only=True):
+    """The audit of recovery, oldest first."""
+
+    recoveries: list[RecoveryOutput]
