@@ -219,8 +219,13 @@ def _aggregate(call: qt.Call, found: Sequence[Any]) -> Any:
             return _sum(values, len(values))
 
 
-def _sum(values: Sequence[float], parts: int) -> Inexact:
-    """Return the exact sum, divided; adding floats one by one may come close to it only."""
+def _sum(values: Sequence[float], parts: int) -> float:
+    """Return the sum, divided; adding floats one by one may come close to it only.
+
+    That of integers is exact, rounded once, and then divided.
+    """
+    if all(isinstance(number, int) for number in values):
+        return _float(Fraction(sum(map(int, values)))) / parts
     exact = sum(map(Fraction, values), Fraction()) / parts
     size = sum((abs(Fraction(number)) for number in values), Fraction())
     given = max((getattr(number, "slack", 0.0) for number in values), default=0.0)
