@@ -33,8 +33,17 @@ class Key(NamedTuple):
     ranking: bool = False
 
     def sortable(self, place: int) -> tuple[bool, Any]:
-        """Return what to compare of a row: null is lower than every value."""
-        return self.values[place] is not None, self.values[place]
+        """Return what to compare of a row: null is lower than every value.
+
+        Lists compare element by element, then by length; Python does the same.
+        """
+        return _sortable(self.values[place])
+
+
+def _sortable(found: Any) -> tuple[bool, Any]:
+    if isinstance(found, list):
+        return True, [_sortable(item) for item in found]
+    return found is not None, found
 
 
 def interpret(query: qt.QueryDecl, world: World) -> Answer:
@@ -132,7 +141,7 @@ class _Reader:
             place = bare.index(self._bare(self._meant(ordering)))
             expr = self.exprs[place]
             keys.append(Key(columns[place], _is_descending(ordering, expr), is_ranking(expr)))
-        return keys + [Key(column) for column in ties if _is_orderable(column)]
+        return keys + [Key(column) for column in ties]
 
     def _row_order(self) -> list[Key]:
         """Order rows by the keys written, then by the ids of all named variables."""
@@ -181,10 +190,6 @@ def _positive_zero(found: Any) -> Any:
     if isinstance(found, list):
         return [_positive_zero(item) for item in found]
     return 0.0 if isinstance(found, float) and found == 0 else found
-
-
-def _is_orderable(column: Sequence[Any]) -> bool:
-    return not any(isinstance(found, list) for found in column)
 
 
 def _is_descending(ordering: qt.Ordering, expr: qt.Expr) -> bool:

@@ -103,6 +103,7 @@ CONDITIONS = ["$p.n in $v", "$v contains $p.n", "$v is null", "$v is not null"]
 
 @pytest.mark.parametrize("condition", CONDITIONS)
 def test_a_list_is_compared_with_no_rows(graph, condition):
-    text = f'query q($v: [I32]?) {{ match {{ $p: P {{ name: "none" }}  {condition} }} return {{ $p }} }}'
+    match = f'match {{ $p: P {{ name: "none" }}  {condition} }}'
+    text = f"query q($v: [I32]?) {{ {match} return {{ $p }} }}"
     for value in ([1], [], None):
         assert ask(graph, text, {"v": value}) == []
