@@ -81,6 +81,22 @@ def test_a_query_takes_only_what_it_may(tmp_path, options, resource):
             assert told["resource_limit"]["resource"] == resource
 
 
+def test_a_count_beyond_64_bits_is_refused_with_its_own_code(tmp_path):
+    people = ['{"type":"Person","data":{"name":"a"}}', '{"type":"Person","data":{"name":"b"}}']
+    edges = [f'{{"edge":"Knows","from":"{a}","to":"{b}"}}' for a in "ab" for b in "ab"]
+    steps = "  ".join(f"$n{hop} knows $n{hop + 1}" for hop in range(63))
+    with asking(tmp_path) as (client, _, _):
+        loaded = client.post("/graphs/g/load", json={"data": "\n".join([*people, *edges])})
+        assert loaded.status_code == 200
+        text = f"query q() {{ match {{ $n0: Person  {steps} }} return {{ count($n0) as n }} }}"
+        told = failed(client.post("/graphs/g/query", json={"query": text}), 413)
+        assert told["problem"]["code"] == "query_count_overflow"
+        assert told["resource_limit"]["resource"] == "query_count"
+        fewer = text.replace("$n62 knows $n63", '$n62.name = "a"')
+        answered = client.post("/graphs/g/query", json={"query": fewer})
+        assert answered.json()["rows"] == [{"n": 2**62}]
+
+
 def test_rows_that_do_not_fit_one_object_are_sent_as_they_come(tmp_path):
     with asking(tmp_path, memory=20_000) as (client, _, _):
         lines = "".join(f'{{"type":"Person","data":{{"name":"p{n}"}}}}\n' for n in range(200))

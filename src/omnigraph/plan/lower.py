@@ -87,8 +87,8 @@ def _lower_columns(source: Aggregate | Distinct, result: CheckedResult) -> Resul
         ties = source.names
         if isinstance(source, Aggregate):
             ties = tuple(key.name for key in source.keys)
-        useful = {c.name for c in result.columns if c.type.orderable} - {k.name for k in keys}
-        ordered = SortColumns(source, keys, tuple(name for name in ties if name in useful))
+        known = {key.name for key in keys}
+        ordered = SortColumns(source, keys, tuple(name for name in ties if name not in known))
     if result.limit is None and result.offset is None:
         return ordered
     return SliceColumns(ordered, result.limit, result.offset)

@@ -9,10 +9,12 @@ import pyarrow.compute as pc
 
 from omnigraph.plan import operators as op
 from omnigraph.plan.expressions import Expression, FunctionCall, PropertyRef
+from omnigraph.query.budget import QueryLimit
 from omnigraph.query.compare import as_number
 from omnigraph.query.evaluate import Evaluator
-from omnigraph.query.frame import EXACT, Frame
+from omnigraph.query.frame import Frame
 from omnigraph.query.groups import group_codes, value_codes
+from omnigraph.query.weights import MAX_I64, as_floats, largest, totals_by
 from omnigraph.storage.columns import Positions
 from omnigraph.types.arrow import arrow_type
 
@@ -76,8 +78,11 @@ def _sum(numbers: pa.Array, grouping: tuple[Positions, int], *, is_mean: bool) -
     there = np.asarray(numbers.is_valid())
     if numbers.null_count:
         groups, numbers = groups[there], numbers.filter(pa.array(there))
-    values = pc.cast(numbers, pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-    sums = np.bincount(groups, values, minlength=count)
+    values = numbers.to_numpy(zero_copy_only=False)
+    if pa.types.is_integer(numbers.type):
+        sums = as_floats(totals_by(groups, values, count))  # exact, and rounded once
+    else:
+        sums = np.bincount(groups, values.astype(np.float64), count).astype(np.float64)
     sizes = np.bincount(groups, minlength=count)
     if is_mean:
         sums = np.divide(sums, sizes, out=np.zeros(count), where=sizes > 0)
@@ -95,15 +100,14 @@ def _count(there: npt.NDArray[np.bool_], frame: Frame, grouping: tuple[Positions
     groups, count = grouping
     if frame.weights is None:
         return pa.array(np.bincount(groups[there], minlength=count), pa.int64())
-    weights = frame.weights[there]
-    if count == 1:
-        totals = np.array([weights.sum()], np.int64)
-    elif int(weights.sum()) < EXACT:
-        totals = np.bincount(groups[there], weights, minlength=count).astype(np.int64)
-    else:
-        totals = np.zeros(count, np.int64)
-        np.add.at(totals, groups[there], weights)
-    return pa.array(totals, pa.int64())
+    totals = totals_by(groups[there], frame.weights[there], count)
+    if largest(totals) > MAX_I64:
+        message = (
+            f"a count is greater than {MAX_I64:,}, the largest I64; "
+            "narrow the match, or count distinct values"
+        )
+        raise QueryLimit(message, code="query_count_overflow", operator="Aggregate", limit=MAX_I64)
+    return pa.array(totals.astype(np.int64), pa.int64())
 
 
 def _in_order(values: pa.ChunkedArray, groups: pa.ChunkedArray, count: int) -> pa.Array:

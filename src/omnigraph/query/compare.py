@@ -69,6 +69,11 @@ def to_mask(found: Operand, rows: int) -> Mask:
     return np.asarray(filled.to_numpy(zero_copy_only=False), np.bool_)
 
 
+def repeated(value: pa.Scalar, rows: int) -> pa.Array:
+    """Return a column of one value; Arrow itself cannot repeat a list zero times."""
+    return pa.repeat(value, max(rows, 1)).slice(0, rows)
+
+
 def _alike(left: Operand, right: Operand) -> tuple[Operand, Operand]:
     """Return both in one type in which they compare by value, if there is one."""
     one, other = left.type, right.type
@@ -130,7 +135,7 @@ def _compare_with_floats(left: Operand, operator: Operator, right: Operand, rows
 
 def _column(operand: Operand, rows: int) -> pa.Array:
     if isinstance(operand, pa.Scalar):
-        return pa.repeat(operand, rows)
+        return repeated(operand, rows)
     return operand.combine_chunks() if isinstance(operand, pa.ChunkedArray) else operand
 
 

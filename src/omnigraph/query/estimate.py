@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import assert_never
 
 from omnigraph.catalog import TypeKind
@@ -13,6 +14,8 @@ from omnigraph.plan.hops import Direction
 
 EQUAL, OTHER = 0.05, 0.3
 """The share of rows a test for equality, or another one, is guessed to let through."""
+MANY_HOPS = 64
+"""Hops after which further ones change a guess no more."""
 
 
 def estimate(operator: op.Operator, snapshot: Snapshot) -> float:
@@ -66,4 +69,12 @@ def _fan_out(step: op.Expand | op.Close, snapshot: Snapshot) -> float:
     if step.direction is Direction.BOTH:
         one *= 2
     most = _rows(snapshot, TypeKind.NODE, end)
-    return min(most, sum(one**hop for hop in range(step.hops.minimum, step.hops.maximum + 1)))
+    hops = range(step.hops.minimum, step.hops.maximum + 1)[:MANY_HOPS]
+    return min(most, sum(_power(one, hop) for hop in hops))
+
+
+def _power(base: float, exponent: int) -> float:
+    try:
+        return float(base**exponent)
+    except OverflowError:
+        return inf

@@ -29,7 +29,7 @@ from omnigraph.plan.expressions import (
     property_refs,
 )
 from omnigraph.plan.functions import FunctionKind
-from omnigraph.query.compare import Mask, Operand, compare, to_mask
+from omnigraph.query.compare import Mask, Operand, compare, repeated, to_mask
 from omnigraph.query.constants import Constants
 from omnigraph.query.frame import Frame
 from omnigraph.query.store import Table
@@ -79,7 +79,7 @@ class Evaluator(Constants):
     def column(self, expression: Expression, frame: Frame) -> pa.Array:
         """Return the value of an expression for each row."""
         found = self.operand(expression, frame)
-        return pa.repeat(found, frame.rows) if isinstance(found, pa.Scalar) else found
+        return repeated(found, frame.rows) if isinstance(found, pa.Scalar) else found
 
     def fetch(self, expressions: Iterable[Expression], frame: Frame) -> None:
         """Read what expressions need of each entity at once, for those who ask next."""
@@ -169,7 +169,7 @@ class Evaluator(Constants):
     def _has_element(lists: Operand, needle: Operand, frame: Frame) -> Mask:
         """Return which lists have an element equal to the needle."""
         if isinstance(lists, pa.Scalar):
-            lists = pa.repeat(lists, frame.rows)
+            lists = repeated(lists, frame.rows)
         whole = lists.combine_chunks() if isinstance(lists, pa.ChunkedArray) else lists
         owners = pc.list_parent_indices(whole)
         items = pc.list_flatten(whole)

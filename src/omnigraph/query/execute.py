@@ -33,6 +33,7 @@ from omnigraph.query.order import sorted_rows
 from omnigraph.query.pushdown import key_lookup, scan_filter
 from omnigraph.query.store import Store, Table
 from omnigraph.query.topology import Topologies
+from omnigraph.query.weights import total
 
 DENSE = 8
 """A part of so many nodes is enough to look at all edges at once."""
@@ -108,7 +109,7 @@ class Execution:
             case _ as unreachable:
                 assert_never(unreachable)
         if self.trace is not None:
-            rows = frame.rows if frame.weights is None else int(frame.weights.sum())
+            rows = frame.rows if frame.weights is None else total(frame.weights)
             self.note(operator, rows, begun)
         return frame.only(needed)
 

@@ -21,6 +21,7 @@ from omnigraph.query.cost import Step
 from omnigraph.query.parts import in_parallel, parts_of
 from omnigraph.query.store import Table
 from omnigraph.query.topology import Topologies, Topology
+from omnigraph.query.weights import Weights, neighbour_totals
 from omnigraph.storage.columns import Positions
 
 _VISITED_BYTES = 64 * 1024 * 1024
@@ -110,7 +111,7 @@ class EdgeWalk:
             return None
         return self._arrays()[0].counts(positions)
 
-    def carried(self, weights: Positions) -> Positions | None:
+    def carried(self, weights: Weights) -> Weights | None:
         """Return for each node the sum of the weights of all nodes that reach it by one hop.
 
         None when there are no arrays to do that with.
@@ -118,7 +119,7 @@ class EdgeWalk:
         if self.direction is Direction.BOTH or self.mode is ExpandMode.INDEXED:
             return None
         back = self._topology().along(self.direction.reversed)[0].whole.simple
-        return back.degrees if (weights == 1).all() else _sums(weights, back)
+        return back.degrees if (weights == 1).all() else neighbour_totals(weights, *back.arrays)
 
     def common(self, here: Positions, other: EdgeWalk, there: Positions) -> Positions | None:
         """Count for each pair the nodes that both reach by one hop, each in its own way."""
@@ -327,10 +328,3 @@ def _spread(pairs: Reached, back: Positions, starts: int) -> Reached:
         return sources, nodes
     first = np.searchsorted(sources, np.arange(starts + 1))
     return Adjacency(first, nodes, nodes, 0, is_simple=True).reached(back)
-
-
-def _sums(weights: Positions, back: Adjacency) -> Positions:
-    """Return for each node the sum of the weights of its neighbours."""
-    totals = np.zeros(len(back.nodes) + 1, np.int64)
-    np.cumsum(weights[back.nodes], out=totals[1:])
-    return np.diff(totals[back.starts])

@@ -17,6 +17,7 @@ from omnigraph.query.estimate import estimate
 from omnigraph.query.execute import Actual
 from omnigraph.query.neighbours import Neighbours
 from omnigraph.query.store import Store
+from omnigraph.query.weights import MAX_I64
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +84,7 @@ def explain_plan(
         Step(
             depth,
             describe_operator(operator),
-            ceil(estimate(operator, snapshot)),
+            ceil(min(estimate(operator, snapshot), MAX_I64)),
             (trace or {}).get(id(operator)),
             _index(operator, snapshot, store),
         )

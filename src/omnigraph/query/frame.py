@@ -8,13 +8,11 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from omnigraph.query.weights import Weights, product, totals_by
 from omnigraph.storage.columns import Positions
 
 ORIGIN = "#row"
 """The column that remembers which outer row a row of a negation belongs to."""
-
-EXACT = 2**53
-"""Below this a 64-bit float holds every integer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +25,7 @@ class Frame:
 
     rows: int
     positions: Mapping[str, Positions] = field(default_factory=dict)
-    weights: npt.NDArray[np.int64] | None = None
+    weights: Weights | None = None
 
     def take(self, index: npt.NDArray[np.int64] | npt.NDArray[np.bool_]) -> Frame:
         """Return chosen rows, by number or by mask."""
@@ -47,19 +45,17 @@ class Frame:
 
     def weighed(self, counts: npt.NDArray[np.int64]) -> Frame:
         """Return the rows that count, each so many times as often."""
-        weights = counts if self.weights is None else self.weights * counts
+        weights = counts if self.weights is None else product(self.weights, counts)
         there = weights > 0
         if there.all():
             return Frame(self.rows, self.positions, weights)
         return Frame(self.rows, self.positions, weights).take(there)
 
-    def sums_by(self, positions: Positions, count: int) -> npt.NDArray[np.int64] | None:
-        """Return how often rows count by position; None when that cannot be told exactly."""
+    def sums_by(self, positions: Positions, count: int) -> Weights:
+        """Return how often rows count by position."""
         if self.weights is None:
             return np.bincount(positions, minlength=count)
-        if int(self.weights.sum()) >= EXACT:
-            return None
-        return np.bincount(positions, self.weights, minlength=count).astype(np.int64)
+        return totals_by(positions, self.weights, count)
 
     @classmethod
     def joined(cls, frames: Sequence[Frame]) -> Frame:

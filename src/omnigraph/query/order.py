@@ -90,9 +90,26 @@ def order_of(keys: Sequence[tuple[pa.Array, bool]], rows: int) -> Positions:
             # Where a value is missing comes before all values, so that null is lowest.
             columns[f"valid{number}"] = values.is_valid()
             sort_keys.append((f"valid{number}", direction))
-        columns[f"key{number}"] = values
+        columns[f"key{number}"] = _list_keys(values) if pa.types.is_nested(values.type) else values
         sort_keys.append((f"key{number}", direction))
     if not columns:
         return np.arange(rows)
     order = pc.sort_indices(pa.table(columns), sort_keys=sort_keys)
     return np.asarray(order, np.int64)
+
+
+def _list_keys(lists: pa.Array) -> pa.Array:
+    """Return bytes in the order of lists: element by element, then the shorter one first.
+
+    An element becomes its rank among all elements, in as many bytes as every other.
+    """
+    items = as_number(lists.flatten())
+    if pa.types.is_floating(items.type):
+        items = pc.add(items, pa.scalar(0.0, items.type))  # there is only one zero
+    ranks = np.asarray(pc.rank(items, "ascending", tiebreaker="dense"))
+    data = np.where(np.asarray(items.is_valid()), ranks, 0).astype(">u8")
+    lengths = np.asarray(pc.fill_null(pc.list_value_length(lists), 0), np.int64)
+    offsets = np.concatenate([[0], np.cumsum(lengths)]) * data.itemsize
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+    keys = pa.Array.from_buffers(pa.large_binary(), len(lists), buffers)
+    return pc.if_else(lists.is_valid(), keys, None)

@@ -229,7 +229,11 @@ _LINE_LIMITS = {
     Rule.LINE_BYTES: ("graph_batch_line_bytes", LINE_BYTES),
     Rule.LINE_SLOTS: ("graph_batch_json_structural_slots", STRUCTURAL_SLOTS),
 }
-_QUERY_RESOURCES = {"query_timeout": "query_seconds", "query_memory": "query_memory_bytes"}
+_QUERY_RESOURCES = {
+    "query_timeout": "query_seconds",
+    "query_memory": "query_memory_bytes",
+    "query_count_overflow": "query_count",
+}
 
 
 def _resource_limit(error: OmniError) -> wire.ResourceLimitOutput | None:

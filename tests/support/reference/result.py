@@ -33,8 +33,17 @@ class Key(NamedTuple):
     ranking: bool = False
 
     def sortable(self, place: int) -> tuple[bool, Any]:
-        """Return what to compare of a row: null is lower than every value."""
-        return self.values[place] is not None, self.values[place]
+        """Return what to compare of a row: null is lower than every value.
+
+        Lists compare element by element, then by length; Python does the same.
+        """
+        return _sortable(self.values[place])
+
+
+def _sortable(found: Any) -> tuple[bool, Any]:
+    if isinstance(found, list):
+        return True, [_sortable(item) for item in found]
+    return found is not None, found
 
 
 def interpret(query: qt.QueryDecl, world: World) -> Answer:
@@ -132,7 +141,7 @@ class _Reader:
             place = bare.index(self._bare(self._meant(ordering)))
             expr = self.exprs[place]
             keys.append(Key(columns[place], _is_descending(ordering, expr), is_ranking(expr)))
-        return keys + [Key(column) for column in ties if _is_orderable(column)]
+        return keys + [Key(column) for column in ties]
 
     def _row_order(self) -> list[Key]:
         """Order rows by the keys written, then by the ids of all named variables."""
@@ -183,10 +192,6 @@ def _positive_zero(found: Any) -> Any:
     return 0.0 if isinstance(found, float) and found == 0 else found
 
 
-def _is_orderable(column: Sequence[Any]) -> bool:
-    return not any(isinstance(found, list) for found in column)
-
-
 def _is_descending(ordering: qt.Ordering, expr: qt.Expr) -> bool:
     """Tell the direction; a ranking puts the best first, whatever is written."""
     if isinstance(expr, qt.Call) and is_ranking(expr):
@@ -219,8 +224,13 @@ def _aggregate(call: qt.Call, found: Sequence[Any]) -> Any:
             return _sum(values, len(values))
 
 
-def _sum(values: Sequence[float], parts: int) -> Inexact:
-    """Return the exact sum, divided; adding floats one by one may come close to it only."""
+def _sum(values: Sequence[float], parts: int) -> float:
+    """Return the sum, divided; adding floats one by one may come close to it only.
+
+    That of integers is exact, rounded once, and then divided.
+    """
+    if all(isinstance(number, int) for number in values):
+        return _float(Fraction(sum(map(int, values)))) / parts
     exact = sum(map(Fraction, values), Fraction()) / parts
     size = sum((abs(Fraction(number)) for number in values), Fraction())
     given = max((getattr(number, "slack", 0.0) for number in values), default=0.0)

@@ -15,6 +15,10 @@ from omnigraph.pipeline.execution.rows import Rows, ordered
 from omnigraph.plan import operators as op
 from omnigraph.plan.expressions import Expression, FunctionCall, is_call
 from omnigraph.plan.functions import FunctionKind
+from omnigraph.types import Scalar
+
+INTEGER = "decimal(20,0)"
+"""A type of Spark that holds every integer of ours; a sum of it has ten digits more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,14 +90,21 @@ def _measure(call: FunctionCall, value: Column) -> Column:
         case "count":
             return F.count_distinct(value) if call.distinct else F.count(value)
         case "sum":
-            return F.sum(value.cast("double"))
+            return _sum(call.arguments[0], value)
         case "avg":
-            return F.avg(value.cast("double"))
+            return _sum(call.arguments[0], value) / F.count(value)
         case "min":
             return F.min(value)
         case name:
             assert name == "max", f"{name} is no aggregate"
             return F.max(value)
+
+
+def _sum(argument: Expression, value: Column) -> Column:
+    """Return the sum as a double; that of integers is exact, and rounded once."""
+    if argument.type.scalar in (Scalar.F32, Scalar.F64):
+        return F.sum(value.cast("double"))
+    return F.sum(value.cast(INTEGER)).cast("double")
 
 
 def _name(number: int) -> str:
