@@ -130,7 +130,7 @@ class Combiner:
 
     def _decided(self, one: Trio, merged: pa.Table, clashes: tuple[str, ...]) -> pa.Table | None:
         """Return the row a reviewer decided for, none at all, or None when nobody decided."""
-        decision = self.decisions.about(self.shape.name, one.ids[0].as_py())
+        decision = self.decisions.about(self.shape.kind, self.shape.name, one.ids[0].as_py())
         if decision is None:
             return None
         self._check(decision)
