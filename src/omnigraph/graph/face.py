@@ -343,8 +343,8 @@ class Graph:
         *,
         branch: str | None = None,
         message: str | None = None,
-    ) -> Commit:
-        """Set a blob of an entity that exists, as one commit."""
+    ) -> Commit | None:
+        """Set a blob of an entity that exists, as one commit; None when it has these bytes."""
         request = self._context.change("mutation", branch, message)
         return write_blob(self._manifest, request, (type_name, id, property), data)
 

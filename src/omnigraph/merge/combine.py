@@ -13,7 +13,6 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.changes.diff import images
-from omnigraph.changes.equal import Mask
 from omnigraph.changes.model import Image
 from omnigraph.errors import InvalidInput
 from omnigraph.lang import did_you_mean
@@ -23,6 +22,7 @@ from omnigraph.merge.decisions import Decision, Decisions, Winner
 from omnigraph.merge.rows import Aligned, choose
 from omnigraph.types.column import to_column
 from omnigraph.types.data import from_data
+from omnigraph.types.equal import Mask
 from omnigraph.write.shape import Shape
 
 _ALL = ("*",)

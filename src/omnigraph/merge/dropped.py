@@ -11,13 +11,13 @@ import pyarrow.compute as pc
 from omnigraph.catalog import AcceptedSchema, AcceptedType, Property, TypeKind
 from omnigraph.catalog.defaults import default_value
 from omnigraph.changes.delta import Delta, Side, compare_type
-from omnigraph.changes.equal import Mask, same_values
 from omnigraph.changes.steps import Steps
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import Snapshot
 from omnigraph.merge.conflicts import Conflict, ConflictKind
 from omnigraph.merge.states import side_of
 from omnigraph.types.column import to_column
+from omnigraph.types.equal import Mask, same_values
 
 
 def dropped_changes(

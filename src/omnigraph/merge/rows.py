@@ -10,9 +10,9 @@ import pyarrow.compute as pc
 
 from omnigraph.catalog import AcceptedType
 from omnigraph.catalog.defaults import default_value
-from omnigraph.changes.equal import Mask, same_values
 from omnigraph.errors import InvalidInput
 from omnigraph.types.column import to_column
+from omnigraph.types.equal import Mask, same_values
 from omnigraph.write.shape import Shape
 
 

@@ -87,8 +87,8 @@ def run_mutation(
 
 def write_blob(
     manifest: Manifest, request: Request, selector: tuple[str, str, str], data: bytes
-) -> Commit:
-    """Set the blob of one entity, named by type, id and property."""
+) -> Commit | None:
+    """Set the blob of one entity, named by type, id and property; None when it is that already."""
     type_name, id_, property_name = selector
     snapshot = seen(manifest, head_snapshot(manifest, request.branch), request.rights.named)
     found = find_type(snapshot, type_name)
@@ -104,10 +104,14 @@ def write_blob(
 
     def prepare(committed: Committed) -> ChangeSet:
         check_plan(plan, request, committed)
-        return Mutation(plan, {}, datetime.now(UTC), committed).run()
+        mutation = Mutation(plan, {}, datetime.now(UTC), committed)
+        changes = mutation.run()
+        affected[:] = [mutation.affected_nodes + mutation.affected_edges]
+        return changes
 
+    affected: list[int] = []
     commit = apply(manifest, request, prepare, again=lambda: True)
-    if commit is None:
+    if not any(affected):
         message = f"{found.kind} {found.name} '{id_}' does not exist"
         raise NotFound(message, code="entity_not_found", type=found.name, id=id_)
     return commit

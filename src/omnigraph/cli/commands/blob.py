@@ -135,6 +135,10 @@ def put(
     graph = open_addressed(uri, store, mode="rw", actor=actor)
     commit = graph.put_blob(f"{entity}:{type_name}", id_, property_name, data, branch=branch)
     if as_json:
-        print_json({"uri": graph.uri, "size": len(data), "commit": commit.to_json()})
+        made = None if commit is None else commit.to_json()
+        print_json({"uri": graph.uri, "size": len(data), "commit": made})
+        return
+    if commit is None:
+        click.echo(f"{type_name}.{property_name} of {id_} has these bytes; no commit was made")
         return
     click.echo(f"wrote {count_text(len(data), 'byte')} to {type_name}.{property_name} of {id_}")

@@ -306,20 +306,18 @@ class RemoteGraph:
         *,
         branch: str | None = None,
         message: str | None = None,
-    ) -> Commit:
-        """Set a blob of an entity that exists, as one commit."""
+    ) -> Commit | None:
+        """Set a blob of an entity that exists, as one commit; None when it has these bytes."""
         bare = type_name.partition(":")[2] or type_name
         if self.entity_at(type_name, id, branch or self.on) is None:
             raise NotFound(f"{bare} '{id}' does not exist", code="entity_not_found", type=bare)
-        made = self.mutate(
+        return self.mutate(
             f"query put($id: String, $data: String) "
             f"{{ update {bare} set {{ {property}: $data }} where id = $id }}",
             {"id": id, "data": data},
             branch=branch,
             message=message,
-        )
-        assert made.commit is not None, "a blob that is set is a change"
-        return made.commit
+        ).commit
 
     def load(  # noqa: PLR0913 - everything a load can be told
         self,
