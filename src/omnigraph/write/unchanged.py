@@ -30,6 +30,28 @@ BLOBS_AT_ONCE = 64
 _Places = npt.NDArray[np.int64]
 
 
+def column_groups(shape: Shape) -> Iterator[tuple[Sequence[str], int]]:
+    """Yield columns to compare together, cheap ones first, and of how many rows at once."""
+    properties = shape.properties
+    blobs = [name for name in properties if is_blob(shape, name)]
+    vectors = [p.name for p in properties.values() if p.type.scalar is Scalar.VECTOR]
+    heavy = {"id", *blobs, *vectors}
+    plain = [name for name in shape.schema.names if name not in heavy]
+    for names, step in (
+        (plain, PLAIN_AT_ONCE),
+        (vectors, VECTORS_AT_ONCE),
+        (blobs, BLOBS_AT_ONCE),
+    ):
+        if names:
+            yield names, step
+
+
+def is_blob(shape: Shape, name: str) -> bool:
+    """Return whether a column holds blobs."""
+    property_ = shape.properties.get(name)
+    return property_ is not None and property_.type.scalar is Scalar.BLOB
+
+
 def without_unchanged(image: Image, committed: Committed) -> Image | None:
     """Return what is left of a change of one type; None when nothing is.
 
@@ -71,7 +93,7 @@ class _Comparison:
         where = pc.index_in(rows["id"], value_set=replaced["id"].combine_chunks())
         places: _Places = np.flatnonzero(np.asarray(where.is_valid()))
         addresses = replaced[ROW_ADDRESS].take(where.drop_null()).to_numpy()
-        for names, step in self._groups():
+        for names, step in column_groups(self._shape):
             masks = [
                 self._alike(names, places[start : start + step], addresses[start : start + step])
                 for start in range(0, len(places), step)
@@ -81,28 +103,13 @@ class _Comparison:
         found[places] = True
         return found
 
-    def _groups(self) -> Iterator[tuple[Sequence[str], int]]:
-        """Yield columns that are read together, cheap ones first, and how many rows at once."""
-        properties = self._shape.properties
-        blobs = [p.name for p in properties.values() if p.type.scalar is Scalar.BLOB]
-        vectors = [p.name for p in properties.values() if p.type.scalar is Scalar.VECTOR]
-        heavy = {"id", *blobs, *vectors}
-        plain = [name for name in self._shape.schema.names if name not in heavy]
-        for names, step in (
-            (plain, PLAIN_AT_ONCE),
-            (vectors, VECTORS_AT_ONCE),
-            (blobs, BLOBS_AT_ONCE),
-        ):
-            if names:
-                yield names, step
-
     def _alike(self, names: Sequence[str], places: _Places, addresses: Any) -> Mask:  # noqa: ANN401
         """Return which of some rows are the same in some columns."""
         old = self.committed.at(self._shape, addresses, names)
         new = self.image.rows.select(list(names)).take(pa.array(places))
         found = np.ones(len(places), np.bool_)
         for name in names:
-            if self._shape.properties.get(name) is not None and self._is_blob(name):
+            if is_blob(self._shape, name):
                 found &= self._same_blobs(name, old[name], new[name], addresses)
                 continue
             before = old[name]
@@ -110,9 +117,6 @@ class _Comparison:
                 before = pc.cast(before, new[name].type)
             found &= same_values(before, new[name]) | self._is_made(name, before, new[name])
         return found
-
-    def _is_blob(self, name: str) -> bool:
-        return self._shape.properties[name].type.scalar is Scalar.BLOB
 
     def _is_made(self, name: str, old: pa.ChunkedArray, new: pa.ChunkedArray) -> Mask:
         """Return where a vector would only be made again: its text is compared, too."""
