@@ -506,3 +506,23 @@ def test_the_model_of_vectors_is_still_known(tmp_path):
     other = og.open(graph.uri, embedding={"kind": "mock", "model": "other"})
     with pytest.raises(OmniError, match="other"):
         other.query(found)
+
+
+def test_a_decision_tells_a_node_from_an_edge_of_the_same_name(tmp_path):
+    schema = "node Order { code: String @key  note: String? }"
+    schema += "edge Order: Order -> Order { note: String? }"
+    graph = og.init(tmp_path / "shared", schema)
+    rows = {"node:Order": [{"code": "a"}], "edge:Order": [{"id": "a", "from": "a", "to": "a"}]}
+    graph.load(rows)
+    graph.branches.create("side")
+    for branch in ("side", "main"):
+        graph.load(
+            {key: [{**row, "note": branch} for row in rows[key]] for key in rows}, branch=branch
+        )
+    decided = {
+        "types": {"node:Order": "source"},
+        "entities": [{"type": "edge:Order", "id": "a", "take": "target"}],
+    }
+    assert graph.merge("side", resolve=decided).outcome == "merged"
+    found = [graph.entity_at(key, "a")["note"] for key in rows]
+    assert found == ["side", "main"]

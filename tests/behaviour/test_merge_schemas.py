@@ -48,6 +48,7 @@ def merge_refused(graph):
     return [(str(c.kind), c.message) for c in caught.value.conflicts]
 
 
+ADVICE = "rename or drop it on one of them first"
 ADDED = "node Person { name: String @key  age: I32?  email: String? @unique }"
 
 
@@ -150,8 +151,8 @@ def test_conflicts_of_schemas(graph):
     optional = "node Person { name: String @key  age: I32 }"
     apply(graph, "main", optional, PLACE, KNOWS, "node New { b: String? }")
     assert merge_refused(graph) == [
-        ("schema_conflict", "Person: both sides changed age"),
-        ("schema_conflict", "New: both sides added it differently"),
+        ("schema_conflict", "Person: both sides changed the type of age differently"),
+        ("schema_conflict", f"New: both sides added a node of this name; {ADVICE}"),
     ]
 
 

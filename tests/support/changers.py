@@ -49,7 +49,7 @@ class Forking(Lines):
         """Load lines into another branch."""
         lines = [record(graph.snapshot().catalog, put) for put in wanted.puts]
         made = graph.load("\n".join(lines).encode(), branch=branch, from_="main")
-        return Verdict(Counter(), commit=made.commit.id)
+        return Verdict(Counter(), commit=None if made.commit is None else made.commit.id)
 
 
 class Merging(Lines):

@@ -264,7 +264,7 @@ def _load(graph: og.Graph, data: Any, wanted: Wanted, branch: str) -> Verdict:
         made = graph.load(data, mode=wanted.mode, partial=wanted.partial, branch=branch)
     except ValidationFailed as error:
         return _refusal(error)
-    return Verdict(Counter(), commit=made.commit.id)
+    return Verdict(Counter(), commit=None if made.commit is None else made.commit.id)
 
 
 def _columns(catalog: Catalog, name: str, puts: Sequence[Put], *, partial: bool) -> pa.Table:

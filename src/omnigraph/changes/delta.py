@@ -16,7 +16,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.catalog import AcceptedType, TypeKind
-from omnigraph.changes.equal import Mask, same_values
 from omnigraph.changes.steps import Run, Steps
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import DatasetEntry, Snapshot
@@ -28,6 +27,7 @@ from omnigraph.storage.probe import ROW_ADDRESS, lookup
 from omnigraph.storage.read import read_blobs
 from omnigraph.types import Scalar
 from omnigraph.types.arrow import BLOB
+from omnigraph.types.equal import Mask, same_values
 
 AT_ONCE = 4_096
 """Entities whose images are read together."""

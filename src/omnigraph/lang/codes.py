@@ -132,6 +132,7 @@ class Code(StrEnum):
     FUNCTION_MISUSE = "T31", "a function is unknown, or used where it cannot be"
     TEMPORAL_LITERAL_INVALID = "T32", "invalid Date literal or invalid DateTime literal"
     KEY_UPDATE = "T33", "cannot update @key property: keys are immutable"
+    AMBIGUOUS_TYPE = "T34", "a mutation fits a node type and an edge type of the same name"
 
     MIXED_MUTATION = "D2", "one query mixes inserts/updates and deletes"
 

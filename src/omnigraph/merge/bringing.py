@@ -79,6 +79,13 @@ class Bringing:
 
     def changes(self) -> ChangeSet:
         """Return the change; raise MergeConflicts when the sides disagree."""
+        changes, conflicts = self.collect()
+        if conflicts:
+            raise MergeConflicts(conflicts, self.committed.snapshot.branch)
+        return changes
+
+    def collect(self) -> tuple[ChangeSet, list[Conflict]]:
+        """Return the change, and the entities about which the sides disagree."""
         target = self.committed.snapshot
         changes = ChangeSet(findings=Findings(_NO_LIMIT))
         conflicts: list[Conflict] = []
@@ -89,10 +96,9 @@ class Bringing:
         check_whole((type_ for _, type_ in moved), self.request, self.committed)
         for side, type_ in moved:
             conflicts += self._bring(side, type_, changes)
-        if conflicts:
-            raise MergeConflicts(conflicts, target.branch)
-        check_changes(changes, self.request, self.committed)
-        return changes
+        if not conflicts:
+            check_changes(changes, self.request, self.committed)
+        return changes, conflicts
 
     def _moved(self, side: Side, type_: AcceptedType) -> bool:
         """Tell whether the source may have something of a type that the target has not."""

@@ -13,7 +13,6 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.changes.diff import images
-from omnigraph.changes.equal import Mask
 from omnigraph.changes.model import Image
 from omnigraph.errors import InvalidInput
 from omnigraph.lang import did_you_mean
@@ -23,6 +22,7 @@ from omnigraph.merge.decisions import Decision, Decisions, Winner
 from omnigraph.merge.rows import Aligned, choose
 from omnigraph.types.column import to_column
 from omnigraph.types.data import from_data
+from omnigraph.types.equal import Mask
 from omnigraph.write.shape import Shape
 
 _ALL = ("*",)
@@ -130,7 +130,7 @@ class Combiner:
 
     def _decided(self, one: Trio, merged: pa.Table, clashes: tuple[str, ...]) -> pa.Table | None:
         """Return the row a reviewer decided for, none at all, or None when nobody decided."""
-        decision = self.decisions.about(self.shape.name, one.ids[0].as_py())
+        decision = self.decisions.about(self.shape.kind, self.shape.name, one.ids[0].as_py())
         if decision is None:
             return None
         self._check(decision)

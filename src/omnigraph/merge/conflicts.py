@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
@@ -12,7 +12,7 @@ from omnigraph.catalog import TypeKind
 from omnigraph.changes.model import Image
 from omnigraph.errors import Category, OmniError
 from omnigraph.merge.classify import Verdict
-from omnigraph.write.violations import Rule, ValidationFailed, Violation
+from omnigraph.write.violations import Rule, Violation
 
 _SHOWN = 3
 
@@ -90,9 +90,10 @@ def divergence(verdict: Verdict, id_: str) -> tuple[ConflictKind, str]:
     return kind, message.format(id_)
 
 
-def broken_rules(error: ValidationFailed) -> list[Conflict]:
-    """Return what the validator says about the merged state as conflicts."""
-    return [_broken_rule(violation) for violation in error.violations]
+def broken_rules(violations: Iterable[Violation]) -> list[Conflict]:
+    """Return what the validator reports about the merged state as conflicts, each of them once."""
+    found = (_broken_rule(violation) for violation in violations)
+    return list({(c.kind, c.type, c.id, c.message): c for c in found}.values())
 
 
 def _broken_rule(violation: Violation) -> Conflict:

@@ -36,13 +36,17 @@ class Decisions:
     entities: Mapping[tuple[str, str], Decision] = field(default_factory=dict)
     used: set[tuple[str, str]] = field(default_factory=set)
 
-    def about(self, type_name: str, id_: str) -> Decision | None:
-        """Return the decision about a conflict, or None when nobody decided."""
-        found = self.entities.get((type_name, id_))
-        if found is not None:
-            self.used.add((type_name, id_))
-            return found
-        winner = self.types.get(type_name, self.default)
+    def about(self, kind: str, type_name: str, id_: str) -> Decision | None:
+        """Return the decision about a conflict, or None when there is none.
+
+        `node:T` and `edge:T` decide about one of two types that share a name.
+        """
+        names = (f"{kind}:{type_name}", type_name)
+        for name in names:
+            if (name, id_) in self.entities:
+                self.used.add((name, id_))
+                return self.entities[name, id_]
+        winner = next((self.types[name] for name in names if name in self.types), self.default)
         return None if winner is None else Decision(winner)
 
     def check_used(self) -> None:

@@ -1,4 +1,4 @@
-"""This module brings a target to a merged schema before entities are merged into it.
+"""Bring a target to a merged schema before entities are merged into it.
 
 What it stages nobody sees: the merge goes on from there and publishes both at once.
 """
@@ -6,19 +6,27 @@ What it stages nobody sees: the merge goes on from there and publishes both at o
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
-from omnigraph.catalog import AcceptedType, TypeKind, plan_migration
+from omnigraph.catalog import (
+    AcceptedSchema,
+    AcceptedType,
+    MigrationPlan,
+    Property,
+    TypeKind,
+    plan_migration,
+)
+from omnigraph.catalog.retype import is_wider
 from omnigraph.commit.create import schema_hash
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import DatasetEntry, Snapshot
 from omnigraph.commit.staged import StagedCommit, StagedDataset, StagedSchema
 from omnigraph.merge.conflicts import Conflict, ConflictKind
+from omnigraph.merge.dropped import dropped_changes
 from omnigraph.merge.schemas import MergedSchema, SchemaConflicts, merge_schemas
-from omnigraph.merge.states import side_of
 from omnigraph.storage.layout import dataset_path
 from omnigraph.write.change_set import ChangeSet
-from omnigraph.write.checks.existing import NewRules, check_existing
+from omnigraph.write.checks.existing import Changed, NewRules, check_existing
 from omnigraph.write.progress import Meter
 from omnigraph.write.reshape import needs_reshaping, reshape
 
@@ -27,12 +35,29 @@ _KINDS = (TypeKind.NODE, TypeKind.EDGE)
 
 @dataclass(frozen=True, slots=True)
 class Evolved:
-    """A target as it was, and as it is under the merged schema; `added` are types it gets."""
+    """A target as it was, and as it is under the merged schema.
+
+    `added` are types it gets, `dropped` those it loses, `rules` what the merged schema newly asks
+    of its entities. With `conflicts` there is no merged schema; `after` then serves to find the
+    entities that conflict, too.
+    """
 
     before: Snapshot
     after: Snapshot
     added: frozenset[object] = frozenset()
-    dropped: tuple[AcceptedType, ...] = field(default_factory=tuple)
+    dropped: tuple[AcceptedType, ...] = ()
+    rules: tuple[tuple[AcceptedType, AcceptedType, NewRules], ...] = ()
+    conflicts: tuple[Conflict, ...] = ()
+
+    def check_existing(self, manifest: Manifest, changes: ChangeSet) -> None:
+        """Report entities of the target that break rules the source has added.
+
+        Those the change writes or deletes are validated with it.
+        """
+        for old, new, rules in self.rules:
+            changed = Changed.of(changes.types.get(new.entity))
+            with manifest.reading(old.entity, self.before.entry(old.entity)) as handle:
+                check_existing(changes, new, rules, handle, Meter(None), changed)
 
     def complete(self, staged: StagedCommit) -> StagedCommit:
         """Say in a staged commit what the schema changes, too."""
@@ -81,33 +106,36 @@ class Evolved:
 
 
 def evolve(manifest: Manifest, base: Snapshot, source: Snapshot, target: Snapshot) -> Evolved:
-    """Bring the target to the schema of a merge.
-
-    Raises:
-        SchemaConflicts: the schemas do not go together, or one side changed what the other dropped.
-        ValidationFailed: entities of the target break rules the source has added.
-    """
-    merged = merge_schemas(base, source, target)
+    """Bring the target to the schema of a merge; what stands in the way are `conflicts`."""
+    try:
+        merged = merge_schemas(base, source, target)
+    except SchemaConflicts as error:
+        comparable = replace(target, schema=_comparable(source.schema, target.schema))
+        return Evolved(target, comparable, conflicts=tuple(error.conflicts))
+    conflicts = list(dropped_changes(manifest, base, (source, target), merged.accepted))
     if merged.accepted is target.schema:
-        _check_kept(base, source, target)
-        return Evolved(target, target)
+        return Evolved(target, target, conflicts=tuple(conflicts))
     plan = plan_migration(target.schema, merged.accepted)
-    conflicts = [
+    conflicts += [
         Conflict(kind=ConflictKind.SCHEMA_CONFLICT, message=refusal.reason, type=refusal.entity)
         for refusal in plan.refusals
     ]
-    dropped = tuple(
-        type_
-        for kind in _KINDS
-        for type_ in target.schema.of_kind(kind)
-        if merged.accepted.by_id(type_.id) is None
-    )
-    conflicts += list(_changed_meanwhile(dropped, base, target))
     if conflicts:
-        raise SchemaConflicts(conflicts)
-    changes = ChangeSet()
+        comparable = replace(target, schema=_comparable(source.schema, target.schema))
+        return Evolved(target, comparable, conflicts=tuple(conflicts))
+    return _evolved(manifest, source, target, merged, plan)
+
+
+def _evolved(
+    manifest: Manifest,
+    source: Snapshot,
+    target: Snapshot,
+    merged: MergedSchema,
+    plan: MigrationPlan,
+) -> Evolved:
+    """Stage the columns that the merged schema needs."""
     entries: dict[object, DatasetEntry] = {}
-    added = set()
+    added, rules = set(), []
     for new in (type_ for kind in _KINDS for type_ in merged.accepted.of_kind(kind)):
         old = target.schema.by_id(new.id)
         if old is None:
@@ -116,42 +144,44 @@ def evolve(manifest: Manifest, base: Snapshot, source: Snapshot, target: Snapsho
             added.add(entry.key)
         else:
             entry = target.entry(old.entity)
-            with manifest.reading(old.entity, entry) as handle:
-                rules = NewRules.of(plan, new)
-                if rules:
-                    check_existing(changes, new, rules, handle, Meter(None))
-                if needs_reshaping(old, new):
+            if asked := NewRules.of(plan, new):
+                rules.append((old, new, asked))
+            if needs_reshaping(old, new):
+                with manifest.reading(old.entity, entry) as handle:
                     made = reshape(handle, new, hard=False)
-                    manifest.datasets.keep(dataset_path(new.kind, *entry.key), made)
-                    entry = replace(entry, physical=int(made.version))
+                manifest.datasets.keep(dataset_path(new.kind, *entry.key), made)
+                entry = replace(entry, physical=int(made.version))
         entries[entry.key] = entry
-    changes.findings.check()
-    return Evolved(target, _snapshot(target, merged, entries), frozenset(added), dropped)
-
-
-def _check_kept(base: Snapshot, source: Snapshot, target: Snapshot) -> None:
-    """Refuse changes of types the target has dropped."""
-    gone = [
+    dropped = tuple(
         type_
         for kind in _KINDS
-        for type_ in source.schema.of_kind(kind)
-        if side_of(target, type_) is None
-    ]
-    conflicts = list(_changed_meanwhile(gone, base, source))
-    if conflicts:
-        raise SchemaConflicts(conflicts)
+        for type_ in target.schema.of_kind(kind)
+        if merged.accepted.by_id(type_.id) is None
+    )
+    after = _snapshot(target, merged, entries)
+    return Evolved(target, after, frozenset(added), dropped, tuple(rules))
 
 
-def _changed_meanwhile(
-    types: tuple[AcceptedType, ...] | list[AcceptedType], base: Snapshot, side: Snapshot
-) -> Iterator[Conflict]:
-    """Yield a conflict for each type one side dropped and the other has changed since the base."""
-    for type_ in types:
-        before, after = side_of(base, type_), side_of(side, type_)
-        if after is None or (before is not None and before.entry.physical == after.entry.physical):
-            continue
-        message = f"{type_.name}: one side dropped it, the other changed its entities"
-        yield Conflict(kind=ConflictKind.SCHEMA_CONFLICT, message=message, type=type_.name)
+def _comparable(source: AcceptedSchema, target: AcceptedSchema) -> AcceptedSchema:
+    """Return the schema of the target with types wide enough for the values of the source."""
+    types = []
+    for type_ in target.types:
+        other = source.by_id(type_.id)
+        wider = {} if other is None else dict(_wider(other, type_))
+        properties = {**type_.definition.properties, **wider}
+        types.append(replace(type_, definition=replace(type_.definition, properties=properties)))
+    return replace(target, types=tuple(types))
+
+
+def _wider(source: AcceptedType, target: AcceptedType) -> Iterator[tuple[str, Property]]:
+    """Yield the properties of the target whose type is wider in the source."""
+    names = {id_: name for name, id_ in source.property_ids.items()}
+    for name, property_ in target.definition.properties.items():
+        if (theirs := names.get(target.property_ids[name])) is not None:
+            wide = source.definition.properties[theirs].type
+            plain = property_.type.as_nullable(wide.nullable)
+            if is_wider(plain, wide):
+                yield name, replace(property_, type=wide.as_nullable(property_.type.nullable))
 
 
 def _snapshot(

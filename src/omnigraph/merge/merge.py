@@ -21,7 +21,6 @@ from omnigraph.merge.bringing import Bringing, Brought
 from omnigraph.merge.conflicts import Conflict, MergeConflicts, broken_rules
 from omnigraph.merge.evolve import Evolved, evolve
 from omnigraph.merge.model import MergeOptions, MergeResult, Outcome
-from omnigraph.merge.schemas import SchemaConflicts
 from omnigraph.merge.states import Lines
 from omnigraph.write.apply import apply
 from omnigraph.write.change_set import ChangeSet
@@ -88,7 +87,7 @@ class _Merging:
         hashes = (state.head.schema_hash for state in (*bases, source, target))
         check_one_schema(hashes, self._request)
         sharing = stays(manifest, source)
-        self._evolved = _evolved(manifest, bases[0], source, target)
+        self._evolved = evolve(manifest, bases[0], source, target)
         if self._evolved.added and not sharing:
             raise CleanupBegan(source.commit_id)
         committed.snapshot = self._evolved.after
@@ -102,7 +101,14 @@ class _Merging:
             sharing=sharing,
             added=self._evolved.added,
         )
-        return bringing.changes()
+        changes, conflicts = bringing.collect()
+        self._evolved.check_existing(manifest, changes)
+        conflicts = [*self._evolved.conflicts, *conflicts]
+        if conflicts:
+            # Entities that conflict are in no valid state yet: no other rule can be checked.
+            broken = broken_rules(changes.findings.listed)
+            raise MergeConflicts([*conflicts, *broken], target.branch)
+        return changes
 
     def complete(self, staged: StagedCommit) -> StagedCommit:
         """Say where the changes come from, and what the schema becomes."""
@@ -171,13 +177,6 @@ def _transplant(
     return _result(request, source.commit_id, outcome, made)
 
 
-def _evolved(manifest: Manifest, base: Snapshot, source: Snapshot, target: Snapshot) -> Evolved:
-    try:
-        return evolve(manifest, base, source, target)
-    except SchemaConflicts as error:
-        raise MergeConflicts(error.conflicts, target.branch) from error
-
-
 class _UpToDate(Exception):
     """The target has everything the source has."""
 
@@ -223,7 +222,7 @@ def _carry(
             return _Made(conflicts=error.conflicts)
         raise
     except ValidationFailed as error:
-        conflicts = broken_rules(error)
+        conflicts = broken_rules(error.violations)
         if options.dry_run:
             return _Made(conflicts=tuple(conflicts))
         raise MergeConflicts(conflicts, request.branch) from error

@@ -10,8 +10,9 @@ import pyarrow.compute as pc
 
 from omnigraph.catalog import AcceptedType
 from omnigraph.catalog.defaults import default_value
-from omnigraph.changes.equal import Mask, same_values
+from omnigraph.errors import InvalidInput
 from omnigraph.types.column import to_column
+from omnigraph.types.equal import Mask, same_values
 from omnigraph.write.shape import Shape
 
 
@@ -29,8 +30,26 @@ def shaped(rows: pa.Table, type_: AcceptedType, shape: Shape) -> pa.Table:
             columns[name] = to_column([default] * rows.num_rows, shape.properties[name].type)
         else:
             column = rows[former[id_]]
-            columns[name] = column if column.type == wanted else pc.cast(column, wanted)
+            columns[name] = column if column.type == wanted else _cast(column, wanted, shape, name)
     return pa.table(columns)
+
+
+def _cast(column: pa.ChunkedArray, wanted: pa.DataType, shape: Shape, name: str) -> pa.ChunkedArray:
+    """Return values in the type they have here; what a narrower type cannot hold is refused."""
+    try:
+        made = pc.cast(column, wanted)
+        lost = np.flatnonzero(~same_values(pc.cast(made, column.type), column))
+    except pa.ArrowInvalid:
+        made, wraps = None, pc.cast(column, wanted, safe=False)
+        lost = np.flatnonzero(~same_values(pc.cast(wraps, column.type, safe=False), column))
+    if made is not None and not len(lost):
+        return made
+    values = "1 value does" if len(lost) == 1 else f"{len(lost)} values do"
+    message = (
+        f"{shape.name}.{name}: {values} not fit {shape.properties[name].type}; "
+        "widen the property here first"
+    )
+    raise InvalidInput(message, code="type_mismatch", type=shape.name, property=name)
 
 
 @dataclass(frozen=True, slots=True)

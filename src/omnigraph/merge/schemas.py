@@ -1,28 +1,32 @@
-"""This module merges schemas: declarations by name, members by name, three ways like entities.
+"""Merge schemas three ways, by identity: types, properties, and each of their parts.
 
-What only one side declared, changed or took away is taken from it. The result is a text like any
-other; what it names keeps the identity it has on the side it comes from.
+What only one side added, changed, renamed or dropped is taken from it. What both changed
+differently is a conflict, and so is what one side dropped while the other changed or uses it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from omnigraph.catalog import AcceptedSchema, AcceptedType, Catalog, TypeKind, read_catalog
+from omnigraph.catalog import AcceptedSchema, AcceptedType, Catalog, read_catalog
+from omnigraph.catalog.model import Definition, definition_kind
 from omnigraph.commit.model import Snapshot
 from omnigraph.lang import Code, admit, parse_schema, print_schema
-from omnigraph.lang.schema_tree import (
-    Declaration,
-    EdgeDecl,
-    InterfaceDecl,
-    Member,
-    NodeDecl,
-    PropertyDecl,
-    SchemaTree,
-)
 from omnigraph.merge.conflicts import Conflict, ConflictKind
+from omnigraph.merge.identified import (
+    ANNOTATION,
+    CONSTRAINT,
+    KIND,
+    NAME,
+    PROPERTY,
+    TYPE,
+    Assembly,
+    Parts,
+    take_apart,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,159 +52,222 @@ def merge_schemas(base: Snapshot, source: Snapshot, target: Snapshot) -> MergedS
         return MergedSchema(target.schema, target.schema_source)
     if hashes[2] == hashes[0]:
         return MergedSchema(source.schema, source.schema_source)
-    trees = [parse_schema(s.schema_source) for s in (base, source, target)]
-    merge = _Merge()
-    tree = merge.trees(*trees)
-    if not merge.conflicts:
-        text = print_schema(tree)
-        report = admit(text, "<merged schema>", Code.SCHEMA_UNREADABLE)
-        catalog = read_catalog(report)
-        merge.conflicts += [_conflict(d.message) for d in report.errors]
-        if not report.errors:
-            accepted = merge.accepted(catalog, source.schema, target.schema)
-            if accepted is not None:
-                return MergedSchema(accepted, text)
-    raise SchemaConflicts(merge.conflicts)
-
-
-def _conflict(message: str, name: str | None = None) -> Conflict:
-    return Conflict(kind=ConflictKind.SCHEMA_CONFLICT, message=message, type=name)
-
-
-class _Merge:
-    def __init__(self) -> None:
-        self.conflicts: list[Conflict] = []
-
-    # --- text ----------------------------------------------------------------------------------
-
-    def trees(self, base: SchemaTree, source: SchemaTree, target: SchemaTree) -> SchemaTree:
-        """Merge declarations."""
-        sides = [{_name(d): d for d in tree.declarations} for tree in (base, source, target)]
-        merged = []
-        for key in dict.fromkeys([*sides[2], *sides[1]]):
-            base_, source_, target_ = (side.get(key) for side in sides)
-            found = self._one(key[1], base_, source_, target_)
-            if found is not None:
-                merged.append(found)
-        return SchemaTree(tuple(merged))
-
-    def _one(
-        self,
-        name: str,
-        base: Declaration | None,
-        source: Declaration | None,
-        target: Declaration | None,
-    ) -> Declaration | None:
-        """Merge one declaration; None means that it is gone."""
-        decided, found = _three_way(base, source, target)
-        if decided:
-            declaration: Declaration | None = found
-            return declaration
-        if base is None or source is None or target is None:
-            what = "added it differently" if base is None else "dropped it, the other changed it"
-            self._torn(name, f"one side {what}" if base is not None else f"both sides {what}")
-            return target
-        parts: dict[str, Any] = {
-            field: self._field(base, source, target, field, name) for field in _HEADS[type(target)]
-        }
-        parts["members"] = self._members(base, source, target, name)
-        return replace(target, **parts)
-
-    def _field(self, base: Any, source: Any, target: Any, field: str, name: str) -> Any:  # noqa: ANN401
-        """Merge what stands before the braces."""
-        values = (getattr(side, field) for side in (base, source, target))
-        decided, found = _three_way(*values)
-        if not decided:
-            self._torn(name, f"both sides changed its {field}")
-        return found if decided else getattr(target, field)
-
-    def _members(
-        self, base: Declaration, source: Declaration, target: Declaration, name: str
-    ) -> tuple[Member, ...]:
-        sides = [_by_key(side.members) for side in (base, source, target)]
-        merged = []
-        for key in dict.fromkeys([*sides[2], *sides[1]]):
-            values = [side.get(key) for side in sides]
-            decided, found = _three_way(*values)
-            if not decided:
-                self._torn(name, f"both sides changed {key[1]}")
-            if found is not None:
-                merged.append(found)
-        return tuple(merged)
-
-    def _torn(self, name: str, message: str) -> None:
-        self.conflicts.append(_conflict(f"{name}: {message}", name))
-
-    # --- identities ----------------------------------------------------------------------------
-
-    def accepted(
-        self, catalog: Catalog, source: AcceptedSchema, target: AcceptedSchema
-    ) -> AcceptedSchema | None:
-        """Give everything the identity it has on the side it comes from."""
-        types = []
-        for kind, definitions in (
-            (TypeKind.INTERFACE, catalog.interfaces),
-            (TypeKind.NODE, catalog.nodes),
-            (TypeKind.EDGE, catalog.edges),
-        ):
-            for name, definition in definitions.items():
-                ours, theirs = source.find(kind, name), target.find(kind, name)
-                home = theirs or ours
-                assert home is not None, "a declaration comes from one of the sides"
-                if ours is not None and theirs is not None and ours.id != theirs.id:
-                    self._torn(name, "both sides added it; drop one of them first")
-                ids = self._property_ids(name, definition.properties, ours, theirs)
-                types.append(
-                    AcceptedType(
-                        id=home.id,
-                        incarnation=home.incarnation,
-                        definition=definition,
-                        property_ids=ids,
-                    )
-                )
-        return None if self.conflicts else AcceptedSchema(target.domain, tuple(types))
-
-    def _property_ids(
-        self,
-        type_name: str,
-        names: Iterable[str],
-        ours: AcceptedType | None,
-        theirs: AcceptedType | None,
-    ) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        for name in sorted(names):
-            ids = [side.property_ids.get(name) for side in (theirs, ours) if side is not None]
-            known = [id_ for id_ in ids if id_ is not None]
-            if len(set(known)) > 1:
-                message = f"both sides added {name}; drop or rename it on one of them first"
-                self._torn(type_name, message)
-            found[name] = known[0]
-        return found
-
-
-_HEADS: Mapping[type, tuple[str, ...]] = {
-    InterfaceDecl: (),
-    NodeDecl: ("annotations", "implements"),
-    EdgeDecl: ("src", "dst", "cardinality", "annotations"),
-}
-
-
-def _name(declaration: Declaration) -> tuple[str, str]:
-    return type(declaration).__name__, declaration.name.text
-
-
-def _by_key(members: Iterable[Member]) -> dict[tuple[str, str], Any]:
-    """Return properties by name; a constraint is what it says."""
-    return {
-        ("property", m.name.text) if isinstance(m, PropertyDecl) else ("constraint", repr(m)): m
-        for m in members
-    }
+    merge = _Merge((base.schema, source.schema, target.schema))
+    sides = [take_apart(parse_schema(s.schema_source), s.schema) for s in (base, source, target)]
+    merged = merge.parts(*sides)
+    for parts, side in ((sides[2], target), (sides[1], source)):
+        if merged == parts and not merge.conflicts:
+            # Its text is the author's, with comments.
+            return MergedSchema(side.schema, side.schema_source)
+    made = merge.assembled(merged)
+    if made is None:
+        raise SchemaConflicts(merge.conflicts)
+    return made
 
 
 def _three_way(base: Any, source: Any, target: Any) -> tuple[bool, Any]:  # noqa: ANN401
-    """Return whether the sides go together, and what they come to."""
+    """Return whether the sides go together, and the result."""
     if source in (target, base):
         return True, target
     if target == base:
         return True, source
     return False, target
+
+
+class _Merge:
+    """One merge; `schemas` are those of base, source and target."""
+
+    def __init__(self, schemas: tuple[AcceptedSchema, AcceptedSchema, AcceptedSchema]) -> None:
+        self.schemas = schemas
+        self.conflicts: list[Conflict] = []
+        self._disputed: set[int] = set()
+
+    def _conflict(self, type_name: str, message: str) -> None:
+        self.conflicts.append(
+            Conflict(
+                kind=ConflictKind.SCHEMA_CONFLICT,
+                message=f"{type_name}: {message}",
+                type=type_name,
+            )
+        )
+
+    # --- parts ---------------------------------------------------------------------------------
+
+    def parts(self, base: Parts, source: Parts, target: Parts) -> Parts:
+        """Merge the parts of all types."""
+        return self._mapping((), base, source, target)
+
+    def _mapping(self, path: tuple[Any, ...], base: Parts, source: Parts, target: Parts) -> Parts:
+        merged = {}
+        for key in dict.fromkeys([*target, *source]):
+            sides = (base.get(key), source.get(key), target.get(key))
+            value = self._part((*path, key), *sides)
+            if value is not None:
+                merged[key] = value
+        return merged
+
+    def _part(self, path: tuple[Any, ...], base: Any, source: Any, target: Any) -> Any:  # noqa: ANN401
+        """Merge one part; None means that it is absent."""
+        decided, found = _three_way(base, source, target)
+        if decided:
+            return found
+        if isinstance(source, dict) and isinstance(target, dict):
+            return self._mapping(path, base if isinstance(base, dict) else {}, source, target)
+        type_name = self._name(path[0])
+        self._disputed |= {path[0]} if len(path) == 1 else {path[1][1]}
+        self._conflict(type_name, self._message(path[1:], base, source, target))
+        return None if source is None else target
+
+    def _message(self, path: tuple[Any, ...], base: Any, source: Any, target: Any) -> str:  # noqa: ANN401
+        """Return what both sides did to one part."""
+        what, part = "it", path
+        if path and path[0][0] == PROPERTY:
+            what, part = self._name(path[0][1]), path[1:]
+        if source is None or target is None:
+            dropped, did = _dropped(what, part), _did(base, source, target)
+            return f"one side dropped {dropped}, the other {did}"
+        if part == (NAME,):
+            return f"both sides renamed {what}, to {source} and {target}"
+        verb = "added" if base is None else "changed"
+        return f"both sides {verb} {self._part_name(what, part)} differently"
+
+    def _part_name(self, what: str, part: tuple[Any, ...]) -> str:
+        match part[0]:
+            case str() as word:
+                return f"the {word} of {what}" if what != "it" else f"its {word}"
+            case (kind, word, columns) if kind == CONSTRAINT:
+                names = ", ".join(self._name(int(c[1:])) if c[0] == "#" else c for c in columns)
+                return f"@{word}({names})"
+            case (kind, word, _) if kind == ANNOTATION:
+                return f"@{word} of {what}" if what != "it" else f"its @{word}"
+            case _:
+                return what
+
+    def _name(self, identity: int) -> str:
+        """Return a name of a type or property: the one of the base, else of a side."""
+        for schema in self.schemas:
+            for type_ in schema.types:
+                if type_.id == identity:
+                    return type_.name
+                for name, id_ in type_.property_ids.items():
+                    if id_ == identity:
+                        return name
+        raise AssertionError("an identity belongs to one of the sides")
+
+    # --- together again ------------------------------------------------------------------------
+
+    def assembled(self, merged: Parts) -> MergedSchema | None:
+        """Return the schema that merged parts make; None after a conflict."""
+        names = {id_: self._property_names(id_, parts) for id_, parts in merged.items()}
+        self._check_names(merged, names)
+        flat = {f"#{id_}": name for one in names.values() for id_, name in one.items()}
+        assembly = Assembly(flat | {f"#{id_}": parts[NAME] for id_, parts in merged.items()})
+        tree = assembly.tree(merged)
+        for owner, use, reference in dict.fromkeys(assembly.dangling):
+            identity = int(reference[1:])
+            if identity not in self._disputed:
+                lost = self._name(identity)
+                self._conflict(owner, f"one side dropped {lost}, on the other {owner} {use} it")
+        if self.conflicts:
+            return None
+        text = print_schema(tree)
+        report = admit(text, "<merged schema>", Code.SCHEMA_UNREADABLE)
+        catalog = read_catalog(report, persisted=True)
+        for diagnostic in report.errors:
+            kind = ConflictKind.SCHEMA_CONFLICT
+            self.conflicts.append(Conflict(kind=kind, message=diagnostic.message))
+        if self.conflicts:
+            return None
+        accepted = self._accepted(catalog, merged, names)
+        return None if self.conflicts else MergedSchema(accepted, text)
+
+    def _sides(self, type_id: int) -> list[AcceptedType | None]:
+        return [schema.by_id(type_id) for schema in self.schemas]  # type: ignore[arg-type]
+
+    def _property_names(self, type_id: int, parts: Parts) -> dict[int, str]:
+        """Return the properties a type has by then, those of its interfaces included."""
+        names = {key[1]: value[NAME] for key, value in parts.items() if key[0] == PROPERTY}
+        sides = [
+            {} if side is None else {id_: name for name, id_ in side.property_ids.items()}
+            for side in self._sides(type_id)
+        ]
+        for id_ in dict.fromkeys([*sides[2], *sides[1]]):
+            name = _three_way(*(side.get(id_) for side in sides))[1]
+            if name is not None and self._is_injected(type_id, id_):
+                names[id_] = name
+        return names
+
+    def _is_injected(self, type_id: int, property_id: int) -> bool:
+        """Return whether a property stands on its type only because of interfaces."""
+        return all(
+            not property_.declared_directly
+            for side in self._sides(type_id)
+            if side is not None
+            for name, property_ in side.definition.properties.items()
+            if side.property_ids[name] == property_id
+        )
+
+    def _check_names(self, merged: Parts, names: Mapping[int, Mapping[int, str]]) -> None:
+        """Report names that mean two different things."""
+        taken = Counter((parts[KIND], parts[NAME]) for parts in merged.values())
+        advice = "rename or drop it on one of them first"
+        for (kind, name), number in taken.items():
+            if number > 1:
+                self._conflict(name, f"both sides added a {kind} of this name; {advice}")
+        for id_, properties in names.items():
+            for name, number in Counter(properties.values()).items():
+                if number > 1:
+                    owner = merged[id_][NAME]
+                    self._conflict(owner, f"both sides added a property {name}; {advice}")
+
+    def _accepted(
+        self, catalog: Catalog, merged: Parts, names: Mapping[int, Mapping[int, str]]
+    ) -> AcceptedSchema:
+        """Give everything the identity it has on the side it comes from."""
+        ids = {(parts[KIND], parts[NAME]): id_ for id_, parts in merged.items()}
+        types = []
+        for definition in catalog.definitions():
+            type_id = ids[definition_kind(definition), definition.name]
+            home = next(s for s in reversed(self._sides(type_id)) if s is not None)
+            by_name = {name: id_ for id_, name in names[type_id].items()}
+            if self._reshaped_by_interface(definition, home):
+                message = "it implements an interface the other side changed; add it after a merge"
+                self._conflict(definition.name, message)
+                continue
+            ordered = sorted(definition.properties)
+            property_ids: dict[str, Any] = {name: by_name[name] for name in ordered}
+            types.append(
+                AcceptedType(
+                    id=home.id,
+                    incarnation=home.incarnation,
+                    definition=definition,
+                    property_ids=property_ids,
+                )
+            )
+        return AcceptedSchema(self.schemas[2].domain, () if self.conflicts else tuple(types))
+
+    def _reshaped_by_interface(self, definition: Definition, home: AcceptedType) -> bool:
+        """Return whether a type one side added would not fit the entities it has there."""
+        if sum(side is not None for side in self._sides(home.id)) > 1:
+            return False
+        here, there = (
+            {name: property_.type for name, property_ in one.properties.items()}
+            for one in (definition, home.definition)
+        )
+        return here != there
+
+
+def _dropped(what: str, part: tuple[Any, ...]) -> str:
+    """Return what was dropped: a type or property, or something it had."""
+    if not part or part[0] in (NAME, TYPE):
+        return what
+    return f"@{part[0][1]}" if part[0][0] in (ANNOTATION, CONSTRAINT) else str(part[0])
+
+
+def _did(base: Any, source: Any, target: Any) -> str:  # noqa: ANN401 - parts of any kind
+    """Return what the side that kept something did to it."""
+    kept = target if source is None else source
+    is_named = isinstance(kept, dict) and isinstance(base, dict) and NAME in kept
+    if is_named and base[NAME] != kept[NAME]:
+        return f"renamed it to {kept[NAME]}"
+    return "changed it"

@@ -14,7 +14,6 @@ import pyarrow as pa
 
 from omnigraph.catalog import AcceptedType
 from omnigraph.changes.delta import Side, reading
-from omnigraph.changes.equal import Mask
 from omnigraph.commit.history import merge_bases, read_commits, with_newer
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import CommitId, Snapshot
@@ -22,6 +21,7 @@ from omnigraph.commit.rows import CommitRow
 from omnigraph.commit.snapshot import snapshot_of_commit
 from omnigraph.merge.classify import Sides, Verdict, classify
 from omnigraph.merge.rows import Aligned, choose, shaped
+from omnigraph.types.equal import Mask
 from omnigraph.write.shape import Shape
 
 

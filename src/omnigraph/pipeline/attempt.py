@@ -33,6 +33,7 @@ from omnigraph.pipeline.mentions import mentioned
 from omnigraph.pipeline.scan import Rows
 from omnigraph.pipeline.staged import Staged, StagedType
 from omnigraph.pipeline.staging import LATE, Job, clear_rejects
+from omnigraph.pipeline.unchanged import rows_to_take_out
 from omnigraph.pipeline.validation import Examination, Faulty, all_faulty, tell
 from omnigraph.storage.column_files import with_column
 from omnigraph.storage.difference import lost_again
@@ -49,7 +50,7 @@ class Attempt:
     """What staged rows make of one state, that of the job.
 
     `consulted` are types that were only looked at. `rejected` counts rows by type and rule,
-    `accepted` and `counts` what is left.
+    `accepted` what is left, `counts` what that changes.
     """
 
     def __init__(
@@ -70,6 +71,7 @@ class Attempt:
         self.consulted: set[str] = set()
         self._committed = Committed(manifest, job.snapshot)
         self._left: dict[str, int] = {}
+        self._same: dict[str, int] = {}
         self._targets = self._shown()
         self._whole = dict(self._targets)
         self._final: dict[str, Rows] = {}
@@ -250,26 +252,36 @@ class Attempt:
 
     def prepare(self, examination: Examination) -> None:
         """Stage what to publish on the state."""
-        self._ready = [self._made(target, examination) for target in self._targets.values()]
+        made = {key: self._made(target, examination) for key, target in self._targets.items()}
+        self._ready = [dataset for dataset in made.values() if dataset is not None]
+        # Other types may rely on what was found unchanged: it must not move meanwhile.
+        self.consulted |= {key for key, dataset in made.items() if dataset is None}
 
-    def _made(self, target: Target, examination: Examination) -> StagedDataset:
+    def _made(self, target: Target, examination: Examination) -> StagedDataset | None:
+        """Return what to publish of a type; None when nothing of it changes."""
         key = target.shape.table_key
-        updated = examination.count(key, "existing")
-        rows = target.new
-        if updated and not target.replace:
-            rows = without(rows, take_out(examination.matched(target), rows))
+        matched = examination.count(key, "existing")
+        rows, same = target.new, 0
+        if matched:
+            pairs = rows_to_take_out(examination.matched(target), target.old, rows)
+            if target.replace:
+                same = pairs.where("same").count()
+            else:
+                taken = take_out(pairs.select("addr"), rows)
+                same = sum(taken.gone.get(number, 0) for number in rows.sizes)
+                rows = without(rows, taken)
         left = self._left[key]
         gone = examination.count(key, "removed")
-        self.accepted[key] = left
-        self.counts[key] = Counts(inserted=left - updated, updated=updated, deleted=gone)
-        return self._dataset(target, rows)
+        self.accepted[key], self._same[key] = left, same
+        self.counts[key] = Counts(inserted=left - matched, updated=matched - same, deleted=gone)
+        return self._dataset(target, rows) if self.counts[key] != Counts() else None
 
     def _dataset(self, target: Target, rows: Rows) -> StagedDataset:
         key = target.shape.table_key
         entry = self._committed.entry(target.shape)
         self._final[key] = rows
-        left, updated = self.accepted[key], self.counts[key].updated
-        count = left if target.replace else entry.rows - updated + left
+        left, counts = self.accepted[key], self.counts[key]
+        count = left if target.replace else entry.rows + counts.inserted
         return StagedDataset(key, *entry.key, entry.physical, self._marked(target, rows), count)
 
     # --- on top of whoever won -----------------------------------------------------------------
@@ -316,7 +328,9 @@ class Attempt:
 
     def _loses_rows(self, key: str) -> bool:
         """Tell whether committed rows, or some of the load itself, are taken out of a type."""
-        return bool(self.counts[key].updated) or self._left[key] < self.staged.types[key].rows
+        if self.counts[key].updated or self._same[key]:
+            return True
+        return self._left[key] < self.staged.types[key].rows
 
     def _moved(self, dataset: StagedDataset, before: Snapshot) -> StagedDataset | None:
         """Return a type on top of what others made of it since a state; None if they rewrote it."""

@@ -34,6 +34,8 @@ class Taken:
     emptied: list[int] = field(default_factory=list)
     left: list[Any] = field(default_factory=list)
     rows: int = 0
+    gone: dict[int, int] = field(default_factory=dict)
+    """How many rows were taken out of each fragment."""
     rejected: list[Mapping[str, Mapping[str, int]]] = field(default_factory=list)
 
 
@@ -94,6 +96,7 @@ def _collected(frame: DataFrame) -> Taken:
         else:
             taken.left.append(fragment_from_json(json.loads(row["remaining"])))
         taken.rows += row["gone"]
+        taken.gone[row["fragment"]] = row["gone"]
         taken.rejected.append(json.loads(row["rejected"]))
     return taken
 

@@ -86,13 +86,17 @@ def id_ledger(
     """Return what to add up by the ids of a type; None when nothing can be wrong with them.
 
     `target` is the type if it is loaded, `edges` the loaded edge types and ends that refer to it.
-    A line has `s` staged and `c` committed rows, and `addr`, the address of the committed one.
+    A line has `s` staged and `c` committed rows, and the address of the committed one as `addr`, of
+    the staged one as `new`.
     """
     replace = target is not None and target.replace
     if not edges and (target is None or (target.staged.fresh and not replace)):
         return None
     counted = [edge for edge, ends in edges if "src" in ends and edge.counts_edges]
-    shares = [] if target is None else [Share(target.new, ("id",), {"s": 1})]
+    shares = []
+    if target is not None:
+        where: dict[str, int | str] = {"new": "addr"} if target.may_match else {}
+        shares.append(Share(target.new, ("id",), {"s": 1, **where}))
     if edges or replace or (target is not None and target.may_match):
         shares.append(Share(committed, ("id",), {"c": 1, "addr": "addr"}))
     for edge, ends in edges:
@@ -106,7 +110,7 @@ def id_ledger(
         flags[missing_flag(edge)] = _missing(_referred(edge), replace=replace)
     for edge in counted:
         flags[count_flag(edge)] = _miscounted(edge, replace=replace)
-    names = ["s", "c", "addr", *(_referred(edge) for edge, _ in edges)]
+    names = ["s", "c", "addr", "new", *(_referred(edge) for edge, _ in edges)]
     names += [name for edge in counted for name in _counted(edge)]
     moved = [_moved(spark, edge) for edge in counted if edge.may_match and not edge.replace]
     return Account(shares, names, flags, moved)

@@ -269,7 +269,7 @@ class Loading:
             reads={key: (entry.key, entry.physical) for key, entry in entries.items()},
             actor=self.request.actor,
             message=self.request.message,
-            counts=attempt.counts,
+            counts={key: c for key, c in attempt.counts.items() if c != Counts()},
             if_commit=self.request.if_commit,
             known_id=True,
         )

@@ -127,8 +127,8 @@ class Examination:
     # --- what is not wrong ---------------------------------------------------------------------
 
     def matched(self, target: Target) -> DataFrame:
-        """Return the addresses of committed rows that rows of the load take the place of."""
-        return self._ledgers[target.shape.table_key].where("existing").select("addr")
+        """Return committed rows with the ids of staged ones: both addresses, `addr` and `new`."""
+        return self._ledgers[target.shape.table_key].where("existing").select("addr", "new")
 
     def superseded(self) -> dict[str, DataFrame]:
         """Return the rows, by type, that later rows with the same id take the place of."""

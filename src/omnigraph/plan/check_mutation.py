@@ -55,13 +55,11 @@ class _MutationChecker:
     # --- types ---------------------------------------------------------------------------------
 
     def _type(self, statement: qt.Statement) -> NodeType | EdgeType | None:
-        """Find the type; of a node and an edge type that share a name, the one that fits better."""
+        """Find the type; of a node and an edge type that share a name, the one that fits."""
         catalog, name = self.context.catalog, statement.type_name.text
         node, edge = catalog.nodes.get(name), catalog.edges.get(name)
         if node is not None and edge is not None:
-            names = _names(statement)
-            of_edge = names & {*edge.properties, *_ENDPOINTS}
-            return edge if len(of_edge) > len(names & {*node.properties}) else node
+            return self._shared(statement, node, edge)
         if node is None and edge is None:
             hint = did_you_mean(name, {*catalog.nodes, *catalog.edges})
             if name in catalog.interfaces:
@@ -71,6 +69,23 @@ class _MutationChecker:
                 Code.UNKNOWN_MUTATION_TYPE, message, statement.type_name.span, hint=hint
             )
         return node or edge
+
+    def _shared(
+        self, statement: qt.Statement, node: NodeType, edge: EdgeType
+    ) -> NodeType | EdgeType | None:
+        """Return the one of two types that a statement fits, the better one if it fits neither."""
+        if _fits(statement, node) and _fits(statement, edge):
+            self.context.error(
+                Code.AMBIGUOUS_TYPE,
+                f"`{node.name}` is a node type and an edge type, and both fit here",
+                statement.type_name.span,
+                hint="test a property that only one of them has, `from` or `to` for the edge, "
+                "or rename one of the types",
+            )
+            return None
+        names = _names(statement)
+        of_edge = names & {*edge.properties, *_ENDPOINTS}
+        return edge if len(of_edge) > len(names & {*node.properties}) else node
 
     # --- statements ----------------------------------------------------------------------------
 
@@ -212,6 +227,16 @@ def _names(statement: qt.Statement) -> set[str]:
             return {a.property.text for a in assignments} | {t.property.text for t in tests}
         case qt.Delete(tests=tests):
             return {t.property.text for t in tests}
+
+
+def _fits(statement: qt.Statement, type_: NodeType | EdgeType) -> bool:
+    """Return whether a type has all a statement names, and needs no more."""
+    is_edge, names = isinstance(type_, EdgeType), _names(statement)
+    known = {*type_.properties, *(_ENDPOINTS if is_edge else ())}
+    if not isinstance(statement, qt.Insert):
+        return names <= known | {ID.name}
+    needed = [p.name for p in type_.properties.values() if _is_missing(p, names)]
+    return names <= known and not needed and (not is_edge or names >= _ENDPOINTS.keys())
 
 
 def _is_missing(property_: Property, given: set[str]) -> bool:

@@ -65,6 +65,8 @@ def apply(
             return None
         check_changes(changes, request, committed)
         images = validate(changes, committed)
+        if not images and not always:
+            return None
         staged = stage(manifest, request, images, committed, commit_id)
         if complete is not None:
             staged = complete(staged)

@@ -39,10 +39,10 @@ class TypeChange:
     """The change of one type: batches in order, of which the last wins by id, and deleted ids.
 
     `strict` refuses ids that exist. `replace` makes the batches all the type has. `written` is
-    what storage wrote of the batches already, `adopted` a version that shows the whole change,
-    `shared` fragments of another version with the ids of the rows of the batches in them. `made`
-    are the models that made vectors here, by property; `alone` the properties of which no other
-    entity has a vector.
+    what storage wrote of the batches already, the rows of `written_ids`; `adopted` a version that
+    shows the whole change, `shared` fragments of another version with the ids of the rows of the
+    batches in them. `made` are the models that made vectors here, by property; `alone` the
+    properties of which no other entity has a vector.
     """
 
     shape: Shape
@@ -51,6 +51,7 @@ class TypeChange:
     strict: bool = False
     replace: bool = False
     written: Sequence[Any] | None = None
+    written_ids: pa.ChunkedArray | None = None
     adopted: DatasetEntry | None = None
     shared: Sequence[tuple[Any, pa.Array]] = ()
     made: dict[str, str] = field(default_factory=dict)

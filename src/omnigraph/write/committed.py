@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -16,8 +18,10 @@ from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import DatasetEntry, Snapshot
 from omnigraph.commit.view import seen
 from omnigraph.policy.scope import TypeScope
+from omnigraph.storage.columns import rows_at
 from omnigraph.storage.layout import embedding_model, physical_columns
 from omnigraph.storage.probe import ROW_ADDRESS, count, lookup, select, select_in_batches
+from omnigraph.storage.read import read_blobs
 from omnigraph.types import Scalar
 from omnigraph.types.arrow import BLOB
 from omnigraph.write.shape import Shape, find_shape
@@ -78,6 +82,25 @@ class Committed:
             names = [physical[name] for name in columns]
             for found in select_in_batches(handle, names, condition, rows):
                 yield _logical(found, shape, columns).drop_columns(ROW_ADDRESS)
+
+    def at(
+        self, shape: Shape, addresses: npt.NDArray[np.uint64], columns: Sequence[str]
+    ) -> pa.Table:
+        """Return entities by row address, in this order; of blobs what storage notes of them."""
+        with self._manifest.reading(shape.table_key, self.entry(shape)) as handle:
+            physical = self.physical_names(shape, handle)
+            found = rows_at(handle, addresses, [physical[name] for name in columns])
+        return found.rename_columns(list(columns))
+
+    def blobs_at(
+        self, shape: Shape, addresses: npt.NDArray[np.uint64], column: str
+    ) -> list[bytes | str | None]:
+        """Return blobs by row address, in this order: bytes that are here, the URI of others."""
+        with self._manifest.reading(shape.table_key, self.entry(shape)) as handle:
+            name = self.physical_names(shape, handle)[column]
+            rows = rows_at(handle, addresses, [name])
+            rows = rows.append_column(ROW_ADDRESS, pa.array(addresses, pa.uint64()))
+            return list(read_blobs(handle, name, rows))
 
     def count(self, shape: Shape, condition: str) -> int:
         """Return how many entities a filter of physical columns lets through."""

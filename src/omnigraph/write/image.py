@@ -25,7 +25,7 @@ class Image:
 
     `batches` are the whole rows of each batch, `rows` the final images of changed entities, one
     per id. `replaced` are the committed rows that give way to them or are deleted, `removed` the
-    ids that are gone afterwards.
+    ids that are gone afterwards. `unchanged` of the rows are written again as they are committed.
     """
 
     change: TypeChange
@@ -33,6 +33,7 @@ class Image:
     rows: pa.Table
     replaced: pa.Table
     removed: pa.Array
+    unchanged: int = 0
 
     @property
     def shape(self) -> Shape:
@@ -46,7 +47,7 @@ class Image:
         updated = 0 if known is None else pc.sum(known).as_py() or 0
         return Counts(
             inserted=self.rows.num_rows - updated,
-            updated=updated,
+            updated=updated - self.unchanged,
             deleted=len(before) - updated,
         )
 

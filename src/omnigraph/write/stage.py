@@ -128,7 +128,10 @@ class _Writing:
     def fragments(self) -> Sequence[Any]:
         """Write the rows, unless an attempt that lost its race wrote the same ones before."""
         image, change = self._image, self._image.change
-        if change.written is None or any(batch.given for batch in change.batches):
+        ids = image.rows["id"]
+        known = change.written_ids is not None and change.written_ids.equals(ids)
+        if change.written is None or not known or any(b.given for b in change.batches):
+            change.written_ids = ids
             rows = self.rows()
             for _, ids in change.shared:
                 rows = rows.filter(pc.invert(pc.is_in(rows["id"], value_set=ids)))

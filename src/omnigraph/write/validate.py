@@ -14,10 +14,14 @@ from omnigraph.write.checks.unique import check_unique
 from omnigraph.write.checks.values import check_values
 from omnigraph.write.committed import Committed
 from omnigraph.write.image import Image, resolve
+from omnigraph.write.unchanged import without_unchanged
 
 
 def validate(changes: ChangeSet, committed: Committed) -> dict[str, Image]:
-    """Return what the change makes of each type; raise ValidationFailed with all that is wrong."""
+    """Return what the change makes of each type that changes.
+
+    Raises ValidationFailed with all that is wrong, also with rows that change nothing.
+    """
     images = resolve(changes, committed)
     for image in images.values():
         for batch in image.batches:
@@ -28,4 +32,5 @@ def validate(changes: ChangeSet, committed: Committed) -> dict[str, Image]:
     for image in images.values():
         check_cardinality(changes, image, images, committed)
     changes.findings.check()
-    return images
+    left = {key: without_unchanged(image, committed) for key, image in images.items()}
+    return {key: image for key, image in left.items() if image is not None}

@@ -52,9 +52,11 @@ def _run(algorithm: str, asked: dict[str, Any], **options: Any) -> None:  # noqa
         print_json({"uri": graph.uri, **done.to_json()})
         return
     rounds = count_text(done.rounds, "round")
+    commit = done.loaded.commit
+    stored = "no value changed" if commit is None else f"stored as {commit.id}"
     click.echo(
-        f"{algorithm}: {count_text(done.nodes, 'node')} after {rounds}, stored in {done.into} "
-        f"on branch {done.loaded.branch} as {done.loaded.commit.id}"
+        f"{algorithm}: {count_text(done.nodes, 'node')} after {rounds}, in {done.into} "
+        f"on branch {done.loaded.branch}: {stored}"
     )
 
 

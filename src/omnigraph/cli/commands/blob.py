@@ -138,6 +138,9 @@ def put(
         facts = None if commit is None else commit.to_json()
         print_json({"uri": graph.uri, "size": len(data), "commit": facts})
         return
+    if commit is None:
+        click.echo(f"{type_name}.{property_name} of {id_} has these bytes; no commit was made")
+        return
     click.echo(f"wrote {count_text(len(data), 'byte')} to {type_name}.{property_name} of {id_}")
 
 
@@ -163,5 +166,8 @@ def clear(
     commit = graph.clear_blob(f"{entity}:{type_name}", id_, property_name, branch=branch)
     if as_json:
         print_json({"uri": graph.uri, "commit": None if commit is None else commit.to_json()})
+        return
+    if commit is None:
+        click.echo(f"{type_name}.{property_name} of {id_} is null; no commit was made")
         return
     click.echo(f"cleared {type_name}.{property_name} of {id_}")

@@ -74,6 +74,8 @@ def load(
     what = f"{done.total} entities across {len(done.nodes)} node types"
     told = f"{what} and {len(done.edges)} edge types"
     click.echo(f"loaded {graph.uri} on branch {branch} with {mode}: {told}")
+    if done.commit is None:
+        click.echo("nothing changed; no commit was made")
     if done.branch_created:
         click.echo(f"branch {branch} created from {base}")
 

@@ -104,7 +104,7 @@ class AnalysisResult:
             "nodes": self.nodes,
             "rounds": self.rounds,
             "branch": self.loaded.branch,
-            "commit": self.loaded.commit.to_json(),
+            "commit": None if self.loaded.commit is None else self.loaded.commit.to_json(),
         }
 
 

@@ -60,7 +60,7 @@ def read_load(facts: Facts) -> LoadResult:
     return LoadResult(
         mode=Mode(facts["mode"]),
         branch=facts["branch"],
-        commit=Commit.from_json(facts["commit"]),
+        commit=read_commit(facts["commit"]),
         base_branch=facts["base_branch"],
         branch_created=facts["branch_created"],
         nodes=counts[0],

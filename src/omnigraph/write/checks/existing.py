@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from omnigraph.catalog import AcceptedType, Cardinality, Constraint, MigrationPlan
 from omnigraph.catalog.defaults import default_value
@@ -26,7 +27,7 @@ from omnigraph.catalog.steps import AddConstraint, ChangeCardinality, MakeRequir
 from omnigraph.storage.layout import physical_columns
 from omnigraph.storage.read import scan
 from omnigraph.types.column import to_column
-from omnigraph.write.change_set import ChangeSet
+from omnigraph.write.change_set import ChangeSet, TypeChange
 from omnigraph.write.checks.cardinality import check_sources
 from omnigraph.write.checks.report import Reporter
 from omnigraph.write.checks.unique import check_repeated
@@ -77,22 +78,56 @@ def _allows(new: Cardinality, old: Cardinality) -> bool:
     return new.maximum is None or (old.maximum is not None and old.maximum <= new.maximum)
 
 
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """What a change in the same commit does to a type; it is validated with the change.
+
+    `ids` are the entities it writes or deletes, `sources` the nodes the edges it writes start at.
+    """
+
+    ids: pa.Array
+    sources: pa.Array
+
+    @classmethod
+    def of(cls, change: TypeChange | None) -> Changed:
+        """Return what a change of one type touches."""
+        batches = [] if change is None else [batch.rows for batch in change.batches]
+        deleted = pa.array([] if change is None else change.deleted, pa.string())
+        sources = [rows["src"] for rows in batches if "src" in rows.column_names]
+        return cls(_flat([*(rows["id"] for rows in batches), deleted]), _flat(sources))
+
+
+def _flat(columns: Sequence[pa.ChunkedArray | pa.Array]) -> pa.Array:
+    chunks = [c for column in columns for c in getattr(column, "chunks", [column])]
+    return pa.concat_arrays([pa.array([], pa.string()), *chunks])
+
+
 def check_existing(
     changes: ChangeSet,
     type_: AcceptedType,
     rules: NewRules,
     handle: Any,  # noqa: ANN401 - a Lance handle
     meter: Meter,
+    changed: Changed | None = None,
 ) -> None:
-    """Report every entity of a type that breaks one of the new rules."""
+    """Report every entity of a type that breaks one of the new rules.
+
+    Entities that are `changed` by the same commit are left to the validator.
+    """
+    changed = changed or Changed.of(None)
     shape = _narrowed(type_, rules)
     among = {n for c in rules.constraints if isinstance(c, Unique) for n in c.columns}
     among |= {"id", "src"} if rules.tighter else {"id"}
     names = sorted(among | set(shape.properties))
     parts: list[pa.Table] = []
+    moved: list[pa.ChunkedArray] = []
     for rows in _rows(type_, handle, names):
-        check_values(Reporter(changes, shape, rows))
-        parts.append(rows.select(sorted(among)))
+        stays = pc.invert(pc.is_in(rows["id"], value_set=changed.ids))
+        left = rows.filter(stays)
+        check_values(Reporter(changes, shape, left))
+        parts.append(left.select(sorted(among)))
+        if rules.tighter:
+            moved.append(rows["src"].filter(pc.invert(stays)))
         meter.took(rows.num_rows)
     if not parts:
         return
@@ -100,7 +135,8 @@ def check_existing(
     check_repeated(Reporter(changes, shape, whole))
     if rules.tighter:
         assert isinstance(shape.definition, EdgeType), "only edges are counted"
-        check_sources(changes, shape.definition, whole["src"])
+        counted = pc.is_in(whole["src"], value_set=_flat([*moved, changed.sources]))
+        check_sources(changes, shape.definition, whole["src"].filter(pc.invert(counted)))
 
 
 def _narrowed(type_: AcceptedType, rules: NewRules) -> Shape:

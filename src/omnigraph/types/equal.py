@@ -1,4 +1,4 @@
-"""This module tells which values of two columns are the same, exactly: null, "" and [] differ."""
+"""Compare the values of two columns exactly: null, "" and [] differ, and so do 0.0 and -0.0."""
 
 from __future__ import annotations
 
@@ -55,5 +55,5 @@ def _whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
-def _mask(found: Any) -> Mask:  # noqa: ANN401 - a Bool column
+def _mask(found: Any) -> Mask:
     return np.array(found.to_numpy(zero_copy_only=False), np.bool_)
