@@ -23,6 +23,8 @@ _FACTS = (
     "target_branch",
     "allowed",
     "matched_rule",
+    "pid",
+    "exit_code",
 )
 LEVEL = "OMNIGRAPH_LOG"
 

@@ -10,6 +10,7 @@ from omnigraph.server.limits import Limits
 from omnigraph.server.logs import configure
 from omnigraph.server.run import address, bind, run
 from omnigraph.server.settings import Settings
+from omnigraph.server.signals import stopping_normally
 from omnigraph.server.supervisor import Supervisor
 from omnigraph.service.sources import ALL
 
@@ -36,12 +37,13 @@ def serve(settings: Settings, environment: Mapping[str, str], ready: Callable[[s
     """Serve until somebody says stop; `ready` is told the address once it listens."""
     check(settings)
     configure(environment)
-    if settings.workers > 1:
-        Supervisor(settings, environment).run(ready)
-        return
-    run(
-        settings,
-        environment,
-        listen=lambda: bind(settings),
-        ready=lambda listening: ready(address(listening)),
-    )
+    with stopping_normally():
+        if settings.workers > 1:
+            Supervisor(settings, environment).run(ready)
+            return
+        run(
+            settings,
+            environment,
+            listen=lambda: bind(settings),
+            ready=lambda listening: ready(address(listening)),
+        )
