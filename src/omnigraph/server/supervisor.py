@@ -21,7 +21,7 @@ from prometheus_client.multiprocess import mark_process_dead
 from omnigraph.errors import Category, OmniError
 from omnigraph.server.run import address, bind
 from omnigraph.server.settings import Settings
-from omnigraph.server.signals import STOP, signals_blocked
+from omnigraph.server.signals import RELOAD, STOP, accept_reload, signals_blocked
 
 READY = b"ready\n"
 SHARED_METRICS = "PROMETHEUS_MULTIPROC_DIR"
@@ -44,7 +44,7 @@ class Supervisor:
     def __init__(self, settings: Settings, environment: Mapping[str, str]) -> None:
         self._settings = settings
         self._environment = dict(environment)
-        self._stop = threading.Event()
+        self._stop, self._reload = threading.Event(), threading.Event()
         self._listening = bind(settings)
         self._failures = 0
 
@@ -52,6 +52,8 @@ class Supervisor:
         """Start, tell the address once all listen, and replace what dies."""
         for number in STOP:
             signal.signal(number, lambda *_: self._stop.set())
+        signal.signal(RELOAD, lambda *_: self._reload.set())
+        accept_reload()
         with (
             tempfile.TemporaryDirectory(prefix="omnigraph-") as folder,
             tempfile.TemporaryDirectory(prefix="omnigraph-turns-") as turns,
@@ -64,8 +66,16 @@ class Supervisor:
                     ready(address(self._listening))
                 while not self._stop.wait(0.1):
                     workers = [self._replaced(worker, folder) for worker in workers]
+                    self._forward_reload(workers)
             finally:
                 self._ended(workers)
+
+    def _forward_reload(self, workers: list[_Worker]) -> None:
+        """Let all workers reload; one that still starts keeps the signal until it listens."""
+        if self._reload.is_set():
+            self._reload.clear()
+            for worker in workers:
+                worker.process.send_signal(RELOAD)
 
     def _all_ready(self, workers: list[_Worker]) -> bool:
         """Wait until all workers listen; False when the server is stopped before."""
