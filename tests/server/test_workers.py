@@ -1,10 +1,14 @@
 """Several processes serve one graph: nothing is lost, and one that dies is replaced."""
 
+import json
 import os
 import signal
 import subprocess
+import sys
 import threading
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import httpx
@@ -12,6 +16,7 @@ import pytest
 
 import omnigraph.graph as og
 from tests.support.serving import ALL_PEOPLE, INSERT, PATIENCE, make_graph, serving
+from tests.support.sockets import connected
 
 WRITERS, EACH = 6, 5
 
@@ -25,8 +30,12 @@ def several(tmp_path_factory):
 
 
 def workers(server):
+    return _children(server.process.pid)
+
+
+def _children(pid):
     shown = subprocess.run(
-        ["ps", "-o", "pid=", "--ppid", str(server.process.pid)],
+        ["ps", "-o", "pid=", "--ppid", str(pid)],
         capture_output=True,
         text=True,
         check=False,
@@ -106,6 +115,90 @@ def test_a_process_that_is_killed_is_replaced_and_nothing_acknowledged_is_lost(s
     assert any("another takes its place" in line for line in server.log)
 
 
+@contextmanager
+def burst(server, count):
+    """Open connections at once, and keep them."""
+    with ExitStack() as stack:
+        yield [stack.enter_context(connected(server.address)) for _ in range(count)]
+
+
+def ask(server, connections, label):
+    """Send a request on each connection; return how many each process answered."""
+    for number, connection in enumerate(connections):
+        head = f"GET /healthz HTTP/1.1\r\nHost: x\r\nX-Request-Id: {label}-{number}\r\n\r\n"
+        connection.sendall(head.encode())
+    for connection in connections:
+        assert connection.recv(4_096).startswith(b"HTTP/1.1 200 ")
+
+    def answered():
+        lines = [json.loads(line) for line in list(server.log) if f'"{label}-' in line]
+        return Counter(line["process"] for line in lines if "status" in line)
+
+    _until(lambda: sum(answered().values()) == len(connections))
+    return answered()
+
+
+def test_connections_are_spread_over_workers_also_over_a_replaced_one(tmp_path):
+    uri = make_graph(tmp_path / "g")
+    arguments = ["--unauthenticated", "--workers=2", "--connection-age=2"]
+    with serving(f"--graph=g={uri}", *arguments) as server:
+        before = workers(server)
+        with burst(server, 32) as connections:
+            found = ask(server, connections, "burst")
+        assert found.keys() == before
+        # By chance each gets about half; fewer than 4 of 32 happen once in 400,000 times.
+        assert min(found.values()) >= 4
+        killed = min(before)
+        os.kill(killed, signal.SIGKILL)
+        # Connections to the socket of a worker that is gone are not lost, and do not wait for long.
+        with burst(server, 16) as connections:
+            found = ask(server, connections, "gap")
+        assert sum(found.values()) == 16
+        _until(lambda: len(workers(server)) == 2 and killed not in workers(server))
+        [replacement] = workers(server) - before
+        with server.client() as client:
+            number = 0
+
+            def reached():
+                nonlocal number
+                number += 1
+                client.get("/healthz", headers={"X-Request-Id": f"kept-{number}"})
+                lines = [json.loads(line) for line in list(server.log) if '"kept-' in line]
+                return any(line["process"] == replacement for line in lines)
+
+            # One client that keeps its connection reaches the replacement once that is old.
+            _until(reached)
+        with burst(server, 32) as connections:
+            found = ask(server, connections, "again")
+        assert found.keys() == workers(server)
+        assert min(found.values()) >= 4
+        assert server.stop() == 0
+
+
+def test_a_worker_that_cannot_start_does_not_end_the_others(tmp_path):
+    tokens = tmp_path / "tokens.json"
+    tokens.write_text('{"ada": "secret"}')
+    environment = {"OMNIGRAPH_SERVER_BEARER_TOKENS_FILE": str(tokens)}
+    arguments = [f"--graph=g={make_graph(tmp_path / 'g')}", "--workers=2"]
+    with serving(*arguments, environment=environment) as server, server.client("secret") as client:
+        tokens.write_text("{")
+        left = workers(server)
+        os.kill(left.pop(), signal.SIGKILL)
+        _until(lambda: sum("tokens_invalid" in line for line in server.log) > 1)
+        assert client.get("/graphs/g/schema").status_code == 200
+        tokens.write_text('{"ada": "secret"}')
+        _until(lambda: len(workers(server) - left) == 1)
+        assert server.stop() == 0
+
+
+def test_two_servers_do_not_share_an_address(several):
+    server, uri = several
+    host, port = server.address
+    second = start(uri, f"--bind={host}:{port}", "--workers=2")
+    _, err = second.communicate(timeout=PATIENCE)
+    assert (second.returncode, "error[bind_failed]" in err) == (1, True)
+
+
 def test_processes_count_together(several):
     server, _ = several
     with server.client() as client:
@@ -114,6 +207,64 @@ def test_processes_count_together(several):
         text = client.get("/metrics").text
     counted = [line for line in text.splitlines() if line.startswith("omnigraph_requests_total{")]
     assert any('route="/graphs/{graph_id}/mutate"' in line for line in counted)
+
+
+def exits(lines):
+    """Return the exit code of each worker process that the supervisor stopped."""
+    records = [json.loads(line) for line in lines if line.startswith("{")]
+    return {record["pid"]: record["exit_code"] for record in records if "exit_code" in record}
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_stopped_server_and_all_its_workers_exit_with_zero(tmp_path, number):
+    uri = make_graph(tmp_path / "g")
+    with serving(f"--graph=g={uri}", "--unauthenticated", "--workers=2") as server:
+        started = workers(server)
+        with server.client() as client:
+            assert insert(client, "Ada").status_code == 200
+        server.process.send_signal(number)
+        assert server.process.wait(PATIENCE) == 0
+    assert exits(server.log) == dict.fromkeys(started, 0)
+    assert not any("Fatal Python error" in line for line in server.log)
+
+
+def start(uri, *arguments, tokens=None):
+    """Start a server and do not wait until it is ready."""
+    protected = ["--unauthenticated"] if tokens is None else []
+    named = {} if tokens is None else {"OMNIGRAPH_SERVER_BEARER_TOKENS_FILE": str(tokens)}
+    command = ["serve", "--bind=127.0.0.1:0", f"--graph=g={uri}", *protected, *arguments]
+    return subprocess.Popen(
+        [sys.executable, "-m", "omnigraph.cli", *command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **named},
+    )
+
+
+def test_a_stop_while_workers_start_is_a_normal_stop(tmp_path):
+    server = start(make_graph(tmp_path / "g"), "--workers=2")
+    _until(lambda: len(_children(server.pid)) == 2)
+    started = _children(server.pid)
+    server.send_signal(signal.SIGTERM)
+    out, err = server.communicate(timeout=PATIENCE)
+    assert (server.returncode, out) == (0, "")
+    assert exits(err.splitlines()) == dict.fromkeys(started, 0)
+    assert "error[" not in err
+
+
+@pytest.mark.parametrize("arguments", [[], ["--workers=2"]], ids=["one", "several"])
+def test_a_stop_while_a_server_reads_its_files_is_a_normal_stop(tmp_path, arguments):
+    tokens = tmp_path / "tokens.json"
+    os.mkfifo(tokens)
+    server = start(make_graph(tmp_path / "g"), *arguments, tokens=tokens)
+    # Opening returns once a process reads the other end, which then waits for content.
+    with tokens.open("w"):
+        server.send_signal(signal.SIGTERM)
+        out, err = server.communicate(timeout=PATIENCE)
+    assert (server.returncode, out) == (0, "")
+    assert set(exits(err.splitlines()).values()) <= {0}
+    assert "error[" not in err
 
 
 def test_processes_end_with_whoever_started_them(several):

@@ -37,6 +37,7 @@ from omnigraph.service.operations.reading import (
     list_commits,
     list_graphs,
     query,
+    ready,
     snapshot,
     stream,
 )
@@ -90,6 +91,7 @@ __all__ = [
     "poll_changes",
     "propose",
     "query",
+    "ready",
     "resolve",
     "revert",
     "snapshot",
