@@ -431,6 +431,7 @@ class Graph:
         strict: bool = True,
         progress: Listener | None = None,
         engine: str = "local",
+        encoding: str | None = None,
     ) -> LoadResult:
         """Load data as one commit.
 
@@ -440,10 +441,16 @@ class Graph:
         replaces all of each type; `partial` keeps properties that are not given. `from_` is where
         a branch that does not exist is forked from. Without `strict`, lines are read by the older,
         forgiving grammar. `engine` is `local`, or `spark`, which does the same on the running Spark
-        session, or on one of this machine that it starts.
+        session, or on one of this machine that it starts. `encoding` is that of CSV and NDJSON
+        files, such as `latin-1`; without it they are UTF-8, and other bytes are refused.
         """
         options = LoadOptions(
-            mode=mode_of(mode), partial=partial, strict=strict, from_=from_, progress=progress
+            mode=mode_of(mode),
+            partial=partial,
+            strict=strict,
+            from_=from_,
+            progress=progress,
+            encoding=encoding,
         )
         self._context.check_fork(branch, from_)
         request = self._context.change("load", branch, message)

@@ -74,7 +74,8 @@ def load_sources(
 
     def stage(job: Job) -> Results:
         with Spill() as spill:
-            sources = cut(data, Intake(job.snapshot.schema, spill), strict=options.strict)
+            intake = Intake(job.snapshot.schema, spill, encoding=options.encoding)
+            sources = cut(data, intake, strict=options.strict)
         return stage_sources(spark, job, sources)
 
     return load_result(load.run(stage), request, told)

@@ -12,14 +12,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
 import pyarrow.parquet as pq
 
 from omnigraph.catalog import TypeKind
 from omnigraph.write.inputs.ndjson import read_ndjson
 from omnigraph.write.inputs.sources import check_source, named_shape, read_all, read_file
-from omnigraph.write.inputs.streams import UNREADABLE, file_opened, is_packed
+from omnigraph.write.inputs.streams import UNREADABLE, check_encoding, file_opened, is_packed
 from omnigraph.write.inputs.tables import table_files
 from omnigraph.write.intake import Intake
 from omnigraph.write.progress import Meter
@@ -36,7 +36,8 @@ class Part:
     """Some rows of one file: the `number`th of all inputs.
 
     Lines have no `table_key`; `start` and `stop` are bytes. Tables have one; `start` and `stop` are
-    row groups, if the file is cut at all. `before` is how many lines come before.
+    row groups, if the file is cut at all. `before` is how many lines come before. `encoding` is that
+    of text, UTF-8 by default.
     """
 
     number: int
@@ -45,12 +46,17 @@ class Part:
     start: int = 0
     stop: int | None = None
     before: int = 0
+    encoding: str | None = None
 
     def read(self, intake: Intake, meter: Meter) -> None:
         """Read the rows."""
+        intake.encoding = self.encoding
         if self.table_key is None:
-            source: Any = self.path if self.stop is None else self.span()
-            read_ndjson(source, intake, meter, before=self.before)
+            if self.stop is None:
+                read_ndjson(self.path, intake, meter, before=self.before)
+            else:
+                with self.span() as span:
+                    read_ndjson(cast(IO[bytes], span), intake, meter, before=self.before)
             return
         groups = None if self.stop is None else range(self.start, self.stop)
         shape = intake.shape(*_kind_and_name(self.table_key))
@@ -89,8 +95,8 @@ def cut(
     """
     if not strict:
         # The older grammar lets later lines change what earlier ones mean.
-        return _whole(lambda intake, meter: read_all(data, intake, meter, strict=False))
-    cutting = _Cutting(PART_BYTES, after)
+        return _whole(_all(data, intake.encoding, strict=False))
+    cutting = _Cutting(PART_BYTES, after, intake.encoding)
     if isinstance(data, Mapping):
         shapes = [(named_shape(str(name), intake), given) for name, given in data.items()]
         for shape, given in shapes:
@@ -102,6 +108,21 @@ def cut(
     return cutting.sources()
 
 
+def _all(
+    data: Any,  # noqa: ANN401 - what people gave
+    encoding: str | None,
+    *,
+    strict: bool = True,
+) -> Callable[[Intake, Meter], None]:
+    """Return what reads everything in this process."""
+
+    def read(intake: Intake, meter: Meter) -> None:
+        intake.encoding = encoding
+        read_all(data, intake, meter, strict=strict)
+
+    return read
+
+
 def _whole(read: Callable[[Intake, Meter], None]) -> Sources:
     return Sources(here=((0, read),))
 
@@ -109,8 +130,11 @@ def _whole(read: Callable[[Intake, Meter], None]) -> Sources:
 class _Cutting:
     """Cuts one input after the other."""
 
-    def __init__(self, part_bytes: int, before: Sequence[tuple[str, str]]) -> None:
+    def __init__(
+        self, part_bytes: int, before: Sequence[tuple[str, str]], encoding: str | None
+    ) -> None:
         self._bytes = part_bytes
+        self._encoding = encoding
         self._parts: list[Part] = []
         self._here: list[tuple[int, Callable[[Intake, Meter], None]]] = []
         self._files = list(before)
@@ -124,15 +148,15 @@ class _Cutting:
     def lines(self, source: Any) -> None:  # noqa: ANN401 - what people gave
         number = len(self._files)
         if not isinstance(source, str | os.PathLike):
-            self._here.append((number, lambda intake, meter: read_all(source, intake, meter)))
+            self._here.append((number, _all(source, self._encoding)))
             self._files.append(("", "line"))
             return
         path = os.fspath(source)
         self._files.append((path, "line"))
-        whole = Part(number, path, None)
-        self._parts += [
-            replace(whole, start=start, stop=stop) for start, stop in _line_spans(path, self._bytes)
-        ] or [whole]
+        whole = Part(number, path, None, encoding=self._encoding)
+        # The byte of a newline may be half of another character elsewhere.
+        spans = _line_spans(path, self._bytes) if check_encoding(self._encoding) is None else []
+        self._parts += [replace(whole, start=start, stop=stop) for start, stop in spans] or [whole]
 
     def typed(self, table_key: str, given: Any) -> None:  # noqa: ANN401 - what people gave
         self._touched[table_key] = None
@@ -144,13 +168,12 @@ class _Cutting:
             for file in table_files(given):
                 self._table(table_key, file)
             return
-        data = {table_key: given}
         number = len(self._files)
-        self._here.append((number, lambda intake, meter: read_all(data, intake, meter)))
+        self._here.append((number, _all({table_key: given}, self._encoding)))
         self._files.append((table_key.partition(":")[2], "row"))
 
     def _table(self, table_key: str, file: Path) -> None:
-        whole = Part(len(self._files), str(file), table_key)
+        whole = Part(len(self._files), str(file), table_key, encoding=self._encoding)
         self._files.append((str(file), "row"))
         self._parts += [
             replace(whole, start=groups.start, stop=groups.stop)
@@ -190,7 +213,7 @@ def _group_spans(path: Path, size: int) -> list[range]:
         return []
     try:
         with file_opened(path) as file:
-            metadata = pq.ParquetFile(file).metadata
+            metadata = pq.read_metadata(file)
             sizes = [metadata.row_group(n).total_byte_size for n in range(metadata.num_row_groups)]
     except UNREADABLE:
         return []  # whoever reads it says what is wrong

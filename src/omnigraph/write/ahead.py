@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 _T = TypeVar("_T")
 
 
-def ahead(items: Iterable[_T]) -> Iterator[_T]:
+def ahead(items: Iterable[_T]) -> Generator[_T, None, None]:
     """Yield the same items, of which the next is always being made already."""
     reading = iter(items)
     nothing = object()

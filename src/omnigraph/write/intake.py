@@ -49,7 +49,8 @@ class Intake:
     """What was read so far.
 
     `files` are the inputs; those given at first are read by others. `is_whole` tells that every
-    input was read to its end. `respelled` are ids that older data spells differently, by node type.
+    input was read to its end. `encoding` is that of text files, UTF-8 by default.
+    `respelled` are ids that older data spells differently, by node type.
     """
 
     def __init__(
@@ -60,8 +61,10 @@ class Intake:
         partial: bool = False,
         rules: Rules = PLAIN,
         files: Sequence[tuple[str, str]] = (),
+        encoding: str | None = None,
     ) -> None:
         self.schema = schema
+        self.encoding = encoding
         self.partial = partial
         self.rules = rules
         self.changes = ChangeSet()

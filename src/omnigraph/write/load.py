@@ -21,6 +21,7 @@ from omnigraph.write.coerce import Rules
 from omnigraph.write.committed import Committed
 from omnigraph.write.external import ExternalBlobs
 from omnigraph.write.inputs.sources import read_all, total_bytes
+from omnigraph.write.inputs.streams import check_encoding
 from omnigraph.write.intake import Intake
 from omnigraph.write.progress import Listener, Meter
 from omnigraph.write.request import Request
@@ -40,7 +41,8 @@ class LoadOptions:
     """How to load.
 
     `from_` is where a branch that does not exist is forked from. Lines are read by the strict
-    grammar, or else by the older, forgiving one.
+    grammar, or else by the older, forgiving one. `encoding` is that of text files, by default
+    UTF-8.
     """
 
     mode: Mode = Mode.MERGE
@@ -48,8 +50,10 @@ class LoadOptions:
     strict: bool = True
     from_: str | None = None
     progress: Listener | None = None
+    encoding: str | None = None
 
     def __post_init__(self) -> None:
+        check_encoding(self.encoding)
         if self.partial and self.mode is not Mode.MERGE:
             message = f"a partial load merges; it cannot {self.mode}"
             raise InvalidInput(message, code="load_mode_invalid")
@@ -117,7 +121,9 @@ def load(
     with Spill() as spill:
         rules = Rules(external=ExternalBlobs.below(request.external_blobs))
         shown = seen(manifest, source, request.rights.named)
-        intake = Intake(shown.schema, spill, partial=options.partial, rules=rules)
+        intake = Intake(
+            shown.schema, spill, partial=options.partial, rules=rules, encoding=options.encoding
+        )
         read_all(data, intake, meter, strict=options.strict)
         changes = intake.finish(
             strict=options.mode is Mode.APPEND, replace=options.mode is Mode.OVERWRITE

@@ -36,6 +36,7 @@ MODES = ("append", "merge", "overwrite")
 @click.option("--branch", default="main", help="Branch to load into.")
 @click.option("--from", "base", help="Create the branch from this one if it does not exist.")
 @click.option("--message", help="Message of the commit.")
+@click.option("--encoding", help="Encoding of CSV and NDJSON files.  [default: utf-8]")
 @engine_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def load(
@@ -50,6 +51,7 @@ def load(
     branch: str,
     base: str | None,
     message: str | None,
+    encoding: str | None,
     engine: str,
     as_json: bool,
 ) -> None:
@@ -67,6 +69,7 @@ def load(
             partial=partial,
             progress=progress,
             engine=engine,
+            encoding=encoding,
         )
     if as_json:
         print_json({"uri": graph.uri, **done.to_json()})

@@ -412,13 +412,14 @@ class RemoteGraph:
         strict: bool = True,
         progress: Listener | None = None,
         engine: str = LOCAL,
+        encoding: str | None = None,
     ) -> LoadResult:
         """Load data as one commit; see the embedded graph for what it may be."""
         _check_engine(engine)
         where = branch or self.on
         facts = {"branch": where, "mode": str(mode_of(mode)), "from": from_, "message": message}
         given = {name: value for name, value in facts.items() if value is not None}
-        upload = self._upload(data, where, from_)
+        upload = self._upload(data, where, from_, encoding)
         if not strict:
             if partial:
                 message_ = "a load of the older grammar takes whole entities"
@@ -438,10 +439,16 @@ class RemoteGraph:
         except ValidationFailed as error:
             raise upload.placed(error) from error
 
-    def _upload(self, data: Any, branch: str, from_: str | None) -> Upload:  # noqa: ANN401
+    def _upload(
+        self,
+        data: Any,  # noqa: ANN401 - what a load takes
+        branch: str,
+        from_: str | None,
+        encoding: str | None,
+    ) -> Upload:
         """Return lines of JSON; only tables need the schema to become such."""
         if not isinstance(data, Mapping):
-            return to_lines(data, Catalog())
+            return to_lines(data, Catalog(), encoding)
         at = branch if from_ is None or branch in self.branches.list() else from_
         return to_lines(data, self.snapshot(at).catalog)
 

@@ -80,17 +80,21 @@ class Upload:
         return Place("", line)
 
 
-def to_lines(data: Any, catalog: Catalog) -> Upload:  # noqa: ANN401 - what people gave
-    """Return lines of JSON for whatever a load takes."""
+def to_lines(
+    data: Any,  # noqa: ANN401 - what people gave
+    catalog: Catalog,
+    encoding: str | None = None,
+) -> Upload:
+    """Return lines of JSON for whatever a load takes; `encoding` is that of files with lines."""
     if isinstance(data, Mapping):
         return Upload(tuple(p for key, rows in data.items() for p in _typed(key, rows, catalog)))
     sources = data if isinstance(data, list | tuple) else [data]
-    return Upload(tuple(_whole(source) for source in sources))
+    return Upload(tuple(_whole(source, encoding) for source in sources))
 
 
-def _whole(source: Any) -> Piece:  # noqa: ANN401 - a path, a file or bytes
+def _whole(source: Any, encoding: str | None) -> Piece:  # noqa: ANN401 - a path, a file or bytes
     check_source(source)
-    with opened(source, Meter()) as stream:
+    with opened(source, Meter(), encoding) as stream:
         content = stream.read()
     if not content.endswith(b"\n"):
         content += b"\n"

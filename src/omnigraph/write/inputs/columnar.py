@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from contextlib import closing
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -14,6 +15,7 @@ from omnigraph.catalog import TypeKind
 from omnigraph.catalog.ends import ends_meant
 from omnigraph.types import PropertyType, Scalar
 from omnigraph.write.ahead import ahead
+from omnigraph.write.inputs.csv_files import BadRow
 from omnigraph.write.inputs.grammar import check_member
 from omnigraph.write.inputs.streams import UNREADABLE, Broken, unreadable
 from omnigraph.write.intake import Intake, Raw
@@ -33,14 +35,14 @@ class Table:
     """A table to be read: its columns, and its rows piece by piece.
 
     `text` says that cells are text to be parsed. `skipped` are rows the reader could make nothing
-    of, with the reason; it grows while rows are read. `before` is how many rows of the same file
+    of; it grows while rows are read. `before` is how many rows of the same file
     are read by others. `positions` gives the rows of a batch other positions than their numbers.
     """
 
     names: Sequence[str]
     batches: Iterable[pa.RecordBatch]
     text: bool = False
-    skipped: list[tuple[int, str]] = field(default_factory=list)
+    skipped: Sequence[BadRow] = ()
     before: int = 0
     positions: Callable[[pa.RecordBatch, int], pa.Array] | None = None
 
@@ -52,10 +54,26 @@ def read_table(table: Table, name: str, shape: Shape, intake: Intake, meter: Met
     targets = _targets(table.names, shape, intake)
     if targets is None:
         return
+    with closing(ahead(_unbroken(table.batches))) as reading:
+        _read_rows(table, reading, targets, shape, intake, meter, base=base)
+    for bad in table.skipped:
+        intake.problem(Rule.SYNTAX, bad.reason, base + bad.number, shape)
+
+
+def _read_rows(  # noqa: PLR0913 - what `read_table` found out
+    table: Table,
+    batches: Iterable[pa.RecordBatch],
+    targets: Sequence[str],
+    shape: Shape,
+    intake: Intake,
+    meter: Meter,
+    *,
+    base: int,
+) -> None:
     given = frozenset(targets)
     rows = table.before
     try:
-        for batch in _slices(ahead(_unbroken(table.batches))):
+        for batch in _slices(batches):
             if not _types_fit(batch, targets, table, shape, intake):
                 return
             columns = {target: batch.column(i) for i, target in enumerate(targets)}
@@ -68,8 +86,6 @@ def read_table(table: Table, name: str, shape: Shape, intake: Intake, meter: Met
             meter.took(batch.num_rows)
     except Broken as error:
         intake.file_problem(Rule.SYNTAX, str(error), shape)
-    for number, reason in table.skipped:
-        intake.problem(Rule.SYNTAX, reason, base + number, shape)
 
 
 def _unbroken(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -85,12 +101,12 @@ def _unbroken(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield batch
 
 
-def _numbers(before: int, count: int, skipped: Sequence[tuple[int, str]]) -> Numbers:
+def _numbers(before: int, count: int, skipped: Sequence[BadRow]) -> Numbers:
     """Return the numbers of rows, which the skipped ones have moved on."""
     numbers = np.arange(before, before + count, dtype=np.int64) + 1
     if not skipped:
         return numbers
-    gaps = np.array(sorted(number for number, _ in skipped)) - np.arange(len(skipped))
+    gaps = np.array(sorted(bad.number for bad in skipped)) - np.arange(len(skipped))
     return numbers + np.searchsorted(gaps, numbers, side="right")
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import IO, Any
 
@@ -42,8 +43,11 @@ def read_ndjson(
     together = Together(intake) if fast and not intake.partial else None
     base = intake.open_file(source_name(source), "line") + before
     try:
-        with opened(source, meter) as stream:
-            for part in ahead(_parts(stream, base, together)):
+        with (
+            opened(source, meter, intake.encoding) as stream,
+            closing(ahead(_parts(stream, base, together))) as parts,
+        ):
+            for part in parts:
                 if isinstance(part, TooLong):
                     intake.problem(Rule.LINE_BYTES, too_long(), base + part.line)
                 else:

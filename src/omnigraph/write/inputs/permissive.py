@@ -37,7 +37,7 @@ def read_permissive(source: ByteSource, intake: Intake, meter: Meter) -> None:
     """Read a stream of JSON values."""
     base = intake.open_file(source_name(source), "record")
     try:
-        with opened(source, meter) as stream:
+        with opened(source, meter, intake.encoding) as stream:
             records = enumerate(json_values(chunks(stream)), start=base + 1)
             while part := list(islice(records, RECORDS)):
                 _take(part, intake)

@@ -127,7 +127,7 @@ def read_file(
 ) -> None:
     """Read a file with a table, or some row groups of it."""
     try:
-        with opened_table(path, meter, groups) as table:
+        with opened_table(path, meter, groups, intake.encoding) as table:
             read_table(table, str(path), shape, intake, meter)
     except Broken as error:
         intake.open_file(str(path), "row")

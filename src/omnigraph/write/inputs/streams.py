@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import io
 import os
@@ -22,6 +23,7 @@ ByteSource: TypeAlias = str | os.PathLike[str] | bytes | IO[Any]
 UNREADABLE = (OSError, EOFError, ValueError, zlib.error, pa.ArrowException)
 """What readers raise when bytes are not what they should be."""
 
+_RECODED_BYTES = 256 * 1024
 _GZIP = b"\x1f\x8b"
 _ZSTD = b"\x28\xb5\x2f\xfd"
 
@@ -39,14 +41,65 @@ def source_name(source: ByteSource) -> str:
 
 
 @contextmanager
-def opened(source: ByteSource, meter: Meter) -> Iterator[IO[bytes]]:
-    """Open a source, unpacking it if it is packed."""
+def opened(source: ByteSource, meter: Meter, encoding: str | None = None) -> Iterator[IO[bytes]]:
+    """Open a source as UTF-8, unpacking it if it is packed; `encoding` is what it is written in."""
     if isinstance(source, str | os.PathLike):
         with file_opened(source) as file:
-            yield _unpacked(_counted(file, meter))
+            yield _as_utf8(_unpacked(_counted(file, meter)), encoding)
     else:
         raw = io.BytesIO(source) if isinstance(source, bytes) else source
-        yield _unpacked(_counted(raw, meter))
+        yield _as_utf8(_unpacked(_counted(raw, meter)), encoding)
+
+
+def check_encoding(name: str | None) -> str | None:
+    """Return the encoding a name means, None for UTF-8; raise InvalidInput when it is unknown."""
+    if name is None:
+        return None
+    try:
+        found = codecs.lookup(name)
+    except LookupError:
+        found = None
+    if found is None or not found._is_text_encoding:
+        message = f"'{name}' is not a text encoding; use for example utf-8, latin-1 or utf-16"
+        raise InvalidInput(message, code="encoding_unknown", encoding=name)
+    return None if found.name == "utf-8" else found.name
+
+
+def _as_utf8(stream: IO[bytes], encoding: str | None) -> IO[bytes]:
+    known = check_encoding(encoding)
+    return stream if known is None else io.BufferedReader(_Recoded(stream, known), CHUNK_BYTES)
+
+
+class _Recoded(io.RawIOBase):
+    """Text of another encoding as UTF-8."""
+
+    def __init__(self, stream: IO[bytes], encoding: str) -> None:
+        super().__init__()
+        self._stream = stream
+        self._encoding = encoding
+        self._decoder = codecs.getincrementaldecoder(encoding)()
+        self._left = b""
+        self._read = 0
+        self._is_done = False
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:  # noqa: ANN401 - any writable buffer
+        while not self._left and not self._is_done:
+            data = self._stream.read(_RECODED_BYTES)
+            self._is_done = not data
+            try:
+                self._left = self._decoder.decode(data, self._is_done).encode()
+            except UnicodeError as error:
+                at = self._read + getattr(error, "start", 0) + 1
+                reason = getattr(error, "reason", error)
+                raise ValueError(f"not {self._encoding}: {reason} near byte {at}") from error
+            self._read += len(data)
+        count = min(len(buffer), len(self._left))
+        buffer[:count] = self._left[:count]
+        self._left = self._left[count:]
+        return count
 
 
 @contextmanager
