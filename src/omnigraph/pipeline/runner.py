@@ -33,6 +33,7 @@ from omnigraph.write.load import mode_of
 from omnigraph.write.progress import Listener, Progress
 
 OPERATION = "pipeline"
+DELETE = "branch_delete"
 MERGED = "merge"
 """The stage after which only the branch is left to be deleted."""
 _KEPT = ("types", "embedded", "branch_created", "sources", "rejects", "examples", "commit")
@@ -88,6 +89,7 @@ def run_pipeline(running: Running, *, again: bool = False) -> RunReport:
 
     `again` runs it although the same files were loaded before.
     """
+    _authorize(running)
     ready = _ready(running)
     try:
         pipeline = running.pipeline
@@ -113,6 +115,7 @@ def resume_pipeline(running: Running, run: Run) -> RunReport:
     Raises:
         RunStopped: another process is at work on it, or it was aborted.
     """
+    _authorize(running)
     if run.about.get("digest") != digest(running.pipeline):
         message = (
             f"{running.pipeline.report.source.name} or its variables are not those that run "
@@ -132,6 +135,16 @@ def resume_pipeline(running: Running, run: Run) -> RunReport:
             return _watched(running, ready, run)
         finally:
             ready.sources.close()
+
+
+def _authorize(running: Running) -> None:
+    """Check every permission a pipeline needs before Spark starts and anything is written."""
+    pipeline, publish = running.pipeline, running.pipeline.publish
+    running.request(OPERATION, pipeline.branch, None)
+    if publish.merge_into is not None:
+        running.request("merge", publish.merge_into, None)
+    if publish.delete_branch:
+        running.request(DELETE, pipeline.branch, None)
 
 
 @contextmanager
@@ -309,7 +322,8 @@ def _without_branch(running: Running, merged: Mapping[str, Any]) -> Mapping[str,
     if not pipeline.publish.delete_branch:
         return merged
     try:
-        if pipeline.branch in manifest.branches():
+        running.request(DELETE, pipeline.branch, None)
+        if pipeline.branch.strip() in manifest.branches():
             delete_branch(manifest, pipeline.branch)
     except OmniError as error:
         return {**merged, "branch_deleted": False, "branch_delete_error": error.message}
