@@ -21,7 +21,12 @@ from omnigraph.pipeline.faults import unless_lost
 from omnigraph.pipeline.load import load_frames
 from omnigraph.pipeline.model import OnViolation, Outcome, SparkLoadOptions
 from omnigraph.pipeline.prepare import Prepared, digest, prepare, run_key
-from omnigraph.pipeline.rejects import examples, keep_unreadable, refuse_unreadable
+from omnigraph.pipeline.rejects import (
+    clear_unreadable,
+    examples,
+    keep_unreadable,
+    refuse_unreadable,
+)
 from omnigraph.pipeline.report import MAX_EXAMPLES, RunReport, keep_report, read_report
 from omnigraph.pipeline.requests import MakeRequest, PipelineInterrupted
 from omnigraph.pipeline.runs import Run, Runs, RunState
@@ -206,14 +211,16 @@ def _carry_out(running: Running, ready: Prepared, run: Run) -> None:
         _tell_as_before(running)
         running.facts["merge"] = _without_branch(running, run.stages[MERGED])
         return
-    folder = pipeline.address(pipeline.rejects) if pipeline.rejects is not None else None
+    folder = None
     if pipeline.on_violation == OnViolation.FAIL:
         refuse_unreadable(ready)
-    elif ready.broken:
-        place = folder or manifest.location.child(f"{run.folder}/rejects")
-        running.facts["rejects"] = place
-        _check_share(ready)
-        keep_unreadable(ready, place, manifest.location.options)
+    else:
+        folder = _rejects_folder(running, run)
+        clear_unreadable(folder, manifest.location.options)
+        if ready.broken:
+            running.facts["rejects"] = folder
+            _check_share(ready)
+            keep_unreadable(ready, folder, manifest.location.options)
     outcome = _load(running, ready, run, folder)
     _loaded(running, run, outcome)
     if pipeline.publish.merge_into is not None:
@@ -224,6 +231,14 @@ def _carry_out(running: Running, ready: Prepared, run: Run) -> None:
             Runs(manifest.objects).finish_stage(outcome.run or run, MERGED, merged)
             merged = _without_branch(running, merged)
         running.facts["merge"] = merged
+
+
+def _rejects_folder(running: Running, run: Run) -> str:
+    """Return the folder for the rejected rows of this run: runs may share the one around it."""
+    pipeline = running.pipeline
+    if pipeline.rejects is None:
+        return running.manifest.location.child(f"{run.folder}/rejects")
+    return f"{pipeline.address(pipeline.rejects).rstrip('/')}/{run.id}"
 
 
 def _loaded(running: Running, run: Run, outcome: Outcome) -> None:
