@@ -7,6 +7,7 @@ import click
 from omnigraph.cli.addresses import graph_options, read_duration
 from omnigraph.cli.graphs import open_addressed
 from omnigraph.cli.output import print_json
+from omnigraph.cli.progress import showing
 
 
 @click.command()
@@ -18,7 +19,8 @@ from omnigraph.cli.output import print_json
 def recover(uri: str | None, store: str | None, stale_after: str | None, as_json: bool) -> None:
     """Finish or undo what dead processes left in flight."""
     graph = open_addressed(uri, store, mode="rw")
-    done = graph.recover(stale_after=read_duration(stale_after))
+    with showing("recovering"):
+        done = graph.recover(stale_after=read_duration(stale_after))
     if as_json:
         facts = [
             {
