@@ -5,13 +5,21 @@ import logging
 from pathlib import Path
 
 import pytest
+from pyspark.sql.types import StructType
 
 import omnigraph as og
+import omnigraph.pipeline as spark
 from omnigraph.errors import Category, OmniError
 from omnigraph.graph import Branches, Changes, Commits, Graph, Indexes, Schema, Tags
+from omnigraph.pipeline.face import Pipelines
+from omnigraph.pipeline.feed import Feed
+from omnigraph.pipeline.runs import Runs
+from omnigraph.pipeline.source import OmniGraphSource, manifest_by_options, pin_by_options
 
 SCHEMA = """
-node Person { name: String @key  bio: String?  vec: Vector(2)? @embed(bio)  photo: Blob? }
+node Person {
+  name: String @key  rank: I64?  bio: String?  vec: Vector(2)? @embed(bio)  photo: Blob?
+}
 edge Knows: Person -> Person
 """
 LINES = b'{"type":"Person","data":{"name":"ada","photo":"base64:aGk="}}\n'
@@ -303,3 +311,114 @@ rules:
     graph = og.open(place, policy=policy, actor="act-ada", embedding=MOCK)
     with pytest.raises(og.PolicyDenied, match="a preview of a merge"):
         graph.merge("draft", dry_run=True)
+
+
+# --- what enters beside the methods of a graph -------------------------------------------------
+
+PIPELINE = """version: 1
+branch: {name: week, from: main}
+sources: {people: {csv: people.csv}}
+nodes: {Person: {source: people}}
+publish: {merge_into: main, delete_branch: true}
+"""
+ONLY_OTHERS = """
+version: 1
+groups: { team: [act-ada] }
+protected_branches: [main]
+rules:
+  - id: not-main
+    allow: { actors: { group: team }, actions: [read, change], branch_scope: unprotected }
+"""
+
+
+SPARK_CALLS = {
+    "pipeline.read": (lambda g, _: spark.read(None, g, "Person"), ["read"]),
+    "pipeline.read_changes": (lambda g, _: spark.read_changes(None, g, branch="draft"), ["read"]),
+    "pipeline.write": (lambda g, _: spark.write(None, g, "Person"), ["change"]),
+    "pipeline.write, to a new branch": (
+        lambda g, _: spark.write(None, g, "Person", branch="new", from_="main"),
+        ["branch_create", "change"],
+    ),
+    "pipeline.stream_into": (
+        lambda g, _: spark.stream_into(None, g, spark.StreamOptions(checkpoint="c")),
+        ["change"],
+    ),
+    "pipeline.analyze": (
+        lambda g, _: g.pipeline.analyze("degrees", ["Knows"], "Person.rank", branch="main"),
+        ["read", "change"],
+    ),
+    "Pipelines.run": (
+        lambda g, folder: g.pipeline.run(folder / "p.yaml"),
+        ["read", "branch_create", "change", "branch_merge", "branch_delete"],
+    ),
+    "Pipelines.resume": (
+        lambda g, folder: g.pipeline.resume(newest(folder), folder / "p.yaml"),
+        ["read", "branch_create", "change", "branch_merge", "branch_delete"],
+    ),
+    "Pipelines.abort": (lambda g, f: g.pipeline.abort(newest(f)), ["read", "change"]),
+    "Pipelines.validate": (lambda g, folder: g.pipeline.validate(folder / "p.yaml"), ["read"]),
+    "Pipelines.plan": (lambda g, folder: g.pipeline.plan(folder / "p.yaml"), ["read"]),
+    "Pipelines.report": (lambda g, _: g.pipeline.report(), ["read"]),
+    "Pipelines.page": (lambda g, _: g.pipeline.page(), ["read"]),
+}
+
+
+def newest(folder):
+    return og.open(folder / "g", mode="ro").pipeline.status()[0].id
+
+
+def stored(place):
+    return {file: file.read_bytes() for file in place.rglob("*") if file.is_file()}
+
+
+@pytest.mark.parametrize("name", SPARK_CALLS)
+def test_job_on_spark_needs_its_actions_before_it_starts(place, name):
+    call, needed = SPARK_CALLS[name]
+    (place.parent / "p.yaml").write_text(PIPELINE)
+    (place.parent / "people.csv").write_text("name\nada\n")
+    runs = Runs(og.open(place)._manifest.objects)
+    runs.release(runs.begin("draft"))
+    before = stored(place)
+    for missing in needed:
+        graph = opened(place, *(action for action in ACTIONS if action != missing))
+        with pytest.raises(og.PolicyDenied) as caught:
+            call(graph, place.parent)
+        assert caught.value.details["action"] == missing
+    for actor in (None, " ", "act-stranger"):
+        with pytest.raises(og.PolicyDenied):
+            call(opened(place, *ACTIONS, actor=actor), place.parent)
+    assert stored(place) == before
+
+
+def test_every_public_entry_on_spark_is_in_the_table():
+    names = {f"Pipelines.{name}" for name in vars(Pipelines) if not name.startswith("_")}
+    takes_a_graph = {"read", "read_changes", "write", "stream_into", "analyze"}
+    others = {
+        *("abort_run", "load_frames", "load_sources", "optimize_on_spark", "plan_pipeline"),
+        *("query_frame", "query_stream", "resume_pipeline", "run_pipeline", "verify_on_spark"),
+        *("on_spark", "Running"),
+    }
+    """What methods of a graph call once the gate has let them through."""
+    no_graph = {
+        *("Analysis", "AnalysisResult", "StreamOptions", "SparkUnavailable"),
+        *("close", "register", "running_tasks", "session", "warm_up"),
+    }
+    assert set(spark.__all__) == takes_a_graph | others | no_graph
+    listed = {name.partition(",")[0] for name in SPARK_CALLS}
+    assert listed == {f"pipeline.{name}" for name in takes_a_graph} | (
+        names - {"Pipelines.analyze", "Pipelines.status"}
+    )
+
+
+@pytest.mark.parametrize("branch", ["main", " main ", "main\n"])
+def test_data_source_knows_a_protected_branch_however_it_is_spelled(place, branch):
+    options = {"path": str(place), "policy": ONLY_OTHERS, "actor": "act-ada", "type": "Person"}
+    location = manifest_by_options(options).location
+    with pytest.raises(og.PolicyDenied, match="'change' on branch 'main'"):
+        OmniGraphSource({**options, "branch": branch}).writer(StructType(), overwrite=False)
+    with pytest.raises(og.PolicyDenied, match="'read' on branch 'main'"):
+        pin_by_options({**options, "branch": branch})
+    with pytest.raises(og.PolicyDenied, match="'read' on branch 'main'"):
+        Feed.by_options(location, {**options, "changes": branch})
+    OmniGraphSource({**options, "branch": " draft "}).writer(StructType(), overwrite=False)
+    assert Feed.by_options(location, {**options, "changes": " draft "}).branch == "draft"

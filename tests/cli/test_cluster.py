@@ -98,3 +98,23 @@ def test_who_acts_is_said_anywhere_or_set_up(folder, tmp_path, monkeypatch):
     monkeypatch.setenv("OMNIGRAPH_HOME", str(tmp_path))
     assert "approved by act-dana" in run(folder, "approve", "graph.ports").out
     assert json.loads(run(folder, "apply", "--json").out)["actor"] == "act-dana"
+
+
+def test_command_on_a_graph_of_a_cluster_is_under_the_policy_of_the_graph(folder):
+    run(folder, "import")
+    run(folder, "apply")
+    edit(folder, "[read]", "[read, admin]", "readers.yaml")
+    address = ("--cluster", folder, "--graph", "people")
+    for who in ((), ("--as", "act-ada"), ("--as", "act-stranger")):
+        refused = omnigraph("optimize", *address, *who)
+        assert (refused.code, "error[forbidden]: policy denied" in refused.err) == (1, True), who
+    run(folder, "apply")
+    done = omnigraph("optimize", *address, "--as", "act-ada")
+    assert (done.code, done.out.splitlines()[-1]) == (0, "  nothing to do")
+    own = omnigraph("optimize", *address, "--as", "act-eve", "--policy", folder / "readers.yaml")
+    assert (own.code, "the cluster has a policy for this graph" in own.err) == (1, True)
+    assert omnigraph("verify", "--cluster", folder, "--graph", "ports").code == 0
+    for file in (folder / "__cluster/resources/policy/readers").glob("*.yaml"):
+        file.write_text("version: 1\n")
+    changed = omnigraph("verify", *address, "--as", "act-ada")
+    assert (changed.code, "catalog_payload_digest_mismatch" in changed.err) == (1, True)

@@ -17,9 +17,15 @@ def uri(tmp_path_factory):
     return address
 
 
-def test_a_file_that_is_right_is_said_to_be(uri):
+def test_a_valid_file_is_reported_with_what_was_not_checked(uri):
     ran = omnigraph("pipeline", "validate", FILE, "--uri", uri)
-    assert (ran.code, ran.out) == (0, f"{FILE} is right: 3 sources, 3 types\n")
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out == (
+        f"{FILE} is valid (3 sources, 3 types; expressions and these sources not checked: "
+        'topics (columns of JSON), about (query); run "plan" to open them)\n'
+    )
+    ran = omnigraph("pipeline", "validate", FILE, "--uri", uri, "--json")
+    assert list(json.loads(ran.out)["unchecked_sources"]) == ["topics", "about"]
 
 
 def test_a_file_can_be_held_against_a_schema_alone(tmp_path):
@@ -43,7 +49,13 @@ def test_the_graph_may_be_named_by_the_file_and_variables_from_outside(uri, tmp_
         f"version: 1\ngraph: {uri}\nvariables: {{F: null}}\n"
         "sources: {a: {csv: '${F}'}}\nnodes: {Topic: {source: a}}\n"
     )
-    assert omnigraph("pipeline", "validate", path, "--set", "F=a.csv").code == 0
+    (tmp_path / "a.csv").write_text("name\n")
+    ran = omnigraph("pipeline", "validate", path, "--set", "F=a.csv")
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out == (
+        f'{path} is valid (1 source, 1 type; expressions not checked, run "plan" to check them)\n'
+    )
+    assert "no file" in omnigraph("pipeline", "validate", path, "--set", "F=b.csv").err
     missing = omnigraph("pipeline", "validate", path)
     assert (missing.code, "error[Y106]" in missing.err) == (1, True)
     assert omnigraph("pipeline", "validate", path, "--set", "F").code == 2

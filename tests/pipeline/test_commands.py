@@ -1,6 +1,7 @@
 """The commands that Spark can do the work of, in this process, on the session that runs."""
 
 import json
+import re
 
 import pytest
 from click.testing import CliRunner
@@ -52,6 +53,23 @@ def test_upkeep_and_export_tell_what_they_did(spark, graph, tmp_path):
     assert json.loads(told)["entities"] == {"edge:Knows": 2, "node:Person": 3}
     [part] = (tmp_path / "out" / "node-Person").iterdir()
     assert part.read_text().splitlines() == list(graph.export(types=["Person"]))
+
+
+def test_a_run_reports_its_stages_and_tasks_while_it_works(spark, graph, tmp_path, monkeypatch):
+    monkeypatch.setenv("OMNIGRAPH_PROGRESS_SECONDS", "0.02")
+    (tmp_path / "people.csv").write_text("name,age\ndee,4\neve,5\n")
+    (tmp_path / "p.yaml").write_text(
+        "version: 1\nsources: {people: {csv: people.csv}}\nnodes: {Person: {source: people}}\n"
+    )
+    words = ("pipeline", "run", tmp_path / "p.yaml", "--uri", graph.uri)
+    lines = [line for line in run(*words).splitlines() if line.startswith("pipeline: ")]
+    stages = dict.fromkeys(re.split("[:,] ", line)[1] for line in lines)
+    assert {"stage", "validate"} <= set(stages)
+    pattern = r"pipeline: \w+(, [\d,]+ rows)?(, \d+ of \d+ tasks)?, (\d+ min )?\d+ s"
+    assert [line for line in lines if not re.fullmatch(pattern, line)] == []
+    assert any(" tasks, " in line for line in lines)
+    told = run(*words, "--again", "--quiet").splitlines()
+    assert [line for line in told if line.startswith("pipeline: ")] == []
 
 
 def test_export_on_spark_writes_parts(graph, tmp_path):

@@ -296,3 +296,35 @@ def test_too_many_rejects_refuse_everything(people, tmp_path):
         ("range", 2),
         ("syntax", 3),
     }
+
+
+def lines_in(folder):
+    found = (path.read_text().splitlines() for path in sorted(folder.rglob("*.ndjson")))
+    lines = [json.loads(line) for some in found for line in some]
+    return sorted((line["rule"], line["source"]["row"]) for line in lines)
+
+
+def test_runs_that_share_a_folder_of_rejects_report_their_own(people, tmp_path):
+    text = PEOPLE + "on_violation: reject\nrejects: ./aside\n"
+    (tmp_path / "p.yaml").write_text(text)
+    (tmp_path / "people.csv").write_text("name,age\nAda,36\nBob,400\nCy\n")
+    first = people.pipeline.run(tmp_path / "p.yaml")
+    kept = lines_in(tmp_path / "aside")
+    assert kept == [("range", 2), ("syntax", 3)]
+
+    (tmp_path / "people.csv").write_text("name,age\nDee,1\nEve,2\nFay,3\nGus,500\nHal\n")
+
+    def stop(told):
+        if told.phase == "publish":
+            raise KeyboardInterrupt
+
+    with pytest.raises(PipelineInterrupted) as stopped:
+        people.pipeline.run(tmp_path / "p.yaml", progress=stop)
+    (tmp_path / "people.csv").write_text("name,age\nDee,1\nEve,2\nFay,3\nGus,500\n")
+    second = people.pipeline.resume(stopped.value.run)
+    for report, expected in ((first, kept), (second, [("range", 4)])):
+        shown = sorted((row["rule"], row["source"]["row"]) for row in report.examples)
+        assert shown == expected
+        assert report.rejects == str(tmp_path / "aside" / report.run)
+        assert lines_in(tmp_path / "aside" / report.run) == expected
+        assert people.pipeline.report(report.run).examples == report.examples

@@ -54,12 +54,15 @@ def _content(file: int) -> str:
 
 def omnigraph_on_terminal(*arguments: str | Path, cwd: Path = ROOT) -> str:
     """Run the program on a terminal of its own and return what the terminal got."""
+    return on_terminal(_command(arguments), cwd)
+
+
+def on_terminal(command: Sequence[str], cwd: Path = ROOT) -> str:
+    """Run any command on a terminal of its own and return what the terminal got."""
     leader, follower = pty.openpty()
     environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "100"}
     environment.pop("NO_COLOR", None)
-    with subprocess.Popen(
-        _command(arguments), cwd=cwd, stdout=follower, stderr=follower, env=environment
-    ):
+    with subprocess.Popen(command, cwd=cwd, stdout=follower, stderr=follower, env=environment):
         os.close(follower)
         chunks = []
         while True:

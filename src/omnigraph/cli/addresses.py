@@ -50,7 +50,7 @@ _SCOPE = (
 )
 _FLAGS = (
     ("yes", "Do not ask before something is destroyed elsewhere."),
-    ("quiet", "Do not tell what is addressed."),
+    ("quiet", "Do not report what is addressed, and no progress."),
 )
 
 

@@ -19,6 +19,7 @@ from omnigraph.cli.scope import Given, Scope, is_local, resolve
 from omnigraph.errors import InvalidInput
 from omnigraph.graph import Graph
 from omnigraph.graph import open as open_graph
+from omnigraph.policy import Policy
 from omnigraph.service.config import PROFILE, Operator, read_operator
 
 _ECHOED = (
@@ -56,9 +57,13 @@ def open_addressed(
             raise WrongUse(message)
         graph = cast(Graph, import_module("omnigraph.cli.served").open_served(scope, operator))
     else:
-        address = scope.address if scope.kind == "store" else _in_cluster(scope)
-        acts = who.actor or (operator.actor if mode == "rw" else None)
-        graph = open_graph(address, mode=mode, policy=who.policy, actor=acts)
+        address, policy = (scope.address, None) if scope.kind == "store" else _in_cluster(scope)
+        if policy is not None and who.policy is not None:
+            message = "--policy does not apply: the cluster has a policy for this graph"
+            raise WrongUse(message)
+        has_default = mode == "rw" or policy is not None
+        acts = who.actor or (operator.actor if has_default else None)
+        graph = open_graph(address, mode=mode, policy=policy or who.policy, actor=acts)
     _tell(scope, graph.uri)
     if destroys and not is_local(graph.uri):
         _confirm(graph.uri)
@@ -90,17 +95,19 @@ def given(uri: str | None, store: str | None) -> Given:
     )
 
 
-def _in_cluster(scope: Scope) -> str:
-    """Return the address of a graph of a cluster."""
-    store = import_module("omnigraph.service.cluster.serving").open_store(scope.address, None)
-    ids = store.read().state.graph_ids
+def _in_cluster(scope: Scope) -> tuple[str, Policy | None]:
+    """Return the address of a graph of a cluster, and the policy the cluster has for it."""
+    serving = import_module("omnigraph.service.cluster.serving")
+    store = serving.open_store(scope.address, None)
+    state = store.read().state
+    ids = state.graph_ids
     wanted = scope.graph or (ids[0] if len(ids) == 1 else None)
     if wanted is None:
         raise WrongUse(f"pass --graph ID; the cluster has: {', '.join(ids) or 'none'}")
     if wanted not in ids:
         message = f"the cluster has no graph '{wanted}', but: {', '.join(ids) or 'none'}"
         raise InvalidInput(message, code="graph_not_applied", graph=wanted)
-    return str(store.graph_uri(wanted))
+    return str(store.graph_uri(wanted)), serving.graph_policy(store, state, wanted)
 
 
 def _tell(scope: Scope, uri: str) -> None:

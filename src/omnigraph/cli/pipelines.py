@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import click
@@ -14,6 +13,7 @@ from omnigraph.pipeline.page import seconds_text, size_text, state_text
 from omnigraph.pipeline.plans import PipelinePlan
 from omnigraph.pipeline.report import RunReport
 from omnigraph.pipeline.runs import Run
+from omnigraph.pipeline.spec import Pipeline
 
 
 def read_variables(pairs: Sequence[str]) -> dict[str, str]:
@@ -29,35 +29,12 @@ def read_variables(pairs: Sequence[str]) -> dict[str, str]:
     return found
 
 
-@contextmanager
-def showing_stages() -> Iterator[Callable[[Any], None] | None]:
-    """Give a function to tell progress to, with a bar for each stage; None where nobody looks."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    # Rich is for terminals only; plain output must not pay for it.
-    from rich.console import Console  # noqa: PLC0415
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415
-
-    columns = (
-        TextColumn("{task.description:10}"),
-        BarColumn(),
-        TextColumn("{task.fields[rows]}"),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
-        tasks: dict[str, Any] = {}
-
-        def tell(progress: Any) -> None:  # noqa: ANN401 - any report of progress
-            if progress.phase not in tasks:
-                for task in tasks.values():
-                    bars.update(task, total=1, completed=1)
-                    bars.stop_task(task)
-                tasks[progress.phase] = bars.add_task(progress.phase, total=None, rows="")
-            rows = f"{progress.rows:,} rows" if progress.rows else ""
-            bars.update(tasks[progress.phase], rows=rows)
-
-        yield tell
+def unchecked_text(pipeline: Pipeline) -> str:
+    """Return what `validate` did not look at, and which command does."""
+    if not pipeline.unchecked:
+        return 'expressions not checked, run "plan" to check them'
+    named = ", ".join(f"{name} ({why})" for name, why in pipeline.unchecked.items())
+    return f'expressions and these sources not checked: {named}; run "plan" to open them'
 
 
 def tell_plan(plan: PipelinePlan) -> None:

@@ -1,50 +1,166 @@
-"""This module shows how far something long is, on a terminal only."""
+"""Report how far a long command is: one updating line on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
+import os
+import shutil
 import sys
-from collections.abc import Callable, Iterator
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Protocol, cast
+
+import click
+
+from omnigraph.cli.addresses import noted
+from omnigraph.cli.output import wants_json
+from omnigraph.query.choice import SPARK
+
+EVERY = "OMNIGRAPH_PROGRESS_SECONDS"
+"""Seconds between two lines where standard error is not a terminal; 0 prints none."""
+LINE_SECONDS = 5.0
+_FIRST, _NEXT = 1.0, 0.5
+"""When the line on a terminal appears, and how often it is drawn again."""
+_CLEAR = "\r\x1b[2K"
+
+
+class Reported(Protocol):
+    """What a long operation reports; see `omnigraph.write.progress`."""
+
+    @property
+    def phase(self) -> str:
+        """What it does now."""
+
+    @property
+    def rows(self) -> int:
+        """Rows so far."""
+
+    @property
+    def bytes(self) -> int:
+        """Bytes read so far."""
+
+    @property
+    def total_bytes(self) -> int | None:
+        """Bytes there are to read."""
+
+
+Details = Callable[[], str | None]
 
 
 @contextmanager
-def showing(what: str, *, sized: bool = True) -> Iterator[Callable[[Any], None] | None]:
-    """Give a function to tell progress to; None where nobody would see it.
+def showing(
+    what: str, details: Details | None = None
+) -> Iterator[Callable[[Reported], None] | None]:
+    """Show what a command does while the block lasts; yield a listener for what it reports.
 
-    `sized` tells that bytes are counted too.
+    On a terminal a line on standard error is updated twice a second and removed at the end.
+    Elsewhere a line is printed every few seconds, unless the command prints JSON. With `--quiet`
+    nothing is shown, and the listener is None. `details` is called for what nobody reports.
     """
-    if not sys.stderr.isatty():
+    is_terminal = sys.stderr.isatty()
+    first, every = (_FIRST, _NEXT) if is_terminal else (_line_seconds(), _line_seconds())
+    if noted("quiet") or not every or (wants_json() and not is_terminal):
         yield None
         return
-    # Rich is for terminals only; plain output must not pay for it.
-    from rich.console import Console  # noqa: PLC0415
-    from rich.progress import (  # noqa: PLC0415
-        BarColumn,
-        DownloadColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-    )
+    line = _Line(what, details)
+    ended = threading.Event()
 
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        *([DownloadColumn()] if sized else []),
-        TextColumn("{task.fields[rows]}"),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(what, total=None, rows="")
+    def show() -> None:
+        wait = first
+        while not ended.wait(wait):
+            wait = every
+            line.draw() if is_terminal else click.echo(line.text(), err=True)
 
-        def tell(progress: Any) -> None:  # noqa: ANN401 - any report of progress
-            rate = progress.rows / max(bar.tasks[0].elapsed or 0.0, 0.001)
-            bar.update(
-                task,
-                description=f"{what}: {progress.phase}",
-                completed=progress.bytes,
-                total=progress.total_bytes,
-                rows=f"{progress.rows:,} rows, {rate:,.0f}/s",
-            )
+    thread = threading.Thread(target=show, name="progress", daemon=True)
+    thread.start()
+    try:
+        yield line
+    finally:
+        ended.set()
+        thread.join()
+        line.clear()
 
-        yield tell
+
+def spark_details(engine: str) -> Details | None:
+    """Return what counts the tasks of Spark, where Spark does the work."""
+    if engine != SPARK:
+        return None
+    return cast(Details, import_module("omnigraph.pipeline").running_tasks)
+
+
+@dataclass(frozen=True, slots=True)
+class _Lines:
+    rows: int
+    phase: str = "write"
+    bytes: int = 0
+    total_bytes: int | None = None
+
+
+def counted(lines: Iterable[str], listener: Callable[[Reported], None] | None) -> Iterator[str]:
+    """Yield lines, and report how many there were so far."""
+    for number, line in enumerate(lines, 1):
+        yield line
+        if listener is not None and number % 1000 == 0:
+            listener(_Lines(number))
+
+
+class _Line:
+    """The text of one line: what, phase, bytes, rows, details, seconds."""
+
+    def __init__(self, what: str, details: Details | None) -> None:
+        self._what = what
+        self._details = details
+        self._last: Reported | None = None
+        self._began = time.monotonic()
+        self._is_drawn = False
+
+    def __call__(self, reported: Reported) -> None:
+        self._last = reported
+
+    def text(self) -> str:
+        seconds = time.monotonic() - self._began
+        last = self._last
+        parts = [self._what if last is None else f"{self._what}: {last.phase}"]
+        if last is not None and last.bytes:
+            total = "" if last.total_bytes is None else f" of {_size(last.total_bytes)}"
+            parts.append(f"{_size(last.bytes)}{total}")
+        if last is not None and last.rows:
+            parts.append(f"{last.rows:,} rows")
+        more = None if self._details is None else self._details()
+        parts += [] if more is None else [more]
+        return ", ".join([*parts, _elapsed(seconds)])
+
+    def draw(self) -> None:
+        width = shutil.get_terminal_size().columns
+        sys.stderr.write(_CLEAR + self.text()[: width - 1])
+        sys.stderr.flush()
+        self._is_drawn = True
+
+    def clear(self) -> None:
+        if self._is_drawn:
+            sys.stderr.write(_CLEAR)
+            sys.stderr.flush()
+
+
+def _line_seconds() -> float:
+    try:
+        return max(float(os.environ.get(EVERY, LINE_SECONDS)), 0.0)
+    except ValueError:
+        return LINE_SECONDS
+
+
+def _size(count: int) -> str:
+    value = float(count)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if value < 1024:
+            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
+        value /= 1024
+    return f"{value:.1f} TiB"
+
+
+def _elapsed(seconds: float) -> str:
+    minutes, rest = divmod(int(seconds), 60)
+    return f"{minutes} min {rest:02} s" if minutes else f"{rest} s"

@@ -130,8 +130,11 @@ class Context:
         return replace(self.request(operation, branch, message), rights=rights)
 
     def pipeline(self, operation: str, branch: str | None, message: str | None) -> Request:
-        """Allow a pipeline to write to a branch, which it may have to create, or to merge there."""
+        """Allow a pipeline to write to a branch, which it may have to create, merge or delete."""
         name = self.branch(branch)
+        if operation == "branch_delete":
+            self.gate.check(Action.BRANCH_DELETE, target_branch=name)
+            return self.request(operation, branch, message)
         if operation == "merge":
             self.gate.check(Action.BRANCH_MERGE, target_branch=name)
             return self.bring(operation, branch, message)

@@ -36,7 +36,7 @@ from omnigraph.merge.merge import cherry_pick, merge, revert
 from omnigraph.merge.model import MergeOptions, MergeResult
 from omnigraph.pipeline.face import Pipelines
 from omnigraph.policy import EVERYTHING, Action, Policy
-from omnigraph.policy.gate import Gate
+from omnigraph.policy.gate import Gate, Rights
 from omnigraph.query.blob import Blob, open_blob
 from omnigraph.query.budget import DEFAULT_MEMORY
 from omnigraph.query.choice import LOCAL, is_spark
@@ -564,6 +564,11 @@ class Graph:
         """Return the graph for a job that sees all types."""
         self._context.gate.whole("a job on Spark")
         return self._manifest
+
+    def _check_load(self, branch: str | None, from_: str | None) -> Rights:
+        """Allow a load before its rows are computed; return which types it may name."""
+        self._context.check_fork(branch, from_)
+        return self._context.change("load", branch, None).rights
 
     def _request(self, operation: str, branch: str | None, message: str | None) -> Request:
         """Allow a job on Spark to write."""

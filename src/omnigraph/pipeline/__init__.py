@@ -27,6 +27,7 @@ _HOMES = {
     "resume_pipeline": "omnigraph.pipeline.runner",
     "run_pipeline": "omnigraph.pipeline.runner",
     "Running": "omnigraph.pipeline.runner",
+    "running_tasks": "omnigraph.pipeline.task_progress",
     "session": "omnigraph.pipeline.sessions",
     "SparkUnavailable": "omnigraph.pipeline.errors",
     "stream_into": "omnigraph.pipeline.streams",

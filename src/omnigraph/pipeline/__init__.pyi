@@ -19,6 +19,7 @@ from omnigraph.pipeline.source import register as register
 from omnigraph.pipeline.streams import StreamOptions as StreamOptions
 from omnigraph.pipeline.streams import read_changes as read_changes
 from omnigraph.pipeline.streams import stream_into as stream_into
+from omnigraph.pipeline.task_progress import running_tasks as running_tasks
 from omnigraph.pipeline.tasks import on_spark as on_spark
 from omnigraph.pipeline.upkeep import optimize_on_spark as optimize_on_spark
 from omnigraph.pipeline.verifying import verify_on_spark as verify_on_spark

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import omnigraph.pipeline as room
+from omnigraph.catalog import Catalog
 from omnigraph.errors import InvalidInput, NotFound
 from omnigraph.pipeline.graphs import OpenGraph
 from omnigraph.pipeline.page import report_page
@@ -18,6 +19,7 @@ from omnigraph.pipeline.plans import PipelinePlan
 from omnigraph.pipeline.report import RunReport, read_report
 from omnigraph.pipeline.resolve import check_types
 from omnigraph.pipeline.runs import Run, Runs
+from omnigraph.pipeline.source_check import check_pipeline
 from omnigraph.pipeline.spec import Pipeline, read_pipeline
 from omnigraph.pipeline.states import start_of
 from omnigraph.write.progress import Listener
@@ -34,14 +36,27 @@ class Pipelines:
     def validate(
         self, path: str | os.PathLike[str], variables: Mapping[str, str] | None = None
     ) -> Pipeline:
-        """Check a pipeline file against the types of the graph, without Spark.
+        """Check a pipeline file against the types of the graph and its files, without Spark.
+
+        Files of this machine must exist and have the columns that are named; `unchecked` of what is
+        returned lists the sources that only Spark can open.
 
         Raises:
-            PipelineError: something is wrong; everything is told, with line and column.
+            PipelineError: with everything that was found, with line and column.
         """
         pipeline = read_pipeline(path, variables)
-        check_types(pipeline, start_of(self._manifest, pipeline)[0].schema.catalog)
+        return check_pipeline(pipeline, self._catalog(pipeline))
+
+    def _read(
+        self, path: str | os.PathLike[str], variables: Mapping[str, str] | None = None
+    ) -> Pipeline:
+        """Read a pipeline whose sources are opened next."""
+        pipeline = read_pipeline(path, variables)
+        check_types(pipeline, self._catalog(pipeline))
         return pipeline
+
+    def _catalog(self, pipeline: Pipeline) -> Catalog:
+        return start_of(self._manifest, pipeline)[0].schema.catalog
 
     def plan(
         self,
@@ -54,7 +69,7 @@ class Pipelines:
 
         With `count`, rows are counted after `where` and `dedupe`, which reads them all.
         """
-        return room.plan_pipeline(self._manifest, self.validate(path, variables), count=count)
+        return room.plan_pipeline(self._manifest, self._read(path, variables), count=count)
 
     def run(
         self,
@@ -68,7 +83,7 @@ class Pipelines:
 
         The same files are not loaded twice by the same pipeline unless `again` says so.
         """
-        pipeline = self.validate(path, variables)
+        pipeline = self._read(path, variables)
         running = room.Running(self._manifest, self._request, pipeline, progress)
         return room.run_pipeline(running, again=again)
 
@@ -93,7 +108,7 @@ class Pipelines:
         if file is None:
             message = f"run {found.id} was not begun by a pipeline file; it cannot be resumed"
             raise InvalidInput(message, code="run_not_resumable", run=found.id)
-        pipeline = self.validate(file, variables)
+        pipeline = self._read(file, variables)
         running = room.Running(self._manifest, self._request, pipeline, progress)
         return room.resume_pipeline(running, found)
 

@@ -70,7 +70,7 @@ class Feed:
         if most is not None and not (most.isdigit() and int(most)):
             message = f"the option 'maxChangesPerBatch' is a number of changes, not '{most}'"
             raise InvalidInput(message, code="option_invalid", option="maxChangesPerBatch")
-        branch = options.get(CHANGES, MAIN)
+        branch = options.get(CHANGES, MAIN).strip()
         sight = Permission.by_options(options).sight(branch)
         return cls(
             location,

@@ -136,7 +136,8 @@ SECTIONS: dict[str, tuple[Field, ...]] = {
         _field(
             "rejects",
             Kind.TEXT,
-            "folder for the rows set aside",
+            "folder for the rows set aside; each run writes into a folder of its own below it, "
+            "named by its id",
             default="beside the record of the run, in the graph",
             example="./rejects",
         ),

@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import MAIN
 from omnigraph.commit.snapshot import Target, resolve_snapshot
+from omnigraph.commit.view import seen
 from omnigraph.errors import InvalidInput, OmniError
 from omnigraph.pipeline.columns import arrow_schema
 from omnigraph.pipeline.filters import Condition, filtered
@@ -47,7 +48,10 @@ def read(
     `("tons", ">", 5)`: rows that do not fulfil all of them are never read.
     """
     manifest, branch = opened(graph)
-    snapshot = resolve_snapshot(manifest, branch if at is None else at, branch=branch)
+    if isinstance(graph, str | os.PathLike):
+        snapshot = resolve_snapshot(manifest, branch if at is None else at, branch=branch)
+    else:
+        snapshot = graph.snapshot(at)  # requires `read` on the branch
     pinned = filtered(pin(manifest, snapshot, type_name), where).named(columns)
     reader = register(spark).read.format(FORMAT).options(**addressed(manifest.location))
     reader = reader.option("type", pinned.entity).option("commit", pinned.commit_id)
@@ -73,9 +77,10 @@ def write(  # noqa: PLR0913 - everything a load can be told
     properties, as `read` gives them.
     """
     LoadOptions(mode=mode_of(mode), partial=partial)  # refuses what cannot be before Spark starts
+    rights = graph._check_load(branch, from_)
     if from_ is None:
         snapshot = resolve_snapshot(graph._manifest, branch or graph.on, branch=graph.on)
-        find_type(snapshot, type_name)
+        find_type(seen(graph._manifest, snapshot, rights.named), type_name)
     scratch = Scratch.new(graph._manifest.location)
     try:
         paths = [put.path for put in put_down(frame, scratch)]

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import Snapshot
 from omnigraph.commit.snapshot import Target
+from omnigraph.policy.gate import Rights
 from omnigraph.write.load import LoadResult
 from omnigraph.write.request import Request
 
@@ -28,6 +29,9 @@ class OpenGraph(Protocol):
 
     def _request(self, operation: str, branch: str | None, message: str | None) -> Request:
         """Return what a write says about itself."""
+
+    def _check_load(self, branch: str | None, from_: str | None) -> Rights:
+        """Allow a load before its rows are computed; return which types it may name."""
 
     def snapshot(self, at: Target | None = None) -> Snapshot:
         """Return the state a branch, tag, commit id or time names."""

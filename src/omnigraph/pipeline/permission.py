@@ -42,12 +42,12 @@ class Permission:
 
     def sight(self, branch: str) -> TypeScope:
         """Return which types may be seen on a branch."""
-        return self.gate.check(Action.READ, branch)
+        return self.gate.check(Action.READ, branch.strip())
 
     def rights(self, manifest: Manifest, branch: str, from_: str | None) -> Rights:
         """Allow to change a branch, and to make it where there is none."""
-        gate = self.gate
+        gate, name = self.gate, branch.strip()
         gate.check_actor()
-        if from_ is not None and branch != MAIN and branch not in manifest.branches():
-            gate.check(Action.BRANCH_CREATE, from_, branch)
-        return gate.change(branch)
+        if from_ is not None and name != MAIN and name not in manifest.branches():
+            gate.check(Action.BRANCH_CREATE, from_.strip(), name)
+        return gate.change(name)

@@ -30,6 +30,7 @@ from omnigraph.write.violations import (
 )
 
 _MAX_LINE = 1024 * 1024
+_UNREADABLE = "unreadable-"
 _FOLDED = 64 * 1024 * 1024
 
 
@@ -57,7 +58,14 @@ def keep_unreadable(ready: Prepared, folder: str, options: Mapping[str, str]) ->
                 line = {**violation.to_json(), "row": text}
                 file.write(json.dumps(line, ensure_ascii=False).encode() + b"\n")
             file.seek(0)
-            objects.put_file(f"unreadable-{source.spec.name}.ndjson", file)
+            objects.put_file(f"{_UNREADABLE}{source.spec.name}.ndjson", file)
+
+
+def clear_unreadable(folder: str, options: Mapping[str, str]) -> None:
+    """Remove the unreadable rows that an earlier attempt of the same run wrote."""
+    objects = Objects(locate(folder, options))
+    found = [info.path for info in objects.list("")]
+    objects.delete([path for path in found if path.startswith(_UNREADABLE)])
 
 
 def _unreadable(

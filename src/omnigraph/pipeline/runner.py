@@ -21,7 +21,12 @@ from omnigraph.pipeline.faults import unless_lost
 from omnigraph.pipeline.load import load_frames
 from omnigraph.pipeline.model import OnViolation, Outcome, SparkLoadOptions
 from omnigraph.pipeline.prepare import Prepared, digest, prepare, run_key
-from omnigraph.pipeline.rejects import examples, keep_unreadable, refuse_unreadable
+from omnigraph.pipeline.rejects import (
+    clear_unreadable,
+    examples,
+    keep_unreadable,
+    refuse_unreadable,
+)
 from omnigraph.pipeline.report import MAX_EXAMPLES, RunReport, keep_report, read_report
 from omnigraph.pipeline.requests import MakeRequest, PipelineInterrupted
 from omnigraph.pipeline.runs import Run, Runs, RunState
@@ -33,6 +38,7 @@ from omnigraph.write.load import mode_of
 from omnigraph.write.progress import Listener, Progress
 
 OPERATION = "pipeline"
+DELETE = "branch_delete"
 MERGED = "merge"
 """The stage after which only the branch is left to be deleted."""
 _KEPT = ("types", "embedded", "branch_created", "sources", "rejects", "examples", "commit")
@@ -88,6 +94,7 @@ def run_pipeline(running: Running, *, again: bool = False) -> RunReport:
 
     `again` runs it although the same files were loaded before.
     """
+    _authorize(running)
     ready = _ready(running)
     try:
         pipeline = running.pipeline
@@ -113,6 +120,7 @@ def resume_pipeline(running: Running, run: Run) -> RunReport:
     Raises:
         RunStopped: another process is at work on it, or it was aborted.
     """
+    _authorize(running)
     if run.about.get("digest") != digest(running.pipeline):
         message = (
             f"{running.pipeline.report.source.name} or its variables are not those that run "
@@ -132,6 +140,16 @@ def resume_pipeline(running: Running, run: Run) -> RunReport:
             return _watched(running, ready, run)
         finally:
             ready.sources.close()
+
+
+def _authorize(running: Running) -> None:
+    """Check every permission a pipeline needs before Spark starts and anything is written."""
+    pipeline, publish = running.pipeline, running.pipeline.publish
+    running.request(OPERATION, pipeline.branch, None)
+    if publish.merge_into is not None:
+        running.request("merge", publish.merge_into, None)
+    if publish.delete_branch:
+        running.request(DELETE, pipeline.branch, None)
 
 
 @contextmanager
@@ -193,14 +211,16 @@ def _carry_out(running: Running, ready: Prepared, run: Run) -> None:
         _tell_as_before(running)
         running.facts["merge"] = _without_branch(running, run.stages[MERGED])
         return
-    folder = pipeline.address(pipeline.rejects) if pipeline.rejects is not None else None
+    folder = None
     if pipeline.on_violation == OnViolation.FAIL:
         refuse_unreadable(ready)
-    elif ready.broken:
-        place = folder or manifest.location.child(f"{run.folder}/rejects")
-        running.facts["rejects"] = place
-        _check_share(ready)
-        keep_unreadable(ready, place, manifest.location.options)
+    else:
+        folder = _rejects_folder(running, run)
+        clear_unreadable(folder, manifest.location.options)
+        if ready.broken:
+            running.facts["rejects"] = folder
+            _check_share(ready)
+            keep_unreadable(ready, folder, manifest.location.options)
     outcome = _load(running, ready, run, folder)
     _loaded(running, run, outcome)
     if pipeline.publish.merge_into is not None:
@@ -211,6 +231,14 @@ def _carry_out(running: Running, ready: Prepared, run: Run) -> None:
             Runs(manifest.objects).finish_stage(outcome.run or run, MERGED, merged)
             merged = _without_branch(running, merged)
         running.facts["merge"] = merged
+
+
+def _rejects_folder(running: Running, run: Run) -> str:
+    """Return the folder for the rejected rows of this run: runs may share the one around it."""
+    pipeline = running.pipeline
+    if pipeline.rejects is None:
+        return running.manifest.location.child(f"{run.folder}/rejects")
+    return f"{pipeline.address(pipeline.rejects).rstrip('/')}/{run.id}"
 
 
 def _loaded(running: Running, run: Run, outcome: Outcome) -> None:
@@ -309,7 +337,8 @@ def _without_branch(running: Running, merged: Mapping[str, Any]) -> Mapping[str,
     if not pipeline.publish.delete_branch:
         return merged
     try:
-        if pipeline.branch in manifest.branches():
+        running.request(DELETE, pipeline.branch, None)
+        if pipeline.branch.strip() in manifest.branches():
             delete_branch(manifest, pipeline.branch)
     except OmniError as error:
         return {**merged, "branch_deleted": False, "branch_delete_error": error.message}

@@ -122,6 +122,8 @@ class Pipeline:
     rejects: str | None = None
     publish: Publish = field(default_factory=Publish)
     spark: SparkSpec = field(default_factory=SparkSpec)
+    unchecked: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
+    """Sources that `validate` did not look at, and why."""
 
     def address(self, text: str) -> str:
         """Return an address of the file; what is relative is meant from the file's folder."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -49,6 +50,8 @@ def read_changes(
     is told, `maxChangesPerBatch` how much at a time.
     """
     manifest, bound = opened(graph)
+    if not isinstance(graph, str | os.PathLike):
+        graph.snapshot(branch)  # requires `read` on the branch
     reader = register(spark).readStream.format(FORMAT).options(**addressed(manifest.location))
     return reader.option(CHANGES, branch or bound).options(**options).load()
 

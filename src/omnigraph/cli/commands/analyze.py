@@ -11,6 +11,7 @@ from omnigraph import pipeline
 from omnigraph.cli.addresses import actor_option, graph_options
 from omnigraph.cli.graphs import open_addressed
 from omnigraph.cli.output import count_text, print_json
+from omnigraph.cli.progress import showing
 
 _CommandT = TypeVar("_CommandT", bound=Callable[..., Any])
 _EDGES = "Edge type to follow; repeatable."
@@ -47,7 +48,8 @@ def _run(algorithm: str, asked: dict[str, Any], **options: Any) -> None:  # noqa
         options={name: value for name, value in options.items() if value is not None},
         **{name: asked[name] for name in names},
     )
-    done = pipeline.analyze(graph, analysis)
+    with showing(algorithm, pipeline.running_tasks):
+        done = pipeline.analyze(graph, analysis)
     if asked["as_json"]:
         print_json({"uri": graph.uri, **done.to_json()})
         return

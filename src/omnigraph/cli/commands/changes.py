@@ -18,6 +18,7 @@ from omnigraph.cli.changes import print_block, scope_options
 from omnigraph.cli.files import replaced_file
 from omnigraph.cli.graphs import open_addressed
 from omnigraph.cli.output import count_text, print_json, stream_json
+from omnigraph.cli.progress import counted, showing
 from omnigraph.graph import Graph
 
 
@@ -159,8 +160,8 @@ def baseline(
     """
     graph = open_addressed(uri, store)
     found, count = graph.changes.baseline(branch=branch, kinds=kinds, types=types, ops=ops), 0
-    with replaced_file(out) as file:
-        for line in found.lines:
+    with replaced_file(out) as file, showing("writing the baseline") as progress:
+        for line in counted(found.lines, progress):
             file.write(f"{line}\n".encode())
             count += 1
     if as_json:

@@ -6,6 +6,7 @@ import click
 
 from omnigraph.cli.graphs import open_addressed
 from omnigraph.cli.merging import commit_options, read_resolution, show_result
+from omnigraph.cli.progress import showing
 
 
 @click.command("cherry-pick")
@@ -24,7 +25,8 @@ def cherry_pick(
     """Do on a branch what a commit did elsewhere."""
     graph = open_addressed(uri, store, mode="rw", actor=actor)
     decisions = read_resolution(resolve)
-    result = graph.cherry_pick(
-        commit_id, branch=branch, dry_run=dry_run, resolve=decisions, message=message
-    )
+    with showing("applying the commit"):
+        result = graph.cherry_pick(
+            commit_id, branch=branch, dry_run=dry_run, resolve=decisions, message=message
+        )
     show_result(result, "picked", dry_run=dry_run, as_json=as_json)

@@ -7,6 +7,7 @@ import click
 from omnigraph.cli.addresses import graph_options, read_duration
 from omnigraph.cli.graphs import open_addressed
 from omnigraph.cli.output import print_json
+from omnigraph.cli.progress import showing
 
 
 @click.command()
@@ -26,7 +27,9 @@ def cleanup(
     """Remove what no retained snapshot needs."""
     mode = "rw" if confirm else "ro"
     graph = open_addressed(uri, store, mode=mode, destroys=confirm)
-    report = graph.cleanup(keep=keep, older_than=read_duration(older_than), confirm=confirm)
+    age = read_duration(older_than)
+    with showing("cleaning up"):
+        report = graph.cleanup(keep=keep, older_than=age, confirm=confirm)
     if not confirm:
         click.echo("dry run: nothing was removed; add --confirm to remove it", err=True)
     if as_json:

@@ -12,6 +12,7 @@ import click
 from omnigraph.cli.addresses import WrongUse, acting, actor_option
 from omnigraph.cli.graphs import set_up
 from omnigraph.cli.output import print_json
+from omnigraph.cli.progress import showing
 from omnigraph.service import cluster as control
 from omnigraph.service.cluster import Outcome
 
@@ -76,7 +77,9 @@ def _planned(change: dict[str, Any]) -> Iterator[str]:
 @_options
 def apply(actor: str | None, config: Path, as_json: bool) -> None:
     """Make storage what cluster.yaml says."""
-    done = control.apply(config, actor=_actor(actor))
+    who = _actor(actor)
+    with showing("applying"):
+        done = control.apply(config, actor=who)
     facts = done.facts
     lines = [
         f"cluster apply: {facts['applied_count']} applied,"
@@ -123,7 +126,8 @@ def status(config: Path, as_json: bool) -> None:
 @_options
 def refresh(config: Path, as_json: bool) -> None:
     """Look at the graphs, and note in the ledger what is there."""
-    done = control.refresh(config)
+    with showing("refreshing"):
+        done = control.refresh(config)
     _tell(done, as_json, _state_lines("cluster refresh", done))
 
 

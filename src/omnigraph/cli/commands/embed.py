@@ -63,7 +63,7 @@ def embed(
     if _is_about_a_graph(context):
         address, type_name = _addressed(graph_and_type, store)
         graph = _opened(address, actor)
-        with showing("embedding", sized=False) as progress:
+        with showing("embedding") as progress:
             done = graph.embed(
                 type_name,
                 property_,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import click
@@ -10,6 +12,7 @@ from omnigraph.cli.addresses import engine_option, graph_options
 from omnigraph.cli.graphs import open_addressed
 from omnigraph.cli.older import warn_older
 from omnigraph.cli.output import count_text, print_json
+from omnigraph.cli.progress import counted, showing, spark_details
 from omnigraph.graph import Graph
 from omnigraph.maintain.archive import ArchiveReport
 from omnigraph.query.choice import SPARK
@@ -79,15 +82,21 @@ def export(
         raise click.UsageError("--engine spark needs --parts FOLDER: executors write files")
     graph = open_addressed(uri, store)
     if archive is not None:
-        _tell_archive(graph, archive, graph.export_archive(archive, at, history=history), as_json)
+        with showing("exporting"):
+            made = graph.export_archive(archive, at, history=history)
+        _tell_archive(graph, archive, made, as_json)
     elif parts is not None:
-        counts = graph.export_parts(parts, at, types=types, format=format_, engine=engine)
+        with showing("exporting", spark_details(engine)):
+            counts = graph.export_parts(parts, at, types=types, format=format_, engine=engine)
         _tell(graph, parts, counts, as_json)
     elif folder is not None:
-        _tell(graph, str(folder), graph.export_parquet(folder, at, types=types), as_json)
+        with showing("exporting"):
+            counts = graph.export_parquet(folder, at, types=types)
+        _tell(graph, str(folder), counts, as_json)
     else:
-        for line in graph.export(at, types=types):
-            click.echo(line)
+        with nullcontext() if sys.stdout.isatty() else showing("exporting") as progress:
+            for line in counted(graph.export(at, types=types), progress):
+                click.echo(line)
 
 
 def _ways(folder: Path | None, parts: str | None, archive: Path | None) -> dict[str, object]:

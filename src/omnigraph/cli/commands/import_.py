@@ -8,6 +8,7 @@ import click
 
 from omnigraph.cli.addresses import acting, actor_option
 from omnigraph.cli.output import count_text, print_json
+from omnigraph.cli.progress import showing
 from omnigraph.graph import import_archive
 
 
@@ -19,7 +20,8 @@ from omnigraph.graph import import_archive
 def import_(actor: str | None, archive: Path, uri: str, as_json: bool) -> None:
     """Make a graph of a file that `export --archive` wrote."""
     who = acting(actor)
-    made = import_archive(archive, uri, policy=who.policy, actor=who.actor)
+    with showing("importing"):
+        made = import_archive(archive, uri, policy=who.policy, actor=who.actor)
     if as_json:
         print_json({"uri": uri, **made.to_json()})
         return

@@ -7,6 +7,7 @@ import click
 from omnigraph.cli.addresses import actor_option, graph_options
 from omnigraph.cli.graphs import open_addressed
 from omnigraph.cli.output import count_text, print_json, print_table
+from omnigraph.cli.progress import showing
 
 
 @click.group()
@@ -42,7 +43,8 @@ def build(
 ) -> None:
     """Build what is missing, as one commit that changes no entity."""
     graph = open_addressed(uri, store, mode="rw", actor=actor)
-    done = graph.indexes.ensure(branch=branch)
+    with showing("building indexes"):
+        done = graph.indexes.ensure(branch=branch)
     if as_json:
         print_json({"uri": graph.uri, **done.to_json()})
         return

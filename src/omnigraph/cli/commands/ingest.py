@@ -11,6 +11,7 @@ from omnigraph.cli.commands.load import MODES, opened
 from omnigraph.cli.graphs import open_addressed
 from omnigraph.cli.older import warn_older
 from omnigraph.cli.output import print_json
+from omnigraph.cli.progress import showing
 from omnigraph.write.load import LoadResult
 
 
@@ -41,7 +42,10 @@ def ingest(
     """Load records of the older, forgiving grammar as one commit."""
     warn_older("ingest", "load")
     graph = open_addressed(uri, store, mode="rw", actor=actor, destroys=mode == "overwrite")
-    done = graph.load(opened(path), mode=mode, branch=branch, from_=base, strict=False)
+    with showing("loading") as progress:
+        done = graph.load(
+            opened(path), mode=mode, branch=branch, from_=base, strict=False, progress=progress
+        )
     if as_json:
         print_json({"uri": graph.uri, **done.to_json()})
         return

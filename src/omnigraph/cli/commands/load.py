@@ -12,7 +12,7 @@ import click
 from omnigraph.cli.addresses import actor_option, engine_option, graph_options
 from omnigraph.cli.graphs import open_addressed
 from omnigraph.cli.output import print_json
-from omnigraph.cli.progress import showing
+from omnigraph.cli.progress import showing, spark_details
 
 MODES = ("append", "merge", "overwrite")
 
@@ -59,7 +59,7 @@ def load(
     data = _data(paths, nodes, edges)
     destroys = mode == "overwrite"
     graph = open_addressed(uri, store, mode="rw", actor=actor, destroys=destroys)
-    with showing("loading") as progress:
+    with showing("loading", spark_details(engine)) as progress:
         done = graph.load(
             data,
             mode=mode,

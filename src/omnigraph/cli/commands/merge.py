@@ -7,6 +7,7 @@ import click
 from omnigraph.cli.addresses import actor_option, graph_options
 from omnigraph.cli.graphs import open_addressed
 from omnigraph.cli.merging import read_resolution, resolve_option, show_result
+from omnigraph.cli.progress import showing
 
 
 @click.command()
@@ -35,13 +36,14 @@ def merge(
 ) -> None:
     """Merge a branch into another."""
     graph = open_addressed(uri, store, mode="rw", actor=actor)
-    result = graph.merge(
-        source,
-        into,
-        dry_run=dry_run,
-        strict=strict,
-        resolve=read_resolution(resolve),
-        delete_branch=delete_branch,
-        message=message,
-    )
+    with showing("merging"):
+        result = graph.merge(
+            source,
+            into,
+            dry_run=dry_run,
+            strict=strict,
+            resolve=read_resolution(resolve),
+            delete_branch=delete_branch,
+            message=message,
+        )
     show_result(result, "merged", dry_run=dry_run, as_json=as_json)

@@ -7,6 +7,7 @@ import click
 from omnigraph.cli.addresses import actor_option, engine_option, graph_options
 from omnigraph.cli.graphs import open_addressed
 from omnigraph.cli.output import print_json
+from omnigraph.cli.progress import showing, spark_details
 
 
 @click.command()
@@ -20,7 +21,8 @@ def optimize(
 ) -> None:
     """Compact datasets and complete indexes, as one commit that changes no entity."""
     graph = open_addressed(uri, store, mode="rw", actor=actor)
-    done = graph.optimize(branch=branch, engine=engine)
+    with showing("optimizing", spark_details(engine)):
+        done = graph.optimize(branch=branch, engine=engine)
     if as_json:
         print_json({"uri": graph.uri, **done.to_json()})
         return

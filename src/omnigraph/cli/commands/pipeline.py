@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
+import omnigraph.pipeline as spark
 from omnigraph.cli.addresses import actor_option, graph_options
 from omnigraph.cli.commands.pipeline_warmup import warmup
 from omnigraph.cli.errors import diagnostics_text
@@ -17,16 +18,17 @@ from omnigraph.cli.graphs import open_addressed
 from omnigraph.cli.output import count_text, print_json
 from omnigraph.cli.pipelines import (
     read_variables,
-    showing_stages,
     tell_plan,
     tell_report,
     tell_runs,
+    unchecked_text,
 )
+from omnigraph.cli.progress import showing
 from omnigraph.graph import Graph
 from omnigraph.pipeline.page import report_page
 from omnigraph.pipeline.report import RunReport
 from omnigraph.pipeline.requests import PipelineInterrupted
-from omnigraph.pipeline.resolve import check_types
+from omnigraph.pipeline.source_check import check_pipeline
 from omnigraph.pipeline.spec import Pipeline, read_pipeline
 
 _CommandT = TypeVar("_CommandT", bound=Callable[..., Any])
@@ -83,19 +85,19 @@ def validate(
     """Check a pipeline file, without starting Spark."""
     variables = read_variables(pairs)
     if schema is not None:
-        found = read_pipeline(path, variables)
-        check_types(found, open_catalog(schema)[0])
+        found = check_pipeline(read_pipeline(path, variables), open_catalog(schema)[0])
     else:
         found = _graph(path, uri, store, pairs).pipeline.validate(path, variables)
     warnings = found.report.in_order()
     if as_json:
         told = [diagnostic.to_json() for diagnostic in warnings]
-        print_json({"status": "ok", "pipeline": found.name, "diagnostics": told})
+        facts = {"status": "ok", "pipeline": found.name, "diagnostics": told}
+        print_json({**facts, "unchecked_sources": dict(found.unchecked)})
         return
     if warnings:
         click.echo(diagnostics_text(warnings), err=True)
-    sources = count_text(len(found.sources), "source")
-    click.echo(f"{path} is right: {sources}, {count_text(len(found.types), 'type')}")
+    counts = f"{count_text(len(found.sources), 'source')}, {count_text(len(found.types), 'type')}"
+    click.echo(f"{path} is valid ({counts}; {unchecked_text(found)})")
 
 
 @pipeline.command()
@@ -111,7 +113,8 @@ def plan(
 ) -> None:
     """Tell what a run would read, create and change; write nothing."""
     graph = _graph(path, uri, store, pairs)
-    made = graph.pipeline.plan(path, read_variables(pairs), count=count)
+    with showing("planning", spark.running_tasks):
+        made = graph.pipeline.plan(path, read_variables(pairs), count=count)
     if as_json:
         print_json(made.to_json())
         return
@@ -232,7 +235,7 @@ def _graph(
 
 def _interruptible(work: Callable[[Any], RunReport]) -> RunReport:
     try:
-        with showing_stages() as progress:
+        with showing("pipeline", spark.running_tasks) as progress:
             return work(progress)
     except PipelineInterrupted as error:
         click.echo(_interruption(error), err=True)

@@ -7,6 +7,7 @@ import click
 from omnigraph.cli.addresses import graph_options, read_duration
 from omnigraph.cli.graphs import open_addressed
 from omnigraph.cli.output import print_json
+from omnigraph.cli.progress import showing
 from omnigraph.graph import Graph
 
 
@@ -27,7 +28,8 @@ def recover(
         _print_audit(open_addressed(uri, store), as_json)
         return
     graph = open_addressed(uri, store, mode="rw")
-    done = graph.recover(stale_after=read_duration(stale_after))
+    with showing("recovering"):
+        done = graph.recover(stale_after=read_duration(stale_after))
     if as_json:
         facts = [
             {

@@ -7,6 +7,7 @@ import click
 from omnigraph.cli.addresses import graph_options
 from omnigraph.cli.graphs import open_addressed
 from omnigraph.cli.output import print_json
+from omnigraph.cli.progress import showing
 
 
 @click.command()
@@ -19,7 +20,8 @@ def repair(uri: str | None, store: str | None, confirm: bool, force: bool, as_js
     if force and not confirm:
         raise click.UsageError("--force needs --confirm")
     graph = open_addressed(uri, store, mode="rw" if confirm else "ro")
-    found = graph.repair(confirm=confirm)
+    with showing("repairing"):
+        found = graph.repair(confirm=confirm)
     if as_json:
         facts = [dataset.to_json() for dataset in found]
         version = graph.snapshot().manifest_version

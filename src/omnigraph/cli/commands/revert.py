@@ -6,6 +6,7 @@ import click
 
 from omnigraph.cli.graphs import open_addressed
 from omnigraph.cli.merging import commit_options, read_resolution, show_result
+from omnigraph.cli.progress import showing
 
 
 @click.command("revert")
@@ -24,7 +25,8 @@ def revert(
     """Undo what a commit did, as a new commit."""
     graph = open_addressed(uri, store, mode="rw", actor=actor)
     decisions = read_resolution(resolve)
-    result = graph.revert(
-        commit_id, branch=branch, dry_run=dry_run, resolve=decisions, message=message
-    )
+    with showing("reverting"):
+        result = graph.revert(
+            commit_id, branch=branch, dry_run=dry_run, resolve=decisions, message=message
+        )
     show_result(result, "reverted", dry_run=dry_run, as_json=as_json)

@@ -9,6 +9,7 @@ import click
 from omnigraph.cli.addresses import engine_option, graph_options
 from omnigraph.cli.graphs import open_addressed
 from omnigraph.cli.output import count_text, print_json
+from omnigraph.cli.progress import showing, spark_details
 
 
 @click.command()
@@ -17,7 +18,9 @@ from omnigraph.cli.output import count_text, print_json
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def verify(uri: str | None, store: str | None, engine: str, as_json: bool) -> None:
     """Prove that a graph is whole; exit 1 when it is not."""
-    found = open_addressed(uri, store).verify(engine=engine)
+    graph = open_addressed(uri, store)
+    with showing("verifying", spark_details(engine)):
+        found = graph.verify(engine=engine)
     if as_json:
         print_json(found.to_json())
     else:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from omnigraph.errors import Category, OmniError
+from omnigraph.policy import Policy
 from omnigraph.service.cluster.config import CLUSTER, read_config
 from omnigraph.service.cluster.digests import content_digest, provider_digest
 from omnigraph.service.cluster.findings import Finding, Findings, Refused
@@ -92,6 +93,19 @@ def open_store(source: str | os.PathLike[str], options: Mapping[str, str] | None
     if config is None or not findings.ok:
         raise ServingRefused(findings)
     return ClusterStore(locate(config.root, options))
+
+
+def graph_policy(store: ClusterStore, state: State, graph: str) -> Policy | None:
+    """Return the applied policy of a graph; None when no policy is bound to it.
+
+    Raises:
+        ServingRefused: the ledger names a policy whose content is missing or was changed.
+    """
+    findings = Findings()
+    found = [p for p in _Reader(store, state, findings).policies() if graph in p.graphs]
+    if not findings.ok:
+        raise ServingRefused(findings)
+    return Policy.parse(found[0].text, graph=graph) if found else None
 
 
 def read_serving(

@@ -1,0 +1,62 @@
+"""What writes, merges, exports or maintains is called behind the gate, or listed here with why."""
+
+import ast
+from pathlib import Path
+
+SOURCE = Path(__file__).resolve().parents[2] / "src" / "omnigraph"
+OPERATIONS = {
+    "omnigraph.commit.branches": {"create_branch", "create_tag", "delete_branch", "delete_tag"},
+    "omnigraph.commit.create": {"create_graph"},
+    "omnigraph.commit.publish": {"publish"},
+    "omnigraph.commit.recovery": {"recover", "read_audit"},
+    "omnigraph.maintain.archive": {"read_archive", "write_archive"},
+    "omnigraph.maintain.cleanup": {"cleanup"},
+    "omnigraph.maintain.export": {"export_lines", "export_parquet"},
+    "omnigraph.maintain.optimize": {"optimize"},
+    "omnigraph.maintain.parts": {"export_parts"},
+    "omnigraph.maintain.purge": {"purge"},
+    "omnigraph.maintain.repair": {"repair"},
+    "omnigraph.maintain.verify": {"verify"},
+    "omnigraph.merge.merge": {"cherry_pick", "merge", "revert"},
+    "omnigraph.write.apply": {"apply", "publish_patiently"},
+    "omnigraph.write.embed": {"embed_type"},
+    "omnigraph.write.load": {"load"},
+    "omnigraph.write.migrate": {"apply_schema"},
+    "omnigraph.write.replay": {"replay"},
+    "omnigraph.write.run": {"run_mutation", "write_blob"},
+}
+GATED = ("commit", "graph", "maintain", "merge", "write")
+"""The methods of a graph, each of which asks the gate first, and the layers below them."""
+CHECKED = {
+    ("pipeline/batches.py", "load"): "stream_into made its request",
+    ("pipeline/batches.py", "replay"): "stream_into made its request",
+    ("pipeline/endings.py", "delete_branch"): "removes the branch that an aborted run created",
+    ("pipeline/loading.py", "create_branch"): "whoever made the request checked branch_create",
+    ("pipeline/loading.py", "publish_patiently"): "whoever made the request checked change",
+    ("pipeline/runner.py", "delete_branch"): "_authorize and the deletion check branch_delete",
+    ("pipeline/runner.py", "merge"): "_authorize and _merge check branch_merge",
+    ("pipeline/sink.py", "load"): "Target.request checks by the options of the writer",
+    ("pipeline/upkeep.py", "optimize"): "Graph.optimize checked admin",
+    ("pipeline/verifying.py", "verify"): "Graph.verify checked admin",
+}
+"""Callers outside these layers; tests/behaviour/test_policy_gate.py proves each of them."""
+
+
+def test_operations_are_called_behind_the_gate():
+    found = set()
+    for path in SOURCE.rglob("*.py"):
+        name = path.relative_to(SOURCE).as_posix()
+        if name.startswith(tuple(f"{layer}/" for layer in GATED)):
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.module in OPERATIONS:
+                wanted = OPERATIONS[node.module]
+                found |= {(name, alias.name) for alias in node.names if alias.name in wanted}
+    assert found == set(CHECKED)
+
+
+def test_listed_operations_exist():
+    for module, names in OPERATIONS.items():
+        path = SOURCE.parent / f"{module.replace('.', '/')}.py"
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        assert names <= {getattr(node, "name", "") for node in tree.body}, module

@@ -1,0 +1,94 @@
+"""What long commands show while they work."""
+
+import json
+import re
+import sys
+
+import pytest
+
+from tests.support.program import omnigraph, on_terminal
+
+SCHEMA = "node Person { name: String @key @index }\n"
+ROWS = "".join(
+    json.dumps({"type": "Person", "data": {"name": f"p{n}"}}) + "\n" for n in range(20_000)
+)
+SHOWN = """
+import time, click
+from omnigraph.cli.progress import showing
+from omnigraph.write.progress import Progress
+
+@click.command()
+def work():
+    with showing("loading", lambda: "3 of 8 tasks") as progress:
+        progress(Progress("write", 1_234_567, 2048, 4096))
+        time.sleep(2.5)
+    click.echo("done")
+
+work()
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("progress")
+    (folder / "s.pg").write_text(SCHEMA)
+    (folder / "rows.ndjson").write_text(ROWS)
+    omnigraph("init", folder / "g", "--schema", folder / "s.pg")
+    return folder
+
+
+def load(folder, *options):
+    return omnigraph(
+        *("load", folder / "g", "--data", folder / "rows.ndjson", "--mode", "merge"), *options
+    )
+
+
+def progress_lines(text):
+    return [line for line in text.splitlines() if re.search(r", (\d+ min )?\d+ s$", line)]
+
+
+def test_load_reports_phase_rows_and_seconds_where_nothing_is_a_terminal(folder, monkeypatch):
+    monkeypatch.setenv("OMNIGRAPH_PROGRESS_SECONDS", "0.02")
+    done = load(folder)
+    pattern = r"loading: \w+(, [\d.]+ (K|M)iB of [\d.]+ (K|M)iB)?(, [\d,]+ rows)?, (\d+ min )?\d+ s"
+    lines = progress_lines(done.err)
+    assert any(re.fullmatch(pattern, line) for line in lines), done.err
+    assert any("rows" in line for line in lines), done.err
+    assert done.out.startswith("loaded ")
+    for option in ("--quiet", "--json"):
+        assert progress_lines(load(folder, option).err) == []
+    monkeypatch.setenv("OMNIGRAPH_PROGRESS_SECONDS", "0")
+    assert progress_lines(load(folder).err) == []
+
+
+def test_every_long_command_reports_that_it_works(folder, monkeypatch):
+    graph = folder / "g"
+    load(folder)
+    omnigraph("branch", "create", "--uri", graph, "side")
+    load(folder, "--branch", "side")
+    monkeypatch.setenv("OMNIGRAPH_PROGRESS_SECONDS", "0.001")
+    commands = {
+        "merging": ("merge", "--uri", graph, "side"),
+        "building indexes": ("index", "build", graph),
+        "optimizing": ("optimize", graph),
+        "verifying": ("verify", graph),
+        "repairing": ("repair", graph),
+        "cleaning up": ("cleanup", graph, "--keep", "1"),
+        "exporting: write": ("export", graph),
+        "exporting": ("export", graph, "--parquet", folder / "parquet"),
+        "exporting, ": ("export", graph, "--parts", folder / "parts"),
+        "exporting,": ("export", graph, "--archive", folder / "archive"),
+        "importing": ("import", folder / "archive", folder / "copy"),
+        "writing the baseline": ("changes", "baseline", "--uri", graph, "--out", folder / "base"),
+    }
+    for what, command in commands.items():
+        done = omnigraph(*command)
+        assert done.code == 0, done.err
+        assert any(line.startswith(what) for line in progress_lines(done.err)), command
+
+
+def test_line_on_a_terminal_is_updated_and_removed():
+    screen = on_terminal([sys.executable, "-c", SHOWN])
+    line = r"loading: write, 2\.0 KiB of 4\.0 KiB, 1,234,567 rows, 3 of 8 tasks, \d s"
+    clear = re.escape("\r\x1b[2K")
+    assert re.fullmatch(f"({clear}{line}){{2,}}{clear}done\r\n", screen), screen
