@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, NewType
 
 from omnigraph.catalog import AcceptedSchema, Catalog, IncarnationId, TypeId, TypeKind
-from omnigraph.errors import NotFound
+from omnigraph.errors import GraphCorrupt, NotFound
 from omnigraph.policy.scope import EVERYTHING, TypeScope
 
 CommitId = NewType("CommitId", str)
@@ -147,7 +147,11 @@ class Snapshot:
         type_ = self.schema.find(TypeKind(kind), name)
         if type_ is None or type_.incarnation is None:
             raise NotFound(f"unknown type {table_key}", code="unknown_type", type=table_key)
-        return self.head.datasets[type_.id, type_.incarnation]
+        entry = self.head.datasets.get((type_.id, type_.incarnation))
+        if entry is None:
+            message = f"commit {self.commit_id} shows no dataset for {table_key}"
+            raise GraphCorrupt(f"{message}; `omnigraph verify` lists all damage", type=table_key)
+        return entry
 
     def entries(self) -> dict[str, DatasetEntry]:
         """Return every live dataset by `node:T` or `edge:E`, sorted."""

@@ -9,7 +9,14 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from omnigraph.catalog import IncarnationId, TypeId
-from omnigraph.commit.history import ancestors, find_commit, folds, read_history, refold
+from omnigraph.commit.history import (
+    ancestors,
+    dataset_paths,
+    find_commit,
+    folds,
+    read_history,
+    refold,
+)
 from omnigraph.commit.intents import Intents
 from omnigraph.commit.lineage import LineageState
 from omnigraph.commit.manifest import Manifest
@@ -166,18 +173,15 @@ class _Versions:
     ) -> Iterator[Problem]:
         """Open every version that is shown, look for its files and count its rows."""
         line = self._manifest.line(state)
-        rows = [found.row for held in line for found in held.rows("object_type = 'table'")]
-        paths = {
-            (row["stable_table_id"], row["table_incarnation_id"]): row["location"] for row in rows
-        }
+        paths = dataset_paths(line)
         known = {entry: paths.get(entry.key) for entry in datasets.values()}
         new = [
             (path, entry)
             for entry, path in known.items()
             if path is not None and (path, entry.physical) not in self.seen
         ]
-        for (path, entry), problem in zip(new, self._look(new), strict=True):
-            self.seen[path, entry.physical] = problem
+        for (place, entry), problem in zip(new, self._look(new), strict=True):
+            self.seen[place, entry.physical] = problem
         for entry, path in known.items():
             if path is None:
                 yield Problem(where, f"dataset {entry.type_id:016x} is not registered")
@@ -262,8 +266,7 @@ def _unregistered(manifest: Manifest) -> list[str]:
     registered: set[str] = set()
     for native in (None, *manifest.named_lineages()):
         try:
-            rows = manifest.lineage(native).state().rows("object_type = 'table'")
+            registered |= set(dataset_paths([manifest.lineage(native).state()]).values())
         except OmniError:
             return []  # what it refers to is not known
-        registered |= {found.row["location"] for found in rows}
     return [path for path in stored if path not in registered]
