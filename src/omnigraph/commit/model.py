@@ -93,6 +93,14 @@ class DatasetEntry:
         return (self.type_id, self.incarnation)
 
 
+@dataclass(frozen=True, slots=True)
+class RowSum:
+    """How many rows a lineage has besides heads, and the sum of their hashes."""
+
+    count: int
+    total: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
     """The newest state of a branch: its commit and every live dataset, folded."""
@@ -113,6 +121,8 @@ class Head:
     """The cleanup that began last."""
     sweeping: Mapping[str, int] = field(default_factory=dict)
     """Cleanups under way and their horizons in milliseconds; only main's says anything."""
+    row_sum: RowSum | None = None
+    """The checksum of the rows of the lineage; None if a release wrote it that records none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

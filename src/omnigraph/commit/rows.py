@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
 
 from omnigraph.catalog import AcceptedSchema, IncarnationId, TypeId
-from omnigraph.commit.model import Branch, Commit, CommitId, Counts, DatasetEntry, Head, Tag
+from omnigraph.commit.model import (
+    Branch,
+    Commit,
+    CommitId,
+    Counts,
+    DatasetEntry,
+    Head,
+    RowSum,
+    Tag,
+)
 from omnigraph.errors import GraphCorrupt
 from omnigraph.storage.layout import PRIMARY_KEY
 from omnigraph.version import INTERNAL_SCHEMA_VERSION
@@ -98,6 +108,8 @@ def head_row(head: Head, version: int) -> Row:
         state["names"] = head.names
     if head.origins:
         state["origins"] = head.origins
+    if head.row_sum is not None:
+        state["rows"] = _pack_sum(head.row_sum)
     for name in ("swept", "sweep", "sweeping"):
         if value := getattr(head, name):
             state[name] = value
@@ -122,7 +134,46 @@ def read_head(row: Mapping[str, Any]) -> Head:
             swept=state.get("swept", 0),
             sweep=state.get("sweep", ""),
             sweeping=state.get("sweeping", {}),
+            row_sum=_unpack_sum(state.get("rows")),
         )
+
+
+def _pack_sum(row_sum: RowSum) -> str:
+    return f"{row_sum.count:x}-{row_sum.total:016x}"
+
+
+def _unpack_sum(text: str | None) -> RowSum | None:
+    if text is None:
+        return None
+    count, total = text.split("-")
+    return RowSum(int(count, 16), int(total, 16))
+
+
+def add_rows(
+    row_sum: RowSum, rows: Iterable[Row], removed: Iterable[Mapping[str, Any]] = ()
+) -> RowSum:
+    """Return the checksum of a set of rows after some were added and removed; heads do not count.
+
+    It is a sum, so rows may be moved and merged in any order.
+    """
+    count, total = row_sum.count, row_sum.total
+    for row in (asdict(row) for row in rows):
+        if row["object_type"] != "graph_head":
+            count, total = count + 1, total + _row_hash(row)
+    for stale in removed:
+        count, total = count - 1, total - _row_hash(stale)
+    return RowSum(count, total % (1 << 64))
+
+
+def sum_rows(rows: Iterable[Mapping[str, Any]]) -> RowSum:
+    """Return the checksum of rows as they were read, heads left out."""
+    return add_rows(RowSum(0, 0), (Row(**row) for row in rows))
+
+
+def _row_hash(row: Mapping[str, Any]) -> int:
+    present = {name: value for name, value in row.items() if value is not None}
+    text = json.dumps(present, sort_keys=True, separators=(",", ":"))
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest())
 
 
 def _pack(entry: DatasetEntry) -> str:
@@ -160,12 +211,20 @@ def table_row(entry: DatasetEntry, table_key: str, location: str) -> Row:
     )
 
 
-def version_row(entry: DatasetEntry, table_key: str, commit_id: CommitId) -> Row:
-    """Return what one commit published for one dataset."""
+def version_row(
+    entry: DatasetEntry,
+    table_key: str,
+    commit_id: CommitId,
+    sums: Mapping[str, str] | None = None,
+) -> Row:
+    """Return what one commit published for one dataset, with the checksums of new files."""
+    facts: dict[str, Any] = {"version": entry.version, "commit": commit_id}
+    if sums:
+        facts["files"] = dict(sorted(sums.items()))
     return Row(
         object_id=f"version:{_identity(entry)}@{commit_id}",
         object_type="table_version",
-        metadata=_dump({"version": entry.version, "commit": commit_id}),
+        metadata=_dump(facts),
         table_key=table_key,
         stable_table_id=entry.type_id,
         table_incarnation_id=entry.incarnation,
@@ -194,6 +253,12 @@ def read_version(row: Mapping[str, Any]) -> tuple[CommitId, DatasetEntry]:
         if not all(isinstance(number, int) for number in numbers):
             raise TypeError(f"not numbers: {numbers}")
         return CommitId(metadata["commit"]), DatasetEntry(*read_identity(row), *numbers)
+
+
+def read_sums(row: Mapping[str, Any]) -> dict[str, str]:
+    """Return the checksums of files that `version_row` wrote; none if it wrote none."""
+    with _decoding(row):
+        return {str(k): str(v) for k, v in json.loads(row["metadata"]).get("files", {}).items()}
 
 
 def read_identity(row: Mapping[str, Any]) -> tuple[TypeId, IncarnationId]:
