@@ -19,11 +19,12 @@ from ulid import ULID
 from omnigraph.commit.history import find_commit, history_rows
 from omnigraph.commit.lineage import LineageState
 from omnigraph.commit.manifest import Manifest, branch_gone
-from omnigraph.commit.model import MAIN, Branch, Head, Snapshot, Tag
+from omnigraph.commit.model import MAIN, Branch, Head, RowSum, Snapshot, Tag
 from omnigraph.commit.names import check_name
 from omnigraph.commit.publish import retrying
 from omnigraph.commit.rows import (
     Row,
+    add_rows,
     branch_row,
     head_row,
     read_branch,
@@ -171,17 +172,15 @@ def _create_lineage(
         origins=branch.origins,
         swept=source.head.swept,
     )
-    rows = [
-        head_row(head, 1),
-        schema_row(head.schema_hash, source.schema_source, source.schema.to_json()),
-    ]
+    rows = [schema_row(head.schema_hash, source.schema_source, source.schema.to_json())]
     for key, entry in source.entries().items():
         path = dataset_path(key.partition(":")[0], *entry.key)
         rows.append(table_row(entry, key, path))
     known = {row.object_id for row in rows}
     rows += [row for row in inherited if row.object_id not in known]
+    first = head_row(replace(head, row_sum=add_rows(RowSum(0, 0), rows)), 1)
     with suppress(AlreadyExists):  # nobody else knows its name: only the answer was lost
-        manifest.datasets.create(lineage_path(branch.native), to_table(rows))
+        manifest.datasets.create(lineage_path(branch.native), to_table([first, *rows]))
     manifest.datasets.observe("branch: lineage made")
 
 

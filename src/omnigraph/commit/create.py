@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from ulid import ULID
@@ -22,9 +23,10 @@ from omnigraph.catalog import (
     read_catalog,
 )
 from omnigraph.commit.manifest import Manifest
-from omnigraph.commit.model import MAIN, Commit, DatasetEntry, Head
+from omnigraph.commit.model import MAIN, Commit, DatasetEntry, Head, RowSum
 from omnigraph.commit.rows import (
     Row,
+    add_rows,
     commit_row,
     head_row,
     schema_row,
@@ -123,12 +125,13 @@ def _first_rows(
         datasets={entry.key: entry for entry in entries.values()},
         names=ANCHOR + 1,
     )
-    rows = [head_row(head, commit.manifest_version), commit_row(commit, None)]
-    rows.append(schema_row(address, source, accepted.to_json()))
+    rows = [commit_row(commit, None), schema_row(address, source, accepted.to_json())]
     for key, entry in entries.items():
         path = dataset_path(key.partition(":")[0], entry.type_id, entry.incarnation)
-        rows += [table_row(entry, key, path), version_row(entry, key, commit.id)]
-    return rows
+        sums = manifest.datasets.new_sums(path, None, entry.physical)
+        rows += [table_row(entry, key, path), version_row(entry, key, commit.id, sums)]
+    head = replace(head, row_sum=add_rows(RowSum(0, 0), rows))
+    return [head_row(head, commit.manifest_version), *rows]
 
 
 def _exists(manifest: Manifest) -> bool:

@@ -16,7 +16,16 @@ from omnigraph.catalog import IncarnationId, TypeId
 from omnigraph.commit.lineage import LineageState
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import Commit, CommitId, DatasetEntry, Snapshot
-from omnigraph.commit.rows import HISTORY, CommitRow, Row, commit_key, read_commit, read_version
+from omnigraph.commit.rows import (
+    HISTORY,
+    CommitRow,
+    Row,
+    commit_key,
+    read_commit,
+    read_identity,
+    read_table,
+    read_version,
+)
 from omnigraph.errors import GraphCorrupt, NotFound
 
 _PER_COMMIT = ("table_version", "table_tombstone")
@@ -182,9 +191,31 @@ def read_history(line: Iterable[LineageState]) -> History:
             published.setdefault(commit_id, {})[entry.key] = entry
         else:
             commit_id = CommitId(row["object_id"].rpartition("@")[2])
-            key = (TypeId(row["stable_table_id"]), IncarnationId(row["table_incarnation_id"]))
-            dropped.setdefault(commit_id, set()).add(key)
+            dropped.setdefault(commit_id, set()).add(read_identity(row))
     return History(commits, published, dropped)
+
+
+def dataset_paths(
+    states: Iterable[LineageState], keys: dict[str, str] | None = None
+) -> dict[tuple[TypeId, IncarnationId], str]:
+    """Return the path of every dataset that lineages have registered; `keys` gets its type key."""
+    paths: dict[tuple[TypeId, IncarnationId], str] = {}
+    for row in (found.row for state in states for found in state.rows("object_type = 'table'")):
+        identity, path, key = read_table(row)
+        paths[identity] = path
+        if keys is not None:
+            keys[path] = key
+    return paths
+
+
+def path_of(paths: Mapping[tuple[TypeId, IncarnationId], str], entry: DatasetEntry) -> str:
+    """Return the path of a dataset a commit shows; raise GraphCorrupt if it is not registered."""
+    path = paths.get(entry.key)
+    if path is None:
+        identity = f"{entry.type_id:016x}-{entry.incarnation:016x}"
+        message = f"dataset {identity} is not registered; `omnigraph verify` lists all damage"
+        raise GraphCorrupt(message, object_id=f"table:{identity}")
+    return path
 
 
 def refold(line: Iterable[LineageState], start: CommitId) -> Datasets:

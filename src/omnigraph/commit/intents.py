@@ -122,11 +122,17 @@ def _encode_staged(staged: StagedCommit) -> dict[str, Any]:
         "message": staged.message,
         "if_commit": staged.if_commit,
         "merged_parents": list(staged.merged_parents),
-        "datasets": [asdict(dataset) for dataset in staged.datasets],
+        # Beside the datasets: releases that know no checksums refuse members they do not know.
+        "datasets": [_encode_dataset(dataset) for dataset in staged.datasets],
+        "sums": {dataset.table_key: dict(dataset.sums) for dataset in staged.datasets},
         "reads": {key: [*identity, version] for key, (identity, version) in staged.reads.items()},
         "counts": {key: asdict(counts) for key, counts in staged.counts.items()},
         "schema": asdict(staged.schema) if staged.schema is not None else None,
     }
+
+
+def _encode_dataset(dataset: StagedDataset) -> dict[str, Any]:
+    return {name: value for name, value in asdict(dataset).items() if name != "sums"}
 
 
 def _decode(data: bytes, path: str) -> Intent:
@@ -160,11 +166,14 @@ def _decode_intent(document: Mapping[str, Any]) -> Intent:
 
 def _decode_staged(document: Mapping[str, Any]) -> StagedCommit:
     schema = document["schema"]
-    reads = document["reads"].items()
+    reads, sums = document["reads"].items(), document.get("sums", {})
     return StagedCommit(
         id=CommitId(document["id"]),
         operation=document["operation"],
-        datasets=tuple(StagedDataset(**dataset) for dataset in document["datasets"]),
+        datasets=tuple(
+            StagedDataset(**dataset, sums=sums.get(dataset["table_key"], {}))
+            for dataset in document["datasets"]
+        ),
         read_schema=document["read_schema"],
         reads={key: ((TypeId(t), IncarnationId(i)), version) for key, (t, i, version) in reads},
         schema=StagedSchema(**schema) if schema is not None else None,

@@ -20,12 +20,22 @@ import pyarrow.compute as pc
 
 from omnigraph.commit.format import check_stamp
 from omnigraph.commit.model import Head
-from omnigraph.commit.rows import HEAD_KEY, NAME_KINDS, Row, head_row, read_head, to_table
+from omnigraph.commit.rows import (
+    HEAD_KEY,
+    NAME_KINDS,
+    Row,
+    add_rows,
+    head_row,
+    read_head,
+    sum_rows,
+    to_table,
+)
 from omnigraph.errors import Contention, GraphCorrupt, NotFound, VersionReclaimed
 from omnigraph.storage import Datasets
 from omnigraph.storage.faults import translated
 from omnigraph.storage.layout import lineage_path
 from omnigraph.storage.literals import sql_text
+from omnigraph.storage.sums import check_named
 from omnigraph.storage.swap import (
     ANCHOR,
     Found,
@@ -133,8 +143,11 @@ class Lineage:
         self, base: LineageState, head: Head, rows: Iterable[Row] = (), stale: Sequence[Found] = ()
     ) -> LineageState:
         """Publish a new head and rows on top of `base`; raise Contention if it moved."""
-        probed, observe = self._probed, self.datasets.observe
+        probed, observe, rows = self._probed, self.datasets.observe, list(rows)
         observe("swap: begun")
+        if base.head.row_sum is not None:
+            total = add_rows(base.head.row_sum, rows, (found.row for found in stale))
+            head = replace(head, row_sum=total)
         first = head_row(head, base.version + 1)
         newest, history, merged = to_table([first, *rows]), list[pa.Table](), list[int]()
         if len(base.handle.get_fragments()) > TOO_MANY_FRAGMENTS:
@@ -149,6 +162,13 @@ class Lineage:
         if time.time() - probed > STALLED_SECONDS:
             self._confirm(int(handle.version))
         return self._made(handle, head, [*history, newest])
+
+    def record_row_sum(self) -> None:
+        """Record the checksum of the rows in a head that has none: an older release wrote it."""
+        state = self.state()
+        if state.head.row_sum is None and not state.head.closed:
+            rows = state.rows("object_type <> 'graph_head'")
+            self.swap(state, replace(state.head, row_sum=sum_rows(f.row for f in rows)))
 
     def _confirm(self, version: int) -> None:
         """Raise Contention unless a version is the newest of a lineage that is all there.
@@ -199,9 +219,10 @@ class Lineage:
 
     def _rows_of(self, fragment: Any) -> pa.Table:  # noqa: ANN401 - a Lance fragment
         written = self._written.get(fragment.fragment_id)
-        return (
-            written if written is not None and not fragment.num_deletions else fragment.to_table()
-        )
+        if written is not None and not fragment.num_deletions:
+            return written
+        check_named(self.datasets.location.child(self.path), [fragment])
+        return fragment.to_table()
 
     def _made(self, handle: Any, head: Head, tables: Sequence[pa.Table]) -> LineageState:  # noqa: ANN401
         """Remember what a swap made of tables: there is nothing to read back."""

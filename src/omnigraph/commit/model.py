@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, NewType
 
 from omnigraph.catalog import AcceptedSchema, Catalog, IncarnationId, TypeId, TypeKind
-from omnigraph.errors import NotFound
+from omnigraph.errors import GraphCorrupt, NotFound
 from omnigraph.policy.scope import EVERYTHING, TypeScope
 
 CommitId = NewType("CommitId", str)
@@ -93,6 +93,14 @@ class DatasetEntry:
         return (self.type_id, self.incarnation)
 
 
+@dataclass(frozen=True, slots=True)
+class RowSum:
+    """How many rows a lineage has besides heads, and the sum of their hashes."""
+
+    count: int
+    total: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
     """The newest state of a branch: its commit and every live dataset, folded."""
@@ -113,6 +121,8 @@ class Head:
     """The cleanup that began last."""
     sweeping: Mapping[str, int] = field(default_factory=dict)
     """Cleanups under way and their horizons in milliseconds; only main's says anything."""
+    row_sum: RowSum | None = None
+    """The checksum of the rows of the lineage; None if a release wrote it that records none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,7 +157,11 @@ class Snapshot:
         type_ = self.schema.find(TypeKind(kind), name)
         if type_ is None or type_.incarnation is None:
             raise NotFound(f"unknown type {table_key}", code="unknown_type", type=table_key)
-        return self.head.datasets[type_.id, type_.incarnation]
+        entry = self.head.datasets.get((type_.id, type_.incarnation))
+        if entry is None:
+            message = f"commit {self.commit_id} shows no dataset for {table_key}"
+            raise GraphCorrupt(f"{message}; `omnigraph verify` lists all damage", type=table_key)
+        return entry
 
     def entries(self) -> dict[str, DatasetEntry]:
         """Return every live dataset by `node:T` or `edge:E`, sorted."""

@@ -200,7 +200,7 @@ def _apply(
     version = 1 if before is None else before.version + 1
     entry = DatasetEntry(change.type_id, change.incarnation, version, change.physical, change.rows)
     datasets[change.key] = entry
-    rows = [version_row(entry, change.table_key, commit.id)]
+    rows = [version_row(entry, change.table_key, commit.id, change.sums)]
     if before is None:
         assert change.location is not None, "a new dataset has a location"
         registration = table_row(entry, change.table_key, change.location)

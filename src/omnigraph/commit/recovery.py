@@ -23,6 +23,7 @@ from omnigraph.commit.rows import commit_key, commit_row, read_commit
 from omnigraph.errors import (
     Contention,
     ExpectedVersionMismatch,
+    GraphCorrupt,
     NotFound,
     PreconditionFailed,
     SchemaMoved,
@@ -109,9 +110,13 @@ def read_audit(manifest: Manifest) -> list[dict[str, Any]]:
         return []
     with translated("reading the audit"):
         rows: list[dict[str, Any]] = handle.to_table().to_pylist()
-    for row in rows:
-        row["per_table_outcomes"] = json.loads(row["per_table_outcomes"])
-    return sorted(rows, key=lambda row: (row["created_at"], row["operation_id"]))
+    try:
+        for row in rows:
+            row["per_table_outcomes"] = json.loads(row["per_table_outcomes"])
+        return sorted(rows, key=lambda row: (row["created_at"], row["operation_id"]))
+    except (LookupError, ValueError, TypeError) as error:
+        message = f"{AUDIT} cannot be read; it is only a log: remove the folder to go on"
+        raise GraphCorrupt(message, cause=str(error)) from error
 
 
 def _settle(manifest: Manifest, intent: Intent) -> RecoveryKind:

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
 
 from omnigraph.catalog import AcceptedSchema, IncarnationId, TypeId
-from omnigraph.commit.model import Branch, Commit, CommitId, Counts, DatasetEntry, Head, Tag
+from omnigraph.commit.model import (
+    Branch,
+    Commit,
+    CommitId,
+    Counts,
+    DatasetEntry,
+    Head,
+    RowSum,
+    Tag,
+)
 from omnigraph.errors import GraphCorrupt
 from omnigraph.storage.layout import PRIMARY_KEY
 from omnigraph.version import INTERNAL_SCHEMA_VERSION
@@ -36,6 +47,7 @@ MANIFEST_SCHEMA = pa.schema(
     ],
     metadata={STAMP: str(INTERNAL_SCHEMA_VERSION).encode()},
 )
+_MAX_CAUSE = 300
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 HISTORY = "object_type IN ('graph_commit', 'table_version', 'table_tombstone', 'table', 'schema')"
@@ -66,6 +78,18 @@ def to_table(rows: Iterable[Row]) -> pa.Table:
     return pa.table(columns, schema=MANIFEST_SCHEMA)
 
 
+@contextmanager
+def _decoding(row: Mapping[str, Any]) -> Iterator[None]:
+    """Decode a row; raise GraphCorrupt that names it when a member is missing or invalid."""
+    try:
+        yield
+    except (LookupError, ValueError, TypeError, AttributeError, ArithmeticError) as error:
+        key = row.get("object_id")
+        message = f"manifest row {key} cannot be read; `omnigraph verify` lists all damage"
+        cause = f"{type(error).__name__}: {error}"[:_MAX_CAUSE]
+        raise GraphCorrupt(message, object_id=key, cause=cause) from error
+
+
 # --- head --------------------------------------------------------------------------------------
 
 
@@ -84,6 +108,8 @@ def head_row(head: Head, version: int) -> Row:
         state["names"] = head.names
     if head.origins:
         state["origins"] = head.origins
+    if head.row_sum is not None:
+        state["rows"] = _pack_sum(head.row_sum)
     for name in ("swept", "sweep", "sweeping"):
         if value := getattr(head, name):
             state[name] = value
@@ -94,7 +120,7 @@ def head_row(head: Head, version: int) -> Row:
 
 def read_head(row: Mapping[str, Any]) -> Head:
     """Read what `head_row` wrote."""
-    try:
+    with _decoding({"object_id": HEAD_KEY}):
         state = json.loads(row["metadata"])
         entries = [_unpack(text) for text in state["datasets"]]
         return Head(
@@ -108,9 +134,46 @@ def read_head(row: Mapping[str, Any]) -> Head:
             swept=state.get("swept", 0),
             sweep=state.get("sweep", ""),
             sweeping=state.get("sweeping", {}),
+            row_sum=_unpack_sum(state.get("rows")),
         )
-    except (KeyError, ValueError, TypeError) as error:
-        raise GraphCorrupt("the manifest head cannot be read", cause=str(error)) from error
+
+
+def _pack_sum(row_sum: RowSum) -> str:
+    return f"{row_sum.count:x}-{row_sum.total:016x}"
+
+
+def _unpack_sum(text: str | None) -> RowSum | None:
+    if text is None:
+        return None
+    count, total = text.split("-")
+    return RowSum(int(count, 16), int(total, 16))
+
+
+def add_rows(
+    row_sum: RowSum, rows: Iterable[Row], removed: Iterable[Mapping[str, Any]] = ()
+) -> RowSum:
+    """Return the checksum of a set of rows after some were added and removed; heads do not count.
+
+    It is a sum, so rows may be moved and merged in any order.
+    """
+    count, total = row_sum.count, row_sum.total
+    for row in (asdict(row) for row in rows):
+        if row["object_type"] != "graph_head":
+            count, total = count + 1, total + _row_hash(row)
+    for stale in removed:
+        count, total = count - 1, total - _row_hash(stale)
+    return RowSum(count, total % (1 << 64))
+
+
+def sum_rows(rows: Iterable[Mapping[str, Any]]) -> RowSum:
+    """Return the checksum of rows as they were read, heads left out."""
+    return add_rows(RowSum(0, 0), (Row(**row) for row in rows))
+
+
+def _row_hash(row: Mapping[str, Any]) -> int:
+    present = {name: value for name, value in row.items() if value is not None}
+    text = json.dumps(present, sort_keys=True, separators=(",", ":"))
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest())
 
 
 def _pack(entry: DatasetEntry) -> str:
@@ -148,12 +211,20 @@ def table_row(entry: DatasetEntry, table_key: str, location: str) -> Row:
     )
 
 
-def version_row(entry: DatasetEntry, table_key: str, commit_id: CommitId) -> Row:
-    """Return what one commit published for one dataset."""
+def version_row(
+    entry: DatasetEntry,
+    table_key: str,
+    commit_id: CommitId,
+    sums: Mapping[str, str] | None = None,
+) -> Row:
+    """Return what one commit published for one dataset, with the checksums of new files."""
+    facts: dict[str, Any] = {"version": entry.version, "commit": commit_id}
+    if sums:
+        facts["files"] = dict(sorted(sums.items()))
     return Row(
         object_id=f"version:{_identity(entry)}@{commit_id}",
         object_type="table_version",
-        metadata=_dump({"version": entry.version, "commit": commit_id}),
+        metadata=_dump(facts),
         table_key=table_key,
         stable_table_id=entry.type_id,
         table_incarnation_id=entry.incarnation,
@@ -176,14 +247,36 @@ def tombstone_row(entry: DatasetEntry, table_key: str, commit_id: CommitId) -> R
 
 def read_version(row: Mapping[str, Any]) -> tuple[CommitId, DatasetEntry]:
     """Read what `version_row` wrote."""
-    metadata = json.loads(row["metadata"])
-    return CommitId(metadata["commit"]), DatasetEntry(
-        TypeId(row["stable_table_id"]),
-        IncarnationId(row["table_incarnation_id"]),
-        metadata["version"],
-        row["table_version"],
-        row["row_count"],
-    )
+    with _decoding(row):
+        metadata = json.loads(row["metadata"])
+        numbers = (metadata["version"], row["table_version"], row["row_count"])
+        if not all(isinstance(number, int) for number in numbers):
+            raise TypeError(f"not numbers: {numbers}")
+        return CommitId(metadata["commit"]), DatasetEntry(*read_identity(row), *numbers)
+
+
+def read_sums(row: Mapping[str, Any]) -> dict[str, str]:
+    """Return the checksums of files that `version_row` wrote; none if it wrote none."""
+    with _decoding(row):
+        return {str(k): str(v) for k, v in json.loads(row["metadata"]).get("files", {}).items()}
+
+
+def read_identity(row: Mapping[str, Any]) -> tuple[TypeId, IncarnationId]:
+    """Return the dataset a row of a dataset is about."""
+    with _decoding(row):
+        identity = (row["stable_table_id"], row["table_incarnation_id"])
+        if not all(isinstance(number, int) for number in identity):
+            raise TypeError(f"not an identity: {identity}")
+        return TypeId(identity[0]), IncarnationId(identity[1])
+
+
+def read_table(row: Mapping[str, Any]) -> tuple[tuple[TypeId, IncarnationId], str, str]:
+    """Return the identity, the path and the type key that `table_row` wrote."""
+    with _decoding(row):
+        path, key = row["location"], row["table_key"]
+        if not isinstance(path, str) or not isinstance(key, str):
+            raise TypeError(f"not a path and a type key: {path}, {key}")
+    return read_identity(row), path, key
 
 
 def _identity(entry: DatasetEntry) -> str:
@@ -232,7 +325,7 @@ class CommitRow:
 
 def read_commit(row: Mapping[str, Any]) -> CommitRow:
     """Read what `commit_row` wrote."""
-    try:
+    with _decoding(row):
         facts = json.loads(row["metadata"])
         commit = Commit(
             id=CommitId(row["object_id"].removeprefix("commit:")),
@@ -246,10 +339,9 @@ def read_commit(row: Mapping[str, Any]) -> CommitRow:
             counts={key: Counts(*numbers) for key, numbers in facts["counts"].items()},
             schema_hash=facts["schema"],
         )
-    except (KeyError, ValueError, TypeError) as error:
-        name = row.get("object_id")
-        raise GraphCorrupt(f"{name} cannot be read", cause=str(error)) from error
-    return CommitRow(commit, row["table_branch"], facts.get("aborted", False))
+        if not isinstance(commit.manifest_version, int):
+            raise TypeError("no manifest version")
+        return CommitRow(commit, row["table_branch"], facts.get("aborted", False))
 
 
 def schema_row(schema_hash: str, source: str, document: Mapping[str, Any]) -> Row:
@@ -260,11 +352,9 @@ def schema_row(schema_hash: str, source: str, document: Mapping[str, Any]) -> Ro
 
 def read_schema(row: Mapping[str, Any]) -> tuple[AcceptedSchema, str]:
     """Read what `schema_row` wrote: the accepted schema and its source."""
-    try:
+    with _decoding(row):
         document = json.loads(row["metadata"])
         return AcceptedSchema.from_json(document["ir"]), document["source"]
-    except (KeyError, ValueError, TypeError) as error:
-        raise GraphCorrupt(f"{row['object_id']} cannot be read", cause=str(error)) from error
 
 
 # --- names -------------------------------------------------------------------------------------
@@ -292,18 +382,19 @@ def branch_row(branch: Branch) -> Row:
 
 def read_branch(row: Mapping[str, Any]) -> Branch:
     """Read what `branch_row` wrote."""
-    facts = json.loads(row["metadata"])
-    created = facts["created_at"]
-    return Branch(
-        name=row["object_id"].removeprefix("branch:"),
-        native=facts["native"],
-        parent=facts["parent"],
-        fork_commit=facts["fork_commit"],
-        origins=tuple(facts["origins"]),
-        actor=facts["actor"],
-        created_at=datetime.fromisoformat(created) if created else None,
-        leaving=facts.get("leaving", False),
-    )
+    with _decoding(row):
+        facts = json.loads(row["metadata"])
+        created = facts["created_at"]
+        return Branch(
+            name=row["object_id"].removeprefix("branch:"),
+            native=facts["native"],
+            parent=facts["parent"],
+            fork_commit=facts["fork_commit"],
+            origins=tuple(facts["origins"]),
+            actor=facts["actor"],
+            created_at=datetime.fromisoformat(created) if created else None,
+            leaving=facts.get("leaving", False),
+        )
 
 
 def tag_row(tag: Tag) -> Row:
@@ -320,15 +411,16 @@ def tag_row(tag: Tag) -> Row:
 
 def read_tag(row: Mapping[str, Any]) -> Tag:
     """Read what `tag_row` wrote."""
-    facts = json.loads(row["metadata"])
-    return Tag(
-        name=row["object_id"].removeprefix("tag:"),
-        commit_id=CommitId(facts["commit"]),
-        native=facts["native"],
-        origins=tuple(facts["origins"]),
-        actor=facts["actor"],
-        created_at=datetime.fromisoformat(facts["created_at"]),
-    )
+    with _decoding(row):
+        facts = json.loads(row["metadata"])
+        return Tag(
+            name=row["object_id"].removeprefix("tag:"),
+            commit_id=CommitId(facts["commit"]),
+            native=facts["native"],
+            origins=tuple(facts["origins"]),
+            actor=facts["actor"],
+            created_at=datetime.fromisoformat(facts["created_at"]),
+        )
 
 
 def _dump(value: Mapping[str, Any]) -> str:

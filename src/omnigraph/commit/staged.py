@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from ulid import ULID
@@ -11,6 +11,8 @@ from ulid import ULID
 from omnigraph.catalog import IncarnationId, TypeId
 from omnigraph.commit.model import CommitId, Counts
 from omnigraph.commit.rows import Row
+from omnigraph.storage import Datasets
+from omnigraph.storage.layout import dataset_path
 
 
 def mint_commit_id() -> CommitId:
@@ -28,7 +30,7 @@ class StagedDataset:
     """A staged version of one dataset and the published one it was made from.
 
     `expected` is the physical version the change is based on, None for a dataset made by this very
-    commit. `physical` None drops the dataset.
+    commit. `physical` None drops the dataset. `sums` are the checksums of the files it adds.
     """
 
     table_key: str
@@ -38,6 +40,7 @@ class StagedDataset:
     physical: int | None
     rows: int = 0
     location: str | None = None
+    sums: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.expected is None and (self.physical is None or self.location is None):
@@ -47,6 +50,14 @@ class StagedDataset:
     def key(self) -> tuple[TypeId, IncarnationId]:
         """What identifies the dataset."""
         return (self.type_id, self.incarnation)
+
+
+def with_sums(datasets: Datasets, staged: StagedDataset) -> StagedDataset:
+    """Return a staged version with the checksums of the files that the published one has not."""
+    if staged.physical is None:
+        return staged
+    path = dataset_path(staged.table_key.partition(":")[0], *staged.key)
+    return replace(staged, sums=datasets.new_sums(path, staged.expected, staged.physical))
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ from omnigraph.graph.schema import Indexes, Schema, schema_text
 from omnigraph.maintain.archive import ArchiveReport, read_archive, write_archive
 from omnigraph.maintain.cleanup import CleanupReport, cleanup
 from omnigraph.maintain.export import export_lines, export_parquet
+from omnigraph.maintain.limited import verify_limited
 from omnigraph.maintain.optimize import UpkeepReport, optimize
 from omnigraph.maintain.parts import PartsOptions, export_parts, part_format
 from omnigraph.maintain.repair import DatasetRepair, repair
@@ -586,12 +587,18 @@ class Graph:
             return spark.optimize_on_spark(self._manifest, request)
         return optimize(self._manifest, request)
 
-    def verify(self, *, engine: str = LOCAL) -> Verification:
-        """Prove that the graph is whole; with `engine="spark"`, executors read it."""
+    def verify(self, *, deep: bool = False, engine: str = LOCAL) -> Verification:
+        """Prove that the graph is whole; with `engine="spark"`, executors read it.
+
+        `deep` compares every file with its checksum first, in a process with limited memory.
+        """
         self._context.upkeep("verify")
         if is_spark(engine):
-            return spark.verify_on_spark(self._manifest)
-        return verify(self._manifest)
+            found = verify_limited(self._manifest.location, plain=False) if deep else None
+            if found is not None and not found.ok:
+                return found
+            return spark.verify_on_spark(self._manifest, report=found)
+        return verify_limited(self._manifest.location) if deep else verify(self._manifest)
 
     def repair(self, *, confirm: bool = False) -> list[DatasetRepair]:
         """Bring derived state up to date; without `confirm` only tell."""

@@ -9,7 +9,7 @@ staging; one that takes longer is refused (`commit/sweeps.py`).
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -17,7 +17,7 @@ from typing import Any
 
 from omnigraph.catalog import IncarnationId, TypeId
 from omnigraph.commit.branches import finish_deletions, remove_lineage
-from omnigraph.commit.history import folds, newest_first, read_history
+from omnigraph.commit.history import dataset_paths, folds, newest_first, path_of, read_history
 from omnigraph.commit.intents import Intents
 from omnigraph.commit.lineage import LineageState
 from omnigraph.commit.manifest import Manifest
@@ -209,7 +209,7 @@ def _mark(manifest: Manifest, keep: int | None, horizon: datetime) -> _Marks:
     marks = _Marks()
     heads, others = _states(manifest)
     history = read_history([*heads, *others])
-    paths = _registered([*heads, *others], marks.keys)
+    paths = dataset_paths([*heads, *others], marks.keys)
     for state in heads:
         for datasets in folds(history, _retained(history.commits, state, keep, horizon)):
             _add(marks.versions, datasets, paths)
@@ -229,10 +229,10 @@ def _mark(manifest: Manifest, keep: int | None, horizon: datetime) -> _Marks:
 def _add(
     marked: defaultdict[str, set[int]],
     datasets: Mapping[tuple[TypeId, IncarnationId], DatasetEntry],
-    paths: Mapping[object, str],
+    paths: Mapping[tuple[TypeId, IncarnationId], str],
 ) -> None:
     for entry in datasets.values():
-        marked[paths[entry.key]].add(entry.physical)
+        marked[path_of(paths, entry)].add(entry.physical)
 
 
 def _states(manifest: Manifest) -> tuple[list[LineageState], list[LineageState]]:
@@ -252,15 +252,6 @@ def _states(manifest: Manifest) -> tuple[list[LineageState], list[LineageState]]
     heads = [state for native, state in found.items() if native in branches]
     others = [state for native, state in found.items() if native not in branches]
     return [*heads, manifest.main.state()], others
-
-
-def _registered(states: Iterable[LineageState], keys: dict[str, str]) -> dict[object, str]:
-    """Return the path of every dataset lineages know, and note its type key."""
-    paths: dict[object, str] = {}
-    for row in (found.row for state in states for found in state.rows("object_type = 'table'")):
-        paths[row["stable_table_id"], row["table_incarnation_id"]] = row["location"]
-        keys[row["location"]] = row["table_key"]
-    return paths
 
 
 def _retained(

@@ -15,10 +15,10 @@ from omnigraph.catalog import AcceptedType, TypeKind, vector_metric
 from omnigraph.commit.intents import Intent, Intents
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import MAIN, Commit, DatasetEntry, Snapshot
-from omnigraph.commit.publish import publish
+from omnigraph.commit.publish import publish, retrying
 from omnigraph.commit.recovery import withdraw
 from omnigraph.commit.snapshot import head_snapshot
-from omnigraph.commit.staged import StagedCommit, StagedDataset, mint_commit_id
+from omnigraph.commit.staged import StagedCommit, StagedDataset, mint_commit_id, with_sums
 from omnigraph.errors import Contention, ExpectedVersionMismatch, OmniError, SchemaMoved
 from omnigraph.maintain.indexes import physical_name, wanted_indexes
 from omnigraph.storage.compaction import (
@@ -110,6 +110,8 @@ def optimize(
     manifest: Manifest, request: Request, *, compacting: bool = True, hands: Hands | None = None
 ) -> UpkeepReport:
     """Compact every type of a branch and complete its indexes, as one commit."""
+    lineage = head_snapshot(manifest, request.branch).native
+    retrying(manifest.lineage(lineage).record_row_sum)
     work = _Work(manifest, request, hands or OwnHands(), compacting=compacting)
     try:
         for _ in range(ROUNDS):
@@ -203,10 +205,9 @@ class _Work:
             made = self._index(made, path, (type_, entry), report)
         if made is not base:
             physical = int(made.version)
-            report.staged = StagedDataset(
-                table_key, *entry.key, entry.physical, physical, entry.rows
-            )
             manifest.datasets.keep(path, made)
+            new = StagedDataset(table_key, *entry.key, entry.physical, physical, entry.rows)
+            report.staged = with_sums(manifest.datasets, new)
             manifest.datasets.observe("upkeep: staged")
         return report
 

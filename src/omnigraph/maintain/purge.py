@@ -12,8 +12,15 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from omnigraph.catalog import identity_text
-from omnigraph.commit.history import History, ancestors, folds, read_history
+from omnigraph.catalog import IncarnationId, TypeId, identity_text
+from omnigraph.commit.history import (
+    History,
+    ancestors,
+    dataset_paths,
+    folds,
+    path_of,
+    read_history,
+)
 from omnigraph.commit.intents import Intents
 from omnigraph.commit.lineage import LineageState
 from omnigraph.commit.manifest import Manifest
@@ -36,7 +43,7 @@ def purge(manifest: Manifest, paths: Iterable[str], branch: str) -> None:
         with suppress(NotFound):  # it was just deleted
             states.append(manifest.lineage(native).state())
     history = read_history(states)
-    versions = _Versions(_paths(states))
+    versions = _Versions(dataset_paths(states))
     _keep(versions, manifest, states, history, branch)
     for entries in history.published.values():
         versions.add(versions.published, entries)
@@ -50,14 +57,14 @@ def purge(manifest: Manifest, paths: Iterable[str], branch: str) -> None:
 class _Versions:
     """The versions of datasets by path: all that commits ever showed, and those that stay."""
 
-    paths: dict[object, str]
+    paths: dict[tuple[TypeId, IncarnationId], str]
     kept: defaultdict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
     published: defaultdict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
 
     def add(self, to: defaultdict[str, set[int]], entries: Mapping[Any, DatasetEntry]) -> None:
         """Note what a commit or a head shows."""
         for entry in entries.values():
-            to[self.paths[entry.key]].add(entry.physical)
+            to[path_of(self.paths, entry)].add(entry.physical)
 
 
 def _keep(
@@ -89,11 +96,6 @@ def _keep(
         for staged in intent.staged.datasets:
             path = dataset_path(staged.table_key.partition(":")[0], *staged.key)
             versions.kept[path] |= {v for v in (staged.physical, staged.expected) if v is not None}
-
-
-def _paths(states: Iterable[LineageState]) -> dict[object, str]:
-    rows = (found.row for state in states for found in state.rows("object_type = 'table'"))
-    return {(r["stable_table_id"], r["table_incarnation_id"]): r["location"] for r in rows}
 
 
 def _purge(manifest: Manifest, path: str, kept: set[int], gone: set[int], branch: str) -> None:

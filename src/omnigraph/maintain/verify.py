@@ -9,15 +9,24 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from omnigraph.catalog import IncarnationId, TypeId
-from omnigraph.commit.history import ancestors, find_commit, folds, read_history, refold
+from omnigraph.commit.history import (
+    ancestors,
+    dataset_paths,
+    find_commit,
+    folds,
+    read_history,
+    refold,
+)
 from omnigraph.commit.intents import Intents
 from omnigraph.commit.lineage import LineageState
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import MAIN, DatasetEntry, Tag
 from omnigraph.errors import NotFound, OmniError
-from omnigraph.storage.files import referenced_files
+from omnigraph.maintain.recorded import RecordedSums
+from omnigraph.storage.files import referenced_files, version_file
 from omnigraph.storage.objects import Objects
 from omnigraph.storage.read import count_ids
+from omnigraph.storage.sums import check_again
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +45,10 @@ class Verification:
     branches: int = 0
     commits: int = 0
     versions: int = 0
+    files: int | None = None
+    """Files that were compared with their checksums; None if that was not requested."""
+    unsummed: int = 0
+    """Files that have no checksum and were only decoded, as far as they can be."""
     problems: list[Problem] = field(default_factory=list)
 
     @property
@@ -45,11 +58,13 @@ class Verification:
 
     def to_json(self) -> dict[str, Any]:
         """Return the report as plain JSON values."""
+        deep = {"files": self.files, "files_without_checksum": self.unsummed}
         return {
             "ok": self.ok,
             "branches": self.branches,
             "commits": self.commits,
             "versions": self.versions,
+            **({} if self.files is None else deep),
             "problems": [
                 {"where": p.where, "message": p.message, "harmless": p.harmless}
                 for p in self.problems
@@ -61,12 +76,16 @@ Look: TypeAlias = Callable[[Sequence[tuple[str, DatasetEntry]]], Sequence[str | 
 """Looks at dataset versions, given by path, and tells what is wrong with each, if anything."""
 
 
-def verify(manifest: Manifest, look: Look | None = None) -> Verification:
+def verify(
+    manifest: Manifest, look: Look | None = None, report: Verification | None = None
+) -> Verification:
     """Check every branch, every commit and every dataset version a head or tag refers to.
 
-    `look` looks at versions; by default this process does, one after the other.
+    `look` looks at versions; by default this process does, one after the other. What is found is
+    added to `report`.
     """
-    report = Verification()
+    report = report or Verification()
+    check_again()
     try:
         _verify(manifest, report, _Versions(manifest, look or LookHere(manifest)))
     except OmniError as error:
@@ -166,18 +185,15 @@ class _Versions:
     ) -> Iterator[Problem]:
         """Open every version that is shown, look for its files and count its rows."""
         line = self._manifest.line(state)
-        rows = [found.row for held in line for found in held.rows("object_type = 'table'")]
-        paths = {
-            (row["stable_table_id"], row["table_incarnation_id"]): row["location"] for row in rows
-        }
+        paths = dataset_paths(line)
         known = {entry: paths.get(entry.key) for entry in datasets.values()}
         new = [
             (path, entry)
             for entry, path in known.items()
             if path is not None and (path, entry.physical) not in self.seen
         ]
-        for (path, entry), problem in zip(new, self._look(new), strict=True):
-            self.seen[path, entry.physical] = problem
+        for (place, entry), problem in zip(new, self._look(new), strict=True):
+            self.seen[place, entry.physical] = problem
         for entry, path in known.items():
             if path is None:
                 yield Problem(where, f"dataset {entry.type_id:016x} is not registered")
@@ -193,6 +209,7 @@ class LookHere:
     def __init__(self, manifest: Manifest) -> None:
         self._datasets = manifest.datasets
         self._files = Files(manifest.objects)
+        self._sums = RecordedSums(manifest)
 
     def __call__(self, versions: Sequence[tuple[str, DatasetEntry]]) -> list[str | None]:
         """Tell what is wrong with each of these versions."""
@@ -200,9 +217,15 @@ class LookHere:
 
     def _problem(self, path: str, entry: DatasetEntry) -> str | None:
         try:
+            # Lance may allocate any amount of memory for a damaged file.
+            damaged = self._sums.compare(path, [version_file(entry.physical)])
+            if damaged is not None:
+                return damaged
             handle = self._datasets.open(path, entry.physical)
-            missing = self._files.missing(path, referenced_files(handle))
-            return missing or miscounted(entry.rows, *count_ids(handle))
+            files = referenced_files(handle)
+            damaged = self._files.missing(path, files)
+            damaged = damaged or self._sums.compare(path, files, small=True)
+            return damaged or miscounted(entry.rows, *count_ids(handle))
         except OmniError as error:
             return unreadable(error.message)
 
@@ -262,8 +285,7 @@ def _unregistered(manifest: Manifest) -> list[str]:
     registered: set[str] = set()
     for native in (None, *manifest.named_lineages()):
         try:
-            rows = manifest.lineage(native).state().rows("object_type = 'table'")
+            registered |= set(dataset_paths([manifest.lineage(native).state()]).values())
         except OmniError:
             return []  # what it refers to is not known
-        registered |= {found.row["location"] for found in rows}
     return [path for path in stored if path not in registered]

@@ -20,7 +20,7 @@ from omnigraph.catalog.retype import is_wider
 from omnigraph.commit.create import schema_hash
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import DatasetEntry, Snapshot
-from omnigraph.commit.staged import StagedCommit, StagedDataset, StagedSchema
+from omnigraph.commit.staged import StagedCommit, StagedDataset, StagedSchema, with_sums
 from omnigraph.merge.conflicts import Conflict, ConflictKind
 from omnigraph.merge.dropped import dropped_changes
 from omnigraph.merge.schemas import MergedSchema, SchemaConflicts, merge_schemas
@@ -59,13 +59,13 @@ class Evolved:
             with manifest.reading(old.entity, self.before.entry(old.entity)) as handle:
                 check_existing(changes, new, rules, handle, Meter(None), changed)
 
-    def complete(self, staged: StagedCommit) -> StagedCommit:
+    def complete(self, manifest: Manifest, staged: StagedCommit) -> StagedCommit:
         """Say in a staged commit what the schema changes, too."""
         if self.before is self.after:
             return staged
         written = {dataset.key: dataset for dataset in staged.datasets}
-        datasets = [self._based(dataset) for dataset in staged.datasets]
-        datasets += [self._based(d) for d in self._reshaped() if d.key not in written]
+        datasets = [self._based(manifest, dataset) for dataset in staged.datasets]
+        datasets += [self._based(manifest, d) for d in self._reshaped() if d.key not in written]
         datasets += [self._gone(type_) for type_ in self.dropped]
         keys = {dataset.key for dataset in datasets}
         old = self.before.head.datasets
@@ -84,11 +84,11 @@ class Evolved:
             schema=StagedSchema(head.schema_hash, self.after.schema_source, document),
         )
 
-    def _based(self, dataset: StagedDataset) -> StagedDataset:
-        """Return a dataset as a change of what the target had."""
+    def _based(self, manifest: Manifest, dataset: StagedDataset) -> StagedDataset:
+        """Return a dataset as a change of what the target had, with all files that are new."""
         known = self.before.head.datasets.get(dataset.key)
         if known is not None:
-            return replace(dataset, expected=known.physical)
+            return with_sums(manifest.datasets, replace(dataset, expected=known.physical))
         path = dataset_path(dataset.table_key.partition(":")[0], *dataset.key)
         return replace(dataset, expected=None, location=path)
 

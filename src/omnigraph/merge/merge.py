@@ -114,7 +114,7 @@ class _Merging:
         """Say where the changes come from, and what the schema becomes."""
         parents = (self._source.commit_id,)
         made = replace(staged, merged_parents=parents, history=self._history, sweep=self._sweep)
-        return self._evolved.complete(made)
+        return self._evolved.complete(self._manifest, made)
 
 
 def revert(

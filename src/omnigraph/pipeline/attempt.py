@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 from omnigraph.catalog import TypeKind
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import Counts, Snapshot
-from omnigraph.commit.staged import StagedDataset
+from omnigraph.commit.staged import StagedDataset, with_sums
 from omnigraph.embed.embedder import check_model
 from omnigraph.errors import VersionReclaimed
 from omnigraph.pipeline.buckets import Place
@@ -282,7 +282,9 @@ class Attempt:
         self._final[key] = rows
         left, counts = self.accepted[key], self.counts[key]
         count = left if target.replace else entry.rows + counts.inserted
-        return StagedDataset(key, *entry.key, entry.physical, self._marked(target, rows), count)
+        made = self._marked(target, rows)
+        staged = StagedDataset(key, *entry.key, entry.physical, made, count)
+        return with_sums(self._manifest.datasets, staged)
 
     # --- on top of whoever won -----------------------------------------------------------------
 

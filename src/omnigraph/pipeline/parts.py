@@ -36,8 +36,8 @@ class Part:
     """Some rows of one file: the `number`th of all inputs.
 
     Lines have no `table_key`; `start` and `stop` are bytes. Tables have one; `start` and `stop` are
-    row groups, if the file is cut at all. `before` is how many lines come before. `encoding` is that
-    of text, UTF-8 by default.
+    row groups, if the file is cut at all. `before` is how many lines come before. `encoding` is
+    that of text, UTF-8 by default.
     """
 
     number: int

@@ -27,9 +27,17 @@ from omnigraph.storage.read import ids_of
 _SCHEMA = "version int, id string, fault string"
 
 
-def verify_on_spark(manifest: Manifest, *, spark: SparkSession | None = None) -> Verification:
-    """Check every branch, every commit and every dataset version a head or tag refers to."""
-    return verify(manifest, _LookThere(spark or session(), manifest.location))
+def verify_on_spark(
+    manifest: Manifest,
+    *,
+    spark: SparkSession | None = None,
+    report: Verification | None = None,
+) -> Verification:
+    """Check every branch, every commit and every dataset version a head or tag refers to.
+
+    What is found is added to `report`.
+    """
+    return verify(manifest, _LookThere(spark or session(), manifest.location), report)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,11 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from omnigraph.commit.model import DatasetEntry
 from omnigraph.query.adjacency import Adjacency
 from omnigraph.query.store import Table
 from omnigraph.storage import Location
+from omnigraph.storage.sums import file_sum
 
 FOLDER = "_topology"
 KEPT = 4
@@ -86,6 +88,13 @@ class Shelf:
             return True
         return False
 
+    def damaged(self) -> Iterator[str]:
+        """Yield the folders in which a file does not match its checksum, or that has none."""
+        for facts in sorted(self._folder.glob(f"*/*/{_FACTS}")):
+            folder = facts.parent
+            if not folder.name.startswith(".") and not _matches(folder):
+                yield f"{FOLDER}/{folder.parent.name}/{folder.name}"
+
     def _prune(self, edge: DatasetEntry) -> None:
         for path in list(self._versions(edge))[KEPT:]:
             shutil.rmtree(path, ignore_errors=True)
@@ -110,10 +119,13 @@ class Shelf:
     def _read(folder: Path) -> Made | None:
         try:
             facts = json.loads((folder / _FACTS).read_text())
+            stated = facts.pop("sum", None)
+            if stated is not None and stated != _facts_sum(facts):
+                return None
             edge, src, dst = (DatasetEntry(**facts[name]) for name in ("edge", "src", "dst"))
             out = _adjacency(folder, "out", dst.rows, is_simple=facts["simple"])
             into = _adjacency(folder, "in", src.rows, is_simple=facts["simple"])
-        except (OSError, EOFError, ValueError, KeyError, TypeError):
+        except (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError):
             return None
         arrays = (out.nodes, out.edges, into.nodes, into.edges)
         fits = out.count == src.rows and into.count == dst.rows
@@ -126,8 +138,24 @@ def _write(folder: Path, made: Made) -> None:
         for part in _PARTS:
             np.save(folder / f"{end}-{part}.npy", getattr(adjacency, part))
     entries = {"edge": made.edge, "src": made.src, "dst": made.dst}
-    facts = {name: asdict(entry) for name, entry in entries.items()}
-    (folder / _FACTS).write_text(json.dumps({**facts, "simple": made.out.is_simple}))
+    facts: dict[str, Any] = {name: asdict(entry) for name, entry in entries.items()}
+    facts["simple"] = made.out.is_simple
+    facts["sums"] = {file.name: file_sum(file) for file in sorted(folder.glob("*.npy"))}
+    (folder / _FACTS).write_text(json.dumps({**facts, "sum": _facts_sum(facts)}))
+
+
+def _facts_sum(facts: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _matches(folder: Path) -> bool:
+    """Return whether the arrays and the facts about them are those that were written."""
+    try:
+        facts = json.loads((folder / _FACTS).read_text())
+        same = facts.pop("sum") == _facts_sum(facts)
+        return same and all(file_sum(folder / name) == s for name, s in facts["sums"].items())
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        return False
 
 
 def _adjacency(folder: Path, end: str, width: int, *, is_simple: bool) -> Adjacency:

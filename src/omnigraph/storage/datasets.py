@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from threading import Lock
+from typing import Any
 
 import lance
 import pyarrow as pa
@@ -26,12 +28,17 @@ from omnigraph.storage.faults import translated
 from omnigraph.storage.files import version_file
 from omnigraph.storage.location import Location
 from omnigraph.storage.objects import Objects
+from omnigraph.storage.sums import file_sums, files_of, named_by_sum
 
 MAX_HANDLES = 512
 MAX_VERSIONS = 8
 """Handles kept of one dataset: each knows all its fragments, and old versions are rarely read."""
 METADATA_BYTES = 64 * 1024 * 1024
 """What Lance may remember of files: a writer would fill the gigabyte it takes with old ones."""
+MAX_FILE_LISTS = 64
+"""Versions whose files are remembered: a writer needs those of the one before."""
+MAX_SUMS = 16_384
+"""Checksums of files that are remembered."""
 RETRY_SECONDS = "30"
 """Lance repeats no request after this long; by itself it would wait three minutes, six times."""
 
@@ -49,6 +56,8 @@ class Datasets:
         self.observe: Callable[[str], None] = _unobserved
         self.session = lance.Session(metadata_cache_size_bytes=METADATA_BYTES)  # type: ignore[attr-defined]
         self._handles: OrderedDict[tuple[str, int], lance.LanceDataset] = OrderedDict()
+        self._files: OrderedDict[tuple[str, int], frozenset[str]] = OrderedDict()
+        self._sums: OrderedDict[str, str] = OrderedDict()
         self._lock = Lock()
 
     @property
@@ -81,6 +90,8 @@ class Datasets:
                 staged = write_fragments(
                     rows, uri, mode="create", return_transaction=True, storage_options=self.options
                 )
+                operation: Any = staged.operation
+                operation.fragments = named_by_sum(uri, operation.fragments)
                 made = lance.LanceDataset.commit(
                     uri,
                     staged,
@@ -133,6 +144,39 @@ class Datasets:
                 session=self.session,
                 storage_options=self.options,
             )
+
+    def new_sums(self, path: str, base: int | None, made: int) -> dict[str, str]:
+        """Return the checksums of the files of a version that its base has not, by name.
+
+        None are known in a bucket (`storage/sums.py`). What was computed before is remembered, so
+        that staging the same files again on another base costs nothing.
+        """
+        if not self.location.is_local:
+            return {}
+        new = self._files_at(path, made) - (
+            frozenset() if base is None else self._files_at(path, base)
+        )
+        with self._lock:
+            found = {
+                name: self._sums[f"{path}/{name}"] for name in new if f"{path}/{name}" in self._sums
+            }
+        found |= file_sums(Path(self.location.child(path)), new - found.keys())
+        with self._lock:
+            self._sums |= {f"{path}/{name}": value for name, value in found.items()}
+            while len(self._sums) > MAX_SUMS:
+                self._sums.popitem(last=False)
+        return found
+
+    def _files_at(self, path: str, version: int) -> frozenset[str]:
+        with self._lock:
+            files = self._files.get((path, version))
+        if files is None:
+            files = files_of(self.at(path, version))
+            with self._lock:
+                self._files[path, version] = files
+                while len(self._files) > MAX_FILE_LISTS:
+                    self._files.popitem(last=False)
+        return files
 
     def has(self, path: str, version: int) -> bool:
         """Tell whether a version is there, asking storage: what is cached may be gone."""

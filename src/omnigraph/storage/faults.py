@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import pyarrow as pa
 from lance.commit import CommitConflictError
 from obstore.exceptions import BaseError
 
@@ -46,6 +47,7 @@ _REFUSALS = (
     ("the file system is read-only", "storage_read_only", ("Read-only file system",)),
     ("storage does not answer", "storage_unavailable", ("error sending request",)),
 )
+_RAISED = (CommitConflictError, OSError, ValueError, RuntimeError, BaseError, pa.ArrowException)
 _MAX_TEXT = 300
 
 
@@ -56,11 +58,20 @@ def translated(what: str) -> Iterator[None]:
         yield
     except OmniError:
         raise
-    except (CommitConflictError, OSError, ValueError, RuntimeError, BaseError) as error:
+    except _RAISED as error:
+        raise translate(error, what) from error
+    except BaseException as error:
+        if not is_panic(error):
+            raise
         raise translate(error, what) from error
 
 
-def translate(error: Exception, what: str) -> OmniError:
+def is_panic(error: BaseException) -> bool:
+    """Return whether Lance panicked: it raises a BaseException that cannot be imported."""
+    return type(error).__name__ == "PanicException"
+
+
+def translate(error: BaseException, what: str) -> OmniError:
     """Return our error for one of storage's."""
     text = str(error)
     cause = text[:_MAX_TEXT]
@@ -75,7 +86,7 @@ def translate(error: Exception, what: str) -> OmniError:
             return StorageUnavailable(f"{what}: {outcome}", code=code, cause=cause)
     if isinstance(error, FileNotFoundError) or _says(text, _MISSING):
         return NotFound(f"{what}: not there", code="storage_not_found", cause=cause)
-    if _says(text, _DAMAGED):
+    if is_panic(error) or _says(text, _DAMAGED):
         return GraphCorrupt(f"{what}: a file is damaged", cause=cause)
     return StorageUnavailable(f"{what}: storage failed", cause=cause)
 

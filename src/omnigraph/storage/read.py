@@ -11,6 +11,7 @@ from lance import LanceDataset
 
 from omnigraph.errors import GraphCorrupt
 from omnigraph.storage.faults import translated
+from omnigraph.storage.layout import is_blob
 from omnigraph.storage.literals import sql_text
 from omnigraph.storage.probe import ROW_ADDRESS
 
@@ -50,6 +51,18 @@ def scan(
             with_row_address=True,
         )
         yield from scanner.to_batches()
+
+
+def decode_rows(handle: LanceDataset, fragment: int) -> Iterator[None]:
+    """Decode every value of one fragment, bytes of blobs included; yield after each batch."""
+    blobs = [field.name for field in handle.schema if is_blob(field)]
+    for batch in scan(handle, handle.schema.names, fragments=[fragment]):
+        with translated("reading a dataset"):
+            batch.validate(full=True)
+        for column in blobs:
+            for _ in read_blobs(handle, column, batch):
+                pass
+        yield
 
 
 def fragment_rows(handle: LanceDataset) -> dict[int, int]:

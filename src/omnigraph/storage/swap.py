@@ -19,6 +19,7 @@ from lance import LanceDataset, LanceFragment, LanceOperation
 from omnigraph.errors import GraphCorrupt
 from omnigraph.storage.faults import translated
 from omnigraph.storage.stage import new_fragments, remove_addresses
+from omnigraph.storage.sums import check_named, named_by_sum
 
 ANCHOR = 0
 """The fragment a dataset was created with; it is never merged into another."""
@@ -38,6 +39,7 @@ def read_first(handle: LanceDataset, columns: list[str]) -> dict[str, Any] | Non
     """Return the first row of the newest fragment, where each swap puts the head."""
     with translated("reading the manifest head"):
         newest = handle.get_fragments()[-1]
+        check_named(handle.uri, [newest])
         if newest.num_deletions:
             return None  # no swap leaves it so
         return dict(newest.take([0], columns=columns).to_pylist()[0])
@@ -47,6 +49,7 @@ def read_oldest(handle: LanceDataset, condition: str) -> Found | None:
     """Return the first row that satisfies a condition, looking no further than needed."""
     with translated("reading the manifest"):
         for fragment in handle.get_fragments():
+            check_named(handle.uri, [fragment])
             found = fragment.to_table(filter=condition, with_row_address=True)
             if found.num_rows:
                 return _found(found.to_pylist()[0])
@@ -60,6 +63,7 @@ def read_rows(
     if fragments is not None and not fragments:
         return []
     with translated("reading the manifest"):
+        check_named(handle.uri, handle.get_fragments() if fragments is None else fragments)
         scanner = handle.scanner(filter=condition, with_row_address=True, fragments=fragments)
         rows = scanner.to_table().to_pylist()
     return [_found(row) for row in rows]
@@ -90,6 +94,7 @@ def swap(
         if stale:
             observe("swap: old rows marked")
         new = [fragment for table in tables for fragment in new_fragments(table, handle)]
+        new = named_by_sum(handle.uri, new)
         observe("swap: new rows written")
         if all(fragment.id != ANCHOR for fragment in updated):
             anchor = handle.get_fragment(ANCHOR)

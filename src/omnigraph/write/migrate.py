@@ -28,7 +28,13 @@ from omnigraph.commit.create import create_datasets, schema_hash
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import Commit, CommitId, DatasetEntry, Snapshot
 from omnigraph.commit.snapshot import head_snapshot
-from omnigraph.commit.staged import StagedCommit, StagedDataset, StagedSchema, mint_commit_id
+from omnigraph.commit.staged import (
+    StagedCommit,
+    StagedDataset,
+    StagedSchema,
+    mint_commit_id,
+    with_sums,
+)
 from omnigraph.errors import ExpectedVersionMismatch, SchemaMoved
 from omnigraph.lang import Code, Diagnostic, SchemaError, admit
 from omnigraph.storage.layout import dataset_path
@@ -298,7 +304,8 @@ class _Work:
         if known is None:
             [(key, entry)] = create_datasets(self.manifest, [type_]).items()
             path = dataset_path(type_.kind, *entry.key)
-            known = StagedDataset(key, *entry.key, None, entry.physical, 0, path)
+            new = StagedDataset(key, *entry.key, None, entry.physical, 0, path)
+            known = with_sums(self.manifest.datasets, new)
             self._made[type_.id] = known
         return known
 
@@ -314,5 +321,6 @@ class _Work:
         staged = StagedDataset(
             type_.entity, *entry.key, entry.physical, int(made.version), entry.rows
         )
+        staged = with_sums(self.manifest.datasets, staged)
         self._made[entry.key, entry.physical] = staged
         return staged

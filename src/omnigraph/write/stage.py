@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import CommitId
-from omnigraph.commit.staged import StagedCommit, StagedDataset
+from omnigraph.commit.staged import StagedCommit, StagedDataset, with_sums
 from omnigraph.embed import Embedder
 from omnigraph.embed.embedder import check_model
 from omnigraph.errors import NotFound, StorageUnavailable
@@ -100,7 +100,8 @@ def _stage(
             count = entry.rows - len(addresses) + image.rows.num_rows
         made = tidied(writing.marked(made, entry.rows))
     manifest.datasets.keep(path, made)
-    return StagedDataset(shape.table_key, *entry.key, entry.physical, int(made.version), count)
+    staged = StagedDataset(shape.table_key, *entry.key, entry.physical, int(made.version), count)
+    return with_sums(manifest.datasets, staged)
 
 
 class _Writing:

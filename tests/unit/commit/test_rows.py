@@ -176,7 +176,7 @@ def test_manifest_carries_its_format_and_its_key():
     ],
 )
 def test_head_that_cannot_be_read_is_corruption(metadata):
-    with pytest.raises(GraphCorrupt, match="the manifest head cannot be read"):
+    with pytest.raises(GraphCorrupt, match="manifest row graph_head cannot be read"):
         read_head({"metadata": metadata})
 
 

@@ -68,3 +68,15 @@ def test_our_own_errors_pass_unchanged():
 def test_bugs_are_not_hidden():
     with pytest.raises(KeyError), translated("opening x"):
         raise KeyError("bug")
+
+
+def test_panic_of_lance_is_damage():
+    panic = type("PanicException", (BaseException,), {})("range end index 12 out of range")
+    with pytest.raises(GraphCorrupt) as caught, translated("reading x"):
+        raise panic
+    assert caught.value.details["cause"] == "range end index 12 out of range"
+
+
+def test_other_base_exceptions_pass():
+    with pytest.raises(KeyboardInterrupt), translated("reading x"):
+        raise KeyboardInterrupt
