@@ -29,6 +29,9 @@ class Neighbours(Protocol):
     def nbytes(self) -> int:
         """How much memory they take."""
 
+    def edge_count(self, positions: Positions) -> int:
+        """Return how many edges the given nodes have at most, without making them."""
+
     def neighbours(self, positions: Positions) -> Walked:
         """Return every edge of the given nodes."""
 
@@ -108,6 +111,10 @@ class Adjacency:
     def degrees(self) -> Positions:
         """How many edges each node has."""
         return np.diff(self.starts)
+
+    def edge_count(self, positions: Positions) -> int:
+        """Return how many edges the given nodes have, without making them."""
+        return int((self.starts[positions + 1] - self.starts[positions]).sum())
 
     def neighbours(self, positions: Positions) -> Walked:
         """Return every edge of the given nodes."""

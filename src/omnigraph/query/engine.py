@@ -21,7 +21,7 @@ from omnigraph.plan.functions import FunctionKind
 from omnigraph.policy.scope import TypeScope
 from omnigraph.query.aggregate import aggregated, is_always_there
 from omnigraph.query.asked import TextVectors
-from omnigraph.query.budget import DEFAULT_MEMORY, Budget
+from omnigraph.query.budget import DEFAULT_MEMORY, PROCESS_MEMORY, Budget, MemoryPool
 from omnigraph.query.evaluate import Evaluator
 from omnigraph.query.execute import Execution, shown_rows, slice_bounds
 from omnigraph.query.expand import ExpandMode
@@ -50,6 +50,8 @@ class Settings:
     timeout: float | None = None
     memory: int = DEFAULT_MEMORY
     """Bytes its rows may take."""
+    pool: MemoryPool = PROCESS_MEMORY
+    """Memory it shares with other queries."""
     expand: ExpandMode = ExpandMode.AUTO
     few: int = FEW
 
@@ -99,8 +101,9 @@ class Engine:
         plan = self.plan(snapshot, source, name)
         bound = bind_parameters(plan.parameters, parameters)
         execution = self._execution(snapshot, plan, bound, settings or Settings())
-        with execution.budget.kept():
-            rows, parts = _Columns(execution).parts(plan.root)
+        with execution.budget.kept(streams=True):
+            rows, made = _Columns(execution).parts(plan.root)
+        parts = _Parts(made, execution.budget)
         types = {column.name: column.type for column in plan.columns}
         tables = (pa.table({name: part[name] for name in types}) for part in parts)
         return ResultStream(plan.name, types, snapshot.commit_id, rows, tables)
@@ -143,7 +146,7 @@ class Engine:
             store=self.store,
             topologies=self.topologies,
             evaluator=evaluator,
-            budget=Budget(settings.timeout, settings.memory),
+            budget=Budget(settings.timeout, settings.memory, settings.pool),
             mode=settings.expand,
             tables=tables,
         )
@@ -161,6 +164,26 @@ class Engine:
             message = f"query '{plan.name}' changes data; run it as a mutation"
             raise InvalidInput(message, code="query_not_a_read", query=plan.name)
         return self._plans.put(key, plan) if len(source) <= MAX_PLANNED_TEXT else plan
+
+
+class _Parts:
+    """The parts of a stream; what it holds is given back at its end, or when nothing reads on."""
+
+    def __init__(self, parts: Iterator[dict[str, pa.Array]], budget: Budget) -> None:
+        self._parts, self._budget = parts, budget
+
+    def __iter__(self) -> Iterator[dict[str, pa.Array]]:
+        return self
+
+    def __next__(self) -> dict[str, pa.Array]:
+        try:
+            return next(self._parts)
+        except BaseException:
+            self._budget.release()
+            raise
+
+    def __del__(self) -> None:
+        self._budget.release()
 
 
 @dataclass(frozen=True, slots=True)

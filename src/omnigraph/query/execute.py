@@ -158,7 +158,7 @@ class Execution:
         starts = source.positions[expand.src]
         if expand.edge_binding is not None:
             self.bind(expand.edge_binding)
-            rows, nodes, edges = walk.edges(starts)
+            rows, nodes, edges = walk.edges(starts, len(source.positions) + 3)
             new = {expand.dst.name: nodes, expand.edge_binding.name: edges}
         else:
             weighed = self._weighed(expand, source, walk, needed) if weigh else None
@@ -201,9 +201,9 @@ class Execution:
         if close.edge_binding is None:
             return source.take(walk.connects(here, there, close.hops))
         self.bind(close.edge_binding)
-        rows, nodes, edges = walk.edges(here)
-        kept = nodes == there[rows]
-        return source.take(rows[kept]).with_columns({close.edge_binding.name: edges[kept]})
+        rows, edges = walk.edges_between(here, there)
+        self.budget.check("Close", len(rows), len(source.positions) + 2)
+        return source.take(rows).with_columns({close.edge_binding.name: edges})
 
     def _closed_by_count(self, close: op.Close, needed: set[str]) -> Frame | None:
         """Count the nodes by which a step and a check close a cycle, without making a row for each.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from omnigraph.query.budget import PROCESS_MEMORY
 from omnigraph.server.cluster import Declared, read_declared
 from omnigraph.server.settings import Settings
 from omnigraph.service.admission import Admission
@@ -25,6 +26,7 @@ def make_service(settings: Settings, environment: Mapping[str, str]) -> Service:
     state = classify(
         tokens=bool(tokens), policies=wanted.policies, unauthenticated=settings.unauthenticated
     )
+    PROCESS_MEMORY.set_limit(settings.query_memory_total)
     turns = None if settings.turns is None else Path(settings.turns)
     return Service(
         registry=open_registry(wanted.sources, require_all=settings.require_all, turns=turns),
