@@ -306,7 +306,7 @@ class Table:
 
     def codes(self, name: str, make: Callable[[pa.Array], Positions]) -> Positions:
         """Return small numbers for all values of a column, equal where values are."""
-        key = (*self.key, f"codes of {name}")
+        key = (*self.key, f"{make.__name__} of {name}")
         found: Positions | None = self._store.get(key)
         if found is None:
             found = make(self.column(name))
