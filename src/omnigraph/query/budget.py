@@ -92,6 +92,13 @@ class Budget:
             raise QueryLimit(message, code="query_timeout", operator=operator, limit=self.seconds)
         self._hold(operator, rows * columns * 8, f"{rows:,} rows")
 
+    @property
+    def left(self) -> float | None:
+        """The seconds that are left; None when there is no limit."""
+        if self.seconds is None:
+            return None
+        return max(0.0, self.seconds - (time.monotonic() - self._begun))
+
     def check_bytes(self, operator: str, size: int) -> None:
         """Raise QueryLimit when so many bytes would not fit."""
         self._hold(operator, size, f"{size:,} bytes")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -147,14 +147,31 @@ class EdgeWalk:
             return other.common(there, self, here)  # neighbours of what repeats are marked once
         one, two = (walk._arrays()[0].whole.simple for walk, _ in walks)
         counts = np.empty(len(here), np.int64)
+        marks = np.zeros(one.width, np.int32)
 
         def count(part: slice) -> None:
             self._check()
             pairs = one.arrays, here[part], two.arrays, there[part]
-            counts[part] = kernels.common(*pairs, np.zeros(one.width, np.int32))
+            counts[part] = kernels.common(*pairs, np.zeros_like(marks))
 
-        in_parallel(count, parts_of(len(here), _SHARE))
+        def search(part: slice) -> None:
+            self._check()
+            rows, nodes = one.reached(here[part])
+            hits = two.connects(there[part][rows], nodes)
+            counts[part] = np.bincount(rows[hits], minlength=part.stop - part.start)
+
+        if self._compiled(kernels.common, one.arrays, here, two.arrays, there, marks):
+            in_parallel(count, parts_of(len(here), _SHARE))
+            return counts
+        size = max(1, self._part * len(here) // max(1, one.edge_count(here)))
+        for part in parts_of(len(here), size):
+            search(part)
         return counts
+
+    def _compiled(self, kernel: kernels.Kernel[..., Any], *args: object) -> bool:
+        """Tell whether a kernel can be used; half of the time that is left it is waited for."""
+        left = self.budget.left
+        return kernel.is_ready(*args, seconds=None if left is None else left / 2)
 
     def connects(self, here: Positions, there: Positions, hops: Hops) -> np.ndarray:
         """Tell for each row whether the second node is reached from the first."""
@@ -318,7 +335,9 @@ class EdgeWalk:
         """Search breadth first from each start, a few at a time."""
         is_plain = self.direction is not Direction.BOTH and (not from_end or hops.minimum == 1)
         if len(starts) >= MANY_STARTS and is_plain and self._uses_arrays(starts):
-            return self._search_all(starts, hops)
+            found = self._search_all(starts, hops)
+            if found is not None:
+                return found
         at_once = max(1, _VISITED_BYTES // max(self._width, 1))
         return _joined(
             [
@@ -327,9 +346,14 @@ class EdgeWalk:
             ]
         )
 
-    def _search_all(self, starts: Positions, hops: Hops) -> Reached:
-        """Search from each start through arrays, until the clock or memory says no."""
+    def _search_all(self, starts: Positions, hops: Hops) -> Reached | None:
+        """Search from each start through arrays, until the clock or memory says no.
+
+        None is returned while the kernel that does it is being compiled.
+        """
         arrays, bounds = self._arrays()[0].whole.arrays, (hops.minimum, hops.maximum)
+        if not self._compiled(kernels.reached, arrays, starts, bounds, np.empty(0, np.int64), 1):
+            return None
         found: list[Reached] = []
         done = pairs = 0
         while done < len(starts):
