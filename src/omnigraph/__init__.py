@@ -59,6 +59,7 @@ _HOMES = {
     "init": "omnigraph.graph",
     "load_catalog": "omnigraph.catalog",
     "open": "omnigraph.graph",
+    "set_query_memory": "omnigraph.query.budget",
 }
 
 __all__ = list(_HOMES)

@@ -6,6 +6,7 @@ import threading
 import pytest
 from starlette.testclient import TestClient
 
+from omnigraph.query.budget import PROCESS_MEMORY
 from omnigraph.server.app import create_app
 from omnigraph.server.limits import STREAMS, Limits
 from omnigraph.service.admission import Admission
@@ -79,6 +80,19 @@ def test_a_query_takes_only_what_it_may(tmp_path, options, resource):
             headers = {"Accept": accepted}
             told = failed(client.post(f"/graphs/g/{path}", json=asked, headers=headers), 413)
             assert told["resource_limit"]["resource"] == resource
+
+
+def test_a_query_that_finds_the_memory_held_by_others_may_come_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(PROCESS_MEMORY, "used", PROCESS_MEMORY.limit)
+    with asking(tmp_path) as (client, _, _):
+        client.post("/graphs/g/mutate", json=CHANGE)
+        for path, accepted in WAYS_TO_ASK:
+            asked = {"query": PAIRS, "analyze": True}
+            answer = client.post(f"/graphs/g/{path}", json=asked, headers={"Accept": accepted})
+            told = failed(answer, 429)
+            assert told["problem"]["code"] == "query_memory_busy"
+            assert told["resource_limit"]["resource"] == "query_memory_total_bytes"
+            assert answer.headers["retry-after"] == "60"
 
 
 def test_a_count_beyond_64_bits_is_refused_with_its_own_code(tmp_path):

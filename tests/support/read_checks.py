@@ -57,8 +57,13 @@ LARGE: Mapping[str, int] = {
     "adjacency.FEW_EDGES": 0,
     "expand.MANY_STARTS": 1,
     "execute.DENSE": 1_000_000,
+    "execute.STEP": 5,
+    "engine.STEP": 5,
     "execute.FIRST_PART": 1,
     "order.FEW": 1,
+    "order.RUN": 1,
+    "sorting.RUN": 2,
+    "sorting.STEP": 3,
     "store.SPARSE": 0,
 }
 """Bounds beyond which a large graph is treated in another way."""

@@ -14,6 +14,8 @@ from omnigraph.storage.columns import Positions
 
 FEW_EDGES = 200_000
 """Edges that are sorted before a kernel would be there."""
+SORTED_PER_SECOND = 5_000_000
+"""Edges that are sorted in a second without a kernel; waiting for one is not worth more."""
 Walked: TypeAlias = tuple[Positions, Positions, Positions]
 """For each edge followed: which of the given nodes it leaves, the node it leads to, itself."""
 
@@ -28,6 +30,9 @@ class Neighbours(Protocol):
     @property
     def nbytes(self) -> int:
         """How much memory they take."""
+
+    def edge_count(self, positions: Positions) -> int:
+        """Return how many edges the given nodes have at most, without making them."""
 
     def neighbours(self, positions: Positions) -> Walked:
         """Return every edge of the given nodes."""
@@ -64,10 +69,13 @@ class Adjacency:
         count, width = sizes
         narrow = np.int32 if max(width, len(here)) < 2**31 else np.int64
         starts = _starts(here, count)
-        if len(here) <= FEW_EDGES:
+        order: kernels.Numbers = np.arange(len(here)).astype(narrow)
+        wait = len(here) / SORTED_PER_SECOND
+        if len(here) <= FEW_EDGES or not kernels.grouped.is_ready(
+            here, order, starts, seconds=wait
+        ):
             order = np.lexsort((there, here))
         else:
-            order = np.arange(len(here), dtype=narrow)
             for keys, begin in ((there, _starts(there, width)), (here, starts.copy())):
                 order = kernels.grouped(keys, order, begin)
         return cls(starts, there[order].astype(narrow), order.astype(narrow, copy=False), width)
@@ -108,6 +116,10 @@ class Adjacency:
     def degrees(self) -> Positions:
         """How many edges each node has."""
         return np.diff(self.starts)
+
+    def edge_count(self, positions: Positions) -> int:
+        """Return how many edges the given nodes have, without making them."""
+        return int((self.starts[positions + 1] - self.starts[positions]).sum())
 
     def neighbours(self, positions: Positions) -> Walked:
         """Return every edge of the given nodes."""

@@ -1,15 +1,18 @@
-"""This module bounds what one query may take: time, and memory for its rows."""
+"""This module bounds what queries may take: time, and memory for their rows."""
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from threading import Lock
 
 from omnigraph.errors import Category, InvalidInput, OmniError
 
 DEFAULT_MEMORY = 2 * 1024 * 1024 * 1024
+"""Bytes that the rows of one query may take."""
 
 
 class QueryLimit(OmniError):
@@ -20,13 +23,59 @@ class QueryLimit(OmniError):
         super().__init__(message, code=code, category=Category.LIMIT, details=details)
 
 
+class MemoryPool:
+    """Memory that concurrent queries share: what one of them holds, the others cannot get."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.used = 0
+        self._lock = Lock()
+
+    def set_limit(self, limit: int) -> None:
+        """Change how much there is; queries that run keep what they hold."""
+        if limit < 0:
+            message = f"the memory of all queries is a number from 0 up, not {limit}"
+            raise InvalidInput(message, code="query_limit_invalid")
+        self.limit = limit
+
+    def take(self, size: int) -> bool:
+        """Reserve so many bytes, unless there are too few left."""
+        with self._lock:
+            if self.used + size > self.limit:
+                return False
+            self.used += size
+            return True
+
+    def give_back(self, size: int) -> None:
+        """Return bytes that were reserved."""
+        with self._lock:
+            self.used -= size
+
+
+def _default_total() -> int:
+    """Return half the memory of the machine, and enough for two queries in any case."""
+    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return max(machine // 2, 2 * DEFAULT_MEMORY)
+
+
+PROCESS_MEMORY = MemoryPool(_default_total())
+"""What all queries of this process share."""
+
+
+def set_query_memory(total: int) -> None:
+    """Set how many bytes the rows of all queries of this process may take together."""
+    PROCESS_MEMORY.set_limit(total)
+
+
 @dataclass(slots=True)
 class Budget:
     """What is left of a query's time, and how much memory its rows may take."""
 
     seconds: float | None = None
     memory: int = DEFAULT_MEMORY
+    pool: MemoryPool = PROCESS_MEMORY
     _begun: float = field(default_factory=time.monotonic)
+    _held: int = 0
 
     def __post_init__(self) -> None:
         limits = {"timeout": self.seconds, "memory": self.memory}
@@ -41,25 +90,58 @@ class Budget:
         if self.seconds is not None and time.monotonic() - self._begun > self.seconds:
             message = f"the query took longer than {self.seconds:g} s; it was at {operator}"
             raise QueryLimit(message, code="query_timeout", operator=operator, limit=self.seconds)
-        if rows * columns * 8 > self.memory:
-            message = f"{operator} would make {rows:,} rows, more than the query may hold in memory"
-            raise self._too_much(message, operator)
+        self._hold(operator, rows * columns * 8, f"{rows:,} rows")
+
+    @property
+    def left(self) -> float | None:
+        """The seconds that are left; None when there is no limit."""
+        if self.seconds is None:
+            return None
+        return max(0.0, self.seconds - (time.monotonic() - self._begun))
 
     def check_bytes(self, operator: str, size: int) -> None:
         """Raise QueryLimit when so many bytes would not fit."""
-        if size > self.memory:
-            message = (
-                f"{operator} would make {size:,} bytes, more than the query may hold in memory"
-            )
-            raise self._too_much(message, operator)
+        self._hold(operator, size, f"{size:,} bytes")
 
     @contextmanager
-    def kept(self) -> Iterator[None]:
-        """Tell alike when the machine has less memory than the query may hold."""
+    def kept(self, *, streams: bool = False) -> Iterator[None]:
+        """Release memory at the end, of a query that `streams` its rows only when it fails.
+
+        When the machine has less memory than the query may hold, that is reported alike.
+        """
         try:
             yield
-        except MemoryError as error:
+        except BaseException as error:
+            self.release()
+            if not isinstance(error, MemoryError):
+                raise
             raise self._too_much("the query needs more memory than there is", "Query") from error
+        if not streams:
+            self.release()
+
+    def release(self) -> None:
+        """Give back what the query holds of the memory of the process."""
+        held, self._held = self._held, 0
+        if held:
+            self.pool.give_back(held)
+
+    def _hold(self, operator: str, size: int, what: str) -> None:
+        """Reserve memory before it is allocated: what the largest operator so far needs."""
+        if size <= self._held:
+            return
+        limit = min(self.memory, self.pool.limit)
+        if size > limit:
+            message = f"{operator} would make {what}, more than the query may hold in memory"
+            raise QueryLimit(message, code="query_memory", operator=operator, limit=limit)
+        if not self.pool.take(size - self._held):
+            message = (
+                f"{operator} would make {what}; other queries of this process hold the memory "
+                f"for that, {self.pool.limit:,} bytes in all. Try again later"
+            )
+            raise QueryLimit(
+                message, code="query_memory_busy", operator=operator, limit=self.pool.limit
+            )
+        self._held = size
 
     def _too_much(self, message: str, operator: str) -> QueryLimit:
         return QueryLimit(message, code="query_memory", operator=operator, limit=self.memory)

@@ -21,18 +21,19 @@ from omnigraph.plan.functions import FunctionKind
 from omnigraph.policy.scope import TypeScope
 from omnigraph.query.aggregate import aggregated, is_always_there
 from omnigraph.query.asked import TextVectors
-from omnigraph.query.budget import DEFAULT_MEMORY, Budget
+from omnigraph.query.budget import DEFAULT_MEMORY, PROCESS_MEMORY, Budget, MemoryPool
 from omnigraph.query.evaluate import Evaluator
-from omnigraph.query.execute import Execution, shown_rows, slice_bounds
+from omnigraph.query.execute import STEP, Execution, shown_rows, slice_bounds
 from omnigraph.query.expand import ExpandMode
 from omnigraph.query.explain import Explanation, explain_plan
 from omnigraph.query.frame import Frame
 from omnigraph.query.groups import group_rows
-from omnigraph.query.order import order_of
+from omnigraph.query.parts import parts_of
 from omnigraph.query.paths import Paths
 from omnigraph.query.recent import Recent
 from omnigraph.query.result import Result, ResultStream
 from omnigraph.query.search import FEW, Search, is_fusion
+from omnigraph.query.sorting import Sorter, column_values
 from omnigraph.query.store import Store, Table
 from omnigraph.query.topology import Topologies
 from omnigraph.query.words import Words
@@ -50,6 +51,8 @@ class Settings:
     timeout: float | None = None
     memory: int = DEFAULT_MEMORY
     """Bytes its rows may take."""
+    pool: MemoryPool = PROCESS_MEMORY
+    """Memory it shares with other queries."""
     expand: ExpandMode = ExpandMode.AUTO
     few: int = FEW
 
@@ -99,8 +102,9 @@ class Engine:
         plan = self.plan(snapshot, source, name)
         bound = bind_parameters(plan.parameters, parameters)
         execution = self._execution(snapshot, plan, bound, settings or Settings())
-        with execution.budget.kept():
-            rows, parts = _Columns(execution).parts(plan.root)
+        with execution.budget.kept(streams=True):
+            rows, made = _Columns(execution).parts(plan.root)
+        parts = _Parts(made, execution.budget)
         types = {column.name: column.type for column in plan.columns}
         tables = (pa.table({name: part[name] for name in types}) for part in parts)
         return ResultStream(plan.name, types, snapshot.commit_id, rows, tables)
@@ -143,7 +147,7 @@ class Engine:
             store=self.store,
             topologies=self.topologies,
             evaluator=evaluator,
-            budget=Budget(settings.timeout, settings.memory),
+            budget=Budget(settings.timeout, settings.memory, settings.pool),
             mode=settings.expand,
             tables=tables,
         )
@@ -161,6 +165,26 @@ class Engine:
             message = f"query '{plan.name}' changes data; run it as a mutation"
             raise InvalidInput(message, code="query_not_a_read", query=plan.name)
         return self._plans.put(key, plan) if len(source) <= MAX_PLANNED_TEXT else plan
+
+
+class _Parts:
+    """The parts of a stream; what it holds is given back at its end, or when nothing reads on."""
+
+    def __init__(self, parts: Iterator[dict[str, pa.Array]], budget: Budget) -> None:
+        self._parts, self._budget = parts, budget
+
+    def __iter__(self) -> Iterator[dict[str, pa.Array]]:
+        return self
+
+    def __next__(self) -> dict[str, pa.Array]:
+        try:
+            return next(self._parts)
+        except BaseException:
+            self._budget.release()
+            raise
+
+    def __del__(self) -> None:
+        self._budget.release()
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +208,7 @@ class _Columns:
                 weigh = distinct and all(_is_plain(column.expression) for column in columns)
                 frame = self.execution.rows(rows, _variables(columns), weigh=weigh)
                 self._check_size("Project", columns, frame)
-                return self._project(columns, frame)
+                return self._project(columns, frame) if distinct else self._chunks(columns, frame)
             case op.Aggregate(input=rows, keys=keys, measures=measures):
                 looked_at = tuple(m for m in measures if not _counts_rows(m.expression))
                 weigh = all(_may_weigh(measure.expression) for measure in measures)
@@ -195,8 +219,9 @@ class _Columns:
                 return _distinct(self.of(source, distinct=True))
             case op.SortColumns(input=source, keys=keys, tie_break=ties):
                 found = self.of(source)
-                wanted = [(found[key.name], key.descending) for key in keys]
-                order = order_of([*wanted, *((found[n], False) for n in ties)], _length(found))
+                wanted = [(column_values(found[key.name]), key.descending) for key in keys]
+                wanted += [(column_values(found[name]), False) for name in ties]
+                order = Sorter(wanted, self.execution.tick).order(np.arange(_length(found)))
                 for name in {key.name for key in keys} & _rankings(source):
                     order = order[np.asarray(found[name].is_valid())[order]]
                 return _take(found, order)
@@ -221,6 +246,23 @@ class _Columns:
         evaluator = self.execution.evaluator
         evaluator.fetch((column.expression for column in columns), frame)
         return {c.name: evaluator.column(c.expression, frame) for c in columns}
+
+    def _chunks(self, columns: tuple[op.Column, ...], frame: Frame) -> dict[str, pa.Array]:
+        """Return columns that nothing looks at any more, made in steps where they are long."""
+        references = (ref for column in columns for ref in property_refs(column.expression))
+        is_plain = all(_is_plain(column.expression) for column in columns)
+        if (
+            frame.rows <= STEP
+            or not is_plain
+            or not self.execution.evaluator.is_at_hand(references)
+        ):
+            return self._project(columns, frame)
+        found: dict[str, list[pa.Array]] = {column.name: [] for column in columns}
+        for part in parts_of(frame.rows, STEP):
+            self.execution.budget.check("Project")
+            for name, column in self._project(columns, frame.part(part)).items():
+                found[name].append(column)
+        return {name: pa.chunked_array(chunks) for name, chunks in found.items()}
 
     def _check_size(self, operator: str, columns: tuple[op.Column, ...], frame: Frame) -> None:
         """Refuse values that would not fit, judging by those of the first rows."""

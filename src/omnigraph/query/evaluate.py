@@ -95,6 +95,10 @@ class Evaluator(Constants):
                 for name, column in found.items():
                     self._fetched[variable, name] = positions, column
 
+    def is_at_hand(self, references: Iterable[PropertyRef]) -> bool:
+        """Tell whether properties are in memory, so that asking often costs no more."""
+        return all(self.tables[ref.variable].has(ref.property) for ref in references)
+
     def operand(self, expression: Expression, frame: Frame) -> Operand:
         """Return the value of an expression, once if it is the same for each row."""
         match expression:

@@ -17,7 +17,10 @@ from omnigraph.catalog import TypeKind
 from omnigraph.commit.model import Snapshot
 from omnigraph.plan import operators as op
 from omnigraph.plan.expressions import (
+    And,
     Binding,
+    Holds,
+    Or,
     Predicate,
     predicate_refs,
     predicate_variables,
@@ -25,11 +28,13 @@ from omnigraph.plan.expressions import (
 )
 from omnigraph.plan.hops import Direction
 from omnigraph.query.budget import Budget
+from omnigraph.query.compare import Mask
 from omnigraph.query.constants import Constants
 from omnigraph.query.evaluate import Evaluator
 from omnigraph.query.expand import EdgeWalk, ExpandMode
 from omnigraph.query.frame import ORIGIN, Frame
 from omnigraph.query.order import sorted_rows
+from omnigraph.query.parts import parts_of
 from omnigraph.query.pushdown import key_lookup, scan_filter
 from omnigraph.query.store import Store, Table
 from omnigraph.query.topology import Topologies
@@ -37,6 +42,8 @@ from omnigraph.query.weights import total
 
 DENSE = 8
 """A part of so many nodes is enough to look at all edges at once."""
+STEP = 262_144
+"""Rows that are made or tested before the clock is looked at."""
 FIRST_PART = 4_096
 """Nodes of a scan that are looked at first, when only some rows are wanted."""
 
@@ -99,7 +106,10 @@ class Execution:
                 frame = self._cross(operator, needed)
             case op.Filter(input=source, predicate=predicate):
                 wanted = needed | predicate_variables(predicate)
-                frame = self._filtered(self.rows(source, wanted, weigh=weigh), (predicate,))
+                if isinstance(source, op.Cross) and not _searches(predicate):
+                    frame = self._filtered_cross(source, wanted, predicate)
+                else:
+                    frame = self._filtered(self.rows(source, wanted, weigh=weigh), (predicate,))
             case op.AntiJoin():
                 frame = self._anti_join(operator, needed, weigh=weigh)
             case op.SortRows():
@@ -124,6 +134,10 @@ class Execution:
             ways = tuple(sorted(self.walked.get(id(operator), ())))
             self.trace[id(operator)] = Actual(rows, seconds - begun[0], reads - begun[1], ways)
 
+    def tick(self) -> None:
+        """Raise QueryLimit when time is up while rows are sorted."""
+        self.budget.check("Sort")
+
     def bind(self, binding: Binding) -> Table:
         """Return the table of a variable, and remember it for expressions."""
         table = self.tables.get(binding.name)
@@ -147,8 +161,19 @@ class Execution:
     def _filtered(self, frame: Frame, predicates: Iterable[Predicate]) -> Frame:
         for predicate in predicates:
             if frame.rows:
-                frame = frame.take(self.evaluator.mask(predicate, frame))
+                frame = frame.take(self._mask(predicate, frame))
         return frame
+
+    def _mask(self, predicate: Predicate, frame: Frame) -> Mask:
+        """Return for which rows a predicate holds, looking at the clock where that takes steps."""
+        at_hand = self.evaluator.is_at_hand(predicate_refs(predicate))
+        if frame.rows <= STEP or _searches(predicate) or not at_hand:
+            return self.evaluator.mask(predicate, frame)
+        found = np.empty(frame.rows, np.bool_)
+        for part in parts_of(frame.rows, STEP):
+            self.budget.check("Filter")
+            found[part] = self.evaluator.mask(predicate, frame.part(part))
+        return found
 
     def _expand(self, expand: op.Expand, needed: set[str], *, weigh: bool) -> Frame:
         self.bind(expand.dst)
@@ -158,7 +183,7 @@ class Execution:
         starts = source.positions[expand.src]
         if expand.edge_binding is not None:
             self.bind(expand.edge_binding)
-            rows, nodes, edges = walk.edges(starts)
+            rows, nodes, edges = walk.edges(starts, len(source.positions) + 3)
             new = {expand.dst.name: nodes, expand.edge_binding.name: edges}
         else:
             weighed = self._weighed(expand, source, walk, needed) if weigh else None
@@ -201,9 +226,9 @@ class Execution:
         if close.edge_binding is None:
             return source.take(walk.connects(here, there, close.hops))
         self.bind(close.edge_binding)
-        rows, nodes, edges = walk.edges(here)
-        kept = nodes == there[rows]
-        return source.take(rows[kept]).with_columns({close.edge_binding.name: edges[kept]})
+        rows, edges = walk.edges_between(here, there)
+        self.budget.check("Close", len(rows), len(source.positions) + 2)
+        return source.take(rows).with_columns({close.edge_binding.name: edges})
 
     def _closed_by_count(self, close: op.Close, needed: set[str]) -> Frame | None:
         """Count the nodes by which a step and a check close a cycle, without making a row for each.
@@ -246,18 +271,35 @@ class Execution:
         )
 
     def _cross(self, cross: op.Cross, needed: set[str]) -> Frame:
+        """Return every row of one side with every row of the other, made a part at a time."""
         left, right = (self.rows(side, needed) for side in (cross.left, cross.right))
-        total = left.rows * right.rows
+        total, names = left.rows * right.rows, [*left.positions, *right.positions]
         # Two columns more say which row of each side a row is made of.
-        self.budget.check("Cross", total, len(left.positions) + len(right.positions) + 2)
-        ours = left.take(np.repeat(np.arange(left.rows), right.rows))
-        theirs = right.take(np.tile(np.arange(right.rows), left.rows))
-        return ours.with_columns(theirs.positions)
+        self.budget.check("Cross", total, len(names) + 2)
+        found = {name: np.empty(total, np.int64) for name in names}
+        for part in parts_of(total, STEP):
+            self.budget.check("Cross")
+            for name, values in _pairs(left, right, part).positions.items():
+                found[name][part] = values
+        return Frame(total, found)
+
+    def _filtered_cross(self, cross: op.Cross, needed: set[str], test: Predicate) -> Frame:
+        """Return the rows of a cross product that pass a test; others are not kept."""
+        begun = self.now()
+        left, right = (self.rows(side, needed) for side in (cross.left, cross.right))
+        total, size = left.rows * right.rows, 0
+        found = [_pairs(left, right, slice(0, 0))]
+        for part in parts_of(total, STEP):
+            self.budget.check("Filter", size, len(found[0].positions))
+            found.append(self._filtered(_pairs(left, right, part), (test,)))
+            size += found[-1].rows
+        self.note(cross, total, begun)
+        return Frame.joined(found)
 
     def _sort(self, sort: op.SortRows, needed: set[str], most: int | None) -> Frame:
         named = {ref.variable for key in sort.keys for ref in property_refs(key.expression)}
         source = self.rows(sort.input, needed | named | set(sort.tie_break))
-        return source.take(sorted_rows(sort, source, self.evaluator, most))
+        return source.take(sorted_rows(sort, source, self.evaluator, self.tick, most))
 
     def _slice(self, cut: op.SliceRows, needed: set[str]) -> Frame:
         most = shown_rows(cut, self.evaluator)
@@ -329,6 +371,23 @@ class _Inner(Execution):
         if isinstance(operator, op.OuterRow):
             return self._start
         return super().rows(operator, needed, weigh=weigh, most=most)
+
+
+def _pairs(left: Frame, right: Frame, part: slice) -> Frame:
+    """Return a range of the rows of a cross product."""
+    ours, theirs = np.divmod(np.arange(part.start, part.stop), max(right.rows, 1))
+    return left.take(ours).with_columns(right.take(theirs).positions)
+
+
+def _searches(predicate: Predicate) -> bool:
+    """Tell whether a predicate searches texts, which is done for all rows at once."""
+    match predicate:
+        case Holds():
+            return True
+        case And(parts=parts) | Or(parts=parts):
+            return any(map(_searches, parts))
+        case _:
+            return False
 
 
 def _only_scan(operator: op.RowOperator) -> op.Scan | None:

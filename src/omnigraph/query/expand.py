@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.plan.hops import Direction, Hops
@@ -27,8 +28,12 @@ from omnigraph.storage.columns import Positions
 _VISITED_BYTES = 64 * 1024 * 1024
 MANY_STARTS = 256
 """Starts for which a kernel searches rather than NumPy."""
-_PART = 2_000_000
-"""Pairs that are made before somebody looks at the clock."""
+_PART, _SMALL_PART = 2_000_000, 65_536
+"""Pairs that are made before somebody looks at the clock, at most and at least."""
+_PAIR_BYTES = 256
+"""Memory that making a pair takes for a while."""
+_EDGE_BYTES = 64
+"""Memory that an edge read from storage takes for a while, with the ids of its ends."""
 _SHARE = 250_000
 """Pairs that one core counts at a time."""
 
@@ -66,44 +71,56 @@ class EdgeWalk:
 
         With `from_end`, return the nodes from which each row is reached.
         """
-        if not hops.is_single and not self.chains:
-            if hops.minimum > 1:
-                return _nothing()
-            hops = Hops(1, 1)
+        hops = self._possible(hops)
         if hops.is_single and self.direction is not Direction.BOTH and self._uses_arrays(positions):
             return self._reach_at_once(positions)
         starts, back = np.unique(positions, return_inverse=True)
+        found = self._from_each(starts, hops, from_end=from_end)
+        self._check(found.edge_count(back))
+        return found.reached(back)
+
+    def _possible(self, hops: Hops) -> Hops:
+        """Return the bounds without hops that edges between different types cannot make."""
+        return hops if hops.is_single or self.chains or hops.minimum > 1 else Hops(1, 1)
+
+    def _from_each(self, starts: Positions, hops: Hops, *, from_end: bool = False) -> Adjacency:
+        """Return the nodes reached from different starts, in order of start and node."""
+        sources, nodes = _nothing()
         if hops.is_single:
             sources, nodes, _ = self._walk(starts)(starts)
-            pairs = distinct_pairs(sources, nodes, self._width)
-        else:
-            pairs = self._search(starts, hops, from_end=from_end)
-        return _spread(pairs, back, len(starts))
+        elif self.chains:
+            sources, nodes = self._search(starts, hops, from_end=from_end)
+        sources, nodes = distinct_pairs(sources, nodes, self._width)
+        first = np.searchsorted(sources, np.arange(len(starts) + 1))
+        return Adjacency(first, nodes, nodes, self._width, is_simple=True)
 
     def _reach_at_once(self, positions: Positions) -> Reached:
         """Return the nodes one hop away, through one array, a part at a time."""
         arrays = self._arrays()[0]
         pairs = int(arrays.counts(positions).sum())
         self._check(pairs)
-        if pairs <= _PART:
-            return arrays.reached(positions)
-        found: list[Reached] = []
-        for part in parts_of(len(positions), max(1, _PART * len(positions) // pairs)):
-            self._check()
-            rows, nodes = arrays.reached(positions[part])
-            found.append((rows + part.start, nodes))
-        return _joined(found)
+        rows, nodes = self._in_parts(arrays.reached, positions, pairs, 2)
+        return rows, nodes
 
-    def edges(self, positions: Positions) -> Walked:
-        """Return every edge of each row: the row, the node at the other end, the edge."""
-        walk = self._walk(np.unique(positions))
-        rows, nodes, edges = walk(positions)
-        if self.direction is Direction.BOTH:
-            # A self-loop is found from both its ends.
-            _, first = np.unique(np.stack([rows, edges, nodes]), axis=1, return_index=True)
-            first.sort()
-            rows, nodes, edges = rows[first], nodes[first], edges[first]
-        return rows, nodes, edges
+    def edges(self, positions: Positions, columns: int = 3) -> Walked:
+        """Return every edge of each row: the row, the node at the other end, the edge.
+
+        `columns` is how many columns a row is going to have, those included.
+        """
+        if not self._uses_arrays(np.unique(positions)):
+            return self._by_probes(positions, columns)
+        return self._by_arrays(positions, columns)
+
+    def edges_between(self, here: Positions, there: Positions) -> Reached:
+        """Return every edge that connects the nodes of a row: the row, and the edge."""
+        found: list[Reached] = []
+        for part in parts_of(len(here), self._rows_at_once(here)):
+            self._check()
+            rows, nodes, edges = self.edges(here[part])
+            kept = nodes == there[part][rows]
+            found.append((rows[kept] + part.start, edges[kept]))
+            self._check(sum(len(rows) for rows, _ in found))
+        return _joined(found)
 
     def degrees(self, positions: Positions) -> Positions | None:
         """Return how many different nodes each row reaches by one hop, if that is known at once."""
@@ -130,14 +147,31 @@ class EdgeWalk:
             return other.common(there, self, here)  # neighbours of what repeats are marked once
         one, two = (walk._arrays()[0].whole.simple for walk, _ in walks)
         counts = np.empty(len(here), np.int64)
+        marks = np.zeros(one.width, np.int32)
 
         def count(part: slice) -> None:
             self._check()
             pairs = one.arrays, here[part], two.arrays, there[part]
-            counts[part] = kernels.common(*pairs, np.zeros(one.width, np.int32))
+            counts[part] = kernels.common(*pairs, np.zeros_like(marks))
 
-        in_parallel(count, parts_of(len(here), _SHARE))
+        def search(part: slice) -> None:
+            self._check()
+            rows, nodes = one.reached(here[part])
+            hits = two.connects(there[part][rows], nodes)
+            counts[part] = np.bincount(rows[hits], minlength=part.stop - part.start)
+
+        if self._compiled(kernels.common, one.arrays, here, two.arrays, there, marks):
+            in_parallel(count, parts_of(len(here), _SHARE))
+            return counts
+        size = max(1, self._part * len(here) // max(1, one.edge_count(here)))
+        for part in parts_of(len(here), size):
+            search(part)
         return counts
+
+    def _compiled(self, kernel: kernels.Kernel[..., Any], *args: object) -> bool:
+        """Tell whether a kernel can be used; half of the time that is left it is waited for."""
+        left = self.budget.left
+        return kernel.is_ready(*args, seconds=None if left is None else left / 2)
 
     def connects(self, here: Positions, there: Positions, hops: Hops) -> np.ndarray:
         """Tell for each row whether the second node is reached from the first."""
@@ -148,9 +182,8 @@ class EdgeWalk:
                 for adjacency in self._arrays():
                     found[part] |= adjacency.connects(here[part], there[part])
             return found
-        rows, nodes = self.reach(here, hops)
-        found[rows[nodes == there[rows]]] = True
-        return found
+        starts, back = np.unique(here, return_inverse=True)
+        return self._from_each(starts, self._possible(hops)).connects(back, there)
 
     # --- how -----------------------------------------------------------------------------------
 
@@ -193,8 +226,8 @@ class EdgeWalk:
             spent=self.topologies.spent(tables),
         )
 
-    def _check(self, pairs: int = 0) -> None:
-        self.budget.check("Expand", pairs, 2)
+    def _check(self, pairs: int = 0, columns: int = 2) -> None:
+        self.budget.check("Expand", pairs, columns)
 
     def _topology(self) -> Topology:
         return self.topologies.get((self.edge, self.src, self.dst), self._check)
@@ -206,20 +239,68 @@ class EdgeWalk:
         """Return what finds the neighbours of nodes, those given first."""
         return self._by_arrays if self._uses_arrays(starts) else self._by_probes
 
-    def _by_arrays(self, positions: Positions) -> Walked:
-        found = [adjacency.neighbours(positions) for adjacency in self._arrays()]
-        return _together(found)
+    def _by_arrays(self, positions: Positions, columns: int = 3) -> Walked:
+        arrays = self._arrays()
+        edges = sum(adjacency.edge_count(positions) for adjacency in arrays)
+        self._check(edges, columns)
 
-    def _by_probes(self, positions: Positions) -> Walked:
+        def neighbours(some: Positions) -> Walked:
+            return _together([adjacency.neighbours(some) for adjacency in arrays], some)
+
+        rows, nodes, found = self._in_parts(neighbours, positions, edges, 3)
+        return rows, nodes, found
+
+    @property
+    def _part(self) -> int:
+        """How many pairs are made at once: fewer where little memory is allowed."""
+        return max(_SMALL_PART, min(_PART, self.budget.memory // _PAIR_BYTES))
+
+    def _rows_at_once(self, positions: Positions) -> int:
+        """Return of how many rows all edges can be made at once."""
+        if not self._uses_arrays(positions):
+            return max(1, len(positions))
+        edges = sum(adjacency.edge_count(positions) for adjacency in self._arrays())
+        return max(1, self._part * len(positions) // max(1, edges))
+
+    def _in_parts(
+        self,
+        make: Callable[[Positions], tuple[Positions, ...]],
+        positions: Positions,
+        pairs: int,
+        columns: int,
+    ) -> tuple[Positions, ...]:
+        """Return what is made of positions, at most `pairs` rows, the first column their numbers.
+
+        It is made a part at a time, looking at the clock, and put where it stays.
+        """
+        if pairs <= self._part:
+            return make(positions)
+        found = tuple(np.empty(pairs, np.int64) for _ in range(columns))
+        size = 0
+        for part in parts_of(len(positions), max(1, self._part * len(positions) // pairs)):
+            self._check()
+            made = make(positions[part])
+            end = size + len(made[0])
+            for column, values in zip(found, made, strict=True):
+                column[size:end] = values
+            found[0][size:end] += part.start
+            size = end
+        return tuple(column[:size] for column in found)
+
+    def _by_probes(self, positions: Positions, columns: int = 3) -> Walked:
         found = []
         if self.direction in (Direction.OUT, Direction.BOTH):
-            found.append(self._probe(positions, ("src", self.src), ("dst", self.dst)))
+            found.append(self._probe(positions, ("src", self.src), ("dst", self.dst), columns))
         if self.direction in (Direction.IN, Direction.BOTH):
-            found.append(self._probe(positions, ("dst", self.dst), ("src", self.src)))
-        return _together(found)
+            found.append(self._probe(positions, ("dst", self.dst), ("src", self.src), columns))
+        return _together(found, positions)
 
     def _probe(
-        self, positions: Positions, here: tuple[str, Table], there: tuple[str, Table]
+        self,
+        positions: Positions,
+        here: tuple[str, Table],
+        there: tuple[str, Table],
+        columns: int,
     ) -> Walked:
         """Look up the edges at one end, and the nodes at the other."""
         (end, nodes), (far_end, far_nodes) = here, there
@@ -227,7 +308,7 @@ class EdgeWalk:
         ids = nodes.values("id", starts)
         ends = (self.edge, self.src, self.dst)
         self.topologies.spent(ends, self._step(len(starts)).probes_cost)
-        found = self.edge.lookup(end, ids, [end, far_end]) if len(ids) else None
+        found = self._looked_up(end, ids, far_end) if len(ids) else None
         if found is None or not found.num_rows:
             empty = np.empty(0, np.int64)
             return empty, empty, empty
@@ -239,13 +320,24 @@ class EdgeWalk:
         sources, targets, edges = sources[order], targets[order], edges[order]
         first = np.searchsorted(sources, np.arange(len(starts) + 1))
         local = Adjacency(first, targets, edges, far_nodes.rows)
+        self._check(local.edge_count(back), columns)
         return local.neighbours(back)
+
+    def _looked_up(self, end: str, ids: pa.Array, far_end: str) -> pa.Table:
+        """Return the edges with these ends, no more than fit."""
+        most = self.budget.memory // _EDGE_BYTES
+        found = self.edge.lookup(end, ids, [end, far_end], most + 1)
+        if found.num_rows > most:
+            self._check(found.num_rows, _EDGE_BYTES // 8)
+        return found
 
     def _search(self, starts: Positions, hops: Hops, *, from_end: bool) -> Reached:
         """Search breadth first from each start, a few at a time."""
         is_plain = self.direction is not Direction.BOTH and (not from_end or hops.minimum == 1)
         if len(starts) >= MANY_STARTS and is_plain and self._uses_arrays(starts):
-            return self._search_all(starts, hops)
+            found = self._search_all(starts, hops)
+            if found is not None:
+                return found
         at_once = max(1, _VISITED_BYTES // max(self._width, 1))
         return _joined(
             [
@@ -254,9 +346,14 @@ class EdgeWalk:
             ]
         )
 
-    def _search_all(self, starts: Positions, hops: Hops) -> Reached:
-        """Search from each start through arrays, until the clock or memory says no."""
+    def _search_all(self, starts: Positions, hops: Hops) -> Reached | None:
+        """Search from each start through arrays, until the clock or memory says no.
+
+        None is returned while the kernel that does it is being compiled.
+        """
         arrays, bounds = self._arrays()[0].whole.arrays, (hops.minimum, hops.maximum)
+        if not self._compiled(kernels.reached, arrays, starts, bounds, np.empty(0, np.int64), 1):
+            return None
         found: list[Reached] = []
         done = pairs = 0
         while done < len(starts):
@@ -278,19 +375,17 @@ class EdgeWalk:
             if not len(nodes):
                 break
             self._check(len(nodes))
-            which, reached, _ = self._walk(nodes)(nodes)
-            owners = rows[which]
-            loops = reached == nodes[which]
+            loops, others = self._one_hop(rows, nodes)
             if hop == 1:
-                looping = np.isin(rows, owners[loops])
+                looping = np.isin(rows, loops[0])
             if hop >= hops.minimum and not from_end:
                 # A loop leads back to its node once, and not on from there.
-                found.append((owners[loops], reached[loops]))
+                found.append(loops)
             elif hop >= hops.minimum:
                 # Who was one hop short of a start with a loop reaches it by that loop.
                 short = looping[rows]
                 found.append((rows[short], nodes[short]))
-            rows, nodes = distinct_pairs(owners[~loops], reached[~loops], width)
+            rows, nodes = others
             new = ~visited[rows, nodes]
             rows, nodes = rows[new], nodes[new]
             visited[rows, nodes] = True
@@ -298,6 +393,18 @@ class EdgeWalk:
                 found.append((rows, nodes))
         rows, nodes = distinct_pairs(*_joined(found), width)
         return rows + first, nodes
+
+    def _one_hop(self, rows: Positions, nodes: Positions) -> tuple[Reached, Reached]:
+        """Return what the nodes of rows lead to by self-loops, and once each by other edges."""
+        loops: list[Reached] = []
+        others: list[Reached] = []
+        for part in parts_of(len(nodes), self._rows_at_once(nodes)):
+            self._check()
+            which, reached, _ = self._walk(nodes[part])(nodes[part])
+            owners, stays = rows[part][which], reached == nodes[part][which]
+            loops.append((owners[stays], reached[stays]))
+            others.append(distinct_pairs(owners[~stays], reached[~stays], self._width))
+        return _joined(loops), distinct_pairs(*_joined(others), self._width)
 
 
 def _joined(parts: list[Reached]) -> Reached:
@@ -311,20 +418,13 @@ def _nothing() -> Reached:
     return np.empty(0, np.int64), np.empty(0, np.int64)
 
 
-def _together(
-    found: list[Walked],
-) -> Walked:
+def _together(found: list[Walked], positions: Positions) -> Walked:
+    """Return the edges of nodes in both directions, a self-loop once."""
     if len(found) == 1:
         return found[0]
-    rows, nodes, edges = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    away, (rows, nodes, edges) = found
+    others = nodes != positions[rows]
+    back = rows[others], nodes[others], edges[others]
+    rows, nodes, edges = (np.concatenate(pair) for pair in zip(away, back, strict=True))
     order = np.argsort(rows, kind="stable")
     return rows[order], nodes[order], edges[order]
-
-
-def _spread(pairs: Reached, back: Positions, starts: int) -> Reached:
-    """Give what was reached from each different start to every row that starts there."""
-    sources, nodes = pairs
-    if len(back) == starts and np.array_equal(back, np.arange(starts)):
-        return sources, nodes
-    first = np.searchsorted(sources, np.arange(starts + 1))
-    return Adjacency(first, nodes, nodes, 0, is_simple=True).reached(back)

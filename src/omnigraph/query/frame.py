@@ -34,6 +34,12 @@ class Frame:
         rows = int(np.count_nonzero(index)) if index.dtype == np.bool_ else len(index)
         return Frame(rows, columns, weights)
 
+    def part(self, rows: slice) -> Frame:
+        """Return a range of rows, without a copy."""
+        columns = {name: values[rows] for name, values in self.positions.items()}
+        weights = None if self.weights is None else self.weights[rows]
+        return Frame(len(range(*rows.indices(self.rows))), columns, weights)
+
     def with_columns(self, columns: Mapping[str, Positions]) -> Frame:
         """Return the same rows with more variables."""
         return Frame(self.rows, {**self.positions, **columns}, self.weights)

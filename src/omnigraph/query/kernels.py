@@ -1,15 +1,18 @@
 """This module holds the loops over edges that NumPy cannot say, compiled when first used.
 
 Compiling needs numba, whose import takes longer than most queries; so nothing here is asked for a
-few nodes. The compiled form is kept beside this file, or in the cache of the user.
+few nodes. The compiled form is kept beside this file, or in the cache of the user. Where a time
+limit leaves no time to compile, callers do the same with NumPy.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import wraps
+from concurrent.futures import Future
+from functools import cached_property
 from importlib import import_module
-from typing import Any, ParamSpec, TypeVar
+from threading import Lock, Thread
+from typing import Any, Generic, ParamSpec, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -19,29 +22,84 @@ _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 
-def _compiled(loop: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Compile a function when it is first called."""
-    made: list[Callable[_P, _R]] = []
+class Kernel(Generic[_P, _R]):
+    """A function that is compiled for each combination of argument types it is called with."""
 
-    @wraps(loop)
-    def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
-        if not made:
-            made.append(_compile(loop))
-        return made[0](*args, **kwargs)
+    def __init__(self, loop: Callable[_P, _R]) -> None:
+        self._loop = loop
+        self._jobs: dict[Any, Future[None]] = {}
+        self._lock, self._making = Lock(), Lock()
 
-    return call
+    def __call__(self, *args: _P.args, **kwargs: _P.kwargs) -> _R:
+        """Run the loop, compiling it first where that was not done yet."""
+        with self._making:
+            dispatcher = self._dispatcher
+        found: _R = dispatcher(*args, **kwargs)
+        return found
+
+    def is_ready(self, *args: Any, seconds: float | None) -> bool:  # noqa: ANN401 - as it is called
+        """Return whether the loop is compiled for such arguments, after waiting some seconds.
+
+        It is compiled in a thread of its own, which goes on when the time to wait is over.
+        """
+        kind = _kind(args)
+        with self._lock:
+            job = self._jobs.get(kind)
+            if job is None:
+                job = self._jobs[kind] = self._started(tuple(map(_example, args)))
+        try:
+            job.result(seconds)
+        except TimeoutError:
+            return False
+        return True
+
+    def _started(self, examples: tuple[Any, ...]) -> Future[None]:
+        job: Future[None] = Future()
+
+        def compile_loop() -> None:
+            try:
+                types = tuple(map(import_module("numba").typeof, examples))
+                with self._making:
+                    dispatcher = self._dispatcher
+                dispatcher.compile(types)
+            except BaseException as error:  # noqa: BLE001 - raised where the result is waited for
+                job.set_exception(error)
+            else:
+                job.set_result(None)
+
+        Thread(target=compile_loop, name=f"compile {self._loop.__name__}").start()
+        return job
+
+    @cached_property
+    def _dispatcher(self) -> Any:  # noqa: ANN401 - of numba
+        compiler = import_module("numba").njit
+        try:
+            return compiler(cache=True, nogil=True)(self._loop)
+        except RuntimeError:  # there is no place to keep it
+            return compiler(nogil=True)(self._loop)
 
 
-def _compile(loop: Callable[_P, _R]) -> Callable[_P, _R]:
-    compiler = import_module("numba").njit
-    try:
-        made: Callable[_P, _R] = compiler(cache=True, nogil=True)(loop)
-    except RuntimeError:  # there is no place to keep it
-        made = compiler(nogil=True)(loop)
-    return made
+def _kind(value: Any) -> Any:  # noqa: ANN401 - an argument of a kernel
+    """Return what the compiled form depends on."""
+    if isinstance(value, tuple):
+        return tuple(map(_kind, value))
+    if isinstance(value, np.ndarray):
+        return value.dtype.str, value.flags.writeable
+    return type(value)
 
 
-@_compiled
+def _example(value: Any) -> Any:  # noqa: ANN401 - an argument of a kernel
+    """Return a value of the same type that takes no memory."""
+    if isinstance(value, tuple):
+        return tuple(map(_example, value))
+    if not isinstance(value, np.ndarray):
+        return value
+    empty = np.empty(0, value.dtype)
+    empty.flags.writeable = value.flags.writeable
+    return empty
+
+
+@Kernel
 def grouped(keys: Numbers, order: Numbers, starts: Numbers) -> Numbers:
     """Return the members of `order` by their keys, in the same order among equals.
 
@@ -56,7 +114,7 @@ def grouped(keys: Numbers, order: Numbers, starts: Numbers) -> Numbers:
     return found
 
 
-@_compiled
+@Kernel
 def common(
     one: tuple[Numbers, Numbers],
     here: Numbers,
@@ -85,7 +143,7 @@ def common(
     return found
 
 
-@_compiled
+@Kernel
 def reached(
     arrays: tuple[Numbers, Numbers],
     begin: Numbers,

@@ -2,42 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from omnigraph.plan import operators as op
-from omnigraph.plan.expressions import FunctionCall
+from omnigraph.plan.expressions import Expression, FunctionCall, PropertyRef
 from omnigraph.plan.functions import FunctionKind
 from omnigraph.query.compare import as_number
 from omnigraph.query.evaluate import Evaluator
 from omnigraph.query.frame import Frame
+from omnigraph.query.sorting import RUN, Sorter, Values, column_values, ranks
+from omnigraph.query.store import SPARSE
 from omnigraph.storage.columns import Positions
 
 FEW = 4
 """Rows are chosen before they are sorted when not one of so many is wanted."""
+PARTITIONED = 1_000_000
+"""Rows of which some are chosen in one step."""
+RANKED = 100_000
+"""Entities that are ranked in one step."""
 
 
 def sorted_rows(
-    sort: op.SortRows, frame: Frame, evaluator: Evaluator, most: int | None = None
+    sort: op.SortRows,
+    frame: Frame,
+    evaluator: Evaluator,
+    tick: Callable[[], None],
+    most: int | None = None,
 ) -> Positions:
     """Return the numbers of rows in order, at least the first `most`; ties break by ids.
 
     A ranking puts the best first and leaves out rows it gives no score. When only the first rows
-    are `shown`, later ones may be missing.
+    are `shown`, later ones may be missing. While rows are sorted, `tick` is called now and then and
+    may raise.
     """
     calls = [key.expression for key in sort.keys if isinstance(key.expression, FunctionCall)]
     ranks = [call for call in calls if call.function.kind is FunctionKind.RANK]
     if most is not None and len(ranks) == 1 and sort.keys[0].expression is ranks[0]:
         rows = evaluator.search.best(ranks[0], frame, evaluator, most)
         if rows is not None:
-            return rows[sorted_rows(sort, frame.take(rows), evaluator)]
+            return rows[sorted_rows(sort, frame.take(rows), evaluator, tick)]
     chosen = _first_rows(sort.keys[0], frame, evaluator, most)
     if chosen is not None:
         frame = frame.take(chosen)
-    keys: list[tuple[pa.Array, bool]] = []
+    keys: list[tuple[Values, bool]] = []
     kept = np.ones(frame.rows, np.bool_)
     for key in sort.keys:
         call = key.expression
@@ -51,21 +61,44 @@ def sorted_rows(
             ):
                 order = np.argsort(-scores if call.function.best_is_highest else scores)
                 return order[kept[order]]
-            keys.append((pa.array(scores), call.function.best_is_highest))
-            keys.append((pa.array(places), False))
+            keys.append((column_values(pa.array(scores)), call.function.best_is_highest))
+            keys.append((column_values(pa.array(places)), False))
         else:
-            keys.append((evaluator.column(call, frame), key.descending))
-    ties = [evaluator.tables[name].values("id", frame.positions[name]) for name in sort.tie_break]
-    order = order_of([*keys, *((tie, False) for tie in ties)], frame.rows)
-    order = order[kept[order]]
+            keys.append((_values(call, frame, evaluator), key.descending))
+    keys += [(_property(name, "id", frame, evaluator), False) for name in sort.tie_break]
+    order = Sorter(keys, tick).order(np.flatnonzero(kept), most)
     return order if chosen is None else chosen[order]
+
+
+def _values(expression: Expression, frame: Frame, evaluator: Evaluator) -> Values:
+    """Return the values of an expression as a key."""
+    if isinstance(expression, PropertyRef):
+        return _property(expression.variable, expression.property, frame, evaluator)
+    return column_values(evaluator.column(expression, frame))
+
+
+def _property(variable: str, name: str, frame: Frame, evaluator: Evaluator) -> Values:
+    """Return the values of a property as a key, of many rows without a copy for each row.
+
+    Where many rows are of few entities, their places among all entities are compared instead.
+    """
+    table, positions = evaluator.tables[variable], frame.positions[variable]
+    if frame.rows <= RUN or frame.rows * SPARSE <= table.rows:
+        return column_values(table.values(name, positions))
+    if table.rows <= RANKED and table.rows * FEW <= frame.rows:
+        places = table.codes(name, ranks)
+        return lambda rows: pa.array(places[positions[rows]])
+    column = table.column(name)
+    return lambda rows: column.take(pa.array(positions[rows]))
 
 
 def _first_rows(
     key: op.SortKey, frame: Frame, evaluator: Evaluator, most: int | None
 ) -> Positions | None:
     """Return the rows that may be among the first `most` by their first key; None for all."""
-    if most is None or most * FEW >= frame.rows or isinstance(key.expression, FunctionCall):
+    if most is None or most * FEW >= frame.rows or frame.rows > PARTITIONED:
+        return None
+    if isinstance(key.expression, FunctionCall):
         return None
     column = as_number(evaluator.column(key.expression, frame))
     is_plain = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
@@ -77,39 +110,3 @@ def _first_rows(
     if key.descending:
         return np.flatnonzero(values >= np.partition(values, -most)[-most])
     return np.flatnonzero(values <= np.partition(values, most - 1)[most - 1])
-
-
-def order_of(keys: Sequence[tuple[pa.Array, bool]], rows: int) -> Positions:
-    """Return the order of rows by columns, each ascending or descending."""
-    columns: dict[str, pa.Array] = {}
-    sort_keys: list[tuple[str, str]] = []
-    for number, (column, descending) in enumerate(keys):
-        direction = "descending" if descending else "ascending"
-        values = as_number(column)
-        if values.null_count:
-            # Where a value is missing comes before all values, so that null is lowest.
-            columns[f"valid{number}"] = values.is_valid()
-            sort_keys.append((f"valid{number}", direction))
-        columns[f"key{number}"] = _list_keys(values) if pa.types.is_nested(values.type) else values
-        sort_keys.append((f"key{number}", direction))
-    if not columns:
-        return np.arange(rows)
-    order = pc.sort_indices(pa.table(columns), sort_keys=sort_keys)
-    return np.asarray(order, np.int64)
-
-
-def _list_keys(lists: pa.Array) -> pa.Array:
-    """Return bytes in the order of lists: element by element, then the shorter one first.
-
-    An element becomes its rank among all elements, in as many bytes as every other.
-    """
-    items = as_number(lists.flatten())
-    if pa.types.is_floating(items.type):
-        items = pc.add(items, pa.scalar(0.0, items.type))  # there is only one zero
-    ranks = np.asarray(pc.rank(items, "ascending", tiebreaker="dense"))
-    data = np.where(np.asarray(items.is_valid()), ranks, 0).astype(">u8")
-    lengths = np.asarray(pc.fill_null(pc.list_value_length(lists), 0), np.int64)
-    offsets = np.concatenate([[0], np.cumsum(lengths)]) * data.itemsize
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
-    keys = pa.Array.from_buffers(pa.large_binary(), len(lists), buffers)
-    return pc.if_else(lists.is_valid(), keys, None)

@@ -83,6 +83,12 @@ class Added:
         """The same from the other end."""
         return Added(self.there, self.here, self.edges)
 
+    def edge_count(self, positions: Positions) -> int:
+        """Return how many edges the given nodes have."""
+        here, _, _ = self._in_order
+        ends = (np.searchsorted(here, positions, side) for side in ("right", "left"))
+        return int(np.subtract(*ends).sum())
+
     def neighbours(self, positions: Positions) -> Walked:
         """Return every edge of the given nodes."""
         here, there, edges = self._in_order
@@ -157,6 +163,11 @@ class Overlay:
         """How much memory the changes take; the arrays below are counted elsewhere."""
         arrays = (self.edges.removed, self.added.here, self.added.there, self.added.edges)
         return sum(array.nbytes for array in arrays)
+
+    def edge_count(self, positions: Positions) -> int:
+        """Return how many edges the given nodes have at most; some of them may be gone."""
+        old = self.here.to_old(positions)
+        return self.base.edge_count(old[old >= 0]) + self.added.edge_count(positions)
 
     def neighbours(self, positions: Positions) -> Walked:
         """Return every edge of the given nodes."""

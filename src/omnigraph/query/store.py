@@ -306,7 +306,7 @@ class Table:
 
     def codes(self, name: str, make: Callable[[pa.Array], Positions]) -> Positions:
         """Return small numbers for all values of a column, equal where values are."""
-        key = (*self.key, f"codes of {name}")
+        key = (*self.key, f"{make.__name__} of {name}")
         found: Positions | None = self._store.get(key)
         if found is None:
             found = make(self.column(name))
@@ -326,12 +326,21 @@ class Table:
             raise GraphCorrupt(f"an edge refers to nodes that {self.type.name} lacks")
         return offsets[np.asarray(places.combine_chunks(), np.int64)]
 
-    def lookup(self, column: str, values: pa.Array, columns: list[str]) -> pa.Table:
-        """Return the rows whose column is one of the values, through an index if there is one."""
-        parts = []
+    def lookup(
+        self, column: str, values: pa.Array, columns: list[str], most: int | None = None
+    ) -> pa.Table:
+        """Return the rows whose column is one of the values, through an index if there is one.
+
+        With `most`, no more rows than that are read.
+        """
+        parts, left = [], most
         for start in range(0, max(1, len(values)), _CHUNK):
             literals = ", ".join(sql_literals(values.slice(start, _CHUNK))) or "NULL"
-            parts.append(self.rows_where(f"`{self.names[column]}` IN ({literals})", columns))
+            condition = f"`{self.names[column]}` IN ({literals})"
+            parts.append(self.rows_where(condition, columns, left))
+            left = None if left is None else left - parts[-1].num_rows
+            if left is not None and left <= 0:
+                break
         return pa.concat_tables(parts)
 
     def covered(self, name: str) -> float:
@@ -379,10 +388,10 @@ class Table:
         with self._reading() as handle:
             return positions_where(handle, condition)
 
-    def rows_where(self, condition: str, columns: list[str]) -> pa.Table:
+    def rows_where(self, condition: str, columns: list[str], most: int | None = None) -> pa.Table:
         """Return rows a filter lets through, under logical names, with `_rowoffset`."""
         with self._reading() as handle:
-            found = rows_where(handle, condition, [self.names[name] for name in columns])
+            found = rows_where(handle, condition, [self.names[name] for name in columns], most)
         return found.rename_columns([*columns, "_rowoffset"])
 
     def addresses(self) -> Addresses:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from omnigraph.errors import InvalidInput
+from omnigraph.query.budget import PROCESS_MEMORY
 from omnigraph.server.cluster import Declared, read_declared
 from omnigraph.server.settings import Settings
 from omnigraph.service.admission import Admission
@@ -32,6 +33,7 @@ def make_service(
     state = classify(
         tokens=bool(tokens), policies=wanted.policies, unauthenticated=settings.unauthenticated
     )
+    PROCESS_MEMORY.set_limit(settings.query_memory_total)
     turns = None if settings.turns is None else Path(settings.turns)
     registry = open_registry(
         wanted.sources,

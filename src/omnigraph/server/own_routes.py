@@ -62,7 +62,7 @@ OWN_ENDPOINTS = (
         summary="Show how a query is answered",
         body=wire.ExplainRequest,
         answer=wire.ExplainOutput,
-        errors=(*_JSON, 503),
+        errors=(*_JSON, 429, 503),
     ),
     Endpoint(
         method="POST",

@@ -94,7 +94,7 @@ ENDPOINTS = (
         summary="Answer a query",
         body=wire.QueryRequest,
         answer=wire.ReadOutput,
-        errors=(*_JSON, 503),
+        errors=(*_JSON, 429, 503),
     ),
     Endpoint(
         method="POST",
@@ -105,7 +105,7 @@ ENDPOINTS = (
         summary="Answer a query",
         body=wire.ReadRequest,
         answer=wire.LegacyReadOutput,
-        errors=(*_JSON, 503),
+        errors=(*_JSON, 429, 503),
         successor="query",
     ),
     Endpoint(

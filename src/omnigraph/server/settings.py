@@ -35,4 +35,5 @@ class Settings(Struct, kw_only=True, frozen=True):
     trusted_proxies: list[str] = field(default_factory=list)
     query_seconds: float = 60.0
     query_memory: int = 512 * 1024 * 1024
+    query_memory_total: int = 2 * 1024 * 1024 * 1024
     limits: Limits = field(default_factory=Limits)

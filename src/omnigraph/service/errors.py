@@ -51,6 +51,7 @@ _BY_CODE: Mapping[str, int] = MappingProxyType(
         "body_invalid": 422,
         "external_blob_source": 424,
         "too_many_requests": 429,
+        "query_memory_busy": 429,
         "deadline": 503,
         "not_ready": 503,
         "shutting_down": 503,
@@ -237,6 +238,7 @@ _LINE_LIMITS = {
 _QUERY_RESOURCES = {
     "query_timeout": "query_seconds",
     "query_memory": "query_memory_bytes",
+    "query_memory_busy": "query_memory_total_bytes",
     "query_count_overflow": "query_count",
 }
 

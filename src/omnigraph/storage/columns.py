@@ -55,9 +55,11 @@ def positions_where(handle: LanceDataset, condition: str) -> Positions:
     return np.sort(found.to_numpy().astype(np.int64))
 
 
-def rows_where(handle: LanceDataset, condition: str, columns: Sequence[str]) -> pa.Table:
-    """Return rows that satisfy a filter, with their positions as `_rowoffset`."""
-    wanted: dict[str, Any] = {"columns": [*columns, OFFSET], "filter": condition}
+def rows_where(
+    handle: LanceDataset, condition: str, columns: Sequence[str], most: int | None = None
+) -> pa.Table:
+    """Return rows that satisfy a filter, with their positions as `_rowoffset`; at most so many."""
+    wanted: dict[str, Any] = {"columns": [*columns, OFFSET], "filter": condition, "limit": most}
     try:
         with translated("filtering rows"):
             return handle.to_table(**wanted)

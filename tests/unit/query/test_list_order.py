@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import omnigraph.graph as og
-from omnigraph.query.order import order_of
+from omnigraph.query.sorting import order_of
 from omnigraph.types import PropertyType, Scalar
 from omnigraph.types.column import to_column
 

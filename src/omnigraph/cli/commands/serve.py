@@ -46,6 +46,18 @@ _APART = {
     help="Proxy whose X-Forwarded-For is logged as the client address.",
 )
 @click.option("--query-timeout", type=click.FloatRange(min=0.001), default=60.0, help="Seconds.")
+@click.option(
+    "--query-memory",
+    type=click.IntRange(1),
+    default=512 * 1024 * 1024,
+    help="Bytes that the rows of a query may take.",
+)
+@click.option(
+    "--query-memory-total",
+    type=click.IntRange(1),
+    default=2 * 1024 * 1024 * 1024,
+    help="Bytes that the rows of all queries of a process may take together.",
+)
 @click.option("--deadline", type=click.FloatRange(min=0.001), default=300.0, help="Seconds.")
 @click.option("--body-timeout", type=click.FloatRange(min=0.001), default=60.0, help="Seconds.")
 @click.option("--idle-timeout", type=click.FloatRange(min=0.001), default=30.0, help="Seconds.")
@@ -88,6 +100,8 @@ def serve(**options: Any) -> None:  # noqa: ANN401 - one of each option
         trusted_proxies=list(options["trusted_proxies"])
         or _listed(environment.get("OMNIGRAPH_TRUSTED_PROXIES")),
         query_seconds=options["query_timeout"],
+        query_memory=options["query_memory"],
+        query_memory_total=options["query_memory_total"],
         limits=serving.Limits(
             deadline=options["deadline"],
             body=options["body_timeout"],

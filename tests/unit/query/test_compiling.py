@@ -1,0 +1,94 @@
+"""A query does not fail because kernels are being compiled, and does not wait for them too long."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import omnigraph.graph as og
+from omnigraph.catalog import TypeKind
+from omnigraph.plan.hops import Direction, Hops
+from omnigraph.query import kernels
+from omnigraph.query.budget import Budget
+from omnigraph.query.expand import EdgeWalk, ExpandMode
+
+NODES = 400
+CHILD = Path(__file__).parents[2] / "support" / "first_query.py"
+SCHEMA = """
+node P { name: String @key }
+edge Knows: P -> P
+"""
+
+
+@pytest.fixture(scope="module")
+def graph(tmp_path_factory):
+    """A ring in which each node knows the next two and itself, some of them twice."""
+    made = og.init(tmp_path_factory.mktemp("compiling") / "g", SCHEMA)
+    names = [f"n{number:03d}" for number in range(NODES)]
+    ends = [(n, (n + step) % NODES) for n in range(NODES) for step in (0, 1, 2, NODES - 3)]
+    ends += ends[:50]
+    edges = {"from": [names[a] for a, _ in ends], "to": [names[b] for _, b in ends]}
+    made.load({"P": pa.table({"name": names}), "Knows": pa.table(edges)})
+    return made
+
+
+def walk_of(graph, direction=Direction.OUT):
+    snapshot, store = graph.snapshot(), graph._engine.store
+    nodes = store.table(snapshot, TypeKind.NODE, "P")
+    return EdgeWalk(
+        edge=store.table(snapshot, TypeKind.EDGE, "Knows"),
+        src=nodes,
+        dst=nodes,
+        direction=direction,
+        topologies=graph._engine.topologies,
+        budget=Budget(),
+        mode=ExpandMode.TOPOLOGY,
+    )
+
+
+def test_a_first_query_with_a_time_limit_does_not_wait_for_the_compiler(graph, tmp_path):
+    timeout = 2.5
+    run = subprocess.run(
+        [sys.executable, str(CHILD), graph.uri, str(timeout)],
+        env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    answers = [json.loads(line) for line in run.stdout.splitlines()]
+    searched = graph.query(
+        "query q() { match { $a: P  $a knows{1,3} $b } return { count($b) as n } }"
+    ).rows[0]["n"]
+    walk = walk_of(graph)
+    matrix = np.zeros((NODES, NODES), np.int64)
+    matrix[walk.reach(np.arange(NODES), Hops(1, 1))] = 1
+    triangles = int(np.trace(matrix @ matrix @ matrix))
+    assert [answer for answer, _ in answers] == [searched, triangles]
+    assert max(seconds for _, seconds in answers) < 3 * (timeout * 1.1 + 0.5)
+
+
+@pytest.mark.parametrize("direction", [Direction.OUT, Direction.IN])
+def test_both_ways_of_counting_and_searching_agree(graph, monkeypatch, direction):
+    walk, back = walk_of(graph, direction), walk_of(graph, direction.reversed)
+    chance = np.random.default_rng(3)
+    here, there = chance.integers(0, NODES, (2, 5_000))
+    every = np.arange(NODES)
+    compiled = walk.common(here, back, there), walk.reach(every, Hops(1, 3))
+    monkeypatch.setattr(kernels.Kernel, "is_ready", lambda *_, **__: False)
+    plain = walk.common(here, back, there), walk.reach(every, Hops(1, 3))
+    assert compiled[0].tolist() == plain[0].tolist()
+    assert sorted(zip(*compiled[1], strict=True)) == sorted(zip(*plain[1], strict=True))
+
+
+def test_a_kernel_is_compiled_once_for_the_same_types():
+    numbers = np.arange(5)
+    arguments = (numbers, numbers.copy(), np.arange(6))
+    assert kernels.grouped.is_ready(*arguments, seconds=None)
+    assert kernels.grouped.is_ready(*arguments, seconds=0.0)
+    assert kernels.grouped(*arguments).tolist() == [0, 1, 2, 3, 4]

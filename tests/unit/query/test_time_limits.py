@@ -1,0 +1,49 @@
+"""A query stops soon after its time is up, whatever it is doing; the bounds here are generous."""
+
+import time
+
+import pyarrow as pa
+import pytest
+
+import omnigraph.graph as og
+from omnigraph.query.budget import QueryLimit
+
+SCHEMA = "node P { name: String @key  age: I32  city: String? }"
+ROWS = 4_000
+SECONDS = 1.0
+LONG = {
+    "Sort": "match { $a: P  $b: P } return { $a.name as a, $b.name as b } "
+    "order { $a.city, $b.age desc }",
+    "Filter": "match { $a: P  $b: P  $c: P { name: $first }  "
+    "($a.name = $b.name or $b.name = $c.name) } return { count($a) as n }",
+}
+
+
+@pytest.fixture(scope="module")
+def graph(tmp_path_factory):
+    made = og.init(tmp_path_factory.mktemp("time") / "g", SCHEMA)
+    columns = {
+        "name": [f"person-{number:06d}" for number in range(ROWS)],
+        "age": pa.array([number * 7919 % 97 for number in range(ROWS)], pa.int32()),
+        "city": [f"c{number % 10}" for number in range(ROWS)],
+    }
+    made.load({"P": pa.table(columns)})
+    return made
+
+
+@pytest.mark.parametrize("operator", LONG)
+def test_long_work_stops_when_time_is_up(graph, operator):
+    text = f"query q($first: String) {{ {LONG[operator]} }}"
+    begun = time.monotonic()
+    with pytest.raises(QueryLimit, match=f"it was at ({operator}|Cross)") as refused:
+        graph.query(text, {"first": "person-000000"}, timeout=SECONDS, memory=10**11)
+    assert refused.value.code == "query_timeout"
+    assert time.monotonic() - begun < 3 * (SECONDS * 1.1 + 0.5)
+
+
+def test_a_filter_right_behind_a_cross_product_keeps_only_what_passes(graph):
+    text = "query q() { match { $a: P  $b: P  $a.name = $b.name } return { count($a) as n } }"
+    found = graph.query(text, memory=50_000_000)
+    assert found.rows == [{"n": ROWS}]
+    shown = graph.explain(text, analyze=True, memory=50_000_000).to_json()["steps"]
+    assert ROWS**2 in [step.get("rows") for step in shown]
