@@ -88,7 +88,7 @@ class _Merging:
         hashes = (state.head.schema_hash for state in (*bases, source, target))
         check_one_schema(hashes, self._request)
         sharing = stays(manifest, source)
-        self._evolved = evolve(manifest, bases[0], source, target)
+        self._evolved = evolve(manifest, bases, source, target)
         if self._evolved.added and not sharing:
             raise CleanupBegan(source.commit_id)
         committed.snapshot = self._evolved.after
