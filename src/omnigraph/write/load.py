@@ -188,4 +188,6 @@ def _publish(
             raise SchemaMoved(read, now)
         return changes
 
-    return apply(manifest, request, prepare, again=lambda: mode is not Mode.OVERWRITE)
+    # A load without a single row is a commit, as it is in the original.
+    again, always = (lambda: mode is not Mode.OVERWRITE), changes.is_empty
+    return apply(manifest, request, prepare, again=again, always=always)
