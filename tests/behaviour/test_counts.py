@@ -11,6 +11,7 @@ import pytest
 import omnigraph.graph as og
 from omnigraph.commit.model import Counts
 from omnigraph.errors import NotFound, OmniError
+from omnigraph.write.load import LoadOptions, load
 
 SCHEMA = """
 node Person {
@@ -245,3 +246,10 @@ def test_a_model_is_noted_although_its_vectors_are_the_same(tmp_path):
     made = other.embed("Doc", all=True).commit
     check(other, made)
     other.load({"Doc": [{"k": "b"}]})
+
+
+def test_a_load_that_records_something_is_a_commit_without_counts(graph):
+    request = graph._request("stream", None, "batch 1 of stream s")
+    made = load(graph._manifest, request, {"Person": [ADA]}, LoadOptions(always=True)).commit
+    assert (made.message, made.counts) == ("batch 1 of stream s", {})
+    check(graph, made)

@@ -40,13 +40,15 @@ class LoadOptions:
     """How to load.
 
     `from_` is where a branch that does not exist is forked from. Lines are read by the strict
-    grammar, or else by the older, forgiving one.
+    grammar, or else by the older, forgiving one. With `always`, a load that changes nothing is a
+    commit, too: one that records something.
     """
 
     mode: Mode = Mode.MERGE
     partial: bool = False
     strict: bool = True
     from_: str | None = None
+    always: bool = False
     progress: Listener | None = None
 
     def __post_init__(self) -> None:
@@ -127,7 +129,7 @@ def load(
             changes.findings.check()
         meter.enter("write")
         with on_branch(manifest, request, source, exists=exists):
-            commit = _publish(manifest, request, changes, source, options.mode)
+            commit = _publish(manifest, request, changes, source, options)
     return LoadResult(
         mode=options.mode,
         branch=request.branch,
@@ -179,7 +181,7 @@ def removing_branch(manifest: Manifest, branch: str, head: str) -> Iterator[None
 
 
 def _publish(
-    manifest: Manifest, request: Request, changes: ChangeSet, source: Snapshot, mode: Mode
+    manifest: Manifest, request: Request, changes: ChangeSet, source: Snapshot, options: LoadOptions
 ) -> Commit | None:
     def prepare(committed: Committed) -> ChangeSet:
         read, now = source.head.schema_hash, committed.snapshot.head.schema_hash
@@ -189,5 +191,9 @@ def _publish(
         return changes
 
     # A load without a single row is a commit, as it is in the original.
-    again, always = (lambda: mode is not Mode.OVERWRITE), changes.is_empty
+    always = options.always or changes.is_empty
+
+    def again() -> bool:
+        return options.mode is not Mode.OVERWRITE
+
     return apply(manifest, request, prepare, again=again, always=always)
