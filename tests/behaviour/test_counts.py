@@ -10,7 +10,8 @@ import pytest
 
 import omnigraph.graph as og
 from omnigraph.commit.model import Counts
-from omnigraph.errors import NotFound
+from omnigraph.errors import NotFound, OmniError
+from omnigraph.write.load import LoadOptions, load
 
 SCHEMA = """
 node Person {
@@ -210,3 +211,45 @@ def write_something(graph, chance):
             ).commit
         case _:
             return graph.mutate('query q() { delete Person where name = "Eve" }').commit
+
+
+EMBEDDED = "node Doc { k: String @key  n: I64?  v: Vector(3) @embed(k) }"
+
+
+def with_model(path, model):
+    return og.open(path, embedding={"kind": "mock", "model": model})
+
+
+def test_a_vector_that_would_only_be_made_again_changes_nothing(tmp_path):
+    path = tmp_path / "graph"
+    og.init(path, EMBEDDED, embedding={"kind": "mock", "model": "m1"})
+    graph = with_model(path, "m1")
+    rows = [{"k": "a", "n": 1}, {"k": "b", "n": 2}]
+    graph.load({"Doc": rows})
+    vectors = [graph.entity_at("Doc", k)["v"] for k in "ab"]
+    assert graph.load({"Doc": rows}).commit is None
+    made = graph.load({"Doc": [rows[0] | {"n": 3}, rows[1]]}).commit
+    assert dict(made.counts) == {"node:Doc": Counts(updated=1)}
+    check(graph, made)
+    assert [graph.entity_at("Doc", k)["v"] for k in "ab"] == vectors
+    assert graph.embed("Doc", all=True).commit is None
+
+
+def test_a_model_is_noted_although_its_vectors_are_the_same(tmp_path):
+    path = tmp_path / "graph"
+    og.init(path, EMBEDDED, embedding={"kind": "mock", "model": "m1"})
+    with_model(path, "m1").load({"Doc": [{"k": "a"}]})
+    other = with_model(path, "m2")
+    with pytest.raises(OmniError) as caught:
+        other.load({"Doc": [{"k": "b"}]})
+    assert caught.value.code == "embedding_model_mismatch"
+    made = other.embed("Doc", all=True).commit
+    check(other, made)
+    other.load({"Doc": [{"k": "b"}]})
+
+
+def test_a_load_that_records_something_is_a_commit_without_counts(graph):
+    request = graph._request("stream", None, "batch 1 of stream s")
+    made = load(graph._manifest, request, {"Person": [ADA]}, LoadOptions(always=True)).commit
+    assert (made.message, made.counts) == ("batch 1 of stream s", {})
+    check(graph, made)

@@ -281,7 +281,7 @@ def sides(graph):
 
 def verdict(start, one, other):
     try:
-        return merge_schemas(start, one, other), []
+        return merge_schemas([start], one, other), []
     except SchemaConflicts as error:
         return None, sorted((str(c.kind), c.type) for c in error.conflicts)
 

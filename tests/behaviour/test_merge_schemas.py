@@ -212,3 +212,23 @@ def test_of_a_merge_that_brought_a_schema_the_entities_are_undone(graph):
     merged = graph.merge("side").commit
     assert str(graph.revert(merged.id).outcome) == "merged"
     assert people(graph) == {"Ada": {"age": 36, "shoe": None}, "Bob": {"age": 7, "shoe": None}}
+
+
+@pytest.mark.parametrize("dropped", ["p", "q"])
+def test_after_crosswise_merges_a_drop_stays_a_drop(graph, dropped):
+    """Each best common ancestor has only one of the two properties."""
+    base = "node Person { name: String @key  age: I32?"
+    apply(graph, "main", f"{base}  p: I32? }}", PLACE, KNOWS)
+    apply(graph, "side", f"{base}  q: I32? }}", PLACE, KNOWS)
+    graph.branches.create("earlier", from_="side")
+    graph.merge("main", into="side")
+    graph.merge("earlier", into="main")
+    left = "q" if dropped == "p" else "p"
+    apply(graph, "main", f"{base}  {left}: I32? }}", PLACE, KNOWS)
+    graph.load({"Place": [{"name": "Rome"}]}, branch="side")
+    for source, into in (("side", "main"), ("main", "side")):
+        graph.merge(source, into=into)
+        assert set(people(graph, into)["Ada"]) == {"age", left}
+    apply(graph, "side", f"{base}  {left}: I64? }}", PLACE, KNOWS)
+    graph.merge("side")
+    assert str(graph.schema.catalog.nodes["Person"].properties[left].type) == "I64?"

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.catalog import AcceptedSchema, AcceptedType, Property, TypeKind
+from omnigraph.catalog import AcceptedSchema, AcceptedType, Property, TypeId, TypeKind
 from omnigraph.catalog.defaults import default_value
 from omnigraph.changes.delta import Delta, Side, compare_type
 from omnigraph.changes.steps import Steps
@@ -21,24 +21,35 @@ from omnigraph.types.equal import Mask, same_values
 
 
 def dropped_changes(
-    manifest: Manifest, base: Snapshot, sides: Sequence[Snapshot], merged: AcceptedSchema
+    manifest: Manifest,
+    bases: Sequence[Snapshot],
+    sides: Sequence[Snapshot],
+    merged: AcceptedSchema,
 ) -> Iterator[Conflict]:
     """Yield a conflict for every dropped type and property that a side has changed since."""
-    for kind in (TypeKind.NODE, TypeKind.EDGE):
-        for type_ in base.schema.of_kind(kind):
-            kept = merged.by_id(type_.id)
-            for snapshot in sides:
-                before, after = side_of(base, type_), side_of(snapshot, type_)
-                if before is None or after is None:
-                    continue
+    known: dict[TypeId, Side] = {}
+    for base in bases:
+        for kind in (TypeKind.NODE, TypeKind.EDGE):
+            for type_ in base.schema.of_kind(kind):
+                known.setdefault(type_.id, Side.of(base, type_))
+    for type_id, before in known.items():
+        for snapshot in sides:
+            after = side_of(snapshot, before.type)
+            if after is not None:
                 comparing = compare_type(manifest, before, after, Steps(manifest, (snapshot,)))
-                if kept is None:
-                    if any(delta.before.num_rows or delta.after.num_rows for delta in comparing):
-                        yield _conflict(type_, "it", "changed its entities")
-                elif lost := _lost(after.type, kept):
-                    written = _written(comparing, before, after, lost)
-                    for name in sorted(set(written)):
-                        yield _conflict(kept, name, "set it", (name,))
+                yield from _changed(comparing, before, after, merged.by_id(type_id))
+
+
+def _changed(
+    comparing: Iterator[Delta], before: Side, after: Side, kept: AcceptedType | None
+) -> Iterator[Conflict]:
+    """Yield what a side changed of a type that is dropped, or of which properties are."""
+    if kept is None:
+        if any(delta.before.num_rows or delta.after.num_rows for delta in comparing):
+            yield _conflict(before.type, "it", "changed its entities")
+    elif lost := _lost(after.type, kept):
+        for name in sorted(set(_written(comparing, before, after, lost))):
+            yield _conflict(kept, name, "set it", (name,))
 
 
 def _conflict(type_: AcceptedType, what: str, did: str, names: tuple[str, ...] = ()) -> Conflict:

@@ -5,7 +5,7 @@ What it stages nobody sees: the merge goes on from there and publishes both at o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from omnigraph.catalog import (
@@ -105,14 +105,16 @@ class Evolved:
         return StagedDataset(type_.entity, *entry.key, entry.physical, None)
 
 
-def evolve(manifest: Manifest, base: Snapshot, source: Snapshot, target: Snapshot) -> Evolved:
+def evolve(
+    manifest: Manifest, bases: Sequence[Snapshot], source: Snapshot, target: Snapshot
+) -> Evolved:
     """Bring the target to the schema of a merge; what stands in the way are `conflicts`."""
     try:
-        merged = merge_schemas(base, source, target)
+        merged = merge_schemas(bases, source, target)
     except SchemaConflicts as error:
         comparable = replace(target, schema=_comparable(source.schema, target.schema))
         return Evolved(target, comparable, conflicts=tuple(error.conflicts))
-    conflicts = list(dropped_changes(manifest, base, (source, target), merged.accepted))
+    conflicts = list(dropped_changes(manifest, bases, (source, target), merged.accepted))
     if merged.accepted is target.schema:
         return Evolved(target, target, conflicts=tuple(conflicts))
     plan = plan_migration(target.schema, merged.accepted)

@@ -27,6 +27,7 @@ from omnigraph.write.change_set import ChangeSet
 from omnigraph.write.committed import Committed
 from omnigraph.write.request import Request
 from omnigraph.write.rights import check_one_schema
+from omnigraph.write.stage import changed_counts
 from omnigraph.write.validate import validate
 from omnigraph.write.violations import ValidationFailed
 
@@ -87,7 +88,7 @@ class _Merging:
         hashes = (state.head.schema_hash for state in (*bases, source, target))
         check_one_schema(hashes, self._request)
         sharing = stays(manifest, source)
-        self._evolved = evolve(manifest, bases[0], source, target)
+        self._evolved = evolve(manifest, bases, source, target)
         if self._evolved.added and not sharing:
             raise CleanupBegan(source.commit_id)
         committed.snapshot = self._evolved.after
@@ -201,7 +202,7 @@ def _carry(
             committed = Committed(manifest, head_snapshot(manifest, request.branch))
             images = validate(bring(committed), committed)
             options.decisions.check_used()
-            return _Made(counts={key: image.counts() for key, image in images.items()})
+            return _Made(counts=changed_counts(images))
 
         def prepare(committed: Committed) -> ChangeSet:
             changes = bring(committed)

@@ -7,11 +7,13 @@ differently is a conflict, and so is what one side dropped while the other chang
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 from omnigraph.catalog import AcceptedSchema, AcceptedType, Catalog, read_catalog
+from omnigraph.catalog.identity import TypeId
 from omnigraph.catalog.model import Definition, definition_kind
 from omnigraph.commit.model import Snapshot
 from omnigraph.lang import Code, admit, parse_schema, print_schema
@@ -45,23 +47,41 @@ class SchemaConflicts(Exception):
         self.conflicts = conflicts
 
 
-def merge_schemas(base: Snapshot, source: Snapshot, target: Snapshot) -> MergedSchema:
-    """Return the schema of a merge; raise SchemaConflicts when there is none."""
-    hashes = [snapshot.head.schema_hash for snapshot in (base, source, target)]
-    if hashes[1] in (hashes[0], hashes[2]):
+def merge_schemas(bases: Sequence[Snapshot], source: Snapshot, target: Snapshot) -> MergedSchema:
+    """Return the schema of a merge; raise SchemaConflicts when there is none.
+
+    Of several bases the first that has a type or property says what it was.
+    """
+    before = {base.head.schema_hash for base in bases}
+    ours, theirs = source.head.schema_hash, target.head.schema_hash
+    if ours == theirs or before == {ours}:
         return MergedSchema(target.schema, target.schema_source)
-    if hashes[2] == hashes[0]:
+    if before == {theirs}:
         return MergedSchema(source.schema, source.schema_source)
-    merge = _Merge((base.schema, source.schema, target.schema))
-    sides = [take_apart(parse_schema(s.schema_source), s.schema) for s in (base, source, target)]
-    merged = merge.parts(*sides)
-    for parts, side in ((sides[2], target), (sides[1], source)):
+    merge = _Merge([base.schema for base in bases], source.schema, target.schema)
+    base = reduce(_united, [_parts(snapshot) for snapshot in bases])
+    sides = [_parts(snapshot) for snapshot in (source, target)]
+    merged = merge.parts(base, *sides)
+    for parts, side in ((sides[1], target), (sides[0], source)):
         if merged == parts and not merge.conflicts:
             # Its text is the author's, with comments.
             return MergedSchema(side.schema, side.schema_source)
     made = merge.assembled(merged)
     if made is None:
         raise SchemaConflicts(merge.conflicts)
+    return made
+
+
+def _parts(snapshot: Snapshot) -> Parts:
+    return take_apart(parse_schema(snapshot.schema_source), snapshot.schema)
+
+
+def _united(one: Parts, other: Parts) -> Parts:
+    """Return parts with those that only another state has."""
+    made = {**other, **one}
+    for key in one.keys() & other.keys():
+        if isinstance(one[key], dict) and isinstance(other[key], dict):
+            made[key] = _united(one[key], other[key])
     return made
 
 
@@ -75,10 +95,12 @@ def _three_way(base: Any, source: Any, target: Any) -> tuple[bool, Any]:  # noqa
 
 
 class _Merge:
-    """One merge; `schemas` are those of base, source and target."""
+    """One merge of schemas."""
 
-    def __init__(self, schemas: tuple[AcceptedSchema, AcceptedSchema, AcceptedSchema]) -> None:
-        self.schemas = schemas
+    def __init__(
+        self, bases: Sequence[AcceptedSchema], source: AcceptedSchema, target: AcceptedSchema
+    ) -> None:
+        self.bases, self.source, self.target = bases, source, target
         self.conflicts: list[Conflict] = []
         self._disputed: set[int] = set()
 
@@ -145,7 +167,7 @@ class _Merge:
 
     def _name(self, identity: int) -> str:
         """Return a name of a type or property: the one of the base, else of a side."""
-        for schema in self.schemas:
+        for schema in (*self.bases, self.source, self.target):
             for type_ in schema.types:
                 if type_.id == identity:
                     return type_.name
@@ -182,7 +204,10 @@ class _Merge:
         return None if self.conflicts else MergedSchema(accepted, text)
 
     def _sides(self, type_id: int) -> list[AcceptedType | None]:
-        return [schema.by_id(type_id) for schema in self.schemas]  # type: ignore[arg-type]
+        """Return a type of the base, of the source and of the target."""
+        schemas = (*self.bases, self.source, self.target)
+        *known, source, target = (schema.by_id(TypeId(type_id)) for schema in schemas)
+        return [next((type_ for type_ in known if type_ is not None), None), source, target]
 
     def _property_names(self, type_id: int, parts: Parts) -> dict[int, str]:
         """Return the properties a type has by then, those of its interfaces included."""
@@ -244,7 +269,7 @@ class _Merge:
                     property_ids=property_ids,
                 )
             )
-        return AcceptedSchema(self.schemas[2].domain, () if self.conflicts else tuple(types))
+        return AcceptedSchema(self.target.domain, () if self.conflicts else tuple(types))
 
     def _reshaped_by_interface(self, definition: Definition, home: AcceptedType) -> bool:
         """Return whether a type one side added would not fit the entities it has there."""

@@ -100,7 +100,7 @@ class Batches:
             return
         if rows <= FEW_ROWS:
             read = scratch.rows(paths, arrow_schema(batch.schema))
-            load(self.manifest, request, {type_name: read}, LoadOptions(mode=mode))
+            load(self.manifest, request, {type_name: read}, LoadOptions(mode=mode, always=True))
             return
         spark = batch.sparkSession
         found = find_type(head_snapshot(self.manifest, request.branch), type_name)

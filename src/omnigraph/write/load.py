@@ -42,13 +42,14 @@ class LoadOptions:
 
     `from_` is where a branch that does not exist is forked from. Lines are read by the strict
     grammar, or else by the older, forgiving one. `encoding` is that of text files, by default
-    UTF-8.
+    UTF-8. With `always`, a load that changes nothing is a commit, too: one that records something.
     """
 
     mode: Mode = Mode.MERGE
     partial: bool = False
     strict: bool = True
     from_: str | None = None
+    always: bool = False
     progress: Listener | None = None
     encoding: str | None = None
 
@@ -133,7 +134,7 @@ def load(
             changes.findings.check()
         meter.enter("write")
         with on_branch(manifest, request, source, exists=exists):
-            commit = _publish(manifest, request, changes, source, options.mode)
+            commit = _publish(manifest, request, changes, source, options)
     return LoadResult(
         mode=options.mode,
         branch=request.branch,
@@ -185,7 +186,7 @@ def removing_branch(manifest: Manifest, branch: str, head: str) -> Iterator[None
 
 
 def _publish(
-    manifest: Manifest, request: Request, changes: ChangeSet, source: Snapshot, mode: Mode
+    manifest: Manifest, request: Request, changes: ChangeSet, source: Snapshot, options: LoadOptions
 ) -> Commit | None:
     def prepare(committed: Committed) -> ChangeSet:
         read, now = source.head.schema_hash, committed.snapshot.head.schema_hash
@@ -194,4 +195,10 @@ def _publish(
             raise SchemaMoved(read, now)
         return changes
 
-    return apply(manifest, request, prepare, again=lambda: mode is not Mode.OVERWRITE)
+    # A load without a single row is a commit, as it is in the original.
+    always = options.always or changes.is_empty
+
+    def again() -> bool:
+        return options.mode is not Mode.OVERWRITE
+
+    return apply(manifest, request, prepare, again=again, always=always)

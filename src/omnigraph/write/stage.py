@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.commit.manifest import Manifest
-from omnigraph.commit.model import CommitId
+from omnigraph.commit.model import CommitId, Counts
 from omnigraph.commit.staged import StagedCommit, StagedDataset, with_sums
 from omnigraph.embed import Embedder
 from omnigraph.embed.embedder import check_model
@@ -55,9 +55,15 @@ def stage(
         reads=reads,
         actor=request.actor,
         message=request.message,
-        counts={key: image.counts() for key, image in images.items()},
+        counts=changed_counts(images),
         if_commit=request.if_commit,
     )
+
+
+def changed_counts(images: Mapping[str, Image]) -> dict[str, Counts]:
+    """Return what happens to entities, for the types of which some change."""
+    counted = {key: image.counts() for key, image in images.items()}
+    return {key: counts for key, counts in counted.items() if counts != Counts()}
 
 
 def _stage_all(

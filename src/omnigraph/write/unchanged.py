@@ -61,6 +61,10 @@ def without_unchanged(image: Image, committed: Committed) -> Image | None:
         return image
     same = _Comparison(image, committed).same()
     number = int(same.sum())
+    made = image.change.made.items()
+    if number and any(committed.embedding_model(image.shape, n) != model for n, model in made):
+        # The model is noted with the rows it wrote.
+        return replace(image, unchanged=number)
     if image.change.replace:
         if number == image.rows.num_rows == image.replaced.num_rows:
             return None
