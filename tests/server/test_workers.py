@@ -6,7 +6,9 @@ import signal
 import subprocess
 import sys
 import threading
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import httpx
@@ -14,6 +16,7 @@ import pytest
 
 import omnigraph.graph as og
 from tests.support.serving import ALL_PEOPLE, INSERT, PATIENCE, make_graph, serving
+from tests.support.sockets import connected
 
 WRITERS, EACH = 6, 5
 
@@ -110,6 +113,90 @@ def test_a_process_that_is_killed_is_replaced_and_nothing_acknowledged_is_lost(s
     assert set(acknowledged) <= set(found)
     assert og.open(uri, mode="ro").verify().ok
     assert any("another takes its place" in line for line in server.log)
+
+
+@contextmanager
+def burst(server, count):
+    """Open connections at once, and keep them."""
+    with ExitStack() as stack:
+        yield [stack.enter_context(connected(server.address)) for _ in range(count)]
+
+
+def ask(server, connections, label):
+    """Send a request on each connection; return how many each process answered."""
+    for number, connection in enumerate(connections):
+        head = f"GET /healthz HTTP/1.1\r\nHost: x\r\nX-Request-Id: {label}-{number}\r\n\r\n"
+        connection.sendall(head.encode())
+    for connection in connections:
+        assert connection.recv(4_096).startswith(b"HTTP/1.1 200 ")
+
+    def answered():
+        lines = [json.loads(line) for line in list(server.log) if f'"{label}-' in line]
+        return Counter(line["process"] for line in lines if "status" in line)
+
+    _until(lambda: sum(answered().values()) == len(connections))
+    return answered()
+
+
+def test_connections_are_spread_over_workers_also_over_a_replaced_one(tmp_path):
+    uri = make_graph(tmp_path / "g")
+    arguments = ["--unauthenticated", "--workers=2", "--connection-age=2"]
+    with serving(f"--graph=g={uri}", *arguments) as server:
+        before = workers(server)
+        with burst(server, 32) as connections:
+            found = ask(server, connections, "burst")
+        assert found.keys() == before
+        # By chance each gets about half; fewer than 4 of 32 happen once in 400,000 times.
+        assert min(found.values()) >= 4
+        killed = min(before)
+        os.kill(killed, signal.SIGKILL)
+        # Connections to the socket of a worker that is gone are not lost, and do not wait for long.
+        with burst(server, 16) as connections:
+            found = ask(server, connections, "gap")
+        assert sum(found.values()) == 16
+        _until(lambda: len(workers(server)) == 2 and killed not in workers(server))
+        [replacement] = workers(server) - before
+        with server.client() as client:
+            number = 0
+
+            def reached():
+                nonlocal number
+                number += 1
+                client.get("/healthz", headers={"X-Request-Id": f"kept-{number}"})
+                lines = [json.loads(line) for line in list(server.log) if '"kept-' in line]
+                return any(line["process"] == replacement for line in lines)
+
+            # One client that keeps its connection reaches the replacement once that is old.
+            _until(reached)
+        with burst(server, 32) as connections:
+            found = ask(server, connections, "again")
+        assert found.keys() == workers(server)
+        assert min(found.values()) >= 4
+        assert server.stop() == 0
+
+
+def test_a_worker_that_cannot_start_does_not_end_the_others(tmp_path):
+    tokens = tmp_path / "tokens.json"
+    tokens.write_text('{"ada": "secret"}')
+    environment = {"OMNIGRAPH_SERVER_BEARER_TOKENS_FILE": str(tokens)}
+    arguments = [f"--graph=g={make_graph(tmp_path / 'g')}", "--workers=2"]
+    with serving(*arguments, environment=environment) as server, server.client("secret") as client:
+        tokens.write_text("{")
+        left = workers(server)
+        os.kill(left.pop(), signal.SIGKILL)
+        _until(lambda: sum("tokens_invalid" in line for line in server.log) > 1)
+        assert client.get("/graphs/g/schema").status_code == 200
+        tokens.write_text('{"ada": "secret"}')
+        _until(lambda: len(workers(server) - left) == 1)
+        assert server.stop() == 0
+
+
+def test_two_servers_do_not_share_an_address(several):
+    server, uri = several
+    host, port = server.address
+    second = start(uri, f"--bind={host}:{port}", "--workers=2")
+    _, err = second.communicate(timeout=PATIENCE)
+    assert (second.returncode, "error[bind_failed]" in err) == (1, True)
 
 
 def test_processes_count_together(several):

@@ -25,7 +25,8 @@ class Limits:
 
     `deadline` is until an answer begins; a change under way is finished behind it. `body` is until
     a body has arrived, `send` until a piece of an answer has been taken, `idle` until an open
-    connection has asked something, `shutdown` until what is under way is given up.
+    connection has asked something, `shutdown` until what is under way is given up. A connection is
+    closed with an answer once it is `age` seconds old, a quarter more or less.
     """
 
     deadline: float = 300.0
@@ -33,5 +34,6 @@ class Limits:
     send: float = 60.0
     idle: float = 30.0
     shutdown: float = 30.0
+    age: float = 300.0
     threads: int = 8
     connections: int = 1_000

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Any
 
+import msgspec
 import uvicorn
 
 from omnigraph.errors import InvalidInput
+from omnigraph.server.adoption import Adoption
 from omnigraph.server.app import create_app
 from omnigraph.server.boot import make_service
 from omnigraph.server.limits import Limits
@@ -24,12 +27,24 @@ from omnigraph.server.telemetry import traced
 BACKLOG = 2_048
 
 
-def bind(settings: Settings) -> socket.socket:
-    """Take the address; nobody can connect before a process listens."""
+def bind_each(settings: Settings) -> list[socket.socket]:
+    """Return a socket for each worker on one address; the kernel spreads connections over them."""
+    # Without the option first: it would share the address with any other server that has it, too.
+    first = bind(settings)
+    port = first.getsockname()[1]
+    first.close()
+    chosen = msgspec.structs.replace(settings, port=port)
+    return [bind(chosen, shared=True) for _ in range(settings.workers)]
+
+
+def bind(settings: Settings, *, shared: bool = False) -> socket.socket:
+    """Take the address; no client can connect before a process listens."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     # Only of a socket that says it is TCP does asyncio send answers at once, without Nagle's wait.
     found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if shared:
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     try:
         found.bind((settings.host, settings.port))
     except (OSError, OverflowError) as error:
@@ -52,9 +67,13 @@ def run(
     *,
     listen: Callable[[], socket.socket],
     ready: Callable[[socket.socket], None],
+    others: Sequence[socket.socket] = (),
     shared: bool = False,
 ) -> None:
-    """Serve until somebody says stop; what is under way then is finished."""
+    """Serve until a signal stops it; what is under way then is finished.
+
+    `others` are the sockets of other workers, whose connections are taken when they do not.
+    """
     settle()
     service = make_service(settings, environment)
     plain = create_app(
@@ -83,11 +102,16 @@ def run(
         ssl_keyfile=settings.key,
     )
     reloader = Reloader(settings, environment, plain.state.front, lambda: config.ssl)
-    _Server(config, lambda: ready(listening), reloader).run(sockets=[listening])
+    server = _Server(config, lambda: ready(listening), reloader, others)
+    server.run(sockets=[listening])
 
 
 def _protocol(limits: Limits) -> type[PatientProtocol]:
-    facts = {"idle_seconds": limits.idle, "connections_max": limits.connections}
+    facts = {
+        "idle_seconds": limits.idle,
+        "age_seconds": limits.age,
+        "connections_max": limits.connections,
+    }
     return type("LimitedProtocol", (PatientProtocol,), facts)
 
 
@@ -95,9 +119,14 @@ class _Server(uvicorn.Server):
     """A server that reports when it listens, and reloads its files at a signal."""
 
     def __init__(
-        self, config: uvicorn.Config, ready: Callable[[], None], reloader: Reloader
+        self,
+        config: uvicorn.Config,
+        ready: Callable[[], None],
+        reloader: Reloader,
+        others: Sequence[socket.socket],
     ) -> None:
         super().__init__(config)
+        self._others = Adoption(others)
         self._ready = ready
         self._reloader = reloader
         self._reloads: set[asyncio.Task[bool]] = set()
@@ -115,7 +144,20 @@ class _Server(uvicorn.Server):
         if self.started:
             asyncio.get_running_loop().add_signal_handler(RELOAD, self._reload)
             accept_reload()
+            self._others.start(self._protocol, self.config.ssl)
             self._ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop accepting, and finish what is under way."""
+        self._others.stop()
+        await super().shutdown(sockets)
+
+    def _protocol(self) -> asyncio.Protocol:
+        protocol: Any = self.config.http_protocol_class
+        made: asyncio.Protocol = protocol(
+            config=self.config, server_state=self.server_state, app_state=self.lifespan.state
+        )
+        return made
 
     def _reload(self) -> None:
         task = asyncio.ensure_future(self._reloader.reload())

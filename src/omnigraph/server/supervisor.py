@@ -1,6 +1,8 @@
-"""This module runs several processes on one socket, and puts a new one in the place of a dead one.
+"""Run several worker processes on one address, and replace those that die.
 
-The supervisor opens no graph: it holds the address, starts processes that inherit it, and waits.
+The supervisor opens no graph: it holds a socket for each worker (`SO_REUSEPORT`), starts processes
+that inherit them, and waits. Since it holds the sockets, connections that wait at the one of a dead
+worker are not reset: another worker takes them, or the replacement, which gets the same socket.
 Every process may write, since graphs allow any number of writers.
 """
 
@@ -12,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -19,33 +22,42 @@ import msgspec
 from prometheus_client.multiprocess import mark_process_dead
 
 from omnigraph.errors import Category, OmniError
-from omnigraph.server.run import address, bind
+from omnigraph.server.run import address, bind_each
 from omnigraph.server.settings import Settings
 from omnigraph.server.signals import RELOAD, STOP, accept_reload, signals_blocked
 
 READY = b"ready\n"
 SHARED_METRICS = "PROMETHEUS_MULTIPROC_DIR"
 FAILURES = 5
-"""Processes that may die before they were ready, one after the other, until it is given up."""
+"""Processes that may die before they were ready, one after the other, while no other is ready."""
+RETRY_SECONDS = 10.0
+"""The longest pause before a worker that cannot start is started again."""
 _log = logging.getLogger("omnigraph.server")
 
 
 @dataclass(slots=True)
 class _Worker:
-    """One process; whether it came so far that it listens."""
+    """One process, the number of its socket, whether it listened, when it is to be replaced."""
 
     process: subprocess.Popen[bytes]
+    number: int
     ready: threading.Event = field(default_factory=threading.Event)
+    replace_at: float | None = None
+
+    @property
+    def serves(self) -> bool:
+        """Whether it listens and runs."""
+        return self.ready.is_set() and self.process.poll() is None
 
 
 class Supervisor:
-    """Keeps so many processes running until it is told to stop."""
+    """Keeps a number of processes running until a signal stops it."""
 
     def __init__(self, settings: Settings, environment: Mapping[str, str]) -> None:
         self._settings = settings
         self._environment = dict(environment)
         self._stop, self._reload = threading.Event(), threading.Event()
-        self._listening = bind(settings)
+        self._sockets = bind_each(settings)
         self._failures = 0
 
     def run(self, ready: Callable[[str], None]) -> None:
@@ -60,12 +72,13 @@ class Supervisor:
         ):
             self._environment[SHARED_METRICS] = folder
             self._settings = msgspec.structs.replace(self._settings, turns=turns)
-            workers = [self._start() for _ in range(self._settings.workers)]
+            workers = [self._start(number) for number in range(self._settings.workers)]
             try:
                 if self._all_ready(workers):
-                    ready(address(self._listening))
+                    ready(address(self._sockets[0]))
                 while not self._stop.wait(0.1):
-                    workers = [self._replaced(worker, folder) for worker in workers]
+                    for worker in list(workers):
+                        self._look_after(worker, workers, folder)
                     self._forward_reload(workers)
             finally:
                 self._ended(workers)
@@ -75,7 +88,8 @@ class Supervisor:
         if self._reload.is_set():
             self._reload.clear()
             for worker in workers:
-                worker.process.send_signal(RELOAD)
+                if worker.replace_at is None:
+                    worker.process.send_signal(RELOAD)
 
     def _all_ready(self, workers: list[_Worker]) -> bool:
         """Wait until all workers listen; False when the server is stopped before."""
@@ -87,18 +101,19 @@ class Supervisor:
                     raise _failed()
         return True
 
-    def _start(self) -> _Worker:
-        fd = self._listening.fileno()
+    def _start(self, number: int) -> _Worker:
+        files = [found.fileno() for found in self._sockets]
+        files = [files[number], *files[:number], *files[number + 1 :]]
         with signals_blocked():
             process = subprocess.Popen(  # noqa: S603 - ourselves
-                [sys.executable, "-m", "omnigraph.server.worker", str(fd)],
+                [sys.executable, "-m", "omnigraph.server.worker", *map(str, files)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                pass_fds=[fd],
+                pass_fds=files,
                 env=self._environment,
                 start_new_session=True,
             )
-        worker = _Worker(process)
+        worker = _Worker(process, number)
         threading.Thread(target=self._introduce, args=(worker,), daemon=True).start()
         return worker
 
@@ -116,21 +131,28 @@ class Supervisor:
         if stdout.readline() == READY:
             worker.ready.set()
 
-    def _replaced(self, worker: _Worker, folder: str) -> _Worker:
+    def _look_after(self, worker: _Worker, workers: list[_Worker], folder: str) -> None:
+        """Replace a worker that died: at once, or after a pause if it could not even start."""
         code = worker.process.poll()
         if code is None:
-            return worker
-        self._failures = 0 if worker.ready.is_set() else self._failures + 1
-        if self._failures >= FAILURES:
-            raise _failed()
-        mark_process_dead(worker.process.pid, folder)  # type: ignore[no-untyped-call]
-        _log.error("process %d ended with %d; another takes its place", worker.process.pid, code)
-        _let_go(worker)
-        return self._start()
+            return
+        if worker.replace_at is None:
+            self._failures = 0 if worker.ready.is_set() else self._failures + 1
+            if self._failures >= FAILURES and not any(other.serves for other in workers):
+                raise _failed()
+            mark_process_dead(worker.process.pid, folder)  # type: ignore[no-untyped-call]
+            message = "process %d ended with %d; another takes its place"
+            _log.error(message, worker.process.pid, code)
+            _let_go(worker)
+            pause = min(0.1 * 2**self._failures, RETRY_SECONDS) if self._failures else 0.0
+            worker.replace_at = time.monotonic() + pause
+        if time.monotonic() >= worker.replace_at:
+            workers[worker.number] = self._start(worker.number)
 
     def _ended(self, workers: list[_Worker]) -> None:
         """Let every process finish what is under way; end those that do not."""
-        self._listening.close()
+        for listening in self._sockets:
+            listening.close()
         for worker in workers:
             if worker.process.poll() is None:
                 worker.process.terminate()

@@ -1,6 +1,7 @@
-"""One of several server processes: `python -m omnigraph.server.worker FD`.
+"""One of several server processes: `python -m omnigraph.server.worker FD [FD ...]`.
 
-It reads its settings from standard input and accepts connections from a socket it inherits. When
+It reads its settings from standard input and accepts connections from a socket it inherits, the
+first of its arguments; the others are the sockets of other workers. When
 the supervisor is gone, standard input ends, and the process stops.
 """
 
@@ -31,12 +32,16 @@ def _serve() -> None:
     configure(os.environ)
     settings = msgspec.json.decode(sys.stdin.buffer.readline(), type=Settings)
     threading.Thread(target=_orphaned, daemon=True).start()
+    listening, *others = (socket.socket(fileno=int(text)) for text in sys.argv[1:])
+    for other in others:
+        other.setblocking(False)
     try:
         run(
             settings,
             os.environ,
-            listen=lambda: socket.socket(fileno=int(sys.argv[1])),
+            listen=lambda: listening,
             ready=lambda _: _ready(),
+            others=others,
             shared=True,
         )
     except OmniError as error:

@@ -49,6 +49,12 @@ _APART = {
 @click.option("--deadline", type=click.FloatRange(min=0.001), default=300.0, help="Seconds.")
 @click.option("--body-timeout", type=click.FloatRange(min=0.001), default=60.0, help="Seconds.")
 @click.option("--idle-timeout", type=click.FloatRange(min=0.001), default=30.0, help="Seconds.")
+@click.option(
+    "--connection-age",
+    type=click.FloatRange(min=0.001),
+    default=300.0,
+    help="Seconds after which a connection is closed with an answer.",
+)
 @click.option("--threads", type=click.IntRange(1, 256), default=8, help="Reads at once.")
 @click.option("--connections", type=click.IntRange(1), default=1_000, help="Connections at once.")
 def serve(**options: Any) -> None:  # noqa: ANN401 - one of each option
@@ -86,6 +92,7 @@ def serve(**options: Any) -> None:  # noqa: ANN401 - one of each option
             deadline=options["deadline"],
             body=options["body_timeout"],
             idle=options["idle_timeout"],
+            age=options["connection_age"],
             threads=options["threads"],
             connections=options["connections"],
         ),
