@@ -17,6 +17,7 @@ GRAPHS = (
     "rows",
     "any",
     "stories",
+    "operating",
 )
 
 

@@ -137,7 +137,8 @@ def test_an_answer_that_does_not_come_in_time_is_given_up(tmp_path):
     limits = Limits(threads=1, deadline=0.2)
     with asking(tmp_path, limits) as (client, _, front):
         done = threading.Event()
-        front.threads.submit(done.wait)
+        for _ in range(2):
+            front.lanes.threads.submit(done.wait)
         late = client.post("/graphs/g/query", json={"query": ALL_PEOPLE})
         done.set()
         told = failed(late, 503)

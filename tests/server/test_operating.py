@@ -138,14 +138,18 @@ def lines_of(server, request_id):
 def test_lines_of_a_request_name_its_graph_its_client_and_its_commit(open_server, guarded_server):
     with open_server.client() as client:
         body = {"query": INSERT, "params": {"name": "Logged", "age": 1}}
-        done = client.post("/graphs/rows/mutate", json=body, headers={"X-Request-Id": "log-write"})
+        done = client.post(
+            "/graphs/operating/mutate", json=body, headers={"X-Request-Id": "log-write"}
+        )
         client.post(
-            "/graphs/rows/query", json={"query": ALL_PEOPLE}, headers={"X-Request-Id": "log-read"}
+            "/graphs/operating/query",
+            json={"query": ALL_PEOPLE},
+            headers={"X-Request-Id": "log-read"},
         )
     commit = done.json()["commit"]["graph_commit_id"]
     for request_id in ("log-write", "log-read"):
         *_, line = lines_of(open_server, request_id)
-        assert (line["graph_id"], line["client_address"]) == ("rows", "127.0.0.1")
+        assert (line["graph_id"], line["client_address"]) == ("operating", "127.0.0.1")
         assert line["commit_id"] == commit
     with guarded_server.client("token-ada") as client:
         headers = {"X-Request-Id": "log-decision"}

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncIterator, Mapping, MutableMapping
-from concurrent.futures import Executor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,9 +16,10 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
 from omnigraph.errors import Category, OmniError
 from omnigraph.mcp.offers import Caller
-from omnigraph.mcp.protocol import Asking, make_server
+from omnigraph.mcp.protocol import Asking, Runner, make_server
+from omnigraph.query.budget import Cancellation
 
-_CALLER = "omnigraph.caller"
+_CALLER, _CANCELLATION = "omnigraph.caller", "omnigraph.cancellation"
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
@@ -35,10 +35,10 @@ class Reply:
 class Agents:
     """Answers the requests of agents while it is running."""
 
-    def __init__(self, threads: Executor, body_bytes: int) -> None:
+    def __init__(self, run: Runner, body_bytes: int) -> None:
         # The SDK tells of every request that it ends; the server's own line says all there is.
         logging.getLogger("mcp").setLevel(logging.WARNING)
-        server = make_server(_caller, threads)
+        server = make_server(_caller, run, _cancellation)
         self._manager = StreamableHTTPSessionManager(
             server, json_response=True, stateless=True, max_request_body_size=body_bytes
         )
@@ -49,8 +49,10 @@ class Agents:
         async with self._manager.run():
             yield
 
-    async def answer(self, caller: Caller, scope: Mapping[str, Any], body: bytes) -> Reply:
-        """Answer one request, whose body has been read."""
+    async def answer(
+        self, caller: Caller, scope: Mapping[str, Any], body: bytes, cancellation: Cancellation
+    ) -> Reply:
+        """Answer one request, whose body has been read; `cancellation` stops its queries."""
         _check_origin(scope)
         reply, rest = Reply(), [{"type": "http.request", "body": body, "more_body": False}]
 
@@ -64,13 +66,20 @@ class Agents:
             else:
                 reply.body += message.get("body", b"")
 
-        await self._manager.handle_request({**scope, _CALLER: caller}, receive, send)
+        facts = {_CALLER: caller, _CANCELLATION: cancellation}
+        await self._manager.handle_request({**scope, **facts}, receive, send)
         return reply
 
 
 def _caller(asking: Asking) -> Caller:
     assert asking.request is not None, "every message came by a request"
     found: Caller = asking.request.scope[_CALLER]
+    return found
+
+
+def _cancellation(asking: Asking) -> Cancellation:
+    assert asking.request is not None, "every message came by a request"
+    found: Cancellation = asking.request.scope[_CANCELLATION]
     return found
 
 

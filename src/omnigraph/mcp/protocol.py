@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextvars
-from collections.abc import Callable
-from concurrent.futures import Executor
-from typing import Any, TypeAlias, TypeVar
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any, TypeAlias, TypeVar, cast
 
 import mcp_types as types
 from mcp.server.context import ServerRequestContext
@@ -18,10 +16,13 @@ from omnigraph.mcp.offers import Caller, Offer, offers_to
 from omnigraph.mcp.paging import encoded
 from omnigraph.mcp.resources import resources_of
 from omnigraph.policy import logged_once
+from omnigraph.query.budget import NEVER, Cancellation, QueryCancelled
 from omnigraph.version import __version__
 
 Asking: TypeAlias = ServerRequestContext[Any, Any]
 _AnswerT = TypeVar("_AnswerT")
+Runner: TypeAlias = Callable[[str | None, Callable[[], Any], Cancellation], Awaitable[Any]]
+"""Runs the work of an actor in a thread, whose queries a cancellation stops."""
 INSTRUCTIONS = (
     "OmniGraph is a typed property graph with branches. Read the schema first (`schema_get`). "
     "Prefer a tool made for your question; `query` answers any other. Answers are cut when they "
@@ -30,9 +31,13 @@ INSTRUCTIONS = (
 )
 
 
-def make_server(caller_of: Callable[[Asking], Caller], threads: Executor) -> Server[Any]:
-    """Return the server; `caller_of` says on whose behalf a request is, `threads` do the work."""
-    handlers = _Handlers(caller_of, threads)
+def make_server(
+    caller_of: Callable[[Asking], Caller],
+    run: Runner,
+    cancellation_of: Callable[[Asking], Cancellation] = lambda _: NEVER,
+) -> Server[Any]:
+    """Return the server; `run` does the work of an actor in a thread."""
+    handlers = _Handlers(caller_of, run, cancellation_of)
     return Server(
         "omnigraph",
         version=__version__,
@@ -49,29 +54,39 @@ def make_server(caller_of: Callable[[Asking], Caller], threads: Executor) -> Ser
 class _Handlers:
     """What is done for each method of the protocol."""
 
-    def __init__(self, caller_of: Callable[[Asking], Caller], threads: Executor) -> None:
+    def __init__(
+        self,
+        caller_of: Callable[[Asking], Caller],
+        run: Runner,
+        cancellation_of: Callable[[Asking], Cancellation],
+    ) -> None:
         self._caller_of = caller_of
-        self._threads = threads
+        self._runner = run
+        self._cancellation_of = cancellation_of
 
     async def list_tools(
         self, asking: Asking, _: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
         """List the tools."""
-        offers = await self._run(lambda: offers_to(self._caller_of(asking)))
+        offers = await self._run(asking, lambda: offers_to(self._caller_of(asking)))
         return types.ListToolsResult(tools=[_tool(offer) for offer in offers.values()])
 
     async def call_tool(
         self, asking: Asking, params: types.CallToolRequestParams
     ) -> types.CallToolResult:
         """Call a tool; one that the caller may not call is not there."""
-        return await self._run(lambda: self._called(asking, params))
+        return await self._run(asking, lambda: self._called(asking, params))
 
     def _called(self, asking: Asking, params: types.CallToolRequestParams) -> types.CallToolResult:
         offer = offers_to(self._caller_of(asking)).get(params.name)
         if offer is None:
             raise MCPError(types.INVALID_PARAMS, f"unknown tool '{params.name[:128]}'")
         try:
-            return _result(encoded(offer.call(params.arguments or {})))
+            call = partial(offer.call, params.arguments or {})
+            # A change that has begun is finished, also when the agent goes away.
+            return _result(encoded(NEVER.run(call) if offer.writes else call()))
+        except QueryCancelled:
+            raise
         except Exception as error:  # noqa: BLE001 - an agent is told of everything that fails
             return _result(encoded(failure_of(error)), failed=True)
 
@@ -79,7 +94,7 @@ class _Handlers:
         self, asking: Asking, _: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
         """List the resources."""
-        found = await self._run(lambda: resources_of(self._caller_of(asking)))
+        found = await self._run(asking, lambda: resources_of(self._caller_of(asking)))
         return types.ListResourcesResult(
             resources=[
                 types.Resource(
@@ -96,7 +111,7 @@ class _Handlers:
         self, asking: Asking, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
         """Read a resource; one that the caller may not read is not there."""
-        return await self._run(lambda: self._read(asking, str(params.uri)))
+        return await self._run(asking, lambda: self._read(asking, str(params.uri)))
 
     def _read(self, asking: Asking, uri: str) -> types.ReadResourceResult:
         readable = resources_of(self._caller_of(asking)).get(uri)
@@ -116,12 +131,11 @@ class _Handlers:
         """List the prompts, of which there are none."""
         return types.ListPromptsResult(prompts=[])
 
-    async def _run(self, run: Callable[[], _AnswerT]) -> _AnswerT:
-        """Run something that blocks in a thread; what was begun is finished."""
-        loop = asyncio.get_running_loop()
+    async def _run(self, asking: Asking, run: Callable[[], _AnswerT]) -> _AnswerT:
+        """Run something that blocks in a thread."""
+        actor, cancellation = self._caller_of(asking).actor, self._cancellation_of(asking)
         with logged_once():
-            context = contextvars.copy_context()
-        return await loop.run_in_executor(self._threads, context.run, run)
+            return cast("_AnswerT", await self._runner(actor, run, cancellation))
 
 
 def _tool(offer: Offer) -> types.Tool:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import os
 import signal
 import threading
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ from mcp.server.stdio import stdio_server
 from omnigraph.errors import InvalidInput
 from omnigraph.mcp.offers import Caller
 from omnigraph.mcp.protocol import make_server
+from omnigraph.query.budget import Cancellation
 from omnigraph.service.registry import open_registry
 from omnigraph.service.runtime import RuntimeState
 from omnigraph.service.sources import ALL, graph_sources, server_policy
@@ -53,9 +55,14 @@ def serve(local: Local) -> None:
 
 
 async def _served(caller: Caller, threads: ThreadPoolExecutor) -> None:
-    server = make_server(lambda _: caller, threads)
-    lines = _Lines()
     loop = asyncio.get_running_loop()
+
+    async def run(_: str | None, work: Callable[[], Any], cancellation: Cancellation) -> Any:  # noqa: ANN401 - whatever the work returns
+        context = contextvars.copy_context()
+        return await loop.run_in_executor(threads, context.run, cancellation.run, work)
+
+    server = make_server(lambda _: caller, run)
+    lines = _Lines()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, lines.end)
     async with stdio_server(stdin=cast("Any", lines)) as (reading, writing):

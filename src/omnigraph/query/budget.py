@@ -4,15 +4,61 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from threading import Lock
+from typing import TypeVar
 
 from omnigraph.errors import Category, InvalidInput, OmniError
 
 DEFAULT_MEMORY = 2 * 1024 * 1024 * 1024
 """Bytes that the rows of one query may take."""
+
+
+_AnswerT = TypeVar("_AnswerT")
+
+
+class Cancellation:
+    """A flag that stops the queries that run under it at their next check."""
+
+    __slots__ = ("is_set",)
+
+    def __init__(self) -> None:
+        self.is_set = False
+
+    def set(self) -> None:
+        """Stop the queries; from any thread."""
+        self.is_set = True
+
+    def run(self, work: Callable[[], _AnswerT]) -> _AnswerT:
+        """Run something whose queries stop when this is set."""
+        token = _cancellation.set(self)
+        try:
+            return work()
+        finally:
+            _cancellation.reset(token)
+
+    def check(self, operator: str) -> None:
+        """Raise QueryCancelled when this is set."""
+        if self.is_set:
+            message = f"the query was cancelled; it was at {operator}"
+            raise QueryCancelled(message, code="query_cancelled", category=Category.UNAVAILABLE)
+
+
+NEVER = Cancellation()
+"""For what is finished once it has begun."""
+_cancellation: ContextVar[Cancellation] = ContextVar("cancellation", default=NEVER)
+
+
+def check_cancelled(operator: str) -> None:
+    """Raise QueryCancelled when the request on whose behalf code runs is cancelled."""
+    _cancellation.get().check(operator)
+
+
+class QueryCancelled(OmniError):
+    """A query was stopped since nothing waits for its result any more."""
 
 
 class QueryLimit(OmniError):
@@ -76,6 +122,7 @@ class Budget:
     pool: MemoryPool = PROCESS_MEMORY
     _begun: float = field(default_factory=time.monotonic)
     _held: int = 0
+    _cancellation: Cancellation = field(default_factory=_cancellation.get)
 
     def __post_init__(self) -> None:
         limits = {"timeout": self.seconds, "memory": self.memory}
@@ -86,7 +133,11 @@ class Budget:
                 raise InvalidInput(message, code="query_limit_invalid")
 
     def check(self, operator: str, rows: int = 0, columns: int = 0) -> None:
-        """Raise QueryLimit when time is up, or so many rows would not fit."""
+        """Raise QueryLimit when time is up, or so many rows would not fit.
+
+        Raises QueryCancelled when the query was cancelled.
+        """
+        self._cancellation.check(operator)
         if self.seconds is not None and time.monotonic() - self._begun > self.seconds:
             message = f"the query took longer than {self.seconds:g} s; it was at {operator}"
             raise QueryLimit(message, code="query_timeout", operator=operator, limit=self.seconds)

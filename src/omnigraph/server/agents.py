@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import Executor
 from importlib import import_module
 from typing import Any
 
@@ -11,17 +10,18 @@ from starlette.responses import Response
 from omnigraph.server.asked import Asked
 from omnigraph.server.body import check_json
 from omnigraph.server.endpoint import Endpoint
+from omnigraph.server.lanes import ReadLanes
 from omnigraph.server.limits import LOAD_BYTES
 
 
 class AgentRoutes:
     """The routes of agents; those who call know their shapes from the protocol."""
 
-    def __init__(self, threads: Executor) -> None:
+    def __init__(self, lanes: ReadLanes) -> None:
         # An optional room beside this one: neither stands on the other.
         self._http: Any = import_module("omnigraph.mcp.http")
         self._offers: Any = import_module("omnigraph.mcp.offers")
-        self.agents = self._http.Agents(threads, LOAD_BYTES)
+        self.agents = self._http.Agents(lanes.run, LOAD_BYTES)
         self.endpoints = (
             self._endpoint("/mcp", "Tools for agents, of the server"),
             self._endpoint("/graphs/{graph_id}/mcp", "Tools for agents, of a graph"),
@@ -43,5 +43,7 @@ class AgentRoutes:
         caller = self._offers.Caller(asked.service, asked.actor, graphs)
         check_json(asked.request)
         body = await asked.body(LOAD_BYTES)
-        reply = await self.agents.answer(caller, asked.request.scope, body)
+        with asked.front.lanes.admit(asked.actor):
+            answer = self.agents.answer(caller, asked.request.scope, body, asked.cancellation)
+            reply = await asked.while_connected(answer)
         return Response(reply.body, reply.status, headers=reply.headers)

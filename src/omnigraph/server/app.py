@@ -22,6 +22,7 @@ from omnigraph.server.clients import read_networks
 from omnigraph.server.endpoint import Endpoint
 from omnigraph.server.envelope import Envelope, note
 from omnigraph.server.failures import failure_response
+from omnigraph.server.lanes import ReadLanes
 from omnigraph.server.limits import STREAMS, WRITERS, Limits
 from omnigraph.server.metrics import Metrics
 from omnigraph.server.openapi import document
@@ -44,11 +45,11 @@ def create_app(
 ) -> Starlette:
     """Return the application that serves some graphs; with `agents_only`, to agents alone."""
     chosen, counted = limits or Limits(), metrics or Metrics()
-    threads = ThreadPoolExecutor(chosen.threads, thread_name_prefix="omnigraph")
+    lanes = ReadLanes(chosen.threads, service.admission.reads_max, counted)
     writers = ThreadPoolExecutor(WRITERS, thread_name_prefix="omnigraph-change")
     proxies = read_networks(trusted_proxies)
-    front = Front(service, chosen, threads, writers, asyncio.Semaphore(STREAMS))
-    agents = AgentRoutes(threads)
+    front = Front(service, chosen, lanes, writers, asyncio.Semaphore(STREAMS))
+    agents = AgentRoutes(lanes)
     shown = [e for e in ENDPOINTS if e.path in _ALWAYS or not agents_only]
     described = document(shown, authenticated=bool(service.tokens))
 
@@ -62,7 +63,7 @@ def create_app(
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         async with agents.agents.running():
             yield
-        for pool in (threads, writers):
+        for pool in (lanes.threads, writers):
             pool.shutdown(wait=True)
 
     by_path = groupby(

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 import msgspec
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
+from starlette.types import Receive
 
 from omnigraph.errors import InvalidInput
+from omnigraph.query.budget import Cancellation
 from omnigraph.server.body import check_json, read_body
+from omnigraph.server.lanes import ReadLanes
 from omnigraph.server.limits import BODY_BYTES, Limits
 from omnigraph.server.paths import original
 from omnigraph.server.readiness import Readiness
@@ -36,7 +39,7 @@ class Front:
 
     service: Service
     limits: Limits
-    threads: Executor
+    lanes: ReadLanes
     writers: Executor
     streams: asyncio.Semaphore
     readiness: Readiness = field(default_factory=Readiness)
@@ -50,6 +53,7 @@ class Asked:
     request: Request
     service: Service
     actor: str | None
+    cancellation: Cancellation = field(default_factory=Cancellation)
 
     @property
     def visit(self) -> Visit:
@@ -86,28 +90,58 @@ class Asked:
         check_json(self.request)
         return decode(await self.body(limit), shape)
 
-    async def call(self, run: Callable[[], _AnswerT], threads: Executor | None = None) -> _AnswerT:
-        """Run something that blocks in a thread.
+    async def call(self, run: Callable[[], _AnswerT]) -> _AnswerT:
+        """Run something short that reads, in a thread."""
+        return await self.front.lanes.run(self.actor, run, self.cancellation)
 
-        A caller that goes away does not stop it: what was begun is finished.
+    async def read(self, run: Callable[[], _AnswerT]) -> _AnswerT:
+        """Run something that reads in a thread, as long as the client waits for it.
+
+        The body of the request has to be read before.
         """
-        context = contextvars.copy_context()
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(threads or self.front.threads, context.run, run)
+        with self.front.lanes.admit(self.actor):
+            return await self.while_connected(self.call(run))
+
+    async def while_connected(self, answer: Coroutine[None, None, _AnswerT]) -> _AnswerT:
+        """Wait for an answer; when the client goes away or time is up, cancel its queries."""
+        answering = asyncio.ensure_future(answer)
+        gone = asyncio.ensure_future(disconnected(self.request.receive))
+        try:
+            await asyncio.wait([answering, gone], return_when=asyncio.FIRST_COMPLETED)
+            if answering.done():
+                return answering.result()
+            raise ClientDisconnect
+        finally:
+            gone.cancel()
+            if not answering.done():
+                self.cancellation.set()
+                answering.cancel()
 
     async def answer(self, run: Callable[[], object]) -> Response:
-        """Run something that blocks, and answer with what it returns."""
-        return json_response(await self.call(lambda: msgspec.json.encode(run())))
+        """Run something that reads, and answer with what it returns."""
+        return json_response(await self.read(lambda: msgspec.json.encode(run())))
 
     async def change(self, run: Callable[[], object]) -> Response:
-        """Run something that changes the graph, and answer with what it returns."""
+        """Run something that changes the graph, and answer with what it returns.
+
+        A client that goes away does not stop it: what was begun is finished.
+        """
 
         def encoded() -> bytes:
             answer = run()
             log_commit_of(answer)
             return msgspec.json.encode(answer)
 
-        return json_response(await self.call(encoded, self.front.writers))
+        context = contextvars.copy_context()
+        loop = asyncio.get_running_loop()
+        answer = await loop.run_in_executor(self.front.writers, context.run, encoded)
+        return json_response(answer)
+
+
+async def disconnected(receive: Receive) -> None:
+    """Return when the client has gone away."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
 
 
 def json_response(body: bytes, status: int = 200) -> Response:

@@ -97,7 +97,7 @@ class _Run:
         try:
             await self._app(self._scope, receive, sent)
         except ClientDisconnect:
-            _log.info("the caller went away before it had asked", extra={"request_id": self._id})
+            _log.info("the client went away before it was answered", extra={"request_id": self._id})
         except Exception as error:
             if self._status is not None:
                 raise

@@ -37,6 +37,27 @@ class Metrics:
             registry=self._registry,
             multiprocess_mode="livesum",
         )
+        self._reads = Gauge(
+            "omnigraph_reads_running",
+            "Reads that have a thread",
+            registry=self._registry,
+            multiprocess_mode="livesum",
+        )
+        self._cancelled = Counter(
+            "omnigraph_reads_cancelled",
+            "Reads that were stopped since their client went away or their time was up",
+            registry=self._registry,
+        )
+
+    def read_begun(self) -> None:
+        """Count a read that has a thread."""
+        self._reads.inc()
+
+    def read_ended(self, *, cancelled: bool) -> None:
+        """Count it no more, and whether it was stopped since nothing waited for it."""
+        self._reads.dec()
+        if cancelled:
+            self._cancelled.inc()
 
     def underway(self) -> AbstractContextManager[object]:
         """Count a request as long as it lasts."""

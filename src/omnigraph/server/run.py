@@ -158,3 +158,8 @@ class _Server(uvicorn.Server):
             config=self.config, server_state=self.server_state, app_state=self.lifespan.state
         )
         return made
+
+    def _reload(self) -> None:
+        task = asyncio.ensure_future(self._reloader.reload())
+        self._reloads.add(task)
+        task.add_done_callback(self._reloads.discard)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from threading import Lock
 
@@ -12,7 +12,8 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from omnigraph.errors import Category, OmniError
-from omnigraph.server.asked import Asked
+from omnigraph.query.budget import QueryCancelled, check_cancelled
+from omnigraph.server.asked import Asked, disconnected
 from omnigraph.server.limits import STREAM_CHUNK, STREAM_SHARE, STREAM_WAIT, STREAMS
 
 NDJSON = "application/x-ndjson; charset=utf-8"
@@ -57,7 +58,8 @@ class Stream(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send pieces as long as somebody listens."""
-        gone = asyncio.ensure_future(_disconnect(receive))
+        gone = asyncio.ensure_future(disconnected(receive))
+        gone.add_done_callback(lambda _: self._asked.cancellation.set())
         try:
             await send(
                 {
@@ -67,19 +69,15 @@ class Stream(Response):
                 }
             )
             piece = self._first
-            while piece is not None and not gone.done():
-                await send({"type": "http.response.body", "body": piece, "more_body": True})
-                piece = await self._asked.call(self._pieces.next)
+            with suppress(QueryCancelled):
+                while piece is not None and not gone.done():
+                    await send({"type": "http.response.body", "body": piece, "more_body": True})
+                    piece = await self._asked.call(self._pieces.next)
             await send({"type": "http.response.body", "body": b"", "more_body": False})
         finally:
             gone.cancel()
             self.release()
-            self._asked.front.threads.submit(self._pieces.close)
-
-
-async def _disconnect(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
+            self._asked.front.lanes.threads.submit(self._pieces.close)
 
 
 async def stream(
@@ -89,8 +87,12 @@ async def stream(
     status: int = 200,
 ) -> Stream:
     """Answer with the pieces an iterator gives."""
-    pieces, first = await asked.call(lambda: _begun(make()))
-    return Stream(asked, pieces, first, headers, status)
+    with ExitStack() as held:
+        held.enter_context(asked.front.lanes.admit(asked.actor))
+        pieces, first = await asked.while_connected(asked.call(lambda: _begun(make())))
+        found = Stream(asked, pieces, first, headers, status)
+        found.release = held.pop_all().close
+    return found
 
 
 def _begun(iterator: Iterator[bytes]) -> tuple[Pieces, bytes | None]:
@@ -111,7 +113,13 @@ async def stream_lines(asked: Asked, make: Callable[[], Iterable[str]]) -> Strea
     except BaseException:
         streams.release()
         raise
-    found.release = streams.release
+    release = found.release
+
+    def release_both() -> None:
+        release()
+        streams.release()
+
+    found.release = release_both
     return found
 
 
@@ -119,6 +127,7 @@ def chunked(lines: Iterable[str]) -> Iterator[bytes]:
     """Join lines into pieces that are not too large."""
     buffer = bytearray()
     for line in lines:
+        check_cancelled("Stream")
         buffer += line.encode()
         buffer += b"\n"
         while len(buffer) >= STREAM_CHUNK:

@@ -14,16 +14,20 @@ from omnigraph.errors import Category, OmniError
 ANONYMOUS = "anonymous"
 BRANCH_BYTES = 256
 """What a change of branches is taken to weigh."""
+RETRY_AFTER = 60
+"""Seconds after which a change that was refused may be sent again, unless it is known better."""
+READS = "OMNIGRAPH_PER_ACTOR_READS_MAX"
 INFLIGHT, BYTES = "OMNIGRAPH_PER_ACTOR_INFLIGHT_MAX", "OMNIGRAPH_PER_ACTOR_BYTES_MAX"
 
 _log = logging.getLogger("omnigraph.service")
 
 
 class TooManyRequests(OmniError):
-    """An actor has as much under way as it may have; later it may ask again."""
+    """An actor has as much under way as it may have; it may ask again after some seconds."""
 
-    def __init__(self, message: str) -> None:
+    def __init__(self, message: str, *, retry_after: int = RETRY_AFTER) -> None:
         super().__init__(message, code="too_many_requests", category=Category.LIMIT)
+        self.retry_after = retry_after
 
 
 @dataclass(slots=True)
@@ -32,6 +36,7 @@ class Admission:
 
     inflight_max: int = 16
     bytes_max: int = 4 * 1024 * 1024 * 1024
+    reads_max: int = 64
     _inflight: Counter[str] = field(default_factory=Counter)
     _bytes: Counter[str] = field(default_factory=Counter)
     _lock: Lock = field(default_factory=Lock)
@@ -43,6 +48,7 @@ class Admission:
         return cls(
             _limit(environment, INFLIGHT, defaults.inflight_max),
             _limit(environment, BYTES, defaults.bytes_max),
+            _limit(environment, READS, defaults.reads_max),
         )
 
     @contextmanager

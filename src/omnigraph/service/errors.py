@@ -17,13 +17,11 @@ from msgspec import UNSET, UnsetType
 from omnigraph.errors import Category, ExpectedVersionMismatch, OmniError
 from omnigraph.merge.conflicts import Conflict, ConflictKind, MergeConflicts
 from omnigraph.service import wire
+from omnigraph.service.admission import RETRY_AFTER
 from omnigraph.service.tokens import Unauthorized
 from omnigraph.write.inputs.grammar import STRUCTURAL_SLOTS
 from omnigraph.write.inputs.lines import LINE_BYTES
 from omnigraph.write.violations import Rule
-
-RETRY_AFTER = 60
-"""Seconds after which somebody who was refused for asking too much may ask again."""
 
 _BY_CATEGORY: Mapping[Category, int] = MappingProxyType(
     {
@@ -54,6 +52,7 @@ _BY_CODE: Mapping[str, int] = MappingProxyType(
         "query_memory_busy": 429,
         "deadline": 503,
         "not_ready": 503,
+        "query_cancelled": 503,
         "shutting_down": 503,
         "spill_failed": 500,
     }
@@ -155,7 +154,7 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 - whatever stands among the facts
 
 def _headers(status: int, error: OmniError) -> dict[str, str]:
     if status == 429:
-        return {"Retry-After": str(RETRY_AFTER)}
+        return {"Retry-After": str(getattr(error, "retry_after", RETRY_AFTER))}
     if isinstance(error, Unauthorized):
         reason = ', error="invalid_token"' if error.is_invalid else ""
         return {"WWW-Authenticate": f'Bearer realm="omnigraph"{reason}'}

@@ -64,4 +64,4 @@ async def _opened(asked: Asked) -> operations.OpenedBlob:
         wanted = msgspec.convert(given, wire.BlobQuery)
     except msgspec.ValidationError as error:
         raise InvalidInput(f"bad selector: {error}", code="parameter_invalid") from error
-    return await asked.call(lambda: operations.open_blob(visit, wanted))
+    return await asked.read(lambda: operations.open_blob(visit, wanted))

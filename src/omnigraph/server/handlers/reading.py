@@ -69,7 +69,7 @@ async def answer_query(asked: Asked, request: wire.QueryRequest) -> Response:
 
 async def _rows(asked: Asked, request: wire.QueryRequest, media: str) -> Response:
     visit = asked.visit
-    found = await asked.call(lambda: operations.stream(visit, request))
+    found = await asked.read(lambda: operations.stream(visit, request))
     headers = {
         "content-type": media,
         "Omnigraph-Query-Name": found.name,
