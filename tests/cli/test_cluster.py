@@ -118,3 +118,38 @@ def test_command_on_a_graph_of_a_cluster_is_under_the_policy_of_the_graph(folder
         file.write_text("version: 1\n")
     changed = omnigraph("verify", *address, "--as", "act-ada")
     assert (changed.code, "catalog_payload_digest_mismatch" in changed.err) == (1, True)
+
+
+def test_plan_shows_the_steps_of_a_schema_for_people(folder):
+    run(folder, "import")
+    run(folder, "apply")
+    extra = """node Person @description("people") {
+  name: String @key
+  age: I32?
+  kind: enum(a, b)?
+  tags: [String]?
+  vec: Vector(3)?
+  @range(age, 0..150)
+}
+edge Knows: Person -> Person
+"""
+    (folder / "people.pg").write_text(extra)
+    done = run(folder, "plan")
+    assert (done.code, done.err) == (0, "")
+    lines = done.out.splitlines()
+    start = lines.index("  Update schema.people")
+    assert lines[start + 1 : start + 7] == [
+        "    supported: yes",
+        '    - update metadata node Person: @description("people")',
+        "    - add property node Person.kind: enum(a, b)?",
+        "    - add property node Person.tags: [String]?",
+        "    - add property node Person.vec: Vector(3)?",
+        "    - add constraint node Person @range(age, 0..150)",
+    ]
+    assert not re.search("[{}]|None|True|False", done.out)
+    changes = json.loads(run(folder, "plan", "--json").out)["changes"]
+    [schema] = [change for change in changes if change["resource"] == "schema.people"]
+    assert [step["kind"] for step in schema["migration"]["steps"]] == [
+        *("update_type_metadata", "add_property", "add_property", "add_property"),
+        "add_constraint",
+    ]
