@@ -38,7 +38,6 @@ def status(client, graph, method, path, body):
         None,
         "token-ada",
         "Basic token-ada",
-        "bearer token-ada",
         "Bearer",
     ],
 )
@@ -50,25 +49,37 @@ def test_a_caller_without_a_token_is_told_so(guarded_server, header):
             assert answer.status_code == 401
             assert answer.json()["error"] == "missing bearer token"
             assert answer.json()["code"] == "unauthorized"
-            assert "www-authenticate" not in answer.headers
+            assert answer.headers["www-authenticate"] == 'Bearer realm="omnigraph"'
+
+
+@pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER"])
+def test_the_name_of_the_scheme_has_no_case(guarded_server, scheme):
+    headers = {"Authorization": f"{scheme} token-ada"}
+    with guarded_server.client() as client:
+        answer = client.post("/graphs/guarded/query", json=READ[2], headers=headers)
+    assert answer.status_code == 200
 
 
 @pytest.mark.parametrize("token", ["wrong", "token-ad", "token-adaa", "TOKEN-ADA", "té"])
 def test_a_wrong_token_is_told_alike_whatever_is_asked(guarded_server, token):
     with guarded_server.client() as client:
         headers = {"Authorization": f"Bearer {token}".encode()}
-        told = {
-            client.get(path, headers=headers).text
+        answers = [
+            client.get(path, headers=headers)
             for path in ("/graphs", "/graphs/guarded/schema", "/graphs/nothere/schema")
-        }
-    [answer] = told
+        ]
+        answers.append(client.post("/graphs/guarded/mcp", json={}, headers=headers))
+    assert {found.status_code for found in answers} == {401}
+    challenges = {found.headers["www-authenticate"] for found in answers}
+    assert challenges == {'Bearer realm="omnigraph", error="invalid_token"'}
+    [answer] = {found.text for found in answers}
     body = json.loads(answer)
     assert (body["error"], body["code"]) == ("invalid bearer token", "unauthorized")
 
 
 def test_health_and_the_document_need_no_token(guarded_server):
     with guarded_server.client() as client:
-        for path in ("/healthz", "/openapi.json", "/metrics"):
+        for path in ("/healthz", "/readyz", "/openapi.json", "/metrics"):
             assert client.get(path).status_code == 200
         assert client.get("/nothing").status_code == 404
 

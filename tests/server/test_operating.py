@@ -1,7 +1,5 @@
 """Running a server: it stops gracefully, speaks TLS, and tells what it does."""
 
-import datetime
-import ipaddress
 import json
 import signal
 import ssl
@@ -10,12 +8,10 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import ClassVar
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
+from tests.support.certificates import make_certificate
 from tests.support.serving import ALL_PEOPLE, INSERT, PATIENCE, make_graph, serving
+from tests.support.shapes import validator
 from tests.support.sockets import connected, everything
 
 
@@ -44,28 +40,7 @@ def test_what_was_asked_before_the_end_is_answered(tmp_path):
 
 @pytest.fixture
 def certificate(tmp_path):
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "omnigraph")])
-    now = datetime.datetime.now(datetime.UTC)
-    address = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(now - datetime.timedelta(days=1))
-        .not_valid_after(now + datetime.timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([address]), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    pem = serialization.Encoding.PEM
-    plain = serialization.NoEncryption()
-    (tmp_path / "cert.pem").write_bytes(made.public_bytes(pem))
-    (tmp_path / "key.pem").write_bytes(
-        key.private_bytes(pem, serialization.PrivateFormat.PKCS8, plain)
-    )
-    return tmp_path / "cert.pem", tmp_path / "key.pem"
+    return make_certificate(tmp_path)
 
 
 class Collector(BaseHTTPRequestHandler):
@@ -133,6 +108,113 @@ def test_the_log_ties_lines_to_requests(open_server):
     )
     assert (answered["route"], answered["status"]) == ("/graphs", 403)
     assert answered["milliseconds"] >= 0
+
+
+@pytest.fixture(scope="module")
+def proxied(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("proxied")
+    uri = make_graph(folder / "g")
+    with serving(
+        f"--graph=g={uri}",
+        f"--graph=other={make_graph(folder / 'other')}",
+        "--trusted-proxy=127.0.0.0/8",
+        "--trusted-proxy=10.1.0.0/16",
+        environment={"OMNIGRAPH_SERVER_BEARER_TOKEN": "secret"},
+    ) as server:
+        yield server, folder
+
+
+def lines_of(server, request_id):
+    """Return what the log has about a request, its own line last."""
+
+    def found():
+        lines = [json.loads(line) for line in list(server.log) if request_id in line]
+        return [line for line in lines if line["request_id"] == request_id]
+
+    _until(lambda: any("status" in line for line in found()))
+    return found()
+
+
+def test_lines_of_a_request_name_its_graph_its_client_and_its_commit(open_server, guarded_server):
+    with open_server.client() as client:
+        body = {"query": INSERT, "params": {"name": "Logged", "age": 1}}
+        done = client.post("/graphs/rows/mutate", json=body, headers={"X-Request-Id": "log-write"})
+        client.post(
+            "/graphs/rows/query", json={"query": ALL_PEOPLE}, headers={"X-Request-Id": "log-read"}
+        )
+    commit = done.json()["commit"]["graph_commit_id"]
+    for request_id in ("log-write", "log-read"):
+        *_, line = lines_of(open_server, request_id)
+        assert (line["graph_id"], line["client_address"]) == ("rows", "127.0.0.1")
+        assert line["commit_id"] == commit
+    with guarded_server.client("token-ada") as client:
+        headers = {"X-Request-Id": "log-decision"}
+        commits = client.get("/graphs/guarded/commits").json()["commits"]
+        asked = {"query": ALL_PEOPLE, "snapshot": commits[0]["graph_commit_id"]}
+        client.post("/graphs/guarded/query", json=asked, headers=headers)
+    decided, answered = lines_of(guarded_server, "log-decision")
+    assert (decided["logger"], decided["allowed"]) == ("omnigraph.policy", True)
+    for line in (decided, answered):
+        assert (line["graph_id"], line["client_address"]) == ("guarded", "127.0.0.1")
+    assert answered["commit_id"] == asked["snapshot"]
+
+
+@pytest.mark.parametrize(
+    ("forwarded", "client"),
+    [
+        ([], "127.0.0.1"),
+        (["203.0.113.7"], "203.0.113.7"),
+        (["198.51.100.1, 203.0.113.7, 10.1.2.3"], "203.0.113.7"),
+        (["203.0.113.7", "10.1.2.3"], "203.0.113.7"),
+        (["spoofed, 203.0.113.7"], "203.0.113.7"),
+        (["203.0.113.7, nonsense"], "127.0.0.1"),
+        (["2001:db8::1"], "2001:db8::1"),
+    ],
+)
+def test_addresses_of_clients_behind_trusted_proxies_are_logged(proxied, forwarded, client):
+    server, _ = proxied
+    request_id = f"proxied-{abs(hash((*forwarded,)))}"
+    headers = [("X-Forwarded-For", text) for text in forwarded]
+    with server.client("secret") as one:
+        one.get("/healthz", headers=[*headers, ("X-Request-Id", request_id)])
+    *_, line = lines_of(server, request_id)
+    assert line["client_address"] == client
+
+
+def test_nothing_is_believed_of_a_client_that_no_proxy_speaks_for(open_server):
+    with open_server.client() as client:
+        headers = {"X-Forwarded-For": "203.0.113.7", "X-Request-Id": "not-proxied"}
+        client.get("/healthz", headers=headers)
+    *_, line = lines_of(open_server, "not-proxied")
+    assert line["client_address"] == "127.0.0.1"
+
+
+def test_a_server_whose_storage_is_gone_is_not_ready(proxied):
+    server, folder = proxied
+    with server.client("secret") as client, server.client() as stranger:
+        ready = {"status": "ready", "graphs": 2, "graphs_ready": 2}
+        assert stranger.get("/readyz").json() == ready
+        assert client.get("/graphs/g/readyz").json() == {
+            "status": "ready",
+            "graphs": 1,
+            "graphs_ready": 1,
+        }
+        assert stranger.get("/graphs/g/readyz").status_code == 401
+        (folder / "g").rename(folder / "gone")
+        _until(lambda: client.get("/graphs/g/readyz").status_code == 503)
+        _until(lambda: stranger.get("/readyz").json() == {**ready, "graphs_ready": 1})
+        assert client.get("/graphs/other/readyz").status_code == 200
+        (folder / "other").rename(folder / "other-gone")
+        _until(lambda: stranger.get("/readyz").status_code == 503)
+        answer = stranger.get("/readyz")
+        validator("ErrorOutput").validate(answer.json())
+        assert answer.json()["problem"]["code"] == "not_ready"
+        assert answer.json()["problem"]["details"] == {"graphs": 2, "graphs_ready": 0}
+        assert str(folder) not in answer.text
+        assert stranger.get("/healthz").status_code == 200
+        for name in ("g", "other"):
+            (folder / ("gone" if name == "g" else "other-gone")).rename(folder / name)
+        _until(lambda: stranger.get("/readyz").json() == ready)
 
 
 def _tied(server):

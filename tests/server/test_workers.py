@@ -1,8 +1,10 @@
 """Several processes serve one graph: nothing is lost, and one that dies is replaced."""
 
+import json
 import os
 import signal
 import subprocess
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -25,8 +27,12 @@ def several(tmp_path_factory):
 
 
 def workers(server):
+    return _children(server.process.pid)
+
+
+def _children(pid):
     shown = subprocess.run(
-        ["ps", "-o", "pid=", "--ppid", str(server.process.pid)],
+        ["ps", "-o", "pid=", "--ppid", str(pid)],
         capture_output=True,
         text=True,
         check=False,
@@ -114,6 +120,64 @@ def test_processes_count_together(several):
         text = client.get("/metrics").text
     counted = [line for line in text.splitlines() if line.startswith("omnigraph_requests_total{")]
     assert any('route="/graphs/{graph_id}/mutate"' in line for line in counted)
+
+
+def exits(lines):
+    """Return the exit code of each worker process that the supervisor stopped."""
+    records = [json.loads(line) for line in lines if line.startswith("{")]
+    return {record["pid"]: record["exit_code"] for record in records if "exit_code" in record}
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_stopped_server_and_all_its_workers_exit_with_zero(tmp_path, number):
+    uri = make_graph(tmp_path / "g")
+    with serving(f"--graph=g={uri}", "--unauthenticated", "--workers=2") as server:
+        started = workers(server)
+        with server.client() as client:
+            assert insert(client, "Ada").status_code == 200
+        server.process.send_signal(number)
+        assert server.process.wait(PATIENCE) == 0
+    assert exits(server.log) == dict.fromkeys(started, 0)
+    assert not any("Fatal Python error" in line for line in server.log)
+
+
+def start(uri, *arguments, tokens=None):
+    """Start a server and do not wait until it is ready."""
+    protected = ["--unauthenticated"] if tokens is None else []
+    named = {} if tokens is None else {"OMNIGRAPH_SERVER_BEARER_TOKENS_FILE": str(tokens)}
+    command = ["serve", "--bind=127.0.0.1:0", f"--graph=g={uri}", *protected, *arguments]
+    return subprocess.Popen(
+        [sys.executable, "-m", "omnigraph.cli", *command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **named},
+    )
+
+
+def test_a_stop_while_workers_start_is_a_normal_stop(tmp_path):
+    server = start(make_graph(tmp_path / "g"), "--workers=2")
+    _until(lambda: len(_children(server.pid)) == 2)
+    started = _children(server.pid)
+    server.send_signal(signal.SIGTERM)
+    out, err = server.communicate(timeout=PATIENCE)
+    assert (server.returncode, out) == (0, "")
+    assert exits(err.splitlines()) == dict.fromkeys(started, 0)
+    assert "error[" not in err
+
+
+@pytest.mark.parametrize("arguments", [[], ["--workers=2"]], ids=["one", "several"])
+def test_a_stop_while_a_server_reads_its_files_is_a_normal_stop(tmp_path, arguments):
+    tokens = tmp_path / "tokens.json"
+    os.mkfifo(tokens)
+    server = start(make_graph(tmp_path / "g"), *arguments, tokens=tokens)
+    # Opening returns once a process reads the other end, which then waits for content.
+    with tokens.open("w"):
+        server.send_signal(signal.SIGTERM)
+        out, err = server.communicate(timeout=PATIENCE)
+    assert (server.returncode, out) == (0, "")
+    assert set(exits(err.splitlines()).values()) <= {0}
+    assert "error[" not in err
 
 
 def test_processes_end_with_whoever_started_them(several):

@@ -16,6 +16,7 @@ from omnigraph.mcp.paging import paged
 from omnigraph.mcp.tools import TOOLS, Tool, page_of, plain
 from omnigraph.policy.actions import Action
 from omnigraph.service import operations
+from omnigraph.service.request_log import log_commit_of
 from omnigraph.service.stored import StoredQuery
 from omnigraph.service.visit import Service, Visit
 
@@ -52,9 +53,11 @@ class Offer:
         """Do what is asked for; raise OmniError."""
         _check_names(self, arguments)
         try:
-            return self.run(dict(arguments))
+            answer = self.run(dict(arguments))
         except msgspec.ValidationError as error:
             raise _refused(self.name, [str(error)]) from error
+        log_commit_of(answer)
+        return answer
 
 
 def offers_to(caller: Caller) -> dict[str, Offer]:

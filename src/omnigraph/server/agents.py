@@ -40,7 +40,7 @@ class AgentRoutes:
     async def _answered(self, asked: Asked) -> Response:
         is_graph = "graph_id" in asked.request.path_params
         graphs = (asked.visit.served.id,) if is_graph else ()
-        caller = self._offers.Caller(asked.front.service, asked.actor, graphs)
+        caller = self._offers.Caller(asked.service, asked.actor, graphs)
         check_json(asked.request)
         body = await asked.body(LOAD_BYTES)
         reply = await self.agents.answer(caller, asked.request.scope, body)

@@ -18,6 +18,7 @@ from starlette.routing import Route
 from omnigraph.errors import Category, InvalidInput, OmniError
 from omnigraph.server.agents import AgentRoutes
 from omnigraph.server.asked import Asked, Front, json_response
+from omnigraph.server.clients import read_networks
 from omnigraph.server.endpoint import Endpoint
 from omnigraph.server.envelope import Envelope, note
 from omnigraph.server.failures import failure_response
@@ -27,6 +28,8 @@ from omnigraph.server.openapi import document
 from omnigraph.server.routes import ENDPOINTS
 from omnigraph.service.visit import Service
 
+_ALWAYS = ("/healthz", "/readyz")
+"""Routes that are there for agents alone, too."""
 _GONE = (("POST", "/graphs"), ("DELETE", "/graphs"))
 """Routes there once were; they are answered like any other path that leads nowhere."""
 
@@ -37,14 +40,16 @@ def create_app(
     metrics: Metrics | None = None,
     *,
     agents_only: bool = False,
+    trusted_proxies: Sequence[str] = (),
 ) -> Starlette:
     """Return the application that serves some graphs; with `agents_only`, to agents alone."""
     chosen, counted = limits or Limits(), metrics or Metrics()
     threads = ThreadPoolExecutor(chosen.threads, thread_name_prefix="omnigraph")
     writers = ThreadPoolExecutor(WRITERS, thread_name_prefix="omnigraph-change")
+    proxies = read_networks(trusted_proxies)
     front = Front(service, chosen, threads, writers, asyncio.Semaphore(STREAMS))
     agents = AgentRoutes(threads)
-    shown = [e for e in ENDPOINTS if e.path == "/healthz" or not agents_only]
+    shown = [e for e in ENDPOINTS if e.path in _ALWAYS or not agents_only]
     described = document(shown, authenticated=bool(service.tokens))
 
     async def openapi(_: Request) -> Response:
@@ -66,7 +71,7 @@ def create_app(
     routes = [_route(front, path, list(found)) for path, found in by_path]
     app = Starlette(
         routes=[*routes, Route("/openapi.json", openapi), Route("/metrics", measured)],
-        middleware=[Middleware(Envelope, metrics=counted, seconds=chosen.send)],
+        middleware=[Middleware(Envelope, metrics=counted, seconds=chosen.send, proxies=proxies)],
         exception_handlers={HTTPException: _unrouted},
         lifespan=lifespan,
     )
@@ -107,11 +112,11 @@ async def _answered(front: Front, endpoint: Endpoint, request: Request) -> Respo
 
 
 async def _handled(front: Front, endpoint: Endpoint, request: Request) -> Response:
-    actor = None
+    service, actor = front.service, None
     if not endpoint.public:
-        actor = front.service.identify(request.headers.get("authorization"))
+        actor = service.identify(request.headers.get("authorization"))
         note(request, endpoint.path, actor)
-    response = await endpoint.handle(Asked(front, request, actor))
+    response = await endpoint.handle(Asked(front, request, service, actor))
     if endpoint.successor is not None:
         response.headers["Deprecation"] = "true"
         response.headers["Link"] = f'<{endpoint.successor}>; rel="successor-version"'

@@ -6,7 +6,7 @@ import asyncio
 import contextvars
 from collections.abc import Callable
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 import msgspec
@@ -17,6 +17,8 @@ from omnigraph.errors import InvalidInput
 from omnigraph.server.body import check_json, read_body
 from omnigraph.server.limits import BODY_BYTES, Limits
 from omnigraph.server.paths import original
+from omnigraph.server.readiness import Readiness
+from omnigraph.service.request_log import log_commit_of
 from omnigraph.service.visit import Service, Visit
 from omnigraph.service.wire.decode import decode
 
@@ -24,11 +26,12 @@ _AnswerT = TypeVar("_AnswerT")
 _BodyT = TypeVar("_BodyT")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Front:
     """What all requests share: what is served, threads for calls that block, limits.
 
     Changes have threads of their own: they wait for each other, and must not keep readers waiting.
+    A reload replaces `service`; a request keeps the one it began with.
     """
 
     service: Service
@@ -36,6 +39,7 @@ class Front:
     threads: Executor
     writers: Executor
     streams: asyncio.Semaphore
+    readiness: Readiness = field(default_factory=Readiness)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +48,13 @@ class Asked:
 
     front: Front
     request: Request
+    service: Service
     actor: str | None
 
     @property
     def visit(self) -> Visit:
         """The caller at the graph it addresses."""
-        return self.front.service.visit(self.path("graph_id"), self.actor)
+        return self.service.visit(self.path("graph_id"), self.actor)
 
     def path(self, name: str) -> str:
         """Return a part of the path."""
@@ -96,8 +101,13 @@ class Asked:
 
     async def change(self, run: Callable[[], object]) -> Response:
         """Run something that changes the graph, and answer with what it returns."""
-        encoded = await self.call(lambda: msgspec.json.encode(run()), self.front.writers)
-        return json_response(encoded)
+
+        def encoded() -> bytes:
+            answer = run()
+            log_commit_of(answer)
+            return msgspec.json.encode(answer)
+
+        return json_response(await self.call(encoded, self.front.writers))
 
 
 def json_response(body: bytes, status: int = 200) -> Response:

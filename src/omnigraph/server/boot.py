@@ -1,10 +1,12 @@
-"""This module makes what is served out of what a server was told."""
+"""Open what a server serves by its settings, and read its files again while it runs."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
+from omnigraph.errors import InvalidInput
 from omnigraph.server.cluster import Declared, read_declared
 from omnigraph.server.settings import Settings
 from omnigraph.service.admission import Admission
@@ -15,8 +17,13 @@ from omnigraph.service.tokens import Tokens
 from omnigraph.service.visit import Service
 
 
-def make_service(settings: Settings, environment: Mapping[str, str]) -> Service:
-    """Open everything; raise OmniError when it cannot be served as it was told."""
+def make_service(
+    settings: Settings, environment: Mapping[str, str], previous: Service | None = None
+) -> Service:
+    """Open everything; raise OmniError when it cannot be served as configured.
+
+    Graphs that are open in `previous` stay open.
+    """
     if settings.cluster is None:
         wanted = _told(settings)
     else:
@@ -26,8 +33,14 @@ def make_service(settings: Settings, environment: Mapping[str, str]) -> Service:
         tokens=bool(tokens), policies=wanted.policies, unauthenticated=settings.unauthenticated
     )
     turns = None if settings.turns is None else Path(settings.turns)
+    registry = open_registry(
+        wanted.sources,
+        require_all=settings.require_all,
+        turns=turns,
+        previous=None if previous is None else previous.registry,
+    )
     return Service(
-        registry=open_registry(wanted.sources, require_all=settings.require_all, turns=turns),
+        registry=registry,
         state=state,
         tokens=tokens,
         policy=wanted.policy,
@@ -36,6 +49,28 @@ def make_service(settings: Settings, environment: Mapping[str, str]) -> Service:
         seconds=settings.query_seconds,
         memory=settings.query_memory,
     )
+
+
+def remake_service(
+    settings: Settings, environment: Mapping[str, str], previous: Service
+) -> Service:
+    """Read tokens, policies and stored queries again, and keep graphs open.
+
+    Raises OmniError when any of them is invalid, when a graph that is served could no longer be
+    served, or when callers would be authenticated in another way than before.
+    """
+    service = make_service(settings, environment, previous)
+    lost = [name for name in service.registry.quarantined if name in previous.registry.graphs]
+    if lost:
+        reasons = "; ".join(f"{name}: {service.registry.quarantined[name]}" for name in lost)
+        raise InvalidInput(f"graphs could not be served: {reasons}", code="graphs_not_served")
+    if service.state is not previous.state:
+        message = (
+            f"the server would change from {previous.state} to {service.state}; "
+            "restart it if that is intended"
+        )
+        raise InvalidInput(message, code="reload_changes_state")
+    return replace(service, admission=previous.admission)
 
 
 def _told(settings: Settings) -> Declared:

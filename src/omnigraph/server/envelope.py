@@ -1,4 +1,4 @@
-"""This module wraps every request: its id, its time, its line in the log, its place in counters."""
+"""Wrap every request: its id, its time, its line in the log, its place in counters."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import logging
 import re
 import time
-from contextvars import ContextVar
+from collections.abc import Sequence
 from typing import Any
 
 from starlette.requests import ClientDisconnect, Request
@@ -15,52 +15,63 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from ulid import ULID
 
 from omnigraph.policy import logged_once
+from omnigraph.server.clients import Network, client_address
 from omnigraph.server.failures import failure_response
 from omnigraph.server.metrics import Metrics
-from omnigraph.server.paths import parted
+from omnigraph.server.paths import original, parted
+from omnigraph.service.request_log import RequestLog, current_request
 
 REQUEST_ID = "x-request-id"
-current_request: ContextVar[str | None] = ContextVar("current_request", default=None)
-"""The id of the request a line of the log belongs to."""
 _log = logging.getLogger("omnigraph.server")
 _ID = re.compile(rb"[A-Za-z0-9._:-]{1,128}")
 _NOTES = "omnigraph.notes"
+GRAPH_ID_CHARS = 64
+"""What the log shows of an id that may be anything."""
 
 
 def note(request: Request, path: str, actor: str | None = None) -> None:
-    """Remember what the log shall say of a request."""
+    """Remember the route, the graph and the actor of a request for the log."""
     request.scope[_NOTES] |= {"route": path, "actor": actor}
+    current, graph_id = current_request.get(), request.path_params.get("graph_id")
+    if current is not None and graph_id is not None:
+        current.graph_id = original(graph_id)[:GRAPH_ID_CHARS]
 
 
 class Envelope:
     """The outermost part of the application."""
 
-    def __init__(self, app: ASGIApp, metrics: Metrics, seconds: float) -> None:
+    def __init__(
+        self, app: ASGIApp, metrics: Metrics, seconds: float, proxies: Sequence[Network]
+    ) -> None:
         self._app = app
         self._metrics = metrics
         self._seconds = seconds
+        self._proxies = proxies
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Run one request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        await _Run(self._app, self._metrics, self._seconds, scope).go(receive, send)
+        log = RequestLog(_request_id(scope), client_address(scope, self._proxies))
+        await _Run(self._app, self._metrics, self._seconds, scope, log).go(receive, send)
 
 
 class _Run:
     """One request."""
 
-    def __init__(self, app: ASGIApp, metrics: Metrics, seconds: float, scope: Scope) -> None:
+    def __init__(
+        self, app: ASGIApp, metrics: Metrics, seconds: float, scope: Scope, log: RequestLog
+    ) -> None:
         self._app, self._metrics, self._seconds, self._scope = app, metrics, seconds, scope
         self._begun = time.monotonic()
         self._status: int | None = None
-        self._id = _request_id(scope)
+        self._log, self._id = log, log.request_id
         self._notes: dict[str, Any] = {"route": "unknown", "actor": None}
         scope[_NOTES] = self._notes
 
     async def go(self, receive: Receive, send: Send) -> None:
-        token = current_request.set(self._id)
+        token = current_request.set(self._log)
 
         async def sent(message: Message) -> None:
             if message["type"] == "http.response.start":

@@ -1,4 +1,4 @@
-"""This module writes the log: one JSON object a line, on standard error."""
+"""The log: one JSON object a line, on standard error."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import json
 import logging
 import sys
 from collections.abc import Mapping
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
-from omnigraph.server.envelope import current_request
+from omnigraph.service.request_log import current_request
 
 _FACTS = (
     "request_id",
@@ -23,6 +24,9 @@ _FACTS = (
     "target_branch",
     "allowed",
     "matched_rule",
+    "code",
+    "pid",
+    "exit_code",
 )
 LEVEL = "OMNIGRAPH_LOG"
 
@@ -38,13 +42,19 @@ class JsonLines(logging.Formatter):
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),
-            "request_id": current_request.get(),
+            **_request_fields(),
             "process": record.process,
         }
         facts |= {name: getattr(record, name) for name in _FACTS if hasattr(record, name)}
         if record.exc_info:
             facts["exception"] = self.formatException(record.exc_info)
         return json.dumps(facts, ensure_ascii=False, default=str)
+
+
+def _request_fields() -> dict[str, Any]:
+    """Return what every line of a request carries."""
+    request = current_request.get()
+    return {"request_id": None} if request is None else asdict(request)
 
 
 def configure(environment: Mapping[str, str]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from omnigraph.server.endpoint import Endpoint, Query
-from omnigraph.server.handlers import own
+from omnigraph.server.handlers import own, reading
 from omnigraph.service import wire
 
 _G = "/graphs/{graph_id}"
@@ -21,6 +21,27 @@ OWN_ENDPOINTS = (
         summary="Say that the server is ready, and has the graph",
         answer=wire.HealthOutput,
         errors=(400, 404),
+    ),
+    Endpoint(
+        method="GET",
+        path="/readyz",
+        operation_id="ready",
+        tag="health",
+        handle=reading.ready,
+        summary="Report whether the storage of the graphs answers",
+        answer=wire.ReadyOutput,
+        errors=(503,),
+        public=True,
+    ),
+    Endpoint(
+        method="GET",
+        path=f"{_G}/readyz",
+        operation_id="graphReady",
+        tag="health",
+        handle=own.ready,
+        summary="Report whether the storage of a graph answers",
+        answer=wire.ReadyOutput,
+        errors=(400, 404, 503),
     ),
     Endpoint(
         method="POST",

@@ -1,7 +1,8 @@
-"""This module runs a server: in this process, or as one of several on a socket they share."""
+"""Run a server: in this process, or as one of several on a socket they share."""
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -15,7 +16,9 @@ from omnigraph.server.limits import Limits
 from omnigraph.server.metrics import Metrics
 from omnigraph.server.process import settle
 from omnigraph.server.protocol import PatientProtocol
+from omnigraph.server.reload import Reloader
 from omnigraph.server.settings import Settings
+from omnigraph.server.signals import RELOAD, accept_reload
 from omnigraph.server.telemetry import traced
 
 BACKLOG = 2_048
@@ -54,8 +57,13 @@ def run(
     """Serve until somebody says stop; what is under way then is finished."""
     settle()
     service = make_service(settings, environment)
-    metrics, agents_only = Metrics(shared=shared), settings.agents_only
-    plain = create_app(service, settings.limits, metrics, agents_only=agents_only)
+    plain = create_app(
+        service,
+        settings.limits,
+        Metrics(shared=shared),
+        agents_only=settings.agents_only,
+        trusted_proxies=settings.trusted_proxies,
+    )
     app = traced(plain, environment)
     listening = listen()
     config = uvicorn.Config(
@@ -74,7 +82,8 @@ def run(
         ssl_certfile=settings.certificate,
         ssl_keyfile=settings.key,
     )
-    _Server(config, lambda: ready(listening)).run(sockets=[listening])
+    reloader = Reloader(settings, environment, plain.state.front, lambda: config.ssl)
+    _Server(config, lambda: ready(listening), reloader).run(sockets=[listening])
 
 
 def _protocol(limits: Limits) -> type[PatientProtocol]:
@@ -83,11 +92,15 @@ def _protocol(limits: Limits) -> type[PatientProtocol]:
 
 
 class _Server(uvicorn.Server):
-    """A server that says when it listens."""
+    """A server that reports when it listens, and reloads its files at a signal."""
 
-    def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
+    def __init__(
+        self, config: uvicorn.Config, ready: Callable[[], None], reloader: Reloader
+    ) -> None:
         super().__init__(config)
         self._ready = ready
+        self._reloader = reloader
+        self._reloads: set[asyncio.Task[bool]] = set()
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -100,4 +113,11 @@ class _Server(uvicorn.Server):
         """Listen, and say so."""
         await super().startup(sockets)
         if self.started:
+            asyncio.get_running_loop().add_signal_handler(RELOAD, self._reload)
+            accept_reload()
             self._ready()
+
+    def _reload(self) -> None:
+        task = asyncio.ensure_future(self._reloader.reload())
+        self._reloads.add(task)
+        task.add_done_callback(self._reloads.discard)

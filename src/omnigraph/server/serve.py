@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from ssl import PROTOCOL_TLS_SERVER, SSLContext
 
 from omnigraph.errors import InvalidInput
+from omnigraph.server.clients import read_networks
 from omnigraph.server.limits import Limits
 from omnigraph.server.logs import configure
 from omnigraph.server.run import address, bind, run
 from omnigraph.server.settings import Settings
+from omnigraph.server.signals import stopping_normally
 from omnigraph.server.supervisor import Supervisor
+from omnigraph.server.tls import check_certificate
 from omnigraph.service.sources import ALL
 
 __all__ = ["ALL", "Limits", "Settings", "check", "serve"]
@@ -21,27 +23,21 @@ def check(settings: Settings) -> None:
     if not settings.graphs and settings.cluster is None:
         message = "there is no graph to serve: say --graph NAME=URI, or --cluster DIR"
         raise InvalidInput(message, code="no_graphs")
-    if settings.certificate is None and settings.key is None:
-        return
-    if settings.certificate is None or settings.key is None:
-        raise InvalidInput("TLS needs a certificate and its key", code="tls_incomplete")
-    try:
-        SSLContext(PROTOCOL_TLS_SERVER).load_cert_chain(settings.certificate, settings.key)
-    except OSError as error:
-        message = f"the certificate and its key cannot be used: {error.strerror or error}"
-        raise InvalidInput(message, code="tls_invalid") from error
+    check_certificate(settings)
+    read_networks(settings.trusted_proxies)
 
 
 def serve(settings: Settings, environment: Mapping[str, str], ready: Callable[[str], None]) -> None:
     """Serve until somebody says stop; `ready` is told the address once it listens."""
     check(settings)
     configure(environment)
-    if settings.workers > 1:
-        Supervisor(settings, environment).run(ready)
-        return
-    run(
-        settings,
-        environment,
-        listen=lambda: bind(settings),
-        ready=lambda listening: ready(address(listening)),
-    )
+    with stopping_normally():
+        if settings.workers > 1:
+            Supervisor(settings, environment).run(ready)
+            return
+        run(
+            settings,
+            environment,
+            listen=lambda: bind(settings),
+            ready=lambda listening: ready(address(listening)),
+        )

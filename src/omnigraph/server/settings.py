@@ -13,7 +13,8 @@ class Settings(Struct, kw_only=True, frozen=True):
     `cluster` is the folder or the storage of a cluster, in place of everything that follows it.
     `graphs` are addresses by id; `queries` and `policies` are folders and files by graph id.
     With `agents_only` there are tools for agents and nothing else. `turns` is a folder in which
-    the processes of a server wait for each other.
+    the processes of a server wait for each other. `trusted_proxies` are addresses and networks
+    whose `X-Forwarded-For` is believed.
     """
 
     cluster: str | None = None
@@ -31,6 +32,7 @@ class Settings(Struct, kw_only=True, frozen=True):
     turns: str | None = None
     certificate: str | None = None
     key: str | None = None
+    trusted_proxies: list[str] = field(default_factory=list)
     query_seconds: float = 60.0
     query_memory: int = 512 * 1024 * 1024
     limits: Limits = field(default_factory=Limits)

@@ -21,6 +21,7 @@ from prometheus_client.multiprocess import mark_process_dead
 from omnigraph.errors import Category, OmniError
 from omnigraph.server.run import address, bind
 from omnigraph.server.settings import Settings
+from omnigraph.server.signals import RELOAD, STOP, accept_reload, signals_blocked
 
 READY = b"ready\n"
 SHARED_METRICS = "PROMETHEUS_MULTIPROC_DIR"
@@ -43,14 +44,16 @@ class Supervisor:
     def __init__(self, settings: Settings, environment: Mapping[str, str]) -> None:
         self._settings = settings
         self._environment = dict(environment)
-        self._stop = threading.Event()
+        self._stop, self._reload = threading.Event(), threading.Event()
         self._listening = bind(settings)
         self._failures = 0
 
     def run(self, ready: Callable[[str], None]) -> None:
         """Start, tell the address once all listen, and replace what dies."""
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in STOP:
             signal.signal(number, lambda *_: self._stop.set())
+        signal.signal(RELOAD, lambda *_: self._reload.set())
+        accept_reload()
         with (
             tempfile.TemporaryDirectory(prefix="omnigraph-") as folder,
             tempfile.TemporaryDirectory(prefix="omnigraph-turns-") as turns,
@@ -59,29 +62,42 @@ class Supervisor:
             self._settings = msgspec.structs.replace(self._settings, turns=turns)
             workers = [self._start() for _ in range(self._settings.workers)]
             try:
-                self._told(workers, ready)
+                if self._all_ready(workers):
+                    ready(address(self._listening))
                 while not self._stop.wait(0.1):
                     workers = [self._replaced(worker, folder) for worker in workers]
+                    self._forward_reload(workers)
             finally:
                 self._ended(workers)
 
-    def _told(self, workers: list[_Worker], ready: Callable[[str], None]) -> None:
+    def _forward_reload(self, workers: list[_Worker]) -> None:
+        """Let all workers reload; one that still starts keeps the signal until it listens."""
+        if self._reload.is_set():
+            self._reload.clear()
+            for worker in workers:
+                worker.process.send_signal(RELOAD)
+
+    def _all_ready(self, workers: list[_Worker]) -> bool:
+        """Wait until all workers listen; False when the server is stopped before."""
         for worker in workers:
             while not worker.ready.wait(0.05):
-                if worker.process.poll() is not None or self._stop.is_set():
+                if self._stop.is_set():
+                    return False
+                if worker.process.poll() is not None:
                     raise _failed()
-        ready(address(self._listening))
+        return True
 
     def _start(self) -> _Worker:
         fd = self._listening.fileno()
-        process = subprocess.Popen(  # noqa: S603 - ourselves
-            [sys.executable, "-m", "omnigraph.server.worker", str(fd)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            pass_fds=[fd],
-            env=self._environment,
-            start_new_session=True,
-        )
+        with signals_blocked():
+            process = subprocess.Popen(  # noqa: S603 - ourselves
+                [sys.executable, "-m", "omnigraph.server.worker", str(fd)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                pass_fds=[fd],
+                env=self._environment,
+                start_new_session=True,
+            )
         worker = _Worker(process)
         threading.Thread(target=self._introduce, args=(worker,), daemon=True).start()
         return worker
@@ -124,7 +140,15 @@ class Supervisor:
             except subprocess.TimeoutExpired:
                 worker.process.kill()
                 worker.process.wait()
+            _log_exit(worker.process)
             _let_go(worker)
+
+
+def _log_exit(process: subprocess.Popen[bytes]) -> None:
+    code = process.returncode
+    level = logging.ERROR if code else logging.INFO
+    facts = {"pid": process.pid, "exit_code": code}
+    _log.log(level, "worker process %d exited with code %d", process.pid, code, extra=facts)
 
 
 def _let_go(worker: _Worker) -> None:

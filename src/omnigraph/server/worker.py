@@ -1,7 +1,7 @@
-"""This module is one of several server processes: `python -m omnigraph.server.worker FD`.
+"""One of several server processes: `python -m omnigraph.server.worker FD`.
 
-It reads what to serve from standard input and takes connections from a socket it was given. When
-whoever started it is gone, standard input ends, and so does it.
+It reads its settings from standard input and accepts connections from a socket it inherits. When
+the supervisor is gone, standard input ends, and the process stops.
 """
 
 from __future__ import annotations
@@ -18,10 +18,16 @@ from omnigraph.errors import OmniError
 from omnigraph.server.logs import configure
 from omnigraph.server.run import run
 from omnigraph.server.settings import Settings
+from omnigraph.server.signals import stopping_normally
 
 
 def main() -> None:
     """Serve."""
+    with stopping_normally():
+        _serve()
+
+
+def _serve() -> None:
     configure(os.environ)
     settings = msgspec.json.decode(sys.stdin.buffer.readline(), type=Settings)
     threading.Thread(target=_orphaned, daemon=True).start()
@@ -44,7 +50,9 @@ def _ready() -> None:
 
 
 def _orphaned() -> None:
-    sys.stdin.buffer.read()
+    # Not `sys.stdin`: a daemon thread that holds its lock aborts the interpreter when it exits.
+    while os.read(0, 1):
+        pass
     os.kill(os.getpid(), signal.SIGTERM)
 
 

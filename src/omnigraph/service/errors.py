@@ -17,6 +17,7 @@ from msgspec import UNSET, UnsetType
 from omnigraph.errors import Category, ExpectedVersionMismatch, OmniError
 from omnigraph.merge.conflicts import Conflict, ConflictKind, MergeConflicts
 from omnigraph.service import wire
+from omnigraph.service.tokens import Unauthorized
 from omnigraph.write.inputs.grammar import STRUCTURAL_SLOTS
 from omnigraph.write.inputs.lines import LINE_BYTES
 from omnigraph.write.violations import Rule
@@ -51,6 +52,7 @@ _BY_CODE: Mapping[str, int] = MappingProxyType(
         "external_blob_source": 424,
         "too_many_requests": 429,
         "deadline": 503,
+        "not_ready": 503,
         "shutting_down": 503,
         "spill_failed": 500,
     }
@@ -153,6 +155,9 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 - whatever stands among the facts
 def _headers(status: int, error: OmniError) -> dict[str, str]:
     if status == 429:
         return {"Retry-After": str(RETRY_AFTER)}
+    if isinstance(error, Unauthorized):
+        reason = ', error="invalid_token"' if error.is_invalid else ""
+        return {"WWW-Authenticate": f'Bearer realm="omnigraph"{reason}'}
     if status == 416:
         return {"Content-Range": f"bytes */{error.details['length']}"}
     return {}

@@ -37,13 +37,22 @@ class GraphSource:
     embedding: Choice = None
     external_blobs: Sequence[str] = ()
 
+    def is_same_graph(self, other: GraphSource) -> bool:
+        """Return whether an open handle of this graph also serves the other one."""
+        mine, theirs = (
+            (source.uri, source.embedding, tuple(source.external_blobs)) for source in (self, other)
+        )
+        return mine == theirs
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Served:
-    """A graph that is served."""
+    """A graph that is served; `opened` is the same graph without its policy."""
 
     id: str
     graph: Graph
+    opened: Graph
+    source: GraphSource
     stored: StoredQueries = field(default_factory=StoredQueries)
     policy: Policy | None = None
     turns: Turns = field(default_factory=Turns)
@@ -78,12 +87,18 @@ def check_graph_id(graph_id: str) -> str:
 
 
 def open_registry(
-    sources: Iterable[GraphSource], *, require_all: bool = False, turns: Path | None = None
+    sources: Iterable[GraphSource],
+    *,
+    require_all: bool = False,
+    turns: Path | None = None,
+    previous: Registry | None = None,
 ) -> Registry:
     """Open graphs, some at a time; raise when none can be served, or with `require_all` any.
 
-    `turns` is a folder of all processes that serve them.
+    `turns` is a folder of all processes that serve them. Graphs that are open in `previous` stay
+    open; only their stored queries and policies are read again.
     """
+    known = {} if previous is None else previous.graphs
     wanted = list(sources)
     ids = [check_graph_id(source.id) for source in wanted]
     for graph_id in sorted({graph_id for graph_id in ids if ids.count(graph_id) > 1}):
@@ -92,7 +107,7 @@ def open_registry(
     if not wanted:
         raise InvalidInput("there is no graph to serve", code="no_graphs")
     with ThreadPoolExecutor(OPENED_AT_ONCE) as pool:
-        opened = list(pool.map(lambda source: _tried(source, turns), wanted))
+        opened = list(pool.map(lambda source: _tried(source, turns, known.get(source.id)), wanted))
     graphs = {found.id: found for found in opened if isinstance(found, Served)}
     failed = {
         source.id: found
@@ -107,20 +122,37 @@ def open_registry(
     return Registry(graphs, {graph_id: error.message for graph_id, error in failed.items()})
 
 
-def _tried(source: GraphSource, turns: Path | None) -> Served | OmniError:
+def _tried(source: GraphSource, turns: Path | None, known: Served | None) -> Served | OmniError:
     try:
-        return _opened(source, turns)
+        return _opened(source, turns, known)
     except OmniError as error:
         return error
 
 
-def _opened(source: GraphSource, turns: Path | None) -> Served:
+def _opened(source: GraphSource, turns: Path | None, known: Served | None) -> Served:
     policy = source.policy() if source.policy is not None else None
-    graph = open_graph(source.uri, external_blobs=source.external_blobs, embedding=source.embedding)
+    if known is not None and not known.source.is_same_graph(source):
+        known = None
+    graph = known.opened if known is not None else _open(source)
     stored = read_stored(source.queries(), graph.schema.catalog)
     guarded = graph if policy is None else graph.under(policy)
-    folder = turns / source.id if turns is not None else None
+    return Served(
+        id=source.id,
+        graph=guarded,
+        opened=graph,
+        source=source,
+        stored=stored,
+        policy=policy,
+        turns=known.turns if known is not None else _turns(source.id, turns),
+    )
+
+
+def _open(source: GraphSource) -> Graph:
+    return open_graph(source.uri, external_blobs=source.external_blobs, embedding=source.embedding)
+
+
+def _turns(graph_id: str, turns: Path | None) -> Turns:
+    folder = turns / graph_id if turns is not None else None
     if folder is not None:
         folder.mkdir(exist_ok=True)
-    taken = Turns(folder=folder)
-    return Served(id=source.id, graph=guarded, stored=stored, policy=policy, turns=taken)
+    return Turns(folder=folder)

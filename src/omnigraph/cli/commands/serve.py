@@ -38,6 +38,13 @@ _APART = {
 @click.option("--require-all-graphs", is_flag=True, help="Do not start unless all can be served.")
 @click.option("--tls-cert", type=click.Path(path_type=Path), help="Certificate (PEM).")
 @click.option("--tls-key", type=click.Path(path_type=Path), help="Key of the certificate (PEM).")
+@click.option(
+    "--trusted-proxy",
+    "trusted_proxies",
+    multiple=True,
+    metavar="IP|CIDR",
+    help="Proxy whose X-Forwarded-For is logged as the client address.",
+)
 @click.option("--query-timeout", type=click.FloatRange(min=0.001), default=60.0, help="Seconds.")
 @click.option("--deadline", type=click.FloatRange(min=0.001), default=300.0, help="Seconds.")
 @click.option("--body-timeout", type=click.FloatRange(min=0.001), default=60.0, help="Seconds.")
@@ -72,6 +79,8 @@ def serve(**options: Any) -> None:  # noqa: ANN401 - one of each option
         workers=options["workers"],
         certificate=_text(options["tls_cert"]),
         key=_text(options["tls_key"]),
+        trusted_proxies=list(options["trusted_proxies"])
+        or _listed(environment.get("OMNIGRAPH_TRUSTED_PROXIES")),
         query_seconds=options["query_timeout"],
         limits=serving.Limits(
             deadline=options["deadline"],
@@ -123,6 +132,10 @@ def named(given: Iterable[str], option: str, all_: str | None = None) -> dict[st
 
 def _is_set(text: str | None) -> bool:
     return text is not None and text.strip().lower() not in _FALSE
+
+
+def _listed(text: str | None) -> list[str]:
+    return [part.strip() for part in (text or "").split(",") if part.strip()]
 
 
 def _text(path: Path | None) -> str | None:

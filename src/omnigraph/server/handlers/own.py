@@ -7,14 +7,23 @@ from starlette.responses import Response
 
 from omnigraph.errors import InvalidInput
 from omnigraph.server.asked import Asked, json_response
+from omnigraph.server.readiness import not_ready
 from omnigraph.server.streams import stream_lines
 from omnigraph.service import operations, wire
 
 
 async def health(asked: Asked) -> Response:
     """Say that the server is ready, to clients that know the address of a graph alone."""
-    asked.front.service.visit(asked.path("graph_id"), asked.actor)  # raises where there is none
+    asked.service.visit(asked.path("graph_id"), asked.actor)  # raises where there is none
     return json_response(msgspec.json.encode(operations.health()))
+
+
+async def ready(asked: Asked) -> Response:
+    """Report whether the storage of a graph answers."""
+    served = asked.visit.served
+    if not await asked.front.readiness.is_ready(served):
+        raise not_ready(f"the storage of graph '{served.id}' does not answer", 0, 1)
+    return json_response(msgspec.json.encode(operations.ready(1, 1)))
 
 
 async def explain(asked: Asked) -> Response:

@@ -7,6 +7,7 @@ from starlette.responses import Response
 
 from omnigraph.errors import InvalidInput
 from omnigraph.server.asked import Asked, json_response
+from omnigraph.server.readiness import not_ready
 from omnigraph.server.streams import NDJSON, stream, stream_lines
 from omnigraph.service import operations, wire
 
@@ -19,9 +20,18 @@ async def health(_: Asked) -> Response:
     return json_response(msgspec.json.encode(operations.health()))
 
 
+async def ready(asked: Asked) -> Response:
+    """Report whether the storage of the graphs answers."""
+    graphs = asked.service.registry.graphs
+    count = await asked.front.readiness.count(graphs.values())
+    if not count:
+        raise not_ready("the storage of the graphs does not answer", count, len(graphs))
+    return json_response(msgspec.json.encode(operations.ready(count, len(graphs))))
+
+
 async def graphs(asked: Asked) -> Response:
     """List graphs."""
-    return await asked.answer(lambda: operations.list_graphs(asked.front.service, asked.actor))
+    return await asked.answer(lambda: operations.list_graphs(asked.service, asked.actor))
 
 
 async def snapshot(asked: Asked) -> Response:

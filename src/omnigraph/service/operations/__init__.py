@@ -35,6 +35,7 @@ from omnigraph.service.operations.reading import (
     list_commits,
     list_graphs,
     query,
+    ready,
     snapshot,
     stream,
 )
@@ -86,6 +87,7 @@ __all__ = [
     "poll_changes",
     "propose",
     "query",
+    "ready",
     "revert",
     "snapshot",
     "stream",

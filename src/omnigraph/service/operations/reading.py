@@ -36,6 +36,11 @@ def health() -> wire.HealthOutput:
     )
 
 
+def ready(count: int, graphs: int) -> wire.ReadyOutput:
+    """Report of how many graphs the storage answers."""
+    return wire.ReadyOutput(status="ready", graphs=graphs, graphs_ready=count)
+
+
 def list_graphs(service: Service, actor: str | None) -> wire.GraphListResponse:
     """List the graphs that are served."""
     service.require(actor, Action.GRAPH_LIST)

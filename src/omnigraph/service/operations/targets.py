@@ -5,6 +5,7 @@ from __future__ import annotations
 from omnigraph.commit.model import MAIN, Snapshot
 from omnigraph.errors import InvalidInput, NotFound
 from omnigraph.policy.actions import Action
+from omnigraph.service.request_log import log_commit
 from omnigraph.service.visit import Visit
 
 
@@ -34,7 +35,9 @@ def head(visit: Visit, branch: str | None) -> Snapshot:
     """Return the newest state of a branch, if the caller may read it."""
     name = branch_name(branch)
     visit.require(Action.READ, name)
-    return visit.graph.snapshot(known_branch(visit, name))
+    found = visit.graph.snapshot(known_branch(visit, name))
+    log_commit(found.commit_id)
+    return found
 
 
 def state(visit: Visit, branch: str | None, snapshot: str | None) -> Snapshot:
@@ -45,5 +48,6 @@ def state(visit: Visit, branch: str | None, snapshot: str | None) -> Snapshot:
     if snapshot is None:
         return head(visit, branch)
     found = visit.graph.snapshot(snapshot)
+    log_commit(found.commit_id)
     visit.require(Action.READ, found.branch)
     return found

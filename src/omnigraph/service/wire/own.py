@@ -10,6 +10,14 @@ from omnigraph.service.wire.numbers import Count, Micros
 from omnigraph.service.wire.requests import ChangeOpOutput, EntityKindOutput
 
 
+class ReadyOutput(Struct, kw_only=True):
+    """That the storage of graphs answers: of how many, out of how many."""
+
+    status: str
+    graphs: Count
+    graphs_ready: Count
+
+
 class ExplainRequest(Struct, kw_only=True):
     """A query to be explained; with `analyze` it is run, too."""
 
