@@ -10,6 +10,7 @@ from contextlib import contextmanager
 import uvicorn
 
 from omnigraph.errors import InvalidInput
+from omnigraph.server.activation import ClusterWatch
 from omnigraph.server.app import create_app
 from omnigraph.server.boot import make_service
 from omnigraph.server.limits import Limits
@@ -83,7 +84,13 @@ def run(
         ssl_keyfile=settings.key,
     )
     reloader = Reloader(settings, environment, plain.state.front, lambda: config.ssl)
-    _Server(config, lambda: ready(listening), reloader).run(sockets=[listening])
+    watch = ClusterWatch(settings.cluster, plain.state.front, reloader.reload)
+
+    def begin() -> None:
+        watch.start()
+        ready(listening)
+
+    _Server(config, begin, reloader).run(sockets=[listening])
 
 
 def _protocol(limits: Limits) -> type[PatientProtocol]:
