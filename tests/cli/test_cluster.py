@@ -118,3 +118,128 @@ def test_command_on_a_graph_of_a_cluster_is_under_the_policy_of_the_graph(folder
         file.write_text("version: 1\n")
     changed = omnigraph("verify", *address, "--as", "act-ada")
     assert (changed.code, "catalog_payload_digest_mismatch" in changed.err) == (1, True)
+
+
+def test_plan_shows_the_steps_of_a_schema_for_people(folder):
+    run(folder, "import")
+    run(folder, "apply")
+    extra = """node Person @description("people") {
+  name: String @key
+  age: I32?
+  kind: enum(a, b)?
+  tags: [String]?
+  vec: Vector(3)?
+  @range(age, 0..150)
+}
+edge Knows: Person -> Person
+"""
+    (folder / "people.pg").write_text(extra)
+    done = run(folder, "plan")
+    assert (done.code, done.err) == (0, "")
+    lines = done.out.splitlines()
+    start = lines.index("  Update schema.people")
+    assert lines[start + 1 : start + 7] == [
+        "    supported: yes",
+        '    - update metadata node Person: @description("people")',
+        "    - add property node Person.kind: enum(a, b)?",
+        "    - add property node Person.tags: [String]?",
+        "    - add property node Person.vec: Vector(3)?",
+        "    - add constraint node Person @range(age, 0..150)",
+    ]
+    assert not re.search("[{}]|None|True|False", done.out)
+    changes = json.loads(run(folder, "plan", "--json").out)["changes"]
+    [schema] = [change for change in changes if change["resource"] == "schema.people"]
+    assert [step["kind"] for step in schema["migration"]["steps"]] == [
+        *("update_type_metadata", "add_property", "add_property", "add_property"),
+        "add_constraint",
+    ]
+
+
+PIPELINE = """version: 1
+sources: {people: {csv: people.csv}}
+nodes: {Person: {source: people}}
+"""
+
+
+@pytest.fixture
+def declared(folder):
+    """A cluster with a pipeline in a folder of its own, applied."""
+    (folder / "loads").mkdir()
+    (folder / "loads/weekly.yaml").write_text(PIPELINE)
+    (folder / "loads/people.csv").write_text("name,age\nada,36\n")
+    with (folder / "cluster.yaml").open("a") as file:
+        file.write("pipelines:\n  weekly: { file: loads/weekly.yaml, graph: people }\n")
+    run(folder, "import")
+    assert run(folder, "apply").code == 0
+    return folder
+
+
+def test_pipelines_of_a_cluster_are_applied_listed_and_checked_by_name(declared):
+    facts = json.loads(run(declared, "validate", "--json").out)
+    [found] = [r for r in facts["resources"] if r["kind"] == "pipeline"]
+    assert (found["address"], found["path"]) == ("pipeline.weekly", "loads/weekly.yaml")
+    edges = [(d["from"], d["to"]) for d in facts["dependencies"]]
+    assert ("pipeline.weekly", "graph.people") in edges
+    assert "  pipeline.weekly [applied]" in run(declared, "status").out.splitlines()
+    listed = omnigraph("pipeline", "list", "--cluster", declared)
+    assert (listed.code, listed.out) == (0, "weekly\tpeople\n")
+    facts = json.loads(omnigraph("pipeline", "list", "--cluster", declared, "--json").out)
+    assert facts["pipelines"] == [
+        {"name": "weekly", "graph_id": "people", "digest": found["digest"]}
+    ]
+    assert omnigraph("pipeline", "list", "--cluster", declared, "--graph", "ports").out == (
+        "(no pipelines declared)\n"
+    )
+    words = ("pipeline", "validate", "weekly", "--cluster", declared)
+    assert omnigraph(*words, "--as", "act-ada").out.startswith("weekly is valid (1 source, 1 type;")
+    edit(declared, "nodes:", "mode: append\nnodes:", "loads/weekly.yaml")
+    lines = run(declared, "plan").out.splitlines()
+    assert lines[1:] == ["  Update pipeline.weekly"]
+    assert run(declared, "apply").code == 0
+    (payload,) = (declared / "__cluster/resources/pipeline/weekly").glob(f"{found['digest']}*")
+    assert payload.read_text() == PIPELINE
+
+
+def test_pipeline_of_a_cluster_runs_under_the_policy_of_its_graph(declared):
+    words = ("pipeline", "run", "weekly", "--cluster", declared)
+    for who, why in (
+        ((), "nobody says who acts"),
+        (("--as", "act-eve"), "'read'"),
+        (("--as", "act-ada"), "'change' on branch 'main'"),
+    ):
+        refused = omnigraph(*words, *who)
+        assert (refused.code, "error[forbidden]" in refused.err) == (1, True), refused.err
+        assert why in refused.err
+    other = omnigraph(*words, "--graph", "ports", "--as", "act-ada")
+    assert "pipeline 'weekly' loads into graph 'people', not 'ports'" in other.err
+    missing = omnigraph("pipeline", "run", "monthly", "--cluster", declared)
+    assert "error[pipeline_not_applied]: the cluster has no pipeline 'monthly', but: weekly" in (
+        missing.err
+    )
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "file", "expected"),
+    [
+        ("graph: people }", "graph: cluster }", "cluster.yaml", "wrong_kind_reference"),
+        ("graph: people }", "graph: nope }", "cluster.yaml", "dangling_graph_reference"),
+        ("loads/weekly", "loads/gone", "cluster.yaml", "pipeline_file_missing pipeline.weekly"),
+        ("Person", "Persn", "loads/weekly.yaml", "pipeline_invalid pipeline.weekly: the graph has"),
+        ("people.csv", "'${X}'", "loads/weekly.yaml", "pipeline_invalid pipeline.weekly"),
+        ("graph: people }", "grph: people }", "cluster.yaml", "invalid_cluster_yaml pipelines"),
+    ],
+)
+def test_mistakes_of_declared_pipelines_are_reported(declared, old, new, file, expected):
+    edit(declared, old, new, file)
+    done = run(declared, "validate")
+    assert done.code == 1
+    assert f"ERROR  {expected}" in done.err
+
+
+def test_variables_of_a_declared_pipeline_get_their_values_when_it_runs(declared):
+    edit(declared, "version: 1", "version: 1\nvariables: {FILE: null}", "loads/weekly.yaml")
+    edit(declared, "people.csv", "'${FILE}'", "loads/weekly.yaml")
+    assert run(declared, "apply").code == 0
+    words = ("pipeline", "validate", "weekly", "--cluster", declared, "--as", "act-ada")
+    assert "error[Y106]" in omnigraph(*words).err
+    assert omnigraph(*words, "--set", "FILE=people.csv").code == 0

@@ -9,6 +9,8 @@ from click.testing import CliRunner
 import omnigraph as og
 from omnigraph.cli.app import cli
 from omnigraph.errors import InvalidInput
+from omnigraph.service import cluster
+from tests.support.clusters import edit, write_cluster
 
 SCHEMA = """
 node Person { name: String @key  age: I32?  rank: F64? }
@@ -70,6 +72,32 @@ def test_a_run_reports_its_stages_and_tasks_while_it_works(spark, graph, tmp_pat
     assert any(" tasks, " in line for line in lines)
     told = run(*words, "--again", "--quiet").splitlines()
     assert [line for line in told if line.startswith("pipeline: ")] == []
+
+
+def test_a_pipeline_of_a_cluster_runs_by_name_under_the_policy_of_its_graph(spark, tmp_path):
+    folder = write_cluster(tmp_path / "lab")
+    edit(folder, "[read]", "[read, change]", file="readers.yaml")
+    (folder / "loads").mkdir()
+    (folder / "loads/weekly.yaml").write_text(
+        "version: 1\nvariables: {FILE: null}\nsources: {people: {csv: '${FILE}'}}\n"
+        "nodes: {Person: {source: people}}\n"
+    )
+    (folder / "loads/people.csv").write_text("name,age\nada,many\n")
+    with (folder / "cluster.yaml").open("a") as file:
+        file.write("pipelines:\n  weekly: { file: loads/weekly.yaml, graph: people }\n")
+    assert cluster.import_state(folder).ok
+    assert cluster.apply(folder).ok
+    words = ("--cluster", folder, "--as", "act-ada", "--set", "FILE=people.csv", "--json")
+    with pytest.raises(og.ValidationFailed):
+        run("pipeline", "run", "weekly", *words)
+    (folder / "loads/weekly.yaml").write_text("what was not applied is not run")
+    (folder / "loads/people.csv").write_text("name,age\nada,36\n")
+    people = og.open(folder / "graphs/people.omni")
+    [failed] = people.pipeline.status()
+    assert (failed.about["declared"], failed.about["file"]) == ("weekly", None)
+    report = json.loads(run("pipeline", "resume", failed.id, *words, "--graph", "people"))
+    assert (report["state"], report["actor"]) == ("finished", "act-ada")
+    assert people.entity_at("Person", "ada") == {"id": "ada", "name": "ada", "age": 36}
 
 
 def test_export_on_spark_writes_parts(graph, tmp_path):

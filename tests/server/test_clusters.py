@@ -1,6 +1,7 @@
 """`serve --cluster`: what was applied is served, broken graphs are set aside."""
 
 import json
+import threading
 
 import httpx
 import pytest
@@ -11,7 +12,7 @@ from omnigraph.service.cluster.store import ClusterStore
 from omnigraph.storage import locate
 from tests.support.agents import agent, on_web
 from tests.support.clusters import PEOPLE_NEXT, edit, write_cluster
-from tests.support.serving import serving
+from tests.support.serving import PATIENCE, serving
 
 TOKENS = {"OMNIGRAPH_SERVER_BEARER_TOKENS_JSON": json.dumps({"act-ada": "t-ada", "act-x": "t-x"})}
 
@@ -113,3 +114,64 @@ def test_applied_cluster_is_offered_to_agents(folder):
                 ]
                 == []
             )
+
+
+def ready(server):
+    with server.client() as client:
+        answer = client.get("/readyz").json()
+    return answer.get("cluster_revision"), answer.get("cluster_revision_refused")
+
+
+def until(server, expected):
+    """Wait until a server serves a revision, or reports one that it refuses."""
+    pause = threading.Event()
+    for _ in range(int(PATIENCE * 10)):
+        if ready(server) == expected:
+            return
+        pause.wait(0.1)
+    raise AssertionError(f"{ready(server)}\n{''.join(server.log)}")
+
+
+def test_newly_applied_revision_is_served_without_a_restart(folder):
+    with serving(f"--cluster={folder}", environment=TOKENS) as server:
+        assert ready(server) == (2, None)
+        people = og.connect(server.url, token="t-ada", graph="people")
+        assert people.invoke("add", {"name": "Ada"})["affected_nodes"] == 1
+        (folder / "people.pg").write_text(PEOPLE_NEXT)
+        (folder / "queries/towns.gq").write_text(
+            "query towns() { match { $p: Person } return { $p.name, $p.town } }\n"
+        )
+        edit(folder, "[act-ada]", "[act-ada, act-x]", file="readers.yaml")
+        edit(folder, "  ports:", "  quays:\n    schema: ports.pg\n  ports:")
+        assert cluster.apply(folder).ok
+        until(server, (3, None))
+        assert people.invoke("towns")["rows"] == [{"p.name": "Ada", "p.town": None}]
+        stranger = og.connect(server.url, token="t-x", graph="people")
+        assert stranger.invoke("names")["rows"] == [{"p.name": "Ada"}]
+        quays = og.connect(server.url, token="t-ada", graph="quays")
+        assert quays.snapshot().branch == "main"
+        for graph in (people, stranger, quays):
+            graph.close()
+
+
+def test_revision_that_cannot_be_served_leaves_the_old_one_serving(folder):
+    store = ClusterStore(locate(folder))
+    with serving(f"--cluster={folder}", environment=TOKENS) as server:
+        people = og.connect(server.url, token="t-ada", graph="people")
+        digest = store.read().state.resources["query.people.names"].digest
+        path = store.payload_path("query.people.names", digest)
+        content = store.objects.get(path)
+        store.objects.delete([path])
+        edit(folder, "[read, change]", "[read]", file="readers.yaml")
+        assert cluster.apply(folder).ok
+        until(server, (2, 3))
+        assert people.invoke("add", {"name": "Ada"})["affected_nodes"] == 1
+        assert any("catalog_payload_missing" in line for line in server.log)
+        assert any("revision 3 cannot be served" in line for line in server.log)
+        store.objects.put(path, content)
+        until(server, (3, None))
+        with pytest.raises(og.OmniError) as caught:
+            people.mutate('query m() { insert Person { name: "Bo" } }')
+        assert caught.value.code == "forbidden"
+        assert [row["p.name"] for row in people.invoke("names")["rows"]] == ["Ada"]
+        people.close()

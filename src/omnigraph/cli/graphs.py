@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import replace
 from importlib import import_module
 from typing import cast
 
@@ -43,13 +44,17 @@ def open_addressed(
     mode: str = "ro",
     actor: str | None = None,
     destroys: bool = False,
+    graph_id: str | None = None,
 ) -> Graph:
     """Open the one graph that was addressed; a served one has the same methods.
 
-    What `destroys` something that is not on this machine has to be confirmed.
+    What `destroys` something that is not on this machine has to be confirmed. `graph_id` is a graph
+    of the cluster that was addressed, if no option names one.
     """
     operator = set_up()
     scope = resolve(given(uri, store), verb(), operator)
+    if scope.graph is None and graph_id is not None:
+        scope = replace(scope, graph=graph_id)
     who = acting(actor)
     if scope.kind == "server":
         if mode == "rw" and who.actor is not None:

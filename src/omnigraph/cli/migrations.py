@@ -51,12 +51,12 @@ def tell_plan(plan: MigrationPlan, title: str, **facts: Any) -> None:  # noqa: A
         shown = ("no", "yes")[value] if isinstance(value, bool) else value
         click.echo(f"{name}: {shown}")
     for step in plan.steps:
-        click.echo(f"- {_coloured(step)}")
+        click.echo(f"- {step_text(step)}")
     if not plan.steps:
         click.echo("no schema changes")
 
 
-def _coloured(step: Step) -> str:
+def step_text(step: Step) -> str:
     """Return a step: what comes is green, what goes is red; click takes colours out elsewhere."""
     colour = _COLOURS.get(step.kind.partition("_")[0])
     return click.style(step.describe(), fg=colour) if colour else step.describe()

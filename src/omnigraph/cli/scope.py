@@ -65,7 +65,7 @@ def resolve(given: Given, verb: str, operator: Operator) -> Scope:
         raise WrongUse(
             f"`{verb}` is a direct command: {what} does not apply; give the graph itself"
         )
-    if found.kind == "cluster" and not is_direct(verb):
+    if found.kind == "cluster" and not (is_direct(verb) or verb.startswith("pipeline ")):
         raise WrongUse(f"`{verb}` works on a graph or through a server: --cluster does not apply")
     if found.kind == "store" and given.graph is not None:
         raise WrongUse("--graph does not apply: the address is a single graph already")

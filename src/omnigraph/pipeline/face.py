@@ -6,7 +6,6 @@ without it.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,7 +19,7 @@ from omnigraph.pipeline.report import RunReport, read_report
 from omnigraph.pipeline.resolve import check_types
 from omnigraph.pipeline.runs import Run, Runs
 from omnigraph.pipeline.source_check import check_pipeline
-from omnigraph.pipeline.spec import Pipeline, read_pipeline
+from omnigraph.pipeline.spec import Pipeline, PipelineSource, StoredPipeline, read_pipeline
 from omnigraph.pipeline.states import start_of
 from omnigraph.write.progress import Listener
 
@@ -34,7 +33,7 @@ class Pipelines:
         self._request = graph._request
 
     def validate(
-        self, path: str | os.PathLike[str], variables: Mapping[str, str] | None = None
+        self, path: PipelineSource, variables: Mapping[str, str] | None = None
     ) -> Pipeline:
         """Check a pipeline file against the types of the graph and its files, without Spark.
 
@@ -47,9 +46,7 @@ class Pipelines:
         pipeline = read_pipeline(path, variables)
         return check_pipeline(pipeline, self._catalog(pipeline))
 
-    def _read(
-        self, path: str | os.PathLike[str], variables: Mapping[str, str] | None = None
-    ) -> Pipeline:
+    def _read(self, path: PipelineSource, variables: Mapping[str, str] | None = None) -> Pipeline:
         """Read a pipeline whose sources are opened next."""
         pipeline = read_pipeline(path, variables)
         check_types(pipeline, self._catalog(pipeline))
@@ -60,7 +57,7 @@ class Pipelines:
 
     def plan(
         self,
-        path: str | os.PathLike[str],
+        path: PipelineSource,
         variables: Mapping[str, str] | None = None,
         *,
         count: bool = False,
@@ -73,7 +70,7 @@ class Pipelines:
 
     def run(
         self,
-        path: str | os.PathLike[str],
+        path: PipelineSource,
         variables: Mapping[str, str] | None = None,
         *,
         again: bool = False,
@@ -85,6 +82,7 @@ class Pipelines:
         """
         pipeline = self._read(path, variables)
         running = room.Running(self._manifest, self._request, pipeline, progress)
+        running.declared = path.name if isinstance(path, StoredPipeline) else None
         return room.run_pipeline(running, again=again)
 
     def status(self) -> list[Run]:
@@ -94,7 +92,7 @@ class Pipelines:
     def resume(
         self,
         run: str,
-        path: str | os.PathLike[str] | None = None,
+        path: PipelineSource | None = None,
         variables: Mapping[str, str] | None = None,
         *,
         progress: Listener | None = None,
@@ -106,7 +104,10 @@ class Pipelines:
         found = self._find(run)
         file = path if path is not None else found.about.get("file")
         if file is None:
-            message = f"run {found.id} was not begun by a pipeline file; it cannot be resumed"
+            message = (
+                f"run {found.id} was not begun by a pipeline file of this machine; name the file, "
+                "or the cluster that declares the pipeline"
+            )
             raise InvalidInput(message, code="run_not_resumable", run=found.id)
         pipeline = self._read(file, variables)
         running = room.Running(self._manifest, self._request, pipeline, progress)

@@ -53,6 +53,8 @@ class Running:
     request: MakeRequest
     pipeline: Pipeline
     progress: Listener | None = None
+    declared: str | None = None
+    """The name of the pipeline in its cluster."""
     before: RunReport | None = None
     """What the run said of itself before it was interrupted."""
     facts: dict[str, Any] = field(default_factory=dict)
@@ -100,7 +102,8 @@ def run_pipeline(running: Running, *, again: bool = False) -> RunReport:
         pipeline = running.pipeline
         about = {
             "pipeline": pipeline.name,
-            "file": str(Path(pipeline.report.source.name).absolute()),
+            "file": _file(running),
+            "declared": running.declared,
             "digest": digest(pipeline),
             "mode": pipeline.mode,
             "merge_into": pipeline.publish.merge_into,
@@ -140,6 +143,13 @@ def resume_pipeline(running: Running, run: Run) -> RunReport:
             return _watched(running, ready, run)
         finally:
             ready.sources.close()
+
+
+def _file(running: Running) -> str | None:
+    """Return where the pipeline file is, for whoever resumes the run."""
+    if running.declared is not None:
+        return None
+    return str(Path(running.pipeline.report.source.name).absolute())
 
 
 def _authorize(running: Running) -> None:

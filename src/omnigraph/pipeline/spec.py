@@ -132,8 +132,20 @@ class Pipeline:
         return str(self.folder / text)
 
 
+@dataclass(frozen=True, slots=True)
+class StoredPipeline:
+    """The text of a pipeline file that is kept under a name, and the folder it is meant from."""
+
+    name: str
+    content: bytes
+    folder: Path
+
+
+PipelineSource: TypeAlias = str | os.PathLike[str] | StoredPipeline
+
+
 def read_pipeline(
-    path: str | os.PathLike[str],
+    path: PipelineSource,
     variables: Mapping[str, str] | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> Pipeline:
@@ -141,14 +153,26 @@ def read_pipeline(
 
     `variables` win over the environment, which wins over what the file says.
     """
+    if isinstance(path, StoredPipeline):
+        return _parsed(path.content, f"{path.name}.yaml", path.folder, variables, environment)
     found = Path(path)
     try:
         data = found.read_bytes()
     except OSError as error:
         message = f"cannot read the pipeline file {found}: {error.strerror or error}"
         raise NotFound(message, code="pipeline_file_unreadable", path=str(found)) from error
-    report = decode(data, str(path), Code.PIPELINE_UNREADABLE)
-    pipeline = parse_pipeline(report, found.resolve().parent, variables, environment)
+    return _parsed(data, str(path), found.resolve().parent, variables, environment)
+
+
+def _parsed(
+    data: bytes,
+    name: str,
+    folder: Path,
+    variables: Mapping[str, str] | None,
+    environment: Mapping[str, str] | None,
+) -> Pipeline:
+    report = decode(data, name, Code.PIPELINE_UNREADABLE)
+    pipeline = parse_pipeline(report, folder, variables, environment)
     if pipeline is None or report.errors:
         raise PipelineError(report.in_order())
     return pipeline

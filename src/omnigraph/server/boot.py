@@ -12,7 +12,7 @@ from omnigraph.server.cluster import Declared, read_declared
 from omnigraph.server.settings import Settings
 from omnigraph.service.admission import Admission
 from omnigraph.service.registry import open_registry
-from omnigraph.service.runtime import classify
+from omnigraph.service.runtime import RuntimeState, classify
 from omnigraph.service.sources import graph_sources, server_policy
 from omnigraph.service.tokens import Tokens
 from omnigraph.service.visit import Service
@@ -48,6 +48,7 @@ def make_service(
         policy=wanted.policy,
         admission=Admission.from_environment(environment),
         declared=settings.cluster is not None,
+        revision=wanted.revision,
         seconds=settings.query_seconds,
         memory=settings.query_memory,
     )
@@ -66,7 +67,8 @@ def remake_service(
     if lost:
         reasons = "; ".join(f"{name}: {service.registry.quarantined[name]}" for name in lost)
         raise InvalidInput(f"graphs could not be served: {reasons}", code="graphs_not_served")
-    if service.state is not previous.state:
+    states = {service.state, previous.state}
+    if len(states) > 1 and (settings.cluster is None or RuntimeState.OPEN in states):
         message = (
             f"the server would change from {previous.state} to {service.state}; "
             "restart it if that is intended"

@@ -21,6 +21,7 @@ class Declared:
     sources: tuple[GraphSource, ...]
     policies: bool
     policy: Policy | None
+    revision: int | None = None
 
 
 def read_declared(cluster: str, environment: Mapping[str, str]) -> Declared:
@@ -31,7 +32,7 @@ def read_declared(cluster: str, environment: Mapping[str, str]) -> Declared:
         _source(graph, serving.policy_of(graph.id), environment) for graph in serving.graphs
     )
     policy = None if shared is None else Policy.parse(shared.text, BundleScope.SERVER)
-    return Declared(sources, bool(serving.policies), policy)
+    return Declared(sources, bool(serving.policies), policy, serving.revision)
 
 
 def _source(

@@ -30,6 +30,8 @@ class Readiness:
     """The last probe of each graph; there is at most one under way for each."""
 
     _probes: dict[str, _Probe] = field(default_factory=dict)
+    revision_refused: int | None = None
+    """The applied revision of a cluster that cannot be served; an older one is."""
 
     async def is_ready(self, served: Served) -> bool:
         """Return whether the storage of a graph answers in time."""

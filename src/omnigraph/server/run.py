@@ -12,6 +12,7 @@ import msgspec
 import uvicorn
 
 from omnigraph.errors import InvalidInput
+from omnigraph.server.activation import ClusterWatch
 from omnigraph.server.adoption import Adoption
 from omnigraph.server.app import create_app
 from omnigraph.server.boot import make_service
@@ -102,8 +103,13 @@ def run(
         ssl_keyfile=settings.key,
     )
     reloader = Reloader(settings, environment, plain.state.front, lambda: config.ssl)
-    server = _Server(config, lambda: ready(listening), reloader, others)
-    server.run(sockets=[listening])
+    watch = ClusterWatch(settings.cluster, plain.state.front, reloader.reload)
+
+    def begin() -> None:
+        watch.start()
+        ready(listening)
+
+    _Server(config, begin, reloader, others).run(sockets=[listening])
 
 
 def _protocol(limits: Limits) -> type[PatientProtocol]:

@@ -31,6 +31,8 @@ class Service:
     policy: Policy | None = None
     admission: Admission = field(default_factory=Admission)
     declared: bool = False
+    revision: int | None = None
+    """The applied revision of the cluster that is served."""
     seconds: float | None = None
     memory: int | None = None
 

@@ -11,9 +11,11 @@ import click
 
 from omnigraph.cli.addresses import WrongUse, acting, actor_option
 from omnigraph.cli.graphs import set_up
+from omnigraph.cli.migrations import step_text
 from omnigraph.cli.output import print_json
 from omnigraph.cli.progress import showing
 from omnigraph.service import cluster as control
+from omnigraph.service.client.steps import read_steps
 from omnigraph.service.cluster import Outcome
 
 _CommandT = TypeVar("_CommandT", bound=Callable[..., Any])
@@ -67,9 +69,8 @@ def _planned(change: dict[str, Any]) -> Iterator[str]:
     migration = change.get("migration")
     if migration is not None:
         yield f"    supported: {'yes' if migration['supported'] else 'no'}"
-        for step in migration["steps"]:
-            rest = " ".join(f"{name}={value}" for name, value in step.items() if name != "kind")
-            yield f"    - {step['kind']} {rest}"
+        for step in read_steps(migration["steps"]):
+            yield f"    - {step_text(step)}"
 
 
 @cluster.command()

@@ -10,8 +10,9 @@ from typing import Any, TypeVar
 import click
 
 import omnigraph.pipeline as spark
-from omnigraph.cli.addresses import actor_option, graph_options
+from omnigraph.cli.addresses import actor_option, graph_options, scope_options
 from omnigraph.cli.commands.pipeline_warmup import warmup
+from omnigraph.cli.declared import declared_by, find_declared, list_declared
 from omnigraph.cli.errors import diagnostics_text
 from omnigraph.cli.files import open_catalog, replaced_file
 from omnigraph.cli.graphs import open_addressed
@@ -29,7 +30,7 @@ from omnigraph.pipeline.page import report_page
 from omnigraph.pipeline.report import RunReport
 from omnigraph.pipeline.requests import PipelineInterrupted
 from omnigraph.pipeline.source_check import check_pipeline
-from omnigraph.pipeline.spec import Pipeline, read_pipeline
+from omnigraph.pipeline.spec import Pipeline, PipelineSource, read_pipeline
 
 _CommandT = TypeVar("_CommandT", bound=Callable[..., Any])
 _PATH = click.Path(path_type=Path)
@@ -39,7 +40,7 @@ _INTERRUPTED = 130
 def _file_options(command: _CommandT) -> _CommandT:
     """Let a command take a pipeline file, its graph and its variables."""
     options = (
-        click.argument("path", metavar="FILE", type=_PATH),
+        click.argument("path", metavar="FILE|NAME", type=_PATH),
         graph_options(positional=False),
         click.option(
             "--set", "pairs", multiple=True, metavar="NAME=VALUE", help="Value of a variable."
@@ -87,7 +88,8 @@ def validate(
     if schema is not None:
         found = check_pipeline(read_pipeline(path, variables), open_catalog(schema)[0])
     else:
-        found = _graph(path, uri, store, pairs).pipeline.validate(path, variables)
+        graph, source = _addressed(path, uri, store, pairs)
+        found = graph.pipeline.validate(source, variables)
     warnings = found.report.in_order()
     if as_json:
         told = [diagnostic.to_json() for diagnostic in warnings]
@@ -112,9 +114,9 @@ def plan(
     count: bool,
 ) -> None:
     """Tell what a run would read, create and change; write nothing."""
-    graph = _graph(path, uri, store, pairs)
+    graph, source = _addressed(path, uri, store, pairs)
     with showing("planning", spark.running_tasks):
-        made = graph.pipeline.plan(path, read_variables(pairs), count=count)
+        made = graph.pipeline.plan(source, read_variables(pairs), count=count)
     if as_json:
         print_json(made.to_json())
         return
@@ -137,10 +139,10 @@ def run(
     html: Path | None,
 ) -> None:
     """Run a pipeline: what it loads becomes one commit, or nothing does."""
-    graph = _graph(path, uri, store, pairs, mode="rw", actor=actor)
+    graph, source = _addressed(path, uri, store, pairs, mode="rw", actor=actor)
     variables = read_variables(pairs)
     report = _interruptible(
-        lambda progress: graph.pipeline.run(path, variables, again=again, progress=progress)
+        lambda progress: graph.pipeline.run(source, variables, again=again, progress=progress)
     )
     _show(report, html, as_json=as_json)
 
@@ -166,10 +168,27 @@ def resume(
     """Go on with a run that was interrupted; what it finished is not done again."""
     graph = open_addressed(uri, store, mode="rw", actor=actor)
     variables = read_variables(pairs)
+    source = path or declared_by(graph, run_id)
     report = _interruptible(
-        lambda progress: graph.pipeline.resume(run_id, path, variables, progress=progress)
+        lambda progress: graph.pipeline.resume(run_id, source, variables, progress=progress)
     )
     _show(report, html, as_json=as_json)
+
+
+@pipeline.command("list")
+@scope_options
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def list_(as_json: bool) -> None:
+    """List the pipelines that were applied to a cluster."""
+    found = list_declared()
+    if as_json:
+        facts = [{"name": p.name, "graph_id": p.graph, "digest": p.digest} for p in found]
+        print_json({"pipelines": facts})
+        return
+    for one in found:
+        click.echo(f"{one.name}\t{one.graph}")
+    if not found:
+        click.echo("(no pipelines declared)")
 
 
 @pipeline.command()
@@ -216,7 +235,7 @@ def report(
         tell_report(found)
 
 
-def _graph(
+def _addressed(
     path: Path,
     uri: str | None,
     store: str | None,
@@ -224,13 +243,17 @@ def _graph(
     *,
     mode: str = "ro",
     actor: str | None = None,
-) -> Graph:
-    """Open the graph of the command line, else that of the file."""
+) -> tuple[Graph, PipelineSource]:
+    """Open the graph of the command line, of the cluster, or of the file; return the pipeline."""
+    declared = None if uri or store else find_declared(str(path))
+    if declared is not None:
+        graph = open_addressed(None, None, mode=mode, actor=actor, graph_id=declared.graph)
+        return graph, declared.source
     if uri is None and store is None:
         found: Pipeline = read_pipeline(path, read_variables(pairs))
         if found.graph is not None:
             uri = found.address(found.graph)
-    return open_addressed(uri, store, mode=mode, actor=actor)
+    return open_addressed(uri, store, mode=mode, actor=actor), path
 
 
 def _interruptible(work: Callable[[Any], RunReport]) -> RunReport:

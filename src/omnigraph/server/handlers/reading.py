@@ -26,7 +26,9 @@ async def ready(asked: Asked) -> Response:
     count = await asked.front.readiness.count(graphs.values())
     if not count:
         raise not_ready("the storage of the graphs does not answer", count, len(graphs))
-    return json_response(msgspec.json.encode(operations.ready(count, len(graphs))))
+    refused = asked.front.readiness.revision_refused
+    told = operations.ready(count, len(graphs), asked.service.revision, refused)
+    return json_response(msgspec.json.encode(told))
 
 
 async def graphs(asked: Asked) -> Response:

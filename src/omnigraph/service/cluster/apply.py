@@ -42,7 +42,7 @@ from omnigraph.service.cluster.recovery import (
 )
 from omnigraph.service.cluster.resources import Desired
 from omnigraph.service.cluster.session import Outcome, Session, wire
-from omnigraph.service.cluster.store import RECOVERIES
+from omnigraph.service.cluster.store import PAYLOADS, RECOVERIES
 
 _UNSURE = (Category.UNAVAILABLE, Category.OUTCOME_UNKNOWN, Category.INTERNAL)
 StepObserver = Callable[[str], None]
@@ -236,7 +236,7 @@ class _Run:
 
     def _store_payloads(self) -> None:
         for change in self.changes:
-            if change.kind not in ("query", "policy") or change.disposition != APPLIED:
+            if change.kind not in PAYLOADS or change.disposition != APPLIED:
                 continue
             if change.operation != "delete":
                 resource = self._desired.resources[change.resource]

@@ -86,6 +86,8 @@ def _update(address: str, before: Entry, after: Entry) -> Change:
     metadata = None
     if before.digest == after.digest:
         metadata = "policy_bindings" if bindings else "embedding_profile"
+        if address.startswith("pipeline."):
+            metadata = "pipeline_graph"
     return Change(
         resource=address,
         operation="update",
@@ -157,7 +159,7 @@ class _Decider:
                 return self._schema(change)
             case "query":
                 return self._query(change)
-            case "policy":
+            case "policy" | "pipeline":
                 return self._policy(change)
             case _:
                 return self._provider(change)

@@ -27,8 +27,8 @@ _ID = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 _SERVED_ID = re.compile(r"[A-Za-z0-9-]{1,64}")
 _SERVED_NEVER = ("policies", "healthz", "openapi", "graphs")
 _REFERENCE = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}")
-_LATER = ("apply", "env_file", "pipelines", "embeddings", "ui", "aliases", "bindings")
-_KINDS = ("graph", "schema", "query", "policy", "provider")
+_LATER = ("apply", "env_file", "embeddings", "ui", "aliases", "bindings")
+_KINDS = ("graph", "schema", "query", "policy", "provider", "pipeline")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +61,15 @@ class PolicyConfig:
     applies_to: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class PipelineConfig:
+    """A pipeline file and the graph it loads into, as `graph.<id>`."""
+
+    name: str
+    file: str
+    graph: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterConfig:
     """What `cluster.yaml` says."""
@@ -73,6 +82,7 @@ class ClusterConfig:
     providers: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     graphs: Mapping[str, GraphConfig] = field(default_factory=dict)
     policies: Mapping[str, PolicyConfig] = field(default_factory=dict)
+    pipelines: Mapping[str, PipelineConfig] = field(default_factory=dict)
 
     @property
     def root(self) -> str:
@@ -125,7 +135,7 @@ class _Decoder:
         for key in (key for key in _LATER if key in value):
             self._error("future_phase_field", (key,), f"`{key}` means nothing yet; leave it out")
         known = ("version", "metadata", "storage", "state", "providers", "graphs", "policies")
-        top = self._mapping(value, (), known=(*known, *_LATER))
+        top = self._mapping(value, (), known=(*known, "pipelines", *_LATER))
         if top.get("version") != 1 or top.get("version") is True:
             message = "`version` must be 1"
             self._error("unsupported_cluster_config_version", ("version",), message)
@@ -140,6 +150,7 @@ class _Decoder:
             providers=providers,
             graphs=graphs,
             policies=self._policies(top.get("policies"), graphs),
+            pipelines=self._pipelines(top.get("pipelines"), graphs),
         )
 
     # --- small sections
@@ -373,6 +384,22 @@ class _Decoder:
             self._error("dangling_graph_reference", place, f"there is no graph '{name}'")
             return None
         return f"graph.{name}"
+
+    # --- pipelines
+
+    def _pipelines(self, value: object, graphs: Mapping[str, object]) -> dict[str, PipelineConfig]:
+        found = {}
+        for name, stated in self._named(value, ("pipelines",)):
+            place: Path = ("pipelines", name)
+            section = self._mapping(stated, place, known=("file", "graph"))
+            file = self._text(section.get("file"), (*place, "file"))
+            graph = self._scope(section.get("graph"), (*place, "graph"), graphs)
+            if graph == CLUSTER:
+                message = "a pipeline loads into one graph: `graph: ID`"
+                self._error("wrong_kind_reference", (*place, "graph"), message)
+            elif file is not None and graph is not None:
+                found[name] = PipelineConfig(name, file, graph)
+        return found
 
     # --- parts of every section
 

@@ -15,7 +15,7 @@ from omnigraph.service.cluster.live import Live, look
 from omnigraph.service.cluster.recovery import Swept, sweep
 from omnigraph.service.cluster.resources import Desired
 from omnigraph.service.cluster.session import Outcome, Session, wire
-from omnigraph.service.cluster.store import RECOVERIES
+from omnigraph.service.cluster.store import PAYLOADS, RECOVERIES
 
 
 def refresh(folder: Path, options: Mapping[str, str] | None = None) -> Outcome:
@@ -52,7 +52,7 @@ def _facts(session: Session) -> dict[str, Any]:
 
 def _check_payloads(session: Session) -> None:
     for address, entry in sorted(session.ledger.state.resources.items()):
-        if not address.startswith(("query.", "policy.")):
+        if address.partition(".")[0] not in PAYLOADS:
             continue
         try:
             fault = session.store.payload_fault(address, entry.digest)
@@ -131,7 +131,7 @@ def _without_lost_payloads(session: Session, state: State) -> State:
     """Return the state without the contents that are gone or not what they should be."""
     resources, statuses = dict(state.resources), dict(state.statuses)
     for address, entry in state.resources.items():
-        if not address.startswith(("query.", "policy.")):
+        if address.partition(".")[0] not in PAYLOADS:
             continue
         fault = session.store.payload_fault(address, entry.digest)
         if fault is not None:

@@ -18,6 +18,7 @@ from omnigraph.service.cluster.config import (
     FILE,
     ClusterConfig,
     GraphConfig,
+    PipelineConfig,
     PolicyConfig,
     QueryFiles,
     read_config,
@@ -25,6 +26,7 @@ from omnigraph.service.cluster.config import (
 from omnigraph.service.cluster.digests import config_digest, content_digest, provider_digest
 from omnigraph.service.cluster.findings import Findings
 from omnigraph.service.cluster.ledger import Entry, State
+from omnigraph.service.cluster.pipelines import check_declared
 from omnigraph.service.cluster.policies import policy_problems
 
 
@@ -84,6 +86,10 @@ def _dependencies(entries: Mapping[str, Entry]) -> Iterator[tuple[str, str]]:
             graph = name.partition(".")[0]
             yield address, f"graph.{graph}"
             yield address, f"schema.{graph}"
+        elif kind == "pipeline":
+            for scope in entry.applies_to or ():
+                yield address, scope
+                yield address, f"schema.{scope.partition('.')[2]}"
         elif kind == "policy":
             for scope in entry.applies_to or ():
                 if scope != CLUSTER:
@@ -120,6 +126,7 @@ class _Loader:
         self._config = config
         self._findings = findings
         self._found: dict[str, Resource] = {}
+        self._catalogs: dict[str, Catalog | None] = {}
 
     def load(self) -> dict[str, Resource]:
         for name, profile in self._config.providers.items():
@@ -129,6 +136,8 @@ class _Loader:
             self._graph(graph)
         for policy in self._config.policies.values():
             self._policy(policy)
+        for pipeline in self._config.pipelines.values():
+            self._pipeline(pipeline)
         resources = {address: one.entry for address, one in self._found.items()}
         folded = State(resources=resources).folded().resources
         return {
@@ -151,6 +160,7 @@ class _Loader:
         entry = Entry("", embedding_provider=address, external_blob_policy=blobs)
         self._add(Resource(f"graph.{graph.id}", "graph", entry))
         catalog = self._schema(graph)
+        self._catalogs[f"graph.{graph.id}"] = catalog
         for files in graph.queries:
             for path in self._query_paths(graph, files):
                 self._query_file(graph, files, path, catalog)
@@ -253,6 +263,21 @@ class _Loader:
         self._add(Resource(address, "policy", entry, policy.file, content))
         for message, line in policy_problems(content, policy.applies_to):
             self._findings.error("policy_invalid", address, message, file=policy.file, line=line)
+
+    # --- pipelines
+
+    def _pipeline(self, pipeline: PipelineConfig) -> None:
+        address = f"pipeline.{pipeline.name}"
+        place = ("pipelines", pipeline.name, "file")
+        content = self._read(pipeline.file, address, "pipeline_file_missing", place)
+        if content is None:
+            return
+        entry = Entry(content_digest(content), applies_to=(pipeline.graph,))
+        self._add(Resource(address, "pipeline", entry, pipeline.file, content))
+        catalog = self._catalogs.get(pipeline.graph)
+        report = decode(content, pipeline.file, Code.PIPELINE_UNREADABLE)
+        check_declared(report, (self._config.folder / pipeline.file).parent, catalog)
+        self._tell(report, "pipeline_invalid", address)
 
     # --- files
 

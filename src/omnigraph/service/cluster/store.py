@@ -26,6 +26,8 @@ RESOURCES = "__cluster/resources"
 RECOVERIES = "__cluster/recoveries"
 APPROVALS = "__cluster/approvals"
 GRAPHS = "graphs"
+PAYLOADS = ("query", "policy", "pipeline")
+"""The kinds of resources whose content is stored under its digest."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,9 +37,17 @@ def health() -> wire.HealthOutput:
     )
 
 
-def ready(count: int, graphs: int) -> wire.ReadyOutput:
-    """Report of how many graphs the storage answers."""
-    return wire.ReadyOutput(status="ready", graphs=graphs, graphs_ready=count)
+def ready(
+    count: int, graphs: int, revision: int | None = None, refused: int | None = None
+) -> wire.ReadyOutput:
+    """Report of how many graphs the storage answers, and which revision of a cluster is served."""
+    return wire.ReadyOutput(
+        status="ready",
+        graphs=graphs,
+        graphs_ready=count,
+        cluster_revision=revision,
+        cluster_revision_refused=refused,
+    )
 
 
 def list_graphs(service: Service, actor: str | None) -> wire.GraphListResponse:

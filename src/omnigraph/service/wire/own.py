@@ -10,12 +10,17 @@ from omnigraph.service.wire.numbers import Count, Micros
 from omnigraph.service.wire.requests import ChangeOpOutput, EntityKindOutput
 
 
-class ReadyOutput(Struct, kw_only=True):
-    """That the storage of graphs answers: of how many, out of how many."""
+class ReadyOutput(Struct, kw_only=True, omit_defaults=True):
+    """That the storage of graphs answers: of how many, out of how many.
+
+    For a cluster also the revision that is served, and a newer one that cannot be served.
+    """
 
     status: str
     graphs: Count
     graphs_ready: Count
+    cluster_revision: Count | None = None
+    cluster_revision_refused: Count | None = None
 
 
 class ExplainRequest(Struct, kw_only=True):

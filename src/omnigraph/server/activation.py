@@ -1,0 +1,73 @@
+"""Activate a newly applied revision of a cluster while a server runs."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+from omnigraph.errors import OmniError
+from omnigraph.server.asked import Front
+from omnigraph.service.cluster.serving import open_store
+from omnigraph.service.cluster.store import ClusterStore
+
+POLL_SECONDS = 2.0
+"""Seconds between two looks at the ledger, which is one small object."""
+RETRY_SECONDS = 60.0
+"""Seconds after which, at most, a revision that was refused is tried again."""
+_log = logging.getLogger("omnigraph.server")
+
+
+class ClusterWatch:
+    """Reads the revision of the ledger now and then, and reloads when it is another one.
+
+    A revision that cannot be served is reported by the log and by `/readyz`; what was served before
+    stays, and the revision is tried again: what stands in its way need not be in the ledger.
+    """
+
+    def __init__(
+        self, cluster: str | None, front: Front, reload: Callable[[], Awaitable[bool]]
+    ) -> None:
+        self._cluster = cluster
+        self._front = front
+        self._reload = reload
+        self._store: ClusterStore | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin, if a cluster is served."""
+        if self._cluster is not None:
+            self._task = asyncio.ensure_future(self._run(self._cluster))
+
+    async def _run(self, cluster: str) -> None:
+        wait = POLL_SECONDS
+        while True:
+            await asyncio.sleep(wait)
+            try:
+                applied = await asyncio.to_thread(self._applied, cluster)
+            except OmniError as error:
+                _log.warning("cannot read the ledger of the cluster: %s", error.message)
+                wait = min(2 * wait, RETRY_SECONDS)
+                continue
+            refused = await self._activate(applied)
+            wait = min(2 * wait, RETRY_SECONDS) if refused else POLL_SECONDS
+
+    async def _activate(self, applied: int) -> bool:
+        """Serve a revision unless it is served; return whether it was refused."""
+        front = self._front
+        if applied == front.service.revision:
+            front.readiness.revision_refused = None
+            return False
+        if await self._reload():
+            front.readiness.revision_refused = None
+            _log.info("serving revision %s of the cluster", front.service.revision)
+            return False
+        front.readiness.revision_refused = applied
+        served = front.service.revision
+        _log.error("revision %s cannot be served, %s is still served", applied, served)
+        return True
+
+    def _applied(self, cluster: str) -> int:
+        if self._store is None:
+            self._store = open_store(cluster, None)
+        return self._store.read().state.revision
