@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
 from omnigraph.pipeline.checks import Check, Wrong
-from omnigraph.pipeline.scan import Rows
+from omnigraph.pipeline.scan import Rows, take
 from omnigraph.pipeline.staging import (
     LATE,
     Job,
@@ -21,6 +21,7 @@ from omnigraph.pipeline.staging import (
     write_rejects,
 )
 from omnigraph.storage.stage import fragment_from_json, fragment_to_json, put_fragments
+from omnigraph.write.rejected import readable_columns, records_at
 from omnigraph.write.violations import Violation
 
 _DONE = "fragment long, remaining string, gone long, rejected string"
@@ -59,7 +60,10 @@ def reject(frame: DataFrame, rows: Rows, checks: Sequence[Check], job: Job) -> T
                 names = found.select(["addr", "at", "other"]).to_pylist()
                 told += check.tell(job.files, rows, [Wrong(**row) for row in names])
         fragment = group["fragment"][0].as_py()
-        write_rejects(job, LATE, f"{rows.shape.name}-{rows.version}-{fragment}", told)
+        places = dict(zip(group["at"].to_pylist(), group["addr"].to_pylist(), strict=True))
+        whole = take(rows, list(places.values()), readable_columns(rows.shape))
+        records = records_at(rows.shape, whole, places)
+        write_rejects(job, LATE, f"{rows.shape.name}-{rows.version}-{fragment}", told, records)
         first = first_by_position(told)
         return _one_fragment(rows, group["addr"], rejected_by_type(first.values()))
 

@@ -3,41 +3,45 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from glob import glob, has_magic
-from itertools import groupby
 from pathlib import Path
+from types import MappingProxyType
 from urllib.parse import unquote
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, MapType, StringType, StructType
 from ulid import ULID
 
 from omnigraph.lang import Code
 from omnigraph.pipeline.document import Text
 from omnigraph.pipeline.model import FILE, ROW
-from omnigraph.pipeline.spec import Pipeline, SourceSpec, mentioned
+from omnigraph.pipeline.spec import LISTING_OPTIONS, Pipeline, SourceSpec, mentioned
+from omnigraph.pipeline.text_files import (
+    CORRUPT,
+    KINDS,
+    REASON,
+    TextFormat,
+    pieces_of,
+    rows_frame,
+    survey,
+)
 from omnigraph.pipeline.told import reason
+from omnigraph.write.inputs.csv_files import Dialect
+from omnigraph.write.inputs.streams import Broken
 
-CORRUPT = "@corrupt"
-"""The column of text formats that holds what could not be read as a row."""
-_NEVER = "\x01omnigraph\x01"
-"""A text no cell has: cells that are empty are null, quoted empty ones are empty text."""
-_PATH, _BLOCK, _COUNTED = "@path", "@block", "@counted"
+_PATH = "@path"
 _OPTIONS = {
     "parquet": {"mergeSchema": "true"},
-    "csv": {
-        "header": "true",
-        "enforceSchema": "false",  # files with other columns are refused, not misread
-        "columnPruning": "false",  # a row is whole or not, whoever asks for which cell
-        "nullValue": _NEVER,
-        "columnNameOfCorruptRecord": CORRUPT,
-    },
-    "json": {"columnNameOfCorruptRecord": CORRUPT},
+    # Spark's own readers of text must not skip what they cannot read.
+    "csv": {"header": "true", "mode": "FAILFAST", "multiLine": "true", "escape": '"'},
+    "json": {"mode": "FAILFAST"},
 }
+_UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +49,8 @@ class Extracted:
     """The rows of a source.
 
     `is_text` tells that cells are text to which properties give a meaning. `rows` is how many there
-    are, where that is known, `broken` how many of them could not be read.
+    are, where that is known, `broken` how many of them could not be read. `mixed` are columns of
+    JSON whose values are of several kinds, and became text.
     """
 
     spec: SourceSpec
@@ -56,6 +61,12 @@ class Extracted:
     files: int = 0
     rows: int | None = None
     broken: int = 0
+    mixed: frozenset[str] = frozenset()
+
+    @property
+    def is_empty(self) -> bool:
+        """Tell that there is not one row, so that not even the columns are known."""
+        return not self.columns and self.rows == self.broken
 
 
 @dataclass(slots=True)
@@ -75,10 +86,11 @@ class Sources:
             spec = self.pipeline.sources[name]
             try:
                 self._open[name] = self._extract(spec)
-            except (PySparkException, Py4JError) as error:
+            except (PySparkException, Py4JError, Broken) as error:
                 self._open[name] = None
                 place = spec.given[0] if spec.given else spec.name
-                self._refuse(spec, place, reason(error))
+                why = str(error) if isinstance(error, Broken) else reason(error)
+                self._refuse(spec, place, why)
         return self._open[name]
 
     def batches(self) -> list[str]:
@@ -108,17 +120,22 @@ class Sources:
         match spec.kind:
             case "sql":
                 return self._query(spec)
-            case "parquet" | "csv" | "json":
-                return self._files(spec)
+            case "parquet":
+                return self._parquet(spec)
+            case "csv" | "json":
+                return self._text(spec)
             case "jdbc":
                 return self._database(spec)
         paths = [self.pipeline.address(path.value) for path in spec.paths]
-        reader = self._reader(spec, spec.given[0].value)
+        word = spec.given[0].value
+        reader = self._reader(spec, word, _OPTIONS.get(word, {}))
         frame = reader.load(paths[0] if len(paths) == 1 else paths) if paths else reader.load()
         return Extracted(spec=spec, frame=frame, columns=tuple(frame.columns))
 
-    def _reader(self, spec: SourceSpec, word: str) -> DataFrameReader:
-        reader = self.spark.read.format(word).options(**spec.options)
+    def _reader(
+        self, spec: SourceSpec, word: str, known: Mapping[str, str] = MappingProxyType({})
+    ) -> DataFrameReader:
+        reader = self.spark.read.format(word).options(**{**known, **spec.options})
         return reader if spec.columns is None else reader.schema(spec.columns.value)
 
     def _database(self, spec: SourceSpec) -> Extracted:
@@ -146,32 +163,76 @@ class Sources:
         is_text = any(source.is_text for source in found.values())
         return Extracted(spec=spec, frame=frame, columns=tuple(frame.columns), is_text=is_text)
 
-    def _files(self, spec: SourceSpec) -> Extracted:
+    def _parquet(self, spec: SourceSpec) -> Extracted:
         paths = [self.pipeline.address(path.value) for path in spec.paths]
-        ours = {**_OPTIONS[spec.kind], **spec.options}
-        reader = self._reader(spec, spec.kind).options(**ours)
-        frame = reader.load(paths)
+        frame = self._reader(spec, spec.kind, _OPTIONS["parquet"]).load(paths)
         names = [_plain(file) for file in frame.inputFiles()]
-        columns = tuple(name for name in frame.columns if name != CORRUPT)
-        if spec.kind != "parquet" and CORRUPT not in frame.columns:
-            frame = reader.schema(frame.schema.add(CORRUPT, "string")).load(paths)
-        first = len(self.files)
-        self.files += [(unquote(name), "row") for name in names]
+        first = self._note(names)
         numbers = {name: first + number for number, name in enumerate(names)}
-        if spec.kind == "parquet":
-            placed, rows, broken = self._by_row_index(frame, numbers), frame.count(), 0
-        else:
-            placed, rows, broken = self._by_counting(frame, numbers)
         return Extracted(
             spec=spec,
-            frame=placed,
-            columns=columns,
+            frame=self._by_row_index(frame, numbers),
+            columns=tuple(frame.columns),
+            is_placed=True,
+            files=len(names),
+            rows=frame.count(),
+        )
+
+    def _text(self, spec: SourceSpec) -> Extracted:
+        """Read text with the parsers of `load`; Spark only lists the files."""
+        paths = [self.pipeline.address(path.value) for path in spec.paths]
+        listing = {name: spec.options[name] for name in LISTING_OPTIONS if name in spec.options}
+        listed = self.spark.read.format("text").options(**listing).load(paths)
+        names = [unquote(_plain(file)) for file in listed.inputFiles()]
+        declared = None
+        if spec.columns is not None:
+            declared = self.spark.createDataFrame([], spec.columns.value).schema
+        form = text_format(spec, None if declared is None else declared.names)
+        first = self._note(names)
+        size = _bytes(str(self.spark.conf.get("spark.sql.files.maxPartitionBytes")))
+        found = survey(self.spark, pieces_of(names, first, form, size), form)
+        frame = rows_frame(self.spark, found, form)
+        broken = found.broken
+        if declared is not None:
+            frame = _declared(frame, declared)
+            broken = frame.where(F.col(quoted(CORRUPT)).isNotNull()).count()
+        partitions = [name for name in listed.columns if name != "value"]
+        if partitions:
+            frame = self._with_partitions(frame, paths, listing, names, first)
+        return Extracted(
+            spec=spec,
+            frame=frame,
+            columns=(*found.schema.names, *partitions),
             is_text=spec.kind == "csv",
             is_placed=True,
             files=len(names),
-            rows=rows,
+            rows=found.rows,
             broken=broken,
+            mixed=found.mixed if declared is None else frozenset(),
         )
+
+    def _note(self, names: Sequence[str]) -> int:
+        """Note the files of a source; return the number of the first."""
+        first = len(self.files)
+        self.files += [(unquote(name), "row") for name in names]
+        return first
+
+    def _with_partitions(
+        self,
+        frame: DataFrame,
+        paths: Sequence[str],
+        listing: Mapping[str, str],
+        names: Sequence[str],
+        first: int,
+    ) -> DataFrame:
+        """Add the columns that folders name, as in `day=2024-01-01/people.csv`."""
+        files = self.spark.read.format("binaryFile").options(**listing).load([*paths])
+        values = files.drop("modificationTime", "length", "content")
+        numbers = [(name, number) for number, name in enumerate(names, first)]
+        known = self.spark.createDataFrame(numbers, f"path string, `{FILE}` int")
+        plain = F.regexp_replace("path", "^file:/+", "/")
+        found = values.withColumn("path", plain).join(known, "path").drop("path")
+        return frame.join(F.broadcast(found), FILE)
 
     def _by_row_index(self, frame: DataFrame, numbers: Mapping[str, int]) -> DataFrame:
         """Number rows as Parquet itself does."""
@@ -181,45 +242,6 @@ class Sources:
             [*numbers.items()] or [("", 0)], f"`{_PATH}` string, `{FILE}` int"
         )
         return named.join(F.broadcast(known), _PATH).drop(_PATH)
-
-    def _by_counting(
-        self, frame: DataFrame, numbers: Mapping[str, int]
-    ) -> tuple[DataFrame, int, int]:
-        """Number rows by counting once how many stand before each piece that is read at a time.
-
-        Also tells how many rows there are, and how many of them could not be read.
-        """
-        counted = frame.select(
-            "*",
-            _path().alias(_PATH),
-            F.col("_metadata.file_block_start").alias(_BLOCK),
-            F.monotonically_increasing_id().alias(_COUNTED),
-        )
-        others = [F.col(quoted(name)) for name in frame.columns if name != CORRUPT]
-        pieces = (
-            counted.groupBy(quoted(_PATH), quoted(_BLOCK))
-            .agg(
-                F.min(quoted(_COUNTED)),
-                F.count(F.lit(1)),
-                F.count(quoted(CORRUPT)),
-                # What could not be read is only told to who also asks for what could.
-                F.max(F.hash(*others) if others else F.lit(0)),
-            )
-            .collect()
-        )
-        shifts = []
-        for path, group in groupby(sorted(pieces), key=lambda piece: piece[0]):
-            before = 0
-            for _, block, first, rows, *_ in group:
-                shifts.append((path, block, numbers[path], before + 1 - first))
-                before += rows
-        kinds = f"`{_PATH}` string, `{_BLOCK}` long, `{FILE}` int, `@shift` long"
-        known = self.spark.createDataFrame(shifts or [("", 0, 0, 0)], kinds)
-        at = (F.col(quoted(_COUNTED)) + F.col("`@shift`")).alias(ROW)
-        joined = counted.join(F.broadcast(known), [_PATH, _BLOCK])
-        kept = [F.col(quoted(name)) for name in (*frame.columns, FILE)]
-        rows, broken = (sum(piece[place] for piece in pieces) for place in (3, 4))
-        return joined.select(*kept, at), rows, broken
 
     def _refuse(self, spec: SourceSpec, place: Text, why: str) -> None:
         message = f"source `{spec.name}`: {why}"
@@ -231,6 +253,49 @@ def whole_rows(source: Extracted) -> DataFrame:
     if CORRUPT not in source.frame.columns:
         return source.frame
     return source.frame.where(F.col(quoted(CORRUPT)).isNull())
+
+
+def _declared(frame: DataFrame, schema: StructType) -> DataFrame:
+    """Return text as the types that a pipeline declares; what does not fit cannot be read."""
+    typed, wrong = [], []
+    for one in schema:
+        column = F.col(quoted(one.name))
+        made = column
+        if isinstance(one.dataType, ArrayType | StructType | MapType):
+            made = F.from_json(column, one.dataType)
+        elif not isinstance(one.dataType, StringType):
+            made = column.try_cast(one.dataType)
+        typed.append(made.alias(one.name))
+        said = F.lit(f"column `{one.name}` is {one.dataType.simpleString()}, not ")
+        wrong.append(F.when(column.isNotNull() & made.isNull(), F.concat(said, column)))
+    reasons = F.coalesce(F.col(quoted(REASON)), *wrong)
+    text = F.to_json(F.struct(*(F.col(quoted(name)) for name in schema.names)))
+    corrupt = F.when(reasons.isNotNull(), F.coalesce(F.col(quoted(CORRUPT)), text))
+    kept = [F.col(quoted(name)) for name in (KINDS, FILE, ROW)]
+    return frame.select(*typed, corrupt.alias(CORRUPT), reasons.alias(REASON), *kept)
+
+
+def text_format(spec: SourceSpec, names: Sequence[str] | None = None) -> TextFormat:
+    """Return how the text of a source is read."""
+    options = {name.lower(): value for name, value in spec.options.items()}
+    delimiter = options.get("delimiter", options.get("sep", ","))
+    encoding = None if spec.encoding is None else spec.encoding.value
+    return TextFormat(
+        kind=spec.kind,
+        dialect=Dialect(
+            delimiter="\t" if delimiter == "\\t" else delimiter,
+            quote=options.get("quote", '"'),
+            header=options.get("header", "true").lower() != "false",
+        ),
+        encoding=encoding or options.get("encoding", options.get("charset")),
+        names=None if names is None else tuple(names),
+    )
+
+
+def _bytes(text: str) -> int:
+    """Return a size as Spark writes it: `134217728b`, `128MB`."""
+    match = re.fullmatch(r"(\d+)\s*([kmg]?)i?b?", text.strip().lower())
+    return int(match[1]) * _UNITS.get(match[2], 1) if match is not None else 128 << 20
 
 
 def quoted(name: str) -> str:

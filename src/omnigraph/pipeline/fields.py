@@ -179,7 +179,20 @@ SECTIONS: dict[str, tuple[Field, ...]] = {
             "names and types of the columns, instead of looking",
             example="name string, age int",
         ),
-        _field("options", Kind.SCALARS, "options of the Spark reader", example="{delimiter: ;}"),
+        _field(
+            "encoding",
+            Kind.TEXT,
+            "with `csv` and `json`: the encoding of the files",
+            default="`utf-8`; other bytes are refused",
+            example="latin-1",
+        ),
+        _field(
+            "options",
+            Kind.SCALARS,
+            "with `csv`: `delimiter`, `quote` and `header`; with `csv` and `json` which files are "
+            "listed; otherwise options of the Spark reader",
+            example="{delimiter: ;}",
+        ),
     ),
     "node": _MAPPING,
     "edge": (

@@ -32,6 +32,7 @@ from omnigraph.catalog import AcceptedSchema, EdgeType, NodeType
 from omnigraph.lang import Code, Report, Span, did_you_mean
 from omnigraph.pipeline.document import Text
 from omnigraph.pipeline.extract import Extracted, quoted, whole_rows
+from omnigraph.pipeline.guards import FAULT, failure, first_of, other_kind
 from omnigraph.pipeline.model import FILE, ROW, Input
 from omnigraph.pipeline.resolve import type_of
 from omnigraph.pipeline.spec import Endpoint, TypeSpec
@@ -43,6 +44,15 @@ from omnigraph.write.text import from_text
 
 _TEXT = PropertyType(Scalar.STRING)
 _ENDS = {"from": ("from", "src"), "to": ("to", "dst")}
+_NUMBERS = (Scalar.I32, Scalar.I64, Scalar.U32, Scalar.U64, Scalar.F32, Scalar.F64)
+_KINDS: dict[Scalar, tuple[str, ...]] = {
+    **dict.fromkeys(Scalar, ("string",)),
+    **dict.fromkeys(_NUMBERS, ("integer", "number")),
+    Scalar.BOOL: ("boolean",),
+    Scalar.DATE: ("string", "integer"),
+    Scalar.DATE_TIME: ("string", "integer"),
+}
+"""The kinds of JSON values that values of a type are given as."""
 _UTC = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS'Z'"
 
 
@@ -74,12 +84,30 @@ class Mapper:
 
         Rows of the source that could not be read are not among them.
         """
+        if self._source.is_empty:
+            return self._nothing()
         wanted = self._wanted()
         self._check(wanted)
-        if self._spec.where is not None and self._accepts(self._spec.where):
-            self._frame = self._frame.where(F.expr(self._spec.where.value))
+        if self._spec.where is not None:
+            self._accepts(self._spec.where)
+        if not self._found_errors:
+            self._guard(wanted)
+            if self._spec.where is not None:
+                chosen = F.when(F.col(quoted(FAULT)).isNull(), F.expr(self._spec.where.value))
+                self._frame = self._frame.where(chosen.otherwise(F.lit(True)))
         self._dedupe(wanted)
         return None if self._found_errors else self._selected(wanted)
+
+    def _nothing(self) -> Mapped:
+        """Return no row, of a source whose columns are not known because it has none."""
+        names = [*self._type.properties, *(("from", "to") if self._is_edge else ())]
+        schema = ", ".join(f"{quoted(name)} string" for name in names)
+        frame = self._frame.sparkSession.createDataFrame([], schema)
+        return Mapped(input=Input(self._spec.table_key, frame, text=True), columns={})
+
+    @property
+    def _is_edge(self) -> bool:
+        return isinstance(self._type, EdgeType)
 
     # --- what is wanted ------------------------------------------------------------------------
 
@@ -152,7 +180,8 @@ class Mapper:
 
     def _check_type(self, name: str, text: Text, type_: PropertyType) -> None:
         given = self._type_of(text)
-        if name in ("id", "from", "to") or self._fits(given, type_):
+        is_mixed = self._bare(text) in self._source.mixed
+        if name in ("id", "from", "to") or is_mixed or self._fits(given, type_):
             return
         message = (
             f"`{text.value}` gives {given.simpleString()}, but {self._spec.name}.{name} is {type_}"
@@ -187,6 +216,48 @@ class Mapper:
         self._found_errors = True
         self._report.add(code, message, span, hint=hint)
 
+    # --- rows for which an expression fails ----------------------------------------------------
+
+    def _guard(self, wanted: Mapping[str, list[tuple[Text, PropertyType]]]) -> None:
+        """Note in a column of the frame for which rows an expression fails."""
+        given = [(name, part) for name, parts in wanted.items() for part in parts]
+        faults = [self._mixed_fault(name, *part) for name, part in given]
+        texts = [(name, text) for name, (text, _) in given]
+        if self._spec.where is not None:
+            texts.append(("where", self._spec.where))
+        rule = self._spec.dedupe
+        if rule is not None:
+            texts += [("dedupe", text) for text in rule.by]
+            texts += [("dedupe", rule.keep.expression)] if rule.keep.expression is not None else []
+        for name, text in texts:
+            if self._bare(text) is None:
+                where = name if name in ("where", "dedupe") else f"{self._spec.name}.{name}"
+                message = f"{where}: `{text.value}` cannot be computed for this row"
+                faults.append(failure(self._frame, text.value, name, message))
+        found = first_of(fault for fault in faults if fault is not None)
+        self._frame = self._frame.withColumn(FAULT, found)
+
+    def _mixed_fault(self, name: str, text: Text, type_: PropertyType) -> Column | None:
+        """Return for which rows a column of JSON has a value of another kind than is meant."""
+        column = self._bare(text)
+        if column is None or column not in self._source.mixed:
+            return None
+        kinds = ("array",) if type_.is_list or type_.dimension is not None else _KINDS[type_.scalar]
+        message = f"{self._spec.name}.{name}: expected {' or '.join(kinds)}"
+        return other_kind(column, kinds, name, message)
+
+    def _bare(self, text: Text) -> str | None:
+        """Return the column that an expression is, if it is no more than that."""
+        found = text.value.strip()
+        name = found[1:-1].replace("``", "`") if found.startswith("`") else found
+        return name if self._has(name) else None
+
+    def _sound(self, text: Text) -> Column:
+        """Return the value of an expression where no expression fails, otherwise null."""
+        if self._bare(text) is not None:
+            return F.expr(text.value)
+        return F.when(F.col(quoted(FAULT)).isNull(), F.expr(text.value))
+
     # --- one of several ------------------------------------------------------------------------
 
     def _dedupe(self, wanted: Mapping[str, list[tuple[Text, PropertyType]]]) -> None:
@@ -209,9 +280,11 @@ class Mapper:
             self._tell(Code.PIPELINE_FIELD_MISSING, message, rule.span)
         if self._found_errors:
             return
-        window = Window.partitionBy(*(F.expr(text.value) for text in by)).orderBy(*self._order())
+        alike = [self._sound(text) for text in by]
+        window = Window.partitionBy(F.col(quoted(FAULT)).isNull(), *alike).orderBy(*self._order())
         numbered = self._frame.withColumn("@best", F.row_number().over(window))
-        self._frame = numbered.where("`@best` = 1").drop("@best")
+        is_kept = (F.col("`@best`") == 1) | F.col(quoted(FAULT)).isNotNull()
+        self._frame = numbered.where(is_kept).drop("@best")
 
     def _alike(self, wanted: Mapping[str, list[tuple[Text, PropertyType]]]) -> list[Text]:
         key = self._key() or [name for name in ("id",) if name in wanted]
@@ -227,7 +300,7 @@ class Mapper:
         last = [place.desc() for place in places]
         if keep.expression is None:
             return last
-        value = F.expr(keep.expression.value)
+        value = self._sound(keep.expression)
         best = value.desc_nulls_last() if keep.way == "max" else value.asc_nulls_last()
         return [best, *last]
 
@@ -247,11 +320,11 @@ class Mapper:
                 for number, (text, type_) in enumerate(parts):
                     part = f"@{name}{number}"
                     keyed[name].append((part, type_))
-                    columns.append(F.expr(text.value).alias(part))
+                    columns.append(self._sound(text).alias(part))
                 told[name] = (", ".join(text.value for text, _ in parts), "key")
                 continue
             [(text, _)] = parts
-            column = F.expr(text.value)
+            column = self._sound(text)
             told[name] = (text.value, types[name].simpleString())
             if name in ("id", "from", "to"):
                 column = _id_text(column, types[name])
@@ -259,7 +332,7 @@ class Mapper:
                 column = _as_text(column, types[name])
             columns.append(column.alias(name))
         places = [FILE, ROW] if self._source.is_placed else []
-        kept = [F.col(quoted(name)) for name in places]
+        kept = [F.col(quoted(name)) for name in (FAULT, *places)]
         frame = self._frame.select(*columns, *kept)
         if keyed:
             frame = _with_ids(frame, keyed)
@@ -275,8 +348,10 @@ class Mapper:
         types: Mapping[str, DataType],
     ) -> bool:
         """Tell whether cells of text are to become values of other types."""
-        return self._source.is_text and any(
-            isinstance(types[name], StringType) and not can_hold(pa.string(), wanted[name][0][1])
+        return any(
+            (self._source.is_text or self._bare(wanted[name][0][0]) in self._source.mixed)
+            and isinstance(types[name], StringType)
+            and not can_hold(pa.string(), wanted[name][0][1])
             for name in types
             if name not in ("id", "from", "to")
         )

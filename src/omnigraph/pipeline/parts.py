@@ -155,7 +155,7 @@ class _Cutting:
         self._files.append((path, "line"))
         whole = Part(number, path, None, encoding=self._encoding)
         # The byte of a newline may be half of another character elsewhere.
-        spans = _line_spans(path, self._bytes) if check_encoding(self._encoding) is None else []
+        spans = line_spans(path, self._bytes) if check_encoding(self._encoding) is None else []
         self._parts += [replace(whole, start=start, stop=stop) for start, stop in spans] or [whole]
 
     def typed(self, table_key: str, given: Any) -> None:  # noqa: ANN401 - what people gave
@@ -181,7 +181,7 @@ class _Cutting:
         ] or [whole]
 
 
-def _line_spans(path: str, size: int) -> list[tuple[int, int]]:
+def line_spans(path: str, size: int) -> list[tuple[int, int]]:
     """Return where to cut a file between lines; nothing when it is to be read whole."""
     with file_opened(path) as file:
         length = os.fstat(file.fileno()).st_size

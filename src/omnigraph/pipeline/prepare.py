@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import Snapshot
 from omnigraph.pipeline.extract import Extracted, Sources
+from omnigraph.pipeline.guards import prepare_session
 from omnigraph.pipeline.mapping import Mapped, Mapper
 from omnigraph.pipeline.resolve import check_types
 from omnigraph.pipeline.sessions import session
@@ -51,6 +52,7 @@ def prepare(manifest: Manifest, pipeline: Pipeline) -> Prepared:
     check_types(pipeline, snapshot.schema.catalog)
     wanted = pipeline.spark
     spark = session(wanted.master, memory=wanted.memory, config=wanted.config)
+    prepare_session(spark)
     sources = Sources(pipeline, spark)
     try:
         with quiet():

@@ -13,7 +13,9 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
 from omnigraph.catalog import TypeKind
+from omnigraph.catalog.ends import ends_meant
 from omnigraph.errors import NotFound
+from omnigraph.pipeline.guards import FAULT
 from omnigraph.pipeline.model import FILE, ROW, Input
 from omnigraph.pipeline.parts import Part, Sources, count_lines, numbered
 from omnigraph.pipeline.scan import on_each
@@ -24,11 +26,15 @@ from omnigraph.write.inputs.ndjson import read_ndjson
 from omnigraph.write.inputs.streams import as_file
 from omnigraph.write.intake import Intake
 from omnigraph.write.progress import Meter
+from omnigraph.write.rejected import record_of
 from omnigraph.write.shape import Shape
+from omnigraph.write.violations import Rule
 
 Results: TypeAlias = tuple[list[dict[str, Any]], tuple[tuple[str, str], ...]]
 """What workers staged, in the order of the input, and the names of all inputs."""
 
+_BESIDE = (FILE, ROW, FAULT)
+"""The columns of a frame that are no cells."""
 LINE = "line"
 """The column of a frame of lines."""
 _RESULT = "number long, result string"
@@ -95,7 +101,7 @@ def stage_inputs(job: Job, inputs: Sequence[Input]) -> Results:
     results = []
     for number, given in enumerate(inputs):
         shape = _shape(job, given.table_key)
-        names = [name for name in given.frame.columns if name not in (FILE, ROW)]
+        names = [name for name in given.frame.columns if name not in _BESIDE]
         # A frame may have no partition at all; its columns are wrong all the same.
         results.append(stage_rows(job, _reader(shape, Table(names, [], given.text)), job.files))
         stage = _partition(job, shape, given, number)
@@ -126,7 +132,7 @@ def _partition(
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """Return what stages one partition of a frame."""
     columns, is_text = given.frame.columns, given.text
-    names = [name for name in columns if name not in (FILE, ROW)]
+    names = [name for name in columns if name not in _BESIDE]
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
@@ -134,10 +140,31 @@ def _partition(
         places = _Places(_NOWHERE + number * _PARTITIONS + partition)
         rows = (places.noted(batch).select(names) for batch in batches)
         table = Table(names, rows, is_text, positions=places.next)
+
+        def read(intake: Intake, meter: Meter) -> None:
+            _reader(shape, table)(intake, meter)
+            intake.left_out(shape, len(places.faulty))
+            for at, fault, cells in places.faulty:
+                record = record_of(shape, _by_target(cells, shape), text=is_text)
+                intake.problem(
+                    Rule.VALUE, shape=shape, at=at, record=record, **_facts(fault, shape)
+                )
+
         part = f"frame-{number}-{partition}"
-        yield _result(partition, stage_rows(job, _reader(shape, table), job.files, part))
+        yield _result(partition, stage_rows(job, read, job.files, part))
 
     return run
+
+
+def _by_target(cells: Mapping[str, Any], shape: Shape) -> dict[str, Any]:
+    ends = ends_meant(cells, shape.properties) if shape.kind is TypeKind.EDGE else {}
+    return {ends.get(name, name): cell for name, cell in cells.items() if name not in _BESIDE}
+
+
+def _facts(fault: str, shape: Shape) -> dict[str, Any]:
+    found = json.loads(fault)
+    is_known = found["property"] in shape.properties
+    return {**found, "property": found["property"] if is_known else None}
 
 
 def stage_lines(job: Job, frame: DataFrame) -> Results:
@@ -165,9 +192,11 @@ class _Places:
         self._nowhere = position_base(nowhere)
         self._waiting: list[pa.Array] = []
         self._rows = 0
+        self.faulty: list[tuple[int, str, dict[str, Any]]] = []
+        """Rows for which an expression fails: where they are, why, and their cells."""
 
     def noted(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Remember the positions of a batch."""
+        """Remember the positions of a batch; return its rows without those that are faulty."""
         start = self._nowhere + self._rows
         at = pa.array(np.arange(start, start + batch.num_rows, dtype=np.int64))
         self._rows += batch.num_rows
@@ -175,6 +204,12 @@ class _Places:
             files = pc.cast(batch[FILE], pa.int64()) if FILE in batch.schema.names else 0
             known = pc.add(pc.multiply(files, position_base(1)), pc.cast(batch[ROW], pa.int64()))
             at = pc.coalesce(known, at)
+        if FAULT in batch.schema.names and batch[FAULT].null_count < batch.num_rows:
+            is_sound = batch[FAULT].is_null()
+            there, faults = at.filter(pc.invert(is_sound)), batch.filter(pc.invert(is_sound))
+            for place, row in zip(there.to_pylist(), faults.to_pylist(), strict=True):
+                self.faulty.append((place, row[FAULT], row))
+            batch, at = batch.filter(is_sound), at.filter(is_sound)
         self._waiting.append(at)
         return batch
 

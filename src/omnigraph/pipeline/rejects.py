@@ -15,11 +15,13 @@ from typing import Any
 
 from pyspark.sql import functions as F
 
-from omnigraph.pipeline.extract import CORRUPT, Extracted, quoted
+from omnigraph.pipeline.extract import Extracted, quoted
 from omnigraph.pipeline.model import FILE, ROW
 from omnigraph.pipeline.prepare import Prepared
+from omnigraph.pipeline.text_files import CORRUPT, REASON
 from omnigraph.storage import Objects
 from omnigraph.storage.location import locate
+from omnigraph.write.rejected import json_line
 from omnigraph.write.violations import (
     MAX_LISTED,
     Place,
@@ -55,8 +57,7 @@ def keep_unreadable(ready: Prepared, folder: str, options: Mapping[str, str]) ->
             continue
         with tempfile.SpooledTemporaryFile(max_size=_FOLDED) as file:
             for violation, text in _unreadable(ready, source):
-                line = {**violation.to_json(), "row": text}
-                file.write(json.dumps(line, ensure_ascii=False).encode() + b"\n")
+                file.write(json_line({**violation.to_json(), "row": text}))
             file.seek(0)
             objects.put_file(f"{_UNREADABLE}{source.spec.name}.ndjson", file)
 
@@ -72,19 +73,15 @@ def _unreadable(
     ready: Prepared, source: Extracted, limit: int | None = None
 ) -> Iterator[tuple[Violation, str]]:
     broken = source.frame.where(F.col(quoted(CORRUPT)).isNotNull())
-    # Asking for all columns, because Spark tells nothing to who asks for this one alone.
-    rows = broken if limit is None else broken.limit(limit)
-    wanted = "JSON object" if source.spec.kind == "json" else "row"
-    for row in rows.toLocalIterator():
-        found = row.asDict()
-        text = found[CORRUPT]
-        name, unit = ready.sources.files[found[FILE]]
-        message = f"not a {wanted}"
-        if wanted == "row":
-            message = f"the row does not have the {len(source.columns)} cells of the header"
-        place = Place(name, found[ROW], unit)
+    rows = broken.select(*map(quoted, (CORRUPT, REASON, FILE, ROW)))
+    rows = rows.sort(quoted(FILE), quoted(ROW))
+    for text, reason, file, number in (
+        rows if limit is None else rows.limit(limit)
+    ).toLocalIterator():
+        name, unit = ready.sources.files[file]
+        place = Place(name, number, unit)
         violation = Violation(
-            rule=Rule.SYNTAX, message=message, value=shown_value(text), source=place
+            rule=Rule.SYNTAX, message=reason, value=shown_value(text), source=place
         )
         yield violation, text
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from omnigraph.catalog import TypeKind
-from omnigraph.errors import NotFound
+from omnigraph.errors import InvalidInput, NotFound
 from omnigraph.lang import Code, DiagnosticError, Report, Span, decode, did_you_mean
 from omnigraph.pipeline.document import (
     Keep,
@@ -26,8 +26,21 @@ from omnigraph.pipeline.document import (
     plain_entries,
 )
 from omnigraph.pipeline.fields import SOURCE_KINDS
+from omnigraph.write.inputs.streams import check_encoding
 
 _FILE_KINDS = ("parquet", "csv", "json", "ndjson")
+LISTING_OPTIONS = (
+    "pathGlobFilter",
+    "recursiveFileLookup",
+    "modifiedBefore",
+    "modifiedAfter",
+)
+"""Options of sources of text by which Spark lists files."""
+_TEXT_OPTIONS = {
+    "csv": ("delimiter", "sep", "quote", "header", "encoding", "charset", *LISTING_OPTIONS),
+    "json": ("encoding", "charset", *LISTING_OPTIONS),
+}
+_CHARACTERS = ("delimiter", "sep", "quote")
 _BESIDE = {"path": "format", "table": "jdbc", "query": "jdbc"}
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:/")
@@ -49,6 +62,7 @@ class SourceSpec:
     paths: tuple[Text, ...] = ()
     table: Text | None = None
     query: Text | None = None
+    encoding: Text | None = None
 
 
 Endpoint: TypeAlias = Text | Mapping[str, tuple[Text, Text]] | None
@@ -244,6 +258,7 @@ def _source(reader: Reader, name: Text, section: Section) -> SourceSpec:
             if word in section.values:
                 message = f"source `{name}`: `{word}` has no meaning with `{kind}`"
                 reader.tell(Code.PIPELINE_CONTRADICTION, message, name.span)
+    _check_text(reader, name, kind, section)
     given = section.get(kind) if kind else None
     texts = given if isinstance(given, tuple) else () if given is None else (given,)
     return SourceSpec(
@@ -255,7 +270,42 @@ def _source(reader: Reader, name: Text, section: Section) -> SourceSpec:
         paths=texts if kind in _FILE_KINDS else section.get("path") or (),
         table=section.get("table"),
         query=section.get("query"),
+        encoding=section.get("encoding"),
     )
+
+
+def _check_text(reader: Reader, name: Text, kind: str, section: Section) -> None:
+    """Check what says how text is read."""
+    encoding = section.get("encoding")
+    if encoding is not None and kind and kind not in _TEXT_OPTIONS:
+        message = (
+            f"source `{name}`: `encoding` stands with `csv` and `json` only, not with `{kind}`"
+        )
+        reader.tell(Code.PIPELINE_CONTRADICTION, message, encoding.span)
+    options = section.get("options") or {}
+    encodings = [encoding, options.get("encoding"), options.get("charset")]
+    for text in encodings if kind in _TEXT_OPTIONS else ():
+        if text is not None:
+            try:
+                check_encoding(text.value)
+            except InvalidInput as error:
+                reader.tell(
+                    Code.PIPELINE_CONTRADICTION, f"source `{name}`: {error.message}", text.span
+                )
+    known = _TEXT_OPTIONS.get(kind, tuple(options))
+    for word, text in options.items():
+        span = section.places["options"] if text is None else text.span
+        if word.lower() not in map(str.lower, known):
+            message = f"source `{name}`: `{kind}` has no option `{word}`"
+            hint = f"its options are {', '.join(known)}; `format: {kind}` takes those of Spark"
+            reader.tell(Code.PIPELINE_CONTRADICTION, message, span, hint)
+        elif kind == "csv" and word in _CHARACTERS and text is not None and not _is_one(text.value):
+            message = f"source `{name}`: `{word}` is one ASCII character, not '{text.value}'"
+            reader.tell(Code.PIPELINE_CONTRADICTION, message, span)
+
+
+def _is_one(text: str) -> bool:
+    return text == "\\t" or len(text.encode()) == 1
 
 
 def _types(reader: Reader, top: Section) -> list[TypeSpec]:

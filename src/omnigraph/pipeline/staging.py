@@ -39,6 +39,7 @@ from omnigraph.write.image import filled
 from omnigraph.write.intake import Intake
 from omnigraph.write.load import Mode
 from omnigraph.write.progress import Meter
+from omnigraph.write.rejected import json_line, records_at
 from omnigraph.write.rows import Spill
 from omnigraph.write.shape import AT, Shape
 from omnigraph.write.stage import new_fragments
@@ -156,7 +157,11 @@ class _Staging:
         if job.rejects is not None:
             told = [*read.listed, *checked.listed]
             bad = first_by_position(told)
-            write_rejects(job, EARLY, part, [v for v in told if v.at is not None])
+            records: dict[int, Any] = {}
+            for shape, _, rows in types if bad else ():
+                there = rows.filter(pc.is_in(rows[AT], value_set=pa.array(sorted(bad), pa.int64())))
+                records |= records_at(shape, there, there[AT].to_pylist())
+            write_rejects(job, EARLY, part, [v for v in told if v.at is not None], records)
             read, checked = _without_place(read), _without_place(checked)
         return {
             "files": intake.files[before:],
@@ -269,11 +274,24 @@ EARLY, LATE = "values", "rules"
 """Which rejects are written when rows are staged, and which when they are seen side by side."""
 
 
-def write_rejects(job: Job, when: str, part: str, told: Sequence[Violation]) -> None:
-    """Write what is wrong with rejected rows of a part, one line each."""
+def write_rejects(
+    job: Job, when: str, part: str, told: Sequence[Violation], records: Mapping[int, Any]
+) -> None:
+    """Write what is wrong with rejected rows of a part, one line each.
+
+    `records` are rows by position; what an input itself says of a row comes first.
+    """
     if told and job.rejects is not None:
-        lines = "".join(json.dumps(v.to_json(), ensure_ascii=False) + "\n" for v in told)
-        _rejects(job, job.rejects).put(f"{job.run_id}-{when}-{part}.ndjson", lines.encode())
+        lines = b"".join(json_line(reject_of(v, records)) for v in told)
+        _rejects(job, job.rejects).put(f"{job.run_id}-{when}-{part}.ndjson", lines)
+
+
+def reject_of(violation: Violation, records: Mapping[int, Any]) -> dict[str, Any]:
+    """Return the line of a rejected row: what is wrong with it, and the row to be mended."""
+    row = violation.record
+    if row is None and violation.at is not None:
+        row = records.get(violation.at)
+    return violation.to_json() if row is None else {**violation.to_json(), "row": row}
 
 
 def clear_rejects(job: Job, when: str) -> None:

@@ -22,6 +22,7 @@ from omnigraph.types.column import to_column
 from omnigraph.write.change_set import Batch, ChangeSet, place_of, position_base
 from omnigraph.write.coerce import PLAIN, Rules, coerce, coerce_values
 from omnigraph.write.ids import fresh_ids, key_ids
+from omnigraph.write.rejected import cell_of, record_of
 from omnigraph.write.rows import Gathered, Spill
 from omnigraph.write.shape import AT, GIVEN, Shape, find_shape
 from omnigraph.write.violations import Place, Rule, Violation, shown_value
@@ -139,6 +140,10 @@ class Intake:
             gathered = self._spill.gather(pa.schema([*shape.schema, *extra]))
             self._types[shape.table_key] = _Taken(shape, gathered)
         return self._types[shape.table_key]
+
+    def left_out(self, shape: Shape, number: int) -> None:
+        """Count rows that were given, but are not among those to take."""
+        self._taken(shape).rows += number
 
     def counts(self, kind: TypeKind) -> dict[str, int]:
         """Return how many rows of each type were given, by name."""
@@ -347,6 +352,8 @@ class _Rows:
             return
         if self.ids is not None and "id" not in facts:
             facts["id"] = self.ids[row].as_py()
+        cells = {name: cell_of(column, row) for name, column in self.raw.columns.items()}
+        facts["record"] = record_of(self.shape, cells, text=self.raw.text)
         self.intake.problem(rule, message, self.raw.at[row].as_py(), self.shape, **facts)
 
     def _given(self, taken: _Taken) -> pa.Array:

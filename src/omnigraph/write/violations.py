@@ -5,6 +5,7 @@ All are counted, the first hundred are kept: a million bad lines are one report,
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -71,7 +72,10 @@ class Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Violation:
-    """One thing that is wrong with a change; `at` is where it stands in the input, as a number."""
+    """One thing that is wrong with a change; `at` is where it stands in the input, as a number.
+
+    `record` is the row or line as it was given, where that is at hand.
+    """
 
     rule: Rule
     message: str
@@ -82,6 +86,7 @@ class Violation:
     value: Any = None
     source: Place | None = None
     at: int | None = field(default=None, compare=False)
+    record: Any = field(default=None, compare=False)
 
     def __str__(self) -> str:
         place = "" if self.source is None else str(self.source)
@@ -200,6 +205,9 @@ def shown_value(value: Any) -> Any:  # noqa: ANN401 - whatever stood in the inpu
     """Return a value short enough for a report."""
     if isinstance(value, str) and len(value) > _MAX_VALUE:
         return value[:_MAX_VALUE] + "…"
+    if isinstance(value, float) and not math.isfinite(value):
+        # JSON has no such number.
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     if isinstance(value, bool | int | float | str) or value is None:
         return value
     text = str(value)

@@ -57,7 +57,7 @@ def read_table(table: Table, name: str, shape: Shape, intake: Intake, meter: Met
     with closing(ahead(_unbroken(table.batches))) as reading:
         _read_rows(table, reading, targets, shape, intake, meter, base=base)
     for bad in table.skipped:
-        intake.problem(Rule.SYNTAX, bad.reason, base + bad.number, shape)
+        intake.problem(Rule.SYNTAX, bad.reason, base + bad.number, shape, record=bad.text)
 
 
 def _read_rows(  # noqa: PLR0913 - what `read_table` found out
@@ -80,7 +80,7 @@ def _read_rows(  # noqa: PLR0913 - what `read_table` found out
             if table.positions is not None:
                 at = table.positions(batch, rows)
             else:
-                at = pa.array(base + _numbers(rows, batch.num_rows, table.skipped))
+                at = pa.array(base + row_numbers(rows, batch.num_rows, table.skipped))
             intake.add(shape, [Raw(columns, at, text=table.text, given=given)])
             rows += batch.num_rows
             meter.took(batch.num_rows)
@@ -101,7 +101,7 @@ def _unbroken(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield batch
 
 
-def _numbers(before: int, count: int, skipped: Sequence[BadRow]) -> Numbers:
+def row_numbers(before: int, count: int, skipped: Sequence[BadRow]) -> Numbers:
     """Return the numbers of rows, which the skipped ones have moved on."""
     numbers = np.arange(before, before + count, dtype=np.int64) + 1
     if not skipped:

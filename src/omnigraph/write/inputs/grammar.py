@@ -61,7 +61,7 @@ class Record:
 
 def read_line(line: bytes, catalog: Catalog) -> Record:
     """Return the entity of a line; raise LineProblem when there is none."""
-    value = _parse(line)
+    value = parse_line(line)
     if not isinstance(value, dict):
         raise _syntax(f"expected an object, got {json_kind(value)}")
     found = [word for word in _KINDS if word in value]
@@ -91,7 +91,8 @@ def check_member(name: str, kind: TypeKind) -> str:
     return f"unknown property `{name}`"
 
 
-def _parse(line: bytes) -> Any:  # noqa: ANN401 - whatever stands there
+def parse_line(line: bytes) -> Any:  # noqa: ANN401 - whatever stands there
+    """Return the one JSON value of a line; raise LineProblem when there is none."""
     if len(line) > LINE_BYTES:
         raise LineProblem(Rule.LINE_BYTES, too_long())
     if len(line) > STRUCTURAL_SLOTS:

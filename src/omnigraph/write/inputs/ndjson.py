@@ -123,7 +123,9 @@ class _Singly:
             try:
                 record = read_line(line, catalog)
             except LineProblem as problem:
-                self._intake.problem(problem.rule, problem.message, at, **problem.facts)
+                text = line.decode("utf-8", "backslashreplace").rstrip("\r\n")
+                facts = {**problem.facts, "record": text}
+                self._intake.problem(problem.rule, problem.message, at, **facts)
             else:
                 self._add(record, at)
 
@@ -133,10 +135,11 @@ class _Singly:
         for name in data:
             if name not in cells.columns or name in ("src", "dst"):
                 message = f"{shape.name}: {check_member(name, shape.kind)}"
-                self._intake.problem(Rule.UNKNOWN_PROPERTY, message, at, shape, property=name[:80])
+                facts = {"property": name[:80], "record": _line(record)}
+                self._intake.problem(Rule.UNKNOWN_PROPERTY, message, at, shape, **facts)
         if "id" in data and data["id"] is None:
             message = f"id of {shape.name}: expected string, got null"
-            self._intake.problem(Rule.ID, message, at, shape)
+            self._intake.problem(Rule.ID, message, at, shape, record=_line(record))
             return
         cells.at.append(at)
         for name, column in cells.columns.items():
@@ -161,3 +164,10 @@ class _Singly:
             (c.shape, Raw(c.columns, pa.array(c.at, pa.int64()), given=c.given))
             for c in self._cells.values()
         ]
+
+
+def _line(record: Record) -> dict[str, Any]:
+    """Return an entity as its line gave it."""
+    if record.kind is TypeKind.NODE:
+        return {"type": record.name, "data": record.data}
+    return {"edge": record.name, "from": record.src, "to": record.dst, "data": record.data}
