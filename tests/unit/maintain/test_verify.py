@@ -117,7 +117,8 @@ def test_missing_dataset_is_found(graph):
 def test_damaged_data_file_is_found(graph, content):
     for file in (folder(graph, SHIP) / "data").iterdir():
         file.write_bytes(content)
-    assert damage(graph)[0][1].startswith("version 2 cannot be read: reading ids: ")
+    message = f"version 2 is damaged: data/{file.name} does not match its checksum"
+    assert [told for _, told in damage(graph)] == [message]
 
 
 def test_wrong_row_count_is_found(graph):
