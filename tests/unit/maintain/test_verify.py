@@ -8,6 +8,7 @@ import pytest
 
 import omnigraph.graph as og
 from omnigraph.commit.intents import Intents
+from omnigraph.commit.rows import Row
 from omnigraph.commit.staged import StagedCommit, StagedDataset, mint_commit_id
 from omnigraph.storage import stage
 from omnigraph.storage.files import version_file
@@ -143,8 +144,7 @@ def test_manifest_row_that_stands_twice_is_found(graph):
     commit = graph.commits.list()[0]
 
     def again(state):
-        row = state.row(f"commit:{commit.id}").row
-        return type("Row", (), row)
+        return Row(**state.row(f"commit:{commit.id}").row)
 
     swap(graph, rows=[again])
     assert damage(graph) == [("branch main", f"manifest row commit:{commit.id} exists 2 times")]
