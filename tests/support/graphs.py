@@ -34,6 +34,7 @@ from omnigraph.commit.staged import (
     StagedDataset,
     StagedSchema,
     mint_commit_id,
+    with_sums,
 )
 from omnigraph.errors import Contention, ExpectedVersionMismatch, OmniError
 from omnigraph.lang import Code, admit
@@ -199,7 +200,8 @@ def _stage(graph: og.Graph, state: LineageState, change: Change) -> StagedDatase
     graph._manifest.datasets.keep(path, made)
     graph._manifest.datasets.observe(f"staged: {change.verb}")
     physical, rows = int(made.version), made.count_rows()
-    return StagedDataset(change.table_key, *identity, entry.physical, physical, rows)
+    staged = StagedDataset(change.table_key, *identity, entry.physical, physical, rows)
+    return with_sums(graph._manifest.datasets, staged)
 
 
 def _apply(base: Any, change: Change) -> Any:

@@ -21,7 +21,7 @@ from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import MAIN, CommitId, Head, Snapshot
 from omnigraph.commit.names import is_commit_id
 from omnigraph.commit.rows import CommitRow
-from omnigraph.errors import GraphCorrupt, NotFound, VersionReclaimed
+from omnigraph.errors import GraphCorrupt, NotFound, StorageUnavailable, VersionReclaimed
 
 Target: TypeAlias = str | datetime | int | Snapshot
 """A branch, tag, commit id, instant (also as ISO text), manifest version, or a snapshot itself."""
@@ -90,7 +90,8 @@ def snapshot_of_commit(manifest: Manifest, commit_id: str) -> Snapshot:
     heirs = (branch.name for branch in branches if native in branch.origins)
     name = next(own, None) or next(heirs, MAIN)
     if row.native == native:
-        with suppress(VersionReclaimed, NotFound):
+        # An old version is only a shortcut: if it cannot be read, history gives the same.
+        with suppress(VersionReclaimed, NotFound, GraphCorrupt, StorageUnavailable):
             state = holder.lineage.at(row.commit.manifest_version)
             if state.head.commit_id == commit_id:
                 return _snapshot(manifest, name, native, state)

@@ -126,8 +126,12 @@ def _ending(code: int, last: str) -> str:
 
 
 def main() -> None:
-    """Verify the graph that standard input names, with limited memory."""
-    request = json.load(sys.stdin)
+    """Verify the graph that standard input names."""
+    check(json.load(sys.stdin))
+
+
+def check(request: Mapping[str, Any]) -> None:
+    """Limit the memory of this process, verify a graph and write what is found."""
     location = Location(request["uri"], request["options"])
     report, sent, written = Verification(files=0), 0, ""
 

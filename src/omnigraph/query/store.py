@@ -235,9 +235,17 @@ class Table:
                 found = self._store.get(key)
                 if found is None:
                     found = self._read(name)
+                    if len(found) != self.rows:
+                        raise self._miscounted(len(found))
                     self._store.keep(key, found)
                     self._store.read(self.key[0], name, self.entry)
         return found
+
+    def _miscounted(self, rows: int) -> GraphCorrupt:
+        """Return the error for a version that has not as many rows as its commit recorded."""
+        place = f"version {self.entry.version} of {self.type.entity}"
+        message = f"{place} has {rows} rows, its commit recorded {self.rows}"
+        return GraphCorrupt(f"{message}; `omnigraph verify --deep` names damaged files")
 
     def is_near(self, name: str) -> bool:
         """Tell whether a whole column is in memory, or that of another version is."""

@@ -38,6 +38,17 @@ _DAMAGED = (
     "does not appear to be a",
     "does not contain correct footer",
     "invalid seek",
+    "failed to decode Protobuf",
+    "LanceError(Arrow)",
+    "LanceError(Schema)",
+    "LanceError(Internal)",
+    "orrupt",
+    "Parquet argument error",
+    "InvalidArgumentError",
+    "failed to fill whole buffer",
+    "out of bounds",
+    "UTF-8",
+    "utf-8",
 )
 _REFUSALS = (
     ("the bucket does not exist", "storage_no_bucket", ("NoSuchBucket",)),

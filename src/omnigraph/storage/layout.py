@@ -9,6 +9,7 @@ import lance
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.errors import GraphCorrupt
 from omnigraph.types import PropertyType, Scalar
 from omnigraph.types.arrow import arrow_type
 
@@ -74,10 +75,21 @@ def physical_columns(schema: pa.Schema) -> dict[int, str]:
     """Return the column that holds each property, by identity; of several, the newest.
 
     Names of columns are those of the properties when they were added. A rename or drop changes no
-    column; a wider type or a re-added name adds one.
+    column; a wider type or a re-added name adds one. Looking up a property that no column holds
+    raises GraphCorrupt: every version has a column for each property of its schema.
     """
     marked = ((field, (field.metadata or {}).get(PROPERTY_ID)) for field in schema)
-    return {int(mark, 16): field.name for field, mark in marked if mark is not None}
+    try:
+        return _Columns((int(mark, 16), field.name) for field, mark in marked if mark is not None)
+    except ValueError as error:
+        message = "a column has an invalid property identity; `omnigraph verify --deep` names files"
+        raise GraphCorrupt(message, cause=str(error)) from error
+
+
+class _Columns(dict[int, str]):
+    def __missing__(self, property_id: int) -> str:
+        message = f"no column holds property {property_id:016x}"
+        raise GraphCorrupt(f"{message}; `omnigraph verify --deep` names damaged files")
 
 
 def embedding_model(column: pa.Field) -> str | None:

@@ -8,6 +8,7 @@ import pytest
 
 import omnigraph.graph as og
 from omnigraph.commit.intents import Intents
+from omnigraph.commit.rows import Row
 from omnigraph.commit.staged import StagedCommit, StagedDataset, mint_commit_id
 from omnigraph.storage import stage
 from omnigraph.storage.files import version_file
@@ -117,7 +118,8 @@ def test_missing_dataset_is_found(graph):
 def test_damaged_data_file_is_found(graph, content):
     for file in (folder(graph, SHIP) / "data").iterdir():
         file.write_bytes(content)
-    assert damage(graph)[0][1].startswith("version 2 cannot be read: reading ids: ")
+    message = f"version 2 is damaged: data/{file.name} does not match its checksum"
+    assert [told for _, told in damage(graph)] == [message]
 
 
 def test_wrong_row_count_is_found(graph):
@@ -142,8 +144,7 @@ def test_manifest_row_that_stands_twice_is_found(graph):
     commit = graph.commits.list()[0]
 
     def again(state):
-        row = state.row(f"commit:{commit.id}").row
-        return type("Row", (), row)
+        return Row(**state.row(f"commit:{commit.id}").row)
 
     swap(graph, rows=[again])
     assert damage(graph) == [("branch main", f"manifest row commit:{commit.id} exists 2 times")]

@@ -1,0 +1,322 @@
+"""Damages files of a graph at random, and reports what verify and every command make of it.
+
+The child is this module run as a program: it prints what became of each call as JSON lines, so that
+what it did before it died is known.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import random
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import omnigraph as og
+from omnigraph.errors import OmniError
+from omnigraph.maintain import limited
+
+SCHEMA = """
+node Person { name: String @key  age: I32?  bio: String? @index  photo: Blob?  tags: [String]? }
+node Place { city: String @key  size: F64? }
+edge Knows: Person -> Person { since: I32? }
+edge LivesIn: Person -> Place
+"""
+KINDS = ("flip", "flips", "truncate", "zero", "remove", "append", "swap")
+PEAK_BYTES = 2 * 1024**3
+_ROOT = Path(__file__).resolve().parents[2]
+_QUERIES = (
+    "query a() { match { $p: Person $p knows $q } return { $p.name as p, $q.age as a } }",
+    'query b() { match { $p: Person search($p.bio, "harbour") } return { $p.name as p } }',
+    'query c() { match { $p: Person { name: "p7" } $p livesIn $c } return { $c.city as c } }',
+    "query d() { match { $p: Person } return { count($p) as n, sum($p.age) as s } }",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one damage: `faults` must be empty."""
+
+    what: str
+    reported: bool
+    identical: bool
+    peak: int
+    faults: tuple[str, ...]
+    problems: tuple[str, ...]
+
+
+def make_graph(folder: Path) -> None:
+    """Create a graph with branches, a tag, blobs of every size, indexes and deletions."""
+    g = og.init(folder, schema=SCHEMA)
+    g.load(io.StringIO("\n".join([*_people(0, 60), *_places(), *_knows(0, 60)])))
+    g.tags.create("first")
+    for name, size in (("p1", 300), ("p2", 70_000), ("p3", 90_000)):
+        g.put_blob("Person", name, "photo", random.Random(size).randbytes(size))
+    g.optimize()
+    g.branches.create("side")
+    g.load(io.StringIO("\n".join(_people(60, 70))), branch="side")
+    g.mutate('query m() { delete Person where name = "p9" }')
+    g.mutate('query m() { update Person set { age: 99 } where name = "p11" }')
+    g.branches.create("gone")
+    g.branches.delete("gone")
+    g.load(io.StringIO("\n".join([*_people(70, 80), *_knows(70, 80)])))
+    g.mutate('query m() { delete Person where name = "p62" }', branch="side")
+    g.tags.create("last")
+
+
+def _people(start: int, stop: int) -> list[str]:
+    bios = ("the harbour at night", "a quiet library", "harbour and hills")
+    rows = [
+        {
+            "name": f"p{n}",
+            "age": n * 3 % 80,
+            "bio": f"{bios[n % 3]} {n}",
+            "tags": [f"t{n % 5}", "x"],
+        }
+        for n in range(start, stop)
+    ]
+    return [json.dumps({"type": "Person", "data": row}) for row in rows]
+
+
+def _places() -> list[str]:
+    nodes = [{"type": "Place", "data": {"city": c, "size": 1.5}} for c in ("Kiel", "Ulm", "Rom")]
+    lives = [
+        {"edge": "LivesIn", "from": f"p{n}", "to": ("Kiel", "Ulm", "Rom")[n % 3]} for n in range(60)
+    ]
+    return [json.dumps(line) for line in (*nodes, *lives)]
+
+
+def _knows(start: int, stop: int) -> list[str]:
+    lines = [
+        {"edge": "Knows", "from": f"p{n}", "to": f"p{start + n * 7 % (stop - start)}"}
+        for n in range(start, stop)
+    ]
+    return [json.dumps({**line, "data": {"since": 2000 + n}}) for n, line in enumerate(lines)]
+
+
+# --- damage --------------------------------------------------------------------------------------
+
+
+def damage(root: Path, seed: int) -> str:
+    """Damage one file, chosen by a seed, and describe it."""
+    chance = random.Random(seed)
+    files = sorted(file for file in root.rglob("*") if file.is_file())
+    if chance.random() < 0.5:  # as often any file as one of any folder
+        folders = sorted({file.parent for file in files})
+        folder = chance.choice(folders)
+        files = [file for file in files if file.parent == folder]
+    file = chance.choice(files)
+    kind = chance.choice(KINDS)
+    data = bytearray(file.read_bytes())
+    where = chance.randrange(len(data)) if data else 0
+    if kind == "swap":
+        others = sorted(f for f in file.parent.iterdir() if f.is_file() and f != file)
+        if not others:
+            kind = "remove"
+        else:
+            other = chance.choice(others)
+            held = other.read_bytes()
+            other.write_bytes(bytes(data))
+            file.write_bytes(held)
+            return f"{seed} swap {file.relative_to(root)} {other.name}"
+    if kind == "remove":
+        file.unlink()
+    else:
+        file.write_bytes(bytes(_changed(data, kind, where, chance)))
+    return f"{seed} {kind} {file.relative_to(root)} at {where} of {len(data)}"
+
+
+def _changed(data: bytearray, kind: str, where: int, chance: random.Random) -> bytearray:
+    match kind:
+        case "flip" if data:
+            data[where] ^= 1 << chance.randrange(8)
+        case "flips" if data:
+            for _ in range(8):
+                data[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
+        case "truncate":
+            del data[where:]
+        case "zero":
+            stop = min(len(data), where + chance.choice((1, 16, 512, 4096)))
+            data[where:stop] = bytes(stop - where)
+        case _:
+            data += chance.randbytes(chance.choice((1, 100, 5000)))
+    return data
+
+
+def examine(whole: Path, seeds: Sequence[int], timeout: int = 120) -> list[Outcome]:
+    """Damage copies of a graph and run everything on each; seed -1 stands for no damage.
+
+    One process imports everything and forks for each damage, before it has any thread.
+    """
+    listed = [-1, *seeds]
+    command = [sys.executable, "-m", "tests.support.damage", str(whole), str(timeout)]
+    done = subprocess.run(
+        [*command, *map(str, listed)], capture_output=True, text=True, check=True, cwd=_ROOT
+    )
+    sound, *found = [json.loads(line) for line in done.stdout.splitlines()]
+    assert sound["verified"]["ok"], sound
+    assert not sound["faults"], sound
+    return [_judged(one, sound["answers"]) for one in found]
+
+
+def _judged(found: dict[str, Any], expected: dict[str, Any]) -> Outcome:
+    faults = [f"{name}: {text}" for name, text in found["faults"].items()]
+    verified, ending = found.get("verified"), found["ending"]
+    if verified is None:
+        faults.append(f"verify did not return ({found['verify_ending']})")
+    if found["peak"] > PEAK_BYTES:
+        faults.append(f"verify used {found['peak']} bytes")
+    reported = verified is not None and not verified["ok"]
+    identical = found.get("answers") == expected
+    if not reported and not identical:
+        changed = [k for k in expected if found.get("answers", {}).get(k) != expected[k]]
+        faults.append(f"unnoticed: {changed} {ending}")
+    if found.get("done") is None and ending != f"signal {signal.SIGABRT}":
+        faults.append(f"the commands did not end: {ending} in {found.get('at')}")
+    problems = tuple(f"{p['where']}: {p['message']}" for p in (verified or {}).get("problems", ()))
+    return Outcome(found["what"], reported, identical, found["peak"], tuple(faults), problems)
+
+
+# --- the child -----------------------------------------------------------------------------------
+
+
+def _main(whole: str, timeout: int, seeds: Sequence[int]) -> None:
+    for seed in seeds:
+        with tempfile.TemporaryDirectory() as held:
+            copy = Path(held, "graph")
+            shutil.copytree(whole, copy)
+            what = damage(copy, seed) if seed >= 0 else "nothing"
+            lines, verify_ending, peak = _forked(held, timeout, partial(_verify, copy))
+            found: dict[str, Any] = {
+                "what": what,
+                "verify_ending": verify_ending,
+                "peak": peak,
+                "faults": {},
+            }
+            report = next((line["report"] for line in lines if "report" in line), None)
+            if report is not None:
+                found["verified"] = report
+            elif verify_ending == f"signal {signal.SIGABRT}":  # the caller of the child reports it
+                problem = {"where": lines[-1].get("place", ""), "message": "ended the process"}
+                found["verified"] = {"ok": False, "problems": [problem]}
+            is_ok = report is not None and report["ok"]
+            lines, ending, _ = _forked(held, timeout, partial(_commands, copy, writing=not is_ok))
+            for line in lines:
+                found |= line
+            print(json.dumps({**found, "ending": ending}), flush=True)
+
+
+def _forked(held: str, timeout: int, call: Callable[[], None]) -> tuple[list[Any], str, int]:
+    """Run a call in a fork; return the JSON lines it wrote, how it ended and its peak memory."""
+    written = Path(held, "written")
+    child = os.fork()
+    if child == 0:
+        os.dup2(os.open(written, os.O_CREAT | os.O_WRONLY | os.O_TRUNC), 1)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+        signal.alarm(timeout)
+        try:
+            call()
+        finally:
+            sys.stdout.flush()
+            os._exit(0)
+    _, status, usage = os.wait4(child, 0)
+    code = os.waitstatus_to_exitcode(status)
+    ending = f"signal {-code}" if code < 0 else f"exit {code}"
+    lines = []
+    for line in written.read_text().splitlines():
+        with suppress(ValueError):
+            lines.append(json.loads(line))
+    return lines, ending, usage.ru_maxrss * 1024
+
+
+def _verify(root: Path) -> None:
+    """Do what the child of `verify --deep` does."""
+    limited.check({"uri": str(root), "options": {}, "plain": True})
+
+
+def _commands(root: Path, *, writing: bool) -> None:
+    faults: dict[str, str] = {}
+
+    def attempt(name: str, call: Callable[[], Any]) -> Any:
+        print(json.dumps({"at": name}), flush=True)
+        try:
+            return call()
+        except OmniError as error:
+            return f"{error.code}: {error.message}"
+        except BaseException as error:  # noqa: BLE001 - whatever a user would see as a traceback
+            faults[name] = f"{type(error).__name__}: {error}"[:300]
+            return faults[name]
+        finally:
+            print(json.dumps({"faults": faults}), flush=True)
+
+    resource.setrlimit(resource.RLIMIT_DATA, (PEAK_BYTES, PEAK_BYTES))
+    answers = {name: attempt(name, call) for name, call in _reads(root).items()}
+    print(json.dumps({"answers": answers}), flush=True)
+    if writing:
+        attempt("verify plain", lambda: og.open(root, mode="ro").verify().to_json())
+        for name, call in _writes(root).items():
+            attempt(name, call)
+    print(json.dumps({"done": True}), flush=True)
+
+
+def _reads(root: Path) -> dict[str, Callable[[], Any]]:
+    calls: dict[str, Callable[[], Any]] = {}
+    held: list[og.Graph] = []
+
+    def opened() -> og.Graph:
+        held[:] = held or [og.open(root, mode="ro")]
+        return held[0]
+
+    def export(at: str) -> str:
+        return _digest(opened().export(at))
+
+    def query(text: str, at: str) -> list[str]:
+        return sorted(map(repr, opened().query(text, at=at).rows))
+
+    for at in ("main", "side", "first", "last"):
+        calls[f"export {at}"] = partial(export, at)
+        for number, text in enumerate(_QUERIES):
+            calls[f"query {number} {at}"] = partial(query, text, at)
+    calls["log"] = lambda: [commit.to_json() for commit in opened().commits.list()]
+    calls["names"] = lambda: [repr(opened().branches.list()), repr(opened().tags.list())]
+    calls["diff"] = lambda: repr(list(opened().diff("first", "main")))[:20_000]
+    calls["history"] = lambda: [export(commit.id) for commit in opened().commits.list()]
+    calls["indexes"] = lambda: repr(opened().indexes.status())
+    return calls
+
+
+def _digest(lines: Iterable[str]) -> str:
+    return hashlib.sha256("\n".join(sorted(lines)).encode()).hexdigest()
+
+
+def _writes(root: Path) -> dict[str, Callable[[], Any]]:
+    def opened() -> og.Graph:
+        return og.open(root)
+
+    return {
+        "cleanup": lambda: opened().cleanup(keep=1),
+        "repair": lambda: opened().repair(),
+        "recover": lambda: opened().recover(),
+        "recoveries": lambda: opened().recoveries(),
+        "write": lambda: opened().mutate('query m() { insert Place { city: "Oslo" } }'),
+        "merge": lambda: opened().merge("side"),
+        "optimize": lambda: opened().optimize(),
+        "confirmed cleanup": lambda: opened().cleanup(older_than=timedelta(0), confirm=True),
+    }
+
+
+if __name__ == "__main__":
+    _main(sys.argv[1], int(sys.argv[2]), [int(seed) for seed in sys.argv[3:]])

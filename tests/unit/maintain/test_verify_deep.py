@@ -1,0 +1,152 @@
+"""Deep verify reports every damage that could change an answer, within limited memory.
+
+`DAMAGES=250` runs that many random damages; without it a fixed few are.
+"""
+
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import omnigraph.graph as og
+from omnigraph.commit.rows import Row
+from omnigraph.errors import GraphCorrupt
+from omnigraph.maintain import limited
+from omnigraph.maintain.limited import verify_limited
+from omnigraph.maintain.verify import Problem
+from omnigraph.storage import Location
+from omnigraph.storage.files import version_file
+from omnigraph.storage.layout import dataset_path
+from omnigraph.storage.sums import check_again
+from tests.support.damage import PEAK_BYTES, examine, make_graph
+from tests.support.graphs import NOTE, SHIP, insert, upsert
+
+FEW = (3, 5, 7, 10, 12, 16, 22, 26, 28, 33, 34)
+"""Seeds of damages of every kind: those that went unnoticed or had a traceback, and others."""
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("whole") / "graph"
+    make_graph(folder)
+    return folder
+
+
+def test_random_damage_is_reported_or_harmless(whole):
+    count = int(os.environ.get("DAMAGES", "0"))
+    outcomes = examine(whole, range(count) if count else FEW)
+    assert [outcome for outcome in outcomes if outcome.faults] == []
+    assert max(outcome.peak for outcome in outcomes) < PEAK_BYTES
+    reported = sum(outcome.reported for outcome in outcomes)
+    print(f"{len(outcomes)} damages: {reported} reported, {len(outcomes) - reported} harmless")
+
+
+# --- what deep compares --------------------------------------------------------------------------
+
+
+@pytest.fixture
+def graph(graph):
+    insert(graph, NOTE, {"a": {"text": "x" * 50}, "b": {"text": "y" * 50}})
+    insert(graph, SHIP, {"s": {"name": "Aurora", "tons": 7}})
+    upsert(graph, NOTE, {"a": {"text": "z" * 50}})
+    return graph
+
+
+def folder(graph, table_key):
+    entry = graph.snapshot().entries()[table_key]
+    return Path(graph.uri) / dataset_path(table_key.partition(":")[0], *entry.key)
+
+
+def flip(file, at):
+    data = bytearray(file.read_bytes())
+    data[at] ^= 1
+    file.write_bytes(bytes(data))
+
+
+def newest(files):
+    return max(files, key=lambda file: file.stat().st_mtime_ns)
+
+
+def test_whole_graph_matches_its_checksums(graph):
+    found = graph.verify(deep=True)
+    assert found.to_json() == {
+        "ok": True,
+        "branches": 1,
+        "commits": 4,
+        "versions": 4,
+        "files": 11,
+        "files_without_checksum": 0,
+        "problems": [],
+    }
+
+
+def test_flipped_value_of_a_property_is_found(graph):
+    file = next(f for f in (folder(graph, NOTE) / "data").iterdir() if b"zzzz" in f.read_bytes())
+    flip(file, file.read_bytes().index(b"zzzz"))
+    rows = og.open(graph.uri).query("query q() { match { $n: Note } return { $n.text as t } }").rows
+    assert "{" + "z" * 49 in [row["t"] for row in rows], "the damage is served"
+    commit = graph.commits.list()[0].id
+    path = f"nodes/{folder(graph, NOTE).name}"
+    problem = Problem(
+        path,
+        f"version 3 is damaged: data/{file.name} does not match its checksum "
+        f"(first shown by commit {commit})",
+    )
+    assert graph.verify(deep=True).problems == [problem]
+
+
+def test_flipped_value_in_a_row_of_the_manifest_is_a_typed_error(graph):
+    file = newest((Path(graph.uri) / "__manifest" / "data").iterdir())
+    flip(file, file.stat().st_size // 2)
+    check_again()  # what this process wrote counts as compared
+    with pytest.raises(GraphCorrupt) as caught:
+        og.open(graph.uri)
+    assert caught.value.details["file"] == f"__manifest/data/{file.name}"
+    found = verify_limited(Location(graph.uri))
+    assert [file.name in problem.message for problem in found.problems] == [True]
+
+
+def test_lost_version_only_history_shows_is_found(graph):
+    old = graph.snapshot(graph.commits.list()[1].id).entries()[NOTE]
+    (folder(graph, NOTE) / version_file(old.physical)).unlink()
+    assert graph.verify().ok
+    [problem] = graph.verify(deep=True).problems
+    assert problem.message.startswith("version 2 is lost: _versions/d")
+
+
+def test_graph_of_an_older_release_is_decoded_and_optimize_adds_the_checksum_of_rows(graph):
+    state = graph._manifest.main.state()
+    rows = state.rows("object_type = 'table_version'")
+    bare = [_without_files(found.row) for found in rows]
+    state.lineage.swap(state, state.head, bare, rows)
+    _forget_row_sum(graph)
+    found = graph.verify(deep=True)
+    assert (found.ok, found.files, found.unsummed) == (True, 0, 11)
+    assert [problem.message for problem in found.problems] == [
+        "its rows have no checksum: an older release wrote them; `optimize` adds one"
+    ]
+    og.open(graph.uri).optimize()
+    assert og.open(graph.uri).verify(deep=True).problems == []
+
+
+def _without_files(row):
+    metadata = json.loads(row["metadata"])
+    metadata.pop("files")
+    return Row(**{**row, "metadata": json.dumps(metadata)})
+
+
+def _forget_row_sum(graph):
+    state = graph._manifest.main.state()
+    bare = replace(state, head=replace(state.head, row_sum=None))
+    state.lineage.swap(bare, bare.head)
+
+
+def test_child_that_dies_is_a_problem(graph, monkeypatch):
+    monkeypatch.setattr(limited, "_PROGRAM", "import os; os.abort()")
+    [problem] = graph.verify(deep=True).problems
+    assert problem.message.startswith("reading it ended a process with limited memory (SIGABRT")
+    monkeypatch.setattr(limited, "_PROGRAM", "import time; time.sleep(60)")
+    [problem] = verify_limited(Location(graph.uri), silence=0.2).problems
+    assert problem.message.startswith("reading it took longer than 0 seconds")
