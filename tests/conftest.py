@@ -1,5 +1,7 @@
 """Settings every suite shares. Builders belong in ``tests/support``."""
 
+import os
+
 from hypothesis import settings
 
 pytest_plugins = [
@@ -9,6 +11,10 @@ pytest_plugins = [
     "tests.support.spark_cluster",
     "tests.support.quick",
 ]
+
+# The key of a service would choose that service: no text of a test leaves the machine.
+for name in ("OPENROUTER_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"):
+    os.environ.pop(name, None)
 
 # A busy machine is no failure: time is measured by `make bench`, not by property tests.
 settings.register_profile("suite", deadline=None, derandomize=True)

@@ -61,7 +61,7 @@ class Combined:
     """What to write into the target: whole rows, ids to delete; and what stands in the way.
 
     `is_source` tells that every entity becomes what it is in the source, `inserted` which of them
-    the source has alone.
+    the source has alone. `decided` are the properties to which a reviewer gave values.
     """
 
     rows: pa.Table
@@ -69,6 +69,7 @@ class Combined:
     conflicts: Sequence[Conflict]
     is_source: bool
     inserted: pa.Array
+    decided: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +92,10 @@ class Combiner:
         settled = np.array([not names for names in clashes], np.bool_)
         rows.append(both.filter(pa.array(settled)))
         conflicts: list[Conflict] = []
+        decided: set[str] = set()
         for place in np.flatnonzero(~settled).tolist():
             one = trio.at(torn[place : place + 1])
+            decided |= self._given(one)
             made = self._decided(one, both.slice(place, 1), clashes[place])
             if made is None:
                 verdict = Verdict(verdicts[torn[place]])
@@ -103,7 +106,13 @@ class Combiner:
                 deleted += one.ids.to_pylist()
         is_source = bool((taken | sides.source_is_target).all())
         inserted = trio.ids.filter(pa.array(taken & ~trio.base.there))
-        return Combined(pa.concat_tables(rows), deleted, conflicts, is_source, inserted)
+        given = frozenset(decided)
+        return Combined(pa.concat_tables(rows), deleted, conflicts, is_source, inserted, given)
+
+    def _given(self, one: Trio) -> set[str]:
+        """Return the properties to which a reviewer gave values in an entity."""
+        decision = self.decisions.about(self.shape.name, one.ids[0].as_py())
+        return set() if decision is None else set(decision.values)
 
     def _by_property(
         self, trio: Trio, verdicts: np.ndarray
