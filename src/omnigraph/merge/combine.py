@@ -6,14 +6,14 @@ be strict. What is left undecided is a conflict, or what a reviewer decided abou
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
 from omnigraph.changes.diff import images
-from omnigraph.changes.equal import Mask
+from omnigraph.changes.equal import Mask, same_values
 from omnigraph.changes.model import Image
 from omnigraph.errors import InvalidInput
 from omnigraph.lang import did_you_mean
@@ -24,6 +24,7 @@ from omnigraph.merge.rows import Aligned, choose
 from omnigraph.types.column import to_column
 from omnigraph.types.data import from_data
 from omnigraph.write.shape import Shape
+from omnigraph.write.stale import cleared, embedded
 
 _ALL = ("*",)
 """What clashes when an entity is not on both sides: all of it."""
@@ -90,7 +91,7 @@ class Combiner:
         torn = np.flatnonzero(verdicts > Verdict.TAKE_SOURCE)
         both, clashes = self._by_property(trio.at(torn), verdicts[torn])
         settled = np.array([not names for names in clashes], np.bool_)
-        rows.append(both.filter(pa.array(settled)))
+        rows.append(self._paired(trio.at(torn[settled]), both.filter(pa.array(settled))))
         conflicts: list[Conflict] = []
         decided: set[str] = set()
         for place in np.flatnonzero(~settled).tolist():
@@ -137,6 +138,23 @@ class Combiner:
         ]
         return pa.table(columns), named
 
+    def _paired(
+        self, trio: Trio, merged: pa.Table, given: Collection[str] = frozenset()
+    ) -> pa.Table:
+        """Return entities without the vectors that neither side has beside the same text.
+
+        `given` are properties that a reviewer gave values to.
+        """
+        for property_, source in embedded(self.shape):
+            if property_.name in given:
+                continue
+            found = np.zeros(merged.num_rows, np.bool_)
+            for side in (trio.source, trio.target):
+                pair = [same_values(side.rows[n], merged[n]) for n in (property_.name, source)]
+                found |= pair[0] & pair[1]
+            merged = cleared(merged, property_.name, ~found)
+        return merged
+
     def _decided(self, one: Trio, merged: pa.Table, clashes: tuple[str, ...]) -> pa.Table | None:
         """Return the row a reviewer decided for, none at all, or None when nobody decided."""
         decision = self.decisions.about(self.shape.name, one.ids[0].as_py())
@@ -155,9 +173,11 @@ class Combiner:
                     return None
                 if winner is Winner.SOURCE:
                     merged = _with(merged, name, one.source.rows[name])
-        for name, value in decision.values.items() if merged.num_rows else ():
+        if not merged.num_rows:
+            return merged
+        for name, value in decision.values.items():
             merged = _with(merged, name, self._column(name, value))
-        return merged
+        return self._paired(one, merged, decision.values)
 
     def _check(self, decision: Decision) -> None:
         """Refuse decisions about properties that do not exist."""
