@@ -152,11 +152,17 @@ def settings_for(model: str, environ: Mapping[str, str]) -> Settings | None:
 def canonical(model: str) -> str:
     """Return the name of a model without the provider that may precede it.
 
+    A provider alone stands for its default model.
+
     >>> canonical("openai/text-embedding-3-large")
+    'text-embedding-3-large'
+    >>> canonical("openai")
     'text-embedding-3-large'
     >>> canonical("acme/m1")
     'acme/m1'
     """
+    if model in _OWNERS:
+        return canonical(_MODELS[_OWNERS[model]])
     return model.partition("/")[2] if _owner(model) is not None else model
 
 

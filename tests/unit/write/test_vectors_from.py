@@ -6,9 +6,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import omnigraph as og
+from omnigraph.embed import config
+from omnigraph.embed.config import Kind, Remote
 from omnigraph.embed.local import MODEL as LOCAL
 from omnigraph.embed.mock import MockProvider
 from tests.support.embedding import MOCK, mock_vector
+from tests.support.embedding_service import embedding_service, openai_answer
 
 SCHEMA = """
 node Doc { k: String @key  text: String?  size: I32?  v: Vector(3)? @embed(text) }
@@ -272,3 +275,34 @@ def test_merge_of_two_models_is_refused_for_texts(graph):
     graph.merge("side")
     assert refused(best, by_model(graph, "m1")).code == UNKNOWN
     assert refused(best, by_model(graph, "m2")).code == UNKNOWN
+
+
+# --- the environment ---------------------------------------------------------------------------
+
+
+def test_local_vectors_are_queried_and_filled_locally_although_a_key_is_set(tmp_path, monkeypatch):
+    graph = og.init(tmp_path / "g", SCHEMA)
+    graph.load({"Must": [{"k": name, "text": name} for name in ("ship", "port")]})
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-none")
+    with_key = og.open(graph.uri)
+    assert best(with_key, "Must") == ["port"]
+    with_key.insert("Must", [{"k": "tug", "text": "tug"}])
+    assert model_of(with_key, "Must") == LOCAL
+
+
+def test_model_of_a_service_needs_its_key(graph):
+    graph.load({"Doc": DOCS}, vectors_from="openai/text-embedding-3-small")
+    error = refused(best, og.open(graph.uri))
+    assert (error.code, error.details["model"]) == (MISMATCH, LOCAL)
+    assert error.details["wanted"] == "openai/text-embedding-3-small"
+
+
+def test_key_of_a_service_is_used_for_the_model_of_the_vectors(graph, monkeypatch):
+    graph.load({"Doc": DOCS}, vectors_from="openai/text-embedding-3-small")
+    with embedding_service(openai_answer) as service:
+        routed = {Kind.OPENAI: Remote(service.url, "text-embedding-3-large", ("OPENAI_API_KEY",))}
+        monkeypatch.setattr(config, "REMOTES", {**config.REMOTES, **routed})
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-none")
+        assert len(best(og.open(graph.uri))) == 1
+        [request] = service.asked
+    assert (request.body["model"], request.body["input"]) == ("text-embedding-3-small", ["port"])
