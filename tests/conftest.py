@@ -14,6 +14,9 @@ pytest_plugins = [
 
 # Commands that are slow on a busy machine print what they print on an idle one.
 os.environ.setdefault("OMNIGRAPH_PROGRESS_SECONDS", "0")
+# The key of a service would choose that service: no text of a test leaves the machine.
+for name in ("OPENROUTER_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"):
+    os.environ.pop(name, None)
 
 # A busy machine is no failure: time is measured by `make bench`, not by property tests.
 settings.register_profile("suite", deadline=None, derandomize=True)

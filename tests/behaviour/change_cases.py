@@ -480,7 +480,7 @@ case(
 )
 case(
     "a required vector is made where none is given",
-    EMBED,
+    EMBED.replace("@embed(title)", '@embed(title, model="mock")'),
     put("Doc", code="d", title="Ærø 日本"),
     put("Doc", code="e", title="t", v=[1.0, 2.0]),
     put("Doc", code="f", v=[1.0, 2.0]),
@@ -503,11 +503,22 @@ case(
     wrong=(("required", "Doc", "d", "v", "no text in `title` to make it from"),),
 )
 case(
-    "a new source leaves a vector as it is",
+    "a new source makes a required vector again",
     EMBED,
     change("Doc", {"title": "u"}, where("code", "=", "d")),
-    before=[put("Doc", code="d", title="t")],
-    after=[put("Doc", code="d", title="u", v=mock_vector("t", 2))],
+    before=[put("Doc", code="d", title="t"), put("Doc", code="e", title="t")],
+    after=[
+        put("Doc", code="d", title="u", v=mock_vector("u", 2)),
+        put("Doc", code="e", title="t", v=mock_vector("t", 2)),
+    ],
+    on=MUTATION,
+)
+case(
+    "a new source clears a vector that may be null",
+    "node Doc { code: String @key  title: String?  v: Vector(2)? @embed(title) }",
+    change("Doc", {"title": "u"}, where("code", "=", "d")),
+    before=[put("Doc", code="d", title="t", v=[1.0, 2.0])],
+    after=[put("Doc", code="d", title="u")],
     on=MUTATION,
 )
 case(

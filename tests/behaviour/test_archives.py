@@ -52,6 +52,21 @@ def test_one_state(graph, tmp_path, name, at):
     assert [c.operation for c in copy.commits.list()] == ["load", "init"]
 
 
+def test_the_model_of_vectors_is_kept(tmp_path):
+    schema = "node Doc { k: String @key  v: Vector(2)?  w: Vector(2)? }"
+    graph = og.init(tmp_path / "graph", schema, embedding={"kind": "mock", "model": "m1"})
+    rows = [{"k": "a", "v": [1.0, 0.0], "w": [1.0, 0.0]}, {"k": "b", "w": [0.0, 1.0]}]
+    graph.load({"Doc": rows}, vectors_from={"Doc.v": "m1"})
+    graph.export_archive(tmp_path / "a.tar")
+    og.import_archive(tmp_path / "a.tar", tmp_path / "copy")
+    copy = og.open(tmp_path / "copy", embedding={"kind": "mock", "model": "m1"})
+    nearest = 'query q() { match { $d: Doc } return { $d.k } order { nearest($d.v, "x") } limit 2 }'
+    assert copy.query(nearest).rows == graph.query(nearest).rows == [{"d.k": "a"}]
+    with pytest.raises(OmniError) as caught:
+        copy.query(nearest.replace("$d.v", "$d.w"))
+    assert caught.value.code == "embedding_model_unknown"
+
+
 @pytest.mark.parametrize("name", ["a.tar", "a.tar.gz"])
 def test_all_of_the_history(graph, tmp_path, name):
     graph.optimize()

@@ -106,6 +106,26 @@ def test_query_with_a_text_needs_the_same_model(uri, monkeypatch):
     )
 
 
+def test_model_of_loaded_vectors_is_unknown_unless_it_is_named(uri, folder):
+    record = {"type": "Doc", "data": {"k": "c", "text": "ship", "v": [1, 0, 0]}}
+    (folder / "more.jsonl").write_text(json.dumps(record) + "\n", encoding="utf-8")
+    load = ("load", uri, "--data", folder / "more.jsonl", "--mode", "merge")
+    query = (
+        'query q() { match { $d: Doc } return { $d.k } order { nearest($d.v, "ship") } limit 1 }'
+    )
+    asked = ("query", "--store", uri, "-e", query)
+    assert omnigraph(*load).code == 0
+    ran = omnigraph(*asked)
+    assert ran.code == 1
+    assert ran.err.startswith("error[embedding_model_unknown]: Doc.v holds vectors of an unknown")
+    assert "--vectors-from provider/model" in ran.err
+    assert omnigraph(*load, "--vectors-from", "mock/m1").code == 0
+    ran = omnigraph(*asked, "--format", "jsonl")
+    assert json.loads(ran.out.splitlines()[-1])["d.k"] == "c"
+    ran = omnigraph(*load, "--vectors-from", " ", "--json")
+    assert json.loads(ran.out)["error"]["code"] == "embedding_model_invalid"
+
+
 def test_wrong_provider_is_told(uri, monkeypatch):
     monkeypatch.setenv("OMNIGRAPH_EMBED_PROVIDER", "openai")
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)

@@ -58,7 +58,7 @@ def test_rows_get_the_vectors_they_lack_and_keep_those_they_have(spark, tmp_path
 
     graph._manifest.datasets.observe = meddle
     embed = {"node:Note": ["about"]}
-    done = load(graph, [Input("node:Note", frame)], spark, embed=embed)
+    done = load(graph, [Input("node:Note", frame)], spark, embed=embed, vectors_from="mock")
     assert asked.count("pipeline: prepared") == 2, "another writer was faster"
     assert asked.count("pipeline: finished embed") == 1
     assert done.embedded == [
@@ -83,6 +83,48 @@ def test_rows_get_the_vectors_they_lack_and_keep_those_they_have(spark, tmp_path
     before = list(graph.export())
     graph.optimize()
     assert list(graph.export()) == before
+
+
+# --- the model and the text of vectors ---------------------------------------------------------
+
+NEAREST = (
+    'query q() { match { $n: Note } return { $n.slug } order { nearest($n.about, "b") } limit 1 }'
+)
+
+
+def test_model_of_vectors_is_recorded_and_unknown_ones_are_not_filled_up(spark, tmp_path):
+    graph = og.init(tmp_path / "graph", SCHEMA, embedding=MOCK)
+    rows = [(name, name, mock_vector(name, 4)) for name in "ab"]
+    columns = "slug string, text string, about array<float>"
+    frame = [Input("node:Note", spark.createDataFrame(rows, columns))]
+    load(graph, frame, spark)
+    with pytest.raises(OmniError) as caught:
+        graph.query(NEAREST)
+    assert caught.value.code == "embedding_model_unknown"
+    more = [Input("node:Note", spark.createDataFrame([("c", "c", None)], columns))]
+    with pytest.raises(OmniError) as caught:
+        load(graph, more, spark, embed={"node:Note": ["about"]})
+    assert caught.value.code == "embedding_model_unknown"
+    load(graph, frame, spark, vectors_from="mock")
+    assert graph.query(NEAREST).rows == [{"n.slug": "b"}]
+    load(graph, more, spark, embed={"node:Note": ["about"]})
+    assert graph.query(NEAREST).rows == [{"n.slug": "b"}]
+    with pytest.raises(OmniError) as caught:
+        load(graph, frame, spark, vectors_from="m2")
+    assert caught.value.code == "embedding_model_mismatch"
+
+
+def test_text_that_changes_loses_its_vector_or_gets_a_new_one(spark, tmp_path):
+    schema = SCHEMA.replace("@embed(slug)", "@embed(text)").replace("text: String?", "text: String")
+    graph = og.init(tmp_path / "graph", schema, embedding=MOCK)
+    graph.load({"Note": [{"slug": name, "text": name} for name in "ab"]})
+    graph.embed("Note")
+    rows = [("a", "changed"), ("b", "b")]
+    frame = [Input("node:Note", spark.createDataFrame(rows, "slug string, text string"))]
+    load(graph, frame, spark, partial=True)
+    found = notes(graph)
+    assert found["a"] == ("changed", None, close_to(mock_vector("changed", 3)))
+    assert found["b"] == ("b", close_to(mock_vector("b", 4)), close_to(mock_vector("b", 3)))
 
 
 # --- a service ---------------------------------------------------------------------------------

@@ -74,7 +74,7 @@ def load(graph: og.Graph, lines: Iterable[str]) -> None:
     """Load lines in one commit, if there are any."""
     text = "\n".join(lines)
     if text:
-        graph.load(text.encode())
+        graph.load(text.encode(), vectors_from="mock")
 
 
 def read_back(graph: og.Graph) -> PlainGraph:

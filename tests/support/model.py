@@ -136,6 +136,8 @@ class Model:
         ends = ("src", "dst") if is_edge(self.catalog, name) else ()
         columns = [*ends, *definition(self.catalog, name).properties]
         row = {c: given[c] if c in given else kept.get(c) for c in columns}
+        if kept:
+            row |= self._stale(name, kept, given)
         return {
             "id": id_,
             **self._defaults(name),
@@ -162,13 +164,24 @@ class Model:
         seen |= wanted.final(step.type)
         new = self._stored(step.type, step.values)
         hits = [
-            {**row, **new}
+            {**row, **new, **self._stale(step.type, row, new)}
             for _, row in sorted(seen.items())
             if self._passes(step.type, row, step.tests)
         ]
         if hits:
             wanted.batches[step.type].append(hits)
         return (0, len(hits)) if is_edge(self.catalog, step.type) else (len(hits), 0)
+
+    def _stale(self, name: str, before: Row, given: Row) -> Row:
+        """Return nulls for the vectors whose text is given anew without them."""
+        return {
+            p.name: None
+            for p in definition(self.catalog, name).properties.values()
+            if p.embed is not None
+            and p.name not in given
+            and p.embed.source in given
+            and given[p.embed.source] != before[p.embed.source]
+        }
 
     def _delete(self, step: Delete, wanted: Change) -> tuple[int, int]:
         hits = {

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from pyspark.sql import SparkSession
 
 import omnigraph.graph as og
+from omnigraph.embed.config import read_models
 from omnigraph.pipeline.load import load_frames
 from omnigraph.pipeline.model import Input, OnViolation, Outcome, SparkLoadOptions
 from omnigraph.pipeline.runs import Run, Runs
@@ -43,8 +45,9 @@ FILES = (("people", "row"), ("knows", "row"))
 def load(graph: og.Graph, inputs: Sequence[Input], spark: SparkSession, **options: Any) -> Outcome:
     """Load frames."""
     mode, how = mode_of(options.pop("mode", "merge")), options.pop("on_violation", "fail")
+    models = read_models(options.pop("vectors_from", None))
     told = SparkLoadOptions(files=FILES, mode=mode, on_violation=OnViolation(how), **options)
-    request = graph._request("load", None, None)
+    request = replace(graph._request("load", None, None), vectors_from=models)
     return load_frames(graph._manifest, request, inputs, told, spark)
 
 

@@ -46,6 +46,7 @@ from omnigraph.catalog.planner import plan_migration
 from omnigraph.catalog.resolve import accept, resolve
 from omnigraph.catalog.shape import schema_shape, shape_hash
 from omnigraph.catalog.steps import (
+    DeclareEmbeddingModel,
     DropMode,
     MigrationPlan,
     SchemaChangeRefused,
@@ -64,6 +65,7 @@ __all__ = [
     "Catalog",
     "Check",
     "Constraint",
+    "DeclareEmbeddingModel",
     "Definition",
     "DropMode",
     "EdgeType",

@@ -18,6 +18,7 @@ from omnigraph.catalog.model import (
     Check,
     Constraint,
     EdgeType,
+    Embed,
     Index,
     Key,
     NodeType,
@@ -36,6 +37,7 @@ from omnigraph.catalog.steps import (
     AddConstraint,
     AddProperty,
     ChangeCardinality,
+    DeclareEmbeddingModel,
     DropProperty,
     RemoveConstraint,
     RenameProperty,
@@ -212,8 +214,7 @@ def _property_steps(property_id: PropertyId, before: _Side, after: _Side) -> Ite
         yield RenameProperty(kind, type_name, old.name, new.name)
     in_key = any(isinstance(c, Key) and new.name in c.columns for c in after.constraints.values())
     yield from retype_steps(Retyped(kind, type_name, new.name, in_key), old.type, new.type)
-    if _embed_identity(old, before) != _embed_identity(new, after):
-        yield UnsupportedChange(place, "changing the source or model of @embed is not supported")
+    yield from _embed_steps(property_id, before, after)
     yield from _constraint_steps(property_id, before, after)
     yield from _provenance_steps(property_id, before, after)
     refusal = _annotation_refusal(place, old.annotations, new.annotations)
@@ -223,9 +224,21 @@ def _property_steps(property_id: PropertyId, before: _Side, after: _Side) -> Ite
         yield UpdatePropertyMetadata(kind, type_name, new.name, new.annotations)
 
 
-def _embed_identity(property_: Property, side: _Side) -> Hashable:
-    embed = property_.embed
-    return None if embed is None else (side.reference(embed.source), embed.model)
+def _embed_steps(property_id: PropertyId, before: _Side, after: _Side) -> Iterator[Step]:
+    """Yield what changes about `@embed`; a model that was not declared may be."""
+    old, new = before.property(property_id).embed, after.property(property_id).embed
+    same_source = _embed_source(old, before) == _embed_source(new, after)
+    was, wanted = (None if embed is None else embed.model for embed in (old, new))
+    if same_source and was is None and wanted is not None:
+        name = after.names[property_id]
+        yield DeclareEmbeddingModel(after.type.kind, after.type.name, name, wanted)
+    elif not same_source or was != wanted:
+        reason = "changing the source or model of @embed is not supported"
+        yield UnsupportedChange(after.place(property_id), reason)
+
+
+def _embed_source(embed: Embed | None, side: _Side) -> Hashable:
+    return None if embed is None else side.reference(embed.source)
 
 
 def _provenance_steps(property_id: PropertyId, before: _Side, after: _Side) -> Iterator[Step]:

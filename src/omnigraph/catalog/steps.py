@@ -261,6 +261,22 @@ class UpdatePropertyMetadata(_Wire):
 
 
 @dataclass(frozen=True, slots=True)
+class DeclareEmbeddingModel(_Wire):
+    """The model that made the vectors of a property is declared; no vector changes."""
+
+    kind = "declare_embedding_model"
+    type_kind: TypeKind
+    type_name: str
+    property_name: str
+    model: str
+
+    def describe(self) -> str:
+        """Return one line for people."""
+        place = f"{self.type_kind} {self.type_name}.{self.property_name}"
+        return f"declare embedding model {place}: {self.model}"
+
+
+@dataclass(frozen=True, slots=True)
 class DropType(_Wire):
     """A type exists no longer."""
 
@@ -324,6 +340,7 @@ Step: TypeAlias = (
     | MakeRequired
     | UpdateTypeMetadata
     | UpdatePropertyMetadata
+    | DeclareEmbeddingModel
     | DropType
     | DropProperty
     | UnsupportedChange

@@ -23,7 +23,7 @@ from omnigraph.errors import VersionReclaimed
 from omnigraph.storage.columns import rows_at
 from omnigraph.storage.difference import Addresses, differing_rows, rewritten_rows
 from omnigraph.storage.layout import embedding_model, physical_columns
-from omnigraph.storage.probe import ROW_ADDRESS, lookup
+from omnigraph.storage.probe import ROW_ADDRESS, count, lookup
 from omnigraph.storage.read import read_blobs
 from omnigraph.types import Scalar
 from omnigraph.types.arrow import BLOB
@@ -197,6 +197,11 @@ class Reader:
         """Return the model noted for the vectors of a property."""
         name = physical_columns(self.handle.schema).get(property_id)
         return None if name is None else embedding_model(self.handle.schema.field(name))
+
+    def has_vectors(self, property_id: int) -> bool:
+        """Return whether some entity has a vector of a property."""
+        name = physical_columns(self.handle.schema).get(property_id)
+        return name is not None and count(self.handle, f"`{name}` IS NOT NULL") > 0
 
     def places(self, ids: pa.Array) -> pa.Table:
         """Return ids and addresses of those of the ids that are there."""

@@ -1,6 +1,7 @@
-"""This module decides which provider embeds: a pure function of a profile and an environment.
+"""Choose the provider that embeds: a pure function of a profile and an environment.
 
-Texts leave this machine only when a provider or an address was named.
+Texts leave this machine only when a service is configured: by a profile, a provider, an address or
+the key of a service.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TypeAlias
 from urllib.parse import urlsplit
 
 from omnigraph.embed.gemini import GeminiProvider
@@ -76,6 +78,14 @@ _MODELS = {
     Kind.MOCK: "",
     **{kind: remote.model for kind, remote in REMOTES.items()},
 }
+_BY_KEY = {
+    "OPENROUTER_API_KEY": Kind.OPENAI_COMPATIBLE,
+    "OPENAI_API_KEY": Kind.OPENAI,
+    "GEMINI_API_KEY": Kind.GEMINI,
+}
+"""The provider each key chooses when no provider is named; the first key that is set decides."""
+_OWNERS = {**{str(kind): kind for kind in Kind}, "google": Kind.GEMINI}
+"""What may precede the name of a model, as in `openai/text-embedding-3-large`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,12 +108,99 @@ def read_settings(profile: Mapping[str, str] | None, environ: Mapping[str, str])
         _log.warning("%s is set: vectors are made up and say nothing about texts", MOCK)
         return Settings(kind=Kind.MOCK, model=environ.get(MODEL, "").strip())
     base_url = environ.get(BASE_URL, "").strip() or None
-    default = Kind.LOCAL if base_url is None else Kind.OPENAI_COMPATIBLE
+    default = _by_key(environ) if base_url is None else Kind.OPENAI_COMPATIBLE
     kind = _kind(environ.get(PROVIDER, "").strip() or default, PROVIDER)
     names = REMOTES[kind].keys if kind in REMOTES else ()
     key = next((environ[name].strip() for name in names if environ.get(name, "").strip()), None)
     wanted = f"set {' or '.join(names)}"
     return _settings(kind, environ.get(MODEL), base_url, (key, wanted), patience)
+
+
+def _by_key(environ: Mapping[str, str]) -> Kind:
+    """Return the provider that the keys of an environment choose; without any, the local one."""
+    if same_model(environ.get(MODEL, "").strip(), LOCAL_MODEL):
+        return Kind.LOCAL
+    chosen = (kind for name, kind in _BY_KEY.items() if environ.get(name, "").strip())
+    return next(chosen, Kind.LOCAL)
+
+
+def settings_for(model: str, environ: Mapping[str, str]) -> Settings | None:
+    """Return what embeds by a model that vectors were made by; None if the environment has nothing.
+
+    An environment that names a provider, an address or a model is not second-guessed. A service is
+    chosen only if its key is set.
+    """
+    if any(environ.get(name, "").strip() for name in (MOCK, PROVIDER, BASE_URL, MODEL)):
+        return None
+    if same_model(model, LOCAL_MODEL):
+        return Settings(kind=Kind.LOCAL, model=LOCAL_MODEL)
+    owner, name, patience = _owner(model), canonical(model), _patience(environ)
+    if owner is not None and owner not in REMOTES:
+        offline = Settings(kind=owner, model=name, patience=patience)
+        return offline if owner is Kind.SENTENCE_TRANSFORMERS else None
+    # The service whose model it is comes before one that resells it.
+    for variable, kind in reversed(_BY_KEY.items()):
+        key = environ.get(variable, "").strip()
+        resold = kind is Kind.OPENAI_COMPATIBLE and owner is not None
+        if key and (owner is kind or resold or same_model(model, REMOTES[kind].model)):
+            own = name if owner is kind else model
+            named = REMOTES[kind].model if owner is None else own
+            return _settings(kind, named, None, (key, ""), patience)
+    return None
+
+
+def canonical(model: str) -> str:
+    """Return the name of a model without the provider that may precede it.
+
+    A provider alone stands for its default model.
+
+    >>> canonical("openai/text-embedding-3-large")
+    'text-embedding-3-large'
+    >>> canonical("openai")
+    'text-embedding-3-large'
+    >>> canonical("acme/m1")
+    'acme/m1'
+    """
+    if model in _OWNERS:
+        return canonical(_MODELS[_OWNERS[model]])
+    return model.partition("/")[2] if _owner(model) is not None else model
+
+
+def same_model(one: str, other: str) -> bool:
+    """Return whether two names mean one model, whichever provider computes it."""
+    return canonical(one) == canonical(other)
+
+
+def _owner(model: str) -> Kind | None:
+    word, slash, _ = model.partition("/")
+    return _OWNERS.get(word) if slash else None
+
+
+def read_model(text: object) -> str:
+    """Return the model a user names as `provider/model`; a provider alone has a default one."""
+    if not isinstance(text, str) or not text.strip():
+        message = "the model that made vectors is a text such as 'openai/text-embedding-3-large'"
+        raise InvalidInput(message, code="embedding_model_invalid")
+    name = text.strip()
+    return _MODELS[_OWNERS[name]] if name in _OWNERS else name
+
+
+VectorsFrom: TypeAlias = str | Mapping[str, str] | None
+"""The model that made vectors: of every property, or by `Type.property`; None is unknown."""
+
+
+def read_models(given: VectorsFrom) -> VectorsFrom:
+    """Return the models that a user names, for every property or by `Type.property`."""
+    if given is None:
+        return None
+    if isinstance(given, Mapping):
+        return {str(place): read_model(model) for place, model in given.items()}
+    return read_model(given)
+
+
+def model_of(given: VectorsFrom, place: str) -> str | None:
+    """Return the model that made the vectors given to a property, named `Type.property`."""
+    return given.get(place) if isinstance(given, Mapping) else given
 
 
 def _from_profile(

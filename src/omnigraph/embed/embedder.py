@@ -6,12 +6,21 @@ It is where the environment is read. Equal texts of one call are embedded once.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from threading import Lock
 from typing import Any, TypeAlias
 
-from omnigraph.embed.config import MODEL, PROVIDER, REMOTES, Settings, build, read_settings
+from omnigraph.embed.config import (
+    MODEL,
+    PROVIDER,
+    REMOTES,
+    Settings,
+    build,
+    read_settings,
+    same_model,
+    settings_for,
+)
 from omnigraph.embed.provider import Matrix, Provider, Role
 from omnigraph.errors import Category, OmniError
 
@@ -26,6 +35,7 @@ class Embedder:
         self._choice = choice
         self._environ = environ
         self._provider: Provider | None = None
+        self._others: dict[Settings, Embedder] = {}
         self._lock = Lock()
 
     def __reduce__(self) -> tuple[type[Embedder], tuple[Any]]:
@@ -77,6 +87,16 @@ class Embedder:
         """The name of the model that embeds."""
         return self.provider.model
 
+    def giving(self, model: str | None) -> Embedder:
+        """Return what embeds by a model if the environment allows it, else this embedder."""
+        if model is None or self._choice is not None:
+            return self
+        settings = settings_for(model, self._known_environ)
+        if settings is None:
+            return self
+        with self._lock:
+            return self._others.setdefault(settings, Embedder(settings))
+
     def embed(self, texts: Sequence[str], dimension: int, role: Role) -> Matrix:
         """Return a unit vector for each text, in order."""
         different = list(dict.fromkeys(texts))
@@ -87,16 +107,71 @@ class Embedder:
         return vectors[[places[text] for text in texts]]
 
 
+def agreed_embedder(
+    embedder: Embedder, place: str, declared: str | None, others: Collection[str | None]
+) -> Embedder:
+    """Return what embeds texts for a vector property, by the model of its other vectors.
+
+    `declared` is the model of the schema, `others` are those of the vectors there are; None among
+    them stands for an unknown one.
+    """
+    recorded = sorted(model for model in others if model is not None)
+    if declared is None and None in others:
+        raise unknown_model(place)
+    found = embedder.giving(declared if declared is not None else next(iter(recorded), None))
+    check_model(place, declared, found.model, declared=True)
+    for model in recorded:
+        check_model(place, model, found.model, declared=False)
+    return found
+
+
 def check_model(place: str, wanted: str | None, model: str, *, declared: bool) -> None:
     """Raise OmniError when a vector property needs another model than the one that embeds."""
-    if wanted is None or wanted == model:
+    if wanted is None or same_model(wanted, model):
         return
     why = "is declared with" if declared else "holds vectors of"
     advice = "" if declared else ", or embed it again with --all"
-    raise OmniError(
+    raise _mismatch(
         f"{place} {why} model '{wanted}', but texts are embedded by '{model}': "
         f"set {MODEL} (and {PROVIDER}) to what gives '{wanted}'{advice}",
+        place,
+        wanted,
+        model,
+    )
+
+
+def check_given(place: str, wanted: str | None, model: str, *, declared: bool) -> None:
+    """Raise OmniError when vectors of another model are given than a vector property has."""
+    if wanted is None or same_model(wanted, model):
+        return
+    why = "is declared with" if declared else "holds vectors of"
+    advice = (
+        "load vectors of that model"
+        if declared
+        else "load vectors of that model, or replace every vector with mode overwrite"
+    )
+    message = f"{place} {why} model '{wanted}', but the vectors given are of '{model}': {advice}"
+    raise _mismatch(message, place, wanted, model)
+
+
+def _mismatch(message: str, place: str, wanted: str, model: str) -> OmniError:
+    return OmniError(
+        message,
         code="embedding_model_mismatch",
         category=Category.CONFLICT,
         details={"property": place, "wanted": wanted, "model": model},
+    )
+
+
+def unknown_model(place: str) -> OmniError:
+    """Return the error for texts beside vectors that may be of any model, or of several."""
+    return OmniError(
+        f"{place} holds vectors of an unknown model, or of several, so no text can be embedded to "
+        "go with them: declare the model in the schema with "
+        '@embed(text, model="provider/model"), load the vectors with vectors_from '
+        "(--vectors-from provider/model), pass a vector instead of a text, or embed every text "
+        "again (omnigraph embed --all)",
+        code="embedding_model_unknown",
+        category=Category.CONFLICT,
+        details={"property": place},
     )

@@ -18,6 +18,7 @@ from omnigraph.commit.manifest import Manifest, branch_unknown
 from omnigraph.commit.model import MAIN, Commit, Snapshot
 from omnigraph.commit.recovery import Recovery, read_audit, recover
 from omnigraph.commit.snapshot import Target, head_snapshot
+from omnigraph.embed.config import VectorsFrom, read_models
 from omnigraph.embed.embedder import Choice, Embedder
 from omnigraph.errors import InvalidInput, OmniError
 from omnigraph.graph.changes import Changes
@@ -430,6 +431,7 @@ class Graph:
         message: str | None = None,
         partial: bool = False,
         strict: bool = True,
+        vectors_from: VectorsFrom = None,
         progress: Listener | None = None,
         engine: str = "local",
         encoding: str | None = None,
@@ -441,9 +443,11 @@ class Graph:
         Arrow file. `append` refuses entities that exist, `merge` replaces them, `overwrite`
         replaces all of each type; `partial` keeps properties that are not given. `from_` is where
         a branch that does not exist is forked from. Without `strict`, lines are read by the older,
-        forgiving grammar. `engine` is `local`, or `spark`, which does the same on the running Spark
-        session, or on one of this machine that it starts. `encoding` is that of CSV and NDJSON
-        files, such as `latin-1`; without it they are UTF-8, and other bytes are refused.
+        forgiving grammar. `vectors_from` is the model that made the vectors given, as
+        `provider/model`, for all properties or by `Type.property`; a text is only compared with
+        vectors of a known model. `engine` is `local`, or `spark`, which does the same on the
+        running Spark session, or on one of this machine that it starts. `encoding` is that of CSV
+        and NDJSON files, such as `latin-1`; without it they are UTF-8, and other bytes are refused.
         """
         options = LoadOptions(
             mode=mode_of(mode),
@@ -455,6 +459,7 @@ class Graph:
         )
         self._context.check_fork(branch, from_)
         request = self._context.change("load", branch, message)
+        request = replace(request, vectors_from=read_models(vectors_from))
         if is_spark(engine):
             return spark.load_sources(self._for_spark(), request, data, options, spark.session())
         return load(self._manifest, request, data, options)
@@ -467,9 +472,13 @@ class Graph:
         mode: str = "append",
         branch: str | None = None,
         message: str | None = None,
+        vectors_from: VectorsFrom = None,
     ) -> LoadResult:
         """Load rows of one type as one commit."""
-        return self.load({type_name: rows}, mode=mode, branch=branch, message=message)
+        rows_by_type = {type_name: rows}
+        return self.load(
+            rows_by_type, mode=mode, branch=branch, message=message, vectors_from=vectors_from
+        )
 
     def embed(
         self,

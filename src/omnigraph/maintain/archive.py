@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from omnigraph.catalog import TypeKind
 from omnigraph.commit.create import create_graph, open_graph
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import MAIN, Snapshot
@@ -24,7 +25,9 @@ from omnigraph.maintain.verify import verify
 from omnigraph.storage import Objects
 from omnigraph.storage.layout import BRANCHES, MANIFEST
 from omnigraph.version import __version__
+from omnigraph.write.committed import Committed
 from omnigraph.write.load import LoadOptions, Mode, load
+from omnigraph.write.models import vectors
 from omnigraph.write.request import Request
 
 FORMAT = 1
@@ -65,6 +68,7 @@ def write_archive(
         "history": history,
         "graph_commit_id": snapshot.commit_id,
         "omnigraph": __version__,
+        "embedding_models": {} if history else _models(manifest, snapshot),
     }
     partial = path.with_name(f".{path.name}.tmp")
     try:
@@ -105,6 +109,19 @@ def _write_objects(objects: Objects, archive: tarfile.TarFile) -> None:
         header = tarfile.TarInfo(GRAPH + info.path)
         header.size = size
         archive.addfile(header, _Chunks(chunks))
+
+
+def _models(manifest: Manifest, snapshot: Snapshot) -> dict[str, str]:
+    """Return the recorded models of vectors by `Type.property`."""
+    committed, found = Committed(manifest, snapshot), {}
+    for kind in (TypeKind.NODE, TypeKind.EDGE):
+        for type_ in snapshot.schema.of_kind(kind):
+            shape = committed.shape(kind, type_.name)
+            for property_ in vectors(shape):
+                model = committed.embedding_model(shape, property_.name)
+                if model is not None:
+                    found[f"{type_.name}.{property_.name}"] = model
+    return found
 
 
 def _write_state(manifest: Manifest, snapshot: Snapshot, archive: tarfile.TarFile) -> int:
@@ -194,7 +211,10 @@ def _restore(
             schema = file.read().decode()
             create_graph(manifest, schema, actor=actor)
         elif name == DATA:
-            request = Request(branch=MAIN, operation="load", actor=actor, message="import")
+            models = about.get("embedding_models")
+            request = Request(
+                branch=MAIN, operation="load", actor=actor, message="import", vectors_from=models
+            )
             with tempfile.NamedTemporaryFile(suffix=".ndjson") as lines:
                 while block := file.read(1 << 20):
                     lines.write(block)

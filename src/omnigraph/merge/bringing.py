@@ -21,9 +21,9 @@ from omnigraph.merge.model import MergeOptions
 from omnigraph.merge.rows import Aligned, shaped
 from omnigraph.merge.states import Lines, entities, side_of
 from omnigraph.storage.difference import added_fragments
-from omnigraph.write.change_set import Batch, ChangeSet
+from omnigraph.write.change_set import Batch, ChangeSet, TypeChange
 from omnigraph.write.committed import Committed
-from omnigraph.write.fill import embedded
+from omnigraph.write.models import vectors
 from omnigraph.write.request import Request
 from omnigraph.write.rights import check_changes, check_whole
 from omnigraph.write.shape import Shape, find_shape
@@ -116,6 +116,7 @@ class Bringing:
         adopted = self.sharing and len(self.bases) == 1 and self._stands_still(type_)
         adopted |= side.entry.key in self.added
         inserted: list[pa.Array] = []
+        same = self._same_models(side, change)
         self.committed.consulted.add(shape.table_key)
         for trio in self._trios(side, shape):
             made = combiner.combine(trio)
@@ -123,7 +124,7 @@ class Bringing:
             adopted &= made.is_source
             inserted.append(made.inserted)
             if made.rows.num_rows:
-                change.batches.append(Batch(made.rows, kept=self._same_models(side, shape)))
+                change.batches.append(Batch(made.rows, kept=same - made.decided))
             change.deleted.update(dict.fromkeys(made.deleted))
         if adopted and (not change.is_empty or side.entry.key in self.added):
             change.adopted = side.entry
@@ -131,17 +132,26 @@ class Bringing:
             change.shared = self._shared(side, type_, pa.concat_arrays(inserted))
         return conflicts
 
-    def _same_models(self, side: Side, shape: Shape) -> frozenset[str]:
-        """Return the properties whose vectors both sides have from one model."""
-        if not any(embedded(shape)):
-            return frozenset()
-        target = Side.of(self.committed.snapshot, shape.type)
-        with (
-            reading(self.lines.manifest, side) as ours,
-            reading(self.lines.manifest, target) as theirs,
-        ):
-            ids = shape.type.property_ids.items()
-            return frozenset(name for name, id_ in ids if ours.model(id_) == theirs.model(id_))
+    def _same_models(self, side: Side, change: TypeChange) -> frozenset[str]:
+        """Return the properties whose vectors are of the model the target has recorded.
+
+        Where the target has no vector yet, the change gets the model of the source.
+        """
+        target, same = Side.of(self.committed.snapshot, change.shape.type), set()
+        for property_ in vectors(change.shape):
+            id_ = change.shape.type.property_ids[property_.name]
+            with (
+                reading(self.lines.manifest, side) as ours,
+                reading(self.lines.manifest, target) as theirs,
+            ):
+                model = ours.model(id_)
+                if model == theirs.model(id_) or not ours.has_vectors(id_):
+                    same.add(property_.name)
+                elif model is not None and not theirs.has_vectors(id_):
+                    change.made[property_.name] = model
+                    change.alone.add(property_.name)
+                    same.add(property_.name)
+        return frozenset(same)
 
     def _shared(
         self, side: Side, type_: AcceptedType, inserted: pa.Array

@@ -6,7 +6,7 @@ be strict. What is left undecided is a conflict, or what a reviewer decided abou
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,8 +22,9 @@ from omnigraph.merge.decisions import Decision, Decisions, Winner
 from omnigraph.merge.rows import Aligned, choose
 from omnigraph.types.column import to_column
 from omnigraph.types.data import from_data
-from omnigraph.types.equal import Mask
+from omnigraph.types.equal import Mask, same_values
 from omnigraph.write.shape import Shape
+from omnigraph.write.stale import cleared, embedded
 
 _ALL = ("*",)
 """What clashes when an entity is not on both sides: all of it."""
@@ -61,7 +62,7 @@ class Combined:
     """What to write into the target: whole rows, ids to delete; and what stands in the way.
 
     `is_source` tells that every entity becomes what it is in the source, `inserted` which of them
-    the source has alone.
+    the source has alone. `decided` are the properties to which a reviewer gave values.
     """
 
     rows: pa.Table
@@ -69,6 +70,7 @@ class Combined:
     conflicts: Sequence[Conflict]
     is_source: bool
     inserted: pa.Array
+    decided: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +91,12 @@ class Combiner:
         torn = np.flatnonzero(verdicts > Verdict.TAKE_SOURCE)
         both, clashes = self._by_property(trio.at(torn), verdicts[torn])
         settled = np.array([not names for names in clashes], np.bool_)
-        rows.append(both.filter(pa.array(settled)))
+        rows.append(self._paired(trio.at(torn[settled]), both.filter(pa.array(settled))))
         conflicts: list[Conflict] = []
+        decided: set[str] = set()
         for place in np.flatnonzero(~settled).tolist():
             one = trio.at(torn[place : place + 1])
+            decided |= self._given(one)
             made = self._decided(one, both.slice(place, 1), clashes[place])
             if made is None:
                 verdict = Verdict(verdicts[torn[place]])
@@ -103,7 +107,13 @@ class Combiner:
                 deleted += one.ids.to_pylist()
         is_source = bool((taken | sides.source_is_target).all())
         inserted = trio.ids.filter(pa.array(taken & ~trio.base.there))
-        return Combined(pa.concat_tables(rows), deleted, conflicts, is_source, inserted)
+        given = frozenset(decided)
+        return Combined(pa.concat_tables(rows), deleted, conflicts, is_source, inserted, given)
+
+    def _given(self, one: Trio) -> set[str]:
+        """Return the properties to which a reviewer gave values in an entity."""
+        decision = self.decisions.about(self.shape.kind, self.shape.name, one.ids[0].as_py())
+        return set() if decision is None else set(decision.values)
 
     def _by_property(
         self, trio: Trio, verdicts: np.ndarray
@@ -128,6 +138,23 @@ class Combiner:
         ]
         return pa.table(columns), named
 
+    def _paired(
+        self, trio: Trio, merged: pa.Table, given: Collection[str] = frozenset()
+    ) -> pa.Table:
+        """Return entities without the vectors that neither side has beside the same text.
+
+        `given` are properties that a reviewer gave values to.
+        """
+        for property_, source in embedded(self.shape):
+            if property_.name in given:
+                continue
+            found = np.zeros(merged.num_rows, np.bool_)
+            for side in (trio.source, trio.target):
+                pair = [same_values(side.rows[n], merged[n]) for n in (property_.name, source)]
+                found |= pair[0] & pair[1]
+            merged = cleared(merged, property_.name, ~found)
+        return merged
+
     def _decided(self, one: Trio, merged: pa.Table, clashes: tuple[str, ...]) -> pa.Table | None:
         """Return the row a reviewer decided for, none at all, or None when nobody decided."""
         decision = self.decisions.about(self.shape.kind, self.shape.name, one.ids[0].as_py())
@@ -146,9 +173,11 @@ class Combiner:
                     return None
                 if winner is Winner.SOURCE:
                     merged = _with(merged, name, one.source.rows[name])
-        for name, value in decision.values.items() if merged.num_rows else ():
+        if not merged.num_rows:
+            return merged
+        for name, value in decision.values.items():
             merged = _with(merged, name, self._column(name, value))
-        return merged
+        return self._paired(one, merged, decision.values)
 
     def _check(self, decision: Decision) -> None:
         """Refuse decisions about properties that do not exist."""

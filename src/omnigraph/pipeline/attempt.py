@@ -20,7 +20,7 @@ from omnigraph.catalog import TypeKind
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import Counts, Snapshot
 from omnigraph.commit.staged import StagedDataset, with_sums
-from omnigraph.embed.embedder import check_model
+from omnigraph.embed.config import VectorsFrom
 from omnigraph.errors import VersionReclaimed
 from omnigraph.pipeline.buckets import Place
 from omnigraph.pipeline.catching_up import Meeting, topics
@@ -41,7 +41,14 @@ from omnigraph.storage.layout import IDS, dataset_path
 from omnigraph.storage.stage import lose, mark_models, put_fragments, show_fragments
 from omnigraph.write.change_set import Batch, ChangeSet, TypeChange
 from omnigraph.write.committed import Committed
-from omnigraph.write.models import known_models, models_after
+from omnigraph.write.models import (
+    check_declared,
+    check_made,
+    known_models,
+    makers_beside,
+    models_after,
+    replaces_all,
+)
 from omnigraph.write.shape import Shape, find_shape
 from omnigraph.write.violations import Findings
 
@@ -226,12 +233,22 @@ class Attempt:
             properties = wanted(target, self.job.embed.get(key, ()))
             known = self._known(target.shape) if properties else {}
             for property_ in properties:
-                before = known[property_.name]
+                before, others = known[property_.name], self._others(target, property_.name, known)
                 filling = Filling(
-                    self._spark, self.job, target, self._whole[key].new, property_, before
+                    self._spark, self.job, target, self._whole[key].new, property_, before, others
                 )
                 found.setdefault(key, []).append(filling)
         return found
+
+    def _others(
+        self, target: Target, name: str, known: Mapping[str, str | None]
+    ) -> set[str | None]:
+        """Return the models of the vectors beside which a property is filled."""
+        shape = target.shape
+        with self._manifest.reading(shape.table_key, self._committed.entry(shape)) as base:
+            column = Committed.physical_names(shape, base)[name]
+            change = _as_change(target, self.job.vectors_from)
+            return makers_beside(change, name, known[name], base, column)
 
     def show_vectors(self, key: str, made: Made) -> list[tuple[str, int, Any]]:
         """Let the rows of a type have the vectors that were written.
@@ -354,18 +371,24 @@ class Attempt:
         return self._dataset(target, replace(self._final[key], version=int(made.version)))
 
     def _marked(self, target: Target, rows: Rows) -> int:
-        """Return the version that also notes which models made its vectors."""
+        """Return the version that also records which models made its vectors."""
         shape, staged = target.shape, target.staged
-        known = self._known(shape)
+        known, change = self._known(shape), _as_change(target, self.job.vectors_from)
         if not known:
             return rows.version
-        for name, model in staged.made.items():
-            # Whoever won may have brought vectors of another model.
-            before = None if target.replace else known[name]
-            check_model(f"{shape.name}.{name}", before, model, declared=False)
+        check_declared(change)
+        for name in staged.made:
+            # Another writer that won may have brought vectors of another model.
+            check_made(change, name, self._others(target, name, known))
         made = rows.open()
         names = Committed.physical_names(shape, made)
-        after = models_after(_as_change(target), known, self._committed.entry(shape).rows)
+        entry = self._committed.entry(shape)
+
+        def is_alone(name: str) -> bool:
+            with self._manifest.reading(shape.table_key, entry) as base:
+                return replaces_all(made, base, names[name], keeps=self.job.partial)
+
+        after = models_after(change, known, entry.rows, is_alone)
         noted = known_models(shape, made, names)
         marks = {names[n]: model for n, model in after.items() if model != noted[n]}
         return int(mark_models(made, marks).version) if marks else rows.version
@@ -376,7 +399,7 @@ class Attempt:
             return known_models(shape, base, Committed.physical_names(shape, base))
 
 
-def _as_change(target: Target) -> TypeChange:
+def _as_change(target: Target, vectors_from: VectorsFrom) -> TypeChange:
     """Return a change that says of vectors what is true of all staged rows."""
     shape, staged = target.shape, target.staged
     one = {
@@ -384,7 +407,7 @@ def _as_change(target: Target) -> TypeChange:
         for field in shape.schema
     }
     batch = Batch(pa.table(one, schema=shape.schema))
-    change = TypeChange(shape, [batch], replace=target.replace)
+    change = TypeChange(shape, [batch], replace=target.replace, vectors_from=vectors_from)
     change.made = dict(staged.made)
     return change
 

@@ -8,7 +8,7 @@ that wait there, so that one publish shows both.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
@@ -33,7 +33,7 @@ from omnigraph.storage.datasets import Datasets
 from omnigraph.storage.layout import VECTORS
 from omnigraph.storage.probe import ROW_ADDRESS
 from omnigraph.write.committed import Committed
-from omnigraph.write.fill import agreed_model, embedded, has_words
+from omnigraph.write.fill import agreed_on, embedded, has_words
 
 _AT_ONCE = 8_192
 """Rows of a fragment whose vectors are in memory together."""
@@ -69,7 +69,8 @@ class Filling:
     """One property of one type that is filled.
 
     `whole` are the rows of the type as they were staged, those included that were taken out since;
-    `before` is the model that made the vectors that are committed, as far as it is known.
+    `before` is the model that made the vectors that are committed, as far as it is known. `others`
+    are the models of all vectors beside which the property is filled, None for an unknown one.
     """
 
     spark: SparkSession
@@ -78,6 +79,7 @@ class Filling:
     whole: Rows
     filled: Property
     before: str | None
+    others: Collection[str | None]
 
     def run(self) -> Made:
         """Make the vectors and write them.
@@ -85,9 +87,8 @@ class Filling:
         Raises:
             OmniError: the provider failed; it says how many texts were embedded.
         """
-        shape, embedder = self.target.shape, self.job.embedder
-        before = None if self.job.replace else self.before
-        model = agreed_model(shape, self.filled, before, embedder)
+        embedder = agreed_on(self.target.shape, self.filled, self.others, self.job.embedder)
+        model = embedder.model
         lacking = self._lacking()
         kept = self._kept(lacking, model)
         if kept is not None:

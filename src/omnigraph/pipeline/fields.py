@@ -117,6 +117,14 @@ SECTIONS: dict[str, tuple[Field, ...]] = {
             default="`false`",
             example="true",
         ),
+        _field(
+            "vectors_from",
+            Kind.TEXT,
+            "the model that made the vectors of the sources, so that texts can be compared with "
+            "them",
+            default="unknown",
+            example="openai/text-embedding-3-large",
+        ),
         _field("branch", Kind.SECTION, "the branch to load into", section="branch"),
         _field(
             "on_violation",

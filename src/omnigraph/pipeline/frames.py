@@ -16,6 +16,7 @@ from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import MAIN
 from omnigraph.commit.snapshot import Target, resolve_snapshot
 from omnigraph.commit.view import seen
+from omnigraph.embed.config import VectorsFrom
 from omnigraph.errors import InvalidInput, OmniError
 from omnigraph.pipeline.columns import arrow_schema
 from omnigraph.pipeline.filters import Condition, filtered
@@ -70,6 +71,7 @@ def write(  # noqa: PLR0913 - everything a load can be told
     from_: str | None = None,
     message: str | None = None,
     partial: bool = False,
+    vectors_from: VectorsFrom = None,
 ) -> LoadResult:
     """Load a data frame as one commit, or none of it; executors compute it once.
 
@@ -92,6 +94,7 @@ def write(  # noqa: PLR0913 - everything a load can be told
             from_=from_,
             message=message,
             partial=partial,
+            vectors_from=vectors_from,
         )
     finally:
         with suppress(OmniError):  # what is left is swept by cleanup

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import Snapshot
 from omnigraph.commit.snapshot import Target
+from omnigraph.embed.config import VectorsFrom
 from omnigraph.policy.gate import Rights
 from omnigraph.write.load import LoadResult
 from omnigraph.write.request import Request
@@ -36,7 +37,7 @@ class OpenGraph(Protocol):
     def snapshot(self, at: Target | None = None) -> Snapshot:
         """Return the state a branch, tag, commit id or time names."""
 
-    def load(
+    def load(  # noqa: PLR0913 - everything a load can be told
         self,
         data: Any,  # noqa: ANN401 - what Graph.load takes
         *,
@@ -45,6 +46,7 @@ class OpenGraph(Protocol):
         from_: str | None = ...,
         message: str | None = ...,
         partial: bool = ...,
+        vectors_from: VectorsFrom = ...,
     ) -> LoadResult:
         """Load data as one commit."""
         ...

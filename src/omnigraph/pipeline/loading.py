@@ -110,6 +110,7 @@ class Loading:
             external=self.request.external_blobs,
             embedder=self.request.embedder,
             embed=options.embed,
+            vectors_from=self.request.vectors_from,
         )
 
     def _stage(

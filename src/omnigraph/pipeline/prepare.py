@@ -88,6 +88,9 @@ def digest(pipeline: Pipeline) -> str:
     Where the file lies makes no difference.
     """
     said = f"{pipeline.report.source.text}\0{replace(pipeline, folder=Path())!r}"
+    if pipeline.vectors_from is not None:
+        # Apart from the rest: the digests of earlier releases know no such field.
+        said += f"\0{pipeline.vectors_from}"
     return hashlib.sha256(said.encode()).hexdigest()
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from omnigraph.commit.branches import delete_branch
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.snapshot import head_snapshot
+from omnigraph.embed.config import read_models
 from omnigraph.errors import InvalidInput, NotFound, OmniError
 from omnigraph.merge.conflicts import MergeConflicts
 from omnigraph.merge.merge import merge
@@ -297,7 +298,10 @@ def _load(running: Running, ready: Prepared, run: Run, folder: str | None) -> Ou
         run=run,
     )
     inputs = [mapped.input for mapped in ready.mapped]
-    request = running.request(OPERATION, pipeline.branch, message)
+    request = replace(
+        running.request(OPERATION, pipeline.branch, message),
+        vectors_from=read_models(pipeline.vectors_from),
+    )
     return load_frames(running.manifest, request, inputs, options, ready.spark, ready.batches)
 
 

@@ -17,6 +17,7 @@ from pyspark.sql.types import StructType
 
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import MAIN
+from omnigraph.embed.config import read_models
 from omnigraph.errors import InvalidInput, OmniError
 from omnigraph.pipeline.columns import arrow_schema
 from omnigraph.pipeline.permission import Permission
@@ -35,6 +36,7 @@ class Target:
     branch: str = MAIN
     from_: str | None = None
     partial: bool = False
+    vectors_from: str | None = None
     permission: Permission = field(default_factory=Permission)
     message: str | None = None
 
@@ -55,6 +57,7 @@ class Target:
             branch=options.get("branch", MAIN),
             from_=options.get("from"),
             partial=options.get("partial", "false").lower() == "true",
+            vectors_from=options.get("vectors_from"),
             permission=Permission.by_options(options),
             message=options.get("message"),
         )
@@ -71,6 +74,7 @@ class Target:
             operation="load",
             actor=self.permission.actor,
             message=self.message,
+            vectors_from=read_models(self.vectors_from),
             rights=self.permission.rights(manifest, self.branch, self.from_),
         )
 

@@ -129,6 +129,7 @@ class Pipeline:
     types: tuple[TypeSpec, ...]
     mode: str = "merge"
     partial: bool = False
+    vectors_from: str | None = field(default=None, repr=False)
     branch: str = "main"
     base: str | None = None
     on_violation: str = "fail"
@@ -364,6 +365,7 @@ def _pipeline(
         types=types,
         mode=top.get("mode") or "merge",
         partial=bool(top.get("partial")),
+        vectors_from=_plain_text(top.get("vectors_from")),
         branch=_plain_text(branch.get("name")) or "main",
         base=base if branch else None,
         on_violation=top.get("on_violation") or "fail",

@@ -23,6 +23,7 @@ from ulid import ULID
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import Snapshot
 from omnigraph.embed import Embedder
+from omnigraph.embed.config import VectorsFrom
 from omnigraph.errors import Category, InvalidInput, NotFound, OmniError, StorageUnavailable
 from omnigraph.storage.layout import POSITIONS, dataset_path, to_physical
 from omnigraph.storage.location import Location, locate
@@ -38,6 +39,7 @@ from omnigraph.write.fill import embedded, has_words
 from omnigraph.write.image import filled
 from omnigraph.write.intake import Intake
 from omnigraph.write.load import Mode
+from omnigraph.write.models import vectors
 from omnigraph.write.progress import Meter
 from omnigraph.write.rejected import json_line, records_at
 from omnigraph.write.rows import Spill
@@ -57,7 +59,8 @@ class Job:
 
     `folder` is where the run keeps its files, below the graph; `rejects` where rejected rows go,
     None when they make the load fail. `embed` names optional properties by type whose vectors are
-    made, as required ones always are.
+    made, as required ones always are. `vectors_from` is the model that made the vectors given, if
+    that is known.
     """
 
     location: Location
@@ -70,6 +73,7 @@ class Job:
     external: tuple[str, ...] = ()
     embedder: Embedder = field(default_factory=Embedder)
     embed: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    vectors_from: VectorsFrom = None
 
     @cached_property
     def manifest(self) -> Manifest:
@@ -189,7 +193,7 @@ class _Staging:
         if bad:
             there = pc.is_in(rows[AT], value_set=pa.array(sorted(bad), pa.int64()))
             rows = rows.filter(pc.invert(there))
-        gives = [p.name for p in embedded(shape) if batch.rows[p.name].null_count < len(batch.rows)]
+        gives = [p.name for p in vectors(shape) if batch.rows[p.name].null_count < len(batch.rows)]
         lacks, wordless = _lacking(shape, rows)
         path = dataset_path(str(shape.kind), *self._committed.entry(shape).key)
         fragments: list[Any] = []

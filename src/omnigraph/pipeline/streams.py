@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pyspark.errors import PySparkException
@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+from omnigraph.embed.config import VectorsFrom, read_models
 from omnigraph.errors import Category, InvalidInput, OmniError
 from omnigraph.pipeline.batches import STREAM, Batches
 from omnigraph.pipeline.feed import CHANGES, SCHEMA
@@ -31,7 +32,8 @@ class StreamOptions:
 
     `checkpoint` is where Spark notes how far it is. Rows are changes, as the stream of a graph
     gives them, unless `type_name` says of which type they are; then they are loaded by `mode`.
-    `trigger` says when, in Spark's words, as `{"availableNow": True}`.
+    `trigger` says when, in Spark's words, as `{"availableNow": True}`. `vectors_from` is the model
+    that made the vectors of the rows, as `provider/model`.
     """
 
     checkpoint: str
@@ -39,6 +41,7 @@ class StreamOptions:
     type_name: str | None = None
     mode: str = "merge"
     trigger: Mapping[str, Any] | None = None
+    vectors_from: VectorsFrom = None
 
 
 def read_changes(
@@ -59,7 +62,10 @@ def read_changes(
 def stream_into(frame: DataFrame, graph: OpenGraph, options: StreamOptions) -> StreamingQuery:
     """Start a stream into a graph: every batch that changes something becomes one commit."""
     mode_of(options.mode)
-    request = graph._request(STREAM, options.branch, None)
+    request = replace(
+        graph._request(STREAM, options.branch, None),
+        vectors_from=read_models(options.vectors_from),
+    )
     if options.type_name is None:
         _check_changes(frame)
     writer = frame.writeStream.option("checkpointLocation", options.checkpoint)

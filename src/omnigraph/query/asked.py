@@ -1,4 +1,4 @@
-"""This module embeds the texts a query asks about, by the model that made what it compares with."""
+"""Embed the texts of a query by the model that made the vectors they are compared with."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from omnigraph.catalog.model import NodeType
 from omnigraph.embed import Embedder, Role
-from omnigraph.embed.embedder import check_model
+from omnigraph.embed.embedder import agreed_embedder
 from omnigraph.query.store import Table
 
 
@@ -19,7 +19,7 @@ class TextVectors:
     """The texts of one run of a query: each is embedded once, those of one call together."""
 
     embedder: Embedder
-    _known: dict[tuple[int, str], npt.NDArray[np.float32]] = field(default_factory=dict)
+    _known: dict[tuple[str, int, str], npt.NDArray[np.float32]] = field(default_factory=dict)
 
     def of(
         self, table: Table, name: str, texts: Sequence[str]
@@ -30,13 +30,15 @@ class TextVectors:
         definition = table.type.definition
         assert isinstance(definition, NodeType), "only nodes have vectors that are searched"
         property_ = definition.properties[name]
-        place, model = f"{table.type.name}.{name}", self.embedder.model
         declared = None if property_.embed is None else property_.embed.model
-        check_model(place, declared, model, declared=True)
-        check_model(place, table.embedding_model(name), model, declared=False)
-        dimension = property_.type.dimension or 0
-        missing = [t for t in dict.fromkeys(texts) if (dimension, t) not in self._known]
+        recorded = table.embedding_model(name)
+        is_known = recorded is not None
+        others = [recorded] if is_known or (declared is None and table.has_vectors(name)) else []
+        place = f"{table.type.name}.{name}"
+        embedder = agreed_embedder(self.embedder, place, declared, others)
+        model, dimension = embedder.model, property_.type.dimension or 0
+        missing = [t for t in dict.fromkeys(texts) if (model, dimension, t) not in self._known]
         if missing:
-            vectors = self.embedder.embed(missing, dimension, Role.QUERY)
-            self._known.update(zip([(dimension, t) for t in missing], vectors, strict=True))
-        return {text: self._known[dimension, text] for text in texts}
+            vectors = embedder.embed(missing, dimension, Role.QUERY)
+            self._known.update(zip([(model, dimension, t) for t in missing], vectors, strict=True))
+        return {text: self._known[model, dimension, text] for text in texts}

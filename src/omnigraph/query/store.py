@@ -34,6 +34,7 @@ from omnigraph.storage.growth import Growth, Layout, fragment_files, growth
 from omnigraph.storage.index import IndexKind, coverage, index_name
 from omnigraph.storage.layout import embedding_model, physical_columns
 from omnigraph.storage.literals import sql_literals
+from omnigraph.storage.probe import count
 
 MEMORY_BYTES = 1024 * 1024 * 1024
 """Columns of one graph that are kept in memory."""
@@ -221,6 +222,11 @@ class Table:
         """Return the model that made all vectors of a property, if that is known."""
         with self._reading() as handle:
             return embedding_model(handle.schema.field(self.names[name]))
+
+    def has_vectors(self, name: str) -> bool:
+        """Return whether some entity has a vector."""
+        with self._reading() as handle:
+            return count(handle, f"`{self.names[name]}` IS NOT NULL") > 0
 
     def has(self, name: str) -> bool:
         """Tell whether a whole column is in memory, or may as well be."""

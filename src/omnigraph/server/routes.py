@@ -237,6 +237,7 @@ ENDPOINTS = (
             Query("mode", wire.LoadMode | None),
             Query("message", str | None),
             Query("partial", bool | None),
+            Query("vectors_from", str | None),
         ),
     ),
     Endpoint(

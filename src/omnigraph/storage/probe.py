@@ -126,6 +126,14 @@ def count(handle: LanceDataset, condition: str) -> int:
         return int(handle.count_rows(condition))
 
 
+def count_beside(handle: LanceDataset, base: LanceDataset, condition: str) -> int:
+    """Return how many rows satisfy a condition in the fragments a version has from its base."""
+    old = {fragment.fragment_id for fragment in base.get_fragments()}
+    with translated("counting rows"):
+        found = (f for f in handle.get_fragments() if f.fragment_id in old)
+        return sum(int(fragment.count_rows(condition)) for fragment in found)
+
+
 def _no_rows(handle: LanceDataset, columns: Sequence[str]) -> pa.Table:
     fields = [handle.schema.field(name) for name in columns]
     types = [(f.name, pa.large_binary() if is_blob(f) else f.type) for f in fields]

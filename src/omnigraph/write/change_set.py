@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from omnigraph.commit.model import DatasetEntry
+from omnigraph.embed.config import VectorsFrom, model_of
 from omnigraph.write.shape import AT, Shape
 from omnigraph.write.violations import Findings, Place
 
@@ -42,7 +43,8 @@ class TypeChange:
     what storage wrote of the batches already, the rows of `written_ids`; `adopted` a version that
     shows the whole change, `shared` fragments of another version with the ids of the rows of the
     batches in them. `made` are the models that made vectors here, by property; `alone` the
-    properties of which no other entity has a vector.
+    properties of which no other entity has a vector. `vectors_from` is the model that made the
+    vectors the batches give, if it is known.
     """
 
     shape: Shape
@@ -56,6 +58,11 @@ class TypeChange:
     shared: Sequence[tuple[Any, pa.Array]] = ()
     made: dict[str, str] = field(default_factory=dict)
     alone: set[str] = field(default_factory=set)
+    vectors_from: VectorsFrom = None
+
+    def given_by(self, name: str) -> str | None:
+        """Return the model that made the vectors given to a property, if that is known."""
+        return model_of(self.vectors_from, f"{self.shape.name}.{name}")
 
     @property
     def is_empty(self) -> bool:

@@ -7,7 +7,7 @@ there now, and uses the vectors it has for texts that have not changed.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,7 +27,7 @@ from omnigraph.types import Scalar
 from omnigraph.write.apply import apply
 from omnigraph.write.change_set import Batch, ChangeSet
 from omnigraph.write.committed import Committed
-from omnigraph.write.fill import agreed_model, embedded, has_words, replaced
+from omnigraph.write.fill import agreed_on, embedded, has_words, replaced
 from omnigraph.write.progress import Listener, Meter
 from omnigraph.write.request import Request
 from omnigraph.write.rights import check_whole
@@ -100,7 +100,7 @@ def embed_type(manifest: Manifest, request: Request, options: EmbedOptions) -> E
     return EmbedResult(
         branch=request.branch,
         type=run.shape.name,
-        model=request.embedder.model,
+        model=run.model,
         embedded={name: len(places) for name, places in run.places.items()},
         skipped=run.skipped,
         commit=commit,
@@ -131,16 +131,17 @@ class _Run:
         self.rows: pa.Table = self.shape.schema.empty_table()
         self.skipped = 0
         self._left: Counter[str] = Counter()
+        shape = self.shape
+        self._recorded = {t.name: committed.embedding_model(shape, t.name) for t in self.targets}
+        self._embedders: dict[str, Embedder] = {}
         self._earlier = earlier
         self._gathered = spill.gather(self.shape.schema)
         self._meter = Meter(options.progress)
 
     def changes(self) -> ChangeSet:
         """Embed what is to be embedded; return the entities with their vectors."""
-        models = {t.name: self.committed.embedding_model(self.shape, t.name) for t in self.targets}
         for target in self.targets:
-            before = None if self.all else models[target.name]
-            agreed_model(self.shape, target, before, self.embedder)
+            self._agree(target)
         self._meter.enter("embed")
         for part in self.committed.in_batches(
             self.shape, self._condition(), self.shape.schema.names, self._at_once()
@@ -153,10 +154,29 @@ class _Run:
             change = changes.of(self.shape)
             change.batches.append(Batch(self.rows, kept=frozenset(self.shape.properties)))
             for target in (t for t in self.targets if self.places[t.name]):
-                change.made[target.name] = self.embedder.model
-                if models[target.name] != self.embedder.model and not self._others(target):
+                change.made[target.name] = model = self._embedders[target.name].model
+                if self._recorded[target.name] != model and not self._others(target):
                     change.alone.add(target.name)
         return changes
+
+    def _agree(self, target: Property, unknown: Collection[None] = ()) -> None:
+        """Choose what embeds for a property; raise OmniError if its model is another."""
+        recorded = self._recorded[target.name]
+        others = unknown if self.all or recorded is None else [recorded]
+        self._embedders[target.name] = agreed_on(self.shape, target, others, self.embedder)
+
+    def _check_others(self, target: Property) -> None:
+        """Raise OmniError when a vector would be made beside those of an unknown model."""
+        if self.all or self._recorded[target.name] is not None or self.places[target.name]:
+            return
+        column = self.committed.names(self.shape)[target.name]
+        if self.committed.count(self.shape, f"`{column}` IS NOT NULL"):
+            self._agree(target, [None])
+
+    @property
+    def model(self) -> str:
+        """The models that embed, of which there is more than one only if the schema has several."""
+        return ", ".join(dict.fromkeys(embedder.model for embedder in self._embedders.values()))
 
     def _at_once(self) -> int:
         types = (property_.type for property_ in self.shape.properties.values())
@@ -182,6 +202,7 @@ class _Run:
             self.skipped += int(np.sum(empty & ~worded))
             self._left[target.name] += int(np.sum(~empty & ~where))
             if where.any():
+                self._check_others(target)
                 vectors = self._vectors(part, target, where)
                 place = part.column_names.index(target.name)
                 part = part.set_column(place, target.name, replaced(column, where, vectors))
@@ -204,7 +225,8 @@ class _Run:
         pairs = zip(ids, texts, strict=True)
         known = [self._known(target, id_, text) for id_, text in pairs]
         missing = [text for text, vector in zip(texts, known, strict=True) if vector is None]
-        fresh = iter(self.embedder.embed(missing, dimension, Role.DOCUMENT) if missing else ())
+        embedder = self._embedders[target.name]
+        fresh = iter(embedder.embed(missing, dimension, Role.DOCUMENT) if missing else ())
         found = [next(fresh) if vector is None else vector for vector in known]
         return np.reshape(np.asarray(found, np.float32), (-1, dimension))
 
@@ -212,6 +234,8 @@ class _Run:
         earlier = self._earlier
         place = None if earlier is None else earlier.places.get(target.name, {}).get(id_)
         if earlier is None or place is None:
+            return None
+        if earlier._embedders[target.name].model != self._embedders[target.name].model:
             return None
         if earlier.rows[_source(target)][place].as_py() != text:
             return None

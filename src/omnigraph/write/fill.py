@@ -6,7 +6,7 @@ embedded for a change that is refused.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from omnigraph.catalog.model import Property
 from omnigraph.embed import Embedder, Role
-from omnigraph.embed.embedder import check_model
+from omnigraph.embed.embedder import agreed_embedder
 from omnigraph.write.image import Image
 from omnigraph.write.rows import Spill
 from omnigraph.write.shape import Shape
@@ -34,35 +34,41 @@ def has_words(texts: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
     return pc.fill_null(pc.not_equal(pc.utf8_trim_whitespace(texts), ""), False)
 
 
-def fill(image: Image, known: dict[str, str | None], embedder: Embedder, spill: Spill) -> pa.Table:
+def fill(
+    image: Image,
+    others: Callable[[str], Collection[str | None]],
+    embedder: Embedder,
+    spill: Spill,
+) -> pa.Table:
     """Return the rows of an image with every required vector; those made wait in `spill`.
 
-    `known` are the models of the vectors that are there already, by property.
+    `others` returns the models of the other vectors of a property, None for an unknown one.
     """
     rows = image.rows
     for property_ in embedded(image.shape):
-        if property_.type.nullable or not rows[property_.name].null_count:
+        name = property_.name
+        if property_.type.nullable or not rows[name].null_count:
             continue
-        before = None if image.change.replace else known[property_.name]
-        image.change.made[property_.name] = agreed_model(image.shape, property_, before, embedder)
-        gathered = spill.gather(pa.schema([rows.schema.field(property_.name)]))
+        agreed = agreed_on(image.shape, property_, others(name), embedder)
+        image.change.made[name] = agreed.model
+        gathered = spill.gather(pa.schema([rows.schema.field(name)]))
         for start in range(0, rows.num_rows, AT_ONCE):
             part = rows.slice(start, AT_ONCE)
-            missing = part[property_.name].combine_chunks().is_null()
-            column = with_vectors(part, property_, np.asarray(missing), embedder)
+            missing = part[name].combine_chunks().is_null()
+            column = with_vectors(part, property_, np.asarray(missing), agreed)
             gathered.add(pa.table([column], schema=gathered.schema))
-        place = rows.column_names.index(property_.name)
-        rows = rows.set_column(place, property_.name, gathered.table()[0])
+        place = rows.column_names.index(name)
+        rows = rows.set_column(place, name, gathered.table()[0])
     return rows
 
 
-def agreed_model(shape: Shape, property_: Property, before: str | None, embedder: Embedder) -> str:
-    """Return the model that embeds; raise OmniError when the property wants another."""
+def agreed_on(
+    shape: Shape, property_: Property, others: Collection[str | None], embedder: Embedder
+) -> Embedder:
+    """Return what embeds for a property; raise OmniError when its model is another or unknown."""
     assert property_.embed is not None, "only such a property is filled"
-    place, model = f"{shape.name}.{property_.name}", embedder.model
-    check_model(place, property_.embed.model, model, declared=True)
-    check_model(place, before, model, declared=False)
-    return model
+    place = f"{shape.name}.{property_.name}"
+    return agreed_embedder(embedder, place, property_.embed.model, others)
 
 
 def with_vectors(

@@ -15,6 +15,7 @@ from omnigraph.write.change_set import Batch, ChangeSet, TypeChange
 from omnigraph.write.committed import Committed
 from omnigraph.write.sets import without
 from omnigraph.write.shape import AT, GIVEN, Shape
+from omnigraph.write.stale import cleared, differing, embedded
 
 _NO_IDS = pa.array([], pa.string())
 
@@ -88,19 +89,30 @@ def _counts_edges(shape: Shape) -> bool:
 
 
 def filled(batch: Batch, shape: Shape, committed: Committed) -> pa.Table:
-    """Return whole rows: what a partial batch does not give, an entity that exists keeps."""
+    """Return whole rows: what a partial batch does not give, an entity that exists keeps.
+
+    It does not keep a vector that was made from another text than the one given.
+    """
     rows = batch.rows
     if AT not in rows.column_names:
         rows = rows.append_column(AT, pa.nulls(rows.num_rows, pa.int64()))
     if batch.given:
         names = [n for n in shape.properties if any(n not in given for given in batch.given)]
-        kept = committed.by(shape, "id", rows["id"], ["id", *names])
+        texts = [source for property_, source in embedded(shape) if property_.name in names]
+        wanted = list(dict.fromkeys(["id", *names, *texts]))
+        kept = committed.by(shape, "id", rows["id"], wanted)
         where = pc.index_in(rows["id"], value_set=_plain(kept["id"]))
+        lacking = {}
         for name in names:
             lacks = pa.array([name not in given for given in batch.given]).take(rows[GIVEN])
-            lacks = pc.and_(lacks, where.is_valid())
-            column = _choose(lacks, kept[name].take(where), rows[name])
+            lacking[name] = pc.and_(lacks, where.is_valid())
+            column = _choose(lacking[name], kept[name].take(where), rows[name])
             rows = rows.set_column(rows.column_names.index(name), name, column)
+        for property_, source in embedded(shape):
+            if property_.name in lacking:
+                changed = differing(kept[source].take(where), rows[source])
+                stale = np.asarray(lacking[property_.name], np.bool_) & changed
+                rows = cleared(rows, property_.name, stale)
     return rows.select([*shape.schema.names, AT])
 
 

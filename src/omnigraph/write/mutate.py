@@ -34,6 +34,7 @@ from omnigraph.write.committed import ROW_ADDRESS, Committed
 from omnigraph.write.ids import fresh_ids, key_ids
 from omnigraph.write.predicate import Test, filter_text, passing
 from omnigraph.write.shape import Shape
+from omnigraph.write.stale import cleared, differing, embedded
 from omnigraph.write.violations import Rule, Violation, shown_value
 
 
@@ -133,9 +134,13 @@ class Mutation:
             self.affected_edges += rows.num_rows
         if values is None or not rows.num_rows:
             return
+        before = rows
         for name, value in values.items():
             column = self._column(shape, name, value, rows.num_rows)
             rows = rows.set_column(shape.schema.get_field_index(name), name, column)
+        for property_, source in embedded(shape):
+            if source in values and property_.name not in values:
+                rows = cleared(rows, property_.name, differing(before[source], rows[source]))
         kept = frozenset(shape.properties.keys() - values.keys())
         self.changes.of(shape).batches.append(Batch(rows, kept=kept))
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from omnigraph.commit.model import CommitId
 from omnigraph.embed import Embedder
+from omnigraph.embed.config import VectorsFrom
 from omnigraph.errors import InvalidInput
 from omnigraph.policy.gate import ALL_RIGHTS, Rights
 
@@ -18,7 +19,8 @@ class Request:
     """Who wants a change, where, and under which condition.
 
     `external_blobs` are the bases below which blobs may stay where they are, `embedder` makes
-    vectors of texts. `rights` say which types the actor may change and see.
+    vectors of texts; `vectors_from` is the model that made the vectors given, if that is known.
+    `rights` say which types the actor may change and see.
     """
 
     branch: str
@@ -28,6 +30,7 @@ class Request:
     if_commit: CommitId | None = None
     external_blobs: tuple[str, ...] = ()
     embedder: Embedder = field(default_factory=Embedder)
+    vectors_from: VectorsFrom = None
     rights: Rights = ALL_RIGHTS
 
     def __post_init__(self) -> None:

@@ -13,7 +13,6 @@ from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import CommitId, Counts
 from omnigraph.commit.staged import StagedCommit, StagedDataset, with_sums
 from omnigraph.embed import Embedder
-from omnigraph.embed.embedder import check_model
 from omnigraph.errors import NotFound, StorageUnavailable
 from omnigraph.storage import stage as storage_stage
 from omnigraph.storage.compaction import tidied
@@ -23,7 +22,15 @@ from omnigraph.write.change_set import TypeChange
 from omnigraph.write.committed import ROW_ADDRESS, Committed
 from omnigraph.write.fill import fill
 from omnigraph.write.image import Image
-from omnigraph.write.models import known_models, models_after
+from omnigraph.write.models import (
+    check_declared,
+    check_made,
+    keeps,
+    known_models,
+    makers_beside,
+    models_after,
+    replaces_all,
+)
 from omnigraph.write.request import Request
 from omnigraph.write.rows import Spill
 from omnigraph.write.shape import AT, Shape
@@ -96,6 +103,9 @@ def _stage(
         return StagedDataset(shape.table_key, *entry.key, *made)
     path = dataset_path(str(shape.kind), *entry.key)
     with manifest.reading(shape.table_key, entry) as base, Spill() as spill:
+        if request.vectors_from is not None:
+            image.change.vectors_from = request.vectors_from
+            check_declared(image.change)
         writing = _Writing(image, base, request.embedder, spill)
         if image.change.replace:
             made = storage_stage.overwrite(base, writing.rows(), _blobs(image.change))
@@ -129,8 +139,12 @@ class _Writing:
 
     def rows(self) -> pa.Table:
         """Return the rows as the dataset stores them."""
-        rows = fill(self._image, self._known, self._embedder, self._spill)
+        rows = fill(self._image, self._others, self._embedder, self._spill)
         return to_physical(rows.drop_columns(AT), self._base.schema, self._names)
+
+    def _others(self, name: str) -> set[str | None]:
+        change, column = self._image.change, self._names[name]
+        return makers_beside(change, name, self._known[name], self._base, column)
 
     def fragments(self) -> Sequence[Any]:
         """Write the rows, unless an attempt that lost its race wrote the same ones before."""
@@ -145,15 +159,20 @@ class _Writing:
             shared = [fragment for fragment, _ in change.shared]
             change.written = [*shared, *new_fragments(change, image.rows, rows, self._base)]
         else:
-            for name, model in change.made.items():
-                # Whoever won may have brought vectors of another model.
-                place = f"{image.shape.name}.{name}"
-                check_model(place, self._known[name], model, declared=False)
+            for name in change.made:
+                # Another writer that won may have brought vectors of another model.
+                check_made(change, name, self._others(name))
         return change.written
 
     def marked(self, made: Any, rows: int) -> Any:  # noqa: ANN401 - Lance handles
-        """Return a staged version that notes which models made its vectors."""
-        wanted = models_after(self._image.change, self._known, rows)
+        """Return a staged version that records which models made its vectors."""
+        change = self._image.change
+
+        def is_alone(name: str) -> bool:
+            column = self._names[name]
+            return replaces_all(made, self._base, column, keeps=keeps(change, name))
+
+        wanted = models_after(change, self._known, rows, is_alone)
         noted = known_models(self._image.shape, made, self._names)
         marks = {self._names[n]: model for n, model in wanted.items() if model != noted[n]}
         return storage_stage.mark_models(made, marks) if marks else made

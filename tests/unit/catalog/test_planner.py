@@ -366,7 +366,7 @@ REFUSED = {
         ],
     ),
     "change an embed": (
-        "node A { s: String t: String u: Vector(2) @embed(s) v: Vector(2) @embed(s)\n"
+        'node A { s: String t: String u: Vector(2) @embed(s) v: Vector(2) @embed(s, model="k")\n'
         "w: Vector(2) x: Vector(2) @embed(s) }",
         'node A { s: String t: String u: Vector(2) @embed(t) v: Vector(2) @embed(s, model="m")\n'
         "w: Vector(2) @embed(s) x: Vector(2) }",

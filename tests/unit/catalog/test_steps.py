@@ -6,6 +6,7 @@ from omnigraph.catalog import (
     Annotation,
     Cardinality,
     Check,
+    DeclareEmbeddingModel,
     DropMode,
     Index,
     Key,
@@ -193,6 +194,17 @@ STEPS = [
             "annotations": TAGS_WIRE,
         },
         f"update metadata edge E: {TAGS_TEXT}",
+    ),
+    (
+        DeclareEmbeddingModel(NODE, "A", "v", "m"),
+        {
+            "kind": "declare_embedding_model",
+            "type_kind": "node",
+            "type_name": "A",
+            "property_name": "v",
+            "model": "m",
+        },
+        "declare embedding model node A.v: m",
     ),
     (
         UpdatePropertyMetadata(NODE, "A", "x", ()),

@@ -5,7 +5,7 @@ import logging
 import pytest
 
 from omnigraph import OmniError
-from omnigraph.embed.config import Kind, build, read_settings
+from omnigraph.embed.config import Kind, build, read_settings, same_model, settings_for
 from omnigraph.embed.embedder import Embedder, check_model
 from omnigraph.embed.local import MODEL as LOCAL
 from omnigraph.embed.mock import MockProvider
@@ -22,7 +22,20 @@ KEYS = {"OPENAI_API_KEY": "k1", "OPENROUTER_API_KEY": "k2", "GEMINI_API_KEY": "k
     ("environ", "kind", "model", "base_url", "key"),
     [
         ({}, "local", LOCAL, None, None),
-        (KEYS, "local", LOCAL, None, None),
+        ({**KEYS, P: "local"}, "local", LOCAL, None, None),
+        ({**KEYS, M: LOCAL}, "local", LOCAL, None, None),
+        (KEYS, "openai-compatible", "openai/text-embedding-3-large", ROUTER, "k2"),
+        ({"OPENAI_API_KEY": "k1"}, "openai", "text-embedding-3-large", OPENAI, "k1"),
+        (
+            {"OPENAI_API_KEY": "k1", "GEMINI_API_KEY": "k3"},
+            "openai",
+            "text-embedding-3-large",
+            OPENAI,
+            "k1",
+        ),
+        ({"GEMINI_API_KEY": "k3"}, "gemini", "gemini-embedding-2", GOOGLE, "k3"),
+        ({"GEMINI_API_KEY": "k3", M: "m"}, "gemini", "m", GOOGLE, "k3"),
+        ({"OPENAI_API_KEY": " "}, "local", LOCAL, None, None),
         ({P: " "}, "local", LOCAL, None, None),
         ({P: "local"}, "local", LOCAL, None, None),
         ({P: "local", M: LOCAL}, "local", LOCAL, None, None),
@@ -171,6 +184,65 @@ def test_wrong_configuration_is_told_with_what_to_do(profile, environ, code, sai
     assert (caught.value.code, caught.value.category) == (code, "invalid")
     assert said in caught.value.message
     assert "sk-secret" not in caught.value.message
+
+
+# --- the model that vectors were made by -------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("model", "environ", "kind", "name", "key"),
+    [
+        (LOCAL, KEYS, "local", LOCAL, None),
+        (f"local/{LOCAL}", {}, "local", LOCAL, None),
+        ("text-embedding-3-large", KEYS, "openai", "text-embedding-3-large", "k1"),
+        ("openai/text-embedding-3-small", KEYS, "openai", "text-embedding-3-small", "k1"),
+        (
+            "openai/text-embedding-3-small",
+            {"OPENROUTER_API_KEY": "k2"},
+            "openai-compatible",
+            "openai/text-embedding-3-small",
+            "k2",
+        ),
+        ("gemini-embedding-2", KEYS, "gemini", "gemini-embedding-2", "k3"),
+        ("google/m", KEYS, "gemini", "m", "k3"),
+        ("openai-compatible/m", KEYS, "openai-compatible", "m", "k2"),
+        ("sentence-transformers/m", {}, "sentence-transformers", "m", None),
+    ],
+)
+def test_environment_gives_the_model_vectors_were_made_by(model, environ, kind, name, key):
+    found = settings_for(model, environ)
+    assert found is not None
+    assert (found.kind, found.model, found.key) == (kind, name, key)
+    assert same_model(build(found).model, model)
+
+
+@pytest.mark.parametrize(
+    ("model", "environ"),
+    [
+        ("openai/text-embedding-3-small", {}),
+        ("openai/text-embedding-3-small", {"GEMINI_API_KEY": "k3"}),
+        ("acme/m", {"OPENAI_API_KEY": "k1"}),
+        ("acme/m", KEYS),
+        ("mock/m", KEYS),
+        ("local/m", KEYS),
+        (LOCAL, {P: "openai", **KEYS}),
+        (LOCAL, {U: "http://h"}),
+        ("openai/text-embedding-3-small", {M: "m", **KEYS}),
+        ("openai/text-embedding-3-small", {"OMNIGRAPH_EMBEDDINGS_MOCK": "1", **KEYS}),
+    ],
+)
+def test_environment_is_not_second_guessed(model, environ):
+    assert settings_for(model, environ) is None
+
+
+def test_embedder_chosen_by_the_caller_is_kept():
+    given = Embedder(Counting(), KEYS)
+    assert given.giving(LOCAL) is given
+    by_key = Embedder(environ=KEYS)
+    assert by_key.giving(None) is by_key
+    local = by_key.giving(LOCAL)
+    assert (local.model, local.is_local) == (LOCAL, True)
+    assert by_key.giving(LOCAL) is local
 
 
 # --- the provider of a handle ------------------------------------------------------------------

@@ -36,7 +36,7 @@ class Watched:
 @pytest.fixture
 def uri(tmp_path):
     graph = og.init(tmp_path / "g", SCHEMA, embedding=MOCK)
-    graph.insert("Doc", ROWS)
+    graph.insert("Doc", ROWS, vectors_from={"Doc.v": "mock"})
     return graph.uri
 
 
@@ -46,7 +46,7 @@ def best(graph, query=NEAREST, text="port"):
 
 def test_profile_and_provider_are_taken(uri):
     assert best(og.open(uri, embedding=MOCK)) == ["port"]
-    assert best(og.open(uri, embedding={"kind": "mock", "model": "x"})) == ["port"]
+    assert best(og.open(uri, embedding={"kind": "mock", "model": ""})) == ["port"]
     assert best(og.open(uri, embedding=MockProvider())) == ["port"]
 
 

@@ -40,7 +40,7 @@ class Watched:
 @pytest.fixture
 def graph(tmp_path):
     graph = og.init(tmp_path / "g", SCHEMA, embedding=MOCK)
-    graph.insert("Doc", ROWS)
+    graph.insert("Doc", ROWS, vectors_from="mock")
     return graph
 
 
@@ -267,7 +267,7 @@ def test_note_belongs_to_a_branch_and_a_moment(graph):
     graph.branches.create("again")
     asked_by(graph, "m2").embed("Doc", all=True, branch="again")
     assert (model_of(graph), model_of(graph, at="again")) == ("m1", "m2")
-    assert (model_of(graph, at=before), model_of(graph, at=tag)) == (None, "m1")
+    assert (model_of(graph, at=before), model_of(graph, at=tag)) == ("", "m1")
     assert asked_by(graph, "m2").query(NEAREST, at="again").rows == [{"d": "b"}]
     assert asked_by(graph, "m1").query(NEAREST, at=tag).rows == [{"d": "b"}]
 
@@ -284,17 +284,20 @@ def test_filling_with_another_model_is_refused(graph):
     assert model_of(graph) == "m1"
 
 
-def test_mixture_has_no_note(graph):
-    asked_by(graph, "m1").embed("Doc")
-    assert model_of(graph) is None, "one vector was given by somebody"
+def test_vectors_of_an_unknown_model_are_not_filled_up_but_replaced(graph):
+    graph.load({"Doc": ROWS}, mode="overwrite")
+    with pytest.raises(og.OmniError) as caught:
+        asked_by(graph, "m1").embed("Doc")
+    assert caught.value.code == "embedding_model_unknown"
+    assert model_of(graph) is None, "one vector was given without its model"
     asked_by(graph, "m1").embed("Doc", all=True)
     assert model_of(graph) == "m1"
 
 
 def test_vector_without_a_text_keeps_the_note_away(graph):
     for text in ("", None):
-        update = 'query m($t: String?) { update Doc set { text: $t } where k = "e" }'
-        graph.mutate(update, {"t": text})
+        wordless = [{"k": "e", "text": text, "v": [0.0, 0.6, 0.8]}]
+        graph.load({"Doc": [*ROWS[:4], *wordless]}, mode="overwrite")
         asked_by(graph, "m1").embed("Doc", all=True)
         assert model_of(graph) is None
 
@@ -328,7 +331,9 @@ def test_vectors_from_elsewhere_take_the_note_away(graph, bring):
     all_by_model(graph)
     bring(graph)
     assert model_of(graph) is None
-    assert len(asked_by(graph, "m2").query(NEAREST).rows) == 1
+    with pytest.raises(og.OmniError) as caught:
+        asked_by(graph, "m1").query(NEAREST)
+    assert caught.value.code == "embedding_model_unknown"
 
 
 def test_partial_load_of_another_property_keeps_the_note(graph):

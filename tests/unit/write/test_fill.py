@@ -35,7 +35,7 @@ def test_load_makes_vectors_in_parts_and_keeps_those_given(graph, monkeypatch):
     rows = [{"k": f"{n:02}", "text": f"t{n % 5}"} for n in range(30)]
     rows[7]["v"] = rows[20]["v"] = [1.0, 0.0, 0.0]
     provider, asked = watched(graph)
-    asked.insert("Doc", rows)
+    asked.insert("Doc", rows, vectors_from="mock")
     found = vectors(graph)
     for row in rows:
         assert close(found[row["k"]], row.get("v", mock_vector(row["text"], 3)))
@@ -52,7 +52,8 @@ def test_change_that_is_refused_embeds_nothing(graph):
 
 def test_change_with_all_vectors_needs_no_provider(graph):
     plain = og.open(graph.uri, embedding={"kind": "openai"})
-    plain.insert("Doc", [{"k": "a", "text": "ship", "v": [1.0, 0.0, 0.0]}])
+    rows = [{"k": "a", "text": "ship", "v": [1.0, 0.0, 0.0]}]
+    plain.insert("Doc", rows, vectors_from="mock")
     plain.mutate('query m() { update Doc set { n: 3 } where k = "a" }')
     with pytest.raises(og.OmniError) as caught:
         plain.insert("Doc", [{"k": "b", "text": "port"}])
@@ -61,7 +62,8 @@ def test_change_with_all_vectors_needs_no_provider(graph):
 
 
 def test_partial_load_makes_the_vectors_of_new_entities(graph):
-    graph.insert("Doc", [{"k": "a", "text": "ship", "v": [1.0, 0.0, 0.0]}])
+    rows = [{"k": "a", "text": "ship", "v": [1.0, 0.0, 0.0]}]
+    graph.insert("Doc", rows, vectors_from="mock")
     graph.load({"Doc": [{"k": "a", "n": 1}, {"k": "b", "text": "port"}]}, partial=True)
     found = vectors(graph)
     assert close(found["a"], [1.0, 0.0, 0.0])
@@ -100,8 +102,23 @@ def test_model_is_noted_while_every_vector_is_its(graph):
         asked_by(graph, "m2").insert("Doc", [{"k": "c", "text": "tug"}])
     assert caught.value.code == "embedding_model_mismatch"
     assert graph.snapshot().commit_id == before
-    asked_by(graph, "m1").insert("Doc", [{"k": "c", "v": [1.0, 0, 0]}, {"k": "d", "text": "x"}])
+    asked_by(graph, "m1").insert("Doc", [{"k": "c", "v": [1.0, 0, 0]}])
     assert model_of(graph) is None
+    with pytest.raises(og.OmniError) as caught:
+        asked_by(graph, "m1").insert("Doc", [{"k": "d", "text": "x"}])
+    assert caught.value.code == "embedding_model_unknown"
+
+
+def test_race_lost_to_vectors_of_an_unknown_model_is_refused(graph):
+    def change():
+        if len(provider.asked) == 1:
+            graph.insert("Doc", [{"k": "z", "v": [1.0, 0.0, 0.0]}])
+
+    provider, asked = watched(graph, meanwhile=change)
+    with pytest.raises(og.OmniError) as caught:
+        asked.insert("Doc", [{"k": "a", "text": "ship"}])
+    assert caught.value.code == "embedding_model_unknown"
+    assert set(vectors(graph)) == {"z"}
 
 
 def test_overwrite_may_change_the_model(graph):

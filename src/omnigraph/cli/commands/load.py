@@ -33,6 +33,11 @@ MODES = ("append", "merge", "overwrite")
 @click.option("--edge", "edges", multiple=True, metavar="E=FILE", help="The same for an edge type.")
 @click.option("--mode", required=True, type=click.Choice(MODES), help="What becomes of existing.")
 @click.option("--partial", is_flag=True, help="With merge: keep properties that are not given.")
+@click.option(
+    "--vectors-from",
+    metavar="PROVIDER/MODEL",
+    help="Model that made the vectors in the data, so that texts can be compared with them.",
+)
 @click.option("--branch", default="main", help="Branch to load into.")
 @click.option("--from", "base", help="Create the branch from this one if it does not exist.")
 @click.option("--message", help="Message of the commit.")
@@ -48,6 +53,7 @@ def load(
     edges: tuple[str, ...],
     mode: str,
     partial: bool,
+    vectors_from: str | None,
     branch: str,
     base: str | None,
     message: str | None,
@@ -67,6 +73,7 @@ def load(
             from_=base,
             message=message,
             partial=partial,
+            vectors_from=vectors_from,
             progress=progress,
             engine=engine,
             encoding=encoding,

@@ -64,7 +64,12 @@ async def load_lines(asked: Asked) -> Response:
     visit = asked.visit
     plain = operations.LoadRequest.of(asked.one("branch"), asked.one("from"), asked.one("mode"))
     partial = asked.one("partial") == "true"
-    request = replace(plain, message=asked.one("message"), partial=partial)
+    request = replace(
+        plain,
+        message=asked.one("message"),
+        partial=partial,
+        vectors_from=asked.one("vectors_from"),
+    )
     await asked.call(lambda: operations.authorise_load(visit, request))
     if content_type(asked.request) != _LINES:
         raise unsupported(_LINES)

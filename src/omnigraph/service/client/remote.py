@@ -410,6 +410,7 @@ class RemoteGraph:
         message: str | None = None,
         partial: bool = False,
         strict: bool = True,
+        vectors_from: str | None = None,
         progress: Listener | None = None,
         engine: str = LOCAL,
         encoding: str | None = None,
@@ -424,9 +425,13 @@ class RemoteGraph:
             if partial:
                 message_ = "a load of the older grammar takes whole entities"
                 raise InvalidInput(message_, code="remote_unsupported")
+            if vectors_from is not None:
+                message_ = "a load of the older grammar cannot name the model of vectors"
+                raise InvalidInput(message_, code="remote_unsupported")
             body = {**given, "data": upload.content.decode("utf-8")}
             return read_load(self._address.post("load", body=body))
-        query = (*given.items(), *([("partial", "true")] if partial else []))
+        more = {"partial": "true" if partial else None, "vectors_from": vectors_from}
+        query = (*given.items(), *((n, value) for n, value in more.items() if value is not None))
         call = Call(
             method="POST",
             path=self._address.path("load", "ndjson"),
@@ -460,9 +465,13 @@ class RemoteGraph:
         mode: str = "append",
         branch: str | None = None,
         message: str | None = None,
+        vectors_from: str | None = None,
     ) -> LoadResult:
         """Load rows of one type as one commit."""
-        return self.load({type_name: rows}, mode=mode, branch=branch, message=message)
+        rows_by_type = {type_name: rows}
+        return self.load(
+            rows_by_type, mode=mode, branch=branch, message=message, vectors_from=vectors_from
+        )
 
     def merge(  # noqa: PLR0913 - everything a merge can be told
         self,

@@ -46,6 +46,7 @@ class LoadRequest:
     mode: wire.LoadMode
     message: str | None = None
     partial: bool = False
+    vectors_from: str | None = None
 
     @classmethod
     def of(
@@ -96,6 +97,7 @@ def _loaded(visit: Visit, request: LoadRequest, data: bytes, *, strict: bool) ->
             strict=strict,
             message=request.message,
             partial=request.partial,
+            vectors_from=request.vectors_from,
         )
     return done.to_json()
 

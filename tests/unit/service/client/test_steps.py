@@ -40,6 +40,7 @@ STEPS = [
     s.MakeRequired(NODE, "A", "p"),
     s.UpdateTypeMetadata(NODE, "A", (Annotation("description", "x", (("k", "v"),)),)),
     s.UpdatePropertyMetadata(NODE, "A", "p", (Annotation("flag"),)),
+    s.DeclareEmbeddingModel(NODE, "A", "p", "m"),
     s.DropType(NODE, "A"),
     s.DropProperty(NODE, "A", "p", s.DropMode.HARD),
     s.UnsupportedChange("node A", "because", next(iter(Code))),
