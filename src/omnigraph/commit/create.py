@@ -122,6 +122,7 @@ def _first_rows(
         schema_hash=address,
         datasets={entry.key: entry for entry in entries.values()},
         names=ANCHOR + 1,
+        created_at=commit.created_at,
     )
     rows = [head_row(head, commit.manifest_version), commit_row(commit, None)]
     rows.append(schema_row(address, source, accepted.to_json()))

@@ -106,6 +106,7 @@ def _refolded(
         schema_hash=row.commit.schema_hash,
         datasets=refold(manifest.line(holder), row.commit.id),
         origins=holder.head.origins,
+        created_at=row.commit.created_at,
     )
     older = replace(holder, version=version, head=head)
     return _snapshot(manifest, name, holder.lineage.native, older)
@@ -124,6 +125,7 @@ def snapshots_along(
             schema_hash=commit.schema_hash,
             datasets=shown,
             origins=holder.head.origins,
+            created_at=commit.created_at,
         )
         state = replace(holder, version=commit.manifest_version, head=head)
         found.append(_snapshot(manifest, name, holder.lineage.native, state))

@@ -3,7 +3,7 @@
 Marked are the files of every snapshot that is retained: heads, tags, the newest commits of each
 branch, what is younger than asked, and what intents refer to. Swept is the rest, if it is older
 than the age floor and than every operation in flight, so that no writer loses what it is just
-staging; one that takes longer is refused (`commit/sweeps.py`).
+staging; one that takes longer is refused (`commit/sweeps.py`). Ages are by the store's clock.
 """
 
 from __future__ import annotations
@@ -24,12 +24,16 @@ from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import CommitId, DatasetEntry
 from omnigraph.commit.recovery import recover
 from omnigraph.commit.rows import CommitRow
-from omnigraph.commit.staged import minted_at
-from omnigraph.commit.sweeps import Sweep
+from omnigraph.commit.sweeps import COARSE, Sweep
 from omnigraph.commit.upkeep import forget_versions
 from omnigraph.errors import GraphCorrupt, InvalidInput, NotFound, StorageUnavailable
 from omnigraph.storage import ObjectInfo
-from omnigraph.storage.files import referenced_files, referenced_folders, version_file
+from omnigraph.storage.files import (
+    referenced_files,
+    referenced_folders,
+    version_file,
+    version_of,
+)
 from omnigraph.storage.layout import (
     IDS,
     POSITIONS,
@@ -42,15 +46,10 @@ from omnigraph.storage.layout import (
 
 AGE_FLOOR = timedelta(hours=1)
 """Nothing younger is ever removed: a writer may be about to publish it."""
-MARGIN = 4
-"""The last of as many parts of the floor: clocks of writers may be wrong by so much."""
 SCRATCH_AGE = timedelta(days=7)
 """Rows a job put down stay so long after the last of them; one that finds some missing fails."""
 BATCH = 500
 """Files removed between two looks at whether this cleanup is still welcome."""
-
-_COARSE = timedelta(seconds=2)
-"""Times of files may be older than the truth by so much."""
 
 
 @dataclass(slots=True)
@@ -130,17 +129,17 @@ def cleanup(
     if not dry_run:
         recover(manifest)
     report = CleanupReport(keep, older_than, dry_run)
-    now = datetime.now(UTC)
-    horizon = now - max(age_floor, older_than or timedelta(0))
-    limits = _Limits.of(manifest, now, age_floor)
+    # What is only foretold may be wrong if this clock is; nothing is written to ask the store's.
+    now = datetime.now(UTC) if dry_run else manifest.objects.now()
+    limits = _Limits.of(manifest, now, age_floor, older_than or timedelta(0))
     if dry_run:
-        _mark_and_sweep(manifest, report, horizon, limits.files, None)
+        _mark_and_sweep(manifest, report, limits, None)
         return report
-    sweep = Sweep(manifest, horizon, limits.staged)
+    sweep = Sweep(manifest, began=now, horizon=limits.floor, cutoff=limits.files)
     sweep.announce()
     manifest.datasets.observe("cleanup: announced")
     try:
-        _mark_and_sweep(manifest, report, horizon, limits.files, sweep)
+        _mark_and_sweep(manifest, report, limits, sweep)
     finally:
         sweep.conclude()
     manifest.datasets.observe("cleanup: concluded")
@@ -149,29 +148,41 @@ def cleanup(
 
 @dataclass(frozen=True, slots=True)
 class _Limits:
-    """What is too old: commits staged until then to be published, files until then to stay."""
+    """Times that decide what stays: files written since `files`, states that were heads since.
 
-    staged: datetime
+    A state stays if it was a head since `horizon` by the times of commits, or since `floor` by
+    those of the store.
+    """
+
+    now: datetime
+    floor: datetime
+    horizon: datetime
     files: datetime
 
     @classmethod
-    def of(cls, manifest: Manifest, now: datetime, age_floor: timedelta) -> _Limits:
-        margin = age_floor / MARGIN
-        begun = [minted_at(intent.staged.id) for intent in Intents(manifest.objects).list()]
-        oldest = min(begun, default=now + _COARSE)
-        staged = min(now - age_floor + margin, oldest - timedelta(milliseconds=1))
-        return cls(staged, min(now - age_floor, staged - margin, oldest - _COARSE))
+    def of(
+        cls, manifest: Manifest, now: datetime, age_floor: timedelta, older_than: timedelta
+    ) -> _Limits:
+        # Announcements are in milliseconds, and all compare with the very same time.
+        now = now.replace(microsecond=now.microsecond // 1000 * 1000)
+        begun = [
+            min(intent.started_at, intent.heartbeat) - COARSE
+            for intent in Intents(manifest.objects).list()
+        ]
+        floor = now - age_floor
+        files = min([floor, *begun])
+        files = files.replace(microsecond=files.microsecond // 1000 * 1000)
+        return cls(now, floor, now - max(age_floor, older_than), files)
 
 
 def _mark_and_sweep(
     manifest: Manifest,
     report: CleanupReport,
-    horizon: datetime,
-    before: datetime,
+    limits: _Limits,
     sweep: Sweep | None,
 ) -> None:
-    """Do it under an announcement, or, without one, only tell."""
-    marks = _mark(manifest, report.keep, horizon)
+    """Do it under an announcement, or, without one, only report."""
+    marks, before = _mark(manifest, report.keep, limits), limits.files
     manifest.datasets.observe("cleanup: marked")
     for folder in ("nodes", "edges"):
         for name in manifest.objects.folders(folder):
@@ -186,8 +197,8 @@ def _mark_and_sweep(
     report.lineages_removed = _sweep_lineages(manifest, before, sweep)
     if sweep is not None:
         _sweep_runs(manifest, before)
-        _sweep_scratch(manifest, datetime.now(UTC) - SCRATCH_AGE)
-        _clean_manifest(manifest, horizon)
+        _sweep_scratch(manifest, limits.now - SCRATCH_AGE)
+        _clean_manifest(manifest, limits.horizon)
 
 
 # --- mark --------------------------------------------------------------------------------------
@@ -205,13 +216,15 @@ class _Marks:
     keys: dict[str, str] = field(default_factory=dict)
 
 
-def _mark(manifest: Manifest, keep: int | None, horizon: datetime) -> _Marks:
+def _mark(manifest: Manifest, keep: int | None, limits: _Limits) -> _Marks:
     marks = _Marks()
     heads, others = _states(manifest)
     history = read_history([*heads, *others])
     paths = _registered([*heads, *others], marks.keys)
+    published = _published(manifest, [*heads, *others], history.commits)
     for state in heads:
-        for datasets in folds(history, _retained(history.commits, state, keep, horizon)):
+        retained = _retained(history.commits, state, keep, limits, published)
+        for datasets in folds(history, retained):
             _add(marks.versions, datasets, paths)
         _add(marks.heads, state.head.datasets, paths)
     tagged = {tag.commit_id for tag in manifest.tags().values()}
@@ -267,21 +280,36 @@ def _retained(
     commits: Mapping[CommitId, CommitRow],
     state: LineageState,
     keep: int | None,
-    horizon: datetime,
+    limits: _Limits,
+    published: Mapping[CommitId, datetime],
 ) -> Iterator[CommitId]:
     """Yield the commits whose snapshots stay readable; the head always is.
 
     What counts is when a commit was last a head, not when it was made: until then a reader or a new
-    branch may have started from it, however old it was.
+    branch may have started from it, however old it was. Where the store says when that was, no
+    clock of a writer retains it longer, or shorter than the floor.
     """
-    succeeded: dict[CommitId, datetime] = {}
+    recent: set[CommitId] = set()
     for index, commit in enumerate(newest_first(commits, state.head.commit_id)):
-        for parent in commit.parents:
-            succeeded[parent] = max(commit.created_at, succeeded.get(parent, commit.created_at))
-        within_keep = keep is not None and index < keep
-        # The clock of whoever succeeded it may be behind.
-        if index == 0 or within_keep or max(succeeded[commit.id], commit.created_at) >= horizon:
+        stored = published.get(commit.id, commit.created_at)
+        if min(commit.created_at, stored) >= limits.horizon or stored > limits.floor:
+            recent |= {commit.id, *commit.parents}
+        if index == 0 or (keep is not None and index < keep) or commit.id in recent:
             yield commit.id
+
+
+def _published(
+    manifest: Manifest, states: Iterable[LineageState], commits: Mapping[CommitId, CommitRow]
+) -> dict[CommitId, datetime]:
+    """Return when commits were published by the store's clock, as far as it still knows."""
+    made: dict[tuple[str | None, int], datetime] = {}
+    for lineage in (state.lineage for state in states):
+        for info in manifest.objects.list(f"{lineage.path}/_versions"):
+            version = version_of(info.path.removeprefix(f"{lineage.path}/"))
+            if version is not None:
+                made[lineage.native, version] = info.modified
+    places = ((id_, (row.native, row.commit.manifest_version)) for id_, row in commits.items())
+    return {id_: made[place] for id_, place in places if place in made}
 
 
 # --- sweep -------------------------------------------------------------------------------------
