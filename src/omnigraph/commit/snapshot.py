@@ -59,7 +59,7 @@ def head_snapshot(manifest: Manifest, branch_name: str) -> Snapshot:
     known = manifest.snapshots.get(branch.native)
     if known is None or known.manifest_version != state.version:
         known = _snapshot(manifest, branch.name, branch.native, state)
-        manifest.snapshots[branch.native] = known
+        manifest.snapshots.put(branch.native, known)
     return known
 
 
