@@ -64,6 +64,7 @@ def create_graph(manifest: Manifest, schema_text: str, *, actor: str | None = No
         # Ours, if only the answer was lost; the commit id tells.
         if manifest.main.state().row(rows[1].object_id) is None:
             raise _already(manifest.location) from error
+    manifest.objects.hold_reserve()
 
 
 def open_graph(manifest: Manifest) -> None:

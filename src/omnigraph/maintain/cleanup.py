@@ -126,15 +126,29 @@ def cleanup(
     if (keep or 0) < 0 or (older_than or timedelta(0)) < timedelta(0):
         message = "what to retain cannot be negative, neither a number of commits nor an age"
         raise InvalidInput(message, code="cleanup_policy_negative")
-    if not dry_run:
-        recover(manifest)
     report = CleanupReport(keep, older_than, dry_run)
-    # What is only foretold may be wrong if this clock is; nothing is written to ask the store's.
-    now = datetime.now(UTC) if dry_run else manifest.objects.now()
-    limits = _Limits.of(manifest, now, age_floor, older_than or timedelta(0))
     if dry_run:
+        # What is foretold may be wrong if this clock is: nothing is written to ask the store's.
+        limits = _Limits.of(manifest, datetime.now(UTC), age_floor, older_than or timedelta(0))
         _mark_and_sweep(manifest, report, limits, None)
         return report
+    try:
+        _clean(manifest, report, age_floor)
+    except StorageUnavailable as error:
+        if error.code != "storage_full":
+            raise
+        _make_room(manifest, age_floor)
+        report = CleanupReport(keep, older_than, dry_run)
+        _clean(manifest, report, age_floor)
+    manifest.objects.hold_reserve()
+    return report
+
+
+def _clean(manifest: Manifest, report: CleanupReport, age_floor: timedelta) -> None:
+    """Announce a cleanup, and remove what it may."""
+    recover(manifest)
+    now = manifest.objects.now()
+    limits = _Limits.of(manifest, now, age_floor, report.older_than or timedelta(0))
     sweep = Sweep(manifest, began=now, horizon=limits.floor, cutoff=limits.files)
     sweep.announce()
     manifest.datasets.observe("cleanup: announced")
@@ -143,7 +157,15 @@ def cleanup(
     finally:
         sweep.conclude()
     manifest.datasets.observe("cleanup: concluded")
-    return report
+
+
+def _make_room(manifest: Manifest, age_floor: timedelta) -> None:
+    """Free space on a full disk, so that a cleanup can announce itself.
+
+    Besides what is held for this, old versions of lineages go, which only are shortcuts.
+    """
+    manifest.objects.release_reserve()
+    _clean_manifest(manifest, manifest.objects.now() - age_floor)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from typing import Any
 
 from pyspark.sql import functions as F
 
+from omnigraph.errors import writing_file
 from omnigraph.pipeline.extract import CORRUPT, Extracted, quoted
 from omnigraph.pipeline.model import FILE, ROW
 from omnigraph.pipeline.prepare import Prepared
@@ -55,7 +56,8 @@ def keep_unreadable(ready: Prepared, folder: str, options: Mapping[str, str]) ->
         with tempfile.SpooledTemporaryFile(max_size=_FOLDED) as file:
             for violation, text in _unreadable(ready, source):
                 line = {**violation.to_json(), "row": text}
-                file.write(json.dumps(line, ensure_ascii=False).encode() + b"\n")
+                with writing_file(tempfile.gettempdir()):
+                    file.write(json.dumps(line, ensure_ascii=False).encode() + b"\n")
             file.seek(0)
             objects.put_file(f"unreadable-{source.spec.name}.ndjson", file)
 

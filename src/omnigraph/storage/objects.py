@@ -7,7 +7,9 @@ updates silently, so `probe` refuses such a store before a graph is made on it.
 from __future__ import annotations
 
 import fcntl
+import os
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -41,6 +43,9 @@ _CLIENT: dict[str, Any] = {
 }
 PROBES = "__probe"
 """Where objects are written only to learn something about the store."""
+RESERVE = "__reserve"
+RESERVE_BYTES = 256 * 1024
+"""Space for the announcements of a cleanup: about 16 KB for each branch."""
 _BULK = 1_000
 """Objects one request deletes."""
 _BLOCK = 5 * 1024 * 1024
@@ -207,6 +212,20 @@ class Objects:
                     obstore.delete(self._store, path)
                 except (NotFoundError, FileNotFoundError):
                     continue
+
+    def hold_reserve(self) -> None:
+        """Hold some space of a disk for a cleanup that has to run when it is full.
+
+        It is best effort: a bucket needs none, and without it only that cleanup has less room.
+        """
+        if self._location.is_local:
+            with suppress(OSError), Path(self._location.uri, RESERVE).open("wb") as file:
+                os.posix_fallocate(file.fileno(), 0, RESERVE_BYTES)
+
+    def release_reserve(self) -> None:
+        """Give the space back that was held."""
+        if self._location.is_local:
+            self.delete([RESERVE])
 
     def reach(self) -> None:
         """Make sure that a bucket answers; Lance, asked first, would not give up for minutes."""
