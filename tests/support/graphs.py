@@ -38,7 +38,8 @@ from omnigraph.commit.staged import (
 )
 from omnigraph.errors import Contention, ExpectedVersionMismatch, OmniError
 from omnigraph.lang import Code, admit
-from omnigraph.maintain.cleanup import CleanupReport, cleanup
+from omnigraph.maintain.cleanup import cleanup
+from omnigraph.maintain.cleanup_report import CleanupReport
 from omnigraph.storage import stage
 from omnigraph.storage.layout import dataset_path
 

@@ -218,7 +218,7 @@ class Objects:
 
         It is best effort: a bucket needs none, and without it only that cleanup has less room.
         """
-        if self._location.is_local:
+        if self._location.is_local and self.size(RESERVE) != RESERVE_BYTES:
             with suppress(OSError), Path(self._location.uri, RESERVE).open("wb") as file:
                 os.posix_fallocate(file.fileno(), 0, RESERVE_BYTES)
 

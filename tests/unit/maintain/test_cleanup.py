@@ -275,6 +275,30 @@ def test_report_is_plain_json(graph, commits):
         "older_than_secs": 0,
         "bytes_removed": report["bytes_removed"],
         "bytes_kept": note["bytes_kept"] + sum(d["bytes_kept"] for d in report["datasets"]),
+        "recent_files": 0,
+        "recent_bytes": 0,
+        "recent_removable_at": None,
         "lineages_removed": 0,
         "datasets": [],
     }
+
+
+def test_report_tells_what_is_only_kept_because_it_is_recent(graph, commits):
+    foretold = sweep(graph, keep=1, dry_run=True)
+    begun = datetime.now(UTC)
+    kept = graph.cleanup(keep=1, confirm=True)
+    assert kept.bytes_removed == 0
+    assert kept.recent_bytes == foretold.bytes_removed > 0
+    assert kept.recent_files == sum(dataset.files_removed for dataset in foretold.datasets)
+    assert kept.bytes_kept - kept.recent_bytes == foretold.bytes_kept
+    assert begun - timedelta(minutes=1) < kept.removable_at - timedelta(hours=1) <= begun
+    facts = kept.to_json()
+    assert (facts["recent_files"], facts["recent_bytes"]) == (kept.recent_files, kept.recent_bytes)
+    assert facts["recent_removable_at"] == kept.removable_at.isoformat()
+    assert sweep(graph, keep=1).removable_at is None
+
+
+def test_what_the_policy_keeps_is_not_only_recent(graph, commits):
+    for policy in ({"keep": 99}, {"older_than": timedelta(days=1)}):
+        report = graph.cleanup(**policy, confirm=True)
+        assert report.recent_bytes < sweep(graph, keep=1, dry_run=True).bytes_removed / 2
