@@ -6,8 +6,11 @@ A caller that wants to react catches a subclass; a caller that wants to report r
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import errno
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from enum import StrEnum
+from pathlib import Path
 from typing import Any
 
 
@@ -160,6 +163,34 @@ class StorageUnavailable(OmniError):
 
     def __init__(self, message: str, *, code: str = "storage_unavailable", **details: Any) -> None:  # noqa: ANN401
         super().__init__(message, code=code, category=Category.UNAVAILABLE, details=details)
+
+
+NO_SPACE = "no space left; free some, for instance with `omnigraph cleanup`"
+READ_ONLY = "the file system is read-only; use another place, or mount it for writing"
+_DISK_TROUBLE = {
+    errno.ENOSPC: (NO_SPACE, "storage_full"),
+    errno.EDQUOT: (NO_SPACE, "storage_full"),
+    errno.EFBIG: (NO_SPACE, "storage_full"),
+    errno.EROFS: (READ_ONLY, "storage_read_only"),
+    errno.EACCES: ("permission denied", "storage_denied"),
+    errno.EPERM: ("permission denied", "storage_denied"),
+}
+
+
+@contextmanager
+def writing_file(path: Path | str) -> Iterator[None]:
+    """Write a local file; raise StorageUnavailable when the disk is full or refuses."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        text = str(error)
+        default = (error.strerror or text, "file_unwritable")
+        # Arrow puts the number of the error into its text only.
+        numbers = [error.errno, *(n for n in _DISK_TROUBLE if f"[errno {n}]" in text.lower())]
+        why, code = next((_DISK_TROUBLE[n] for n in numbers if n in _DISK_TROUBLE), default)
+        raise StorageUnavailable(f"cannot write {path}: {why}", code=code, cause=text) from error
 
 
 class FormatUnsupported(OmniError):

@@ -17,13 +17,13 @@ from omnigraph.errors import (
     OmniError,
     PreconditionFailed,
 )
-from omnigraph.maintain.cleanup import cleanup
 from tests.support.graphs import (
     CALLS_AT,
     NOTE,
     PORT,
     SHIP,
     Change,
+    clean_at_once,
     commit,
     delete,
     dump,
@@ -117,7 +117,7 @@ def test_of_four_racing_creators_one_wins_and_the_others_are_told(graph_root, ra
     leftover = "no branch refers to this dataset"
     assert {problem.message for problem in report.problems} <= {leftover}
     insert(graph, SHIP, {"a": {"name": "Ada"}})
-    cleanup(graph._manifest, keep=9, dry_run=False, age_floor=AT_ONCE)
+    clean_at_once(graph, keep=9)
     assert graph.verify().problems == []
 
 
@@ -333,10 +333,10 @@ def test_cleanup_tells_first_and_then_keeps_what_is_retained(graph, again):
     made = [insert(graph, SHIP, {f"s{n}": {"name": "x", "tons": n}}) for n in range(6)]
     graph.branches.create("side", made[1].id)
     graph.tags.create("kept", made[2].id)
-    told = cleanup(graph._manifest, keep=2, age_floor=AT_ONCE)
+    told = clean_at_once(graph, keep=2, dry_run=True)
     before = objects(graph)
     assert objects(again()) == before
-    done = cleanup(again()._manifest, keep=2, dry_run=False, age_floor=AT_ONCE)
+    done = clean_at_once(again(), keep=2)
     assert [d.error for d in done.datasets] == [None] * 4
     assert done.bytes_removed == told.bytes_removed > 0
     gone = {path for path in before if path.startswith(("nodes/", "edges/"))} - set(objects(graph))

@@ -1,15 +1,13 @@
 """A graph holds no address of its own: copied or moved anywhere, it is the same graph."""
 
 import shutil
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 import omnigraph.graph as og
-from omnigraph.maintain.cleanup import cleanup
 from omnigraph.storage import Objects, locate
-from tests.support.graphs import NOTE, PORT, dump, insert, make_graph, upsert
+from tests.support.graphs import NOTE, PORT, clean_at_once, dump, insert, make_graph, upsert
 from tests.support.operations import observed
 from tests.support.roots import Root
 
@@ -81,7 +79,7 @@ def test_copy_goes_on_as_the_original_would(graph, graph_root, elsewhere):
     upsert(copied, NOTE, {"n": {"text": "newest"}}, branch="from/new")
     copied.branches.delete("c", force=True)
     copied.tags.delete("first")
-    cleanup(copied._manifest, keep=1, dry_run=False, age_floor=timedelta(0))
+    clean_at_once(copied, keep=1)
     fresh = open_at(elsewhere)
     assert dump(fresh, "from/old")[NOTE]["n"] == {"text": "gone"}
     assert dump(fresh, "from/new")[NOTE]["n"] == {"text": "newest"}

@@ -2,7 +2,7 @@
 
 import json
 import re
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -190,6 +190,19 @@ def test_cleanup_tells_first_and_needs_a_policy(uri):
     done = omnigraph("cleanup", uri, "--older-than", "1d", "--confirm", "--json")
     facts = json.loads(done.out)
     assert (facts["uri"], facts["older_than_secs"], facts["dry_run"]) == (uri, 86400, False)
+
+
+def test_cleanup_reports_what_is_too_recent_to_be_removed(uri):
+    load = ("load", uri, "--data", HARBOUR / "data.ndjson", "--mode", "overwrite", "--yes")
+    for _ in range(2):
+        assert omnigraph(*load).code == 0
+    done = omnigraph("cleanup", uri, "--keep", "1", "--confirm", "--yes", "--quiet")
+    facts = json.loads(omnigraph("cleanup", uri, "--keep", "1", "--json", "--quiet").out)
+    assert facts["recent_files"] > 0
+    line = f"{facts['recent_files']:,} files ({facts['recent_bytes']:,} bytes) are younger than 60"
+    assert f"{line} minutes and stay; they can be removed from " in done.out
+    at = datetime.fromisoformat(facts["recent_removable_at"])
+    assert f"removed from {at:%Y-%m-%d %H:%M:%S} UTC on" in done.out
 
 
 def test_optimize_json_has_the_wire_shape(uri):

@@ -10,6 +10,7 @@ import random
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -38,6 +39,8 @@ from omnigraph.commit.staged import (
 )
 from omnigraph.errors import Contention, ExpectedVersionMismatch, OmniError
 from omnigraph.lang import Code, admit
+from omnigraph.maintain.cleanup import cleanup
+from omnigraph.maintain.cleanup_report import CleanupReport
 from omnigraph.storage import stage
 from omnigraph.storage.layout import dataset_path
 
@@ -164,6 +167,13 @@ def publish_prepared(graph: og.Graph, prepared: Prepared) -> Commit:
     """Publish what `prepare` staged."""
     lineage = graph._manifest.lineage(prepared.native)
     return publish(lineage, prepared.branch, prepared.staged)
+
+
+def clean_at_once(graph: og.Graph, *, dry_run: bool = False, **policy: Any) -> CleanupReport:
+    """Clean up without an age floor, once all that was written is older by the store's clock."""
+    time.sleep(0.02 if graph._manifest.location.is_local else 1.1)
+    policy = {"age_floor": timedelta(0), **policy}
+    return cleanup(graph._manifest, dry_run=dry_run, **policy)
 
 
 def until_published(attempt: Callable[[], Commit], tries: int = 50) -> Commit:

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import time
+from datetime import timedelta
+from pathlib import Path
+
 import omnigraph.graph as og
 from omnigraph.commit.intents import Intent, Intents
 from omnigraph.commit.staged import StagedCommit, mint_commit_id
@@ -15,3 +20,9 @@ def leave_in_flight(graph: og.Graph, *changes: Change, complete: bool) -> Intent
     intent = intents.begin("main", None, empty)
     staged = prepare(graph, *changes, commit_id=empty.id).staged
     return intents.update(intent, staged, complete=complete)
+
+
+def age(graph: og.Graph, intent: Intent, by: timedelta) -> None:
+    """Make an intent look as if its last heartbeat was some time ago."""
+    moment = time.time() - by.total_seconds()
+    os.utime(Path(graph.uri, intent.path), (moment, moment))

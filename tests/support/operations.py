@@ -15,7 +15,6 @@ from typing import Any
 
 import omnigraph.graph as og
 from omnigraph.commit.model import Commit
-from omnigraph.maintain.cleanup import cleanup
 from tests.support.graphs import (
     CALLS_AT,
     NOTE,
@@ -23,6 +22,7 @@ from tests.support.graphs import (
     SHIP,
     Change,
     Dump,
+    clean_at_once,
     commit,
     commit_with_intent,
     dump,
@@ -146,7 +146,7 @@ def perform(graph: og.Graph, operation: Operation) -> str:
         case "recover":
             graph.recover(stale_after=timedelta(0))
         case "cleanup":
-            cleanup(graph._manifest, keep=1, dry_run=False, age_floor=timedelta(0))
+            clean_at_once(graph, keep=1)
         case "intent":
             made = commit_with_intent(graph, *_changes(operation), branch=operation.branch)
         case _:

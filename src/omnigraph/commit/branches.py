@@ -34,8 +34,8 @@ from omnigraph.commit.rows import (
     tag_row,
     to_table,
 )
-from omnigraph.commit.staged import minted_at
-from omnigraph.commit.sweeps import expire, is_spared
+from omnigraph.commit.staged_files import written_before
+from omnigraph.commit.sweeps import inherit, is_spared
 from omnigraph.commit.upkeep import upkeep
 from omnigraph.errors import (
     AlreadyExists,
@@ -76,7 +76,7 @@ def create_branch(
         created_at=datetime.now(UTC),
         origins=origins,
     )
-    _create_lineage(manifest, branch, source, inherited)
+    _create_lineage(manifest, branch, source, inherited, state.head)
 
     def register(state: LineageState) -> _Swap:
         old = manifest.registered(state).get(name)
@@ -121,13 +121,25 @@ class _Footing:
                 self.manifest.check_readable(self.source)
             self.sweep = state.head.sweep
         if state.head.sweeping and not is_spared(self.manifest, self.source, state.head):
-            message = f"a cleanup is under way that may remove commit {self.source.commit_id}"
-            raise Contention(f"{message}; try again when it is done", code="cleanup_running")
+            message = (
+                f"a cleanup is under way that may remove commit {self.source.commit_id}; try again "
+                "when it is done. If none is, run `omnigraph repair --confirm`"
+            )
+            raise Contention(message, code="cleanup_running")
         if made is not None and state.head.swept:
-            if minted_at(made).timestamp() * 1000 <= state.head.swept:
-                message = "making the branch took so long that a cleanup may have removed it"
-                raise Contention(f"{message}; make it again", code="stage_expired")
-            expire(self.manifest.lineage(made), state.head.swept)
+            self._check_made(made, state.head)
+
+    def _check_made(self, made: str, main: Head) -> None:
+        """Refuse a lineage that cleanup takes for abandoned; announce on it what main announces."""
+        lineage = self.manifest.lineage(made)
+        with suppress(NotFound):  # cleanup was quick
+            if lineage.state().head.sweep == main.sweep:
+                return  # none began since it was made
+        files = self.manifest.objects.list(lineage.path)
+        if all(written_before(info, main.swept) for info in files):
+            message = "creating the branch took so long that a cleanup may have removed it"
+            raise Contention(f"{message}; create it again", code="stage_expired")
+        inherit(lineage, main)
 
     def _check_line(self, state: LineageState) -> None:
         """Refuse a state that no branch or tag descends from any more: cleanup may remove it."""
@@ -162,7 +174,7 @@ def _inheritance(manifest: Manifest, source: Snapshot) -> tuple[tuple[str, ...],
 
 
 def _create_lineage(
-    manifest: Manifest, branch: Branch, source: Snapshot, inherited: Sequence[Row]
+    manifest: Manifest, branch: Branch, source: Snapshot, inherited: Sequence[Row], main: Head
 ) -> None:
     """Make the lineage of a branch, whole, in one create-if-absent."""
     head = Head(
@@ -170,7 +182,9 @@ def _create_lineage(
         schema_hash=source.head.schema_hash,
         datasets=source.head.datasets,
         origins=branch.origins,
-        swept=source.head.swept,
+        swept=main.swept,
+        sweep=main.sweep,
+        created_at=source.head.created_at,
     )
     rows = [schema_row(head.schema_hash, source.schema_source, source.schema.to_json())]
     for key, entry in source.entries().items():

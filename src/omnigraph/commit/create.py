@@ -66,6 +66,7 @@ def create_graph(manifest: Manifest, schema_text: str, *, actor: str | None = No
         # Ours, if only the answer was lost; the commit id tells.
         if manifest.main.state().row(rows[1].object_id) is None:
             raise _already(manifest.location) from error
+    manifest.objects.hold_reserve()
 
 
 def open_graph(manifest: Manifest) -> None:
@@ -124,6 +125,7 @@ def _first_rows(
         schema_hash=address,
         datasets={entry.key: entry for entry in entries.values()},
         names=ANCHOR + 1,
+        created_at=commit.created_at,
     )
     rows = [commit_row(commit, None), schema_row(address, source, accepted.to_json())]
     for key, entry in entries.items():

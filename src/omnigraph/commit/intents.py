@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -31,6 +31,7 @@ class Intent:
 
     `complete` tells that everything is staged and only the publish is missing. `patience` is how
     long it waits for somebody to go on with it after its heart stopped; None for those nobody can.
+    `started_at` is a time of the store, as is `heartbeat` of an intent that was listed.
     """
 
     id: str
@@ -40,7 +41,7 @@ class Intent:
     complete: bool = False
     patience: timedelta | None = None
     started_at: datetime
-    heartbeat: datetime
+    heartbeat: datetime = field(compare=False)
 
     @property
     def path(self) -> str:
@@ -62,8 +63,11 @@ class Intents:
         *,
         patience: timedelta | None = None,
     ) -> Intent:
-        """Write a new intent; its commit id is known to others from here on."""
-        now = datetime.now(UTC)
+        """Write a new intent; its commit id is known to others from here on.
+
+        Files that it does not refer to yet are written after this: cleanup keeps what is younger.
+        """
+        now = self._objects.now()
         intent = Intent(
             id=str(ULID()),
             branch=branch,
@@ -92,12 +96,15 @@ class Intents:
         self._objects.delete([intent.path])
 
     def list(self) -> list[Intent]:
-        """Return every intent, oldest first; one that vanishes meanwhile is fine."""
+        """Return every intent, oldest first; one that vanishes meanwhile is fine.
+
+        The heartbeat is the time its object was written, by the store's clock.
+        """
         found = []
         for info in self._objects.list(INTENTS):
             data = self._objects.get(info.path)
             if data is not None and info.path.endswith(".json"):
-                found.append(_decode(data, info.path))
+                found.append(replace(_decode(data, info.path), heartbeat=info.modified))
         return sorted(found, key=lambda intent: intent.id)
 
 

@@ -118,7 +118,7 @@ class Lineage:
 
     def state(self) -> LineageState:
         """Return the newest state: one probe, and one row when something is newer."""
-        known, now = self.known, time.time()
+        known, now = self.known, _clock()
         if known is not None:
             with translated("probing the manifest"):
                 if known.handle.latest_version == known.version:
@@ -159,7 +159,7 @@ class Lineage:
         left = [found for found in stale if found.address >> 32 not in merged]
         handle = swap(base.handle, [*history, newest], observe, left, merged)
         observe("swap: done")
-        if time.time() - probed > STALLED_SECONDS:
+        if _clock() - probed > STALLED_SECONDS:
             self._confirm(int(handle.version))
         return self._made(handle, head, [*history, newest])
 
@@ -262,6 +262,12 @@ class Lineage:
             if self._state is None or self._state.version <= state.version:
                 self._state = state
         return state
+
+
+def _clock() -> float:
+    """Return seconds that no change of the time of day moves, and that count while asleep."""
+    asleep_too = getattr(time, "CLOCK_BOOTTIME", None)  # where there is none, days count
+    return time.time() if asleep_too is None else time.clock_gettime(asleep_too)
 
 
 def _tail(handle: Any) -> list[Any]:  # noqa: ANN401 - a Lance handle

@@ -18,7 +18,12 @@ from omnigraph.policy.scope import TypeScope
 from omnigraph.policy.view import View
 from omnigraph.storage import Datasets, Location
 from omnigraph.storage.layout import BRANCHES, dataset_path
+from omnigraph.storage.recent import Recent
 from omnigraph.storage.swap import Found
+
+MAX_LINEAGES = 128
+"""Branches of which a process keeps the newest state, about 0.13 MB each."""
+MAX_SCHEMAS = 32
 
 
 class Manifest:
@@ -26,7 +31,7 @@ class Manifest:
 
     Names are read again when main's head says that they changed; accepted schemas are content
     addressed and never change. `snapshots` holds the newest of each lineage, `views` what scopes
-    show of accepted schemas.
+    show of accepted schemas. Of branches and schemas it keeps those that were used last.
     """
 
     def __init__(self, location: Location) -> None:
@@ -34,18 +39,21 @@ class Manifest:
         self.datasets = Datasets(location)
         self.objects = self.datasets.objects
         self.main = Lineage(self.datasets, None)
-        self._lineages: dict[str | None, Lineage] = {None: self.main}
-        self.snapshots: dict[str | None, Snapshot] = {}
+        self._lineages: Recent[str, Lineage] = Recent(MAX_LINEAGES)
+        self.snapshots: Recent[str | None, Snapshot] = Recent(MAX_LINEAGES)
         self.views: dict[tuple[str, TypeScope], View] = {}
-        self._schemas: dict[str, tuple[AcceptedSchema, str]] = {}
+        self._schemas: Recent[str, tuple[AcceptedSchema, str]] = Recent(MAX_SCHEMAS)
         self._branches: tuple[int, dict[str, Branch]] = (-1, {})
         self._tags: tuple[int, dict[str, Tag]] = (-1, {})
         self._lock = Lock()
 
     def lineage(self, native: str | None) -> Lineage:
-        """Return the lineage behind a branch."""
+        """Return the lineage behind a branch; of branches used long ago it is read again."""
+        if native is None:
+            return self.main
         with self._lock:
-            return self._lineages.setdefault(native, Lineage(self.datasets, native))
+            known = self._lineages.get(native)
+            return known or self._lineages.put(native, Lineage(self.datasets, native))
 
     def branches(self, state: LineageState | None = None) -> dict[str, Branch]:
         """Return every branch but main, by name; `state` is the version of main to look at."""
@@ -189,7 +197,7 @@ class Manifest:
             found = next((row for row in rows if row is not None), None)
             if found is None:
                 raise GraphCorrupt(f"accepted schema {schema_hash} is missing")
-            known = self._schemas[schema_hash] = read_schema(found.row)
+            known = self._schemas.put(schema_hash, read_schema(found.row))
         return known
 
 

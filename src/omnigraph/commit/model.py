@@ -116,13 +116,15 @@ class Head:
     origins: tuple[str, ...] = ()
     """Lineages that hold inherited history, besides main: nearest first."""
     swept: int = 0
-    """What was staged until then, in milliseconds, may have been removed by cleanup."""
+    """Files the store wrote before this, in milliseconds, may have been removed by cleanup."""
     sweep: str = ""
-    """The cleanup that began last."""
+    """Names the last announcement of a cleanup; another value means another was made since."""
     sweeping: Mapping[str, int] = field(default_factory=dict)
     """Cleanups under way and their horizons in milliseconds; only main's says anything."""
     row_sum: RowSum | None = None
     """The checksum of the rows of the lineage; None if a release wrote it that records none."""
+    created_at: datetime | None = None
+    """When the commit was made; None in heads of release 0.1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

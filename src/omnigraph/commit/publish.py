@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from time import sleep
 
 from omnigraph.catalog import IncarnationId, TypeId
@@ -29,7 +29,8 @@ from omnigraph.commit.rows import (
     tombstone_row,
     version_row,
 )
-from omnigraph.commit.staged import StagedCommit, StagedDataset, minted_at
+from omnigraph.commit.staged import StagedCommit, StagedDataset
+from omnigraph.commit.staged_files import check_staged_files
 from omnigraph.commit.upkeep import upkeep
 from omnigraph.errors import (
     CleanupBegan,
@@ -124,6 +125,7 @@ def _prepare(
     """Check what the writer relied on and return what the swap writes."""
     head = state.head
     _check(state, branch, staged)
+    check_staged_files(lineage, head, staged)
     schema_hash = staged.schema.hash if staged.schema is not None else head.schema_hash
     commit = Commit(
         id=staged.id,
@@ -132,7 +134,7 @@ def _prepare(
         actor=staged.actor,
         message=staged.message,
         operation=staged.operation,
-        created_at=datetime.now(UTC),
+        created_at=_after(state),
         manifest_version=state.version + 1,
         counts=staged.counts,
         schema_hash=schema_hash,
@@ -146,17 +148,29 @@ def _prepare(
     if staged.history:
         made = {row.object_id for row in rows}
         rows += [row for row in not_yet(state, staged.history) if row.object_id not in made]
-    new_head = replace(head, commit_id=staged.id, schema_hash=schema_hash, datasets=datasets)
+    new_head = replace(
+        head,
+        commit_id=staged.id,
+        schema_hash=schema_hash,
+        datasets=datasets,
+        created_at=commit.created_at,
+    )
     return commit, new_head, rows
+
+
+def _after(state: LineageState) -> datetime:
+    """Return the time, but later than that of the head, whose clock may have been ahead."""
+    parent = state.head.created_at
+    if parent is None and (found := state.row(commit_key(state.head.commit_id))) is not None:
+        parent = read_commit(found.row).commit.created_at
+    now = datetime.now(UTC)
+    return now if parent is None else max(now, parent + timedelta(microseconds=1))
 
 
 def _check(state: LineageState, branch: str, staged: StagedCommit) -> None:
     head = state.head
     if head.closed:
         raise branch_gone(branch)
-    if head.swept and minted_at(staged.id).timestamp() * 1000 <= head.swept:
-        message = f"commit {staged.id} was staged before a cleanup, which may have removed it"
-        raise Contention(f"{message}; stage it again", code="stage_expired", commit_id=staged.id)
     if staged.sweep is not None and staged.sweep != head.sweep:
         raise CleanupBegan(staged.id)
     if staged.if_commit is not None and head.commit_id != staged.if_commit:

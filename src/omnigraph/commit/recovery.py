@@ -74,9 +74,11 @@ def recover(manifest: Manifest, *, stale_after: timedelta | None = None) -> list
     """
     intents = Intents(manifest.objects)
     done: list[Recovery] = []
-    for intent in intents.list():
+    listed = intents.list()
+    now = manifest.objects.now() if listed else datetime.now(UTC)
+    for intent in listed:
         limit = (intent.patience or STALE_AFTER) if stale_after is None else stale_after
-        if datetime.now(UTC) - intent.heartbeat < limit:
+        if max(now - intent.heartbeat, timedelta(0)) < limit:
             continue
         try:
             recovery = Recovery(intent, _settle(manifest, intent))

@@ -113,6 +113,8 @@ def head_row(head: Head, version: int) -> Row:
     for name in ("swept", "sweep", "sweeping"):
         if value := getattr(head, name):
             state[name] = value
+    if head.created_at is not None:
+        state["at"] = (head.created_at - _EPOCH) // timedelta(microseconds=1)
     return Row(
         object_id=HEAD_KEY, object_type="graph_head", metadata=_dump(state), table_version=version
     )
@@ -135,6 +137,7 @@ def read_head(row: Mapping[str, Any]) -> Head:
             sweep=state.get("sweep", ""),
             sweeping=state.get("sweeping", {}),
             row_sum=_unpack_sum(state.get("rows")),
+            created_at=_EPOCH + timedelta(microseconds=state["at"]) if "at" in state else None,
         )
 
 

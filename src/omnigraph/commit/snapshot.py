@@ -59,7 +59,7 @@ def head_snapshot(manifest: Manifest, branch_name: str) -> Snapshot:
     known = manifest.snapshots.get(branch.native)
     if known is None or known.manifest_version != state.version:
         known = _snapshot(manifest, branch.name, branch.native, state)
-        manifest.snapshots[branch.native] = known
+        manifest.snapshots.put(branch.native, known)
     return known
 
 
@@ -107,6 +107,7 @@ def _refolded(
         schema_hash=row.commit.schema_hash,
         datasets=refold(manifest.line(holder), row.commit.id),
         origins=holder.head.origins,
+        created_at=row.commit.created_at,
     )
     older = replace(holder, version=version, head=head)
     return _snapshot(manifest, name, holder.lineage.native, older)
@@ -125,6 +126,7 @@ def snapshots_along(
             schema_hash=commit.schema_hash,
             datasets=shown,
             origins=holder.head.origins,
+            created_at=commit.created_at,
         )
         state = replace(holder, version=commit.manifest_version, head=head)
         found.append(_snapshot(manifest, name, holder.lineage.native, state))

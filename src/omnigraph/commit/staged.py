@@ -21,7 +21,7 @@ def mint_commit_id() -> CommitId:
 
 
 def minted_at(id_: str) -> datetime:
-    """Return when an id was minted: before anything was staged under it."""
+    """Return when an id was minted, by the clock of who did."""
     return ULID.from_str(id_).datetime
 
 
@@ -73,12 +73,13 @@ class StagedSchema:
 class StagedCommit:
     """Everything a commit will be, written but not visible.
 
-    The id is minted before anything is staged under it, because its age decides whether cleanup may
-    have removed some of it. `read_schema` is the accepted schema the writer used; publishing fails
-    when it moved. `reads` are datasets the writer only looked at: they must not have moved either.
-    `history` are rows of commits this one descends from through a merged parent. `sweep` is
-    the cleanup that had begun last when files of others that it shares were surely kept. `known_id`
-    tells that the id may have been published or fenced before, because somebody else knows it.
+    `began` is the last announcement of a cleanup on the branch when staging began: files are looked
+    at before they are published if there was another since, or if it is not known. `read_schema` is
+    the accepted schema the writer used; publishing fails when it moved. `reads` are datasets the
+    writer only looked at: they must not have moved either. `history` are rows of commits this one
+    descends from through a merged parent. `sweep` is the cleanup that had begun last when files of
+    others that it shares were surely kept. `known_id` tells that the id may have been published or
+    fenced before, because another process knows it.
     """
 
     id: CommitId
@@ -95,6 +96,7 @@ class StagedCommit:
     history: tuple[Row, ...] = ()
     sweep: str | None = None
     known_id: bool = False
+    began: str | None = None
 
     def __post_init__(self) -> None:
         keys = [dataset.key for dataset in self.datasets]

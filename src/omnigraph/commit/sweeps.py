@@ -1,8 +1,9 @@
-"""This module lets cleanup and everybody else agree on what may be removed.
+"""Announce cleanups to writers, so that both agree on what may be removed.
 
 Before cleanup marks what it keeps, it announces itself in the head of every branch, by the swap
 that all writers use. Whatever was published or named before is seen by its marks; whatever comes
-later finds the announcement and is refused if what it relies on may be going.
+later finds the announcement and is refused if what it relies on may be removed. All times are the
+store's: clocks of machines may be wrong.
 """
 
 from __future__ import annotations
@@ -10,113 +11,155 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from ulid import ULID
 
+from omnigraph.commit.history import find_commit
 from omnigraph.commit.lineage import Lineage
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import Head, Snapshot
 from omnigraph.commit.publish import retrying
 from omnigraph.commit.staged import minted_at
 from omnigraph.commit.upkeep import upkeep
-from omnigraph.errors import Contention, NotFound
+from omnigraph.errors import Contention, NotFound, StorageUnavailable
+from omnigraph.storage.files import version_file
 
 DEAD_AFTER = timedelta(minutes=30)
 """An announcement this old is of a cleanup that died: one that lives renews it."""
 RENEW_AFTER = timedelta(minutes=5)
+COARSE = timedelta(seconds=2)
+"""Times of objects may be older than the truth by this much."""
+AHEAD = timedelta(minutes=1)
+"""An announced time this far ahead of the store's clock cannot be right."""
 
 
 class Sweep:
-    """A cleanup under way, as it announces itself.
+    """A cleanup under way, as it announces itself; `began` is the store's time.
 
-    What was staged until `cutoff` may be removed, and states that were not a head since `horizon`.
+    Files the store wrote before `cutoff` may be removed, and states that were not a head since
+    `horizon`.
     """
 
-    def __init__(self, manifest: Manifest, horizon: datetime, cutoff: datetime) -> None:
+    def __init__(
+        self, manifest: Manifest, *, began: datetime, horizon: datetime, cutoff: datetime
+    ) -> None:
         self._manifest = manifest
-        self._horizon = _milliseconds(horizon)
-        self._cutoff = _milliseconds(cutoff)
+        self._began = began
+        self._horizon = milliseconds(horizon)
+        self._cutoff = milliseconds(cutoff)
         self._id: str | None = None
 
     def announce(self) -> None:
-        """Tell every branch that a cleanup begins."""
-        self._announce()
+        """Announce to every branch that a cleanup begins."""
+        self._announce(self._began)
         for branch in self._manifest.branches().values():
-            with suppress(NotFound):  # it was just deleted, or is lost, which the marks will tell
-                expire(self._manifest.lineage(branch.native), self._cutoff, self._id)
+            with suppress(NotFound):  # it was just deleted, or is lost, which the marks will show
+                _expire(self._manifest.lineage(branch.native), self._cutoff, self._began)
 
     def go_on(self) -> None:
-        """Make sure that nobody takes this cleanup for dead, before it removes something."""
+        """Check, before something is removed, that what was announced still holds."""
         assert self._id is not None, "it was announced"
-        if datetime.now(UTC) - minted_at(self._id) > RENEW_AFTER:
-            self._announce()
+        now = self._manifest.objects.now()
+        if now < self._began - COARSE:
+            # Files of writers that began since would seem to be older than the cutoff.
+            message = "the clock of the storage went back; run the cleanup again"
+            raise StorageUnavailable(message, code="storage_clock_changed")
+        if now - minted_at(self._id) > RENEW_AFTER:
+            self._announce(now)
 
     def conclude(self) -> None:
-        """Take the announcement back: what was to be removed is gone, or stays."""
+        """Withdraw the announcement: what was to be removed is gone, or stays."""
         _change_head(self._manifest.main, lambda head: replace(head, sweeping=self._others(head)))
 
-    def _announce(self) -> None:
-        before, now = self._id, str(ULID())
+    def _announce(self, now: datetime) -> None:
+        before, new = self._id, str(ULID.from_datetime(now))
 
         def begin(head: Head) -> Head:
-            if before is not None and before not in under_way(head) and head.sweep != now:
+            if new in head.sweeping:
+                return head  # only the answer of the swap was lost
+            if before is not None and before not in under_way(head, now):
                 message = "this cleanup was taken for dead; run it again"
                 raise Contention(message, code="cleanup_expired")
-            sweeping = {**self._others(head), now: self._horizon}
-            swept = max(head.swept, self._cutoff)
-            return replace(head, swept=swept, sweep=now, sweeping=sweeping)
+            swept = max(min(head.swept, milliseconds(now)), self._cutoff)
+            sweeping = {**under_way(head, now), new: self._horizon}
+            sweeping.pop(before or "", None)
+            return replace(head, swept=swept, sweep=new, sweeping=sweeping)
 
         _change_head(self._manifest.main, begin)
-        self._id = now
+        self._id = new
 
     def _others(self, head: Head) -> dict[str, int]:
-        return {id_: since for id_, since in under_way(head).items() if id_ != self._id}
+        return {id_: since for id_, since in head.sweeping.items() if id_ != self._id}
 
 
-def under_way(head: Head) -> dict[str, int]:
+def under_way(head: Head, now: datetime) -> dict[str, int]:
     """Return the cleanups main's head announces that may still remove something."""
-    dead = datetime.now(UTC) - DEAD_AFTER
-    return {id_: since for id_, since in head.sweeping.items() if minted_at(id_) > dead}
+    return {i: since for i, since in head.sweeping.items() if minted_at(i) > now - DEAD_AFTER}
 
 
-def expire(lineage: Lineage, until: int, sweep: str | None = None) -> None:
-    """Let nothing be published on a lineage that was staged until a time, in milliseconds.
-
-    `sweep` is the cleanup because of which.
-    """
-    _change_head(
-        lineage,
-        lambda head: replace(head, swept=max(head.swept, until), sweep=sweep or head.sweep),
-    )
+def inherit(lineage: Lineage, main: Head) -> None:
+    """Announce on a lineage that is not registered yet what main's head announces."""
+    _change_head(lineage, lambda head: replace(head, swept=main.swept, sweep=main.sweep))
 
 
 def is_spared(manifest: Manifest, source: Snapshot, head: Head) -> bool:
-    """Tell whether the cleanups that main's head announces keep a state, whatever happens.
+    """Return whether the cleanups that main's head announces keep a state, whatever happens.
 
-    They keep what is a head now, and what was one since their horizon, of branches that stay.
+    They keep what is a head now, and what was made since their horizon, of branches that stay.
     """
-    sweeping = under_way(head)
+    sweeping = under_way(head, manifest.objects.now()) if head.sweeping else {}
     if not sweeping:
         return True
     if source.native is not None:
         names = [b for b in manifest.registered().values() if b.native == source.native]
         if not names or names[0].leaving:
             return False
-    if _milliseconds(minted_at(source.commit_id)) >= max(sweeping.values()):
+    if manifest.lineage(source.native).state().head.commit_id == source.commit_id:
         return True
-    return manifest.lineage(source.native).state().head.commit_id == source.commit_id
+    row, _ = find_commit(manifest, source.commit_id)
+    made = manifest.lineage(row.native).path + "/" + version_file(row.commit.manifest_version)
+    published = manifest.objects.modified(made)
+    return published is not None and published.timestamp() * 1000 > max(sweeping.values())
 
 
 def stays(manifest: Manifest, source: Snapshot) -> bool:
-    """Tell whether a state is one cleanup keeps now, as long as none begins after this.
+    """Return whether a state is one cleanup keeps now, as long as none begins after this.
 
     A branch that is deleted later is then missed only by a cleanup that announces itself first.
     """
-    if under_way(manifest.main.state().head):
+    head = manifest.main.state().head
+    if head.sweeping and under_way(head, manifest.objects.now()):
         return False
     names = {b.native for b in manifest.registered().values() if not b.leaving}
     return source.native is None or source.native in names
+
+
+def lift(manifest: Manifest) -> None:
+    """Withdraw announcements of dead cleanups, and those that are ahead of the store's clock.
+
+    A clock that was wrong leaves the latter, and nothing else would end them.
+    """
+    now = manifest.objects.now()
+    ahead = now + AHEAD
+
+    def lifting(head: Head) -> Head:
+        left = {id_: s for id_, s in under_way(head, now).items() if minted_at(id_) < ahead}
+        return replace(head, swept=min(head.swept, milliseconds(now)), sweeping=left)
+
+    for native in (None, *(branch.native for branch in manifest.branches().values())):
+        with suppress(NotFound):  # it was just deleted, or is lost
+            _change_head(manifest.lineage(native), lifting)
+
+
+def _expire(lineage: Lineage, until: int, now: datetime) -> None:
+    """Announce on the lineage of a branch that files written before a time may be removed."""
+
+    def expiring(head: Head) -> Head:
+        swept = max(min(head.swept, milliseconds(now)), until)
+        return replace(head, swept=swept, sweep=str(ULID.from_datetime(now)))
+
+    _change_head(lineage, expiring)
 
 
 def _change_head(lineage: Lineage, change: Callable[[Head], Head]) -> None:
@@ -130,5 +173,6 @@ def _change_head(lineage: Lineage, change: Callable[[Head], Head]) -> None:
     upkeep(lineage)
 
 
-def _milliseconds(time: datetime) -> int:
+def milliseconds(time: datetime) -> int:
+    """Return a time as heads hold it."""
     return int(time.timestamp() * 1000)

@@ -7,7 +7,7 @@ shortcut to one of its states.
 from __future__ import annotations
 
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from omnigraph.commit.lineage import Lineage
 from omnigraph.errors import OmniError
@@ -38,13 +38,14 @@ def upkeep(lineage: Lineage) -> None:
             and state.version // VERSIONS_ROUND != ((state.version - merged) // VERSIONS_ROUND)
         ):
             age = OLD_ON_DISK if lineage.datasets.location.is_local else OLD_IN_BUCKET
-            forget_versions(lineage, datetime.now(UTC) - age, keep=VERSIONS_KEPT)
+            forget_versions(lineage, age, keep=VERSIONS_KEPT)
 
 
-def forget_versions(lineage: Lineage, before: datetime, *, keep: int = 0) -> None:
+def forget_versions(lineage: Lineage, before: datetime | timedelta, *, keep: int = 0) -> None:
     """Remove what only versions need that are older than the one that was the newest at a time.
 
-    The newest `keep` stay in any case. Of a version that stays, no file is removed that was written
+    The time is one of the store; an age counts from the newest version. The newest `keep` stay in
+    any case. Of a version that stays, no file is removed that was written
     since the oldest of them; a copied graph, whose files are all new, may lose files of versions in
     between, which then count as forgotten, but never any of the newest state.
     """
@@ -54,6 +55,8 @@ def forget_versions(lineage: Lineage, before: datetime, *, keep: int = 0) -> Non
     }
     made = {v: info for path, info in listed.items() if (v := version_of(path)) is not None}
     last = max(made, default=0) - keep
+    if isinstance(before, timedelta):
+        before = max(info.modified for info in made.values()) - before
     oldest = max((v for v, info in made.items() if v <= last and info.modified < before), default=0)
     if all(version >= oldest for version in made):
         return

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 from omnigraph.embed.embedder import Embedder
 from omnigraph.embed.provider import Role
 from omnigraph.embed.seed import Job, Mode, Target, unreadable
-from omnigraph.errors import InvalidInput
+from omnigraph.errors import InvalidInput, writing_file
 
 AT_ONCE = 1_024
 """Lines read and embedded together."""
@@ -98,9 +98,10 @@ def _replacing(path: Path) -> Iterator[BinaryIO]:
     except OSError as error:
         raise unreadable(path, error) from error
     try:
-        with opened:
-            yield opened
-        unfinished.replace(path)
+        with writing_file(path):
+            with opened:
+                yield opened
+            unfinished.replace(path)
     except BaseException:
         unfinished.unlink(missing_ok=True)
         raise

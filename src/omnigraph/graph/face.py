@@ -26,7 +26,8 @@ from omnigraph.graph.context import Context
 from omnigraph.graph.history import Branches, Commits, Tags
 from omnigraph.graph.schema import Indexes, Schema, schema_text
 from omnigraph.maintain.archive import ArchiveReport, read_archive, write_archive
-from omnigraph.maintain.cleanup import CleanupReport, cleanup
+from omnigraph.maintain.cleanup import cleanup
+from omnigraph.maintain.cleanup_report import CleanupReport
 from omnigraph.maintain.export import export_lines, export_parquet
 from omnigraph.maintain.limited import verify_limited
 from omnigraph.maintain.optimize import UpkeepReport, optimize

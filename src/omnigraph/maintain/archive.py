@@ -19,7 +19,7 @@ from omnigraph.catalog import TypeKind
 from omnigraph.commit.create import create_graph, open_graph
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import MAIN, Snapshot
-from omnigraph.errors import AlreadyExists, GraphCorrupt, InvalidInput, NotFound
+from omnigraph.errors import AlreadyExists, GraphCorrupt, InvalidInput, NotFound, writing_file
 from omnigraph.maintain.export import export_lines
 from omnigraph.maintain.verify import verify
 from omnigraph.storage import Objects
@@ -73,13 +73,14 @@ def write_archive(
     partial = path.with_name(f".{path.name}.tmp")
     try:
         entities: int | None = None
-        with _writing(partial, compressed=path.suffix == ".gz") as archive:
-            _add(archive, ABOUT, json.dumps(about).encode())
-            if history:
-                _write_objects(manifest.objects, archive)
-            else:
-                entities = _write_state(manifest, snapshot, archive)
-        partial.rename(path)
+        with writing_file(path):
+            with _writing(partial, compressed=path.suffix == ".gz") as archive:
+                _add(archive, ABOUT, json.dumps(about).encode())
+                if history:
+                    _write_objects(manifest.objects, archive)
+                else:
+                    entities = _write_state(manifest, snapshot, archive)
+            partial.rename(path)
     finally:
         partial.unlink(missing_ok=True)
     size = path.stat().st_size
@@ -127,7 +128,7 @@ def _models(manifest: Manifest, snapshot: Snapshot) -> dict[str, str]:
 def _write_state(manifest: Manifest, snapshot: Snapshot, archive: tarfile.TarFile) -> int:
     _add(archive, SCHEMA, snapshot.schema_source.encode())
     count = 0
-    with tempfile.TemporaryFile() as lines:
+    with writing_file(tempfile.gettempdir()), tempfile.TemporaryFile() as lines:
         for line in export_lines(manifest, snapshot):
             lines.write(line.encode() + b"\n")
             count += 1
@@ -217,8 +218,10 @@ def _restore(
             )
             with tempfile.NamedTemporaryFile(suffix=".ndjson") as lines:
                 while block := file.read(1 << 20):
-                    lines.write(block)
-                lines.flush()
+                    with writing_file(lines.name):
+                        lines.write(block)
+                with writing_file(lines.name):
+                    lines.flush()
                 options = LoadOptions(mode=Mode.APPEND)
                 made = load(manifest, request, lines.name, options)
                 entities = made.total

@@ -3,13 +3,13 @@
 Marked are the files of every snapshot that is retained: heads, tags, the newest commits of each
 branch, what is younger than asked, and what intents refer to. Swept is the rest, if it is older
 than the age floor and than every operation in flight, so that no writer loses what it is just
-staging; one that takes longer is refused (`commit/sweeps.py`).
+staging; one that takes longer is refused (`commit/sweeps.py`). Ages are by the store's clock.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -24,12 +24,17 @@ from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import CommitId, DatasetEntry
 from omnigraph.commit.recovery import recover
 from omnigraph.commit.rows import CommitRow
-from omnigraph.commit.staged import minted_at
-from omnigraph.commit.sweeps import Sweep
+from omnigraph.commit.sweeps import COARSE, Sweep
 from omnigraph.commit.upkeep import forget_versions
 from omnigraph.errors import GraphCorrupt, InvalidInput, NotFound, StorageUnavailable
+from omnigraph.maintain.cleanup_report import CleanupReport, DatasetCleanup
 from omnigraph.storage import ObjectInfo
-from omnigraph.storage.files import referenced_files, referenced_folders, version_file
+from omnigraph.storage.files import (
+    referenced_files,
+    referenced_folders,
+    version_file,
+    version_of,
+)
 from omnigraph.storage.layout import (
     IDS,
     POSITIONS,
@@ -42,71 +47,10 @@ from omnigraph.storage.layout import (
 
 AGE_FLOOR = timedelta(hours=1)
 """Nothing younger is ever removed: a writer may be about to publish it."""
-MARGIN = 4
-"""The last of as many parts of the floor: clocks of writers may be wrong by so much."""
 SCRATCH_AGE = timedelta(days=7)
 """Rows a job put down stay so long after the last of them; one that finds some missing fails."""
 BATCH = 500
 """Files removed between two looks at whether this cleanup is still welcome."""
-
-_COARSE = timedelta(seconds=2)
-"""Times of files may be older than the truth by so much."""
-
-
-@dataclass(slots=True)
-class DatasetCleanup:
-    """What cleanup removed, or would remove, of one dataset."""
-
-    path: str
-    type_key: str
-    bytes_removed: int = 0
-    bytes_kept: int = 0
-    files_removed: int = 0
-    old_versions_removed: int = 0
-    error: str | None = None
-
-
-@dataclass(slots=True)
-class CleanupReport:
-    """What cleanup did, or would do."""
-
-    keep: int | None
-    older_than: timedelta | None
-    dry_run: bool
-    datasets: list[DatasetCleanup] = field(default_factory=list)
-    lineages_removed: int = 0
-
-    @property
-    def bytes_removed(self) -> int:
-        """All bytes together."""
-        return sum(dataset.bytes_removed for dataset in self.datasets)
-
-    @property
-    def bytes_kept(self) -> int:
-        """The bytes that retained states need, or that are too young to be judged."""
-        return sum(dataset.bytes_kept for dataset in self.datasets)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the wire form."""
-        age = None if self.older_than is None else int(self.older_than.total_seconds())
-        return {
-            "dry_run": self.dry_run,
-            "keep_versions": self.keep,
-            "older_than_secs": age,
-            "bytes_removed": self.bytes_removed,
-            "bytes_kept": self.bytes_kept,
-            "lineages_removed": self.lineages_removed,
-            "datasets": [
-                {
-                    "type_key": d.type_key,
-                    "bytes_removed": d.bytes_removed,
-                    "bytes_kept": d.bytes_kept,
-                    "old_versions_removed": d.old_versions_removed,
-                    "error": d.error,
-                }
-                for d in self.datasets
-            ],
-        }
 
 
 def cleanup(
@@ -127,67 +71,102 @@ def cleanup(
     if (keep or 0) < 0 or (older_than or timedelta(0)) < timedelta(0):
         message = "what to retain cannot be negative, neither a number of commits nor an age"
         raise InvalidInput(message, code="cleanup_policy_negative")
-    if not dry_run:
-        recover(manifest)
-    report = CleanupReport(keep, older_than, dry_run)
-    now = datetime.now(UTC)
-    horizon = now - max(age_floor, older_than or timedelta(0))
-    limits = _Limits.of(manifest, now, age_floor)
+    report = CleanupReport(keep, older_than, dry_run, age_floor)
     if dry_run:
-        _mark_and_sweep(manifest, report, horizon, limits.files, None)
+        # What is foretold may be wrong if this clock is: nothing is written to ask the store's.
+        limits = _Limits.of(manifest, datetime.now(UTC), age_floor, older_than)
+        _mark_and_sweep(manifest, report, limits, None)
         return report
-    sweep = Sweep(manifest, horizon, limits.staged)
+    try:
+        _clean(manifest, report, age_floor)
+    except StorageUnavailable as error:
+        if error.code != "storage_full":
+            raise
+        _make_room(manifest, age_floor)
+        report = CleanupReport(keep, older_than, dry_run, age_floor)
+        _clean(manifest, report, age_floor)
+    manifest.objects.hold_reserve()
+    return report
+
+
+def _clean(manifest: Manifest, report: CleanupReport, age_floor: timedelta) -> None:
+    """Announce a cleanup, and remove what it may."""
+    recover(manifest)
+    now = manifest.objects.now()
+    limits = _Limits.of(manifest, now, age_floor, report.older_than)
+    sweep = Sweep(manifest, began=now, horizon=limits.floor, cutoff=limits.files)
     sweep.announce()
     manifest.datasets.observe("cleanup: announced")
     try:
-        _mark_and_sweep(manifest, report, horizon, limits.files, sweep)
+        _mark_and_sweep(manifest, report, limits, sweep)
     finally:
         sweep.conclude()
     manifest.datasets.observe("cleanup: concluded")
-    return report
+
+
+def _make_room(manifest: Manifest, age_floor: timedelta) -> None:
+    """Free space on a full disk, so that a cleanup can announce itself.
+
+    Besides what is held for this, old versions of lineages go, which only are shortcuts.
+    """
+    manifest.objects.release_reserve()
+    _clean_manifest(manifest, manifest.objects.now() - age_floor)
 
 
 @dataclass(frozen=True, slots=True)
 class _Limits:
-    """What is too old: commits staged until then to be published, files until then to stay."""
+    """Times that decide what stays: files written since `files`, states that were heads since.
 
-    staged: datetime
+    A state stays if it was a head since `horizon` by the times of commits, or since `floor` by
+    those of the store. Those since `asked` stay because the caller wants it.
+    """
+
+    now: datetime
+    floor: datetime
+    horizon: datetime
+    asked: datetime | None
     files: datetime
 
     @classmethod
-    def of(cls, manifest: Manifest, now: datetime, age_floor: timedelta) -> _Limits:
-        margin = age_floor / MARGIN
-        begun = [minted_at(intent.staged.id) for intent in Intents(manifest.objects).list()]
-        oldest = min(begun, default=now + _COARSE)
-        staged = min(now - age_floor + margin, oldest - timedelta(milliseconds=1))
-        return cls(staged, min(now - age_floor, staged - margin, oldest - _COARSE))
+    def of(
+        cls, manifest: Manifest, now: datetime, age_floor: timedelta, older_than: timedelta | None
+    ) -> _Limits:
+        # Announcements are in milliseconds, and all compare with the very same time.
+        now = now.replace(microsecond=now.microsecond // 1000 * 1000)
+        begun = [
+            min(intent.started_at, intent.heartbeat) - COARSE
+            for intent in Intents(manifest.objects).list()
+        ]
+        floor = now - age_floor
+        files = min([floor, *begun])
+        files = files.replace(microsecond=files.microsecond // 1000 * 1000)
+        asked = None if older_than is None else now - older_than
+        return cls(now, floor, min(floor, asked or floor), asked, files)
 
 
 def _mark_and_sweep(
     manifest: Manifest,
     report: CleanupReport,
-    horizon: datetime,
-    before: datetime,
+    limits: _Limits,
     sweep: Sweep | None,
 ) -> None:
-    """Do it under an announcement, or, without one, only tell."""
-    marks = _mark(manifest, report.keep, horizon)
+    """Do it under an announcement, or, without one, only report."""
+    marks, before = _mark(manifest, report.keep, limits), limits.files
     manifest.datasets.observe("cleanup: marked")
     for folder in ("nodes", "edges"):
         for name in manifest.objects.folders(folder):
-            path = f"{folder}/{name}"
-            dataset = DatasetCleanup(path, marks.keys.get(path, path))
+            files = _sweep(manifest, report, f"{folder}/{name}", marks, before)
             try:
-                _sweep(manifest, dataset, marks, before, sweep)
-            except (GraphCorrupt, NotFound, StorageUnavailable) as error:
-                dataset.error = error.message
-            report.datasets.append(dataset)
+                if sweep is not None:
+                    _remove(manifest, files, sweep)
+            except (NotFound, StorageUnavailable) as error:
+                report.datasets[-1].error = error.message
             manifest.datasets.observe(f"cleanup: swept {folder}")
     report.lineages_removed = _sweep_lineages(manifest, before, sweep)
     if sweep is not None:
         _sweep_runs(manifest, before)
-        _sweep_scratch(manifest, datetime.now(UTC) - SCRATCH_AGE)
-        _clean_manifest(manifest, horizon)
+        _sweep_scratch(manifest, limits.now - SCRATCH_AGE)
+        _clean_manifest(manifest, limits.horizon)
 
 
 # --- mark --------------------------------------------------------------------------------------
@@ -198,31 +177,41 @@ class _Marks:
     """The physical versions to retain by dataset path, and the type key of each path.
 
     `heads` are those that must be there; others may have gone under an earlier, narrower policy.
+    `asked` are those that stay however old they are. `newest` is when something was last published.
     """
 
+    newest: datetime
     versions: defaultdict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
     heads: defaultdict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
+    asked: defaultdict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
     keys: dict[str, str] = field(default_factory=dict)
 
 
-def _mark(manifest: Manifest, keep: int | None, horizon: datetime) -> _Marks:
-    marks = _Marks()
+def _mark(manifest: Manifest, keep: int | None, limits: _Limits) -> _Marks:
+    marks = _Marks(limits.floor)
     heads, others = _states(manifest)
     history = read_history([*heads, *others])
     paths = dataset_paths([*heads, *others], marks.keys)
+    published = _published(manifest, [*heads, *others], history.commits)
     for state in heads:
-        for datasets in folds(history, _retained(history.commits, state, keep, horizon)):
+        retained = dict(_retained(history.commits, state, keep, limits, published))
+        for datasets in folds(history, retained):
             _add(marks.versions, datasets, paths)
+        for datasets in folds(history, [id_ for id_, asked in retained.items() if asked]):
+            _add(marks.asked, datasets, paths)
         _add(marks.heads, state.head.datasets, paths)
+    marks.newest = max(published.values(), default=limits.floor)
     tagged = {tag.commit_id for tag in manifest.tags().values()}
     for datasets in folds(history, tagged & set(history.commits)):
         _add(marks.versions, datasets, paths)
+        _add(marks.asked, datasets, paths)
     for intent in Intents(manifest.objects).list():
         for dataset in intent.staged.datasets:
             kind = dataset.table_key.partition(":")[0]
             path = dataset_path(kind, dataset.type_id, dataset.incarnation)
             versions = {v for v in (dataset.physical, dataset.expected) if v is not None}
             marks.versions[path] |= versions
+            marks.asked[path] |= versions
     return marks
 
 
@@ -258,77 +247,126 @@ def _retained(
     commits: Mapping[CommitId, CommitRow],
     state: LineageState,
     keep: int | None,
-    horizon: datetime,
-) -> Iterator[CommitId]:
-    """Yield the commits whose snapshots stay readable; the head always is.
+    limits: _Limits,
+    published: Mapping[CommitId, datetime],
+) -> Iterator[tuple[CommitId, bool]]:
+    """Yield the commits whose snapshots stay readable, and whether they do for more than the floor.
 
-    What counts is when a commit was last a head, not when it was made: until then a reader or a new
-    branch may have started from it, however old it was.
+    The head always does. What counts is when a commit was last a head, not when it was made: until
+    then a reader or a new branch may have started from it, however old it was. Where the store says
+    when that was, no clock of a writer retains it longer, or shorter than the floor.
     """
-    succeeded: dict[CommitId, datetime] = {}
+    recent: set[CommitId] = set()
+    asked: set[CommitId] = set()
     for index, commit in enumerate(newest_first(commits, state.head.commit_id)):
-        for parent in commit.parents:
-            succeeded[parent] = max(commit.created_at, succeeded.get(parent, commit.created_at))
-        within_keep = keep is not None and index < keep
-        # The clock of whoever succeeded it may be behind.
-        if index == 0 or within_keep or max(succeeded[commit.id], commit.created_at) >= horizon:
-            yield commit.id
+        stored = published.get(commit.id, commit.created_at)
+        since = min(commit.created_at, stored)
+        if since >= limits.horizon or stored > limits.floor:
+            recent |= {commit.id, *commit.parents}
+        if limits.asked is not None and since >= limits.asked:
+            asked |= {commit.id, *commit.parents}
+        if index == 0 or (keep is not None and index < keep) or commit.id in asked:
+            yield commit.id, True
+        elif commit.id in recent:
+            yield commit.id, False
+
+
+def _published(
+    manifest: Manifest, states: Iterable[LineageState], commits: Mapping[CommitId, CommitRow]
+) -> dict[CommitId, datetime]:
+    """Return when commits were published by the store's clock, as far as it still knows."""
+    made: dict[tuple[str | None, int], datetime] = {}
+    for lineage in (state.lineage for state in states):
+        for info in manifest.objects.list(f"{lineage.path}/_versions"):
+            version = version_of(info.path.removeprefix(f"{lineage.path}/"))
+            if version is not None:
+                made[lineage.native, version] = info.modified
+    places = ((id_, (row.native, row.commit.manifest_version)) for id_, row in commits.items())
+    return {id_: made[place] for id_, place in places if place in made}
 
 
 # --- sweep -------------------------------------------------------------------------------------
 
 
+@dataclass(slots=True)
+class _Needed:
+    """Files and folders that versions of a dataset need, below it."""
+
+    files: set[str] = field(default_factory=set)
+    folders: set[str] = field(default_factory=set)
+
+    def add(self, handle: Any) -> None:  # noqa: ANN401 - a Lance handle
+        self.files |= referenced_files(handle)
+        self.folders |= referenced_folders(handle)
+
+    def has(self, below: str) -> bool:
+        return (
+            below in self.files
+            or any(below.startswith(folder) for folder in self.folders)
+            or (bool(self.files) and below.startswith(("_versions/latest", "_refs/")))
+        )
+
+
 def _sweep(
-    manifest: Manifest,
-    dataset: DatasetCleanup,
-    marks: _Marks,
-    before: datetime,
-    sweep: Sweep | None,
-) -> None:
-    """Remove the files of one dataset that no retained version refers to."""
-    listed = list(manifest.objects.list(dataset.path))
-    there = {info.path.removeprefix(f"{dataset.path}/") for info in listed}
-    versions = {v for v in marks.versions[dataset.path] if version_file(v) in there}
-    if not marks.heads[dataset.path] <= versions:
-        raise GraphCorrupt("a version a branch shows is missing: nothing is removed")
-    files: set[str] = set()
-    folders: set[str] = set()
-    if versions:
-        # The HEAD is for foreign readers; its files stay as long as the dataset is alive.
-        for version in (*sorted(versions), None):
-            try:
-                handle = manifest.datasets.open(dataset.path, version)
-            except NotFound:
-                if version is None or version in marks.heads[dataset.path]:
-                    raise
-                continue  # what staged it was undone since
-            files |= referenced_files(handle)
-            folders |= referenced_folders(handle)
-    doomed = [
-        info
-        for info in listed
-        if info.modified < before and not _is_kept(info, dataset.path, files, folders, versions)
-    ]
+    manifest: Manifest, report: CleanupReport, path: str, marks: _Marks, before: datetime
+) -> list[str]:
+    """Report about one dataset; return its files that no retained version refers to."""
+    dataset = DatasetCleanup(path, marks.keys.get(path, path))
+    report.datasets.append(dataset)
+    listed = list(manifest.objects.list(path))
+    try:
+        needed, asked = _needed(manifest, path, marks, listed)
+    except (GraphCorrupt, NotFound, StorageUnavailable) as error:
+        dataset.error = error.message
+        return []
+    doomed, recent = list[ObjectInfo](), list[ObjectInfo]()
+    for info in listed:
+        below = info.path.removeprefix(f"{path}/")
+        if info.modified < before and not needed.has(below):
+            doomed.append(info)
+        elif not asked.has(below):
+            recent.append(info)
     dataset.bytes_removed = sum(info.size for info in doomed)
     dataset.bytes_kept = sum(info.size for info in listed) - dataset.bytes_removed
     dataset.files_removed = len(doomed)
     dataset.old_versions_removed = sum(info.path.endswith(".manifest") for info in doomed)
-    if sweep is not None:
-        # Manifests go first: a version that cannot be opened is cleaner than one that is hollow.
-        doomed.sort(key=lambda info: not info.path.endswith(".manifest"))
-        for start in range(0, len(doomed), BATCH):
-            sweep.go_on()
-            manifest.objects.delete([info.path for info in doomed[start : start + BATCH]])
-            manifest.datasets.observe("cleanup: files removed")
+    dataset.recent_files = len(recent)
+    dataset.recent_bytes = sum(info.size for info in recent)
+    if recent:
+        last = max(marks.newest, *(info.modified for info in recent)) + report.floor
+        report.removable_at = max(last, report.removable_at or last)
+    # Manifests go first: a version that cannot be opened is cleaner than one that is hollow.
+    return sorted((i.path for i in doomed), key=lambda path: not path.endswith(".manifest"))
 
 
-def _is_kept(
-    info: ObjectInfo, root: str, files: set[str], folders: set[str], versions: set[int]
-) -> bool:
-    below = info.path.removeprefix(f"{root}/")
-    if below in files or any(below.startswith(folder) for folder in folders):
-        return True
-    return bool(versions) and below.startswith(("_versions/latest", "_refs/"))
+def _needed(
+    manifest: Manifest, path: str, marks: _Marks, listed: Iterable[ObjectInfo]
+) -> tuple[_Needed, _Needed]:
+    """Return what retained versions of a dataset need, and what those do that were asked for."""
+    there = {info.path.removeprefix(f"{path}/") for info in listed}
+    versions = {v for v in marks.versions[path] if version_file(v) in there}
+    if not marks.heads[path] <= versions:
+        raise GraphCorrupt("a version a branch shows is missing: nothing is removed")
+    needed, asked = _Needed(), _Needed()
+    # The HEAD is for foreign readers; its files stay as long as the dataset is alive.
+    for version in (*sorted(versions), None) if versions else ():
+        try:
+            handle = manifest.datasets.open(path, version)
+        except NotFound:
+            if version is None or version in marks.heads[path]:
+                raise
+            continue  # what staged it was undone since
+        needed.add(handle)
+        if version is None or version in marks.asked[path]:
+            asked.add(handle)
+    return needed, asked
+
+
+def _remove(manifest: Manifest, files: Sequence[str], sweep: Sweep) -> None:
+    for start in range(0, len(files), BATCH):
+        sweep.go_on()
+        manifest.objects.delete(files[start : start + BATCH])
+        manifest.datasets.observe("cleanup: files removed")
 
 
 def _sweep_lineages(manifest: Manifest, before: datetime, sweep: Sweep | None) -> int:

@@ -17,7 +17,7 @@ from omnigraph.catalog import AcceptedType, TypeKind
 from omnigraph.catalog.ends import end_names
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import Snapshot
-from omnigraph.errors import InvalidInput
+from omnigraph.errors import InvalidInput, OmniError, writing_file
 from omnigraph.query.entity import find_types
 from omnigraph.storage.layout import physical_columns
 from omnigraph.storage.read import read_blobs, scan
@@ -71,20 +71,31 @@ def export_parquet(
     """Write one Parquet file per type and return how many entities each holds, by `node:T`."""
     if folder.exists() and any(folder.iterdir()):
         raise InvalidInput(f"{folder} is not empty", code="export_folder_not_empty")
-    folder.mkdir(parents=True, exist_ok=True)
+    with writing_file(folder):
+        folder.mkdir(parents=True, exist_ok=True)
     counts = {}
     for type_ in chosen_types(snapshot, types):
         path = folder / f"{type_.kind}-{type_.name}.parquet"
-        counts[type_.entity] = 0
-        writer: pq.ParquetWriter | None = None
-        for batch in batches(manifest, snapshot, type_):
-            rows = columnar(batch, type_)
-            writer = writer or pq.ParquetWriter(path, rows.schema)
-            writer.write_table(rows)
-            counts[type_.entity] += rows.num_rows
-        if writer is not None:
-            writer.close()
+        try:
+            with writing_file(path):
+                counts[type_.entity] = _write_parquet(manifest, snapshot, type_, path)
+        except OmniError:
+            path.unlink(missing_ok=True)
+            raise
     return counts
+
+
+def _write_parquet(manifest: Manifest, snapshot: Snapshot, type_: AcceptedType, path: Path) -> int:
+    """Write the entities of a type into a file, if there are any, and return how many."""
+    count, writer = 0, None
+    for batch in batches(manifest, snapshot, type_):
+        rows = columnar(batch, type_)
+        writer = writer or pq.ParquetWriter(path, rows.schema)
+        writer.write_table(rows)
+        count += rows.num_rows
+    if writer is not None:
+        writer.close()
+    return count
 
 
 def chosen_types(snapshot: Snapshot, names: Sequence[str]) -> list[AcceptedType]:

@@ -15,6 +15,7 @@ from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import MAIN
 from omnigraph.commit.recovery import recover
 from omnigraph.commit.snapshot import head_snapshot
+from omnigraph.commit.sweeps import lift
 from omnigraph.errors import OmniError
 from omnigraph.storage.compaction import show_as_head
 from omnigraph.storage.files import shows_same
@@ -53,8 +54,12 @@ class DatasetRepair:
 
 
 def repair(manifest: Manifest, *, confirm: bool) -> list[DatasetRepair]:
-    """Bring derived state up to date; without `confirm` only tell."""
+    """Bring derived state up to date; without `confirm` only tell.
+
+    It withdraws what a cleanup announced with a wrong clock, too.
+    """
     if confirm:
+        lift(manifest)
         recover(manifest)
         finish_deletions(manifest)
     found = []

@@ -9,7 +9,7 @@ import os
 import socket
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -44,10 +44,15 @@ class Driver:
         """Return plain JSON values."""
         return asdict(self)
 
-    def is_alive(self, heard: datetime) -> bool:
-        """Tell whether the process is at work, as far as anybody can; `heard` is its last beat."""
-        if self.host != socket.gethostname():
-            return datetime.now(UTC) - heard < STALE_AFTER
+    @property
+    def is_here(self) -> bool:
+        """Whether it runs, or ran, on this machine."""
+        return self.host == socket.gethostname()
+
+    def is_alive(self, silence: timedelta) -> bool:
+        """Return whether the process is at work; `silence` is the time since its heartbeat."""
+        if not self.is_here:
+            return silence < STALE_AFTER
         if self.born is not None:
             return _born(self.pid) == self.born
         try:

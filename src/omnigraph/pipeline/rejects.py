@@ -15,6 +15,7 @@ from typing import Any
 
 from pyspark.sql import functions as F
 
+from omnigraph.errors import writing_file
 from omnigraph.pipeline.extract import Extracted, quoted
 from omnigraph.pipeline.model import FILE, ROW
 from omnigraph.pipeline.prepare import Prepared
@@ -57,7 +58,8 @@ def keep_unreadable(ready: Prepared, folder: str, options: Mapping[str, str]) ->
             continue
         with tempfile.SpooledTemporaryFile(max_size=_FOLDED) as file:
             for violation, text in _unreadable(ready, source):
-                file.write(json_line({**violation.to_json(), "row": text}))
+                with writing_file(tempfile.gettempdir()):
+                    file.write(json_line({**violation.to_json(), "row": text}))
             file.seek(0)
             objects.put_file(f"{_UNREADABLE}{source.spec.name}.ndjson", file)
 

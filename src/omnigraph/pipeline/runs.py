@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
@@ -18,7 +18,7 @@ from ulid import ULID
 
 from omnigraph.commit.model import CommitId
 from omnigraph.commit.staged import mint_commit_id
-from omnigraph.errors import FormatUnsupported, GraphCorrupt, NotFound
+from omnigraph.errors import FormatUnsupported, GraphCorrupt, NotFound, StorageUnavailable
 from omnigraph.pipeline.drivers import Driver
 from omnigraph.pipeline.errors import RunStopped
 from omnigraph.storage import Objects
@@ -55,11 +55,13 @@ class Run:
     about: Mapping[str, Any] = field(default_factory=dict)
     stages: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     driver: Driver | None = None
+    silence: timedelta = field(default=timedelta(0), compare=False)
+    """The time since the heartbeat when it was read, by the store's clock."""
 
     @property
     def is_interrupted(self) -> bool:
-        """Tell whether it has not ended, and nobody is at work on it."""
-        alive = self.driver is not None and self.driver.is_alive(self.heartbeat)
+        """Return whether it has not ended, and no process is at work on it."""
+        alive = self.driver is not None and self.driver.is_alive(self.silence)
         return self.state is RunState.RUNNING and not alive
 
     @property
@@ -118,16 +120,28 @@ class Runs:
         return self._read(id_)[0]
 
     def _read(self, id_: str) -> tuple[Run, bytes]:
-        data = self._objects.get(f"{RUNS}/{id_}/run.json")
-        if data is None:
+        stored = self._objects.get_dated(f"{RUNS}/{id_}/run.json")
+        if stored is None:
             message = f"there is no pipeline run '{id_}'; `omnigraph pipeline status` lists them"
             raise NotFound(message, code="run_not_found", run=id_)
-        return _decode(data, id_), data
+        data, modified = stored
+        return self._dated(_decode(data, id_), modified), data
 
     def list(self) -> list[Run]:
         """Return every run, oldest first."""
-        found = (self._objects.get(f"{RUNS}/{id_}/run.json") for id_ in self._ids())
-        return [_decode(data, "") for data in found if data is not None]
+        stored = (self._objects.get_dated(f"{RUNS}/{id_}/run.json") for id_ in self._ids())
+        found = (pair for pair in stored if pair is not None)
+        return [self._dated(_decode(data, ""), modified) for data, modified in found]
+
+    def _dated(self, run: Run, modified: datetime) -> Run:
+        """Return a run with the times of the store; the driver's clock may be wrong."""
+        silence = timedelta(0)
+        if run.state is RunState.RUNNING and run.driver is not None and not run.driver.is_here:
+            try:
+                silence = self._objects.now() - modified
+            except StorageUnavailable:
+                silence = _now() - modified  # who may only read has no other clock
+        return replace(run, heartbeat=modified, silence=silence)
 
     def _ids(self) -> tuple[str, ...]:
         return tuple(sorted(self._objects.folders(RUNS)))
@@ -185,7 +199,7 @@ class Runs:
         found, data = self._read(run.id)
         if found.state is RunState.ABORTED:
             raise RunStopped.aborted(run.id)
-        if found.driver is not None and found.driver.is_alive(found.heartbeat):
+        if found.driver is not None and found.driver.is_alive(found.silence):
             heard = f"{found.heartbeat:%Y-%m-%d %H:%M:%S} UTC"
             raise RunStopped.busy(run.id, str(found.driver), heard)
         newer = replace(found, driver=Driver.here(), heartbeat=_now())

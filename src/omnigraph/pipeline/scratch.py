@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 from ulid import ULID
 
-from omnigraph.errors import Category, OmniError
+from omnigraph.errors import Category, OmniError, writing_file
 from omnigraph.pipeline.pinned import manifest_at
 from omnigraph.pipeline.scan import on_each
 from omnigraph.storage import Location, Objects
@@ -48,12 +48,14 @@ class Scratch:
             for batch in batches:
                 if not batch.num_rows:
                     continue
-                writer = writer or pa.ipc.new_stream(file, batch.schema)
-                writer.write_batch(batch)
+                with writing_file(tempfile.gettempdir()):
+                    writer = writer or pa.ipc.new_stream(file, batch.schema)
+                    writer.write_batch(batch)
             if writer is None:
                 return None
-            writer.close()
-            file.seek(0)
+            with writing_file(tempfile.gettempdir()):
+                writer.close()
+                file.seek(0)
             path = f"{self.folder}/{ULID()}.arrow"
             self._objects.put_file(path, file)
         return path
@@ -83,7 +85,8 @@ class Scratch:
                 raise _removed(path)
             with tempfile.SpooledTemporaryFile(_IN_MEMORY) as file:
                 for chunk in found[1]:
-                    file.write(chunk)
+                    with writing_file(tempfile.gettempdir()):
+                        file.write(chunk)
                 file.seek(0)
                 yield from pa.ipc.open_stream(file)
 

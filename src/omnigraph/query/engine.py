@@ -30,13 +30,13 @@ from omnigraph.query.frame import Frame
 from omnigraph.query.groups import group_rows
 from omnigraph.query.parts import parts_of
 from omnigraph.query.paths import Paths
-from omnigraph.query.recent import Recent
 from omnigraph.query.result import Result, ResultStream
 from omnigraph.query.search import FEW, Search, is_fusion
 from omnigraph.query.sorting import Sorter, column_values
 from omnigraph.query.store import Store, Table
 from omnigraph.query.topology import Topologies
 from omnigraph.query.words import Words
+from omnigraph.storage.recent import Recent
 
 PART = 65_536
 """Rows of a result that are made at once when it is streamed."""

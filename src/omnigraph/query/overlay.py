@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from omnigraph.query.adjacency import Adjacency, Walked, distinct_pairs
-from omnigraph.query.recent import Recent
 from omnigraph.storage.columns import Positions
+from omnigraph.storage.recent import Recent
 
 _NONE = np.empty(0, np.int64)
 

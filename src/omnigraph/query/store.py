@@ -20,7 +20,6 @@ from omnigraph.catalog import AcceptedType, TypeKind
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import DatasetEntry, Snapshot
 from omnigraph.errors import GraphCorrupt, VersionReclaimed
-from omnigraph.query.recent import Recent
 from omnigraph.storage.columns import (
     Addresses,
     Positions,
@@ -35,6 +34,7 @@ from omnigraph.storage.index import IndexKind, coverage, index_name
 from omnigraph.storage.layout import embedding_model, physical_columns
 from omnigraph.storage.literals import sql_literals
 from omnigraph.storage.probe import count
+from omnigraph.storage.recent import Recent
 
 MEMORY_BYTES = 1024 * 1024 * 1024
 """Columns of one graph that are kept in memory."""
@@ -140,6 +140,8 @@ class Store:
         kept.remove(what)
         if not kept:
             del self._versions[type_][version]
+        if not self._versions[type_]:
+            del self._versions[type_]
 
 
 @dataclass(frozen=True, slots=True)

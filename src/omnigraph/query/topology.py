@@ -23,11 +23,11 @@ from omnigraph.errors import GraphCorrupt, VersionReclaimed
 from omnigraph.plan.hops import Direction
 from omnigraph.query.adjacency import Adjacency, Neighbours
 from omnigraph.query.overlay import Added, Overlay, Shift
-from omnigraph.query.recent import Recent
 from omnigraph.query.shelf import Made, Shelf
 from omnigraph.query.store import Table
 from omnigraph.storage import Location
 from omnigraph.storage.columns import Positions
+from omnigraph.storage.recent import Recent
 
 WORTH_KEEPING = 100_000
 """Edges from which on arrays are kept in files."""

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from threading import Lock
 
 import numpy as np
 import numpy.typing as npt
 
 from omnigraph.query.segment import Segment
-from omnigraph.query.store import Store, Table
+from omnigraph.query.store import MAX_NOTED, Store, Table
 from omnigraph.query.text import Part, Texts
 from omnigraph.storage.columns import FragmentRows, Positions, column_of, fragments_of
+from omnigraph.storage.recent import Recent
 
 GROWTH = 2
 """A segment not larger than so many times the new texts is cut again together with them."""
@@ -52,8 +52,7 @@ class Words:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._last: dict[tuple[str, str], tuple[str, int, str]] = {}
-        self._lock = Lock()
+        self._last: Recent[tuple[str, str], tuple[str, int, str]] = Recent(MAX_NOTED)
 
     def known(self, table: Table, name: str) -> bool:
         """Tell whether the texts of a property are there without being cut."""
@@ -68,8 +67,7 @@ class Words:
             before: _View | None = self._store.get(last) if last is not None else None
             found = self._view(table, name, before.cuts if before is not None else ())
             self._store.keep(key, found)
-            with self._lock:
-                self._last[table.type.entity, name] = key
+            self._last.put((table.type.entity, name), key)
         return found.texts
 
     def _view(self, table: Table, name: str, known: Sequence[_Cut]) -> _View:

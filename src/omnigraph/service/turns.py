@@ -61,7 +61,8 @@ class Turns:
             yield
             return
         until = time.monotonic() + self.patience
-        name = hashlib.sha256(branch.encode()).hexdigest()
+        # Few names for any number of branches: the files stay as long as the server.
+        name = hashlib.sha256(branch.encode()).hexdigest()[:3]
         with (self.folder / f"{name}.turn").open("ab") as turn:
             with (self.folder / f"{name}.line").open("ab") as line:
                 _lock(line, until)

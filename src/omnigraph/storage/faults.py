@@ -13,7 +13,15 @@ import pyarrow as pa
 from lance.commit import CommitConflictError
 from obstore.exceptions import BaseError
 
-from omnigraph.errors import Contention, GraphCorrupt, NotFound, OmniError, StorageUnavailable
+from omnigraph.errors import (
+    NO_SPACE,
+    READ_ONLY,
+    Contention,
+    GraphCorrupt,
+    NotFound,
+    OmniError,
+    StorageUnavailable,
+)
 
 _LOST_RACES = (
     "Retryable commit conflict",
@@ -50,12 +58,17 @@ _DAMAGED = (
     "UTF-8",
     "utf-8",
 )
+_QUOTA = ("QuotaExceeded", "quota exceeded")
 _REFUSALS = (
     ("the bucket does not exist", "storage_no_bucket", ("NoSuchBucket",)),
     ("no credentials", "storage_denied", ("Failed to get AWS credentials", "/latest/api/token")),
     ("permission denied", "storage_denied", ("ermission denied", "AccessDenied", "403 Forbidden")),
-    ("no space left", "storage_full", ("No space left", "File too large", "QuotaExceeded")),
-    ("the file system is read-only", "storage_read_only", ("Read-only file system",)),
+    (
+        NO_SPACE,
+        "storage_full",
+        ("No space left", "File too large", "uotaExceeded", "uota exceeded"),
+    ),
+    (READ_ONLY, "storage_read_only", ("Read-only file system",)),
     ("storage does not answer", "storage_unavailable", ("error sending request",)),
 )
 _RAISED = (CommitConflictError, OSError, ValueError, RuntimeError, BaseError, pa.ArrowException)

@@ -7,7 +7,9 @@ updates silently, so `probe` refuses such a store before a graph is made on it.
 from __future__ import annotations
 
 import fcntl
+import os
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -39,6 +41,11 @@ _CLIENT: dict[str, Any] = {
     "read_timeout": "10s",
     "timeout": "30s",
 }
+PROBES = "__probe"
+"""Where objects are written only to learn something about the store."""
+RESERVE = "__reserve"
+RESERVE_BYTES = 256 * 1024
+"""Space for the announcements of a cleanup: about 16 KB for each branch."""
 _BULK = 1_000
 """Objects one request deletes."""
 _BLOCK = 5 * 1024 * 1024
@@ -116,9 +123,15 @@ class Objects:
 
     def get(self, path: str) -> bytes | None:
         """Return the content of an object, or None when there is none."""
+        found = self.get_dated(path)
+        return None if found is None else found[0]
+
+    def get_dated(self, path: str) -> tuple[bytes, datetime] | None:
+        """Return the content of an object and when the store wrote it, or None."""
         with translated(f"reading {path}"):
             try:
-                return bytes(obstore.get(self._store, path).bytes())
+                found = obstore.get(self._store, path)
+                return bytes(found.bytes()), found.meta["last_modified"]
             except (NotFoundError, FileNotFoundError):
                 return None
 
@@ -153,6 +166,26 @@ class Objects:
             except (NotFoundError, FileNotFoundError):
                 return None
 
+    def modified(self, path: str) -> datetime | None:
+        """Return when an object was written, by the store's clock, None when there is none."""
+        with translated(f"looking for {path}"):
+            try:
+                return obstore.head(self._store, path)["last_modified"]
+            except (NotFoundError, FileNotFoundError):
+                return None
+
+    def now(self) -> datetime:
+        """Return the time by the store's clock, which all processes share: that of a new object.
+
+        Only such times can be compared with `modified`; clocks of machines may be wrong.
+        """
+        path = f"{PROBES}/{ULID()}"
+        with translated("reading the time of the store"):
+            obstore.put(self._store, path, b"")
+            found = obstore.head(self._store, path)["last_modified"]
+        self.delete([path])
+        return found
+
     def list(self, prefix: str) -> Iterator[ObjectInfo]:
         """Yield every object below a prefix."""
         with translated(f"listing {prefix}"):
@@ -180,15 +213,29 @@ class Objects:
                 except (NotFoundError, FileNotFoundError):
                     continue
 
+    def hold_reserve(self) -> None:
+        """Hold some space of a disk for a cleanup that has to run when it is full.
+
+        It is best effort: a bucket needs none, and without it only that cleanup has less room.
+        """
+        if self._location.is_local and self.size(RESERVE) != RESERVE_BYTES:
+            with suppress(OSError), Path(self._location.uri, RESERVE).open("wb") as file:
+                os.posix_fallocate(file.fileno(), 0, RESERVE_BYTES)
+
+    def release_reserve(self) -> None:
+        """Give the space back that was held."""
+        if self._location.is_local:
+            self.delete([RESERVE])
+
     def reach(self) -> None:
         """Make sure that a bucket answers; Lance, asked first, would not give up for minutes."""
         if not self._location.is_local:
             with translated(f"reaching {self._location}"):
-                next(iter(obstore.list(self._store, "__probe")), None)
+                next(iter(obstore.list(self._store, PROBES)), None)
 
     def probe(self) -> None:
         """Refuse a store that lets two writers create the same object."""
-        path = f"__probe/{ULID()}"
+        path = f"{PROBES}/{ULID()}"
         # What the first attempt says does not matter: its answer may be lost and asked for again.
         self.put_if_absent(path, b"1")
         lies = self.put_if_absent(path, b"2")

@@ -7,7 +7,7 @@ is told instead.
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
+from dataclasses import replace
 
 from omnigraph.commit.history import first_parents, read_commits
 from omnigraph.commit.lineage import Lineage
@@ -37,6 +37,9 @@ REPREPARE_BUDGET = 32
 PATIENCE = 8
 """How often the whole budget of a publish may be lost to commits of other types."""
 
+_FINAL = ("stage_expired", "commit_fenced")
+"""Refusals that the same staged commit would only get again."""
+
 
 def apply(
     manifest: Manifest,
@@ -53,12 +56,14 @@ def apply(
     nothing is a commit. `complete` adds what a staged commit says beyond its change.
     """
     wanted = request.if_commit
-    # Minted before anything is written: its age is that of the oldest file (commit/sweeps.py).
     commit_id = mint_commit_id()
+    began: str | None = None
     for attempt in range(REPREPARE_BUDGET + 1):
         snapshot = head_snapshot(manifest, request.branch)
         if wanted is not None and snapshot.commit_id != wanted:
             raise PreconditionFailed(wanted, snapshot.commit_id)
+        # Files of the first attempt may be used by all.
+        began = snapshot.head.sweep if began is None else began
         committed = Committed(manifest, snapshot)
         changes = prepare(committed)
         if changes.is_empty and not changes.findings and not always:
@@ -68,6 +73,7 @@ def apply(
         if not images and not always:
             return None
         staged = stage(manifest, request, images, committed, commit_id)
+        staged = replace(staged, began=began)
         if complete is not None:
             staged = complete(staged)
         try:
@@ -93,6 +99,9 @@ def only_upkeep(manifest: Manifest, before: Snapshot) -> bool:
 def publish_patiently(lineage: Lineage, branch: str, staged: StagedCommit) -> Commit:
     """Publish, patiently: who lost to commits of other types has nothing to prepare anew."""
     for _ in range(PATIENCE):
-        with suppress(Contention):
+        try:
             return publish(lineage, branch, staged)
+        except Contention as error:
+            if error.code in _FINAL:
+                raise
     return publish(lineage, branch, staged)

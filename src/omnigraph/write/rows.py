@@ -48,8 +48,7 @@ class Gathered:
             for batch in self._waiting:
                 self._writer.write_batch(batch)
         except OSError as error:
-            message = f"cannot spill rows to {self._spill.folder}: {error}"
-            raise StorageUnavailable(message, code="spill_failed") from error
+            raise _spill_failed(error) from error
         freed, self.bytes, self._waiting = self.bytes, 0, []
         return freed
 
@@ -58,8 +57,19 @@ class Gathered:
         if self._writer is None:
             return pa.Table.from_batches(self._waiting, self.schema)
         self.write()
-        self._writer.close()
+        try:
+            self._writer.close()
+        except OSError as error:
+            raise _spill_failed(error) from error
         return pa.ipc.open_file(pa.memory_map(str(self._path))).read_all()
+
+
+def _spill_failed(error: OSError) -> StorageUnavailable:
+    message = (
+        f"cannot write rows to the temporary folder {tempfile.gettempdir()}: {error}; free space "
+        "there, or set TMPDIR to another folder"
+    )
+    return StorageUnavailable(message, code="spill_failed")
 
 
 class Spill:

@@ -10,7 +10,6 @@ import omnigraph.graph as og
 from omnigraph.changes import ChangeFeedGap, ChangeSchemaBoundary, CommitHasNoParent, Limits
 from omnigraph.changes.errors import CursorRejected, PageLimitExceeded
 from omnigraph.errors import InvalidInput, NotFound
-from omnigraph.maintain.cleanup import cleanup
 from tests.support.graphs import (
     CALLS_AT,
     NOTE,
@@ -19,6 +18,7 @@ from tests.support.graphs import (
     SHIP,
     Change,
     accept_schema,
+    clean_at_once,
     commit,
     insert,
     upsert,
@@ -241,7 +241,7 @@ def test_reclaimed_version_is_a_gap(graph):
     made = upsert(graph, NOTE, {"a": {"text": "x"}})
     for number in range(3):
         upsert(graph, NOTE, {"a": {"text": str(number)}})
-    cleanup(graph._manifest, keep=1, dry_run=False, age_floor=timedelta(0))
+    clean_at_once(graph, keep=1)
     fresh = og.open(graph.uri)
     with pytest.raises(ChangeFeedGap) as caught:
         fresh.commits.changes(made.id)

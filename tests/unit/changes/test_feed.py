@@ -1,15 +1,12 @@
 """The change feed: where it begins, how it is cut into pages, how it goes on, how it refuses."""
 
-from datetime import timedelta
-
 import pytest
 
 import omnigraph.graph as og
 from omnigraph.changes import ChangeFeedGap, ChangeSchemaBoundary, Limits
 from omnigraph.changes.errors import CursorRejected
 from omnigraph.errors import InvalidInput, NotFound
-from omnigraph.maintain.cleanup import cleanup
-from tests.support.graphs import NOTE, PORT, SCHEMA, accept_schema, insert, upsert
+from tests.support.graphs import NOTE, PORT, SCHEMA, accept_schema, clean_at_once, insert, upsert
 
 ONE = Limits(changes=1)
 
@@ -271,7 +268,7 @@ def test_page_ends_before_a_change_of_the_schema_which_is_refused_next(graph):
 
 def swept(graph, keep):
     """Clean up and return the graph as a new process sees it."""
-    cleanup(graph._manifest, keep=keep, dry_run=False, age_floor=timedelta(0))
+    clean_at_once(graph, keep=keep)
     return og.open(graph.uri)
 
 

@@ -1,14 +1,11 @@
 """The way between two versions leaves out what only upkeep did, whatever the history looks like."""
 
-from datetime import timedelta
-
 import pytest
 
 import omnigraph.graph as og
 from omnigraph.changes import delta
 from omnigraph.changes.steps import Steps
-from omnigraph.maintain.cleanup import cleanup
-from tests.support.graphs import NOTE, insert, upsert
+from tests.support.graphs import NOTE, clean_at_once, insert, upsert
 
 
 @pytest.fixture(autouse=True)
@@ -83,7 +80,7 @@ def test_difference_across_upkeep_is_exact(graph, states):
 
 
 def test_difference_is_exact_when_versions_between_are_gone(graph, states):
-    cleanup(graph._manifest, keep=1, dry_run=False, age_floor=timedelta(0))
+    clean_at_once(graph, keep=1)
     graph.tags.create("end")
     fresh = og.open(graph.uri, mode="ro")
     found = shown(fresh, states["branch"], "main")

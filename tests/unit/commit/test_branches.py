@@ -1,14 +1,11 @@
 """Branches: made from anything, deleted by rules, named freely, never mistaken for another."""
 
-from datetime import timedelta
-
 import pytest
 from ulid import ULID
 
 import omnigraph.graph as og
 from omnigraph.errors import AlreadyExists, InvalidInput, NotFound, VersionReclaimed
-from omnigraph.maintain.cleanup import cleanup
-from tests.support.graphs import NOTE, delete, dump, insert, upsert
+from tests.support.graphs import NOTE, clean_at_once, delete, dump, insert, upsert
 
 
 def notes(graph, at="main"):
@@ -117,7 +114,7 @@ def test_commit_that_was_cleaned_up_cannot_be_branched(graph):
     first = insert(graph, NOTE, {"a": {"text": "1"}})
     upsert(graph, NOTE, {"a": {"text": "2"}})
     upsert(graph, NOTE, {"a": {"text": "3"}})
-    cleanup(graph._manifest, keep=1, dry_run=False, age_floor=timedelta(0))
+    clean_at_once(graph, keep=1)
     for create in (graph.branches.create, graph.tags.create):
         with pytest.raises(VersionReclaimed, match="version 2 of node:Note has been cleaned up"):
             create("late", first.id)
@@ -130,7 +127,7 @@ def test_commit_whose_manifest_version_is_gone_can_still_be_branched(graph):
     first = insert(graph, NOTE, {"a": {"text": "1"}})
     insert(graph, NOTE, {"b": {"text": "2"}})
     graph.tags.create("keep", at=first.id)
-    cleanup(graph._manifest, keep=1, dry_run=False, age_floor=timedelta(0))
+    clean_at_once(graph, keep=1)
     with pytest.raises(VersionReclaimed):
         graph._manifest.main.at(first.manifest_version)
     graph.branches.create("side", from_=first.id)
@@ -226,6 +223,6 @@ def test_snapshot_of_a_deleted_branch_is_no_source(graph):
     for _ in range(2):
         error = refused("branch_not_found", lambda: graph.branches.create("other", from_=old))
         assert error.message == "branch 'side' does not exist"
-        cleanup(graph._manifest, keep=1, dry_run=False, age_floor=timedelta(0))
+        clean_at_once(graph, keep=1)
     assert graph.branches.list() == ["main"]
     assert graph._manifest.stored_lineages() == set()

@@ -1,7 +1,5 @@
 """Creating graphs: one winner, nothing half-made in the way, nothing written for a bad schema."""
 
-from datetime import timedelta
-
 import pytest
 
 import omnigraph.graph as og
@@ -9,9 +7,18 @@ from omnigraph.commit.create import create_graph
 from omnigraph.commit.manifest import Manifest
 from omnigraph.errors import AlreadyExists, InvalidInput
 from omnigraph.lang import SchemaError
-from omnigraph.maintain.cleanup import cleanup
 from omnigraph.storage import locate
-from tests.support.graphs import CALLS_AT, NOTE, PORT, SCHEMA, SHIP, dump, insert, make_graph
+from tests.support.graphs import (
+    CALLS_AT,
+    NOTE,
+    PORT,
+    SCHEMA,
+    SHIP,
+    clean_at_once,
+    dump,
+    insert,
+    make_graph,
+)
 
 EMPTY = {SHIP: {}, PORT: {}, NOTE: {}, CALLS_AT: {}}
 
@@ -95,7 +102,7 @@ def test_leftovers_of_a_killed_creator_do_not_block_the_next(tmp_path, steps):
     assert found.ok
     assert len(found.problems) == steps
     assert {problem.message for problem in found.problems} == {"no branch refers to this dataset"}
-    cleanup(graph._manifest, keep=1, dry_run=False, age_floor=timedelta(0))
+    clean_at_once(graph, keep=1)
     assert graph.verify().problems == []
     assert dump(og.open(graph.uri)) == {**EMPTY, NOTE: {"a": {"text": "x"}}}
 

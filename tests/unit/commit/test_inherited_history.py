@@ -1,18 +1,15 @@
 """Inherited history stands in other lineages, which stay for as long as a branch needs them."""
 
-from datetime import timedelta
-
 import pytest
 
 import omnigraph.graph as og
 from omnigraph.commit import branches as module
 from omnigraph.errors import GraphCorrupt, NotFound
-from omnigraph.maintain.cleanup import cleanup
-from tests.support.graphs import NOTE, dump, insert, upsert
+from tests.support.graphs import NOTE, clean_at_once, dump, insert, upsert
 
 
 def sweep(graph):
-    return cleanup(graph._manifest, keep=1, dry_run=False, age_floor=timedelta(0))
+    return clean_at_once(graph, keep=1)
 
 
 def text(graph, at):

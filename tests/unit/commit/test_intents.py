@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -14,6 +14,7 @@ from omnigraph.commit.model import Counts
 from omnigraph.commit.staged import StagedCommit, StagedDataset, StagedSchema
 from omnigraph.errors import FormatUnsupported, GraphCorrupt
 from omnigraph.storage import Objects, locate
+from tests.support.intents import age
 
 U64 = (1 << 64) - 1
 texts = st.text(max_size=12)
@@ -139,11 +140,9 @@ def test_recovery_waits_for_what_somebody_may_go_on_with(tmp_path):
     patient = Intents(objects).begin("main", None, STAGED, patience=timedelta(days=1))
     other = replace(STAGED, id="01ARZ3NDEKTSV4RRFFQ69G5FAW")
     impatient = Intents(objects).begin("main", None, other)
-    for age, left in ((23 * 60, [patient.id]), (25 * 60, [])):
+    for minutes, left in ((23 * 60, [patient.id]), (25 * 60, [])):
         for intent in (patient, impatient):
-            heard = str(datetime.now(UTC) - timedelta(minutes=age))
-            document = json.loads(objects.get(intent.path) or "{}")
-            if document:
-                objects.put(intent.path, json.dumps({**document, "heartbeat": heard}).encode())
+            if objects.exists(intent.path):
+                age(graph, intent, timedelta(minutes=minutes))
         og.open(graph.uri)
         assert [intent.id for intent in Intents(objects).list()] == left

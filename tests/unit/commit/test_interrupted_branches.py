@@ -1,14 +1,11 @@
 """Branches and tags whose making or deletion was interrupted, raced, or answered by silence."""
 
-from datetime import timedelta
-
 import pytest
 
 import omnigraph.graph as og
 from omnigraph.commit import publish
 from omnigraph.errors import AlreadyExists, Contention, NotFound
-from omnigraph.maintain.cleanup import cleanup
-from tests.support.graphs import NOTE, dump, insert
+from tests.support.graphs import NOTE, clean_at_once, dump, insert
 
 
 class Killed(BaseException):
@@ -63,7 +60,7 @@ def test_lineage_that_was_never_registered_blocks_nobody_and_is_swept(graph):
     assert leftover.where.startswith("lineage ")
     survivor.branches.create("side")
     insert(survivor, NOTE, {"a": {}}, branch="side")
-    report = cleanup(survivor._manifest, keep=9, dry_run=False, age_floor=timedelta(0))
+    report = clean_at_once(survivor, keep=9)
     assert report.lineages_removed == 1
     assert og.open(graph.uri).verify().problems == []
     assert dump(og.open(graph.uri), "side")[NOTE] == {"a": {"text": None}}
@@ -86,7 +83,7 @@ def test_interrupted_deletion_is_finished_by_whoever_comes_next(graph, step, nex
         with pytest.raises(NotFound):
             survivor.branches.delete("side")
     elif next_ == "cleanup":
-        cleanup(survivor._manifest, keep=9, dry_run=False, age_floor=timedelta(0))
+        clean_at_once(survivor, keep=9)
     survivor.branches.create("side")
     assert dump(survivor, "side")[NOTE] == {}
     assert survivor.branches.get("child").parent == "main"

@@ -1,6 +1,5 @@
 """What becomes of operations whose process died: the truth table, the fence and the audit."""
 
-import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -21,6 +20,7 @@ from tests.support.graphs import (
     publish_prepared,
     upsert,
 )
+from tests.support.intents import age
 
 NOW = timedelta(0)
 NEW = Change("insert", NOTE, {"new": {"text": "n"}})
@@ -213,14 +213,6 @@ def test_undoing_an_intent_that_made_or_dropped_datasets_is_fine(graph):
 
 
 # --- when it runs, and what it writes down -----------------------------------------------------
-
-
-def age(graph, intent, by):
-    """Make an intent look as if nobody had touched it for a while."""
-    path = intent.path
-    document = json.loads(graph._manifest.objects.get(path))
-    document["heartbeat"] = (datetime.now(UTC) - by).isoformat()
-    graph._manifest.objects.put(path, json.dumps(document).encode())
 
 
 @pytest.mark.parametrize(("mode", "rows"), [("rw", {"new": {"text": "n"}}), ("ro", {})])

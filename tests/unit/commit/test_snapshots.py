@@ -29,9 +29,10 @@ from tests.support.graphs import (
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def clock(monkeypatch):
-    return Clock(monkeypatch, NOON)
+    """The clock of every commit, also of the first."""
+    return Clock(monkeypatch, NOON - timedelta(minutes=1))
 
 
 @pytest.fixture
@@ -94,13 +95,28 @@ def test_instant_before_the_first_commit_is_not_found(graph, history):
 
 
 def test_clock_that_went_backwards_does_not_confuse_the_line(graph, clock):
-    commits = []
-    for minutes in (30, 10, 20):
+    commits, micro = [], timedelta(microseconds=1)
+    for minutes in (30, 10, 40):
         clock.instant = NOON + timedelta(minutes=minutes)
         commits.append(upsert(graph, NOTE, {"n": {"text": str(minutes)}}))
     assert [c.id for c in graph.commits.list()[:3]] == [c.id for c in reversed(commits)]
-    assert text(graph, NOON + timedelta(minutes=25)) == "20"
-    assert text(graph, NOON + timedelta(minutes=15)) == "10"
+    half = NOON + timedelta(minutes=30)
+    assert [c.created_at for c in commits] == [half, half + micro, NOON + timedelta(minutes=40)]
+    assert [text(graph, at) for at in (half, half + micro)] == ["30", "10"]
+    assert text(graph, NOON + timedelta(minutes=39)) == "10"
+
+
+@pytest.mark.parametrize("source", ["head", "older"])
+def test_times_grow_along_a_branch_and_its_source(graph, clock, source):
+    clock.instant = NOON
+    first = upsert(graph, NOTE, {"n": {"text": "main"}})
+    if source == "older":
+        upsert(graph, NOTE, {"n": {"text": "moved on"}})
+    graph.branches.create("side", from_=first.id)
+    clock.instant = NOON - timedelta(days=1)
+    side = upsert(og.open(graph.uri), NOTE, {"n": {"text": "side"}}, branch="side")
+    assert side.created_at == first.created_at + timedelta(microseconds=1)
+    assert text(graph, NOON, branch="side") == "main"
 
 
 @pytest.mark.parametrize(

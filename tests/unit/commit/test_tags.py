@@ -1,13 +1,10 @@
 """Tags: names of commits that never move and keep what they name."""
 
-from datetime import timedelta
-
 import pytest
 
 import omnigraph.graph as og
 from omnigraph.errors import AlreadyExists, InvalidInput, NotFound
-from omnigraph.maintain.cleanup import cleanup
-from tests.support.graphs import NOTE, dump, insert, upsert
+from tests.support.graphs import NOTE, clean_at_once, dump, insert, upsert
 
 
 def notes(graph, at):
@@ -15,7 +12,7 @@ def notes(graph, at):
 
 
 def sweep(graph):
-    cleanup(graph._manifest, keep=1, dry_run=False, age_floor=timedelta(0))
+    clean_at_once(graph, keep=1)
 
 
 def test_tag_names_the_commit_it_was_given(graph):

@@ -8,16 +8,17 @@ import pytest
 import omnigraph.graph as og
 from omnigraph.commit.intents import Intents
 from omnigraph.errors import InvalidInput, VersionReclaimed
-from omnigraph.maintain.cleanup import cleanup
 from tests.support.clock import Clock
 from tests.support.graphs import (
     NOTE,
     SHIP,
     Change,
+    clean_at_once,
     commit,
     delete,
     dump,
     insert,
+    make_graph,
     overwrite,
     prepare,
     publish_prepared,
@@ -28,8 +29,7 @@ from tests.support.intents import leave_in_flight
 FLOOR = timedelta(0)
 
 
-def sweep(graph, *, age_floor=FLOOR, dry_run=False, **policy):
-    return cleanup(graph._manifest, dry_run=dry_run, age_floor=age_floor, **policy)
+sweep = clean_at_once
 
 
 def test_operation_that_is_undone_while_cleanup_looks_is_no_error(graph, monkeypatch):
@@ -127,14 +127,15 @@ def test_reclaimed_commit_still_stands_in_history(graph, commits):
 
 
 @pytest.fixture
-def hours(graph, monkeypatch):
-    """Commits made five, four, … one hour ago."""
-    clock, made = Clock(monkeypatch, datetime.now(UTC)), []
-    now = clock.instant
+def hours(tmp_path, monkeypatch):
+    """A graph with commits made five, four, … one hour ago."""
+    now, made = datetime.now(UTC), []
+    clock = Clock(monkeypatch, now - timedelta(hours=6))
+    graph = make_graph(str(tmp_path / "old"))
     for ago in (5, 4, 3, 2, 1):
         clock.instant = now - timedelta(hours=ago)
         made.append(overwrite(graph, NOTE, {"n": {"text": str(ago)}}))
-    return made
+    return graph, made
 
 
 @pytest.mark.parametrize(
@@ -150,12 +151,11 @@ def hours(graph, monkeypatch):
     ],
     ids=str,
 )
-def test_what_was_a_head_within_the_age_or_is_among_the_newest_is_retained(
-    graph, hours, policy, retained
-):
+def test_what_was_a_head_within_the_age_or_is_among_the_newest_is_retained(hours, policy, retained):
+    graph, made = hours
     sweep(graph, **policy)
-    found = dumps(graph, hours)
-    assert [5 - [c.id for c in hours].index(id_) for id_ in found] == retained
+    found = dumps(graph, made)
+    assert [5 - [c.id for c in made].index(id_) for id_ in found] == retained
 
 
 def test_heads_of_all_branches_are_retained(graph, commits):
@@ -275,6 +275,30 @@ def test_report_is_plain_json(graph, commits):
         "older_than_secs": 0,
         "bytes_removed": report["bytes_removed"],
         "bytes_kept": note["bytes_kept"] + sum(d["bytes_kept"] for d in report["datasets"]),
+        "recent_files": 0,
+        "recent_bytes": 0,
+        "recent_removable_at": None,
         "lineages_removed": 0,
         "datasets": [],
     }
+
+
+def test_report_tells_what_is_only_kept_because_it_is_recent(graph, commits):
+    foretold = sweep(graph, keep=1, dry_run=True)
+    begun = datetime.now(UTC)
+    kept = graph.cleanup(keep=1, confirm=True)
+    assert kept.bytes_removed == 0
+    assert kept.recent_bytes == foretold.bytes_removed > 0
+    assert kept.recent_files == sum(dataset.files_removed for dataset in foretold.datasets)
+    assert kept.bytes_kept - kept.recent_bytes == foretold.bytes_kept
+    assert begun - timedelta(minutes=1) < kept.removable_at - timedelta(hours=1) <= begun
+    facts = kept.to_json()
+    assert (facts["recent_files"], facts["recent_bytes"]) == (kept.recent_files, kept.recent_bytes)
+    assert facts["recent_removable_at"] == kept.removable_at.isoformat()
+    assert sweep(graph, keep=1).removable_at is None
+
+
+def test_what_the_policy_keeps_is_not_only_recent(graph, commits):
+    for policy in ({"keep": 99}, {"older_than": timedelta(days=1)}):
+        report = graph.cleanup(**policy, confirm=True)
+        assert report.recent_bytes < sweep(graph, keep=1, dry_run=True).bytes_removed / 2

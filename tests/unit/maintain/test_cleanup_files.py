@@ -13,7 +13,6 @@ import omnigraph.graph as og
 from omnigraph.commit.intents import Intents
 from omnigraph.commit.staged import StagedCommit, StagedDataset, mint_commit_id
 from omnigraph.errors import NotFound, StorageUnavailable
-from omnigraph.maintain.cleanup import cleanup
 from omnigraph.storage import stage
 from omnigraph.storage.files import version_file
 from omnigraph.storage.layout import dataset_path
@@ -21,6 +20,7 @@ from tests.support.graphs import (
     NOTE,
     SHIP,
     Change,
+    clean_at_once,
     dump,
     insert,
     overwrite,
@@ -28,11 +28,11 @@ from tests.support.graphs import (
     publish_prepared,
     upsert,
 )
+from tests.support.intents import age
 
 
 def sweep(graph, keep=1, **more):
-    policy = {"dry_run": False, "age_floor": timedelta(0), **more}
-    return cleanup(graph._manifest, keep=keep, **policy)
+    return clean_at_once(graph, keep=keep, **more)
 
 
 def path_of(graph, table_key):
@@ -186,19 +186,12 @@ def test_stale_operations_are_settled_first(graph):
     prepared = prepare(graph, Change("insert", NOTE, {"b": {}}))
     intents = Intents(graph._manifest.objects)
     intent = intents.begin("main", None, prepared.staged)
-    old = replace(intent, heartbeat=intent.heartbeat - timedelta(hours=1))
-    graph._manifest.objects.put(intent.path, encode(old))
+    age(graph, intent, timedelta(hours=1))
     sweep(graph, dry_run=True)
     assert len(intents.list()) == 1
     sweep(graph)
     assert intents.list() == []
     assert [row["recovery_kind"] for row in graph.recoveries()] == ["RolledBack"]
-
-
-def encode(intent):
-    from omnigraph.commit import intents  # noqa: PLC0415 - the stored form, which only it knows
-
-    return intents._encode(intent)
 
 
 def test_old_manifest_versions_are_forgotten(graph):

@@ -10,13 +10,13 @@ from omnigraph.commit.intents import Intents
 from omnigraph.commit.staged import StagedCommit, mint_commit_id
 from omnigraph.errors import Contention, NotFound, OmniError, VersionReclaimed
 from omnigraph.maintain import cleanup as module
-from omnigraph.maintain.cleanup import cleanup
 from omnigraph.storage.layout import dataset_path
 from omnigraph.storage.read import count_ids
 from tests.support.graphs import (
     NOTE,
     SHIP,
     Change,
+    clean_at_once,
     dump,
     insert,
     overwrite,
@@ -29,8 +29,7 @@ FLOOR = timedelta(0)
 
 
 def sweep(graph, keep=1, **more):
-    policy = {"dry_run": False, "age_floor": FLOOR, **more}
-    return cleanup(graph._manifest, keep=keep, **policy)
+    return clean_at_once(graph, keep=keep, **more)
 
 
 def at_step(graph, step, action):

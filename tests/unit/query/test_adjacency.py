@@ -8,7 +8,7 @@ import pytest
 from omnigraph.query import kernels
 from omnigraph.query.adjacency import Adjacency, distinct_pairs
 from omnigraph.query.overlay import Added, Overlay, Shift
-from omnigraph.query.recent import Recent
+from omnigraph.storage.recent import Recent
 
 NODES = 12
 SEEDS = range(40)

@@ -13,6 +13,7 @@ from omnigraph.cli.addresses import actor_option, graph_options
 from omnigraph.cli.files import read_bytes
 from omnigraph.cli.graphs import open_addressed
 from omnigraph.cli.output import count_text, print_json
+from omnigraph.errors import writing_file
 from omnigraph.graph import Graph
 from omnigraph.query.blob import Blob
 
@@ -76,7 +77,7 @@ def get(
             sys.stdout.buffer.write(chunk)
         return
     first = next(chunks, b"")  # so that a blob that cannot be read makes no file
-    with out.open("wb") as file:
+    with writing_file(out), out.open("wb") as file:
         file.write(first)
         file.writelines(chunks)
 

@@ -42,4 +42,11 @@ def cleanup(
             f"{dataset.type_key} bytes={dataset.bytes_removed} kept={dataset.bytes_kept} "
             f"versions={dataset.old_versions_removed}{failed}"
         )
-    click.echo(f"{verb} {report.bytes_removed:,} bytes, {report.bytes_kept:,} are needed")
+    needed = report.bytes_kept - report.recent_bytes
+    click.echo(f"{verb} {report.bytes_removed:,} bytes, {needed:,} are needed")
+    if report.removable_at is not None:
+        click.echo(
+            f"{report.recent_files:,} files ({report.recent_bytes:,} bytes) are younger than "
+            f"{report.floor.total_seconds() / 60:.0f} minutes and stay; they can be removed from "
+            f"{report.removable_at:%Y-%m-%d %H:%M:%S} UTC on"
+        )

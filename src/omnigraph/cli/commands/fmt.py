@@ -12,6 +12,7 @@ import click
 from omnigraph.cli.errors import diagnostics_text
 from omnigraph.cli.files import expand_paths, read_query_report, read_schema_report
 from omnigraph.cli.output import count_text, print_json
+from omnigraph.errors import writing_file
 from omnigraph.lang import DiagnosticError, QueryError, SchemaError, format_queries, format_schema
 
 
@@ -73,9 +74,10 @@ def _replace(path: Path, text: str) -> None:
     """Write beside the file and rename over it, so that no interruption can lose a line."""
     beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        beside.write_bytes(text.encode())
-        beside.chmod(path.stat().st_mode)
-        beside.replace(path)
+        with writing_file(path):
+            beside.write_bytes(text.encode())
+            beside.chmod(path.stat().st_mode)
+            beside.replace(path)
     finally:
         beside.unlink(missing_ok=True)
 

@@ -12,6 +12,7 @@ from omnigraph.cli.graphs import open_addressed
 from omnigraph.cli.queries import is_stored, query_options, read_params, read_query
 from omnigraph.cli.results import FORMATS, write_result
 from omnigraph.cli.stored import output_style, stored
+from omnigraph.errors import writing_file
 from omnigraph.query.result import Result, ResultStream
 
 
@@ -59,5 +60,5 @@ def query(
     if out is None:
         write_result(result, target, chosen, sys.stdout.buffer, style)
         return
-    with out.open("wb") as file:
+    with writing_file(out), out.open("wb") as file:
         write_result(result, target, chosen, file, style)

@@ -19,7 +19,7 @@ from omnigraph.changes.commit_page import CommitPage
 from omnigraph.changes.feed import FeedPage, Poll
 from omnigraph.changes.scope import read_scope
 from omnigraph.commit.model import MAIN, Branch, Commit, CommitId, Snapshot, Tag
-from omnigraph.errors import InvalidInput, StorageUnavailable
+from omnigraph.errors import InvalidInput, StorageUnavailable, writing_file
 from omnigraph.graph.schema import schema_text
 from omnigraph.service.client.transport import Call, Transport
 from omnigraph.service.client.values import (
@@ -303,7 +303,8 @@ class RemoteChanges:
         end, last = 0, b""
         for line in self._address.lines("changes", "baseline", body=body):
             end = file.tell()
-            file.write(line + b"\n")
+            with writing_file(tempfile.gettempdir()):
+                file.write(line + b"\n")
             last = line
         told = msgspec.json.decode(last) if last else {}
         if "baseline" not in told:

@@ -1,4 +1,4 @@
-from omnigraph.query.recent import Recent
+from omnigraph.storage.recent import Recent
 
 
 def test_what_was_not_asked_for_longest_is_forgotten():

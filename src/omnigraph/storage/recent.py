@@ -1,4 +1,4 @@
-"""This module remembers what was used last, and forgets the rest."""
+"""An LRU cache bounded by the number or the size of its values."""
 
 from __future__ import annotations
 
@@ -31,6 +31,10 @@ class Recent(Generic[_K, _V]):
         self._each = each
         self._kept: OrderedDict[_K, _V] = OrderedDict()
         self._lock = Lock()
+
+    def __len__(self) -> int:
+        with self._lock:
+            return len(self._kept)
 
     def get(self, key: _K) -> _V | None:
         """Return what is remembered under a key, or None."""
