@@ -238,10 +238,10 @@ def test_branches_are_made_written_and_merged(loaded):
 def test_opening_a_branch_that_does_not_exist_creates_nothing(loaded):
     loaded.branches.create("review/one")
     with pytest.raises(og.NotFound) as caught:
-        loaded.branch("review/noe")
-    assert (caught.value.code, caught.value.details["branch"]) == ("branch_not_found", "review/noe")
+        loaded.branch("review/one1")
+    assert (caught.value.code, caught.value.details["branch"]) == ("branch_not_found", "review/one1")
     assert caught.value.message == (
-        "branch 'review/noe' does not exist (did you mean 'review/one'?); "
+        "branch 'review/one1' does not exist (did you mean 'review/one'?); "
         "pass create=True or from_=… to create it"
     )
     assert loaded.branches.list() == ["main", "review/one"]
