@@ -39,9 +39,13 @@ def graph(tmp_path):
     return graph
 
 
-def told(folder):
+def rejects(folder):
     lines = [line for part in Path(folder).iterdir() for line in part.read_text().splitlines()]
-    found = (json.loads(line) for line in lines)
+    return [json.loads(line) for line in lines]
+
+
+def told(folder):
+    found = rejects(folder)
     return sorted((v["type"], v["source"]["row"], v["rule"], v.get("property")) for v in found)
 
 
@@ -66,6 +70,15 @@ def test_rows_that_break_a_rule_and_rows_that_need_them_are_left_out(spark, grap
         ("Person", 5, "required", "name"),
         ("Person", 7, "unique", "email"),
     ]
+    rows = {(v["type"], v["source"]["row"]): v["row"] for v in rejects(folder)}
+    assert rows["Person", 2]["data"] == {"name": "bo", "age": 200, "email": "b@x"}
+    assert rows["Person", 3] == {
+        "type": "Person",
+        "data": {"name": "cy", "age": 40, "email": "a@x"},
+    }
+    assert rows["Person", 5] == {"type": "Person", "data": {"age": 5}}
+    late = {name: rows["Knows", 5][name] for name in ("edge", "from", "to")}
+    assert late == {"edge": "Knows", "from": "dee", "to": "nobody"}
     person, knowing = done.types["node:Person"], done.types["edge:Knows"]
     assert (person.given, person.accepted) == (7, 2)
     assert person.rejected == {"range": 1, "unique": 3, "required": 1}
