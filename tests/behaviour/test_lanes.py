@@ -239,7 +239,8 @@ def test_opening_a_branch_that_does_not_exist_creates_nothing(loaded):
     loaded.branches.create("review/one")
     with pytest.raises(og.NotFound) as caught:
         loaded.branch("review/one1")
-    assert (caught.value.code, caught.value.details["branch"]) == ("branch_not_found", "review/one1")
+    facts = caught.value.details
+    assert (caught.value.code, facts["branch"]) == ("branch_not_found", "review/one1")
     assert caught.value.message == (
         "branch 'review/one1' does not exist (did you mean 'review/one'?); "
         "pass create=True or from_=… to create it"

@@ -285,7 +285,7 @@ def test_filling_with_another_model_is_refused(graph):
 
 
 def test_vectors_of_an_unknown_model_are_not_filled_up_but_replaced(graph):
-    graph.load({"Doc": ROWS}, mode="overwrite")
+    graph.load({"Doc": [*ROWS[:4], {**ROWS[4], "v": [0.6, 0.0, 0.8]}]}, mode="overwrite")
     with pytest.raises(og.OmniError) as caught:
         asked_by(graph, "m1").embed("Doc")
     assert caught.value.code == "embedding_model_unknown"
