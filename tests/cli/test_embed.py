@@ -91,6 +91,15 @@ def test_branch_property_and_all_are_taken(uri):
     assert ran.out == f"embedded {uri} on branch side: 2 vectors of Doc by m1\n"
 
 
+def test_vector_of_a_changed_text_is_not_ranked_until_it_is_made_again(uri):
+    omnigraph("embed", uri, "Doc", "--property", "v")
+    change = 'query m() { update Doc set { text: "pasta" } where k = "a" }'
+    assert omnigraph("mutate", "--store", uri, "-e", change).code == 0
+    assert entities(uri)["a"]["v"] is None
+    done = json.loads(omnigraph("embed", uri, "Doc", "--property", "v", "--stale", "--json").out)
+    assert (entities(uri)["a"]["v"] is None, done["commit"] is None) == (False, False)
+
+
 def test_query_with_a_text_needs_the_same_model(uri, monkeypatch):
     omnigraph("embed", uri, "Doc")
     query = (
@@ -144,6 +153,7 @@ def test_wrong_provider_is_told(uri, monkeypatch):
         (["g"], "the type is missing"),
         (["--store", "g"], "the type is missing"),
         (["--all"], "no graph is addressed"),
+        (["g", "Doc", "--stale", "--all"], "--stale and --all are mutually exclusive"),
         (["g", "Doc", "More"], "too many words"),
         (["--store", "g", "g", "Doc"], "too many words"),
         (["g", "Doc", "--input", "x"], "a graph and a file are embedded one at a time"),

@@ -28,6 +28,11 @@ _FORMS = (
 @actor_option
 @click.option("--property", "property_", metavar="P", help="Graph: which vector, if several.")
 @click.option("--all", "everything", is_flag=True, help="Graph: make every vector again.")
+@click.option(
+    "--stale",
+    is_flag=True,
+    help="Graph: make missing vectors and those of changed texts (default).",
+)
 @click.option("--branch", help="Graph: branch to change; main by default.")
 @click.option("--message", help="Graph: message of the commit.")
 @click.option("--seed", type=_FILE, help="File: YAML manifest that says all of it.")
@@ -47,6 +52,7 @@ def embed(
     actor: str | None,
     property_: str | None,
     everything: bool,
+    stale: bool,
     branch: str | None,
     message: str | None,
     seed: Path | None,
@@ -61,6 +67,8 @@ def embed(
 ) -> None:
     """Make vectors from texts: those a type of a graph lacks, or those of records in a file."""
     if _is_about_a_graph(context):
+        if stale and everything:
+            raise click.UsageError("--stale and --all are mutually exclusive")
         address, type_name = _addressed(graph_and_type, store)
         graph = _opened(address, actor)
         with showing("embedding") as progress:
@@ -81,7 +89,16 @@ def embed(
     _tell_file(report, as_json)
 
 
-_GRAPH = {"graph_and_type", "store", "actor", "property_", "everything", "branch", "message"}
+_GRAPH = {
+    "graph_and_type",
+    "store",
+    "actor",
+    "property_",
+    "everything",
+    "stale",
+    "branch",
+    "message",
+}
 _OF_FILES = {"seed", "source", "output", "spec_path", "clean", "reembed_all", "types", "selects"}
 
 
