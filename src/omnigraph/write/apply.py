@@ -66,6 +66,8 @@ def apply(
         began = snapshot.head.sweep if began is None else began
         committed = Committed(manifest, snapshot)
         changes = prepare(committed)
+        for change in changes.types.values():
+            change.vectors_from = request.vectors_from
         if changes.is_empty and not changes.findings and not always:
             return None
         check_changes(changes, request, committed)

@@ -103,8 +103,7 @@ def _stage(
         return StagedDataset(shape.table_key, *entry.key, *made)
     path = dataset_path(str(shape.kind), *entry.key)
     with manifest.reading(shape.table_key, entry) as base, Spill() as spill:
-        if request.vectors_from is not None:
-            image.change.vectors_from = request.vectors_from
+        if image.change.vectors_from is not None:
             check_declared(image.change)
         writing = _Writing(image, base, request.embedder, spill)
         if image.change.replace:

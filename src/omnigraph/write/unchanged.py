@@ -21,6 +21,7 @@ from omnigraph.types import Scalar
 from omnigraph.types.equal import Mask, same_values
 from omnigraph.write.committed import ROW_ADDRESS, Committed
 from omnigraph.write.image import Image
+from omnigraph.write.models import gives, vectors
 from omnigraph.write.shape import Shape
 
 PLAIN_AT_ONCE = 65_536
@@ -61,9 +62,8 @@ def without_unchanged(image: Image, committed: Committed) -> Image | None:
         return image
     same = _Comparison(image, committed).same()
     number = int(same.sum())
-    made = image.change.made.items()
-    if number and any(committed.embedding_model(image.shape, n) != model for n, model in made):
-        # The model is noted with the rows it wrote.
+    if number and _names_models(image, committed):
+        # The model is recorded with the rows that have its vectors.
         return replace(image, unchanged=number)
     if image.change.replace:
         if number == image.rows.num_rows == image.replaced.num_rows:
@@ -77,6 +77,14 @@ def without_unchanged(image: Image, committed: Committed) -> Image | None:
     if not rows.num_rows and not replaced.num_rows:
         return None
     return replace(image, rows=rows, replaced=replaced)
+
+
+def _names_models(image: Image, committed: Committed) -> bool:
+    """Return whether a change names a model of vectors that is not the one recorded."""
+    change, names = image.change, [p.name for p in vectors(image.shape)]
+    given = {name: change.given_by(name) for name in names if gives(change, name)}
+    models = {name: model for name, model in (given | change.made).items() if model is not None}
+    return any(committed.embedding_model(image.shape, n) != model for n, model in models.items())
 
 
 @dataclass(frozen=True, slots=True)

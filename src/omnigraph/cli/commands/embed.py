@@ -182,7 +182,7 @@ def _tell_graph(uri: str, done: Any, as_json: bool) -> None:  # noqa: ANN401 - a
     if done.skipped:
         click.echo(f"  {count_text(done.skipped, 'empty text')} left out")
     if done.commit is None:
-        click.echo("  nothing to do")
+        click.echo("  no vector changed" if done.total else "  nothing to do")
 
 
 def _tell_file(report: FileReport, as_json: bool) -> None:
