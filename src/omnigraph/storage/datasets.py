@@ -28,7 +28,7 @@ from omnigraph.storage.faults import translated
 from omnigraph.storage.files import version_file
 from omnigraph.storage.location import Location
 from omnigraph.storage.objects import Objects
-from omnigraph.storage.sums import file_sums, files_of, named_by_sum
+from omnigraph.storage.sums import file_sums, files_below, named_by_sum, names_of
 
 MAX_HANDLES = 512
 MAX_VERSIONS = 8
@@ -56,7 +56,7 @@ class Datasets:
         self.observe: Callable[[str], None] = _unobserved
         self.session = lance.Session(metadata_cache_size_bytes=METADATA_BYTES)  # type: ignore[attr-defined]
         self._handles: OrderedDict[tuple[str, int], lance.LanceDataset] = OrderedDict()
-        self._files: OrderedDict[tuple[str, int], frozenset[str]] = OrderedDict()
+        self._names: OrderedDict[tuple[str, int], frozenset[str]] = OrderedDict()
         self._sums: OrderedDict[str, str] = OrderedDict()
         self._lock = Lock()
 
@@ -153,30 +153,31 @@ class Datasets:
         """
         if not self.location.is_local:
             return {}
-        new = self._files_at(path, made) - (
-            frozenset() if base is None else self._files_at(path, base)
-        )
+        root, known = Path(self.location.child(path)), frozenset[str]()
+        if base is not None:
+            known = self._names_at(path, base)
+        new = files_below(root, self._names_at(path, made) - known)
         with self._lock:
             found = {
                 name: self._sums[f"{path}/{name}"] for name in new if f"{path}/{name}" in self._sums
             }
-        found |= file_sums(Path(self.location.child(path)), new - found.keys())
+        found |= file_sums(root, new - found.keys())
         with self._lock:
             self._sums |= {f"{path}/{name}": value for name, value in found.items()}
             while len(self._sums) > MAX_SUMS:
                 self._sums.popitem(last=False)
         return found
 
-    def _files_at(self, path: str, version: int) -> frozenset[str]:
+    def _names_at(self, path: str, version: int) -> frozenset[str]:
         with self._lock:
-            files = self._files.get((path, version))
-        if files is None:
-            files = files_of(self.at(path, version))
+            names = self._names.get((path, version))
+        if names is None:
+            names = names_of(self.at(path, version))
             with self._lock:
-                self._files[path, version] = files
-                while len(self._files) > MAX_FILE_LISTS:
-                    self._files.popitem(last=False)
-        return files
+                self._names[path, version] = names
+                while len(self._names) > MAX_FILE_LISTS:
+                    self._names.popitem(last=False)
+        return names
 
     def has(self, path: str, version: int) -> bool:
         """Tell whether a version is there, asking storage: what is cached may be gone."""

@@ -23,6 +23,7 @@ from omnigraph.storage.faults import translated
 from omnigraph.storage.files import version_file
 
 _BLOCK = 1 << 20
+_DATA, _INDEXES = "data/", "_indices/"
 _THREADS = 4
 _MAX_CHECKED = 65_536
 _NAMED = re.compile(r"\.([0-9a-f]+-[0-9a-f]{8})\.lance$")
@@ -51,23 +52,38 @@ def file_sums(root: Path, names: Iterable[str]) -> dict[str, str]:
             return dict(zip(listed, sums, strict=True))
 
 
-def files_of(handle: LanceDataset) -> frozenset[str]:
-    """Return all files of a version on a file system, below its dataset: indexes and blobs too."""
-    root = Path(str(handle.uri))
+def names_of(handle: LanceDataset) -> frozenset[str]:
+    """Return what a version on a file system refers to: files, and the folders of indexes."""
     with translated("listing the files of a version"):
         found = {version_file(int(handle.version))}
-        folders = [f"_indices/{uuid}" for uuid in _segments(handle)]
+        found |= {f"{_INDEXES}{uuid}" for uuid in _segments(handle)}
         for fragment in handle.get_fragments():
             data: list[Any] = fragment.data_files()
-            found |= {f"data/{file.path}" for file in data}
-            # Blobs too large for a data file stand in a folder of the same name.
-            folders += [f"data/{file.path.removesuffix('.lance')}" for file in data]
+            found |= {f"{_DATA}{file.path}" for file in data}
             deletions = fragment.deletion_file()
             if deletions is not None:
                 found.add(deletions)
-        for folder in folders:
-            found |= {str(f.relative_to(root)) for f in (root / folder).rglob("*") if f.is_file()}
     return frozenset(found)
+
+
+def files_below(root: Path, names: Iterable[str]) -> frozenset[str]:
+    """Return all files that names stand for: blobs beside data files and files of indexes too."""
+    found: set[str] = set()
+    for name in names:
+        is_index, is_data = name.startswith(_INDEXES), name.startswith(_DATA)
+        if not is_index:
+            found.add(name)
+        if is_index or is_data:
+            # Blobs too large for a data file are in a folder of the same name.
+            folder = root / name.removesuffix(".lance")
+            found |= {str(f.relative_to(root)) for f in folder.rglob("*") if f.is_file()}
+    return frozenset(found)
+
+
+def files_of(handle: LanceDataset) -> frozenset[str]:
+    """Return all files of a version on a file system, below its dataset."""
+    with translated("listing the files of a version"):
+        return files_below(Path(str(handle.uri)), names_of(handle))
 
 
 def _segments(handle: LanceDataset) -> list[str]:
