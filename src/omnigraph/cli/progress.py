@@ -58,7 +58,7 @@ def showing(
 
     On a terminal a line on standard error is updated twice a second and removed at the end.
     Elsewhere a line is printed every few seconds, unless the command prints JSON. With `--quiet`
-    nothing is shown, and the listener is None. `details` is called for what nobody reports.
+    nothing is shown, and the listener is None. `details` returns what no listener reports.
     """
     is_terminal = sys.stderr.isatty()
     first, every = (_FIRST, _NEXT) if is_terminal else (_line_seconds(), _line_seconds())

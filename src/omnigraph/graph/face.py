@@ -611,7 +611,7 @@ class Graph:
         return verify_limited(self._manifest.location) if deep else verify(self._manifest)
 
     def repair(self, *, confirm: bool = False) -> list[DatasetRepair]:
-        """Bring derived state up to date; without `confirm` only tell."""
+        """Bring derived state up to date; without `confirm` only report."""
         self._context.upkeep("repair")
         if confirm:
             self._context.writable()
@@ -635,7 +635,7 @@ class Graph:
         older_than: timedelta | None = None,
         confirm: bool = False,
     ) -> CleanupReport:
-        """Remove what no retained snapshot needs; without `confirm` only tell what would go."""
+        """Remove what no retained snapshot needs; without `confirm` only report what would go."""
         self._context.upkeep("cleanup")
         if confirm:
             self._context.writable()

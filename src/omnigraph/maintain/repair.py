@@ -54,7 +54,7 @@ class DatasetRepair:
 
 
 def repair(manifest: Manifest, *, confirm: bool) -> list[DatasetRepair]:
-    """Bring derived state up to date; without `confirm` only tell.
+    """Bring derived state up to date; without `confirm` only report.
 
     It withdraws what a cleanup announced with a wrong clock, too.
     """

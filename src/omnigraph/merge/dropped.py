@@ -93,7 +93,7 @@ def _aligned(delta: Delta, name: str | None, type_: pa.DataType) -> pa.ChunkedAr
 
 
 def _is_default(delta: Delta, column: pa.ChunkedArray, property_: Property) -> Mask:
-    """Return which entities are new and have the default: nobody need have written it."""
+    """Return which entities are new and have the default, which no write set."""
     default = default_value(property_)
     if default is None:
         return np.zeros(len(column), np.bool_)

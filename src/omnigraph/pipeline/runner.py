@@ -147,7 +147,7 @@ def resume_pipeline(running: Running, run: Run) -> RunReport:
 
 
 def _file(running: Running) -> str | None:
-    """Return where the pipeline file is, for whoever resumes the run."""
+    """Return where the pipeline file is, for a process that resumes the run."""
     if running.declared is not None:
         return None
     return str(Path(running.pipeline.report.source.name).absolute())
@@ -253,7 +253,7 @@ def _rejects_folder(running: Running, run: Run) -> str:
 
 
 def _loaded(running: Running, run: Run, outcome: Outcome) -> None:
-    """Note what was loaded, also for whoever resumes the run behind this.
+    """Note what was loaded, also for a process that resumes the run later.
 
     The commit may have been there already: of an earlier run, or of this one before it ended.
     """

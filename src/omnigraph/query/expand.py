@@ -29,7 +29,7 @@ _VISITED_BYTES = 64 * 1024 * 1024
 MANY_STARTS = 256
 """Starts for which a kernel searches rather than NumPy."""
 _PART, _SMALL_PART = 2_000_000, 65_536
-"""Pairs that are made before somebody looks at the clock, at most and at least."""
+"""Pairs that are made between two checks of the time limit, at most and at least."""
 _PAIR_BYTES = 256
 """Memory that making a pair takes for a while."""
 _EDGE_BYTES = 64
