@@ -15,7 +15,7 @@ import omnigraph.graph as og
 from omnigraph.service import cluster
 from tests.fixtures.build import PHOTO
 from tests.support.embedding import MOCK
-from tests.support.spark_kills import ENDS, GOOD
+from tests.support.spark_kills import ENDS, GOOD, OLD
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 RELEASES = ["0.1"]
@@ -121,6 +121,10 @@ def test_an_interrupted_pipeline_run_is_resumed(spark, release, tmp_path):
     path = unpack(release, "runs", tmp_path) / "pipeline prepared"
     graph = og.open(path / "graph", embedding=MOCK)
     [run] = graph.pipeline.status()
+    with pytest.raises(og.OmniError) as caught:
+        graph.pipeline.resume(run.id, path / "p.yaml")
+    assert caught.value.code == "embedding_model_unknown", "0.1 did not record it at a load"
+    assert graph.load({"Person": [OLD]}, vectors_from="mock").commit is not None
     report = graph.pipeline.resume(run.id, path / "p.yaml")
     assert (report.run, report.state) == (run.id, "finished")
     loaded = rows(graph)

@@ -29,7 +29,12 @@ def test_init_makes_a_folder_a_graph(tmp_path):
     address = tmp_path / "graph"
     ran = omnigraph("init", address, "--schema", SCHEMA)
     assert (ran.code, ran.out, ran.err) == (0, f"initialized {address}\n", "")
-    assert sorted(path.name for path in address.iterdir()) == ["__manifest", "edges", "nodes"]
+    assert sorted(path.name for path in address.iterdir()) == [
+        "__manifest",
+        "__reserve",
+        "edges",
+        "nodes",
+    ]
 
 
 def test_init_refuses_an_address_that_has_a_graph(uri):

@@ -195,6 +195,7 @@ class Writes(RuleBasedStateMachine):
         self.models = {"main": Model(self.graph.snapshot().catalog)}
         self.branch = "main"
         self.heads = {"main": self.graph.snapshot().commit_id}
+        self.states = {"main": read_state(self.graph)}
         self.load(FIRST, "merge", Lines())
 
     def teardown(self):
@@ -253,8 +254,9 @@ class Writes(RuleBasedStateMachine):
         for name in set(self.models) - {self.branch}:
             assert self.graph.snapshot(name).commit_id == self.heads[name]
         head = self.graph.snapshot(self.branch).commit_id
-        assert (head != self.heads[self.branch]) == did
-        self.heads[self.branch] = head
+        changed = did and found != self.states[self.branch]
+        assert (head != self.heads[self.branch]) == changed
+        self.heads[self.branch], self.states[self.branch] = head, found
 
     @rule()
     def index(self):
@@ -273,6 +275,7 @@ class Writes(RuleBasedStateMachine):
             self.graph.branches.create(name, self.branch)
             self.models[name] = self.model.copy()
             self.heads[name] = self.heads[self.branch]
+            self.states[name] = self.states[self.branch]
         self.branch = name
         self._landed(False)
 

@@ -136,7 +136,7 @@ def test_newly_applied_revision_is_served_without_a_restart(folder):
     with serving(f"--cluster={folder}", environment=TOKENS) as server:
         assert ready(server) == (2, None)
         people = og.connect(server.url, token="t-ada", graph="people")
-        assert people.invoke("add", {"name": "Ada"})["affected_nodes"] == 1
+        assert people.invoke("add", {"name": "Ada"}).affected_nodes == 1
         (folder / "people.pg").write_text(PEOPLE_NEXT)
         (folder / "queries/towns.gq").write_text(
             "query towns() { match { $p: Person } return { $p.name, $p.town } }\n"
@@ -145,9 +145,9 @@ def test_newly_applied_revision_is_served_without_a_restart(folder):
         edit(folder, "  ports:", "  quays:\n    schema: ports.pg\n  ports:")
         assert cluster.apply(folder).ok
         until(server, (3, None))
-        assert people.invoke("towns")["rows"] == [{"p.name": "Ada", "p.town": None}]
+        assert people.invoke("towns").rows == [{"p.name": "Ada", "p.town": None}]
         stranger = og.connect(server.url, token="t-x", graph="people")
-        assert stranger.invoke("names")["rows"] == [{"p.name": "Ada"}]
+        assert stranger.invoke("names").rows == [{"p.name": "Ada"}]
         quays = og.connect(server.url, token="t-ada", graph="quays")
         assert quays.snapshot().branch == "main"
         for graph in (people, stranger, quays):
@@ -165,7 +165,7 @@ def test_revision_that_cannot_be_served_leaves_the_old_one_serving(folder):
         edit(folder, "[read, change]", "[read]", file="readers.yaml")
         assert cluster.apply(folder).ok
         until(server, (2, 3))
-        assert people.invoke("add", {"name": "Ada"})["affected_nodes"] == 1
+        assert people.invoke("add", {"name": "Ada"}).affected_nodes == 1
         assert any("catalog_payload_missing" in line for line in server.log)
         assert any("revision 3 cannot be served" in line for line in server.log)
         store.objects.put(path, content)
@@ -173,5 +173,5 @@ def test_revision_that_cannot_be_served_leaves_the_old_one_serving(folder):
         with pytest.raises(og.OmniError) as caught:
             people.mutate('query m() { insert Person { name: "Bo" } }')
         assert caught.value.code == "forbidden"
-        assert [row["p.name"] for row in people.invoke("names")["rows"]] == ["Ada"]
+        assert [row["p.name"] for row in people.invoke("names").rows] == ["Ada"]
         people.close()

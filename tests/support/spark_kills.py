@@ -78,6 +78,10 @@ STEPS = {
 """What the driver has just done when it dies, in order."""
 
 
+OLD = {"name": "old", "v": [1.0] + [0.0] * 7}
+"""What the graph has before anything is loaded."""
+
+
 def made(folder: Path) -> og.Graph:
     """Make a graph, and beside it what the pipeline reads."""
     folder.mkdir()
@@ -86,7 +90,7 @@ def made(folder: Path) -> og.Graph:
     (folder / "more.csv").write_text("\n".join(["name", *sorted(GOOD)]))
     (folder / "p.yaml").write_text(FILE)
     graph = og.init(folder / "graph", SCHEMA, embedding=MOCK)
-    graph.load({"Person": [{"name": "old", "v": [1.0] + [0.0] * 7}]})
+    graph.load({"Person": [OLD]}, vectors_from="mock")
     return graph
 
 

@@ -88,9 +88,12 @@ def digest(pipeline: Pipeline) -> str:
     Where the file lies makes no difference.
     """
     said = f"{pipeline.report.source.text}\0{replace(pipeline, folder=Path())!r}"
+    # Apart from the rest, because digests of earlier releases do not have these fields.
     if pipeline.vectors_from is not None:
-        # Apart from the rest: the digests of earlier releases know no such field.
         said += f"\0{pipeline.vectors_from}"
+    for name, source in pipeline.sources.items():
+        if source.encoding is not None:
+            said += f"\0{name}\0{source.encoding.value}"
     return hashlib.sha256(said.encode()).hexdigest()
 
 

@@ -62,7 +62,7 @@ class SourceSpec:
     paths: tuple[Text, ...] = ()
     table: Text | None = None
     query: Text | None = None
-    encoding: Text | None = None
+    encoding: Text | None = field(default=None, repr=False)
 
 
 Endpoint: TypeAlias = Text | Mapping[str, tuple[Text, Text]] | None

@@ -6,9 +6,9 @@ from omnigraph.errors import InvalidInput
 from omnigraph.graph import Graph
 from omnigraph.service.client.remote import RemoteGraph
 
-BY_TOKEN = {"as_actor", "under"}
-"""Who acts is known from the token."""
-UPKEEP = ["cleanup", "optimize", "recover", "recoveries", "repair", "verify"]
+BY_TOKEN = {"as_actor", "under", "can_name"}
+"""Who acts is known from the token, and what that actor may name is for the server to decide."""
+UPKEEP = ["cleanup", "optimize", "recover", "repair", "verify"]
 FILES = ["embed", "export_archive", "export_parquet", "export_parts"]
 
 
