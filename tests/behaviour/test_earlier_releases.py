@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import omnigraph.graph as og
+from omnigraph.errors import OmniError
 from omnigraph.service import cluster
 from tests.fixtures.build import PHOTO
 from tests.support.embedding import MOCK
@@ -121,10 +122,10 @@ def test_an_interrupted_pipeline_run_is_resumed(spark, release, tmp_path):
     path = unpack(release, "runs", tmp_path) / "pipeline prepared"
     graph = og.open(path / "graph", embedding=MOCK)
     [run] = graph.pipeline.status()
-    with pytest.raises(og.OmniError) as caught:
+    with pytest.raises(OmniError) as caught:
         graph.pipeline.resume(run.id, path / "p.yaml")
     assert caught.value.code == "embedding_model_unknown", "0.1 did not record it at a load"
-    assert graph.load({"Person": [OLD]}, vectors_from="mock").commit is not None
+    assert graph.load({"Person": [OLD]}, vectors_from="mock", branch="load").commit is not None
     report = graph.pipeline.resume(run.id, path / "p.yaml")
     assert (report.run, report.state) == (run.id, "finished")
     loaded = rows(graph)

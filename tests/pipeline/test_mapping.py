@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import omnigraph.graph as og
+from omnigraph.pipeline.guards import FAULT
 from omnigraph.pipeline.model import FILE, ROW
 from omnigraph.pipeline.planning import plan_pipeline
 from omnigraph.pipeline.prepare import prepare, run_key
@@ -100,7 +101,7 @@ def test_rows_of_parquet_keep_types_and_places(ready, tmp_path):
     pq.write_table(table, tmp_path / "s.parquet")
     found = ready("sources: {s: {parquet: s.parquet}}\nnodes: {Ship: {source: s}}\n")
     assert not found.mapped[0].input.text
-    columns = {"imo", "name", "seen", "flags", FILE, ROW}
+    columns = {"imo", "name", "seen", "flags", FILE, ROW, FAULT}
     assert set(found.mapped[0].input.frame.columns) == columns
     assert rows(found, 0, "imo", "flags", ROW) == [(1, ["x"], 1), (2, None, 2)]
 

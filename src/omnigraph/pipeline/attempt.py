@@ -44,6 +44,7 @@ from omnigraph.write.committed import Committed
 from omnigraph.write.models import (
     check_declared,
     check_made,
+    gives,
     known_models,
     makers_beside,
     models_after,
@@ -278,12 +279,16 @@ class Attempt:
         """Return what to publish of a type; None when nothing of it changes."""
         key = target.shape.table_key
         matched = examination.count(key, "existing")
-        rows, same = target.new, 0
+        rows, same, names_models = target.new, 0, self._names_models(target)
         if matched:
-            pairs = rows_to_take_out(examination.matched(target), target.old, rows)
-            if target.replace:
+            existing = examination.matched(target)
+            pairs = rows_to_take_out(existing, target.old, rows)
+            if target.replace or names_models:
                 same = pairs.where("same").count()
-            else:
+            if names_models and not target.replace:
+                # The model is recorded with the rows that have its vectors, also unchanged ones.
+                rows = without(rows, take_out(existing.select("addr"), rows))
+            elif not target.replace:
                 taken = take_out(pairs.select("addr"), rows)
                 same = sum(taken.gone.get(number, 0) for number in rows.sizes)
                 rows = without(rows, taken)
@@ -291,7 +296,18 @@ class Attempt:
         gone = examination.count(key, "removed")
         self.accepted[key], self._same[key] = left, same
         self.counts[key] = Counts(inserted=left - matched, updated=matched - same, deleted=gone)
-        return self._dataset(target, rows) if self.counts[key] != Counts() else None
+        changes = self.counts[key] != Counts() or (same and names_models)
+        return self._dataset(target, rows) if changes else None
+
+    def _names_models(self, target: Target) -> bool:
+        """Return whether a load names a model of vectors that is not the one recorded."""
+        if self.job.vectors_from is None:
+            return False
+        change = _as_change(target, self.job.vectors_from)
+        return any(
+            gives(change, name) and change.given_by(name) not in (None, model)
+            for name, model in self._known(target.shape).items()
+        )
 
     def _dataset(self, target: Target, rows: Rows) -> StagedDataset:
         key = target.shape.table_key

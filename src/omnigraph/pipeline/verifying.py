@@ -16,12 +16,13 @@ from pyspark.sql import functions as F
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import DatasetEntry
 from omnigraph.errors import OmniError
+from omnigraph.maintain.recorded import RecordedSums
 from omnigraph.maintain.verify import Files, Verification, miscounted, unreadable, verify
 from omnigraph.pipeline.sessions import session
 from omnigraph.pipeline.tasks import on_executors
 from omnigraph.storage import Location
 from omnigraph.storage.datasets import Datasets
-from omnigraph.storage.files import referenced_files
+from omnigraph.storage.files import referenced_files, version_file
 from omnigraph.storage.read import ids_of
 
 _SCHEMA = "version int, id string, fault string"
@@ -37,7 +38,7 @@ def verify_on_spark(
 
     What is found is added to `report`.
     """
-    return verify(manifest, _LookThere(spark or session(), manifest.location), report)
+    return verify(manifest, _LookThere(spark or session(), manifest), report)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,24 +56,30 @@ class _LookThere:
     """Looks at dataset versions on executors: first for files, then at all ids at once."""
 
     spark: SparkSession
-    location: Location
+    manifest: Manifest
 
     def __call__(self, versions: Sequence[tuple[str, DatasetEntry]]) -> list[str | None]:
+        sums = RecordedSums(self.manifest)
         places = [(path, entry.physical) for path, entry in versions]
-        opened = on_executors(self.spark, partial(_open, self.location), places)
-        parts = [
-            _Part(number, path, physical, fragment)
-            for number, (path, physical) in enumerate(places)
-            for fragment in opened[number][1]
-        ]
+        # Lance may allocate any amount of memory for a damaged file.
+        problems = [sums.compare(path, [version_file(physical)]) for path, physical in places]
+        whole = [number for number, problem in enumerate(problems) if problem is None]
+        opening = partial(_open, self.manifest.location)
+        opened = on_executors(self.spark, opening, [places[number] for number in whole])
+        parts: list[_Part] = []
+        for number, (problem, files, fragments) in zip(whole, opened, strict=True):
+            path, physical = places[number]
+            problems[number] = problem or sums.compare(path, files, small=True)
+            if problems[number] is None:
+                parts += [_Part(number, path, physical, fragment) for fragment in fragments]
         counted = self._counted(parts)
         return [
-            problem or self._told(counted.get(number, (0, 0, None)), entry.rows)
-            for number, ((problem, _), (_, entry)) in enumerate(zip(opened, versions, strict=True))
+            problem or self._miscounted(counted.get(number, (0, 0, None)), entry.rows)
+            for number, (problem, (_, entry)) in enumerate(zip(problems, versions, strict=True))
         ]
 
     @staticmethod
-    def _told(counted: tuple[int, int, str | None], rows: int) -> str | None:
+    def _miscounted(counted: tuple[int, int, str | None], rows: int) -> str | None:
         found, ids, fault = counted
         return unreadable(fault) if fault is not None else miscounted(rows, found, ids)
 
@@ -80,7 +87,7 @@ class _LookThere:
         """Return rows, different ids and what went wrong, by the number of a version."""
         if not parts:
             return {}
-        location = self.location
+        location = self.manifest.location
 
         def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for batch in batches:
@@ -96,17 +103,20 @@ class _LookThere:
         return {r["version"]: (r["rows"], r["ids"], r["fault"]) for r in counts.collect()}
 
 
-def _open(location: Location, place: tuple[str, int]) -> tuple[str | None, list[int]]:
-    """Return what is wrong with the files of a version, or its fragments."""
+def _open(
+    location: Location, place: tuple[str, int]
+) -> tuple[str | None, Sequence[str], Sequence[int]]:
+    """Return what is wrong with the files of a version, or its files and fragments."""
     datasets, (path, physical) = Datasets(location), place
     try:
         handle = datasets.open(path, physical)
-        missing = Files(datasets.objects).missing(path, referenced_files(handle))
+        files = referenced_files(handle)
+        missing = Files(datasets.objects).missing(path, files)
     except OmniError as error:
-        return unreadable(error.message), []
+        return unreadable(error.message), [], []
     if missing is not None:
-        return missing, []
-    return None, [int(fragment.fragment_id) for fragment in handle.get_fragments()]
+        return missing, [], []
+    return None, sorted(files), [int(fragment.fragment_id) for fragment in handle.get_fragments()]
 
 
 def _ids(location: Location, part: _Part) -> Iterator[pa.RecordBatch]:
