@@ -45,8 +45,9 @@ fuzz-server: $(READY) ## Ask a server whatever its OpenAPI document allows, in m
 	EXAMPLES=$(EXAMPLES) $(PY) -m pytest tests/server/test_any_request.py tests/server/test_any_story.py $(ARGS)
 
 soak: $(READY) ## Kill and race writers for long, on disk and in a bucket (SECONDS_=600 each)
-	SOAK_SECONDS=$(SECONDS_) PIPELINE_CASES=all DAMAGES=250 $(PY) -m pytest tests/commit tests/concurrency \
-	  tests/property/test_writes.py tests/pipeline tests/unit/maintain/test_verify_deep.py -s $(ARGS)
+	SOAK_SECONDS=$(SECONDS_) PIPELINE_CASES=all DAMAGES=250 CSV_EXIT_RUNS=100 SOAK_BRANCHES=5000 MERGE_MATRIX=1 \
+	  $(PY) -m pytest tests/commit tests/concurrency tests/property/test_writes.py tests/pipeline \
+	  tests/behaviour/test_merge_matrix.py tests/unit/maintain/test_verify_deep.py tests/unit/write/test_csv_exit.py -s $(ARGS)
 
 soak-server: $(READY) ## Let 64 clients read and write a server, and kill a process of it (SECONDS_=600)
 	$(PY) -m tests.server.soak --seconds $(SECONDS_) --out build/soak-server.json $(ARGS)
