@@ -124,7 +124,7 @@ def review(uri: str, folder: Path) -> None:
     print(f"\n$ cat {decisions.name}\n{DECISIONS}", flush=True)
     words = ("--resolve", str(decisions), "--as", "ada", "--message", "both are right")
     omnigraph("merge", "--uri", uri, "agent/tide", *words, "--delete-branch")
-    omnigraph("commit", "log", uri, "--graph")
+    omnigraph("commit", "log", uri, "--draw")
 
 
 def pipeline(uri: str) -> None:
