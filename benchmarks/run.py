@@ -32,7 +32,7 @@ from storage import branch_of_a_long_history, commit_of_one_row, open_of_100_typ
 from workload import big_queries, big_schema
 
 from omnigraph.catalog import read_catalog
-from omnigraph.lang import Code, admit
+from omnigraph.lang import Code, report_for_text
 from omnigraph.plan import lint_queries
 
 RESULTS = Path(__file__).with_name("results.json")
@@ -102,8 +102,8 @@ def lint_60_types_600_queries() -> dict[str, object]:
     schema, queries = big_schema(), big_queries()
 
     def lint() -> None:
-        catalog = read_catalog(admit(schema, "bench.pg", Code.SCHEMA_UNREADABLE))
-        report = admit(queries, "bench.gq", Code.QUERY_UNREADABLE)
+        catalog = read_catalog(report_for_text(schema, "bench.pg", Code.SCHEMA_UNREADABLE))
+        report = report_for_text(queries, "bench.gq", Code.QUERY_UNREADABLE)
         [linted] = lint_queries([report], catalog)
         if not linted.ok or len(linted.results) != 600:
             raise SystemExit(f"the workload is broken: {linted.diagnostics[:1]}")

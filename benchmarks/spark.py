@@ -122,12 +122,12 @@ def unchecked_load(folder: Path) -> dict[str, float]:
 
 @contextmanager
 def _unchecked() -> Iterator[None]:
-    kept = attempt.Examination, reading.stage_rows
-    attempt.Examination, reading.stage_rows = _Nothing, _stage_unchecked
+    kept = attempt.StagedValidation, reading.stage_rows
+    attempt.StagedValidation, reading.stage_rows = _Nothing, _stage_unchecked
     try:
         yield
     finally:
-        attempt.Examination, reading.stage_rows = kept
+        attempt.StagedValidation, reading.stage_rows = kept
 
 
 class _Nothing:

@@ -17,10 +17,10 @@ import pyarrow as pa
 from lance.fragment import write_fragments
 
 import omnigraph.graph as og
+from omnigraph.commit.lineage_maintenance import VERSIONS_KEPT, VERSIONS_PER_REMOVAL
 from omnigraph.commit.publish import publish
-from omnigraph.commit.staged import StagedCommit, StagedDataset, mint_commit_id
-from omnigraph.commit.upkeep import VERSIONS_KEPT, VERSIONS_ROUND
-from omnigraph.storage import stage
+from omnigraph.commit.staged_commit import StagedCommit, StagedDataset, new_commit_id
+from omnigraph.storage import staged_writes
 from omnigraph.storage.layout import dataset_path
 from tests.support.history import grow
 
@@ -73,7 +73,7 @@ def branch_of_a_long_history() -> dict[str, object]:
     """
     with temporary_folder() as folder:
         short, long = (og.init(folder / name, SCHEMA) for name in ("short", "long"))
-        grow(long, NOTE, COMMITS, versions=VERSIONS_KEPT + VERSIONS_ROUND)
+        grow(long, NOTE, COMMITS, versions=VERSIONS_KEPT + VERSIONS_PER_REMOVAL)
         _append(long, _rows(long))  # the newest fragment is a small one, as after any commit
         names = count()
 
@@ -94,12 +94,12 @@ def _append(graph: og.Graph, rows: pa.Table) -> None:
     manifest, snapshot = graph._manifest, graph.snapshot()
     entry = snapshot.entry(NOTE)
     with manifest.reading(NOTE, entry) as base:
-        made = stage.append(base, rows)
+        made = staged_writes.append(base, rows)
     manifest.datasets.keep(dataset_path("node", *entry.key), made)
     physical = int(made.version)
     change = StagedDataset(NOTE, *entry.key, entry.physical, physical, entry.rows + len(rows))
     staged = StagedCommit(
-        id=mint_commit_id(),
+        id=new_commit_id(),
         operation="load",
         datasets=(change,),
         read_schema=snapshot.head.schema_hash,

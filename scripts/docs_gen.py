@@ -14,16 +14,15 @@ from dataclasses import fields
 from pathlib import Path
 from typing import get_args
 
-from omnigraph.catalog.steps import WIRE_NAMES as WIRE_NAMES
-from omnigraph.catalog.steps import Step
+from omnigraph.catalog.migration_steps import WIRE_NAMES as WIRE_NAMES
+from omnigraph.catalog.migration_steps import MigrationStep
 from omnigraph.lang import Code
-from omnigraph.lang.cursor import MAX_NESTING
-from omnigraph.lang.diagnostics import MAX_DIAGNOSTICS
-from omnigraph.lang.text import MAX_SOURCE_BYTES
+from omnigraph.lang.base_parser import MAX_NESTING
+from omnigraph.lang.diagnostics import MAX_DIAGNOSTICS, MAX_SOURCE_BYTES
 from omnigraph.pipeline.fields import SECTIONS
 from omnigraph.pipeline.json_schema import json_schema
 from omnigraph.plan import FUNCTIONS, FunctionKind
-from omnigraph.plan.typecheck import MAX_MATCH_SIZE, MAX_RESULT_SIZE
+from omnigraph.plan.type_checker import MAX_MATCH_SIZE, MAX_RESULT_SIZE
 from omnigraph.types import MAX_VECTOR_DIMENSION, SCALARS, Scalar
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -101,7 +100,7 @@ def _prefix(code: Code) -> str:
 def steps() -> str:
     """Return the table of migration steps."""
     rows = []
-    for step in get_args(Step):
+    for step in get_args(MigrationStep):
         names = (f"`{WIRE_NAMES.get(field.name, field.name)}`" for field in fields(step))
         rows.append([f"`{step.kind}`", step.__doc__.splitlines()[0], ", ".join(names)])
     return table(["kind", "meaning", "further JSON members"], rows)

@@ -39,7 +39,7 @@ _HOMES = {
     "PolicyInvalid": "omnigraph.policy",
     "PreconditionFailed": "omnigraph.errors",
     "QueryError": "omnigraph.lang",
-    "QueryLimit": "omnigraph.query.budget",
+    "QueryLimit": "omnigraph.query.limits",
     "Result": "omnigraph.query.result",
     "SchemaChangeRefused": "omnigraph.catalog",
     "SchemaError": "omnigraph.lang",
@@ -59,7 +59,7 @@ _HOMES = {
     "init": "omnigraph.graph",
     "load_catalog": "omnigraph.catalog",
     "open": "omnigraph.graph",
-    "set_query_memory": "omnigraph.query.budget",
+    "set_query_memory": "omnigraph.query.limits",
 }
 
 __all__ = list(_HOMES)

@@ -39,8 +39,8 @@ from omnigraph.plan import compile_query as compile_query
 from omnigraph.policy import Policy as Policy
 from omnigraph.policy import PolicyDenied as PolicyDenied
 from omnigraph.policy import PolicyInvalid as PolicyInvalid
-from omnigraph.query.budget import QueryLimit as QueryLimit
-from omnigraph.query.budget import set_query_memory as set_query_memory
+from omnigraph.query.limits import QueryLimit as QueryLimit
+from omnigraph.query.limits import set_query_memory as set_query_memory
 from omnigraph.query.result import Result as Result
 from omnigraph.service.client import connect as connect
 from omnigraph.version import __version__ as __version__

@@ -39,11 +39,11 @@ class OmniError(Exception):
         category: Category = Category.INVALID,
         details: Mapping[str, Any] | None = None,
     ) -> None:
-        self.message = str(_writable(message))
+        self.message = str(_escape_surrogates(message))
         super().__init__(self.message)
         self.code = code
         self.category = category
-        self.details: dict[str, Any] = _writable(dict(details or {}))
+        self.details: dict[str, Any] = _escape_surrogates(dict(details or {}))
 
     def to_json(self) -> dict[str, Any]:
         """Return the facts of this error as plain JSON values."""
@@ -55,15 +55,17 @@ class OmniError(Exception):
         }
 
 
-def _writable(value: Any) -> Any:  # noqa: ANN401 - any JSON value
+def _escape_surrogates(value: Any) -> Any:  # noqa: ANN401 - any JSON value
     """Return facts with halves of surrogate pairs spelled out, which nothing can write."""
     match value:
         case str():
             return value.encode("utf-8", "backslashreplace").decode()
         case Mapping():
-            return {_writable(name): _writable(one) for name, one in value.items()}
+            return {
+                _escape_surrogates(name): _escape_surrogates(one) for name, one in value.items()
+            }
         case list():
-            return [_writable(one) for one in value]
+            return [_escape_surrogates(one) for one in value]
         case _:
             return value
 
@@ -167,7 +169,7 @@ class StorageUnavailable(OmniError):
 
 NO_SPACE = "no space left; free some, for instance with `omnigraph cleanup`"
 READ_ONLY = "the file system is read-only; use another place, or mount it for writing"
-_DISK_TROUBLE = {
+_DISK_ERRORS = {
     errno.ENOSPC: (NO_SPACE, "storage_full"),
     errno.EDQUOT: (NO_SPACE, "storage_full"),
     errno.EFBIG: (NO_SPACE, "storage_full"),
@@ -178,7 +180,7 @@ _DISK_TROUBLE = {
 
 
 @contextmanager
-def writing_file(path: Path | str) -> Iterator[None]:
+def translate_disk_errors(path: Path | str) -> Iterator[None]:
     """Write a local file; raise StorageUnavailable when the disk is full or refuses."""
     try:
         yield
@@ -188,8 +190,8 @@ def writing_file(path: Path | str) -> Iterator[None]:
         text = str(error)
         default = (error.strerror or text, "file_unwritable")
         # Arrow puts the number of the error into its text only.
-        numbers = [error.errno, *(n for n in _DISK_TROUBLE if f"[errno {n}]" in text.lower())]
-        why, code = next((_DISK_TROUBLE[n] for n in numbers if n in _DISK_TROUBLE), default)
+        numbers = [error.errno, *(n for n in _DISK_ERRORS if f"[errno {n}]" in text.lower())]
+        why, code = next((_DISK_ERRORS[n] for n in numbers if n in _DISK_ERRORS), default)
         raise StorageUnavailable(f"cannot write {path}: {why}", code=code, cause=text) from error
 
 

@@ -6,7 +6,7 @@ import pytest
 
 import omnigraph.graph as og
 from omnigraph.service import cluster
-from omnigraph.service.cluster.findings import Refused
+from omnigraph.service.cluster.diagnostics import ClusterOperationRefused
 from omnigraph.service.cluster.store import ClusterStore
 from omnigraph.storage import locate
 from tests.support.clusters import (
@@ -38,7 +38,7 @@ class Made:
         return og.open(self.store.graph_uri(id_), storage_options=self.root.options)
 
     def serving(self):
-        return cluster.read_serving(self.folder, self.root.options)
+        return cluster.read_applied_revision(self.folder, self.root.options)
 
 
 @pytest.fixture
@@ -161,7 +161,7 @@ def test_of_two_writers_of_one_ledger_the_second_is_told(made):
     made.import_state()
     one, two = made.store.read(), made.store.read()
     made.store.write(one, one.state.__class__(config_digest="x"))
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(ClusterOperationRefused) as caught:
         made.store.write(two, two.state.__class__(config_digest="y"))
     assert caught.value.code == "state_cas_mismatch"
     assert made.store.read().state.config_digest == "x"
@@ -373,7 +373,7 @@ def test_storage_address_is_served_without_a_configuration(made):
     made.import_state()
     made.apply()
     address = made.root.uri if "://" in made.root.uri else f"file://{made.root.uri}"
-    served = cluster.read_serving(address, made.root.options)
+    served = cluster.read_applied_revision(address, made.root.options)
     assert [graph.id for graph in served.healthy] == ["people", "ports"]
 
 

@@ -148,7 +148,7 @@ def test_an_interrupted_load_is_aborted_and_repeated(spark, release, tmp_path):
 def test_a_cluster_is_served_and_applied_again(release, tmp_path):
     folder = unpack(release, "cluster", tmp_path)
     assert cluster.status(folder).ok
-    serving = cluster.read_serving(folder)
+    serving = cluster.read_applied_revision(folder)
     assert sorted(graph.id for graph in serving.graphs) == ["people", "ports"]
     again = cluster.apply(folder)
     assert again.ok

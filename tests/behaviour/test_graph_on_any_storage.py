@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 import omnigraph.graph as og
-from omnigraph.commit.intents import Intents
+from omnigraph.commit.intent_log import IntentLog
+from omnigraph.commit.lineage_maintenance import remove_old_versions
 from omnigraph.commit.snapshot import snapshot_at_version
-from omnigraph.commit.upkeep import forget_versions
 from omnigraph.errors import (
     AlreadyExists,
     ExpectedVersionMismatch,
@@ -367,7 +367,7 @@ def test_writer_that_sleeps_while_history_is_forgotten_loses_nothing(graph, agai
         if step == "swap: new rows written" and not made:
             other = again()
             made.extend(insert(other, SHIP, {f"s{n}": {"name": "x", "tons": n}}) for n in range(3))
-            forget_versions(other._manifest.main, datetime.now(UTC))
+            remove_old_versions(other._manifest.main, datetime.now(UTC))
 
     made = []
     graph._manifest.datasets.observe = sleep
@@ -383,7 +383,7 @@ def test_writer_that_sleeps_while_history_is_forgotten_loses_nothing(graph, agai
 
 
 def test_recovery_finishes_what_is_complete_and_undoes_the_rest(graph, again):
-    intents = Intents(graph._manifest.objects)
+    intents = IntentLog(graph._manifest.objects)
     for table_key, rows, complete in (
         (SHIP, {"done": {"name": "D", "tons": 1}}, True),
         (PORT, {"half": {"city": "H"}}, False),
@@ -397,6 +397,6 @@ def test_recovery_finishes_what_is_complete_and_undoes_the_rest(graph, again):
     fresh = again()
     assert (ships(fresh), dump(fresh)[PORT]) == ({"done": 1}, {})
     assert [row["recovery_kind"] for row in fresh.recoveries()] == kinds
-    assert Intents(fresh._manifest.objects).list() == []
+    assert IntentLog(fresh._manifest.objects).list() == []
     assert fresh.recover(stale_after=AT_ONCE) == []
     assert fresh.verify().problems == []

@@ -7,11 +7,11 @@ import pyarrow as pa
 import pytest
 
 import omnigraph as og
-from omnigraph.catalog.steps import AddProperty, DropProperty
+from omnigraph.catalog.migration_steps import AddProperty, DropProperty
 from omnigraph.errors import AlreadyExists, InvalidInput
 from omnigraph.merge.conflicts import ConflictKind
 from omnigraph.types import PropertyType, Scalar
-from omnigraph.write.violations import Rule
+from omnigraph.write.violations import ViolationRule
 from tests.support.lanes import ACTOR, SCHEMA, Embedded, served_lane
 
 ADD = "query add($name: String, $age: I32?) { insert Person { name: $name, age: $age } }"
@@ -165,9 +165,9 @@ def test_violations_are_told_all_at_once(graph):
         )
     found = caught.value.violations
     assert [(v.rule, v.source.number) for v in found] == [
-        (Rule.VALUE, 1),
-        (Rule.ENDPOINT, 2),
-        (Rule.UNKNOWN_TYPE, 3),
+        (ViolationRule.VALUE, 1),
+        (ViolationRule.ENDPOINT, 2),
+        (ViolationRule.UNKNOWN_TYPE, 3),
     ]
     assert (found[0].type, found[0].property, found[0].value) == ("Person", "age", "old")
     assert (caught.value.code, caught.value.category) == ("validation_failed", "invalid")

@@ -15,11 +15,17 @@ from dataclasses import replace
 import pytest
 
 import omnigraph.graph as og
-from omnigraph.catalog import TimeOrderedAllocator, TypeKind, load_catalog, read_catalog, resolve
-from omnigraph.commit.create import schema_hash
+from omnigraph.catalog import (
+    TimeOrderedAllocator,
+    TypeKind,
+    load_catalog,
+    read_catalog,
+    resolve_schema,
+)
+from omnigraph.commit.graph_creation import schema_hash
 from omnigraph.errors import InvalidInput
-from omnigraph.lang import Code, admit
-from omnigraph.merge.schemas import SchemaConflicts, merge_schemas
+from omnigraph.lang import Code, report_for_text
+from omnigraph.merge.schema_merge import SchemaConflicts, merge_schemas
 
 
 def prop(name, type_, **annotations):
@@ -268,8 +274,8 @@ def sides(graph):
     made = {}
     for name, _ in itertools.product(CHANGES, range(2)):
         source = changed(name)
-        report = admit(source, "<schema>", Code.SCHEMA_UNREADABLE)
-        accepted = resolve(
+        report = report_for_text(source, "<schema>", Code.SCHEMA_UNREADABLE)
+        accepted = resolve_schema(
             read_catalog(report), start.schema, allocator=TimeOrderedAllocator(), report=report
         )
         assert not report.errors

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import omnigraph.graph as og
-from omnigraph.storage import Objects, locate
+from omnigraph.storage import ObjectStore, locate
 from tests.support.graphs import NOTE, PORT, clean_at_once, dump, insert, make_graph, upsert
 from tests.support.operations import observed
 from tests.support.roots import Root
@@ -40,7 +40,7 @@ def elsewhere(request, tmp_path):
 
 def copy(source, target):
     """Copy every object, as `aws s3 sync` and `cp -r` do."""
-    one, other = (Objects(locate(root.uri, root.options)) for root in (source, target))
+    one, other = (ObjectStore(locate(root.uri, root.options)) for root in (source, target))
     for info in one.list(""):
         content = one.get(info.path)
         assert content is not None
@@ -48,7 +48,7 @@ def copy(source, target):
 
 
 def remove(root):
-    objects = Objects(locate(root.uri, root.options))
+    objects = ObjectStore(locate(root.uri, root.options))
     objects.delete([info.path for info in objects.list("")])
 
 

@@ -12,8 +12,8 @@ import omnigraph.pipeline as spark
 from omnigraph.errors import Category, OmniError
 from omnigraph.graph import Branches, Changes, Commits, Graph, Indexes, Schema, Tags
 from omnigraph.pipeline.face import Pipelines
-from omnigraph.pipeline.feed import Feed
-from omnigraph.pipeline.runs import Runs
+from omnigraph.pipeline.feed import ChangeFeedOptions
+from omnigraph.pipeline.runs import RunStore
 from omnigraph.pipeline.source import OmniGraphSource, manifest_by_options, pin_by_options
 
 SCHEMA = """
@@ -376,7 +376,7 @@ def test_job_on_spark_needs_its_actions_before_it_starts(place, name):
     call, needed = SPARK_CALLS[name]
     (place.parent / "p.yaml").write_text(PIPELINE)
     (place.parent / "people.csv").write_text("name\nada\n")
-    runs = Runs(og.open(place)._manifest.objects)
+    runs = RunStore(og.open(place)._manifest.objects)
     runs.release(runs.begin("draft"))
     before = stored(place)
     for missing in needed:
@@ -396,7 +396,7 @@ def test_every_public_entry_on_spark_is_in_the_table():
     others = {
         *("abort_run", "load_frames", "load_sources", "optimize_on_spark", "plan_pipeline"),
         *("query_frame", "query_stream", "resume_pipeline", "run_pipeline", "verify_on_spark"),
-        *("on_spark", "Running"),
+        *("on_spark", "PipelineExecution"),
     }
     """What methods of a graph call once the gate has let them through."""
     no_graph = {
@@ -419,6 +419,8 @@ def test_data_source_knows_a_protected_branch_however_it_is_spelled(place, branc
     with pytest.raises(og.PolicyDenied, match="'read' on branch 'main'"):
         pin_by_options({**options, "branch": branch})
     with pytest.raises(og.PolicyDenied, match="'read' on branch 'main'"):
-        Feed.by_options(location, {**options, "changes": branch})
+        ChangeFeedOptions.by_options(location, {**options, "changes": branch})
     OmniGraphSource({**options, "branch": " draft "}).writer(StructType(), overwrite=False)
-    assert Feed.by_options(location, {**options, "changes": " draft "}).branch == "draft"
+    assert (
+        ChangeFeedOptions.by_options(location, {**options, "changes": " draft "}).branch == "draft"
+    )

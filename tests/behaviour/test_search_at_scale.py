@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import omnigraph.graph as og
-from omnigraph.query.engine import Settings
+from omnigraph.query.engine import QuerySettings
 
 COUNT, SIZE, TOP = 100_000, 32, 10
 SCHEMA = f"""
@@ -197,7 +197,7 @@ def test_ranking_only_what_may_be_shown_changes_nothing(plain, queries):
             given = {"w": words, "v": queries[0].tolist()}
             params = {name: value for name, value in given.items() if f"${name}:" in text}
             few, every = (
-                run(plain.snapshot(), text, params, None, Settings(few=rows)).rows
+                run(plain.snapshot(), text, params, None, QuerySettings(few=rows)).rows
                 for rows in (0, COUNT)
             )
             assert few == every

@@ -8,7 +8,7 @@ import pytest
 
 import omnigraph.graph as og
 from omnigraph.errors import InvalidInput, NotFound, OmniError, OutcomeUnknown, StorageUnavailable
-from omnigraph.storage import Objects, locate
+from omnigraph.storage import ObjectStore, locate
 from tests.support.graphs import PORT, SHIP, dump, insert
 from tests.support.s3 import s3_server
 from tests.support.s3_faults import Fault, misbehaving
@@ -193,7 +193,7 @@ def test_store_that_ignores_create_if_absent_is_refused_and_left_empty(s3, proxy
     error = refusal(make_graph, uri, proxy.server.options)
     assert isinstance(error, StorageUnavailable)
     assert error.code == "storage_unsafe"
-    assert list(Objects(locate(uri, s3.options)).list("")) == []
+    assert list(ObjectStore(locate(uri, s3.options)).list("")) == []
 
 
 @pytest.mark.parametrize("fault", [Fault.ANSWERED_WITH_ERROR, Fault.REFUSED])

@@ -7,10 +7,10 @@ import pyarrow as pa
 import pytest
 
 import omnigraph.graph as og
-from omnigraph.query import shelf
-from omnigraph.query.engine import Settings
-from omnigraph.query.expand import ExpandMode
-from omnigraph.query.shelf import FOLDER
+from omnigraph.query import topology_files
+from omnigraph.query.engine import QuerySettings
+from omnigraph.query.expansion import ExpandMode
+from omnigraph.query.topology_files import TOPOLOGY_FOLDER
 
 SCHEMA = """
 node Person { name: String @key  age: I32 }
@@ -40,8 +40,8 @@ CHANGES = {
 @pytest.fixture(autouse=True)
 def keep_all(monkeypatch):
     """Let small types be treated like large ones."""
-    monkeypatch.setattr("omnigraph.query.topology.WORTH_KEEPING", 0)
-    monkeypatch.setattr("omnigraph.query.store.SMALL", 0)
+    monkeypatch.setattr("omnigraph.query.topology.MIN_STORED_EDGES", 0)
+    monkeypatch.setattr("omnigraph.query.column_cache.SMALL_TABLE_ROWS", 0)
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ def ask(graph, mode=ExpandMode.TOPOLOGY):
     found = {}
     for name, body in QUERIES.items():
         text = f"query q() {{ match {{ {body} }}"
-        run = graph._engine.run(graph.snapshot(), text, {}, None, Settings(expand=mode))
+        run = graph._engine.run(graph.snapshot(), text, {}, None, QuerySettings(expand=mode))
         found[name] = sorted(map(str, run.rows))
     return found
 
@@ -83,7 +83,7 @@ def built(graph):
 
 
 def folders(graph):
-    return [p for p in Path(graph.uri, FOLDER).glob("*/*") if not p.name.startswith(".")]
+    return [p for p in Path(graph.uri, TOPOLOGY_FOLDER).glob("*/*") if not p.name.startswith(".")]
 
 
 @pytest.mark.parametrize("name", CHANGES)
@@ -152,7 +152,7 @@ def test_another_process_lays_changes_over_the_files(graph):
 
 def test_a_large_change_makes_new_arrays(graph, monkeypatch):
     ask(graph)
-    monkeypatch.setattr("omnigraph.query.topology.FEW_CHANGES", 1)
+    monkeypatch.setattr("omnigraph.query.topology.MAX_DELTA_ROWS", 1)
     change(graph, "edges deleted")
     assert ask(graph) == ask(graph, ExpandMode.INDEXED)
     assert built(graph) == 2
@@ -180,11 +180,11 @@ def test_arrays_of_a_version_that_was_cleaned_up_are_made_anew(graph):
 
 def test_deleting_all_files_between_queries_changes_no_answer(graph):
     expected = ask(graph)
-    shutil.rmtree(Path(graph.uri, FOLDER))
+    shutil.rmtree(Path(graph.uri, TOPOLOGY_FOLDER))
     assert ask(graph) == expected
     other = og.open(graph.uri)
     assert ask(other) == expected
-    shutil.rmtree(Path(graph.uri, FOLDER))
+    shutil.rmtree(Path(graph.uri, TOPOLOGY_FOLDER))
     change(other, "edge inserted")
     assert ask(other) == ask(other, ExpandMode.INDEXED)
 
@@ -193,7 +193,7 @@ def test_deleting_all_files_between_queries_changes_no_answer(graph):
 @pytest.mark.parametrize("damage", [b"", b"\x93NUMPY", b"{}"])
 def test_damaged_files_are_made_anew(graph, damage, kind):
     expected = ask(graph)
-    for path in Path(graph.uri, FOLDER).rglob(kind):
+    for path in Path(graph.uri, TOPOLOGY_FOLDER).rglob(kind):
         path.write_bytes(damage)
     other = og.open(graph.uri)
     assert ask(other) == expected
@@ -201,13 +201,13 @@ def test_damaged_files_are_made_anew(graph, damage, kind):
 
 
 def test_only_the_newest_files_of_an_edge_type_are_kept(graph, monkeypatch):
-    monkeypatch.setattr("omnigraph.query.topology.FEW_CHANGES", -1)
-    monkeypatch.setattr("omnigraph.query.topology.SMALL_SHARE", -1)
-    for number in range(shelf.KEPT + 2):
+    monkeypatch.setattr("omnigraph.query.topology.MAX_DELTA_ROWS", -1)
+    monkeypatch.setattr("omnigraph.query.topology.MAX_DELTA_SHARE", -1)
+    for number in range(topology_files.KEPT_VERSIONS + 2):
         graph.mutate(f'query q() {{ insert Knows {{ from: "p1", to: "p{number + 2}" }} }}')
         ask(graph)
-    assert built(graph) == shelf.KEPT + 2
-    assert len(folders(graph)) == shelf.KEPT
+    assert built(graph) == topology_files.KEPT_VERSIONS + 2
+    assert len(folders(graph)) == topology_files.KEPT_VERSIONS
 
 
 def test_deleting_all_indexes_between_queries_changes_no_answer(graph):

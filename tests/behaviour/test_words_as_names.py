@@ -5,7 +5,7 @@ import pytest
 
 import omnigraph as og
 from omnigraph.errors import InvalidInput
-from omnigraph.service.client.uploads import to_lines
+from omnigraph.service.client.uploads import to_upload
 from omnigraph.write.violations import ValidationFailed
 
 SCHEMA = """
@@ -93,7 +93,7 @@ def test_from_is_a_property_where_src_is_given(without_jobs, given):
 
 def test_an_upload_understands_tables_the_same_way(without_jobs):
     given = pa.table({"id": ["w1", "w2"], **ENDS, **DAYS, "type": ["full", None]})
-    upload = to_lines({"WorksAt": given}, without_jobs.schema.catalog)
+    upload = to_upload({"WorksAt": given}, without_jobs.schema.catalog)
     without_jobs.load(b"".join(piece.content for piece in upload.pieces))
     assert list(without_jobs.export(types=["WorksAt"])) == ENTITIES[1:3]
 

@@ -7,9 +7,9 @@ from datetime import datetime, timedelta
 import pytest
 
 import omnigraph as og
-from omnigraph.cli.addresses import read_duration
-from omnigraph.commit.intents import Intents
-from omnigraph.commit.staged import StagedCommit, mint_commit_id
+from omnigraph.cli.options import read_duration
+from omnigraph.commit.intent_log import IntentLog
+from omnigraph.commit.staged_commit import StagedCommit, new_commit_id
 from omnigraph.errors import InvalidInput
 from tests.support.program import HARBOUR, omnigraph
 from tests.support.serving import serving
@@ -160,8 +160,8 @@ def test_verify_of_a_damaged_graph_exits_with_one(uri, tmp_path):
 def test_audit_of_recovery_is_printed_and_served(uri):
     assert omnigraph("recover", uri, "--audit").out == "no recoveries\n"
     graph = og.open(uri)
-    intents = Intents(graph._manifest.objects)
-    staged = StagedCommit(id=mint_commit_id(), operation="load", actor="act-ada")
+    intents = IntentLog(graph._manifest.objects)
+    staged = StagedCommit(id=new_commit_id(), operation="load", actor="act-ada")
     intent = intents.begin("main", None, staged)
     [done] = graph.recover(stale_after=timedelta(0))
     assert str(done.kind) == "RolledBack"

@@ -14,12 +14,12 @@ ROWS = "".join(
 )
 SHOWN = """
 import time, click
-from omnigraph.cli.progress import showing
+from omnigraph.cli.progress import show_progress
 from omnigraph.write.progress import Progress
 
 @click.command()
 def work():
-    with showing("loading", lambda: "3 of 8 tasks") as progress:
+    with show_progress("loading", lambda: "3 of 8 tasks") as progress:
         progress(Progress("write", 1_234_567, 2048, 4096))
         time.sleep(2.5)
     click.echo("done")

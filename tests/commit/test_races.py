@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from omnigraph.commit.recovery import RecoveryKind, withdraw
+from omnigraph.commit.recovery import RecoveryKind, abort_intent
 from omnigraph.errors import AlreadyExists, Contention, NotFound
 from tests.support.graphs import (
     NOTE,
@@ -97,7 +97,7 @@ def test_writer_that_withdraws_cannot_be_finished_by_recovery(both):
     one, other = both
     intent = leave_in_flight(one, Change("insert", PORT, {"q": {"city": "Q"}}), complete=True)
     # Recovery has read the intent and is about to publish when the writer gives up.
-    at(other, "swap: begun", lambda: withdraw(one._manifest, intent))
+    at(other, "swap: begun", lambda: abort_intent(one._manifest, intent))
     (done,) = other.recover(stale_after=timedelta(0))
     assert done.kind is RecoveryKind.ROLLED_BACK
     assert not dump(one)[PORT]
@@ -108,7 +108,7 @@ def test_writer_that_withdraws_too_late_has_succeeded(both):
     one, other = both
     intent = leave_in_flight(one, Change("insert", PORT, {"q": {"city": "Q"}}), complete=True)
     at(one, "swap: begun", lambda: other.recover(stale_after=timedelta(0)))
-    assert withdraw(one._manifest, intent) is RecoveryKind.ALREADY_PUBLISHED
+    assert abort_intent(one._manifest, intent) is RecoveryKind.ALREADY_PUBLISHED
     assert list(dump(one)[PORT]) == ["q"]
     assert not one.verify().problems
 

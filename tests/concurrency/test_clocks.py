@@ -11,8 +11,8 @@ from ulid import ULID
 
 import omnigraph.graph as og
 from omnigraph.commit import recovery
-from omnigraph.commit.intents import Intents
-from omnigraph.commit.staged import StagedCommit, mint_commit_id
+from omnigraph.commit.intent_log import IntentLog
+from omnigraph.commit.staged_commit import StagedCommit, new_commit_id
 from omnigraph.errors import OmniError
 from omnigraph.maintain.cleanup import cleanup
 from tests.support.children import Place
@@ -75,8 +75,8 @@ def recover(graph, _):
 
 def begin_long(graph, kept, text):
     """Begin a long operation that has staged something its intent does not list yet."""
-    kept["intents"] = Intents(graph._manifest.objects)
-    empty = StagedCommit(id=mint_commit_id(), operation="load")
+    kept["intents"] = IntentLog(graph._manifest.objects)
+    empty = StagedCommit(id=new_commit_id(), operation="load")
     kept["intent"] = kept["intents"].begin("main", None, empty)
     change = Change("overwrite", NOTE, {"n": {"text": text}})
     kept["prepared"] = prepare(graph, change, commit_id=empty.id)

@@ -36,7 +36,7 @@ def test_of_applies_at_the_same_moment_one_writes_and_the_others_are_told(
     assert locked or cluster.refresh(folder, graph_root.options).ok
     done = cluster.apply(folder, options=graph_root.options)
     assert (done.ok, done.facts["converged"]) == (True, True), done.findings
-    served = cluster.read_serving(folder, graph_root.options)
+    served = cluster.read_applied_revision(folder, graph_root.options)
     assert [(graph.id, sorted(graph.queries)) for graph in served.healthy] == [
         ("people", ["add", "names"]),
         ("ports", []),

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 import omnigraph.graph as og
-from omnigraph.query.engine import Settings
-from omnigraph.query.expand import ExpandMode
+from omnigraph.query.engine import QuerySettings
+from omnigraph.query.expansion import ExpandMode
 from omnigraph.storage.datasets import Datasets
 from tests.support.counting import counting_server
 from tests.support.indexes import index_ids
@@ -39,7 +39,7 @@ QUERIES = {
 
 def ask(graph, name, mode=ExpandMode.AUTO):
     text = f"query q() {{ match {{ {QUERIES[name]} }}"
-    return graph._engine.run(graph.snapshot(), text, {}, None, Settings(expand=mode))
+    return graph._engine.run(graph.snapshot(), text, {}, None, QuerySettings(expand=mode))
 
 
 def fill(graph, count):
@@ -71,7 +71,7 @@ def folders(tmp_path_factory):
 @pytest.fixture(autouse=True)
 def cache(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr("omnigraph.query.topology.WORTH_KEEPING", 0)
+    monkeypatch.setattr("omnigraph.query.topology.MIN_STORED_EDGES", 0)
 
 
 @contextmanager

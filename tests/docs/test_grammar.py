@@ -9,14 +9,14 @@ import pytest
 
 from omnigraph.lang import (
     Code,
-    admit,
-    cursor,
+    base_parser,
     parse_queries,
     parse_schema,
     query_parser,
+    report_for_text,
     schema_parser,
 )
-from omnigraph.lang.query_tree import Direction, Operator
+from omnigraph.lang.query_tree import ComparisonOperator, SortDirection
 from omnigraph.lang.schema_parser import CONSTRAINT_WORDS
 from omnigraph.lang.tokens import tokenize
 from omnigraph.types import BASE_NAMES
@@ -73,7 +73,7 @@ def values(written, module):
 
 
 def test_schema_grammar_has_every_text_its_parser_looks_for():
-    assert compared_texts(schema_parser) | compared_texts(cursor) <= SCHEMA.terminals
+    assert compared_texts(schema_parser) | compared_texts(base_parser) <= SCHEMA.terminals
 
 
 def test_query_grammar_has_every_text_its_parser_looks_for():
@@ -88,16 +88,24 @@ def test_words_the_parsers_look_for_are_found_at_all():
 
 @both
 def test_every_word_of_a_grammar_is_known_to_the_parsers(grammar):
-    parsers = (schema_parser, query_parser, cursor)
+    parsers = (schema_parser, query_parser, base_parser)
     known = {text for module in parsers for text in compared_texts(module)}
-    known |= {*BASE_NAMES, *CONSTRAINT_WORDS, *map(str, Operator), *map(str, Direction), "Vector"}
+    known |= {
+        *BASE_NAMES,
+        *CONSTRAINT_WORDS,
+        *map(str, ComparisonOperator),
+        *map(str, SortDirection),
+        "Vector",
+    }
     assert {text for text in grammar.terminals if text[0].isalpha()} <= known
 
 
 @both
 def test_every_sign_of_a_grammar_is_one_token(grammar):
     for sign in (text for text in grammar.terminals if not text[0].isalpha()):
-        token = next(tokenize(admit(sign, "<sign>", Code.QUERY_SYNTAX), Code.QUERY_SYNTAX))
+        token = next(
+            tokenize(report_for_text(sign, "<sign>", Code.QUERY_SYNTAX), Code.QUERY_SYNTAX)
+        )
         assert token.kind == token.text == sign
 
 

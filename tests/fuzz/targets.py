@@ -58,7 +58,7 @@ def _check_refusal(error: DiagnosticError) -> None:
 
 
 def _read_schema(data: bytes) -> None:
-    report = lang.decode(data, "fuzz.pg", Code.SCHEMA_UNREADABLE)
+    report = lang.report_for_bytes(data, "fuzz.pg", Code.SCHEMA_UNREADABLE)
     tree = lang.read_schema(report)
     _check_diagnostics(report.in_order())
     if not report.errors:
@@ -66,7 +66,7 @@ def _read_schema(data: bytes) -> None:
 
 
 def _read_queries(data: bytes) -> None:
-    report = lang.decode(data, "fuzz.gq", Code.QUERY_UNREADABLE)
+    report = lang.report_for_bytes(data, "fuzz.gq", Code.QUERY_UNREADABLE)
     tree = lang.read_queries(report)
     _check_diagnostics(report.in_order())
     if not report.errors:

@@ -7,7 +7,12 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnigraph.pipeline.buckets import Share, bucket_numbers, cut, summed
+from omnigraph.pipeline.buckets import (
+    KeyContribution,
+    bucket_numbers,
+    partition_by_bucket,
+    sum_by_id,
+)
 
 IDS = st.lists(st.text(max_size=30), min_size=1, max_size=50)
 FEW = st.lists(st.text("ab", max_size=3), max_size=30)
@@ -30,7 +35,7 @@ def test_a_bucket_is_a_matter_of_the_id_alone(ids, count, skipped):
 def test_pieces_hold_every_row_once(ids, count):
     table = pa.table({"id": pa.array(ids, pa.string()), "n": list(range(len(ids)))})
     found = []
-    for number, piece in enumerate(pieces(*cut(table, count))):
+    for number, piece in enumerate(pieces(*partition_by_bucket(table, count))):
         rows = [] if piece is None else piece.to_pylist()
         found += rows
         if count > 1:
@@ -48,11 +53,11 @@ def pieces(data, ends):
 
 
 SHARES = [
-    Share(None, ("id",), {"s": 1}),
-    Share(None, ("id",), {"referred": 1}, distinct=True),
-    Share(None, ("id",), {"number": "n", "touched": 1}, distinct=True),
-    Share(None, ("id",), {"c": 1, "addr": "addr"}),
-    Share(None, ("id",), {"number": -1, "touched": 1}),
+    KeyContribution(None, ("id",), {"s": 1}),
+    KeyContribution(None, ("id",), {"referred": 1}, distinct=True),
+    KeyContribution(None, ("id",), {"number": "n", "touched": 1}, distinct=True),
+    KeyContribution(None, ("id",), {"c": 1, "addr": "addr"}),
+    KeyContribution(None, ("id",), {"number": -1, "touched": 1}),
 ]
 NAMES = ["s", "c", "addr", "referred", "number", "touched"]
 
@@ -67,12 +72,14 @@ def test_buckets_add_up_to_what_all_ids_do(rows, ends, counted, committed, moved
         if "addr" in share.numbers:
             columns["addr"] = pa.array([addresses[id_] for id_ in ids], pa.int64())
         for bucket, piece in zip(
-            buckets, pieces(*cut(pa.table(columns), count, share.condensed)), strict=True
+            buckets,
+            pieces(*partition_by_bucket(pa.table(columns), count, share.condensed)),
+            strict=True,
         ):
             bucket += [] if piece is None else [(number, piece)]
     found = {}
     for bucket in buckets:
-        ids, sums = summed(bucket, [share.numbers for share in SHARES], NAMES)
+        ids, sums = sum_by_id(bucket, [share.numbers for share in SHARES], NAMES)
         for place, id_ in enumerate(ids.to_pylist()):
             assert id_ not in found
             found[id_] = [int(sums[name][place]) for name in NAMES]

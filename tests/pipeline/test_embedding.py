@@ -7,8 +7,8 @@ import pytest
 import omnigraph.graph as og
 from omnigraph.errors import OmniError
 from omnigraph.pipeline import texts as asking
-from omnigraph.pipeline.model import Input
-from omnigraph.pipeline.undertaking import Undertaking
+from omnigraph.pipeline.model import TypeFrame
+from omnigraph.pipeline.undertaking import RunLease
 from tests.support.embedding import MOCK, mock_vector
 from tests.support.embedding_service import Reply, embedding_service, openai_answer, vector_of
 from tests.support.spark_loads import load
@@ -58,7 +58,7 @@ def test_rows_get_the_vectors_they_lack_and_keep_those_they_have(spark, tmp_path
 
     graph._manifest.datasets.observe = meddle
     embed = {"node:Note": ["about"]}
-    done = load(graph, [Input("node:Note", frame)], spark, embed=embed, vectors_from="mock")
+    done = load(graph, [TypeFrame("node:Note", frame)], spark, embed=embed, vectors_from="mock")
     assert asked.count("pipeline: prepared") == 2, "another writer was faster"
     assert asked.count("pipeline: finished embed") == 1
     assert done.embedded == [
@@ -96,12 +96,12 @@ def test_model_of_vectors_is_recorded_and_unknown_ones_are_not_filled_up(spark, 
     graph = og.init(tmp_path / "graph", SCHEMA, embedding=MOCK)
     rows = [(name, name, mock_vector(name, 4)) for name in "ab"]
     columns = "slug string, text string, about array<float>"
-    frame = [Input("node:Note", spark.createDataFrame(rows, columns))]
+    frame = [TypeFrame("node:Note", spark.createDataFrame(rows, columns))]
     load(graph, frame, spark)
     with pytest.raises(OmniError) as caught:
         graph.query(NEAREST)
     assert caught.value.code == "embedding_model_unknown"
-    more = [Input("node:Note", spark.createDataFrame([("c", "c", None)], columns))]
+    more = [TypeFrame("node:Note", spark.createDataFrame([("c", "c", None)], columns))]
     with pytest.raises(OmniError) as caught:
         load(graph, more, spark, embed={"node:Note": ["about"]})
     assert caught.value.code == "embedding_model_unknown"
@@ -120,7 +120,7 @@ def test_text_that_changes_loses_its_vector_or_gets_a_new_one(spark, tmp_path):
     graph.load({"Note": [{"slug": name, "text": name} for name in "ab"]})
     graph.embed("Note")
     rows = [("a", "changed"), ("b", "b")]
-    frame = [Input("node:Note", spark.createDataFrame(rows, "slug string, text string"))]
+    frame = [TypeFrame("node:Note", spark.createDataFrame(rows, "slug string, text string"))]
     load(graph, frame, spark, partial=True)
     found = notes(graph)
     assert found["a"] == ("changed", None, close_to(mock_vector("changed", 3)))
@@ -225,7 +225,7 @@ def test_a_service_that_fails_is_told_and_a_resumed_run_asks_for_the_rest(
     service.answer = openai_answer
     run = graph.pipeline.report().run
     # What dies here is taken for a process that was killed.
-    monkeypatch.setattr(Undertaking, "_give_up", lambda self, error: None)
+    monkeypatch.setattr(RunLease, "_give_up", lambda self, error: None)
 
     def die(name):
         if name == "pipeline: finished embed":

@@ -9,7 +9,7 @@ from datetime import timedelta
 
 import pytest
 
-from omnigraph.commit.intents import Intents
+from omnigraph.commit.intent_log import IntentLog
 from omnigraph.pipeline.errors import RunStopped
 from omnigraph.pipeline.runs import RunState
 from omnigraph.storage.layout import IDS, POSITIONS, VECTORS
@@ -57,7 +57,7 @@ def files(graph):
 def left(graph):
     """Return what only something in flight may leave behind."""
     found = {path for path in files(graph) if "/data/" not in path}
-    return Intents(graph._manifest.objects).list(), found
+    return IntentLog(graph._manifest.objects).list(), found
 
 
 def check_whole(graph, before):

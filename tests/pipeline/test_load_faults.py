@@ -8,12 +8,12 @@ import pyarrow as pa
 import pytest
 
 import omnigraph.graph as og
-from omnigraph.commit.intents import Intents
+from omnigraph.commit.intent_log import IntentLog
 from omnigraph.errors import InvalidInput, NotFound, PreconditionFailed
 from omnigraph.pipeline.errors import SparkFailed
-from omnigraph.pipeline.faults import spark_faults
-from omnigraph.pipeline.model import Input
-from omnigraph.pipeline.staging import Job
+from omnigraph.pipeline.faults import translate_spark_errors
+from omnigraph.pipeline.model import TypeFrame
+from omnigraph.pipeline.staging import StagingJob
 from tests.support.changes import read_state
 from tests.support.embedding import MOCK
 from tests.support.program import ROOT
@@ -34,7 +34,7 @@ def test_a_worker_that_dies_leaves_the_graph_as_it_was(spark, graph):
     head = graph.snapshot().commit_id
     frame = spark.range(0, 10, 1, 2).mapInArrow(die, "name string")
     with pytest.raises(SparkFailed, match=r"a worker died.*run it again") as failure:
-        load(graph, [Input("node:Person", frame)], spark)
+        load(graph, [TypeFrame("node:Person", frame)], spark)
     assert failure.value.code == "spark_worker_lost"
     assert graph.snapshot().commit_id == head
     assert graph.verify().ok
@@ -44,9 +44,9 @@ def test_a_worker_that_dies_leaves_the_graph_as_it_was(spark, graph):
 def test_an_error_of_a_worker_is_the_error_of_the_load(spark, graph):
     frame = spark.sql("SELECT 1 / 0 AS age, 'x' AS name")
     with pytest.raises(SparkFailed, match="DIVIDE_BY_ZERO"):
-        load(graph, [Input("node:Person", frame)], spark)
+        load(graph, [TypeFrame("node:Person", frame)], spark)
     with pytest.raises(NotFound, match="unknown type `node:Nobody`"):
-        load(graph, [Input("node:Nobody", frame)], spark)
+        load(graph, [TypeFrame("node:Nobody", frame)], spark)
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_what_spark_raises_is_told_with_what_to_do(text, code):
     class Raised(Exception):
         __module__ = "pyspark.errors"
 
-    with pytest.raises(SparkFailed) as failure, spark_faults():
+    with pytest.raises(SparkFailed) as failure, translate_spark_errors():
         raise Raised(text)
     assert failure.value.code == code
     assert text in failure.value.message
@@ -79,7 +79,7 @@ def test_what_java_raised_is_told_instead_of_what_was_called():
         ("", job),
         ("Caused by: a.ShuffleException: gone\n", "ShuffleException: gone"),
     ):
-        with pytest.raises(SparkFailed, match=said) as failure, spark_faults():
+        with pytest.raises(SparkFailed, match=said) as failure, translate_spark_errors():
             raise Raised(text + cause)
         assert "o199" not in failure.value.message
 
@@ -119,12 +119,12 @@ def test_a_scratch_disk_that_is_full_is_told_and_changes_nothing(graph, tmp_path
     assert run.stdout.startswith("spark_disk_full Spark's scratch space is full: free some, or set")
     assert left == []
     assert read_state(graph)["Person"] == {}
-    assert not Intents(graph._manifest.objects).list()
+    assert not IntentLog(graph._manifest.objects).list()
     assert graph.verify().ok
 
 
 def test_other_errors_pass_through():
-    with pytest.raises(KeyError), spark_faults():
+    with pytest.raises(KeyError), translate_spark_errors():
         raise KeyError("x")
 
 
@@ -137,7 +137,7 @@ def test_a_condition_that_does_not_hold_stops_a_load_before_it_stages(spark, gra
     def refuse(*_):
         raise AssertionError("nothing is staged")
 
-    monkeypatch.setattr(Job, "__init__", refuse)
+    monkeypatch.setattr(StagingJob, "__init__", refuse)
     request = graph._request("load", None, None)
     object.__setattr__(request, "if_commit", "01ARZ3NDEKTSV4RRFFQ69G5FAV")
     monkeypatch.setattr(graph, "_request", lambda *_: request)
@@ -150,7 +150,7 @@ def test_workers_make_the_vectors_that_are_missing(spark, tmp_path):
     rows = [(f"d{number}", f"text {number % 3}") for number in range(20)]
     frame = spark.createDataFrame(rows, "name string, text string")
     graphs = [og.init(tmp_path / name, schema, embedding=MOCK) for name in ("spark", "local")]
-    load(graphs[0], [Input("node:Doc", frame)], spark)
+    load(graphs[0], [TypeFrame("node:Doc", frame)], spark)
     graphs[1].load({"Doc": [{"name": name, "text": text} for name, text in rows]})
     states = [read_state(graph) for graph in graphs]
     assert states[0] == states[1]

@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 
 import omnigraph.graph as og
-from omnigraph.commit.intents import Intents
+from omnigraph.commit.intent_log import IntentLog
 from omnigraph.commit.model import Counts
 from omnigraph.commit.recovery import recover
 from omnigraph.errors import ExpectedVersionMismatch
 from omnigraph.pipeline import reading, undertaking
 from omnigraph.pipeline.endings import abort_run
 from omnigraph.pipeline.errors import RunStopped
-from omnigraph.pipeline.runs import Runs, RunState
-from omnigraph.pipeline.undertaking import Undertaking
+from omnigraph.pipeline.runs import RunState, RunStore
+from omnigraph.pipeline.undertaking import RunLease
 from tests.support.changes import read_state
 from tests.support.spark_loads import KNOWS, PEOPLE, SCHEMA, begin, knows, load, people
 
@@ -53,7 +53,7 @@ def die_after_staging(graph, spark, run, **options):
     with pytest.raises(Dies):
         load(graph, given, spark, run=run, **options)
     graph._manifest.datasets.observe = lambda name: None
-    return Runs(graph._manifest.objects).find(run.id)
+    return RunStore(graph._manifest.objects).find(run.id)
 
 
 def positions(graph):
@@ -69,7 +69,7 @@ def test_a_load_that_fails_removes_what_it_staged(spark, graph):
     run = die_after_staging(graph, spark, begin(graph))
     assert run.state is RunState.FAILED
     assert rows_files(graph) == before
-    assert not Intents(graph._manifest.objects).list()
+    assert not IntentLog(graph._manifest.objects).list()
     again = load(graph, [people(spark)], spark, run=run)
     assert again.commit.id != run.commit_id
     assert names(graph)[0] == EVERYTHING[0]
@@ -78,10 +78,12 @@ def test_a_load_that_fails_removes_what_it_staged(spark, graph):
 def test_an_aborted_run_leaves_nothing_and_a_recovered_one_starts_anew(spark, graph, monkeypatch):
     before = rows_files(graph)
     # What dies here is taken for a process that was killed.
-    monkeypatch.setattr(Undertaking, "_give_up", lambda self, error: None)
+    monkeypatch.setattr(RunLease, "_give_up", lambda self, error: None)
     run = die_after_staging(graph, spark, begin(graph))
     assert run.state is RunState.RUNNING
-    assert [i.patience for i in Intents(graph._manifest.objects).list()] == [undertaking.PATIENCE]
+    assert [i.patience for i in IntentLog(graph._manifest.objects).list()] == [
+        undertaking.RESUME_WINDOW
+    ]
     assert rows_files(graph) > before
     assert abort_run(graph._manifest, run).state is RunState.ABORTED
     assert rows_files(graph) == before
@@ -169,7 +171,7 @@ def ages(spark):
 
 def test_a_partial_load_that_is_resumed_keeps_what_was_written_since(spark, graph, monkeypatch):
     graph.load({"Person": [{"name": "p1", "age": 1, "email": "old"}]})
-    monkeypatch.setattr(Undertaking, "_give_up", lambda self, error: None)
+    monkeypatch.setattr(RunLease, "_give_up", lambda self, error: None)
     run = die_after_staging(graph, spark, begin(graph), inputs=[ages(spark)], partial=True)
     og.open(graph.uri).load({"Person": [{"name": "p1", "email": "new"}]})
     load(graph, [ages(spark)], spark, partial=True, run=run)
@@ -196,7 +198,7 @@ def test_a_load_that_is_aborted_elsewhere_stops_amid_its_job(spark, graph, monke
     with pytest.raises(RunStopped, match="was aborted: nothing was published") as stopped:
         load(graph, [people(spark), slow], spark, run=run)
     assert stopped.value.code == "run_aborted"
-    assert Runs(graph._manifest.objects).find(run.id).state is RunState.ABORTED
+    assert RunStore(graph._manifest.objects).find(run.id).state is RunState.ABORTED
     assert rows_files(graph) == before
-    assert not Intents(graph._manifest.objects).list()
+    assert not IntentLog(graph._manifest.objects).list()
     assert names(graph) == ([], [])

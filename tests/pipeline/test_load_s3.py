@@ -3,7 +3,7 @@
 import json
 
 import omnigraph.graph as og
-from omnigraph.commit.intents import Intents
+from omnigraph.commit.intent_log import IntentLog
 from omnigraph.pipeline.runs import RunState
 from tests.support.changes import read_state
 from tests.support.spark_loads import SCHEMA, begin, knows, load, people
@@ -39,7 +39,7 @@ def test_a_graph_in_a_bucket_is_loaded_and_merged_into(spark, s3, tmp_path):
     assert len(state["Knows"]) == 19
     assert graph.branches.list() == ["main"]
     objects = graph._manifest.objects
-    assert not Intents(objects).list()
+    assert not IntentLog(objects).list()
     assert not [info for info in objects.list("__pipelines") if "/at/" in info.path]
     assert json.loads(objects.get(f"__pipelines/{report.run}/run.json"))["driver"] is None
     assert graph.verify().ok

@@ -23,7 +23,7 @@ TABLE = pa.table({"name": NAMES, "age": [number % 90 for number in range(300)]})
 
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch):
-    monkeypatch.setattr(parts, "PART_BYTES", 2000)
+    monkeypatch.setattr(parts, "SPLIT_BYTES", 2000)
 
 
 def both(tmp_path, data, **options):

@@ -40,7 +40,7 @@ def template(tmp_path_factory):
 def test_a_change_has_the_verdict_it_has_in_one_process(
     spark, template, tmp_path, monkeypatch, name
 ):
-    monkeypatch.setattr(parts, "PART_BYTES", 120)
+    monkeypatch.setattr(parts, "SPLIT_BYTES", 120)
     case = BY_NAME[name]
     graphs = {}
     for engine in ("local", "spark"):

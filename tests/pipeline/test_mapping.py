@@ -8,10 +8,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import omnigraph.graph as og
-from omnigraph.pipeline.guards import FAULT
+from omnigraph.pipeline.guards import FAULT_COLUMN
 from omnigraph.pipeline.model import FILE, ROW
 from omnigraph.pipeline.planning import plan_pipeline
-from omnigraph.pipeline.prepare import prepare, run_key
+from omnigraph.pipeline.prepare import prepare_pipeline, run_key
 from omnigraph.pipeline.resolve import check_types
 from omnigraph.pipeline.spec import PipelineError, read_pipeline
 
@@ -38,7 +38,7 @@ def ready(spark, graph, tmp_path):
         path.write_text("version: 1\n" + text, encoding="utf-8")
         pipeline = read_pipeline(path)
         check_types(pipeline, graph.schema.catalog)
-        opened.append(prepare(graph._manifest, pipeline))
+        opened.append(prepare_pipeline(graph._manifest, pipeline))
         return opened[-1]
 
     yield ready
@@ -101,7 +101,7 @@ def test_rows_of_parquet_keep_types_and_places(ready, tmp_path):
     pq.write_table(table, tmp_path / "s.parquet")
     found = ready("sources: {s: {parquet: s.parquet}}\nnodes: {Ship: {source: s}}\n")
     assert not found.mapped[0].input.text
-    columns = {"imo", "name", "seen", "flags", FILE, ROW, FAULT}
+    columns = {"imo", "name", "seen", "flags", FILE, ROW, FAULT_COLUMN}
     assert set(found.mapped[0].input.frame.columns) == columns
     assert rows(found, 0, "imo", "flags", ROW) == [(1, ["x"], 1), (2, None, 2)]
 

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import omnigraph.graph as og
-from omnigraph.commit.intents import Intents
+from omnigraph.commit.intent_log import IntentLog
 from omnigraph.errors import InvalidInput, OmniError
 from omnigraph.pipeline.errors import RunStopped
 from omnigraph.pipeline.requests import PipelineInterrupted
@@ -171,7 +171,7 @@ def test_a_run_is_refused_to_others_and_stops_when_they_abort_it(people, tmp_pat
     [run] = people.pipeline.status()
     assert (run.state, run.driver) == (RunState.ABORTED, None)
     objects = people._manifest.objects
-    assert not Intents(objects).list()
+    assert not IntentLog(objects).list()
     paths = [i.path for folder in ("nodes", "edges", "__pipelines") for i in objects.list(folder)]
     assert not [path for path in paths if "/data/" in path or "/at/" in path]
     report = people.pipeline.report()
@@ -194,7 +194,7 @@ def test_a_run_that_was_taken_over_is_left_to_who_has_it(people, tmp_path):
     assert stopped.value.code == "run_taken"
     [run] = people.pipeline.status()
     assert objects.get(run.path) == taken[0]
-    [intent] = Intents(objects).list()
+    [intent] = IntentLog(objects).list()
     assert intent.staged.id == run.commit_id
     objects.put(run.path, json.dumps(replace(run, driver=None).to_json()).encode())
     assert people.pipeline.resume(run.id).accepted == 3
@@ -236,7 +236,7 @@ def test_files_that_cannot_be_read_together_are_told_and_change_nothing(
     with pytest.raises(OmniError, match=said):
         people.pipeline.run(tmp_path / "p.yaml")
     assert people.snapshot().commit_id == head
-    assert not Intents(people._manifest.objects).list()
+    assert not IntentLog(people._manifest.objects).list()
     assert people.verify().ok
 
 

@@ -14,9 +14,9 @@ import omnigraph as og
 from omnigraph import pipeline
 from omnigraph.errors import InvalidInput, OmniError
 from omnigraph.lang import QueryError
-from omnigraph.pipeline.execution.execute import Question, answer
-from omnigraph.pipeline.filters import filtered
-from omnigraph.pipeline.pinned import pin
+from omnigraph.pipeline.execution.execute import QueryInput, build_query_frame
+from omnigraph.pipeline.filters import apply_conditions
+from omnigraph.pipeline.pinned import pin_table
 from omnigraph.plan import FUNCTIONS
 from omnigraph.plan.functions import FunctionKind
 from tests.cases.test_read_cases import CASES, graph_of  # noqa: F401 - a fixture
@@ -141,14 +141,16 @@ def test_storage_leaves_out_what_a_query_does_not_want(quick, people):
       match { $a: Person { name: "ada" }  $a knows $b  $b.age >= $n  $b.name in ["bob", "cy"]
               $b.aGe < 2.5  $b.far is not null }
       return { $b.name } }"""
-    question = Question(source=read, params={"n": 5})
+    question = QueryInput(source=read, params={"n": 5})
 
     def reader(kind, name, columns, where):
         asked.append((name, sorted(where)))
-        pinned = filtered(pin(people._manifest, people.snapshot(), f"{kind}:{name}"), where)
+        pinned = apply_conditions(
+            pin_table(people._manifest, people.snapshot(), f"{kind}:{name}"), where
+        )
         return frame_in_memory(quick, pinned.named(columns))
 
-    found = answer(people._engine, people.snapshot(), question, reader)
+    found = build_query_frame(people._engine, people.snapshot(), question, reader)
     assert [row[0] for row in found.frame.collect()] == ["bob"]
     assert sorted(asked) == [
         ("Knows", []),

@@ -15,9 +15,9 @@ import omnigraph.graph as og
 from omnigraph import pipeline
 from omnigraph.errors import InvalidInput, NotFound, VersionReclaimed
 from omnigraph.pipeline.columns import arrow_schema
-from omnigraph.pipeline.filters import filtered, stored_filter
-from omnigraph.pipeline.pinned import manifest_at, pin
-from omnigraph.storage.read import pack
+from omnigraph.pipeline.filters import apply_conditions, stored_filter
+from omnigraph.pipeline.pinned import manifest_at, pin_table
+from omnigraph.storage.scan import group_fragments
 from tests.support.frames import exported, told
 from tests.support.generated_graphs import some_sample
 from tests.support.parts import PARTS, columns_of, fill
@@ -165,7 +165,7 @@ def test_frame_used_with_several_filters_in_one_query_answers_each(pushing, part
 
 def test_filters_that_storage_answers_are_not_asked_of_rows_again(parts):
     snapshot = parts.snapshot()
-    found = pin(parts._manifest, snapshot, "Part")
+    found = pin_table(parts._manifest, snapshot, "Part")
     negated = Not(EqualTo(("s",), "a"))
     deep = EqualTo(("s", "x"), "a")
     zero = GreaterThan(("d",), 0.0)
@@ -199,7 +199,9 @@ WHERE = {
 
 @pytest.mark.parametrize("condition", WHERE, ids=str)
 def test_condition_leaves_out_exactly_the_rows_for_which_it_does_not_hold(parts, condition):
-    found = filtered(pin(parts._manifest, parts.snapshot(), "Part"), [condition]).named(["id"])
+    found = apply_conditions(
+        pin_table(parts._manifest, parts.snapshot(), "Part"), [condition]
+    ).named(["id"])
     [part] = found.parts()
     rows = pa.Table.from_batches(found.rows(part, found.schema), arrow_schema(found.schema))
     expected = [id_ for id_, row in exported(parts, "Part").items() if WHERE[condition](row)]
@@ -305,15 +307,15 @@ def test_wrong_options_are_told_before_anything_runs(spark, parts):
 
 
 def test_fragments_are_read_apart_if_large_and_together_if_small(parts, monkeypatch):
-    found = pin(parts._manifest, parts.snapshot(), "Part").named(["id"])
+    found = pin_table(parts._manifest, parts.snapshot(), "Part").named(["id"])
     fragments = [fragment for part in found.parts() for fragment in part]
     assert len(found.parts()) == 1
     assert len(fragments) > 1
     rows = [found.rows([fragment], found.schema) for fragment in fragments]
     apart = [pa.Table.from_batches(list(batches))["id"].to_pylist() for batches in rows]
     assert sorted(id_ for ids in apart for id_ in ids) == sorted(exported(parts, "Part"))
-    assert pack({0: 5, 1: 5, 2: 5}, 5) == [[0], [1], [2]]
-    assert pack({}, 5) == []
+    assert group_fragments({0: 5, 1: 5, 2: 5}, 5) == [[0], [1], [2]]
+    assert group_fragments({}, 5) == []
 
 
 def test_empty_type_is_an_empty_frame(spark, tmp_path):
@@ -326,7 +328,7 @@ def test_empty_type_is_an_empty_frame(spark, tmp_path):
 def test_version_that_was_cleaned_up_is_told(tmp_path):
     graph = og.init(tmp_path / "graph", "node Ship { name: String @key }")
     graph.load({"Ship": [{"name": "Ada"}]})
-    found = pin(graph._manifest, graph.snapshot(), "Ship")
+    found = pin_table(graph._manifest, graph.snapshot(), "Ship")
     for file in (tmp_path / "graph" / "nodes").rglob("*.manifest"):
         file.unlink()
     manifest_at(graph._manifest.location)  # another process has nothing cached

@@ -12,7 +12,7 @@ import pytest
 from omnigraph import pipeline
 from omnigraph.errors import Category, InvalidInput
 from omnigraph.pipeline import java, sessions
-from omnigraph.pipeline.archive import archive_flags, archive_of
+from omnigraph.pipeline.archive import archive_flags, class_archive_path
 from omnigraph.pipeline.java import find_java
 from tests.support.processes import LONG, is_gone
 
@@ -59,8 +59,9 @@ def test_defaults_fit_this_machine_and_settings_win_over_them(spark):
 
 def test_session_on_a_machine_without_java_uses_the_one_of_pip_and_says_nothing(tmp_path):
     spoilt = (
-        "from omnigraph.pipeline.archive import archive_of; from omnigraph.pipeline import java\n"
-        "archive = archive_of(java.find_java())\n"
+        "from omnigraph.pipeline import java\n"
+        "from omnigraph.pipeline.archive import class_archive_path\n"
+        "archive = class_archive_path(java.find_java())\n"
         "archive.parent.mkdir(parents=True); archive.write_bytes(b'no archive')\n"
     )
     program = spoilt + STARTS + "print(spark.range(5).count())"
@@ -84,8 +85,8 @@ def test_virtual_machine_ends_with_its_process(ending):
 
 @pytest.mark.parametrize("master", ["spark://127.0.0.1:1", "sc://127.0.0.1:1/;user_id=a"])
 def test_cluster_that_does_not_answer_is_an_error_before_anything_starts(master, monkeypatch):
-    monkeypatch.setattr(sessions, "_running", lambda master: None)
-    monkeypatch.setattr(sessions, "start_machine", None)
+    monkeypatch.setattr(sessions, "_active_session", lambda master: None)
+    monkeypatch.setattr(sessions, "start_jvm", None)
     with pytest.raises(pipeline.SparkUnavailable, match=r"127\.0\.0\.1:1") as caught:
         pipeline.session(master)
     assert caught.value.code == "cluster_unreachable"
@@ -110,18 +111,21 @@ def test_java_that_is_too_old_or_broken_is_named(tmp_path, monkeypatch):
 
 def test_java_that_cannot_start_spark_tells_what_it_said(tmp_path):
     with pytest.raises(pipeline.SparkUnavailable, match="ended with code 1") as caught:
-        java.start_machine(find_java(), tmp_path, {}, [])
+        java.start_jvm(find_java(), tmp_path, {}, [])
     assert caught.value.code == "java_failed"
     assert "ClassNotFoundException" in "".join(caught.value.details["log"])
 
 
 def test_archive_is_used_if_there_is_one_for_this_java(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    one, other = java.Java(Path("/a/bin/java"), "17.0.1"), java.Java(Path("/a/bin/java"), "21.0.1")
+    one, other = (
+        java.JavaRuntime(Path("/a/bin/java"), "17.0.1"),
+        java.JavaRuntime(Path("/a/bin/java"), "21.0.1"),
+    )
     assert archive_flags(one) == []
-    archive_of(one).parent.mkdir(parents=True)
-    archive_of(one).touch()
-    assert archive_flags(one) == [f"-XX:SharedArchiveFile={archive_of(one)}"]
+    class_archive_path(one).parent.mkdir(parents=True)
+    class_archive_path(one).touch()
+    assert archive_flags(one) == [f"-XX:SharedArchiveFile={class_archive_path(one)}"]
     assert archive_flags(other) == []
 
 

@@ -125,7 +125,7 @@ def test_a_killed_process_is_taken_up_by_another(spark, graph, copy, tmp_path):
 def noted(monkeypatch, name):
     """Let workers load what a batch has, and note that they do."""
     real, calls = getattr(taking, name), []
-    monkeypatch.setattr(taking, "FEW_ROWS", 0)
+    monkeypatch.setattr(taking, "SMALL_BATCH_ROWS", 0)
     monkeypatch.setattr(taking, name, lambda *given: calls.append(name) or real(*given))
     return calls
 
@@ -211,7 +211,7 @@ def test_a_server_that_is_too_busy_is_asked_again():
     free, writer = 99, Busy()
     with pytest.raises(OmniError, match="it is too busy") as told:
         streams._started(writer)
-    assert (told.value.code, writer.starts) == ("stream_not_started", streams.STARTS)
+    assert (told.value.code, writer.starts) == ("stream_not_started", streams.MAX_STARTS)
 
 
 def test_what_cannot_flow_is_told(spark, graph, copy, tmp_path):

@@ -10,7 +10,7 @@ import pytest
 
 import omnigraph as og
 from omnigraph.errors import InvalidInput
-from omnigraph.maintain import parts
+from omnigraph.maintain import partitioned_export
 from omnigraph.storage import compaction
 
 pytestmark = pytest.mark.usefixtures("quick")
@@ -136,7 +136,7 @@ def graph(tmp_path_factory):
 @pytest.fixture(params=["local", "spark"])
 def engine(request, monkeypatch):
     """Let a part be one fragment, so that there are several."""
-    monkeypatch.setattr(parts, "PART_ROWS", 1)
+    monkeypatch.setattr(partitioned_export, "PART_ROWS", 1)
     if request.param == "spark":
         request.getfixturevalue("spark")
     return request.param

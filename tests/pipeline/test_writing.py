@@ -12,7 +12,7 @@ from pyspark.errors import PySparkException
 import omnigraph.graph as og
 from omnigraph import pipeline
 from omnigraph.errors import InvalidInput, NotFound, OmniError
-from omnigraph.pipeline.scratch import Scratch
+from omnigraph.pipeline.scratch import ScratchFiles
 from omnigraph.write import ValidationFailed
 from tests.support.frames import exported, told
 from tests.support.parts import PARTS, columns_of, fill
@@ -166,7 +166,7 @@ def test_empty_frame_is_an_empty_load(spark, ships):
 
 
 def test_only_named_objects_are_loaded_and_a_missing_one_is_told(ships):
-    scratch = Scratch.new(ships._manifest.location)
+    scratch = ScratchFiles.new(ships._manifest.location)
     rows = [pa.record_batch({"name": [name], "tons": [1]}) for name in ("Cat", "Dot", "Eve")]
     paths = [scratch.put([batch]) for batch in rows]
     assert scratch.put([]) is None
@@ -181,7 +181,7 @@ def test_only_named_objects_are_loaded_and_a_missing_one_is_told(ships):
 
 
 def test_cleanup_removes_what_dead_jobs_left_and_nothing_live(ships):
-    dead, live = (Scratch.new(ships._manifest.location) for _ in range(2))
+    dead, live = (ScratchFiles.new(ships._manifest.location) for _ in range(2))
     batch = pa.record_batch({"name": ["Cat"]})
     old = [dead.put([batch]), live.put([batch])]
     young = live.put([batch])

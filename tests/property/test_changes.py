@@ -27,7 +27,7 @@ from hypothesis.stateful import (
 )
 
 import omnigraph.graph as og
-from omnigraph.changes import Limits, delta
+from omnigraph.changes import Limits, type_delta
 from omnigraph.merge.conflicts import MergeConflicts
 from tests.support.changes import Delete, Put, Where, read_state
 from tests.support.differences import apply, difference, exactly, read_lines
@@ -180,9 +180,9 @@ class Changes(RuleBasedStateMachine):
         """Begin with a few entities; `large` does what is done when many were rewritten."""
         self.patches = pytest.MonkeyPatch()
         if large:
-            self.patches.setattr(delta, "MANY_REWRITTEN", 0)
-        self.patches.setattr(delta, "AT_ONCE", 3)
-        self.patches.setattr(delta, "BLOBS_AT_ONCE", 2)
+            self.patches.setattr(type_delta, "REWRITTEN_ROWS_THRESHOLD", 0)
+        self.patches.setattr(type_delta, "ENTITY_BATCH", 3)
+        self.patches.setattr(type_delta, "BLOB_ENTITY_BATCH", 2)
         self.folder = Path(tempfile.mkdtemp(prefix="changes-"))
         shutil.copytree(empty_graph(), self.folder / "graph")
         self.graph = og.open(self.folder / "graph")

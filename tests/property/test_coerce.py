@@ -9,8 +9,14 @@ from hypothesis import strategies as st
 
 from omnigraph.types import PropertyType, Scalar
 from omnigraph.types.arrow import arrow_type
-from omnigraph.write.coerce import PLAIN, Rules, coerce, coerce_values, values_of
-from omnigraph.write.vectorised import vectorised
+from omnigraph.write.coercion import (
+    DEFAULT_RULES,
+    CoercionRules,
+    coerce_column,
+    coerce_values,
+    column_cells,
+)
+from omnigraph.write.vectorized_coercion import coerce_vectorized
 
 SCALARS = [scalar for scalar in Scalar if scalar is not Scalar.VECTOR]
 TYPES = st.one_of(
@@ -90,18 +96,18 @@ def _typed(cells: list[object], stored: pa.DataType, kind: pa.DataType) -> pa.Ar
 @given(column=columns(), type_=TYPES, text=st.booleans())
 def test_columns_converted_at_once_mean_what_single_values_do(column, type_, text):
     told = []
-    rules = Rules(text=text)
+    rules = CoercionRules(text=text)
     slow = coerce_values(
-        values_of(column, type_), type_, lambda row, value, reason: told.append(row), rules
+        column_cells(column, type_), type_, lambda row, value, reason: told.append(row), rules
     )
-    fast = vectorised(column, type_, text=text)
+    fast = coerce_vectorized(column, type_, text=text)
     if fast is not None:
         # Arrow thinks that a date64 has no time of day.
         fast.validate(full=type_.scalar is not Scalar.DATE_TIME)
         assert told == []
         assert fast.equals(slow) or _same_but_zero(fast, slow)
     assert slow.type == arrow_type(type_)
-    assert coerce(column, type_, lambda row, value, reason: None, rules).equals(slow) or fast
+    assert coerce_column(column, type_, lambda row, value, reason: None, rules).equals(slow) or fast
 
 
 def _same_but_zero(one: pa.Array, other: pa.Array) -> bool:
@@ -128,7 +134,7 @@ def _same_but_zero(one: pa.Array, other: pa.Array) -> bool:
 def test_any_python_value_is_taken_or_told_with_a_reason(value, type_):
     told = []
     made = coerce_values(
-        [value], type_, lambda row, value, reason: told.append((row, reason)), PLAIN
+        [value], type_, lambda row, value, reason: told.append((row, reason)), DEFAULT_RULES
     )
     assert made.type == arrow_type(type_)
     assert len(made) == 1
@@ -143,7 +149,7 @@ def test_any_python_value_is_taken_or_told_with_a_reason(value, type_):
 
 def test_extremes_of_dates_are_kept():
     column = pa.array([date.min, date.max], pa.date32())
-    made = coerce(column, PropertyType(Scalar.DATE_TIME), _refuse)
+    made = coerce_column(column, PropertyType(Scalar.DATE_TIME), _refuse)
     assert made.view(pa.int64()).to_pylist() == [
         int(datetime(1, 1, 1, tzinfo=UTC).timestamp()) * 1000,
         int(datetime(9999, 12, 31, tzinfo=UTC).timestamp()) * 1000,

@@ -12,7 +12,7 @@ import pytest
 
 import omnigraph as og
 from omnigraph.catalog import load_catalog
-from omnigraph.catalog.shape import schema_shape
+from omnigraph.catalog.fingerprint import schema_shape
 from tests.support.generated_reads import as_case, some_reads
 from tests.support.read_checks import MOCK
 from tests.support.scoped import (

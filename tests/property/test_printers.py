@@ -9,18 +9,18 @@ from hypothesis import strategies as st
 
 from omnigraph.lang import (
     Code,
-    admit,
     format_queries,
     format_schema,
     parse_queries,
     parse_schema,
     print_queries,
     print_schema,
+    report_for_text,
 )
 from omnigraph.lang import tokens as tk
 from omnigraph.lang.query_tree import QueryTree
 from omnigraph.lang.schema_tree import SchemaTree
-from omnigraph.lang.source import Source
+from omnigraph.lang.source import SourceText
 from tests.support.strategies import queries, schemas
 
 CORPUS = Path(__file__).parents[1] / "fuzz" / "corpus"
@@ -55,7 +55,7 @@ noise = st.lists(st.tuples(st.integers(0, 10_000), st.sampled_from(NOISE)), max_
 
 
 def comments_of(text):
-    return [comment.text.rstrip() for comment in tk.find_comments(Source(text))]
+    return [comment.text.rstrip() for comment in tk.find_comments(SourceText(text))]
 
 
 def with_noise(text, pieces):
@@ -72,7 +72,7 @@ def with_noise(text, pieces):
 
 def tokens_of(text):
     tokens = []
-    for token in tk.tokenize(admit(text, "", Code.QUERY_SYNTAX), Code.QUERY_SYNTAX):
+    for token in tk.tokenize(report_for_text(text, "", Code.QUERY_SYNTAX), Code.QUERY_SYNTAX):
         tokens.append(token)
         if token.kind == tk.END:
             return tokens

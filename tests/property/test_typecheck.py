@@ -5,22 +5,29 @@ from dataclasses import fields, is_dataclass, replace
 
 from hypothesis import event, given
 
-from omnigraph.lang import Code, Report, Source, admit, parse_queries, print_queries
+from omnigraph.lang import (
+    Code,
+    DiagnosticReport,
+    SourceText,
+    parse_queries,
+    print_queries,
+    report_for_text,
+)
 from omnigraph.lang.query_tree import QueryTree
 from omnigraph.plan import describe_operation, explain, typecheck
-from omnigraph.plan.check_match import check_match
+from omnigraph.plan.check_read import check_match
 from omnigraph.plan.expressions import And
 from omnigraph.plan.lower import lower_pattern
-from omnigraph.plan.operators import Expand, Filter, Scan, inputs
-from omnigraph.plan.rules import push_filters_down
-from omnigraph.plan.scope import Context, Scope
+from omnigraph.plan.operators import Expand, Filter, Scan, operator_inputs
+from omnigraph.plan.rewrite_rules import push_filters_down
+from omnigraph.plan.type_check_context import BindingScope, TypeCheckContext
 from tests.support import strategies
 from tests.support.harbour_queries import PARAMETERS, clauses, queries
 from tests.support.plans import catalog
 
 
 def checked(query):
-    report = Report(Source(""))
+    report = DiagnosticReport(SourceText(""))
     return typecheck(query, catalog(), report), report
 
 
@@ -88,13 +95,13 @@ def predicates(rows):
             found.update(repr(part) for predicate in own for part in conjuncts(predicate))
         case Filter(predicate=predicate):
             found.update(map(repr, conjuncts(predicate)))
-    return sum((predicates(source) for source in inputs(rows)), found)
+    return sum((predicates(source) for source in operator_inputs(rows)), found)
 
 
 @given(clauses)
 def test_moving_filters_keeps_what_is_asked_for(match):
-    report = admit("", "query.gq", Code.QUERY_UNREADABLE)
-    pattern = check_match(match, Scope(), Context(catalog(), report, PARAMETERS))
+    report = report_for_text("", "query.gq", Code.QUERY_UNREADABLE)
+    pattern = check_match(match, BindingScope(), TypeCheckContext(catalog(), report, PARAMETERS))
     if report.errors or not (pattern.declared or pattern.steps):
         return
     rows = lower_pattern(pattern)

@@ -25,8 +25,8 @@ from hypothesis.stateful import (
 )
 
 import omnigraph.graph as og
-from omnigraph.storage import probe
-from omnigraph.write import sets, stage
+from omnigraph.storage import row_lookup
+from omnigraph.write import ids, staging
 from tests.support.changes import Delete, Put, Set, Where, read_state
 from tests.support.indexes import index_ids
 from tests.support.model import Model
@@ -185,10 +185,10 @@ class Writes(RuleBasedStateMachine):
         """Begin with a few entities; `large` does what is done when there are many."""
         self.patches = pytest.MonkeyPatch()
         if large:
-            self.patches.setattr(probe, "CHUNK", 0)
-            self.patches.setattr(probe, "SCAN_FACTOR", 1_000_000)
-            self.patches.setattr(sets, "MANY", 0)
-            self.patches.setattr(stage, "MANY_ROWS", 0)
+            self.patches.setattr(row_lookup, "LOOKUP_CHUNK", 0)
+            self.patches.setattr(row_lookup, "SCAN_FACTOR", 1_000_000)
+            self.patches.setattr(ids, "JOIN_MIN_IDS", 0)
+            self.patches.setattr(staging, "PARALLEL_MIN_ROWS", 0)
         self.folder = Path(tempfile.mkdtemp(prefix="writes-"))
         shutil.copytree(empty_graph(), self.folder / "graph")
         self.graph = og.open(self.folder / "graph")

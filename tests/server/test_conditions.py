@@ -2,7 +2,7 @@
 
 import pytest
 
-from omnigraph.server.conditions import IF_GRAPH_COMMIT
+from omnigraph.server.request import IF_GRAPH_COMMIT
 from tests.support.serving import INSERT
 
 G = "/graphs/conditions"

@@ -4,12 +4,12 @@ import json
 
 import pytest
 
-from omnigraph.server.openapi import document
+from omnigraph.server.openapi import build_openapi
 from omnigraph.server.own_routes import OWN_ENDPOINTS
 from omnigraph.server.routes import ENDPOINTS
 from tests.support.shapes import contract, operations
 
-OURS = json.loads(document(ENDPOINTS, authenticated=True))
+OURS = json.loads(build_openapi(ENDPOINTS, authenticated=True))
 OPERATIONS = list(operations())
 EXTRA_REQUIRED = {"SnapshotOutput": {"graph_commit_id"}}
 """Members of ours that the contract does not know, and that are always there."""
@@ -83,7 +83,7 @@ def test_security_is_spoken_of_where_there_is_any():
     assert OURS["components"]["securitySchemes"] == contract()["components"]["securitySchemes"]
     assert OURS["paths"]["/graphs"]["get"]["security"] == [{"bearer_token": []}]
     assert "security" not in OURS["paths"]["/healthz"]["get"]
-    open_ = json.loads(document(ENDPOINTS, authenticated=False))
+    open_ = json.loads(build_openapi(ENDPOINTS, authenticated=False))
     assert "securitySchemes" not in open_["components"]
     assert "security" not in open_["paths"]["/graphs"]["get"]
 

@@ -6,13 +6,13 @@ import threading
 import pytest
 from starlette.testclient import TestClient
 
-from omnigraph.query.budget import PROCESS_MEMORY
+from omnigraph.query.limits import PROCESS_MEMORY
 from omnigraph.server.app import create_app
-from omnigraph.server.limits import STREAMS, Limits
-from omnigraph.service.admission import Admission
-from omnigraph.service.registry import GraphSource, open_registry
-from omnigraph.service.runtime import RuntimeState
-from omnigraph.service.visit import Service
+from omnigraph.server.settings import MAX_STREAMS, ServerLimits
+from omnigraph.service.admission import AdmissionControl
+from omnigraph.service.auth import AuthMode
+from omnigraph.service.graph_registry import GraphSource, open_registry
+from omnigraph.service.session import GraphService
 from tests.support.serving import ALL_PEOPLE, INSERT, make_graph
 from tests.support.shapes import validator
 
@@ -30,7 +30,7 @@ CHANGE = {"query": INSERT, "params": {"name": "Ada"}}
 def asking(tmp_path, limits=None, **options):
     uri = make_graph(tmp_path / "g")
     registry = open_registry([GraphSource(id="g", uri=uri)])
-    service = Service(registry=registry, state=RuntimeState.OPEN, **options)
+    service = GraphService(registry=registry, state=AuthMode.OPEN, **options)
     app = create_app(service, limits)
     with TestClient(app, raise_server_exceptions=False) as client:
         yield client, service, app.state.front
@@ -53,7 +53,7 @@ def failed(answer, status):
     ],
 )
 def test_an_actor_has_so_many_changes_under_way(tmp_path, path, body):
-    with asking(tmp_path, admission=Admission(inflight_max=1)) as (client, service, _):
+    with asking(tmp_path, admission=AdmissionControl(inflight_max=1)) as (client, service, _):
         with service.admission.admit(None, 1):
             refused = client.post(f"/graphs/g/{path}", json=body)
             assert client.post("/graphs/g/query", json={"query": ALL_PEOPLE}).status_code == 200
@@ -63,7 +63,7 @@ def test_an_actor_has_so_many_changes_under_way(tmp_path, path, body):
 
 
 def test_an_actor_has_so_many_bytes_under_way(tmp_path):
-    with asking(tmp_path, admission=Admission(bytes_max=300)) as (client, _, _):
+    with asking(tmp_path, admission=AdmissionControl(bytes_max=300)) as (client, _, _):
         assert client.post("/graphs/g/branches", json={"name": "b"}).status_code == 200
         failed(client.post("/graphs/g/load", json={"data": " " * 301}), 429)
 
@@ -134,7 +134,7 @@ def test_limits_below_nothing_are_refused(tmp_path, limit):
 
 
 def test_an_answer_that_does_not_come_in_time_is_given_up(tmp_path):
-    limits = Limits(threads=1, deadline=0.2)
+    limits = ServerLimits(threads=1, deadline=0.2)
     with asking(tmp_path, limits) as (client, _, front):
         done = threading.Event()
         for _ in range(2):
@@ -148,7 +148,7 @@ def test_an_answer_that_does_not_come_in_time_is_given_up(tmp_path):
 
 def test_so_many_streams_are_under_way(tmp_path):
     with asking(tmp_path) as (client, _, front):
-        for _ in range(STREAMS):
+        for _ in range(MAX_STREAMS):
             client.portal.call(front.streams.acquire)
         for path in ("export", "changes/baseline"):
             answer = client.post(f"/graphs/g/{path}", json={})

@@ -7,10 +7,10 @@ import pytest
 
 import omnigraph as og
 from omnigraph.errors import InvalidInput, OmniError
-from omnigraph.server.boot import make_service
-from omnigraph.server.run import bind
-from omnigraph.server.serve import check
-from omnigraph.server.settings import Settings
+from omnigraph.server.run import bind_socket
+from omnigraph.server.serve import check_settings
+from omnigraph.server.service_loader import build_service
+from omnigraph.server.settings import ServerSettings
 from tests.support.program import omnigraph
 from tests.support.serving import ALL_PEOPLE, INSERT, make_graph, serving
 
@@ -56,7 +56,7 @@ def test_a_graph_served_by_one_command_is_read_and_written(tmp_path):
 def test_a_server_that_must_not_start_says_why(tmp_path, monkeypatch, given, code):
     monkeypatch.chdir(tmp_path)
     Path("policy.yaml").write_text("version: 1\ngroups: {all: [act-ada]}\n")
-    settings = Settings(**{"graphs": {"g": make_graph(tmp_path / "g")}, **given})
+    settings = ServerSettings(**{"graphs": {"g": make_graph(tmp_path / "g")}, **given})
     with pytest.raises(OmniError) as caught:
         started(settings)
     assert caught.value.code == code
@@ -74,8 +74,8 @@ def test_the_only_graph_of_an_open_server_is_found_without_its_name(tmp_path):
 
 
 def started(settings):
-    check(settings)
-    return make_service(settings, {})
+    check_settings(settings)
+    return build_service(settings, {})
 
 
 @pytest.mark.parametrize(
@@ -106,4 +106,4 @@ def test_a_container_says_by_its_environment_what_to_serve_and_where(tmp_path, m
 def test_an_address_that_is_taken_is_told(open_server, tmp_path):
     host, port = open_server.address
     with pytest.raises(InvalidInput, match="cannot listen on"):
-        bind(Settings(host=host, port=port))
+        bind_socket(ServerSettings(host=host, port=port))

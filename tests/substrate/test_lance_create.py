@@ -67,7 +67,7 @@ def test_files_without_a_version_do_not_stand_in_the_way_of_a_creator(tmp_path):
     assert content(create(uri, rows(a=1))) == {"a": 1}
 
 
-# commit/rows.py, storage/layout.py: keys, marks and the format stamp are read back.
+# commit/manifest_rows.py, storage/layout.py: keys, marks and the format stamp are read back.
 def test_schema_comes_back_with_its_metadata(tmp_path):
     schema = pa.schema(
         [
@@ -83,7 +83,8 @@ def test_schema_comes_back_with_its_metadata(tmp_path):
     assert read.field("id").metadata == PRIMARY_KEY
 
 
-# commit/rows.py: detached versions exceed signed 64-bit numbers and are stored as unsigned ones.
+# commit/manifest_rows.py: detached versions exceed signed 64-bit numbers and are stored as
+# unsigned ones.
 def test_unsigned_numbers_beyond_the_signed_range_are_kept_and_filtered(tmp_path):
     big = 2**64 - 5
     table = pa.table({"id": ["a", "b"], "v": pa.array([big, 1], pa.uint64())})
@@ -119,7 +120,8 @@ def test_null_in_a_column_that_must_have_values_is_refused(tmp_path, nullable, s
         append(made, pa.table({"id": [None], "n": [1]}, schema=schema))
 
 
-# storage/stage.py: datasets are made without stable row ids, so ids and addresses are the same.
+# storage/staged_writes.py: datasets are made without stable row ids, so ids and addresses are the
+# same.
 def test_row_addresses_name_the_fragment_and_the_place_in_it(tmp_path):
     made = append(create(tmp_path / "d", rows(a=1, b=2)), rows(c=3))
     found = made.to_table(columns=["id"], with_row_address=True).to_pydict()

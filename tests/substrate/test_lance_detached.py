@@ -57,7 +57,7 @@ def staged_overwrite(base):
     return LanceDataset.commit(base, staged, detached=True)
 
 
-# storage/stage.py: every function there ends in one of these commits.
+# storage/staged_writes.py: every function there ends in one of these commits.
 @pytest.mark.parametrize(
     ("stage", "outcome"),
     [
@@ -87,7 +87,8 @@ def test_staged_change_of_an_older_base_knows_nothing_of_what_came_later(base, s
     assert content(stage(lance.dataset(base.uri, version=2))) == expected
 
 
-# storage/stage.py: the second write of a type starts from the detached version of the first.
+# storage/staged_writes.py: the second write of a type starts from the detached version of the
+# first.
 def test_detached_version_is_a_base_for_further_detached_versions(base):
     first = staged_upsert(base)
     second = append(first, rows(f=6), detached=True)
@@ -98,7 +99,8 @@ def test_detached_version_is_a_base_for_further_detached_versions(base):
     assert content(first) == {"a": 1, "b": 20, "c": 3, "d": 4, "e": 5}
 
 
-# storage/stage.py: two writers stage on one base; both versions stay whole whoever is published.
+# storage/staged_writes.py: two writers stage on one base; both versions stay whole whoever is
+# published.
 def test_siblings_of_one_base_do_not_disturb_each_other(base):
     one, other = append(base, rows(x=1), detached=True), append(base, rows(y=2), detached=True)
     assert one.version != other.version
@@ -106,7 +108,7 @@ def test_siblings_of_one_base_do_not_disturb_each_other(base):
     assert set(content(other)) - set(content(base)) == {"y"}
 
 
-# storage/files.py, commit/recovery.py: names of version files are computed, not looked up.
+# storage/layout.py, commit/recovery.py: names of version files are computed, not looked up.
 def test_version_files_are_named_by_their_numbers(base):
     made = staged_append(base)
     assert made.version >= 2**63
@@ -118,7 +120,7 @@ def test_version_files_are_named_by_their_numbers(base):
     }
 
 
-# storage/stage.py delete_rows: a fragment without rows left must be removed, not updated.
+# storage/staged_writes.py delete_rows: a fragment without rows left must be removed, not updated.
 def test_fragment_that_loses_its_last_row_has_no_metadata_left(base):
     fragment = base.get_fragments()[0]
     assert fragment.delete_rows([0]) is not None
@@ -126,7 +128,8 @@ def test_fragment_that_loses_its_last_row_has_no_metadata_left(base):
     assert content(update(base, removed=[fragment.fragment_id])) == {"c": 3, "d": 4}
 
 
-# storage/stage.py lose: who took rows from a fragment did so for newer versions that have it, too.
+# storage/staged_writes.py lose: who took rows from a fragment did so for newer versions that have
+# it, too.
 def test_deletions_of_a_fragment_are_taken_over_by_a_version_made_elsewhere(base):
     fragment = base.get_fragments()[0]
     left = fragment.delete_rows([0])
@@ -135,7 +138,7 @@ def test_deletions_of_a_fragment_are_taken_over_by_a_version_made_elsewhere(base
     assert content(update(newer, updated=[left])) == {"b": 2, "c": 3, "d": 4, "e": 5}
 
 
-# storage/difference.py: the property makes a class each time it is asked.
+# storage/version_diff.py: the property makes a class each time it is asked.
 def test_name_of_a_data_file_is_kept_in_a_field(base):
     for fragment in base.get_fragments():
         assert [f._path for f in fragment.metadata.files] == [
@@ -143,14 +146,15 @@ def test_name_of_a_data_file_is_kept_in_a_field(base):
         ]
 
 
-# storage/stage.py: an update that removes nothing and adds nothing is a version all the same.
+# storage/staged_writes.py: an update that removes nothing and adds nothing is a version all the
+# same.
 def test_empty_update_is_a_version_of_its_own(base):
     made = update(base)
     assert made.version >= 2**63
     assert content(made) == content(base)
 
 
-# storage/stage.py add_columns: a new property is metadata only.
+# storage/staged_writes.py add_columns: a new property is metadata only.
 def test_new_column_is_added_without_writing_data(base):
     before = {name for name in files(base.uri) if name.startswith("data/")}
     wider = pa.schema([*base.schema, pa.field("extra", pa.string())])
@@ -162,7 +166,7 @@ def test_new_column_is_added_without_writing_data(base):
     assert extended.to_table()["extra"].to_pylist() == [None] * 4 + ["x"]
 
 
-# storage/stage.py add_columns: types without any entity get new properties too.
+# storage/staged_writes.py add_columns: types without any entity get new properties too.
 def test_new_column_is_added_to_a_dataset_without_fragments(tmp_path):
     empty = create(tmp_path / "d")
     assert empty.get_fragments() == []
@@ -173,7 +177,7 @@ def test_new_column_is_added_to_a_dataset_without_fragments(tmp_path):
     assert extended.to_table().to_pylist() == [{"id": "e", "n": 5, "extra": "x"}]
 
 
-# storage/stage.py add_columns: marks of identity and keys survive a new column.
+# storage/staged_writes.py add_columns: marks of identity and keys survive a new column.
 def test_metadata_of_columns_and_schema_survives_a_new_column(tmp_path):
     field = pa.field("n", pa.int32(), metadata={b"mark": b"1"})
     schema = pa.schema([SCHEMA.field("id"), field], metadata={b"stamp": b"7"})
@@ -197,7 +201,8 @@ def numbers(schema):
     return [found for field in schema.fields() for found in walk(field)]
 
 
-# storage/stage.py add_columns numbers all columns anew: were one to change, it would read garbage.
+# storage/staged_writes.py add_columns numbers all columns anew: were one to change, it would read
+# garbage.
 def test_columns_numbered_anew_keep_their_numbers_whatever_their_types(tmp_path):
     vector = pa.list_(pa.float32(), 4)
     first = [
@@ -236,7 +241,7 @@ def test_columns_numbered_anew_keep_their_numbers_whatever_their_types(tmp_path)
     assert made.take_blobs("blob", indices=[0])[0].readall() == b"hello"
 
 
-# storage/stage.py widen_column: a wider type is one new column file beside the old ones.
+# storage/staged_writes.py widen_column: a wider type is one new column file beside the old ones.
 def test_wider_column_is_written_beside_the_old_one(base):
     def widened(batch):
         return pa.record_batch({"wide": batch["n"].cast(pa.int64())})
@@ -255,7 +260,8 @@ def test_wider_column_is_written_beside_the_old_one(base):
     assert content(base) == {"a": 1, "b": 2, "c": 3, "d": 4}
 
 
-# storage/stage.py widen_column: rows deleted before stay deleted, also when a column is added.
+# storage/staged_writes.py widen_column: rows deleted before stay deleted, also when a column is
+# added.
 def test_wider_column_leaves_deleted_rows_deleted(base):
     def widened(batch):
         return pa.record_batch({"wide": batch["n"].cast(pa.int64())})
@@ -269,7 +275,8 @@ def test_wider_column_leaves_deleted_rows_deleted(base):
     }
 
 
-# storage/stage.py: the guard that no code path commits on a detached base without `detached=True`.
+# storage/staged_writes.py: the guard that no code path commits on a detached base without
+# `detached=True`.
 def test_ordinary_commit_on_a_detached_base_is_refused(base):
     made = staged_append(base)
     staged = write_fragments(rows(z=1), made, mode="append", return_transaction=True)
@@ -278,7 +285,8 @@ def test_ordinary_commit_on_a_detached_base_is_refused(base):
     assert lance.dataset(base.uri).version == 2
 
 
-# storage/stage.py mark_models: field metadata is part of a version, and of those made from it.
+# storage/staged_writes.py record_embedding_models: field metadata is part of a version, and of
+# those made from it.
 def test_field_metadata_belongs_to_a_detached_version(base):
     def marked(handle, value):
         number = {f.name(): f.id() for f in handle.lance_schema.fields()}["n"]

@@ -1,4 +1,4 @@
-"""What Lance raises, by the situation that makes it: the texts `storage/faults.py` goes by."""
+"""What Lance raises, by situation: the texts `storage/error_translation.py` goes by."""
 
 import os
 import subprocess
@@ -12,7 +12,7 @@ from lance.commit import CommitConflictError
 from lance.fragment import write_fragments
 
 from omnigraph.errors import Contention, GraphCorrupt, NotFound, StorageUnavailable
-from omnigraph.storage.faults import translate
+from omnigraph.storage.error_translation import translate_error
 from tests.support.lances import append, content, create, rows
 
 NOBODY = 65534
@@ -31,7 +31,7 @@ def raised(action, *arguments):
     """Return what an action raises, and what we make of it."""
     with pytest.raises((OSError, ValueError, RuntimeError)) as caught:
         action(*arguments)
-    return caught.value, translate(caught.value, "reading")
+    return caught.value, translate_error(caught.value, "reading")
 
 
 def only(folder, pattern):
@@ -179,7 +179,7 @@ def write_in_child(folder, *, limit=2**30, user=None):
 def test_disk_that_takes_no_more_says_file_too_large(tmp_path):
     text = write_in_child(tmp_path / "d", limit=8192)
     assert "File too large" in text
-    assert translate(OSError(text), "writing").code == "storage_full"
+    assert translate_error(OSError(text), "writing").code == "storage_full"
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can become somebody without permission")
@@ -187,6 +187,6 @@ def test_folder_of_somebody_else_says_permission_denied(tmp_path):
     tmp_path.chmod(0o700)
     text = write_in_child(tmp_path / "d", user=NOBODY)
     assert "Permission denied" in text
-    ours = translate(OSError(text), "writing")
+    ours = translate_error(OSError(text), "writing")
     assert isinstance(ours, StorageUnavailable)
     assert ours.code == "storage_denied"

@@ -1,7 +1,7 @@
 """The swap: two updates of one base that touch one fragment conflict, and nothing is lost.
 
-`storage/swap.py` rests on it, and with it every commit, branch and tag. Each pair of the two
-operations on a manifest is tried in turn, in threads and between processes.
+`storage/compare_and_swap.py` rests on it, and with it every commit, branch and tag. Each pair of
+the two operations on a manifest is tried in turn, in threads and between processes.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -16,14 +16,14 @@ from lance import LanceDataset, LanceOperation
 from lance.commit import CommitConflictError
 
 from omnigraph.errors import Contention, GraphCorrupt, NotFound
-from omnigraph.storage.faults import translated
-from omnigraph.storage.swap import (
-    ANCHOR,
-    next_fragment,
-    read_first,
+from omnigraph.storage.compare_and_swap import (
+    ANCHOR_FRAGMENT,
+    compare_and_swap,
+    next_fragment_id,
+    read_head_row,
     read_rows,
-    swap,
 )
+from omnigraph.storage.error_translation import translate_errors
 from tests.support.lances import append, content, create, rows
 
 ROUNDS = 20
@@ -38,18 +38,20 @@ def line(tmp_path):
 
 def change(handle, number):
     """Replace the head and add a row."""
-    return swap(handle, [head_and_row(number)], ignore)
+    return compare_and_swap(handle, [head_and_row(number)], ignore)
 
 
 def compact(handle, number=0):
     """Merge all fragments but the anchor into one; the number is not used."""
-    head = rows(head=read_first(handle, ["n"])["n"])
-    return swap(handle, [others(handle), head], ignore, merged=tail(handle))
+    head = rows(head=read_head_row(handle, ["n"])["n"])
+    return compare_and_swap(handle, [others(handle), head], ignore, merged=tail(handle))
 
 
 def change_and_compact(handle, number):
     """Replace the head, add a row and merge all fragments but the anchor."""
-    return swap(handle, [others(handle), head_and_row(number)], ignore, merged=tail(handle))
+    return compare_and_swap(
+        handle, [others(handle), head_and_row(number)], ignore, merged=tail(handle)
+    )
 
 
 def head_and_row(number):
@@ -62,7 +64,7 @@ def tail(handle):
 
 def others(handle):
     """Return the rows of all fragments but the anchor, heads left out."""
-    with translated("reading"):
+    with translate_errors("reading"):
         table = pa.concat_tables([f.to_table() for f in handle.get_fragments()[1:]])
     return table.filter(pc.not_equal(table["id"], "head"))
 
@@ -77,7 +79,7 @@ OPERATIONS = [change, compact, change_and_compact]
 # commit/lineage.py compact: the head says which fragments names are in before they have numbers.
 def test_new_fragments_are_numbered_in_order_from_the_greatest_there_ever_was(line):
     for _ in range(3):
-        first = next_fragment(line)
+        first = next_fragment_id(line)
         line = compact(line)
         assert [f.fragment_id for f in line.get_fragments()][-2:] == [first, first + 1]
         line = change(change(line, 1), 2)
@@ -91,7 +93,8 @@ def attempt(operation, handle, number):
         return None
 
 
-# storage/swap.py: the compare-and-swap itself; commit/lineage.py compact: the second kind.
+# storage/compare_and_swap.py: the compare-and-swap itself; commit/lineage.py compact: the second
+# kind.
 @pytest.mark.parametrize("second", OPERATIONS)
 @pytest.mark.parametrize("first", OPERATIONS)
 def test_second_of_two_from_one_base_is_refused_and_changes_nothing(line, first, second):
@@ -106,7 +109,7 @@ def test_second_of_two_from_one_base_is_refused_and_changes_nothing(line, first,
     assert change(latest, 5).version == winner.version + 1
 
 
-# storage/faults.py: how Lance says it, for which Contention stands.
+# storage/error_translation.py: how Lance says it, for which Contention stands.
 def test_refusal_is_a_commit_conflict_error_with_this_text(line):
     base = lance.dataset(line.uri)
     change(line, 3)
@@ -176,7 +179,7 @@ def test_of_four_processes_on_s3_exactly_one_wins_every_round(s3, racers):
     check_race(racers, line, options, ROUNDS // 2)
 
 
-# storage/swap.py read_first: the head is the first row of the newest fragment.
+# storage/compare_and_swap.py read_head_row: the head is the first row of the newest fragment.
 def test_swapped_rows_are_the_newest_fragment_in_their_order(line):
     made = change(line, 3)
     newest = made.get_fragments()[-1]
@@ -188,7 +191,8 @@ def test_swapped_rows_are_the_newest_fragment_in_their_order(line):
     assert newest.fragment_id > max(f.fragment_id for f in line.get_fragments())
 
 
-# storage/swap.py read_first: looks at the newest fragment only, so reading a head costs one.
+# storage/compare_and_swap.py read_head_row: looks at the newest fragment only, so reading a head
+# costs one.
 def test_merged_rows_stand_before_the_head_which_is_the_newest_fragment(line):
     made = compact(line)
     _, merged, newest = made.get_fragments()
@@ -198,24 +202,27 @@ def test_merged_rows_stand_before_the_head_which_is_the_newest_fragment(line):
     assert content(made) == content(line)
 
 
-# storage/swap.py swap with fragments to merge: one commit does both, and the head stays last.
+# storage/compare_and_swap.py swap with fragments to merge: one commit does both, and the head
+# stays last.
 def test_swap_that_merges_too_leaves_the_head_in_the_newest_fragment(line):
     made = change_and_compact(line, 3)
     _, merged, newest = made.get_fragments()
     assert merged.to_table()["id"].to_pylist() == ["row1", "row2"]
     assert newest.to_table()["id"].to_pylist() == ["head", "row3"]
-    assert read_first(made, ["id", "n"]) == {"id": "head", "n": 3}
+    assert read_head_row(made, ["id", "n"]) == {"id": "head", "n": 3}
 
 
-# storage/swap.py: the anchor is fragment 0 for ever, and fragments stand in the order of their ids.
+# storage/compare_and_swap.py: the anchor is fragment 0 for ever, and fragments stand in the order
+# of their ids.
 def test_fragments_are_listed_by_age_and_the_first_keeps_its_number(line):
     made = change(compact(change(line, 3)), 4)
     numbers = [fragment.fragment_id for fragment in made.get_fragments()]
     assert numbers == sorted(numbers)
-    assert numbers[0] == ANCHOR
+    assert numbers[0] == ANCHOR_FRAGMENT
 
 
-# storage/swap.py, the reason for the anchor: cleanup removes the version that refuses a writer.
+# storage/compare_and_swap.py, the reason for the anchor: cleanup removes the version that refuses
+# a writer.
 @pytest.mark.parametrize("second", OPERATIONS)
 @pytest.mark.parametrize("since", [[change] * 3, [change, compact], [change, compact, change]])
 def test_writer_that_slept_through_a_cleanup_is_refused_all_the_same(line, since, second):
@@ -232,18 +239,19 @@ def test_writer_that_slept_through_a_cleanup_is_refused_all_the_same(line, since
     assert change(latest, 10).version == line.version + 1
 
 
-# storage/swap.py: a fragment may be emptied and another be thinned in the same commit.
+# storage/compare_and_swap.py: a fragment may be emptied and another be thinned in the same commit.
 def test_swap_that_empties_a_fragment_removes_it(line):
     stale = read_rows(line, "id = 'row1' OR n = 2")
     first, second = sorted({row.address >> 32 for row in stale})
-    made = swap(line, [rows(head=3)], ignore, stale)
+    made = compare_and_swap(line, [rows(head=3)], ignore, stale)
     left = {f.fragment_id: f.num_deletions for f in made.get_fragments()}
     assert second not in left
     assert left[first] == 1
     assert content(made) == {"head": 3, "a": 1}
 
 
-# storage/swap.py _commit: a writer that leaves the anchor alone is noticed, not silently merged.
+# storage/compare_and_swap.py _commit: a writer that leaves the anchor alone is noticed, not
+# silently merged.
 def test_swap_over_a_foreign_append_is_noticed(line):
     base = lance.dataset(line.uri)
     append(line, rows(foreign=1))
@@ -251,7 +259,8 @@ def test_swap_over_a_foreign_append_is_noticed(line):
         change(base, 3)
 
 
-# storage/swap.py: why the anchor is needed; Lance rebases two updates of different fragments.
+# storage/compare_and_swap.py: why the anchor is needed; Lance rebases two updates of different
+# fragments.
 def test_updates_of_different_fragments_are_both_admitted(line):
     base = lance.dataset(line.uri)
     first, *_, last = line.get_fragments()

@@ -9,13 +9,13 @@ import lance
 import pytest
 
 from omnigraph.errors import Contention
-from omnigraph.storage.files import referenced_files, version_file
-from omnigraph.storage.swap import swap
+from omnigraph.storage.compare_and_swap import compare_and_swap
+from omnigraph.storage.layout import referenced_files, version_file
 from tests.support.lances import append, content, create, files, rows
 
 
 def change(handle, number):
-    return swap(handle, [rows(**{"head": number, f"r{number}": 0})], lambda step: None)
+    return compare_and_swap(handle, [rows(**{"head": number, f"r{number}": 0})], lambda step: None)
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def line(tmp_path):
 # ------------------------------------------------------------------ Lance's own cleanup
 
 
-# commit/upkeep.py: the files of old versions are removed behind Lance's back.
+# commit/lineage_maintenance.py: the files of old versions are removed behind Lance's back.
 def test_versions_whose_files_are_gone_are_missed_by_nobody(line):
     known = lance.dataset(line.uri, version=5)
     needed = referenced_files(known) | referenced_files(line)
@@ -93,7 +93,8 @@ def test_detached_version_is_readable_from_the_files_it_refers_to(tmp_path):
     assert set(content(append(found, rows(f=6), detached=True))) == {"a", "b", "c", "d", "e", "f"}
 
 
-# storage/swap.py: a conflict is found in the manifests, also when transaction files are gone.
+# storage/compare_and_swap.py: a conflict is found in the manifests, also when transaction files
+# are gone.
 def test_swap_is_refused_without_transaction_files(line):
     base = lance.dataset(line.uri)
     change(line, 7)

@@ -46,7 +46,7 @@ def listed(store, prefix=None):
     return {found["path"]: found for page in obstore.list(store, prefix) for found in page}
 
 
-# storage/objects.py put_if_absent and probe.
+# storage/object_store.py put_if_absent and probe.
 def test_second_creation_of_an_object_is_refused_and_changes_nothing(store):
     obstore.put(store, "a/one", b"first", mode="create")
     with pytest.raises(AlreadyExistsError):
@@ -74,20 +74,20 @@ def test_of_four_racing_creators_of_an_object_exactly_one_wins(place, store, rac
         assert content == str(outcomes.index(True)).encode()
 
 
-# storage/objects.py put: intents are rewritten in place.
+# storage/object_store.py put: intents are rewritten in place.
 def test_plain_put_replaces_an_object(store):
     obstore.put(store, "a", b"old")
     obstore.put(store, "a", b"new")
     assert bytes(obstore.get(store, "a").bytes()) == b"new"
 
 
-# storage/objects.py part: workers read buckets out of the files of others.
+# storage/object_store.py part: workers read buckets out of the files of others.
 def test_part_of_an_object_is_a_buffer_of_its_bytes(store):
     obstore.put(store, "a", b"0123456789")
     assert memoryview(obstore.get_range(store, "a", start=3, end=6)) == b"345"
 
 
-# storage/objects.py get and delete: what is gone is fine.
+# storage/object_store.py get and delete: what is gone is fine.
 def test_object_that_is_not_there_is_file_not_found(store):
     with pytest.raises(FileNotFoundError):
         obstore.get(store, "none")
@@ -131,13 +131,13 @@ def test_listing_of_several_pages_is_complete():
         assert len(obstore.list_with_delimiter(store)["common_prefixes"]) == 16
 
 
-# storage/objects.py: listings of nothing are empty, also where no folder is.
+# storage/object_store.py: listings of nothing are empty, also where no folder is.
 def test_listing_of_nothing_is_empty(store):
     assert listed(store, "none") == {}
     assert obstore.list_with_delimiter(store, "none")["common_prefixes"] == []
 
 
-# storage/objects.py reach: a bucket that is not there is told apart from an empty one.
+# storage/object_store.py reach: a bucket that is not there is told apart from an empty one.
 def test_listing_of_a_missing_bucket_says_so(s3):
     config = {name: value for name, value in s3.lance_options.items() if name != "allow_http"}
     store = S3Store("no-such-bucket", config=config, client_options={"allow_http": True})
@@ -145,7 +145,8 @@ def test_listing_of_a_missing_bucket_says_so(s3):
         listed(store)
 
 
-# storage/objects.py reach: why storage is asked before Lance is. Lance tries a listing six times
+# storage/object_store.py reach: why storage is asked before Lance is. Lance tries a listing six
+# times
 # over, each with retries of its own, so without limits a silent endpoint is given up after minutes.
 def test_lance_gives_up_a_silent_endpoint_after_six_timeouts(s3):
     with socket.create_server(("127.0.0.1", 0), backlog=64) as silent:

@@ -11,7 +11,7 @@ from typing import Any
 import schemathesis
 from schemathesis import checks
 
-from omnigraph.server.openapi import document
+from omnigraph.server.openapi import build_openapi
 from omnigraph.server.routes import ENDPOINTS
 from tests.support.serving import ALL_PEOPLE, INSERT
 
@@ -46,7 +46,9 @@ def as_it_is(_: Any, value: Any) -> bytes:
 
 def described() -> Any:
     """Return the document as something requests can be made up from."""
-    found = schemathesis.openapi.from_dict(json.loads(document(ENDPOINTS, authenticated=False)))
+    found = schemathesis.openapi.from_dict(
+        json.loads(build_openapi(ENDPOINTS, authenticated=False))
+    )
     # Going through every limit of every member takes long, and is for those who asked for more.
     found.config.phases.coverage.enabled = LONG
     return found

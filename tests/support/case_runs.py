@@ -14,12 +14,19 @@ from omnigraph.catalog import (
     Catalog,
     MigrationPlan,
     SequentialAllocator,
-    accept,
+    accept_schema,
     plan_migration,
     read_catalog,
-    resolve,
+    resolve_schema,
 )
-from omnigraph.lang import Code, Diagnostic, DiagnosticError, Report, decode, parse_queries
+from omnigraph.lang import (
+    Code,
+    Diagnostic,
+    DiagnosticError,
+    DiagnosticReport,
+    parse_queries,
+    report_for_bytes,
+)
 from omnigraph.lang.query_tree import QueryDecl
 from omnigraph.pipeline.resolve import report_types
 from omnigraph.pipeline.spec import parse_pipeline
@@ -82,16 +89,18 @@ def _run_schemas(case: Case, found: Run) -> None:
         old = read_catalog(origin)
         if origin.errors:
             raise CaseError(f"the schema of `--- from` is refused: {origin.errors[0]}")
-        accepted = accept(old, allocator=allocator, domain=_DOMAIN)
+        accepted = accept_schema(old, allocator=allocator, domain=_DOMAIN)
     section = case.one("schema")
     assert section is not None
     report = _report(section, Code.SCHEMA_UNREADABLE)
     found.catalog = read_catalog(report)
     if not report.errors and accepted is not None:
-        found.accepted = resolve(found.catalog, accepted, allocator=allocator, report=report)
+        found.accepted = resolve_schema(found.catalog, accepted, allocator=allocator, report=report)
         found.migration = plan_migration(accepted, found.accepted)
     elif not report.errors:
-        found.accepted = accept(found.catalog, allocator=allocator, domain=_DOMAIN, report=report)
+        found.accepted = accept_schema(
+            found.catalog, allocator=allocator, domain=_DOMAIN, report=report
+        )
     found.diagnostics += report.in_order()
     row = case.one("row")
     if row is not None and found.accepted is not None:
@@ -156,13 +165,13 @@ def data_lines(section: Section) -> list[str]:
     return text.splitlines()
 
 
-def _report(section: Section, code: Code) -> Report:
+def _report(section: Section, code: Code) -> DiagnosticReport:
     if section.argument == "hex":
-        return decode(bytes.fromhex(section.body), section.word, code)
+        return report_for_bytes(bytes.fromhex(section.body), section.word, code)
     text = section.body
     if section.word in ("from", "schema") and section.argument:
         text = (ROOT / "schemas" / f"{section.argument}.pg").read_text(encoding="utf-8")
-    return decode(text.encode(), section.argument or section.word, code)
+    return report_for_bytes(text.encode(), section.argument or section.word, code)
 
 
 def _row_id(row: Section, accepted: AcceptedSchema) -> str:

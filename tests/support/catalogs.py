@@ -11,12 +11,19 @@ from omnigraph.catalog import (
     IdentityAllocator,
     MigrationPlan,
     SequentialAllocator,
-    accept,
+    accept_schema,
     plan_migration,
     read_catalog,
-    resolve,
+    resolve_schema,
 )
-from omnigraph.lang import Code, Diagnostic, Report, SchemaError, Severity, admit
+from omnigraph.lang import (
+    Code,
+    Diagnostic,
+    DiagnosticReport,
+    SchemaError,
+    Severity,
+    report_for_text,
+)
 
 DOMAIN = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
 
@@ -46,9 +53,9 @@ edge Route: Port -> Port { nm: I32? }
 _MARK = "«"
 
 
-def read(text: str, *, persisted: bool = False) -> tuple[Catalog, Report]:
+def read(text: str, *, persisted: bool = False) -> tuple[Catalog, DiagnosticReport]:
     """Return the catalog of a schema and everything there is to say about it."""
-    report = admit(text, "schema.pg", Code.SCHEMA_UNREADABLE)
+    report = report_for_text(text, "schema.pg", Code.SCHEMA_UNREADABLE)
     return read_catalog(report, persisted=persisted), report
 
 
@@ -61,7 +68,7 @@ def sound(text: str, *, persisted: bool = False) -> Catalog:
 
 def first(text: str, allocator: IdentityAllocator | None = None) -> AcceptedSchema:
     """Accept a schema as the first of a graph."""
-    return accept(sound(text), allocator=allocator or SequentialAllocator(), domain=DOMAIN)
+    return accept_schema(sound(text), allocator=allocator or SequentialAllocator(), domain=DOMAIN)
 
 
 def after(
@@ -72,7 +79,7 @@ def after(
     fresh = allocator or SequentialAllocator(
         1 + max((i for i, _ in accepted.identities()), default=0)
     )
-    return resolve(catalog, accepted, allocator=fresh, report=report)
+    return resolve_schema(catalog, accepted, allocator=fresh, report=report)
 
 
 def plan(old: str, new: str) -> MigrationPlan:
@@ -123,7 +130,7 @@ def warned(text: str, *, persisted: bool = True) -> Sequence[Diagnostic]:
     return _of(report, Severity.WARNING)
 
 
-def _of(report: Report, severity: Severity) -> Sequence[Diagnostic]:
+def _of(report: DiagnosticReport, severity: Severity) -> Sequence[Diagnostic]:
     return [d for d in report.in_order() if d.severity is severity]
 
 
@@ -132,7 +139,7 @@ def resolution(accepted: AcceptedSchema, text: str) -> Sequence[Diagnostic]:
     catalog, report = read(text)
     allocator = SequentialAllocator(1_000_000)
     try:
-        resolve(catalog, accepted, allocator=allocator, report=report)
+        resolve_schema(catalog, accepted, allocator=allocator, report=report)
     except SchemaError as error:
         return error.diagnostics
     return report.in_order()

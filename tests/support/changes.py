@@ -15,12 +15,12 @@ from typing import Any, TypeAlias
 import omnigraph.graph as og
 from omnigraph.catalog import Catalog, TypeKind
 from omnigraph.catalog.model import EdgeType, NodeType, Property
-from omnigraph.commit.snapshot import Target
+from omnigraph.commit.snapshot import SnapshotRef
 from omnigraph.errors import OmniError
 from omnigraph.types import PropertyType, Scalar
-from omnigraph.types.column import to_json
-from omnigraph.write.committed import Committed
-from omnigraph.write.violations import Rule, Violation
+from omnigraph.types.arrow import to_json
+from omnigraph.write.committed_state import CommittedState
+from omnigraph.write.violations import Violation, ViolationRule
 
 Values: TypeAlias = Mapping[str, Any]
 State: TypeAlias = dict[str, dict[str, dict[str, Any]]]
@@ -144,10 +144,10 @@ def property_type(catalog: Catalog, type_name: str, name: str) -> PropertyType:
 # --- what a graph shows ------------------------------------------------------------------------
 
 
-def read_state(graph: og.Graph, at: Target = "main") -> State:
+def read_state(graph: og.Graph, at: SnapshotRef = "main") -> State:
     """Return every entity of a snapshot with all its values as JSON."""
     snapshot = graph.snapshot(at)
-    committed = Committed(graph._manifest, snapshot)
+    committed = CommittedState(graph._manifest, snapshot)
     found: State = {}
     for table_key, entry in snapshot.entries().items():
         kind, _, name = table_key.partition(":")
@@ -177,7 +177,7 @@ def told(violations: tuple[Violation, ...]) -> Counter[Told]:
 
     A generated id is nobody's business, and a value that cannot be read may be that of the id.
     """
-    anonymous = [v.rule is Rule.VALUE or is_generated(v.id) for v in violations]
+    anonymous = [v.rule is ViolationRule.VALUE or is_generated(v.id) for v in violations]
     return Counter(
         (str(v.rule), v.type, None if hidden else v.id, v.property)
         for v, hidden in zip(violations, anonymous, strict=True)

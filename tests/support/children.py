@@ -18,7 +18,7 @@ from multiprocessing.context import ForkServerProcess
 from typing import Any
 
 import omnigraph.graph as og
-from omnigraph.commit.create import create_graph
+from omnigraph.commit.graph_creation import create_graph
 from omnigraph.commit.manifest import Manifest
 from omnigraph.errors import OmniError
 from omnigraph.storage import locate

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta, tzinfo
 from multiprocessing.connection import Connection
 from typing import Any
 
-from omnigraph.commit import create, publish
+from omnigraph.commit import graph_creation, publish
 from omnigraph.errors import OmniError
 from tests.support.children import TIMEOUT, Place, finish, start
 
@@ -20,7 +20,7 @@ class Clock:
 
     def __init__(self, monkeypatch: Any, start: datetime) -> None:
         self.instant = start
-        for module in (create, publish):
+        for module in (graph_creation, publish):
             monkeypatch.setattr(module, "datetime", self)
 
     def now(self, zone: tzinfo | None = None) -> datetime:

@@ -27,7 +27,7 @@ from typing import Any
 
 import omnigraph as og
 from omnigraph.errors import OmniError
-from omnigraph.maintain import limited
+from omnigraph.maintain import verify_subprocess
 
 SCHEMA = """
 node Person { name: String @key  age: I32?  bio: String? @index  photo: Blob?  tags: [String]? }
@@ -244,7 +244,7 @@ def _forked(held: str, timeout: int, call: Callable[[], None]) -> tuple[list[Any
 
 def _verify(root: Path) -> None:
     """Do what the child of `verify --deep` does."""
-    limited.check({"uri": str(root), "options": {}, "plain": True})
+    verify_subprocess.run_child_verify({"uri": str(root), "options": {}, "plain": True})
 
 
 def _commands(root: Path, *, writing: bool) -> None:

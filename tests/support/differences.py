@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from omnigraph.catalog import Catalog, TypeKind
-from omnigraph.changes import Change, Image, Op
+from omnigraph.changes import Change, ChangeOp, EntityImage
 from tests.support.changes import State
 
 _ENDS = ("src", "dst")
@@ -27,16 +27,18 @@ def difference(catalog: Catalog, old: State, new: State) -> list[dict[str, Any]]
 
 
 def _change(kind: TypeKind, name: str, id_: str, before: Any, after: Any) -> Change:
-    op = Op.INSERT if before is None else Op.DELETE if after is None else Op.UPDATE
+    op = (
+        ChangeOp.INSERT if before is None else ChangeOp.DELETE if after is None else ChangeOp.UPDATE
+    )
     images = {"before": _image(before), "after": _image(after)}
     return Change(kind=kind, type=name, id=id_, op=op, **images)
 
 
-def _image(row: dict[str, Any] | None) -> Image | None:
+def _image(row: dict[str, Any] | None) -> EntityImage | None:
     if row is None:
         return None
     ends = (row["src"], row["dst"]) if "src" in row else None
-    return Image({name: value for name, value in row.items() if name not in _ENDS}, ends)
+    return EntityImage({name: value for name, value in row.items() if name not in _ENDS}, ends)
 
 
 def exactly(value: Any) -> str:
@@ -56,7 +58,7 @@ def apply(state: State, changes: Iterable[Change]) -> None:
             rows[change.id] = row_of(change.after)
 
 
-def row_of(image: Image) -> dict[str, Any]:
+def row_of(image: EntityImage) -> dict[str, Any]:
     """Return an entity as a state holds it."""
     return {**dict(zip(_ENDS, image.endpoints or (), strict=False)), **image.properties}
 

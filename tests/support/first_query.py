@@ -7,8 +7,8 @@ import time
 
 import omnigraph.graph as og
 from omnigraph.errors import OmniError
-from omnigraph.query.engine import Settings
-from omnigraph.query.expand import ExpandMode
+from omnigraph.query.engine import QuerySettings
+from omnigraph.query.expansion import ExpandMode
 
 SEARCH = "query q() { match { $a: P  $a knows{1,3} $b } return { count($b) as n } }"
 TRIANGLES = (
@@ -20,7 +20,7 @@ def main(uri: str, timeout: float) -> None:
     """Ask each query, and end without waiting for the compiler."""
     graph = og.open(uri, mode="ro")
     snapshot = graph.snapshot()
-    settings = Settings(timeout=timeout, expand=ExpandMode.TOPOLOGY)
+    settings = QuerySettings(timeout=timeout, expand=ExpandMode.TOPOLOGY)
     for text in (SEARCH, TRIANGLES):
         begun = time.monotonic()
         try:

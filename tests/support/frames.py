@@ -10,10 +10,10 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 import omnigraph.graph as og
-from omnigraph.commit.snapshot import Target
+from omnigraph.commit.snapshot import SnapshotRef
 
 
-def exported(graph: og.Graph, type_name: str, at: Target | None = None) -> dict[str, Any]:
+def exported(graph: og.Graph, type_name: str, at: SnapshotRef | None = None) -> dict[str, Any]:
     """Return the entities of a type by id, as export tells them."""
     found = {}
     for record in map(json.loads, graph.export(at, types=[type_name])):

@@ -15,8 +15,8 @@ from typing import Any
 
 import omnigraph.graph as og
 from omnigraph.errors import OmniError
-from omnigraph.storage.objects import RESERVE
-from omnigraph.write import rows
+from omnigraph.storage.object_store import RESERVE
+from omnigraph.write import spilling
 from tests.support.graphs import NOTE, clean_at_once, dump, make_graph, overwrite
 
 ROOT = Path(__file__).parents[2]
@@ -97,7 +97,7 @@ def writing() -> dict[str, Any]:
     found = {name: _failure(call) for name, call in calls.items()}
     tempfile.tempdir = str(disk)
     table = graph.query("query q() { match { $n: Note } return { $n.text } }").table
-    with rows.Spill(1000) as spill:
+    with spilling.SpillManager(1000) as spill:
         gathered = spill.gather(table.schema)
         found["spill"] = _failure(lambda: gathered.add(table))
     elsewhere = Path(graph.uri).with_name("state.tar")

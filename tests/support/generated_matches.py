@@ -8,13 +8,13 @@ from typing import Any
 
 from omnigraph.catalog import Catalog, EdgeType, NodeType
 from omnigraph.lang import query_tree as qt
-from omnigraph.lang.query_tree import ANONYMOUS, Operator
-from omnigraph.lang.tree import Name
+from omnigraph.lang.query_tree import ANONYMOUS, ComparisonOperator
+from omnigraph.lang.source import Name
 from omnigraph.types import PropertyType, Scalar
 from tests.support.generated_graphs import ENUM, Pools, early, seldom
 
 NUMBERS = ("I64", "F64", "I32", "U32", "U64", "F32")
-COMPARISONS = [sign for sign in Operator if not sign.isidentifier()]
+COMPARISONS = [sign for sign in ComparisonOperator if not sign.isidentifier()]
 WORDS = ("ship", "a b", "sailing", "The", "", "日本", "shp", "sail ships", "É", "of a ship")
 
 
@@ -35,10 +35,10 @@ class Scope(dict[str, NodeType | EdgeType]):
             if isinstance(type_, NodeType) and type_name in (None, type_.name)
         ]
 
-    def accesses(self, fits: Callable[[PropertyType], bool]) -> list[qt.Access]:
+    def accesses(self, fits: Callable[[PropertyType], bool]) -> list[qt.PropertyAccess]:
         """Return the properties of all variables whose type fits."""
         return [
-            qt.Access(qt.Variable(name), Name(property_))
+            qt.PropertyAccess(qt.Variable(name), Name(property_))
             for name, entity in self.items()
             for property_, type_ in properties(entity)
             if fits(type_)
@@ -60,7 +60,7 @@ class MatchMaker:
         self.parameters: dict[str, tuple[PropertyType, Any]] = {}
         self.components = 0
 
-    def clauses(self, scope: Scope) -> tuple[qt.Clause, ...]:
+    def clauses(self, scope: Scope) -> tuple[qt.MatchClause, ...]:
         """Return a whole match block; what it binds is added to the scope."""
         first = self._start(scope)
         more = [self._clause(scope, 0) for _ in range(early(self.random, (1, 0, 2, 3, 4, 5)))]
@@ -68,14 +68,14 @@ class MatchMaker:
 
     # --- clauses -------------------------------------------------------------------------------
 
-    def _start(self, scope: Scope) -> qt.Clause:
+    def _start(self, scope: Scope) -> qt.MatchClause:
         if self.catalog.edges and seldom(self.random, 0.3):
             return self._traversal(scope, mention=False)
         return self._binding(scope)
 
-    def _clause(self, scope: Scope, depth: int) -> qt.Clause:
-        choices: list[Callable[[], qt.Clause]] = [
-            lambda: qt.Filter(self.condition(scope)),
+    def _clause(self, scope: Scope, depth: int) -> qt.MatchClause:
+        choices: list[Callable[[], qt.MatchClause]] = [
+            lambda: qt.FilterClause(self.condition(scope)),
             lambda: self._binding(scope),
         ]
         if self.catalog.edges:
@@ -84,16 +84,18 @@ class MatchMaker:
             choices.append(lambda: self._negation(scope, depth))
         return self.random.choice(choices)()
 
-    def _negation(self, scope: Scope, depth: int) -> qt.Clause:
+    def _negation(self, scope: Scope, depth: int) -> qt.MatchClause:
         inner = Scope(scope)
-        first: list[Callable[[], qt.Clause]] = [lambda: qt.Filter(self._simple(inner, bound=True))]
+        first: list[Callable[[], qt.MatchClause]] = [
+            lambda: qt.FilterClause(self._simple(inner, bound=True))
+        ]
         if scope.nodes() and self.catalog.edges:
             first += [lambda: self._traversal(inner, mention=True)] * 2
         clauses = [self.random.choice(first)()]
         more = early(self.random, (0, 1, 2))
-        return qt.Negation((*clauses, *(self._clause(inner, depth + 1) for _ in range(more))))
+        return qt.NegationClause((*clauses, *(self._clause(inner, depth + 1) for _ in range(more))))
 
-    def _binding(self, scope: Scope) -> qt.Clause:
+    def _binding(self, scope: Scope) -> qt.MatchClause:
         again = scope.nodes()
         if again and (self.components >= 2 or seldom(self.random, 0.3)):
             name = self.random.choice(again)
@@ -106,7 +108,7 @@ class MatchMaker:
             scope[name] = type_
         matches = [self._match(type_) for _ in range(early(self.random, (0, 0, 0, 1, 2)))]
         kept = tuple(match for match in matches if match is not None)
-        return qt.Binding(qt.Variable(name), Name(type_.name), kept)
+        return qt.BindingClause(qt.Variable(name), Name(type_.name), kept)
 
     def _match(self, type_: NodeType) -> qt.PropertyMatch | None:
         name, wanted = early(self.random, properties(type_))
@@ -114,17 +116,17 @@ class MatchMaker:
             return None
         element = wanted.element if wanted.is_list else wanted
         if element.scalar is Scalar.DATE_TIME and seldom(self.random, 0.1):
-            return qt.PropertyMatch(Name(name), qt.Call(Name("now")))
+            return qt.PropertyMatch(Name(name), qt.CallExpression(Name("now")))
         if seldom(self.random, 0.3):
             return qt.PropertyMatch(Name(name), self.parameter(self.similar(element)))
         return qt.PropertyMatch(Name(name), self.literal(element))
 
-    def _traversal(self, scope: Scope, *, mention: bool | None = None) -> qt.Clause:
+    def _traversal(self, scope: Scope, *, mention: bool | None = None) -> qt.MatchClause:
         """Return a traversal; `mention` is whether it must touch a variable that is known."""
         edge = self.random.choice(list(self.catalog.edges.values()))
         fits = [*scope.nodes(edge.src), *scope.nodes(edge.dst)]
         if mention and not fits:
-            return qt.Filter(self._simple(scope, bound=True))
+            return qt.FilterClause(self._simple(scope, bound=True))
         if not mention and self.components < 2 and seldom(self.random, 0.15):
             fits = []
         names = self._ends(edge, scope, fits)
@@ -133,11 +135,11 @@ class MatchMaker:
             edge_name = ANONYMOUS if seldom(self.random, 0.1) else scope.new("efghwxyz")
         elif seldom(self.random, 0.4):
             low = early(self.random, (1, 2, 3))
-            hops = qt.Hops(low, low + early(self.random, (0, 1, 2, 5)))
+            hops = qt.HopRange(low, low + early(self.random, (0, 1, 2, 5)))
         if edge_name is not None and edge_name != ANONYMOUS:
             scope[edge_name] = edge
         word = edge.name[0].lower() + edge.name[1:]
-        return qt.Traversal(
+        return qt.TraversalClause(
             qt.Variable(names[0]),
             Name(word.lower() if seldom(self.random, 0.1) else word),
             qt.Variable(names[1]),
@@ -182,40 +184,42 @@ class MatchMaker:
         if seldom(self.random, 0.25):
             parts = [self._simple(scope) for _ in range(self.random.randint(2, 3))]
             if seldom(self.random, 0.3):
-                parts[0] = qt.AllOf((parts[0], self._simple(scope)))
-            return qt.AnyOf(tuple(parts))
+                parts[0] = qt.AndCondition((parts[0], self._simple(scope)))
+            return qt.OrCondition(tuple(parts))
         return self._simple(scope)
 
     def _simple(self, scope: Scope, *, bound: bool = False) -> qt.Condition:
         if not scope:
-            return qt.NullTest(self.literal(PropertyType(Scalar.STRING)), True)
+            return qt.NullCondition(self.literal(PropertyType(Scalar.STRING)), True)
         name = self.random.choice(list(scope))
         property_, type_ = early(self.random, properties(scope[name]))
-        access = qt.Access(qt.Variable(name), Name(property_))
+        access = qt.PropertyAccess(qt.Variable(name), Name(property_))
         if type_.scalar in (Scalar.VECTOR, Scalar.BLOB) or seldom(self.random, 0.1):
-            return qt.NullTest(access, self.random.choice((False, True)))
+            return qt.NullCondition(access, self.random.choice((False, True)))
         if type_.is_list:
             needle = self._operand(type_.element, scope)
             if seldom(self.random, 0.2):
-                return qt.Membership(needle, access)
-            return qt.Comparison(access, Operator.CONTAINS, needle)
+                return qt.MembershipCondition(needle, access)
+            return qt.ComparisonCondition(access, ComparisonOperator.CONTAINS, needle)
         searchable = self.search and type_.text and isinstance(scope[name], NodeType)
         if searchable and seldom(self.random, 0.2):
             return qt.CallCondition(self.predicate(access, scope))
         if seldom(self.random, 0.15):
-            return qt.Membership(access, self._choices(type_))
+            return qt.MembershipCondition(access, self._choices(type_))
         if seldom(self.random, 0.05):
             items = tuple(self.literal(type_) for _ in range(self.random.randint(1, 3)))
-            return qt.Comparison(qt.ListLiteral(items), Operator.CONTAINS, access)
-        signs = list(Operator) if type_.text else COMPARISONS
+            return qt.ComparisonCondition(
+                qt.ListLiteral(items), ComparisonOperator.CONTAINS, access
+            )
+        signs = list(ComparisonOperator) if type_.text else COMPARISONS
         sides = [access, self._operand(type_, scope)]
         if seldom(self.random, 0.1) and not bound:
             sides.reverse()
         if isinstance(sides[0], qt.Variable) and signs is not COMPARISONS:
             signs = COMPARISONS  # `$p contains $x` would be a traversal
-        return qt.Comparison(sides[0], self.random.choice(signs), sides[1])
+        return qt.ComparisonCondition(sides[0], self.random.choice(signs), sides[1])
 
-    def predicate(self, access: qt.Access, scope: Scope) -> qt.Call:
+    def predicate(self, access: qt.PropertyAccess, scope: Scope) -> qt.CallExpression:
         """Return a text predicate over a property."""
         name = self.random.choice(("search", "match_text", "fuzzy"))
         arguments: list[qt.Expr] = [access, self.words(scope)]
@@ -226,7 +230,7 @@ class MatchMaker:
                 if seldom(self.random, 0.3)
                 else qt.Literal(Scalar.I64, edits)
             )
-        return qt.Call(Name(name), tuple(arguments))
+        return qt.CallExpression(Name(name), tuple(arguments))
 
     def words(self, scope: Scope) -> qt.Expr:
         """Return what to look for in texts: now and then, the text of another property."""
@@ -247,7 +251,7 @@ class MatchMaker:
             if others:
                 return self.random.choice(others)
         if type_.scalar is Scalar.DATE_TIME and seldom(self.random, 0.1):
-            return qt.Call(Name("now"))
+            return qt.CallExpression(Name("now"))
         if seldom(self.random, 0.3):
             return self.parameter(self.similar(type_))
         return self.literal(type_)

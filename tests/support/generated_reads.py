@@ -17,7 +17,7 @@ from hypothesis.strategies import SearchStrategy
 from omnigraph.catalog import Catalog, NodeType, load_catalog
 from omnigraph.lang import print_queries
 from omnigraph.lang import query_tree as qt
-from omnigraph.lang.tree import Name, TypeExpr
+from omnigraph.lang.source import Name, TypeExpr
 from omnigraph.types import PropertyType, Scalar
 from tests.support.generated_graphs import (
     Pools,
@@ -85,7 +85,7 @@ def _read(random: Random, catalog: Catalog, pools: Pools, *, search: bool) -> Re
     clauses = maker.clauses(scope)
     body = _Tail(maker, scope).body(clauses)
     declared = tuple(
-        qt.Parameter(qt.Variable(name), _written(type_))
+        qt.ParameterDeclaration(qt.Variable(name), _written(type_))
         for name, (type_, _) in maker.parameters.items()
     )
     params = {name: value for name, (_, value) in maker.parameters.items()}
@@ -107,14 +107,14 @@ class _Tail:
         self.random = maker.random
         self.scope = scope
         self.accesses = [
-            (qt.Access(qt.Variable(name), Name(property_)), type_)
+            (qt.PropertyAccess(qt.Variable(name), Name(property_)), type_)
             for name, entity in scope.items()
             for property_, type_ in properties(entity)
             if type_.scalar is not Scalar.BLOB
         ]
         self.projections: dict[str, tuple[qt.Projection, PropertyType]] = {}
 
-    def body(self, clauses: tuple[qt.Clause, ...]) -> qt.ReadBody:
+    def body(self, clauses: tuple[qt.MatchClause, ...]) -> qt.ReadBody:
         """Return the whole query."""
         kind = self.random.choice(("plain", "plain", "grouped", "distinct"))
         for _ in range(self.random.randint(1, 3)):
@@ -187,12 +187,12 @@ class _Tail:
                 if name == "count" or (type_.numeric if name in ("sum", "avg") else type_.orderable)
             ]
             if not fits:
-                self._add(qt.Call(Name("count"), (qt.Literal(Scalar.I64, 1),)), _INTEGER)
+                self._add(qt.CallExpression(Name("count"), (qt.Literal(Scalar.I64, 1),)), _INTEGER)
                 continue
             access, type_ = self.random.choice(fits)
             result = {"count": _INTEGER, "sum": _DECIMAL, "avg": _DECIMAL}.get(name, type_)
             distinct = name == "count" and seldom(self.random, 0.4)
-            call = qt.Call(Name(name), (access,), distinct)
+            call = qt.CallExpression(Name(name), (access,), distinct)
             self._add(call, result, f"{access.variable.name}.{access.property}")
 
     def _aggregate_of_something_else(self, name: str) -> None:
@@ -203,12 +203,12 @@ class _Tail:
             arguments += [qt.Variable(name) for name in self.scope.nodes()]
         if self.maker.search:
             arguments += [make() for make in self._rankings()[:-1]]
-        call = qt.Call(Name(name), (self.random.choice(arguments),))
+        call = qt.CallExpression(Name(name), (self.random.choice(arguments),))
         self._add(call, _INTEGER if name == "count" else _DECIMAL)
 
     # --- order, limit, offset ------------------------------------------------------------------
 
-    def _orderings(self, kind: str, *, ranked: bool) -> list[qt.Ordering]:
+    def _orderings(self, kind: str, *, ranked: bool) -> list[qt.OrderingTerm]:
         columns = [
             (alias, projection.expr)
             for alias, (projection, type_) in self.projections.items()
@@ -217,7 +217,7 @@ class _Tail:
             and not self._is_parameter(projection.expr)
         ]
         keys: list[qt.Expr] = [
-            expr for _, expr in columns if isinstance(expr, qt.Access | qt.Variable)
+            expr for _, expr in columns if isinstance(expr, qt.PropertyAccess | qt.Variable)
         ]
         keys += [
             qt.AliasRef(a) for a, _ in columns if not ranked and "." not in a and a.isidentifier()
@@ -228,7 +228,7 @@ class _Tail:
             keys = [key for key in keys if not self._is_nearest(key)]
         count = early(self.random, (1, 2, 3))
         return [
-            qt.Ordering(self.random.choice(keys), self.random.choice((None, *qt.Direction)))
+            qt.OrderingTerm(self.random.choice(keys), self.random.choice((None, *qt.SortDirection)))
             for _ in range(count)
             if keys
         ]
@@ -241,36 +241,42 @@ class _Tail:
         if not isinstance(key, qt.AliasRef):
             return False
         expr = self.projections[key.name][0].expr
-        return isinstance(expr, qt.Call) and expr.function.text in ("nearest", "rrf")
+        return isinstance(expr, qt.CallExpression) and expr.function.text in ("nearest", "rrf")
 
-    def _texts(self) -> list[qt.Access]:
+    def _texts(self) -> list[qt.PropertyAccess]:
         return [
             access
             for access, type_ in self.accesses
             if type_.text and isinstance(self.scope[access.variable.name], NodeType)
         ]
 
-    def _paths(self) -> list[tuple[qt.Call, PropertyType]]:
+    def _paths(self) -> list[tuple[qt.CallExpression, PropertyType]]:
         """Return calls that look for paths between nodes of the match, some of each kind."""
-        found: list[tuple[qt.Call, PropertyType]] = []
+        found: list[tuple[qt.CallExpression, PropertyType]] = []
         for name, edge in self.maker.catalog.edges.items():
             for src, dst in ((edge.src, edge.dst), (edge.dst, edge.src)):
                 if not self.scope.nodes(src) or not self.scope.nodes(dst):
                     continue
                 ends = [qt.Variable(self.random.choice(self.scope.nodes(t))) for t in (src, dst)]
                 undirected = edge.src == edge.dst and seldom(self.random, 0.4)
-                bounds = [qt.Hops(1, 3), qt.Hops(2, 2), qt.Hops(1, None), qt.Hops(2, 9), None]
+                bounds = [
+                    qt.HopRange(1, 3),
+                    qt.HopRange(2, 2),
+                    qt.HopRange(1, None),
+                    qt.HopRange(2, 9),
+                    None,
+                ]
                 word = Name(name[0].lower() + name[1:])
-                along: qt.Expr = qt.EdgePath(word, undirected, self.random.choice(bounds))
-                if along == qt.EdgePath(word):
+                along: qt.Expr = qt.EdgePathExpression(word, undirected, self.random.choice(bounds))
+                if along == qt.EdgePathExpression(word):
                     along = qt.AliasRef(word.text)
                 arguments = (ends[0], along, ends[1])
                 nodes = PropertyType(Scalar.STRING, is_list=True)
-                found.append((qt.Call(Name("shortest_path"), arguments), nodes))
-                found.append((qt.Call(Name("path_length"), arguments), _INTEGER))
+                found.append((qt.CallExpression(Name("shortest_path"), arguments), nodes))
+                found.append((qt.CallExpression(Name("path_length"), arguments), _INTEGER))
         return found
 
-    def _rankings(self) -> list[Callable[[], qt.Call]]:
+    def _rankings(self) -> list[Callable[[], qt.CallExpression]]:
         vectors = [
             access
             for access, type_ in self.accesses
@@ -278,7 +284,7 @@ class _Tail:
             and isinstance(self.scope[access.variable.name], NodeType)
         ]
         texts = self._texts()
-        found: list[Callable[[], qt.Call]] = []
+        found: list[Callable[[], qt.CallExpression]] = []
         if texts:
             found.append(lambda: self._bm25(texts))
         if vectors:
@@ -288,33 +294,35 @@ class _Tail:
             found.append(lambda: self._rrf(arms))
         return found
 
-    def _rrf(self, arms: Sequence[Callable[[], qt.Call]]) -> qt.Call:
+    def _rrf(self, arms: Sequence[Callable[[], qt.CallExpression]]) -> qt.CallExpression:
         arguments: list[qt.Expr] = [self.random.choice(arms)(), self.random.choice(arms)()]
         if seldom(self.random, 0.2):
             arguments.append(qt.Literal(Scalar.I64, 1))
         elif seldom(self.random, 0.1):
             arguments.append(self.maker.parameter(PropertyType(Scalar.U32), 10))
-        return qt.Call(Name("rrf"), tuple(arguments))
+        return qt.CallExpression(Name("rrf"), tuple(arguments))
 
-    def _bm25(self, texts: Sequence[qt.Access]) -> qt.Call:
-        return qt.Call(Name("bm25"), (self.random.choice(texts), self.maker.words(self.scope)))
+    def _bm25(self, texts: Sequence[qt.PropertyAccess]) -> qt.CallExpression:
+        return qt.CallExpression(
+            Name("bm25"), (self.random.choice(texts), self.maker.words(self.scope))
+        )
 
-    def _nearest(self, vectors: Sequence[qt.Access]) -> qt.Call:
+    def _nearest(self, vectors: Sequence[qt.PropertyAccess]) -> qt.CallExpression:
         access, wanted = self.random.choice(vectors), self.random.choice(QUERY_VECTORS)
         if seldom(self.random, 0.1):
             others = self.scope.accesses(lambda type_: type_.scalar is Scalar.VECTOR)
-            return qt.Call(Name("nearest"), (access, self.random.choice(others)))
+            return qt.CallExpression(Name("nearest"), (access, self.random.choice(others)))
         if seldom(self.random, 0.2):
-            return qt.Call(Name("nearest"), (access, self._asked_text()))
+            return qt.CallExpression(Name("nearest"), (access, self._asked_text()))
         if seldom(self.random, 0.5):
             null = seldom(self.random, 0.1)
             type_ = PropertyType(Scalar.VECTOR, dimension=2, nullable=null)
             variable = self.maker.parameter(type_, wanted)
             if null:
                 self.maker.parameters[variable.name] = (type_, None)
-            return qt.Call(Name("nearest"), (access, variable))
+            return qt.CallExpression(Name("nearest"), (access, variable))
         items = tuple(qt.Literal(Scalar.F64, float(number)) for number in wanted)
-        return qt.Call(Name("nearest"), (access, qt.ListLiteral(items)))
+        return qt.CallExpression(Name("nearest"), (access, qt.ListLiteral(items)))
 
     def _asked_text(self) -> qt.Expr:
         """Return a text to embed; of entities it may also be empty or null."""
@@ -326,18 +334,18 @@ class _Tail:
             return qt.Literal(Scalar.STRING, text)
         return self.maker.parameter(PropertyType(Scalar.STRING), text)
 
-    def _ranking(self) -> qt.Ordering | None:
+    def _ranking(self) -> qt.OrderingTerm | None:
         choices = self._rankings()
         if not choices or not seldom(self.random, 0.4):
             return None
         call = self.random.choice(choices)()
-        direction = self.random.choice((None, None, *qt.Direction))
+        direction = self.random.choice((None, None, *qt.SortDirection))
         if seldom(self.random, 0.3):
             self.projections["score"] = (qt.Projection(call, Name("score")), _DECIMAL)
-            return qt.Ordering(qt.AliasRef("score"), direction)
-        return qt.Ordering(call, direction)
+            return qt.OrderingTerm(qt.AliasRef("score"), direction)
+        return qt.OrderingTerm(call, direction)
 
-    def _count(self) -> qt.Count:
+    def _count(self) -> qt.CountExpression:
         number = early(self.random, (1, 2, 3, 5, 0, 9))
         if not seldom(self.random, 0.3):
             return qt.Literal(Scalar.U64, 2**64 - 1 if seldom(self.random, 0.05) else number)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import TypeAlias
 
-from omnigraph.lang import Code, admit
+from omnigraph.lang import Code, report_for_text
 from omnigraph.lang import tokens as tk
 from omnigraph.lang.tokens import Token, tokenize
 
@@ -192,7 +192,7 @@ class _Reader:
 
 
 def _tokens(text: str) -> Iterator[Token]:
-    for token in tokenize(admit(text, "<text>", Code.QUERY_SYNTAX), Code.QUERY_SYNTAX):
+    for token in tokenize(report_for_text(text, "<text>", Code.QUERY_SYNTAX), Code.QUERY_SYNTAX):
         if token.kind == tk.END:
             return
         yield token

@@ -21,27 +21,27 @@ from omnigraph.catalog import (
     TimeOrderedAllocator,
     TypeId,
     read_catalog,
-    resolve,
+    resolve_schema,
 )
-from omnigraph.commit.create import schema_hash
-from omnigraph.commit.intents import Intents
+from omnigraph.commit.graph_creation import schema_hash
+from omnigraph.commit.intent_log import IntentLog
 from omnigraph.commit.lineage import LineageState
 from omnigraph.commit.model import Commit, CommitId
 from omnigraph.commit.publish import publish
-from omnigraph.commit.recovery import RecoveryKind, withdraw
-from omnigraph.commit.snapshot import Target
-from omnigraph.commit.staged import (
+from omnigraph.commit.recovery import RecoveryKind, abort_intent
+from omnigraph.commit.snapshot import SnapshotRef
+from omnigraph.commit.staged_commit import (
     StagedCommit,
     StagedDataset,
     StagedSchema,
-    mint_commit_id,
-    with_sums,
+    new_commit_id,
+    with_checksums,
 )
 from omnigraph.errors import Contention, ExpectedVersionMismatch, OmniError
-from omnigraph.lang import Code, admit
+from omnigraph.lang import Code, report_for_text
 from omnigraph.maintain.cleanup import cleanup
 from omnigraph.maintain.cleanup_report import CleanupReport
-from omnigraph.storage import stage
+from omnigraph.storage import staged_writes
 from omnigraph.storage.layout import dataset_path
 
 SCHEMA = """
@@ -125,9 +125,9 @@ def commit_with_intent(
     graph: og.Graph, *changes: Change, branch: str = "main", commit_id: CommitId | None = None
 ) -> Commit:
     """Commit as long operations do: under an intent that tells what is staged."""
-    intents = Intents(graph._manifest.objects)
+    intents = IntentLog(graph._manifest.objects)
     observe = graph._manifest.datasets.observe
-    empty = StagedCommit(id=commit_id or mint_commit_id(), operation="load")
+    empty = StagedCommit(id=commit_id or new_commit_id(), operation="load")
     intent = intents.begin(branch, graph._manifest.branch(branch).native, empty)
     observe("intent: begun")
     try:
@@ -140,7 +140,7 @@ def commit_with_intent(
         on_it = Prepared(branch, intent.native, intent.staged)
         made = publish_prepared(graph, on_it)
     except OmniError:
-        if withdraw(graph._manifest, intent) is not RecoveryKind.ALREADY_PUBLISHED:
+        if abort_intent(graph._manifest, intent) is not RecoveryKind.ALREADY_PUBLISHED:
             raise
         return graph.commits.get(empty.id)
     intents.end(intent)
@@ -154,7 +154,7 @@ def prepare(
     """Stage changes on top of the newest state of a branch, without publishing them."""
     found, state = graph._manifest.head_state(branch)
     staged = StagedCommit(
-        id=commit_id or mint_commit_id(),
+        id=commit_id or new_commit_id(),
         operation="load",
         datasets=tuple(_stage(graph, state, change) for change in changes),
         read_schema=state.head.schema_hash,
@@ -186,7 +186,7 @@ def until_published(attempt: Callable[[], Commit], tries: int = 50) -> Commit:
     raise AssertionError(f"preempted {tries} times")
 
 
-def dump(graph: og.Graph, at: Target = "main") -> Dump:
+def dump(graph: og.Graph, at: SnapshotRef = "main") -> Dump:
     """Return every entity of a snapshot."""
     snapshot = graph.snapshot(at)
     found: Dump = {}
@@ -211,18 +211,24 @@ def _stage(graph: og.Graph, state: LineageState, change: Change) -> StagedDatase
     graph._manifest.datasets.observe(f"staged: {change.verb}")
     physical, rows = int(made.version), made.count_rows()
     staged = StagedDataset(change.table_key, *identity, entry.physical, physical, rows)
-    return with_sums(graph._manifest.datasets, staged)
+    return with_checksums(graph._manifest.datasets, staged)
 
 
 def _apply(base: Any, change: Change) -> Any:
     if change.verb == "delete":
-        return stage.delete(base, list(change.rows))
+        return staged_writes.delete(base, list(change.rows))
     if change.verb == "add_column":
-        return stage.add_columns(base, [pa.field(change.column, pa.string())])
+        return staged_writes.add_columns(base, [pa.field(change.column, pa.string())])
     if change.verb == "widen_column":
         wide = pa.field(change.wider, pa.int64())
-        return stage.widen_column(base, change.column, wide, lambda old: old.cast(pa.int64()))
-    verb = {"insert": stage.insert, "upsert": stage.upsert, "overwrite": stage.overwrite}
+        return staged_writes.widen_column(
+            base, change.column, wide, lambda old: old.cast(pa.int64())
+        )
+    verb = {
+        "insert": staged_writes.insert,
+        "upsert": staged_writes.upsert,
+        "overwrite": staged_writes.overwrite,
+    }
     listed = [{"id": id_, **values} for id_, values in change.rows.items()]
     return verb[change.verb](base, pa.Table.from_pylist(listed, schema=base.schema))
 
@@ -230,12 +236,12 @@ def _apply(base: Any, change: Change) -> Any:
 def accept_schema(graph: og.Graph, text: str, branch: str = "main") -> Commit:
     """Commit another schema that needs no data to be written, such as one with other names."""
     snapshot = graph.snapshot(branch)
-    report = admit(text, "<schema>", Code.SCHEMA_UNREADABLE)
-    accepted = resolve(
+    report = report_for_text(text, "<schema>", Code.SCHEMA_UNREADABLE)
+    accepted = resolve_schema(
         read_catalog(report), snapshot.schema, allocator=TimeOrderedAllocator(), report=report
     )
     staged = StagedCommit(
-        id=mint_commit_id(),
+        id=new_commit_id(),
         operation="schema_apply",
         schema=StagedSchema(schema_hash(accepted, text), text, accepted.to_json()),
     )

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from omnigraph.lang import query_tree as qt
-from omnigraph.lang.query_tree import Operator
-from omnigraph.lang.tree import Name, TypeExpr
+from omnigraph.lang.query_tree import ComparisonOperator
+from omnigraph.lang.source import Name, TypeExpr
 from omnigraph.plan import FUNCTIONS
 from omnigraph.types import PropertyType, Scalar
 from tests.support.plans import catalog
@@ -56,7 +56,7 @@ _FAMILIES = {
     Scalar.DATE_TIME: ((Scalar.DATE_TIME,), ("instant",)),
 }
 _NUMBERS = ((Scalar.I64, Scalar.F64), ("whole", "broken"))
-_COMPARISONS = [operator for operator in Operator if not operator.isidentifier()]
+_COMPARISONS = [operator for operator in ComparisonOperator if not operator.isidentifier()]
 
 
 def _variable(names: SearchStrategy[str]) -> SearchStrategy[qt.Variable]:
@@ -77,12 +77,12 @@ def _many(items: SearchStrategy[_T], low: int = 0, high: int = 3) -> SearchStrat
 _any_literal = st.one_of(list(_LITERALS.values()))
 _odd_name = st.sampled_from(["nope", "id", "code", "label", "on", "src", "_"])
 _any_variable = _variable(st.sampled_from([*NODES, *PARAMETERS, "c", "x", "_"]))
-_any_access = st.builds(qt.Access, _any_variable, st.builds(Name, _odd_name))
+_any_access = st.builds(qt.PropertyAccess, _any_variable, st.builds(Name, _odd_name))
 _any_list = st.builds(qt.ListLiteral, _many(_any_literal))
 _any_expr: SearchStrategy[qt.Expr] = st.recursive(
     st.one_of(_any_literal, _any_variable, _any_access, _any_list, st.just(qt.AliasRef("nope"))),
     lambda inner: st.builds(
-        qt.Call,
+        qt.CallExpression,
         st.builds(Name, st.sampled_from([*FUNCTIONS, "nope"])),
         _many(inner),
     ),
@@ -90,44 +90,48 @@ _any_expr: SearchStrategy[qt.Expr] = st.recursive(
 )
 
 
-def _value(type_: PropertyType) -> SearchStrategy[qt.Value]:
+def _value(type_: PropertyType) -> SearchStrategy[qt.ValueExpression]:
     """Draw a value that can stand for a property of this type."""
     scalars, parameters = _FAMILIES.get(type_.scalar, _NUMBERS)
-    choices: list[SearchStrategy[qt.Value]] = [_LITERALS[scalar] for scalar in scalars]
+    choices: list[SearchStrategy[qt.ValueExpression]] = [_LITERALS[scalar] for scalar in scalars]
     choices.append(_variable(st.sampled_from(parameters)))
     if type_.scalar is Scalar.DATE_TIME:
-        choices.append(st.just(qt.Call(Name("now"))))
+        choices.append(st.just(qt.CallExpression(Name("now"))))
     return _seldom(st.one_of(choices), st.one_of(_any_literal, _any_variable, _any_list))
 
 
 @st.composite
-def _accesses(draw: DrawFn) -> tuple[qt.Access, PropertyType]:
+def _accesses(draw: DrawFn) -> tuple[qt.PropertyAccess, PropertyType]:
     """Draw a property of a node variable, with its type."""
     name = draw(st.sampled_from([*NODES]))
     properties = catalog().nodes[NODES[name]].properties
     property_ = draw(st.sampled_from(list(properties.values())))
-    return qt.Access(qt.Variable(name), Name(property_.name)), property_.type
+    return qt.PropertyAccess(qt.Variable(name), Name(property_.name)), property_.type
 
 
 @st.composite
 def _conditions(draw: DrawFn) -> qt.Condition:
     access, type_ = draw(_accesses())
     if type_.is_list:
-        return qt.Comparison(access, Operator.CONTAINS, draw(_value(type_.element)))
+        return qt.ComparisonCondition(
+            access, ComparisonOperator.CONTAINS, draw(_value(type_.element))
+        )
     kind = draw(st.sampled_from(["compare", "compare", "compare", "null", "in", "search", "odd"]))
     if kind == "null":
-        return qt.NullTest(access, draw(st.booleans()))
+        return qt.NullCondition(access, draw(st.booleans()))
     if kind == "in":
-        return qt.Membership(access, qt.ListLiteral(draw(_many(_LITERALS[_natural(type_)]))))
+        return qt.MembershipCondition(
+            access, qt.ListLiteral(draw(_many(_LITERALS[_natural(type_)])))
+        )
     if kind == "search" and type_.text:
         words = _LITERALS[Scalar.STRING]
-        return qt.CallCondition(qt.Call(Name("search"), (access, draw(words))))
+        return qt.CallCondition(qt.CallExpression(Name("search"), (access, draw(words))))
     if kind == "odd":
-        operator = draw(st.sampled_from(list(Operator)))
-        return qt.Comparison(draw(_any_expr), operator, draw(_any_expr))
-    operators = list(Operator) if type_.text else _COMPARISONS
+        operator = draw(st.sampled_from(list(ComparisonOperator)))
+        return qt.ComparisonCondition(draw(_any_expr), operator, draw(_any_expr))
+    operators = list(ComparisonOperator) if type_.text else _COMPARISONS
     other = _value(type_) | _accesses().map(lambda drawn: drawn[0])
-    return qt.Comparison(access, draw(st.sampled_from(operators)), draw(other))
+    return qt.ComparisonCondition(access, draw(st.sampled_from(operators)), draw(other))
 
 
 def _natural(type_: PropertyType) -> Scalar:
@@ -136,7 +140,9 @@ def _natural(type_: PropertyType) -> Scalar:
 
 _condition: SearchStrategy[qt.Condition] = st.recursive(
     _conditions(),
-    lambda parts: st.builds(qt.AllOf, _many(parts, 2)) | st.builds(qt.AnyOf, _many(parts, 2)),
+    lambda parts: (
+        st.builds(qt.AndCondition, _many(parts, 2)) | st.builds(qt.OrCondition, _many(parts, 2))
+    ),
     max_leaves=3,
 )
 
@@ -144,7 +150,7 @@ _condition: SearchStrategy[qt.Condition] = st.recursive(
 
 
 @st.composite
-def _bindings(draw: DrawFn) -> qt.Binding:
+def _bindings(draw: DrawFn) -> qt.BindingClause:
     name = draw(st.sampled_from([*NODES]))
     properties = list(catalog().nodes[NODES[name]].properties.values())
     matched = draw(st.lists(st.sampled_from(properties), max_size=2))
@@ -153,17 +159,17 @@ def _bindings(draw: DrawFn) -> qt.Binding:
         type_ = property_.type.element if property_.type.is_list else property_.type
         matches.append(qt.PropertyMatch(Name(property_.name), draw(_value(type_))))
     type_name = draw(_seldom(st.just(NODES[name]), st.sampled_from(["Port", "Labelled", "Nope"])))
-    return qt.Binding(qt.Variable(name), Name(type_name), tuple(matches))
+    return qt.BindingClause(qt.Variable(name), Name(type_name), tuple(matches))
 
 
 @st.composite
-def _traversals(draw: DrawFn) -> qt.Traversal:
+def _traversals(draw: DrawFn) -> qt.TraversalClause:
     edge = draw(st.sampled_from([*EDGES]))
     ends = EDGES[edge]
     src, dst = ends[: len(ends) // 2], ends[len(ends) // 2 :]
     if edge == "route":
         src = dst = ends
-    step = qt.Traversal(
+    step = qt.TraversalClause(
         qt.Variable(draw(st.sampled_from([*src, "_"]))),
         Name(edge),
         qt.Variable(draw(st.sampled_from([*dst, "_"]))),
@@ -172,24 +178,26 @@ def _traversals(draw: DrawFn) -> qt.Traversal:
     )
     if step.edge_variable is None and draw(st.booleans()):
         low = draw(st.integers(1, 3))
-        step = replace(step, hops=qt.Hops(low, draw(_seldom(st.just(low + 1), st.none()))))
+        step = replace(step, hops=qt.HopRange(low, draw(_seldom(st.just(low + 1), st.none()))))
     return replace(step, src=step.dst, dst=step.src) if draw(st.booleans()) else step
 
 
-_clause: SearchStrategy[qt.Clause] = st.recursive(
-    st.one_of(_bindings(), _traversals(), st.builds(qt.Filter, _condition)),
-    lambda clauses: st.builds(qt.Negation, _many(clauses, 1)),
+_clause: SearchStrategy[qt.MatchClause] = st.recursive(
+    st.one_of(_bindings(), _traversals(), st.builds(qt.FilterClause, _condition)),
+    lambda clauses: st.builds(qt.NegationClause, _many(clauses, 1)),
     max_leaves=3,
 )
-_all_nodes = tuple(qt.Binding(qt.Variable(name), Name(type_)) for name, type_ in NODES.items())
-clauses: SearchStrategy[tuple[qt.Clause, ...]] = _seldom(
+_all_nodes = tuple(
+    qt.BindingClause(qt.Variable(name), Name(type_)) for name, type_ in NODES.items()
+)
+clauses: SearchStrategy[tuple[qt.MatchClause, ...]] = _seldom(
     _many(_clause, 0, 4).map(lambda drawn: (*_all_nodes, *drawn)), _many(_clause, 1, 4)
 )
 
 # --- queries -----------------------------------------------------------------------------------
 
 _parameters = tuple(
-    qt.Parameter(
+    qt.ParameterDeclaration(
         qt.Variable(name),
         TypeExpr(str(t.scalar), t.is_list, t.nullable, dimension=t.dimension),
     )
@@ -201,7 +209,7 @@ _column: SearchStrategy[qt.Expr] = st.one_of(
     _access,
     _variable(st.sampled_from([*NODES, "whole"])),
     st.builds(
-        qt.Call,
+        qt.CallExpression,
         st.builds(Name, st.sampled_from(["count", "min", "max"])),
         st.tuples(_access),
         st.just(False),
@@ -216,7 +224,7 @@ def _reads(draw: DrawFn) -> qt.ReadBody:
     columns = draw(st.lists(_column, min_size=1, max_size=3))
     projections = [qt.Projection(expr, Name(f"c{i}")) for i, expr in enumerate(columns)]
     key = _access | st.builds(qt.AliasRef, st.sampled_from([f"c{i}" for i in range(len(columns))]))
-    ordering = st.builds(qt.Ordering, key, st.none() | st.sampled_from(qt.Direction))
+    ordering = st.builds(qt.OrderingTerm, key, st.none() | st.sampled_from(qt.SortDirection))
     return qt.ReadBody(
         draw(clauses),
         tuple(projections),
@@ -228,22 +236,22 @@ def _reads(draw: DrawFn) -> qt.ReadBody:
 
 
 @st.composite
-def _statements(draw: DrawFn) -> qt.Statement:
+def _statements(draw: DrawFn) -> qt.MutationStatement:
     type_name = draw(_seldom(st.sampled_from(["Ship", "Port", "Note"]), st.just("Nope")))
     known = catalog().nodes.get(type_name, catalog().nodes["Note"]).properties
     values = {name: draw(_value(property_.type)) for name, property_ in known.items()}
     given = draw(_seldom(st.just([*known]), st.lists(st.sampled_from([*known]), min_size=1)))
     tested = draw(st.sampled_from([name for name in known if not known[name].type.is_list]))
     operator = draw(st.sampled_from(_COMPARISONS))
-    tests = (qt.MutationTest(Name(tested), operator, draw(_value(known[tested].type))),)
+    tests = (qt.MutationCondition(Name(tested), operator, draw(_value(known[tested].type))),)
     assignments = tuple(qt.Assignment(Name(name), values[name]) for name in given)
-    kind = draw(st.sampled_from([qt.Insert, qt.Update, qt.Delete]))
-    if kind is qt.Insert:
-        return qt.Insert(Name(type_name), assignments)
+    kind = draw(st.sampled_from([qt.InsertStatement, qt.UpdateStatement, qt.DeleteStatement]))
+    if kind is qt.InsertStatement:
+        return qt.InsertStatement(Name(type_name), assignments)
     return (
-        qt.Update(Name(type_name), assignments[1:] or assignments, tests)
-        if kind is qt.Update
-        else qt.Delete(Name(type_name), tests)
+        qt.UpdateStatement(Name(type_name), assignments[1:] or assignments, tests)
+        if kind is qt.UpdateStatement
+        else qt.DeleteStatement(Name(type_name), tests)
     )
 
 

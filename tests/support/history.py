@@ -14,9 +14,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import omnigraph.graph as og
+from omnigraph.commit.manifest_rows import NewManifestRow, commit_row, version_row
 from omnigraph.commit.model import Commit, CommitId
-from omnigraph.commit.rows import Row, commit_row, version_row
-from omnigraph.commit.staged import mint_commit_id
+from omnigraph.commit.staged_commit import new_commit_id
 
 _DETACHED = 1 << 63
 
@@ -28,11 +28,11 @@ def grow(graph: og.Graph, table_key: str, commits: int, versions: int | None = N
     missing = commits - len(graph.commits.list())
     if missing <= 0:
         return
-    head, rows = state.head, list[Row]()
+    head, rows = state.head, list[NewManifestRow]()
     parent: CommitId = head.commit_id
     for _ in range(missing):
         made = Commit(
-            id=mint_commit_id(),
+            id=new_commit_id(),
             parents=(parent,),
             branch="main",
             actor=None,

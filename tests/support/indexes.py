@@ -5,8 +5,8 @@ from __future__ import annotations
 import omnigraph.graph as og
 from omnigraph.commit.model import Commit
 from omnigraph.commit.publish import publish
-from omnigraph.commit.staged import StagedCommit, StagedDataset, mint_commit_id
-from omnigraph.storage.index import build_btree
+from omnigraph.commit.staged_commit import StagedCommit, StagedDataset, new_commit_id
+from omnigraph.storage.index import stage_btree_index
 from omnigraph.storage.layout import dataset_path
 
 
@@ -19,14 +19,14 @@ def index_ids(graph: og.Graph, branch: str = "main") -> Commit:
         path = dataset_path(kind, entry.type_id, entry.incarnation)
         made = base = graph._manifest.datasets.at(path, entry.physical)
         for column in ("id", "src", "dst") if kind == "edge" else ("id",):
-            made = build_btree(made, column) or made
+            made = stage_btree_index(made, column) or made
         if made is not base:
             version = int(made.version)
             datasets.append(
                 StagedDataset(table_key, *entry.key, entry.physical, version, entry.rows)
             )
     staged = StagedCommit(
-        id=mint_commit_id(),
+        id=new_commit_id(),
         operation="optimize",
         datasets=tuple(datasets),
         read_schema=snapshot.head.schema_hash,

@@ -10,7 +10,7 @@ from typing import Any
 import omnigraph.graph as og
 from omnigraph.catalog import AcceptedSchema, EdgeType, NodeType
 from omnigraph.types import entity_id
-from omnigraph.types.data import from_data
+from omnigraph.types.data_values import from_data
 from tests.support.embedding import MOCK
 from tests.support.reference import Edge, PlainGraph
 from tests.support.reference.values import to_json

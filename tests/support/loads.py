@@ -8,13 +8,19 @@ from collections.abc import Mapping
 from typing import Any
 
 import omnigraph.graph as og
-from omnigraph.catalog import AcceptedSchema, SequentialAllocator, TypeKind, accept, load_catalog
-from omnigraph.types.column import to_json
-from omnigraph.write.inputs.ndjson import read_ndjson
-from omnigraph.write.intake import Intake
-from omnigraph.write.progress import Meter
-from omnigraph.write.rows import Spill
-from omnigraph.write.shape import AT, find_shape
+from omnigraph.catalog import (
+    AcceptedSchema,
+    SequentialAllocator,
+    TypeKind,
+    accept_schema,
+    load_catalog,
+)
+from omnigraph.types.arrow import to_json
+from omnigraph.write.change_set import INPUT_POSITION, find_row_schema
+from omnigraph.write.inputs.ndjson_reader import read_ndjson
+from omnigraph.write.progress import ProgressMeter
+from omnigraph.write.row_builder import RowBuilder
+from omnigraph.write.spilling import SpillManager
 
 SCHEMA = """
 node Thing {
@@ -48,7 +54,7 @@ _FRESH = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}")
 
 def accepted() -> AcceptedSchema:
     """Return the schema with identities, without a graph."""
-    return accept(load_catalog(SCHEMA), allocator=SequentialAllocator(), domain="0" * 26)
+    return accept_schema(load_catalog(SCHEMA), allocator=SequentialAllocator(), domain="0" * 26)
 
 
 def ndjson(*lines: object) -> bytes:
@@ -67,9 +73,9 @@ def taken(text: bytes, *, fast: bool) -> tuple[dict[str, list[Any]], list[str]]:
 
     Ids that were made up read `fresh`, because they differ each time.
     """
-    with Spill() as spill:
-        intake = Intake(accepted(), spill)
-        read_ndjson(text, intake, Meter(), fast=fast)
+    with SpillManager() as spill:
+        intake = RowBuilder(accepted(), spill)
+        read_ndjson(text, intake, ProgressMeter(), fast=fast)
         changes = intake.finish(strict=False, replace=False)
         rows = {}
         for key, change in sorted(changes.types.items()):
@@ -78,7 +84,7 @@ def taken(text: bytes, *, fast: bool) -> tuple[dict[str, list[Any]], list[str]]:
             names = change.shape.schema.names
             columns = [_cells(batch.rows[name], properties.get(name)) for name in names]
             columns[0] = [_FRESH.sub("fresh", id_) for id_ in columns[0]]
-            places = batch.rows[AT].to_pylist()
+            places = batch.rows[INPUT_POSITION].to_pylist()
             rows[key] = [list(cells) for cells in zip(places, *columns, strict=True)]
         found = sorted(str(violation) for violation in changes.findings.listed)
     return {key: cells for key, cells in rows.items() if cells}, found
@@ -97,7 +103,7 @@ def all_rows(graph: og.Graph, table_key: str, at: str = "main") -> list[Mapping[
     """Return all entities of a type as JSON values, by id."""
     snapshot = graph.snapshot(at)
     kind, _, name = table_key.partition(":")
-    shape = find_shape(snapshot.schema, TypeKind(kind), name)
+    shape = find_row_schema(snapshot.schema, TypeKind(kind), name)
     with graph._manifest.reading(table_key, snapshot.entry(table_key)) as handle:
         rows = handle.to_table(blob_handling="all_binary").sort_by("id")
     columns = {name: _cells(rows[name], shape.properties.get(name)) for name in shape.schema.names}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import cache
 
 from omnigraph.catalog import Catalog, load_catalog
-from omnigraph.lang import Code, Diagnostic, Report, admit, read_queries
-from omnigraph.lang.query_tree import Operator
+from omnigraph.lang import Code, Diagnostic, DiagnosticReport, read_queries, report_for_text
+from omnigraph.lang.query_tree import ComparisonOperator
 from omnigraph.plan import QueryPlan, ReadPlan, compile_query, typecheck
 from omnigraph.plan.expressions import Binding, Compare, Constant, EntityKind, PropertyRef
 from omnigraph.types import PropertyType, Scalar
@@ -41,7 +41,7 @@ def read_plan(match: str, result: str = "return { 1 as one }", schema: str = "ha
 
 def typechecked(query: str, schema: str = "harbour") -> tuple[QueryPlan | None, list[Diagnostic]]:
     """Return the plan of the only query of a text, if it has one, and what is told about it."""
-    report: Report = admit(query, "query.gq", Code.QUERY_UNREADABLE)
+    report: DiagnosticReport = report_for_text(query, "query.gq", Code.QUERY_UNREADABLE)
     [tree] = read_queries(report).queries
     plan = typecheck(tree, catalog(schema), report)
     return plan, list(report.in_order())
@@ -55,4 +55,4 @@ def text(binding: Binding, name: str = "label") -> PropertyRef:
 def equals(left: PropertyRef, right: PropertyRef | str) -> Compare:
     """Return the predicate that a String property equals another, or a literal."""
     other = Constant(right, TEXT) if isinstance(right, str) else right
-    return Compare(left, Operator.EQ, other)
+    return Compare(left, ComparisonOperator.EQ, other)

@@ -7,8 +7,8 @@ from typing import Any
 
 import omnigraph.graph as og
 from omnigraph.errors import OmniError
-from omnigraph.query.engine import Settings
-from omnigraph.query.expand import ExpandMode
+from omnigraph.query.engine import QuerySettings
+from omnigraph.query.expansion import ExpandMode
 
 WARM = "query w() { match { $a: Person  $a $e:knows $b } return { count($e.since) as n } }"
 WARM_SEARCH = "query w() { match { $a: Person  $a knows{1,2} $b } return { count($b) as n } }"
@@ -25,7 +25,7 @@ def peak() -> int:
 def main(task: dict[str, Any]) -> None:
     """Run every query with the same limit."""
     graph = og.open(task["uri"], mode="ro")
-    settings = Settings(memory=task["memory"], expand=ExpandMode(task["mode"]))
+    settings = QuerySettings(memory=task["memory"], expand=ExpandMode(task["mode"]))
     for query in (WARM, *([WARM_SEARCH] if settings.expand is ExpandMode.TOPOLOGY else [])):
         graph._engine.run(graph.snapshot(), query, {}, None, settings)
     for query in task["queries"]:

@@ -13,8 +13,8 @@ import pytest
 import omnigraph.graph as og
 from omnigraph.embed import Embedder
 from omnigraph.errors import OmniError
-from omnigraph.query.engine import Engine, Settings
-from omnigraph.query.expand import ExpandMode
+from omnigraph.query.engine import Engine, QuerySettings
+from omnigraph.query.expansion import ExpandMode
 from omnigraph.query.result import Result
 from tests.support.agreement import disagreement
 from tests.support.catalogs import first
@@ -27,7 +27,7 @@ from tests.support.reference import RefusedError, World, ask
 Ways = Mapping[str, Callable[[og.Graph, Read], Result]]
 
 
-def _with(settings: Settings) -> Callable[[og.Graph, Read], Result]:
+def _with(settings: QuerySettings) -> Callable[[og.Graph, Read], Result]:
     def ask_engine(graph: og.Graph, read: Read) -> Result:
         return graph._engine.run(graph.snapshot(), read.text, read.params, None, settings)
 
@@ -49,32 +49,31 @@ def _as_if_large(graph: og.Graph, read: Read) -> Result:
     with pytest.MonkeyPatch.context() as patch:
         for place, value in LARGE.items():
             patch.setattr(f"omnigraph.query.{place}", value)
-        settings = Settings(expand=ExpandMode.TOPOLOGY)
+        settings = QuerySettings(expand=ExpandMode.TOPOLOGY)
         return engine.run(graph.snapshot(), read.text, read.params, None, settings)
 
 
 LARGE: Mapping[str, int] = {
-    "adjacency.FEW_EDGES": 0,
-    "expand.MANY_STARTS": 1,
-    "execute.DENSE": 1_000_000,
-    "execute.STEP": 5,
-    "engine.STEP": 5,
-    "execute.FIRST_PART": 1,
-    "order.FEW": 1,
-    "order.RUN": 1,
-    "sorting.RUN": 2,
-    "sorting.STEP": 3,
-    "store.SPARSE": 0,
+    "adjacency.NUMPY_SORT_MAX_EDGES": 0,
+    "expansion.KERNEL_MIN_STARTS": 1,
+    "executor.DENSE_NODE_RATIO": 1_000_000,
+    "executor.STEP_ROWS": 5,
+    "engine.STEP_ROWS": 5,
+    "executor.FIRST_SCAN_ROWS": 1,
+    "sorting.TOP_K_RATIO": 1,
+    "sorting.SORT_RUN_ROWS": 1,
+    "sorting.BUCKET_STEP_ROWS": 3,
+    "column_cache.SPARSE_RATIO": 0,
 }
 """Bounds beyond which a large graph is treated in another way."""
 
 WAYS: Ways = {
     "cold": _cold,
     "warm": lambda graph, read: graph.query(read.text, read.params),
-    "indexed": _with(Settings(expand=ExpandMode.INDEXED)),
-    "topology": _with(Settings(expand=ExpandMode.TOPOLOGY)),
+    "indexed": _with(QuerySettings(expand=ExpandMode.INDEXED)),
+    "topology": _with(QuerySettings(expand=ExpandMode.TOPOLOGY)),
     "large": _as_if_large,
-    "few ranked": _with(Settings(few=0)),
+    "few ranked": _with(QuerySettings(few=0)),
 }
 """How the engine may be told to answer; all ways give the same."""
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import omnigraph as og
 from omnigraph.catalog import Catalog, EdgeType, NodeType
-from omnigraph.changes.block import EntityChange
-from omnigraph.policy import Action
+from omnigraph.changes.commit_changes import EntityChange
+from omnigraph.policy import PolicyAction
 
 Shown = Mapping[str, frozenset[str]]
 """The types somebody may see, by name, and their properties."""
@@ -55,7 +55,7 @@ def policy_for(shown: Shown, catalog: Catalog, *others: str) -> og.Policy:
     team = {"actors": {"group": "team"}}
     grants |= {action: {**team, "actions": [action]} for action in others}
     rules = [{"id": action, "allow": grant} for action, grant in grants.items()]
-    everything = [action for action in Action if action != "graph_list"]
+    everything = [action for action in PolicyAction if action != "graph_list"]
     rules += [{"id": "root", "allow": {"actors": {"group": "root"}, "actions": everything}}]
     groups = {"team": [ACTOR], "root": [ROOT]}
     # JSON is YAML, too.

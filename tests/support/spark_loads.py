@@ -11,9 +11,9 @@ from pyspark.sql import SparkSession
 import omnigraph.graph as og
 from omnigraph.embed.config import read_models
 from omnigraph.pipeline.load import load_frames
-from omnigraph.pipeline.model import Input, OnViolation, Outcome, SparkLoadOptions
-from omnigraph.pipeline.runs import Run, Runs
-from omnigraph.write.load import mode_of
+from omnigraph.pipeline.model import OnViolation, SparkLoadOptions, SparkLoadResult, TypeFrame
+from omnigraph.pipeline.runs import PipelineRun, RunStore
+from omnigraph.write.load import parse_load_mode
 
 SCHEMA = """
 node Person { name: String @key  age: I32?  email: String? @unique  @range(age, 0..150) }
@@ -25,32 +25,34 @@ PEOPLE = [(f"p{number}", number, f"{number}@x") for number in range(20)]
 KNOWS = [(f"p{number}", f"p{number + 1}") for number in range(19)]
 
 
-def people(spark: SparkSession, rows: Sequence[tuple[Any, ...]] = PEOPLE) -> Input:
+def people(spark: SparkSession, rows: Sequence[tuple[Any, ...]] = PEOPLE) -> TypeFrame:
     """Return people as a frame that says where its rows stood."""
     placed = [(*row, 0, number) for number, row in enumerate(rows, 1)]
     schema = "name string, age int, email string, `@file` int, `@at` long"
-    return Input("node:Person", spark.createDataFrame(placed, schema))
+    return TypeFrame("node:Person", spark.createDataFrame(placed, schema))
 
 
-def knows(spark: SparkSession, rows: Sequence[tuple[str, str]] = KNOWS) -> Input:
+def knows(spark: SparkSession, rows: Sequence[tuple[str, str]] = KNOWS) -> TypeFrame:
     """Return who knows whom as a frame that says where its rows stood."""
     placed = [(*row, 1, number) for number, row in enumerate(rows, 1)]
     schema = "`from` string, `to` string, `@file` int, `@at` long"
-    return Input("edge:Knows", spark.createDataFrame(placed, schema))
+    return TypeFrame("edge:Knows", spark.createDataFrame(placed, schema))
 
 
 FILES = (("people", "row"), ("knows", "row"))
 
 
-def load(graph: og.Graph, inputs: Sequence[Input], spark: SparkSession, **options: Any) -> Outcome:
+def load(
+    graph: og.Graph, inputs: Sequence[TypeFrame], spark: SparkSession, **options: Any
+) -> SparkLoadResult:
     """Load frames."""
-    mode, how = mode_of(options.pop("mode", "merge")), options.pop("on_violation", "fail")
+    mode, how = parse_load_mode(options.pop("mode", "merge")), options.pop("on_violation", "fail")
     models = read_models(options.pop("vectors_from", None))
     told = SparkLoadOptions(files=FILES, mode=mode, on_violation=OnViolation(how), **options)
     request = replace(graph._request("load", None, None), vectors_from=models)
     return load_frames(graph._manifest, request, inputs, told, spark)
 
 
-def begin(graph: og.Graph, key: str | None = None) -> Run:
+def begin(graph: og.Graph, key: str | None = None) -> PipelineRun:
     """Begin a run."""
-    return Runs(graph._manifest.objects).begin("main", key=key)
+    return RunStore(graph._manifest.objects).begin("main", key=key)

@@ -14,9 +14,9 @@ from pyspark.sql import DataFrame, SparkSession
 import omnigraph.graph as og
 from omnigraph.catalog import TypeKind
 from omnigraph.pipeline.columns import arrow_schema
-from omnigraph.pipeline.execution.execute import Question, answer
-from omnigraph.pipeline.filters import Condition, filtered
-from omnigraph.pipeline.pinned import Pinned, pin
+from omnigraph.pipeline.execution.execute import QueryInput, build_query_frame
+from omnigraph.pipeline.filters import FilterCondition, apply_conditions
+from omnigraph.pipeline.pinned import TableScan, pin_table
 from omnigraph.query.result import Result
 from tests.support.generated_reads import Read
 
@@ -26,21 +26,21 @@ def ask_in_memory(spark: SparkSession) -> Callable[[og.Graph, Read], Result]:
 
     def ask(graph: og.Graph, read: Read) -> Result:
         snapshot = graph.snapshot()
-        question = Question(source=read.text, params=read.params)
+        question = QueryInput(source=read.text, params=read.params)
 
         def reader(
-            kind: TypeKind, name: str, columns: Sequence[str], where: Sequence[Condition]
+            kind: TypeKind, name: str, columns: Sequence[str], where: Sequence[FilterCondition]
         ) -> DataFrame:
-            pinned = pin(graph._manifest, snapshot, f"{kind}:{name}")
-            return frame_in_memory(spark, filtered(pinned, where).named(columns))
+            pinned = pin_table(graph._manifest, snapshot, f"{kind}:{name}")
+            return frame_in_memory(spark, apply_conditions(pinned, where).named(columns))
 
-        [part] = answer(graph._engine, snapshot, question, reader).collect().parts()
+        [part] = build_query_frame(graph._engine, snapshot, question, reader).collect().parts()
         return part
 
     return ask
 
 
-def frame_in_memory(spark: SparkSession, pinned: Pinned) -> DataFrame:
+def frame_in_memory(spark: SparkSession, pinned: TableScan) -> DataFrame:
     """Return what the data source gives of a type."""
     rows = [batch for part in pinned.parts() for batch in pinned.rows(part, pinned.schema)]
     table = pa.Table.from_batches(rows, arrow_schema(pinned.schema))

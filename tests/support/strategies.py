@@ -21,7 +21,7 @@ from hypothesis.strategies import SearchStrategy
 from omnigraph.lang import query_tree as qt
 from omnigraph.lang import schema_tree as pg
 from omnigraph.lang.schema_parser import CONSTRAINT_WORDS
-from omnigraph.lang.tree import Name, TypeExpr
+from omnigraph.lang.source import Name, TypeExpr
 from omnigraph.types import BASE_NAMES, MAX_VECTOR_DIMENSION, Scalar
 
 _T = TypeVar("_T")
@@ -88,13 +88,13 @@ _range = st.one_of(
 )
 _decimal = st.from_regex(r"\A-?[0-9]{1,6}\.[0-9]{1,6}\Z").filter(str.isascii)
 _literal_argument = st.one_of(
-    st.builds(pg.Argument, st.just(pg.ArgumentKind.STRING), _text),
-    st.builds(pg.Argument, st.just(pg.ArgumentKind.INT), st.integers().map(str)),
-    st.builds(pg.Argument, st.just(pg.ArgumentKind.FLOAT), _decimal),
-    st.builds(pg.Argument, st.just(pg.ArgumentKind.BOOL), st.sampled_from(_BOOLEANS)),
+    st.builds(pg.AnnotationArgument, st.just(pg.ArgumentKind.STRING), _text),
+    st.builds(pg.AnnotationArgument, st.just(pg.ArgumentKind.INT), st.integers().map(str)),
+    st.builds(pg.AnnotationArgument, st.just(pg.ArgumentKind.FLOAT), _decimal),
+    st.builds(pg.AnnotationArgument, st.just(pg.ArgumentKind.BOOL), st.sampled_from(_BOOLEANS)),
 )
 _argument = _literal_argument | st.builds(
-    pg.Argument, st.just(pg.ArgumentKind.NAME), _words(without=_BOOLEANS)
+    pg.AnnotationArgument, st.just(pg.ArgumentKind.NAME), _words(without=_BOOLEANS)
 )
 _named_argument = st.builds(pg.NamedArgument, _name, _literal_argument)
 
@@ -164,47 +164,51 @@ _literal_item: SearchStrategy[qt.Literal | qt.ListLiteral] = st.recursive(
     _literal, lambda items: st.builds(qt.ListLiteral, _many(items)), max_leaves=4
 )
 _list = st.builds(qt.ListLiteral, _many(_literal_item, 0, 3))
-_access = st.builds(qt.Access, _variable, _name)
+_access = st.builds(qt.PropertyAccess, _variable, _name)
 _alias = st.builds(qt.AliasRef, _words(without=(*_BOOLEANS, "distinct")))
-_now = st.builds(qt.Call, st.just(Name("now")))
+_now = st.builds(qt.CallExpression, st.just(Name("now")))
 _function = _names(without=(*_BOOLEANS, *_TEMPORAL))
 _edge_word = _names(without=("not",))
-_hops = st.builds(qt.Hops, st.integers(0, _U32_MAX), st.none() | st.integers(0, _U32_MAX))
+_hops = st.builds(qt.HopRange, st.integers(0, _U32_MAX), st.none() | st.integers(0, _U32_MAX))
 _edge_path: SearchStrategy[qt.Expr] = st.deferred(
     lambda: (
-        st.builds(qt.EdgePath, _edge_word, st.booleans(), _hops)
-        | st.builds(qt.EdgePath, _edge_word, st.just(True))
+        st.builds(qt.EdgePathExpression, _edge_word, st.booleans(), _hops)
+        | st.builds(qt.EdgePathExpression, _edge_word, st.just(True))
     )
 )
 
 
-def _calls(arguments: SearchStrategy[qt.Expr]) -> SearchStrategy[qt.Call]:
-    plain = st.builds(qt.Call, _function, _many(arguments | _edge_path))
-    return plain | st.builds(qt.Call, _function, _many(arguments | _edge_path, 1, 2), st.just(True))
+def _calls(arguments: SearchStrategy[qt.Expr]) -> SearchStrategy[qt.CallExpression]:
+    plain = st.builds(qt.CallExpression, _function, _many(arguments | _edge_path))
+    return plain | st.builds(
+        qt.CallExpression, _function, _many(arguments | _edge_path, 1, 2), st.just(True)
+    )
 
 
 _operand: SearchStrategy[qt.Expr] = st.one_of(_variable, _access, _literal_item, _alias)
 _expr: SearchStrategy[qt.Expr] = st.recursive(_operand, _calls, max_leaves=4)
-_value: SearchStrategy[qt.Value] = st.one_of(_literal_item, _variable, _now)
+_value: SearchStrategy[qt.ValueExpression] = st.one_of(_literal_item, _variable, _now)
 
 # --- match -------------------------------------------------------------------------------------
 
 _simple_condition: SearchStrategy[qt.Condition] = st.one_of(
-    st.builds(qt.Comparison, _expr, st.sampled_from(qt.Operator), _expr),
-    st.builds(qt.NullTest, _expr, st.booleans()),
-    st.builds(qt.Membership, _expr, _expr),
+    st.builds(qt.ComparisonCondition, _expr, st.sampled_from(qt.ComparisonOperator), _expr),
+    st.builds(qt.NullCondition, _expr, st.booleans()),
+    st.builds(qt.MembershipCondition, _expr, _expr),
     st.builds(qt.CallCondition, _calls(_expr)),
 )
 conditions: SearchStrategy[qt.Condition] = st.recursive(
     _simple_condition,
-    lambda parts: st.builds(qt.AllOf, _many(parts, 2)) | st.builds(qt.AnyOf, _many(parts, 2)),
+    lambda parts: (
+        st.builds(qt.AndCondition, _many(parts, 2)) | st.builds(qt.OrCondition, _many(parts, 2))
+    ),
     max_leaves=4,
 )
 _binding = st.builds(
-    qt.Binding, _variable, _type_name, _many(st.builds(qt.PropertyMatch, _name, _value))
+    qt.BindingClause, _variable, _type_name, _many(st.builds(qt.PropertyMatch, _name, _value))
 )
 _traversal = st.builds(
-    qt.Traversal,
+    qt.TraversalClause,
     _variable,
     _edge_word,
     _variable,
@@ -212,10 +216,10 @@ _traversal = st.builds(
     st.booleans(),
     st.none() | _hops,
 )
-_filter = st.builds(qt.Filter, conditions)
-_clause: SearchStrategy[qt.Clause] = st.recursive(
+_filter = st.builds(qt.FilterClause, conditions)
+_clause: SearchStrategy[qt.MatchClause] = st.recursive(
     st.one_of(_binding, _traversal, _filter),
-    lambda clauses: st.builds(qt.Negation, _many(clauses, 1)),
+    lambda clauses: st.builds(qt.NegationClause, _many(clauses, 1)),
     max_leaves=3,
 )
 
@@ -227,17 +231,17 @@ _read = st.builds(
     _many(_clause, 1),
     _many(st.builds(qt.Projection, _expr, st.none() | _name), 1),
     st.booleans(),
-    _many(st.builds(qt.Ordering, _expr, st.none() | st.sampled_from(qt.Direction))),
+    _many(st.builds(qt.OrderingTerm, _expr, st.none() | st.sampled_from(qt.SortDirection))),
     st.none() | _count,
     st.none() | _count,
 )
-_comparisons = [op for op in qt.Operator if not op.isidentifier()]
-_tests = _many(st.builds(qt.MutationTest, _name, st.sampled_from(_comparisons), _value), 1)
+_comparisons = [op for op in qt.ComparisonOperator if not op.isidentifier()]
+_tests = _many(st.builds(qt.MutationCondition, _name, st.sampled_from(_comparisons), _value), 1)
 _assignments = _many(st.builds(qt.Assignment, _name, _value), 1)
-_statement: SearchStrategy[qt.Statement] = st.one_of(
-    st.builds(qt.Insert, _type_name, _assignments),
-    st.builds(qt.Update, _type_name, _assignments, _tests),
-    st.builds(qt.Delete, _type_name, _tests),
+_statement: SearchStrategy[qt.MutationStatement] = st.one_of(
+    st.builds(qt.InsertStatement, _type_name, _assignments),
+    st.builds(qt.UpdateStatement, _type_name, _assignments, _tests),
+    st.builds(qt.DeleteStatement, _type_name, _tests),
 )
 _mutation = st.builds(qt.MutationBody, _many(_statement, 1))
 _query_annotations = st.lists(
@@ -250,7 +254,7 @@ _query_annotations = st.lists(
 _query = st.builds(
     qt.QueryDecl,
     _name,
-    _many(st.builds(qt.Parameter, _variable, parameter_types)),
+    _many(st.builds(qt.ParameterDeclaration, _variable, parameter_types)),
     _query_annotations,
     _read | _mutation,
 )

@@ -18,14 +18,13 @@ from omnigraph.catalog import Catalog, TypeKind
 from omnigraph.errors import OmniError
 from omnigraph.lang import QueryError
 from omnigraph.types import PropertyType, Scalar
-from omnigraph.types.column import to_column
-from omnigraph.types.data import from_data
-from omnigraph.write.apply import apply
-from omnigraph.write.change_set import Batch, ChangeSet
-from omnigraph.write.committed import Committed
-from omnigraph.write.ids import fresh_ids
-from omnigraph.write.request import Request
-from omnigraph.write.shape import Shape
+from omnigraph.types.arrow import to_column
+from omnigraph.types.data_values import from_data
+from omnigraph.write.change_set import ChangeSet, RowBatch, RowSchema
+from omnigraph.write.committed_state import CommittedState
+from omnigraph.write.ids import generate_ids
+from omnigraph.write.request import WriteRequest
+from omnigraph.write.transaction import apply_changes
 from omnigraph.write.violations import ValidationFailed, Violation
 from tests.support.changes import (
     Delete,
@@ -303,7 +302,7 @@ class Changes(_Named):
         if wanted.partial:
             raise Inexpressible("its rows are whole")
 
-        def prepare(committed: Committed) -> ChangeSet:
+        def prepare(committed: CommittedState) -> ChangeSet:
             changes = ChangeSet()
             for name, given in _by_type(puts).items():
                 rows = _table(committed, name, given)
@@ -311,18 +310,18 @@ class Changes(_Named):
                 change = changes.of(_shape(committed, name))
                 change.strict = wanted.mode == "append"
                 change.replace = wanted.mode == "overwrite"
-                change.batches.append(Batch(rows, fresh=fresh))
+                change.batches.append(RowBatch(rows, fresh=fresh))
             return changes
 
-        request = Request(branch=branch, operation="load", embedder=graph._engine.embedder)
+        request = WriteRequest(branch=branch, operation="load", embedder=graph._engine.embedder)
         try:
-            apply(graph._manifest, request, prepare, again=lambda: True)
+            apply_changes(graph._manifest, request, prepare, again=lambda: True)
         except ValidationFailed as error:
             return _refusal(error)
         return Verdict(Counter())
 
 
-def _table(committed: Committed, name: str, puts: Sequence[Put]) -> pa.Table:
+def _table(committed: CommittedState, name: str, puts: Sequence[Put]) -> pa.Table:
     shape, catalog = _shape(committed, name), committed.snapshot.catalog
     columns: dict[str, pa.Array] = {}
     for column in shape.schema.names:
@@ -339,13 +338,13 @@ def _table(committed: Committed, name: str, puts: Sequence[Put]) -> pa.Table:
             raise Inexpressible("a row without a key is no row of a change set")
         ids = [entity_id(list(zip(row, types, strict=True))) for row in members]
     else:
-        made = fresh_ids(len(puts)).to_pylist()
+        made = generate_ids(len(puts)).to_pylist()
         ids = [p.values.get("id") or id_ for p, id_ in zip(puts, made, strict=True)]
     columns["id"] = pa.array(ids, pa.string())
     return pa.table(columns, schema=shape.schema)
 
 
-def _has_default(shape: Shape, column: str) -> bool:
+def _has_default(shape: RowSchema, column: str) -> bool:
     property_ = shape.properties.get(column)
     return property_ is not None and any(a.name == "default" for a in property_.annotations)
 
@@ -357,7 +356,7 @@ def _typed(value: Any, type_: PropertyType) -> Any:
         raise Inexpressible("its values are typed") from error
 
 
-def _shape(committed: Committed, name: str) -> Shape:
+def _shape(committed: CommittedState, name: str) -> RowSchema:
     edge = is_edge(committed.snapshot.catalog, name)
     return committed.shape(TypeKind.EDGE if edge else TypeKind.NODE, name)
 

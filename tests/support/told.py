@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from omnigraph.lang import Code, Report, admit, read_queries, read_schema
+from omnigraph.lang import Code, DiagnosticReport, read_queries, read_schema, report_for_text
 
 
-def told(report: Report) -> list[str]:
+def told(report: DiagnosticReport) -> list[str]:
     """Return `line:column message`, followed by ` | hint` where there is one, in text order."""
     return [
         f"{':'.join(map(str, d.source.position(d.span.start)))} {d.message}"
@@ -17,14 +17,14 @@ def told(report: Report) -> list[str]:
 
 def told_schema(text: str) -> list[str]:
     """Return what reading `.pg` text says."""
-    report = admit(text, "test.pg", Code.SCHEMA_UNREADABLE)
+    report = report_for_text(text, "test.pg", Code.SCHEMA_UNREADABLE)
     read_schema(report)
     return told(report)
 
 
 def told_queries(text: str) -> list[str]:
     """Return what reading `.gq` text says."""
-    report = admit(text, "test.gq", Code.QUERY_UNREADABLE)
+    report = report_for_text(text, "test.gq", Code.QUERY_UNREADABLE)
     read_queries(report)
     return told(report)
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import omnigraph.graph as og
-from omnigraph.commit.staged import mint_commit_id
+from omnigraph.commit.staged_commit import new_commit_id
 from omnigraph.errors import OmniError
 from omnigraph.maintain.cleanup import cleanup
 from tests.support.children import Place
@@ -149,7 +149,7 @@ def write_several(worker: Worker, fresh: str) -> None:
 def write_long(worker: Worker, fresh: str) -> None:
     """Write under an intent, which recovery may take for abandoned at any moment."""
     change = Change("insert", PORT, {f"q{fresh}": {"city": fresh}})
-    commit_id = mint_commit_id()
+    commit_id = new_commit_id()
     worker.attempt(
         "commit",
         lambda: commit_with_intent(worker.graph, change, commit_id=commit_id),

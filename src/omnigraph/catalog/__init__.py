@@ -5,9 +5,9 @@ means; an accepted schema also says which identity each type and property has, s
 their data. The planner compares two accepted schemas and lists the steps between them.
 """
 
-from omnigraph.catalog.accepted import AcceptedSchema
-from omnigraph.catalog.accepted_type import AcceptedType, SchemaCorrupt
-from omnigraph.catalog.build import build_catalog, load_catalog, read_catalog
+from omnigraph.catalog.accepted_schema import AcceptedSchema
+from omnigraph.catalog.builder import build_catalog, load_catalog, read_catalog
+from omnigraph.catalog.fingerprint import schema_shape, shape_hash
 from omnigraph.catalog.identity import (
     IdentityAllocator,
     IdentityError,
@@ -19,10 +19,21 @@ from omnigraph.catalog.identity import (
     identity_text,
     parse_identity,
 )
+from omnigraph.catalog.identity_resolution import accept_schema, resolve_schema
+from omnigraph.catalog.migration_planner import plan_migration
+from omnigraph.catalog.migration_steps import (
+    DeclareEmbeddingModel,
+    DropMode,
+    MigrationPlan,
+    MigrationStep,
+    SchemaChangeRefused,
+    UnsupportedChange,
+)
 from omnigraph.catalog.model import (
     DST,
     ID,
     SRC,
+    AcceptedType,
     Annotation,
     Cardinality,
     Catalog,
@@ -38,20 +49,10 @@ from omnigraph.catalog.model import (
     NodeType,
     Property,
     Range,
+    SchemaCorrupt,
     TypeKind,
     Unique,
     vector_metric,
-)
-from omnigraph.catalog.planner import plan_migration
-from omnigraph.catalog.resolve import accept, resolve
-from omnigraph.catalog.shape import schema_shape, shape_hash
-from omnigraph.catalog.steps import (
-    DeclareEmbeddingModel,
-    DropMode,
-    MigrationPlan,
-    SchemaChangeRefused,
-    Step,
-    UnsupportedChange,
 )
 
 __all__ = [
@@ -78,6 +79,7 @@ __all__ = [
     "Key",
     "Metric",
     "MigrationPlan",
+    "MigrationStep",
     "NodeType",
     "Property",
     "PropertyId",
@@ -85,20 +87,19 @@ __all__ = [
     "SchemaChangeRefused",
     "SchemaCorrupt",
     "SequentialAllocator",
-    "Step",
     "TimeOrderedAllocator",
     "TypeId",
     "TypeKind",
     "Unique",
     "UnsupportedChange",
-    "accept",
+    "accept_schema",
     "build_catalog",
     "identity_text",
     "load_catalog",
     "parse_identity",
     "plan_migration",
     "read_catalog",
-    "resolve",
+    "resolve_schema",
     "schema_shape",
     "shape_hash",
     "vector_metric",

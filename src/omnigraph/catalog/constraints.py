@@ -23,40 +23,42 @@ from omnigraph.catalog.model import (
     constraint_columns,
 )
 from omnigraph.catalog.properties import (
-    Admission,
-    Owner,
+    DeclaringType,
+    SchemaCheckContext,
     index_metric,
     property_kind,
-    refuse_metric,
+    report_metric_on_non_vector,
 )
-from omnigraph.lang import Code, Span, did_you_mean
+from omnigraph.lang import Code, TextSpan, did_you_mean
 from omnigraph.lang.schema_tree import (
-    Argument,
+    AnnotationArgument,
     ArgumentKind,
     ConstraintDecl,
     NamedArgument,
     RangeBounds,
 )
-from omnigraph.lang.tree import Name
+from omnigraph.lang.source import Name
 from omnigraph.types import pattern_problem
 
 _NODE_ONLY = ("key", "range", "check")
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class LocatedConstraint:
     """A constraint with the place it was written at, and the names it was written with."""
 
     constraint: Constraint
-    span: Span
+    span: TextSpan
     names: tuple[Name, ...] = ()
 
-    def place(self, name: str) -> Span:
+    def place(self, name: str) -> TextSpan:
         """Return where the constraint names a property."""
         return next((n.span for n in self.names if n.text == name), self.span)
 
 
-def resolve_constraint(decl: ConstraintDecl, owner: Owner, admission: Admission) -> Placed | None:
+def resolve_constraint(
+    decl: ConstraintDecl, owner: DeclaringType, admission: SchemaCheckContext
+) -> LocatedConstraint | None:
     """Return the constraint a declaration means, or None after reporting why it means none."""
     word = decl.name.text
     if owner.kind is TypeKind.EDGE and word in _NODE_ONLY:
@@ -68,33 +70,35 @@ def resolve_constraint(decl: ConstraintDecl, owner: Owner, admission: Admission)
         columns = tuple(sorted({name.text for name in names}))
         named = [argument for argument in decl.arguments if isinstance(argument, NamedArgument)]
         if word == "index" and names and len(names) + len(named) == len(decl.arguments):
-            return Placed(Index(columns, index_metric(named, admission)), decl.span, names)
+            return LocatedConstraint(
+                Index(columns, index_metric(named, admission)), decl.span, names
+            )
         if len(names) == len(decl.arguments):
-            return Placed(COLUMN_CONSTRAINTS[word](columns), decl.span, names)
+            return LocatedConstraint(COLUMN_CONSTRAINTS[word](columns), decl.span, names)
         message, example = f"@{word} takes property names", f"@{word}(a, b)"
     elif word == "range":
         match decl.arguments:
             case (Name(text=name), RangeBounds(low=low, high=high)):
-                return Placed(Range(name, low, high), decl.span, names)
+                return LocatedConstraint(Range(name, low, high), decl.span, names)
         message, example = "@range takes a property and bounds", "@range(age, 0..120)"
     else:
         match decl.arguments:
-            case (Name(text=name), Argument(kind=ArgumentKind.STRING, text=pattern)):
-                return Placed(Check(name, pattern), decl.span, names)
+            case (Name(text=name), AnnotationArgument(kind=ArgumentKind.STRING, text=pattern)):
+                return LocatedConstraint(Check(name, pattern), decl.span, names)
         message, example = "@check takes a property and a pattern", '@check(code, "^[A-Z]+$")'
     admission.error(Code.ANNOTATION_MISUSE, message, decl.span, hint=f"write `{example}`")
     return None
 
 
 def check_constraints(
-    placed: Iterable[Placed],
+    placed: Iterable[LocatedConstraint],
     properties: Mapping[str, Property],
-    owner: Owner,
-    admission: Admission,
+    owner: DeclaringType,
+    admission: SchemaCheckContext,
 ) -> tuple[Constraint, ...]:
     """Return the canonical constraints of a type after checking each against its properties."""
     system = (ID, SRC, DST) if owner.kind is TypeKind.EDGE else (ID,)
-    checker = _Checker({**{p.name: p for p in system}, **properties}, owner, admission)
+    checker = _ConstraintChecker({**{p.name: p for p in system}, **properties}, owner, admission)
     kept: list[Constraint] = []
     keys = 0
     for item in placed:
@@ -109,13 +113,13 @@ def check_constraints(
                 )
                 continue
         if checker.check(item):
-            kept.append(_plain(item.constraint))
+            kept.append(_without_defaults(item.constraint))
         if isinstance(item.constraint, Index):
             checker.check_metrics(kept, item)
     return canonical_constraints(kept)
 
 
-def _plain(constraint: Constraint) -> Constraint:
+def _without_defaults(constraint: Constraint) -> Constraint:
     """Return a constraint without what goes without saying."""
     if isinstance(constraint, Index) and constraint.metric is Metric.COSINE:
         return Index(constraint.columns)
@@ -123,12 +127,12 @@ def _plain(constraint: Constraint) -> Constraint:
 
 
 @dataclass(frozen=True, slots=True)
-class _Checker:
+class _ConstraintChecker:
     known: Mapping[str, Property]
-    owner: Owner
-    admission: Admission
+    owner: DeclaringType
+    admission: SchemaCheckContext
 
-    def check(self, placed: Placed) -> bool:
+    def check(self, placed: LocatedConstraint) -> bool:
         """Report what is wrong with one constraint; tell whether its properties exist."""
         constraint, span = placed.constraint, placed.span
         match constraint:
@@ -149,7 +153,7 @@ class _Checker:
                     self._check(constraint, property_, span)
                 return property_ is not None
 
-    def check_metrics(self, kept: Iterable[Constraint], placed: Placed) -> None:
+    def check_metrics(self, kept: Iterable[Constraint], placed: LocatedConstraint) -> None:
         """Refuse a second index of a vector by another metric."""
         columns = constraint_columns(placed.constraint)
         same = (c for c in kept if isinstance(c, Index) and c.columns == columns)
@@ -157,7 +161,7 @@ class _Checker:
             message = f"{self.owner.name}.{columns[0]} is indexed by two metrics"
             self.admission.error(Code.ANNOTATION_MISUSE, message, placed.span)
 
-    def _property(self, name: str, span: Span) -> Property | None:
+    def _property(self, name: str, span: TextSpan) -> Property | None:
         found = self.known.get(name)
         if found is None:
             hint = did_you_mean(name, self.known)
@@ -172,7 +176,7 @@ class _Checker:
             )
         return found
 
-    def _column(self, constraint: Key | Unique | Index, member: Property, span: Span) -> None:
+    def _column(self, constraint: Key | Unique | Index, member: Property, span: TextSpan) -> None:
         word = type(constraint).__name__.lower()
         place = f"{self.owner.name}.{member.name}"
         kind = property_kind(member.type)
@@ -196,9 +200,9 @@ class _Checker:
             message = f"@{word} is not supported on {kind} property {place}"
             self.admission.refuse_new(Code.CONSTRAINT_UNSUPPORTED, message, span)
         elif isinstance(constraint, Index) and constraint.metric is not None and kind is None:
-            refuse_metric(place, member.type, span, self.admission)
+            report_metric_on_non_vector(place, member.type, span, self.admission)
 
-    def _range(self, constraint: Range, member: Property, span: Span) -> None:
+    def _range(self, constraint: Range, member: Property, span: TextSpan) -> None:
         place = f"{self.owner.name}.{member.name}"
         if not member.type.spec.numeric:
             message = f"@range needs a number, {place} is {member.type}"
@@ -211,7 +215,7 @@ class _Checker:
             message = f"@range on {place} is empty: {low} is above {high}"
             self.admission.refuse_new(Code.RANGE_INVALID, message, span)
 
-    def _check(self, constraint: Check, member: Property, span: Span) -> None:
+    def _check(self, constraint: Check, member: Property, span: TextSpan) -> None:
         place = f"{self.owner.name}.{member.name}"
         if member.type.spec.wire != "string":
             message = f"@check needs a String, {place} is {member.type}"

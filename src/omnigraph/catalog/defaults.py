@@ -10,9 +10,9 @@ import re
 from typing import Any
 
 from omnigraph.catalog.model import Annotation, Property
-from omnigraph.lang.writer import plain_number
+from omnigraph.lang.source_writer import plain_number
 from omnigraph.types import PropertyType, Scalar
-from omnigraph.types.data import from_data
+from omnigraph.types.data_values import from_data
 
 DEFAULT = "default"
 
@@ -24,7 +24,7 @@ _BOOLS = {"true": True, "false": False}
 def default_value(property_: Property) -> Any:  # noqa: ANN401 - a value of any type
     """Return the value an entity has where none is given, or None when there is none."""
     text = next((a.value for a in property_.annotations if a.name == DEFAULT), None)
-    if text is None or default_problem(property_.type) is not None:
+    if text is None or default_unsupported_reason(property_.type) is not None:
         return None
     try:
         return read_default(property_.type, text)
@@ -33,7 +33,7 @@ def default_value(property_: Property) -> Any:  # noqa: ANN401 - a value of any 
         return None
 
 
-def default_problem(type_: PropertyType) -> str | None:
+def default_unsupported_reason(type_: PropertyType) -> str | None:
     """Say why properties of a type have no default, or return None."""
     if type_.nullable:
         return f"a {type_} is null unless it is given"
@@ -44,7 +44,7 @@ def default_problem(type_: PropertyType) -> str | None:
 
 def read_default(type_: PropertyType, text: str) -> Any:  # noqa: ANN401 - a value of any type
     """Return the value a text means for a type; raise ValueError when it means none."""
-    value = from_data(type_, _plain(type_, text))
+    value = from_data(type_, _parse_literal(type_, text))
     if type_.enum_values is not None and value not in type_.enum_values:
         raise ValueError(f"expected one of {', '.join(type_.enum_values)}, got '{text[:40]}'")
     return value
@@ -53,13 +53,13 @@ def read_default(type_: PropertyType, text: str) -> Any:  # noqa: ANN401 - a val
 def default_annotation(type_: PropertyType, text: str) -> Annotation:
     """Return the annotation in its one form; raise ValueError when the text does not fit."""
     read_default(type_, text)
-    value = _plain(type_, text)
+    value = _parse_literal(type_, text)
     if isinstance(value, bool):
         return Annotation(DEFAULT, text)
     return Annotation(DEFAULT, value if isinstance(value, str) else plain_number(value))
 
 
-def _plain(type_: PropertyType, text: str) -> str | int | float | bool:
+def _parse_literal(type_: PropertyType, text: str) -> str | int | float | bool:
     """Return the JSON value a text stands for."""
     if type_.spec.integer:
         if _INTEGER.fullmatch(text) is None:

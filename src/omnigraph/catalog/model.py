@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Container, Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, TypeAlias
 
-from omnigraph.lang.source import NO_SPAN, Span
+from omnigraph.catalog.identity import IncarnationId, PropertyId, TypeId
+from omnigraph.errors import Category, OmniError
+from omnigraph.lang.source import NO_SPAN, TextSpan
+from omnigraph.lang.source_writer import plain_number
 from omnigraph.lang.tokens import encode_string
-from omnigraph.lang.writer import plain_number
 from omnigraph.types import PropertyType, Scalar
 
 _EXACT_FLOATS = 2**53
@@ -103,8 +105,8 @@ class Range:
 
     def __post_init__(self) -> None:
         # `0..1` and `0.0..1.0` mean the same, so they are kept alike.
-        object.__setattr__(self, "minimum", _whole(self.minimum))
-        object.__setattr__(self, "maximum", _whole(self.maximum))
+        object.__setattr__(self, "minimum", _exact_bound(self.minimum))
+        object.__setattr__(self, "maximum", _exact_bound(self.maximum))
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +117,7 @@ class Check:
     pattern: str
 
 
-def _whole(bound: float | None) -> int | float | None:
+def _exact_bound(bound: float | None) -> int | float | None:
     """Return a bound as an integer when it is one that floats represent exactly."""
     if isinstance(bound, float) and bound.is_integer() and abs(bound) < _EXACT_FLOATS:
         return int(bound)
@@ -212,7 +214,7 @@ class Property:
     declared_directly: bool = True
     satisfies: tuple[str, ...] = ()
     rename_from: str | None = None
-    span: Span = field(default=NO_SPAN, compare=False)
+    span: TextSpan = field(default=NO_SPAN, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +239,7 @@ class InterfaceType:
 
     name: str
     properties: Mapping[str, Property]
-    span: Span = field(default=NO_SPAN, compare=False)
+    span: TextSpan = field(default=NO_SPAN, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -250,7 +252,7 @@ class NodeType:
     interfaces: tuple[str, ...] = ()
     annotations: tuple[Annotation, ...] = ()
     rename_from: str | None = None
-    span: Span = field(default=NO_SPAN, compare=False)
+    span: TextSpan = field(default=NO_SPAN, compare=False)
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -274,7 +276,7 @@ class EdgeType:
     constraints: tuple[Constraint, ...] = ()
     annotations: tuple[Annotation, ...] = ()
     rename_from: str | None = None
-    span: Span = field(default=NO_SPAN, compare=False)
+    span: TextSpan = field(default=NO_SPAN, compare=False)
 
     def lookup(self, name: str) -> Property | None:
         """Return a declared property or the system property `id`."""
@@ -341,3 +343,97 @@ class Catalog:
         """Return the edge types that start or end at a node type, by name."""
         incident = (e for e in self.edges.values() if node_name in (e.src, e.dst))
         return sorted(incident, key=lambda edge: edge.name)
+
+
+# ----------------------------------------------------------------------
+# This module defines one accepted type: what was declared, and the identities it was given.
+
+
+KIND_ORDER: Mapping[TypeKind, int] = {kind: order for order, kind in enumerate(TypeKind)}
+
+
+class SchemaCorrupt(OmniError):
+    """An accepted schema contradicts itself."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(
+            f"the accepted schema is corrupt: {message}",
+            code="schema_corrupt",
+            category=Category.INTERNAL,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AcceptedType:
+    """A type with its identities; an interface stores nothing, so it has no incarnation.
+
+    The definition is kept without source places and rename hints, its properties by name.
+    """
+
+    id: TypeId
+    incarnation: IncarnationId | None
+    definition: Definition
+    property_ids: Mapping[str, PropertyId]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "definition", _stored_definition(self.definition))
+        if (self.incarnation is None) != (self.kind is TypeKind.INTERFACE):
+            raise SchemaCorrupt(f"{self.entity} has the wrong kind of incarnation")
+        if set(self.property_ids) != set(self.definition.properties):
+            raise SchemaCorrupt(f"{self.entity} does not give each property one identity")
+
+    @property
+    def kind(self) -> TypeKind:
+        """What kind of declaration this is."""
+        return definition_kind(self.definition)
+
+    @property
+    def name(self) -> str:
+        """The name the type has now."""
+        return self.definition.name
+
+    @property
+    def entity(self) -> str:
+        """The spelling of this type in refusals: `node:Ship`."""
+        return f"{self.kind}:{self.name}"
+
+    @property
+    def order(self) -> tuple[int, str]:
+        """Where this type stands among all: interfaces, nodes, edges, each by name."""
+        return KIND_ORDER[self.kind], self.name
+
+
+def _stored_definition(definition: Definition) -> Definition:
+    properties = {name: _stored_property(p) for name, p in sorted(definition.properties.items())}
+    if isinstance(definition, InterfaceType):
+        return replace(definition, properties=properties, span=NO_SPAN)
+    return replace(definition, properties=properties, rename_from=None, span=NO_SPAN)
+
+
+def _stored_property(property_: Property) -> Property:
+    return replace(property_, rename_from=None, span=NO_SPAN)
+
+
+# ----------------------------------------------------------------------
+# This module says how tables call the ends of an edge: `from` and `to`, or `src` and `dst`.
+#
+# Edge types may have properties called `from` and `to`. Then `src` and `dst` are the ends, which no
+# property of an edge can be called.
+
+
+_ENDPOINT_WORDS = {"src": "from", "dst": "to"}
+
+
+def endpoint_column_names(properties: Container[str]) -> dict[str, str]:
+    """Return what each end is called where the properties of its edge stand beside it."""
+    return {end: end if word in properties else word for end, word in _ENDPOINT_WORDS.items()}
+
+
+def resolve_endpoint_columns(given: Container[str], properties: Container[str]) -> dict[str, str]:
+    """Return the end that each word means among given names.
+
+    `from` is the property of that name only where `src` is given, too.
+    """
+    taken = {word for end, word in _ENDPOINT_WORDS.items() if end in given and word in properties}
+    meant = {name: end for end, word in _ENDPOINT_WORDS.items() for name in (end, word)}
+    return {name: end for name, end in meant.items() if name not in taken}

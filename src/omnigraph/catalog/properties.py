@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from omnigraph.catalog.defaults import DEFAULT, default_annotation, default_problem
+from omnigraph.catalog.defaults import DEFAULT, default_annotation, default_unsupported_reason
 from omnigraph.catalog.model import (
     COLUMN_CONSTRAINTS,
     Annotation,
@@ -14,14 +14,13 @@ from omnigraph.catalog.model import (
     Property,
     TypeKind,
 )
-from omnigraph.lang import Code, Report
+from omnigraph.lang import Code, DiagnosticReport
 from omnigraph.lang.codes import Severity
 from omnigraph.lang.schema_tree import AnnotationDecl, ArgumentKind, NamedArgument, PropertyDecl
-from omnigraph.lang.source import Span
-from omnigraph.lang.tree import TypeExpr
+from omnigraph.lang.source import TextSpan, TypeExpr
 from omnigraph.types import PropertyType, Scalar
 
-PHYSICAL_NAMES = frozenset(
+RESERVED_COLUMN_NAMES = frozenset(
     {"_rowid", "_rowaddr", "_rowoffset", "_row_created_at_version", "_row_last_updated_at_version"}
 )
 """Names the storage engine keeps for itself."""
@@ -30,35 +29,37 @@ _TEXT_ANNOTATIONS = ("description", "instruction")
 
 
 @dataclass(frozen=True, slots=True)
-class Admission:
+class SchemaCheckContext:
     """Where resolution reports to, and how strict it is.
 
     A schema that was accepted once must stay readable: rules that came later than the format are
     errors for a new schema and warnings for a persisted one.
     """
 
-    report: Report
+    report: DiagnosticReport
     persisted: bool = False
 
-    def error(self, code: Code, message: str, span: Span, *, hint: str | None = None) -> None:
+    def error(self, code: Code, message: str, span: TextSpan, *, hint: str | None = None) -> None:
         """Refuse something no accepted schema can contain."""
         self.report.add(code, message, span, hint=hint)
 
-    def refuse_new(self, code: Code, message: str, span: Span, *, hint: str | None = None) -> None:
+    def refuse_new(
+        self, code: Code, message: str, span: TextSpan, *, hint: str | None = None
+    ) -> None:
         """Refuse something that older accepted schemas may contain."""
         severity = Severity.WARNING if self.persisted else Severity.ERROR
         self.report.add(code, message, span, hint=hint, severity=severity)
 
 
 @dataclass(frozen=True, slots=True)
-class Owner:
+class DeclaringType:
     """The declaration whose properties are resolved."""
 
     kind: TypeKind
     name: str
 
 
-def resolve_type(expr: TypeExpr, admission: Admission) -> PropertyType | None:
+def resolve_type(expr: TypeExpr, admission: SchemaCheckContext) -> PropertyType | None:
     """Return the type a written one means, or None after reporting why it means none."""
     values = tuple(value.text for value in expr.enum_values)
     for index, value in enumerate(expr.enum_values):
@@ -78,7 +79,9 @@ def resolve_type(expr: TypeExpr, admission: Admission) -> PropertyType | None:
         return None
 
 
-def resolve_property(decl: PropertyDecl, owner: Owner, admission: Admission) -> Property | None:
+def resolve_property(
+    decl: PropertyDecl, owner: DeclaringType, admission: SchemaCheckContext
+) -> Property | None:
     """Return the property a declaration means, or None when it has no usable type."""
     _check_name(decl, owner, admission)
     type_ = resolve_type(decl.type, admission)
@@ -93,13 +96,13 @@ def resolve_property(decl: PropertyDecl, owner: Owner, admission: Admission) -> 
     for annotation in decl.annotations:
         word = annotation.name.text
         if word in COLUMN_CONSTRAINTS:
-            shorthand = _shorthand(annotation, type_, owner, place, admission)
+            shorthand = _constraint_shorthand(annotation, type_, owner, place, admission)
             if shorthand is not None:
                 shorthands.append(shorthand)
         elif word == "embed":
-            embed = _embed(annotation, type_, owner, place, admission)
+            embed = _resolve_embed(annotation, type_, owner, place, admission)
         elif word == "rename_from":
-            rename_from = rename_origin(annotation, admission)
+            rename_from = rename_source(annotation, admission)
         elif word == "instruction":
             admission.error(
                 Code.CONSTRAINT_MISPLACED,
@@ -108,7 +111,7 @@ def resolve_property(decl: PropertyDecl, owner: Owner, admission: Admission) -> 
                 hint="describe a property with `@description`",
             )
         elif word == DEFAULT:
-            kept.append(_default(annotation, type_, place, admission))
+            kept.append(_resolve_default(annotation, type_, place, admission))
         else:
             kept.append(plain_annotation(annotation, admission))
     return Property(
@@ -123,7 +126,7 @@ def resolve_property(decl: PropertyDecl, owner: Owner, admission: Admission) -> 
 
 
 def header_annotations(
-    annotations: Sequence[AnnotationDecl], owner: Owner, admission: Admission
+    annotations: Sequence[AnnotationDecl], owner: DeclaringType, admission: SchemaCheckContext
 ) -> tuple[tuple[Annotation, ...], str | None]:
     """Return the annotations of a node or edge header and the name it was renamed from."""
     kept: list[Annotation] = []
@@ -138,7 +141,7 @@ def header_annotations(
                 message = f"@{word} is not supported on edges"
             admission.error(Code.CONSTRAINT_MISPLACED, message, annotation.span)
         elif word == "rename_from":
-            rename_from = rename_origin(annotation, admission)
+            rename_from = rename_source(annotation, admission)
         else:
             kept.append(plain_annotation(annotation, admission))
     return canonical_annotations(kept), rename_from
@@ -149,7 +152,7 @@ def canonical_annotations(annotations: Sequence[Annotation]) -> tuple[Annotation
     return tuple(sorted(set(annotations), key=lambda a: (a.name, a.value or "", a.named)))
 
 
-def plain_annotation(decl: AnnotationDecl, admission: Admission) -> Annotation:
+def plain_annotation(decl: AnnotationDecl, admission: SchemaCheckContext) -> Annotation:
     """Return an annotation to be carried along, checking the two kinds meant for people."""
     value = decl.value.text if decl.value is not None else None
     if decl.name.text in _TEXT_ANNOTATIONS:
@@ -165,7 +168,7 @@ def plain_annotation(decl: AnnotationDecl, admission: Admission) -> Annotation:
     return Annotation(decl.name.text, value, tuple(sorted(named.items())))
 
 
-def rename_origin(decl: AnnotationDecl, admission: Admission) -> str | None:
+def rename_source(decl: AnnotationDecl, admission: SchemaCheckContext) -> str | None:
     """Return the old name `@rename_from` gives."""
     if decl.value is None or not decl.value.text.strip() or decl.named:
         admission.error(
@@ -178,9 +181,9 @@ def rename_origin(decl: AnnotationDecl, admission: Admission) -> str | None:
     return decl.value.text
 
 
-def _check_name(decl: PropertyDecl, owner: Owner, admission: Admission) -> None:
+def _check_name(decl: PropertyDecl, owner: DeclaringType, admission: SchemaCheckContext) -> None:
     name = decl.name.text
-    if name in PHYSICAL_NAMES:
+    if name in RESERVED_COLUMN_NAMES:
         message = f"property name `{name}` is reserved by the storage"
         admission.error(Code.RESERVED_PROPERTY, message, decl.name.span)
     elif name == "id" or (name in ("src", "dst") and owner.kind is TypeKind.EDGE):
@@ -194,7 +197,7 @@ def _check_name(decl: PropertyDecl, owner: Owner, admission: Admission) -> None:
         )
 
 
-def _check_repeats(annotations: Sequence[AnnotationDecl], admission: Admission) -> None:
+def _check_repeats(annotations: Sequence[AnnotationDecl], admission: SchemaCheckContext) -> None:
     """Refuse a second annotation of a kind that has meaning only once, and a repeated argument."""
     once = {*COLUMN_CONSTRAINTS, *_TEXT_ANNOTATIONS, DEFAULT, "embed", "rename_from"}
     seen: set[str] = set()
@@ -212,8 +215,12 @@ def _check_repeats(annotations: Sequence[AnnotationDecl], admission: Admission) 
             arguments.add(argument.name.text)
 
 
-def _shorthand(
-    decl: AnnotationDecl, type_: PropertyType, owner: Owner, place: str, admission: Admission
+def _constraint_shorthand(
+    decl: AnnotationDecl,
+    type_: PropertyType,
+    owner: DeclaringType,
+    place: str,
+    admission: SchemaCheckContext,
 ) -> str | None:
     """Return the word of a constraint beside a property, or None after reporting why not."""
     word = decl.name.text
@@ -231,12 +238,12 @@ def _shorthand(
         return None
     metric = index_metric(decl.named, admission)
     if metric is not None and kind != "vector":
-        refuse_metric(place, type_, decl.span, admission)
+        report_metric_on_non_vector(place, type_, decl.span, admission)
         return None
     return word if metric in (None, Metric.COSINE) else f"{word}:{metric}"
 
 
-def index_metric(named: Sequence[NamedArgument], admission: Admission) -> Metric | None:
+def index_metric(named: Sequence[NamedArgument], admission: SchemaCheckContext) -> Metric | None:
     """Return the metric the arguments of `@index` name, if they do."""
     found: Metric | None = None
     for argument in named:
@@ -255,7 +262,9 @@ def index_metric(named: Sequence[NamedArgument], admission: Admission) -> Metric
     return found
 
 
-def refuse_metric(place: str, type_: PropertyType, span: Span, admission: Admission) -> None:
+def report_metric_on_non_vector(
+    place: str, type_: PropertyType, span: TextSpan, admission: SchemaCheckContext
+) -> None:
     """Report a metric on a property that is no vector."""
     message = f"@index(metric=) needs a Vector, {place} is {type_}"
     hint = "leave the metric out: `@index`"
@@ -269,8 +278,12 @@ def property_kind(type_: PropertyType) -> str | None:
     return {Scalar.VECTOR: "vector", Scalar.BLOB: "blob"}.get(type_.scalar)
 
 
-def _embed(
-    decl: AnnotationDecl, type_: PropertyType, owner: Owner, place: str, admission: Admission
+def _resolve_embed(
+    decl: AnnotationDecl,
+    type_: PropertyType,
+    owner: DeclaringType,
+    place: str,
+    admission: SchemaCheckContext,
 ) -> Embed | None:
     if owner.kind is TypeKind.EDGE:
         message = f"@embed is not supported on edge property {place}"
@@ -305,12 +318,15 @@ def _embed(
     return Embed(decl.value.text, model)
 
 
-def _default(
-    decl: AnnotationDecl, type_: PropertyType, place: str, admission: Admission
+def _resolve_default(
+    decl: AnnotationDecl, type_: PropertyType, place: str, admission: SchemaCheckContext
 ) -> Annotation:
     """Return `@default` in its one form; what was accepted once may say anything."""
     given = plain_annotation(decl, admission)
-    problem, hint = default_problem(type_), "make the property required, or leave the default out"
+    problem, hint = (
+        default_unsupported_reason(type_),
+        "make the property required, or leave the default out",
+    )
     if problem is None and (given.value is None or given.named):
         problem, hint = "it takes exactly one value", "write `@default(0)`"
     if problem is None:

@@ -6,23 +6,23 @@ one commit changed, `feed` what happened on a branch since a cursor, `baseline` 
 begin. Cost follows the change; what only moved to other files is no change.
 """
 
-from omnigraph.changes.block import Block, Limits
+from omnigraph.changes.commit_changes import ChangeBlock, Limits
 from omnigraph.changes.errors import (
     ChangeFeedGap,
     ChangeSchemaBoundary,
     CommitHasNoParent,
     CursorRejected,
 )
-from omnigraph.changes.model import Change, Image, Op
+from omnigraph.changes.model import Change, ChangeOp, EntityImage
 
 __all__ = [
-    "Block",
     "Change",
+    "ChangeBlock",
     "ChangeFeedGap",
+    "ChangeOp",
     "ChangeSchemaBoundary",
     "CommitHasNoParent",
     "CursorRejected",
-    "Image",
+    "EntityImage",
     "Limits",
-    "Op",
 ]

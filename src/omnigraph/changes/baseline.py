@@ -8,17 +8,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from omnigraph.catalog import TypeKind
-from omnigraph.changes.feed import cursor_at
-from omnigraph.changes.line import Line
-from omnigraph.changes.model import Scope
-from omnigraph.changes.scope import check_types
+from omnigraph.changes.feed import feed_cursor
+from omnigraph.changes.model import ChangeFilter, check_filter_types
+from omnigraph.changes.version_history import FirstParentHistory
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import CommitId, Snapshot
-from omnigraph.commit.view import seen
+from omnigraph.commit.snapshot import apply_scope
 
 
 @dataclass(frozen=True, slots=True)
-class Handshake:
+class BaselineInfo:
     """A state, its types that a reader asked for as `node:T` or `edge:E`, and how to go on."""
 
     snapshot: Snapshot
@@ -42,7 +41,7 @@ class Handshake:
 class Baseline:
     """A handshake and the entities of its state, one line of JSON each, to be read once."""
 
-    handshake: Handshake
+    handshake: BaselineInfo
     lines: Iterator[str]
 
     @property
@@ -61,14 +60,14 @@ class Baseline:
         yield json.dumps({"baseline": self.handshake.to_json()}, separators=(",", ":"))
 
 
-def capture(manifest: Manifest, branch_name: str, scope: Scope) -> Handshake:
+def capture_baseline(manifest: Manifest, branch_name: str, scope: ChangeFilter) -> BaselineInfo:
     """Return the newest state of a branch as a place to go on from.
 
     The scope limits kinds and types; ops only say which changes the reader wants afterwards.
     """
-    line = Line.read(manifest, branch_name)
-    snapshot = seen(manifest, line.head, scope.sight)
-    check_types(scope, [snapshot.schema])
+    line = FirstParentHistory.read(manifest, branch_name)
+    snapshot = apply_scope(manifest, line.head, scope.sight)
+    check_filter_types(scope, [snapshot.schema])
     types = (t for kind in (TypeKind.EDGE, TypeKind.NODE) for t in snapshot.schema.of_kind(kind))
     covered = tuple(t.entity for t in types if scope.covers(t.kind, t.name))
-    return Handshake(snapshot, covered, cursor_at(line, scope, len(line.commits) - 1))
+    return BaselineInfo(snapshot, covered, feed_cursor(line, scope, len(line.commits) - 1))

@@ -2,69 +2,81 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 
 from omnigraph.catalog import AcceptedType, TypeKind
-from omnigraph.changes.delta import Delta, Side, compare_type
-from omnigraph.changes.model import Change, Image, Op, Scope
-from omnigraph.changes.steps import Steps
+from omnigraph.changes.model import Change, ChangeFilter, ChangeOp, EntityImage
+from omnigraph.changes.type_delta import TypeDelta, TypeSnapshot, compare_type
+from omnigraph.changes.version_history import VersionHistory
 from omnigraph.commit.manifest import Manifest
-from omnigraph.commit.model import Snapshot
-from omnigraph.types.column import to_json
+from omnigraph.commit.model import MAIN, Snapshot
+from omnigraph.types.arrow import to_json
 
 _KINDS = (TypeKind.NODE, TypeKind.EDGE)
 
 
 def diff(
-    manifest: Manifest, old: Snapshot, new: Snapshot, scope: Scope | None = None
+    manifest: Manifest, old: Snapshot, new: Snapshot, scope: ChangeFilter | None = None
 ) -> Iterator[Change]:
     """Yield what happened to each entity between two states: nodes before edges, by type and id.
 
     A renamed type is the same type; one that was dropped and added again is another. What a schema
     change does to entities by itself, such as giving them a property, is no change of them.
     """
-    scope, steps = scope or Scope(), Steps(manifest, (old, new))
-    for one, other in paired(old, new):
+    scope, steps = scope or ChangeFilter(), VersionHistory(manifest, (old, new))
+    for one, other in pair_types(old, new):
         if any(scope.covers(side.type.kind, side.type.name) for side in (one, other) if side):
             for delta in compare_type(manifest, one, other, steps):
-                yield from (c for c in changes_of(delta, one, other) if scope.wants(c.op))
+                yield from (c for c in delta_changes(delta, one, other) if scope.wants(c.op))
 
 
-def paired(old: Snapshot, new: Snapshot) -> list[tuple[Side | None, Side | None]]:
+def pair_types(
+    old: Snapshot, new: Snapshot
+) -> list[tuple[TypeSnapshot | None, TypeSnapshot | None]]:
     """Return the types of two states side by side, by identity."""
-    before, after = _sides(old), _sides(new)
+    before, after = _sorted_types(old), _sorted_types(new)
     pairs = [(before.get(key), after.get(key)) for key in dict.fromkeys([*before, *after])]
-    return sorted(pairs, key=_order)
+    return sorted(pairs, key=_type_order)
 
 
-def _sides(snapshot: Snapshot) -> dict[Any, Side]:
+def _sorted_types(snapshot: Snapshot) -> dict[Any, TypeSnapshot]:
     types = (type_ for kind in _KINDS for type_ in snapshot.schema.of_kind(kind))
-    return {(type_.id, type_.incarnation): Side.of(snapshot, type_) for type_ in types}
+    return {(type_.id, type_.incarnation): TypeSnapshot.of(snapshot, type_) for type_ in types}
 
 
-def _order(pair: tuple[Side | None, Side | None]) -> tuple[bool, str, bool]:
+def _type_order(pair: tuple[TypeSnapshot | None, TypeSnapshot | None]) -> tuple[bool, str, bool]:
     side = pair[1] or pair[0]
     assert side is not None, "a pair has at least one side"
     return side.type.kind is TypeKind.EDGE, side.type.name, pair[1] is not None
 
 
-def changes_of(delta: Delta, old: Side | None, new: Side | None) -> Iterator[Change]:
+def delta_changes(
+    delta: TypeDelta, old: TypeSnapshot | None, new: TypeSnapshot | None
+) -> Iterator[Change]:
     """Yield the changes of some entities in the order of their ids."""
-    before = {} if old is None else dict(images(delta.before, old.type))
-    after = {} if new is None else dict(images(delta.after, new.type))
+    before = {} if old is None else dict(entity_images(delta.before, old.type))
+    after = {} if new is None else dict(entity_images(delta.after, new.type))
     side = new or old
     assert side is not None, "a change has a type"
     type_ = side.type
     for id_ in sorted({*before, *after}, key=str.encode):
         one, other = before.get(id_), after.get(id_)
-        op = Op.INSERT if one is None else Op.DELETE if other is None else Op.UPDATE
+        op = (
+            ChangeOp.INSERT
+            if one is None
+            else ChangeOp.DELETE
+            if other is None
+            else ChangeOp.UPDATE
+        )
         yield Change(kind=type_.kind, type=type_.name, id=id_, op=op, before=one, after=other)
 
 
-def images(rows: pa.Table, type_: AcceptedType) -> Iterator[tuple[str, Image]]:
+def entity_images(rows: pa.Table, type_: AcceptedType) -> Iterator[tuple[str, EntityImage]]:
     """Yield entities by id, with JSON values."""
     properties = type_.definition.properties
     columns = [to_json(rows[name], p.type) for name, p in properties.items()]
@@ -73,4 +85,69 @@ def images(rows: pa.Table, type_: AcceptedType) -> Iterator[tuple[str, Image]]:
     if type_.kind is TypeKind.EDGE:
         ends = zip(rows["src"].to_pylist(), rows["dst"].to_pylist(), strict=True)
     for id_, end, row in zip(rows["id"].to_pylist(), ends, values, strict=True):
-        yield id_, Image(dict(zip(properties, row, strict=True)), end)
+        yield id_, EntityImage(dict(zip(properties, row, strict=True)), end)
+
+
+# ----------------------------------------------------------------------
+# This module sums changes up, and writes the difference of two states for programs.
+
+
+@dataclass(slots=True)
+class ChangeTotals:
+    """How many entities of each type were inserted, updated and deleted."""
+
+    types: dict[tuple[TypeKind, str], Counter[ChangeOp]] = field(default_factory=dict)
+
+    def counting(self, changes: Iterable[Change]) -> Iterator[Change]:
+        """Yield changes and count them."""
+        for change in changes:
+            self.types.setdefault((change.kind, change.type), Counter())[change.op] += 1
+            yield change
+
+    def total(self, op: ChangeOp) -> int:
+        """Return how many changes of one sort there were."""
+        return sum(counts[op] for counts in self.types.values())
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the wire form."""
+        return {
+            "inserts": self.total(ChangeOp.INSERT),
+            "updates": self.total(ChangeOp.UPDATE),
+            "deletes": self.total(ChangeOp.DELETE),
+            "types_affected": sorted({name for _, name in self.types}),
+        }
+
+
+def comparison_json(old: Snapshot, new: Snapshot) -> dict[str, Any]:
+    """Return the wire form of what was compared."""
+    return {
+        "from_graph_commit_id": old.commit_id,
+        "to_graph_commit_id": new.commit_id,
+        "from_graph_manifest_version": old.manifest_version,
+        "to_graph_manifest_version": new.manifest_version,
+        "graph_branch": None if new.branch == MAIN else new.branch,
+    }
+
+
+def change_json(change: Change, old: Snapshot, new: Snapshot) -> dict[str, Any]:
+    """Return the wire form of a change between two states."""
+    key = f"{change.kind}:{change.type}"
+    version = (new if key in new.entries() else old).entry(key).version
+    image = change.after or change.before
+    assert image is not None, "a change has at least one image"
+    images = {"before": change.before, "after": change.after}
+    shown = {name: found.to_json() for name, found in images.items() if found is not None}
+    ends = {} if image.endpoints is None else {"endpoints": _endpoints_json(image.endpoints)}
+    return {
+        "kind": str(change.kind),
+        "type_name": change.type,
+        "id": change.id,
+        "op": str(change.op),
+        "published_dataset_version": version,
+        **ends,
+        **shown,
+    }
+
+
+def _endpoints_json(ends: tuple[str, str]) -> dict[str, str]:
+    return dict(zip(("src", "dst"), ends, strict=True))

@@ -11,29 +11,40 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from omnigraph.changes.block import Block, Limits, Pair, Room, block_changes
+from omnigraph.changes.commit_changes import (
+    ChangeBlock,
+    CommitSnapshots,
+    Limits,
+    PageBudget,
+    block_changes,
+)
+from omnigraph.changes.cursors import (
+    PagePosition,
+    TokenKind,
+    decode_token,
+    encode_token,
+    reject_invalid_token,
+)
 from omnigraph.changes.errors import ChangeFeedGap, ChangeSchemaBoundary, CursorRejected
-from omnigraph.changes.line import Line
-from omnigraph.changes.model import Scope
-from omnigraph.changes.scope import check_types
-from omnigraph.changes.tokens import Place, TokenKind, decode, encode, rejecting
+from omnigraph.changes.model import ChangeFilter, check_filter_types
+from omnigraph.changes.version_history import FirstParentHistory
 from omnigraph.commit.history import find_commit
 from omnigraph.commit.manifest import Manifest
-from omnigraph.commit.view import seen, seen_commit, seen_schema
+from omnigraph.commit.snapshot import apply_scope, apply_scope_to_commit, apply_scope_to_schema
 from omnigraph.errors import InvalidInput
 
 NOW, BEGINNING, AFTER = "now", "beginning", "after:"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Poll:
+class FeedRequest:
     """What a reader asks for; at most one of `start`, `cursor` and `page_token` says from where."""
 
     branch: str
     start: str | None = None
     cursor: str | None = None
     page_token: str | None = None
-    scope: Scope = field(default_factory=Scope)
+    scope: ChangeFilter = field(default_factory=ChangeFilter)
     limits: Limits = field(default_factory=Limits)
 
     def __post_init__(self) -> None:
@@ -51,7 +62,7 @@ class FeedPage:
     `caught_up` tells that the cursor is at the head of the branch.
     """
 
-    blocks: tuple[Block, ...]
+    blocks: tuple[ChangeBlock, ...]
     next_page_token: str | None = None
     cursor: str | None = None
     caught_up: bool | None = None
@@ -67,15 +78,15 @@ class FeedPage:
 
 
 @dataclass(frozen=True, slots=True)
-class _Position:
+class _FeedPosition:
     """Behind which commit a reader is, how far it will go, and where it is in the next block."""
 
     done: int
     cut: int
-    behind: Place | None = None
+    behind: PagePosition | None = None
 
 
-def poll(manifest: Manifest, asked: Poll) -> FeedPage:
+def poll(manifest: Manifest, asked: FeedRequest) -> FeedPage:
     """Return the next page of a branch.
 
     Raises:
@@ -83,42 +94,42 @@ def poll(manifest: Manifest, asked: Poll) -> FeedPage:
         ChangeSchemaBoundary: the next commit changed the schema.
         ChangeFeedGap: the next commit can no longer be told.
     """
-    line = Line.read(manifest, asked.branch)
-    at = _position(line, asked)
+    line = FirstParentHistory.read(manifest, asked.branch)
+    at = _find_position(line, asked)
     schemas = (line.commit(place).schema_hash for place in (at.done, -1))
     sight = asked.scope.sight
-    known = [seen_schema(manifest, address, line.state, sight) for address in schemas]
-    check_types(asked.scope, known)
-    return _Pages(line, asked, at).next()
+    known = [apply_scope_to_schema(manifest, address, line.state, sight) for address in schemas]
+    check_filter_types(asked.scope, known)
+    return _FeedPageBuilder(line, asked, at).next()
 
 
-def cursor_at(line: Line, scope: Scope, place: int) -> str:
+def feed_cursor(line: FirstParentHistory, scope: ChangeFilter, place: int) -> str:
     """Return the cursor behind a commit of a line."""
-    return encode(TokenKind.FEED_CURSOR, line.bound(scope), {"done": line.commits[place]})
+    return encode_token(TokenKind.FEED_CURSOR, line.bound(scope), {"done": line.commits[place]})
 
 
-def place_behind(line: Line, asked: Poll) -> int:
+def last_read_index(line: FirstParentHistory, asked: FeedRequest) -> int:
     """Return the place of the commit a reader is behind."""
-    return _position(line, asked).done
+    return _find_position(line, asked).done
 
 
-class _Pages:
+class _FeedPageBuilder:
     """One page in the making."""
 
-    def __init__(self, line: Line, asked: Poll, at: _Position) -> None:
+    def __init__(self, line: FirstParentHistory, asked: FeedRequest, at: _FeedPosition) -> None:
         self._line = line
         self._asked = asked
         self._at = at
 
     def next(self) -> FeedPage:
         line, at = self._line, self._at
-        room, steps, blocks = Room(self._asked.limits), line.steps(), list[Block]()
+        room, steps, blocks = PageBudget(self._asked.limits), line.steps(), list[ChangeBlock]()
         done, behind = at.done, at.behind
         stop = min(at.cut, at.done + self._asked.limits.commits)
         sight = self._asked.scope.sight
-        states = (seen(line.manifest, s, sight) for s in line.snapshots(at.done, stop + 1))
+        states = (apply_scope(line.manifest, s, sight) for s in line.snapshots(at.done, stop + 1))
         for old, new in pairwise(states):
-            pair = Pair(seen_commit(line.commit(done + 1), sight), old, new)
+            pair = CommitSnapshots(apply_scope_to_commit(line.commit(done + 1), sight), old, new)
             changes = block_changes(line.manifest, pair, self._asked.scope, steps, behind)
             try:
                 taken, complete = room.take(changes)
@@ -130,45 +141,45 @@ class _Pages:
                 raise
             if not taken and not complete:
                 break
-            blocks.append(Block(pair.commit, taken))
+            blocks.append(ChangeBlock(pair.commit, taken))
             if not complete:
-                place = Place.behind(taken[-1].type_id, taken[-1].id)
+                place = PagePosition.behind(taken[-1].type_id, taken[-1].id)
                 return FeedPage(tuple(blocks), next_page_token=self._page_token(done, place))
             done, behind = done + 1, None
         caught_up = done == len(line.commits) - 1
         return FeedPage(tuple(blocks), cursor=self._cursor(done), caught_up=caught_up)
 
     def _cursor(self, done: int) -> str:
-        return cursor_at(self._line, self._asked.scope, done)
+        return feed_cursor(self._line, self._asked.scope, done)
 
-    def _page_token(self, done: int, place: Place) -> str:
+    def _page_token(self, done: int, place: PagePosition) -> str:
         commits = self._line.commits
         position = {"done": commits[done], "cut": commits[self._at.cut], "behind": place.to_json()}
-        return encode(TokenKind.FEED_PAGE, self._line.bound(self._asked.scope), position)
+        return encode_token(TokenKind.FEED_PAGE, self._line.bound(self._asked.scope), position)
 
 
-def _position(line: Line, asked: Poll) -> _Position:
+def _find_position(line: FirstParentHistory, asked: FeedRequest) -> _FeedPosition:
     head, bound = len(line.commits) - 1, line.bound(asked.scope)
     if asked.cursor is not None:
-        facts = decode(asked.cursor, TokenKind.FEED_CURSOR, bound)
-        with rejecting():
-            return _Position(_known(line, facts["done"]), head)
+        facts = decode_token(asked.cursor, TokenKind.FEED_CURSOR, bound)
+        with reject_invalid_token():
+            return _FeedPosition(_commit_index(line, facts["done"]), head)
     if asked.page_token is not None:
-        facts = decode(asked.page_token, TokenKind.FEED_PAGE, bound)
-        with rejecting():
-            done, cut = _known(line, facts["done"]), _known(line, facts["cut"])
-            return _Position(done, cut, Place.from_json(facts["behind"]))
-    return _Position(_start(line, NOW if asked.start is None else asked.start), head)
+        facts = decode_token(asked.page_token, TokenKind.FEED_PAGE, bound)
+        with reject_invalid_token():
+            done, cut = _commit_index(line, facts["done"]), _commit_index(line, facts["cut"])
+            return _FeedPosition(done, cut, PagePosition.from_json(facts["behind"]))
+    return _FeedPosition(_start_index(line, NOW if asked.start is None else asked.start), head)
 
 
-def _known(line: Line, commit_id: str) -> int:
+def _commit_index(line: FirstParentHistory, commit_id: str) -> int:
     place = line.place(commit_id)
     if place is None:
         raise CursorRejected("its commit is not on the branch")
     return place
 
 
-def _start(line: Line, start: str) -> int:
+def _start_index(line: FirstParentHistory, start: str) -> int:
     if start == NOW:
         return len(line.commits) - 1
     if start == BEGINNING:

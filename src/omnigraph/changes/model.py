@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, TypeVar
 
-from omnigraph.catalog import TypeKind
-from omnigraph.policy.scope import EVERYTHING, TypeScope
+from omnigraph.catalog import AcceptedSchema, TypeKind
+from omnigraph.errors import InvalidInput, NotFound
+from omnigraph.lang import did_you_mean
+from omnigraph.policy.permissions import ALL_TYPES, TypeScope
 
 
-class Op(StrEnum):
+class ChangeOp(StrEnum):
     """What happened to an entity."""
 
     INSERT = "insert"
@@ -20,7 +22,7 @@ class Op(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Image:
+class EntityImage:
     """An entity as a state shows it: its properties and, of an edge, the ids of its ends."""
 
     properties: Mapping[str, Any]
@@ -41,9 +43,9 @@ class Change:
     kind: TypeKind
     type: str
     id: str
-    op: Op
-    before: Image | None = None
-    after: Image | None = None
+    op: ChangeOp
+    before: EntityImage | None = None
+    after: EntityImage | None = None
 
     @property
     def changed(self) -> list[str]:
@@ -74,18 +76,62 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class ChangeFilter:
     """Which changes are asked for, an empty set asks for all; and what of them may be seen."""
 
     kinds: frozenset[TypeKind] = field(default_factory=frozenset)
     types: frozenset[str] = field(default_factory=frozenset)
-    ops: frozenset[Op] = field(default_factory=frozenset)
-    sight: TypeScope = EVERYTHING
+    ops: frozenset[ChangeOp] = field(default_factory=frozenset)
+    sight: TypeScope = ALL_TYPES
 
     def covers(self, kind: TypeKind, name: str) -> bool:
         """Tell whether changes of a type are asked for."""
         return (not self.kinds or kind in self.kinds) and (not self.types or name in self.types)
 
-    def wants(self, op: Op) -> bool:
+    def wants(self, op: ChangeOp) -> bool:
         """Tell whether changes of this sort are asked for."""
         return not self.ops or op in self.ops
+
+
+# ----------------------------------------------------------------------
+# This module reads which changes somebody asks for, and refuses what cannot be meant.
+
+
+ENTITY_KINDS = (TypeKind.NODE, TypeKind.EDGE)
+_WordT = TypeVar("_WordT", bound=StrEnum)
+
+
+def parse_change_filter(
+    kinds: Sequence[str] | None = None,
+    types: Sequence[str] | None = None,
+    ops: Sequence[str] | None = None,
+) -> ChangeFilter:
+    """Return the scope some words ask for; asking for every kind or op is asking for none."""
+    asked = frozenset(_parse_word("kind", kind, ENTITY_KINDS) for kind in _parse_list(kinds))
+    wanted = frozenset(_parse_word("op", op, tuple(ChangeOp)) for op in _parse_list(ops))
+    return ChangeFilter(
+        kinds=frozenset() if len(asked) == len(ENTITY_KINDS) else asked,
+        types=frozenset(_parse_list(types)),
+        ops=frozenset() if len(wanted) == len(ChangeOp) else wanted,
+    )
+
+
+def check_filter_types(scope: ChangeFilter, schemas: Iterable[AcceptedSchema]) -> None:
+    """Raise NotFound for a type that none of the schemas has."""
+    known = {t.name for schema in schemas for kind in ENTITY_KINDS for t in schema.of_kind(kind)}
+    for name in sorted(scope.types - known):
+        hint = did_you_mean(name, known)
+        message = f"unknown type '{name}'" + (f": {hint}" if hint else "")
+        raise NotFound(message, code="unknown_type", type=name)
+
+
+def _parse_list(words: Sequence[str] | None) -> Sequence[str]:
+    return (words,) if isinstance(words, str) else words or ()
+
+
+def _parse_word(what: str, word: str, known: Sequence[_WordT]) -> _WordT:
+    found = next((value for value in known if value == word), None)
+    if found is None:
+        message = f"unknown {what} '{word}': {did_you_mean(word, known)}"
+        raise InvalidInput(message, code=f"unknown_{what}", **{what: word})
+    return found

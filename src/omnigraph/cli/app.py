@@ -9,13 +9,13 @@ from keyword import iskeyword
 
 import click
 
-from omnigraph.cli.addresses import (
+from omnigraph.cli.options import (
+    accept_global_options,
     global_options,
     policy_option,
-    refuse_scope,
-    take_globals,
+    refuse_unused_options,
+    replace_deprecated_name,
 )
-from omnigraph.cli.older import renamed
 from omnigraph.errors import OmniError
 from omnigraph.version import __version__
 
@@ -62,12 +62,26 @@ COMMANDS = (
     "completion",
     "version",
 )
-"""Each name is a module of `cli.commands` and the command in it."""
-OLDER = ("ingest",)
+"""Each name is a command, in the module of `cli.commands` of that name unless listed below."""
+_MODULES = {
+    "cherry_pick": "merge",
+    "cleanup": "maintenance",
+    "completion": "version",
+    "explain": "query",
+    "import_": "export",
+    "ingest": "load",
+    "logout": "login",
+    "optimize": "maintenance",
+    "recover": "maintenance",
+    "repair": "maintenance",
+    "revert": "merge",
+    "verify": "maintenance",
+}
+DEPRECATED_COMMANDS = ("ingest",)
 """Commands that still work, and that nobody is told of."""
 
 
-class _Commands(click.Group):
+class _LazyCommandGroup(click.Group):
     """Loads a command's module when the command is used, so that starting costs nothing."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -78,28 +92,28 @@ class _Commands(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Return the command that words begin with, also under a name it once had."""
-        return super().resolve_command(ctx, renamed(args))
+        return super().resolve_command(ctx, replace_deprecated_name(args))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return a command by name."""
-        if cmd_name not in (*COMMANDS, *OLDER):
+        if cmd_name not in (*COMMANDS, *DEPRECATED_COMMANDS):
             near = get_close_matches(cmd_name, COMMANDS, n=1)
             hint = f" Did you mean '{near[0]}'?" if near else ""
             ctx.fail(f"No such command '{cmd_name}'.{hint}")
         name = cmd_name.replace("-", "_")
         name += "_" if iskeyword(name) else ""
-        module = import_module(f"omnigraph.cli.commands.{name}")
-        return take_globals(getattr(module, name))
+        module = import_module(f"omnigraph.cli.commands.{_MODULES.get(name, name)}")
+        return accept_global_options(getattr(module, name))
 
 
-@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=_LazyCommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, "-v", "--version", message="omnigraph %(version)s")
 @global_options
 @policy_option
 @click.pass_context
 def cli(context: click.Context) -> None:
     """OmniGraph: a typed property-graph database on open storage."""
-    refuse_scope(context.invoked_subcommand or "")
+    refuse_unused_options(context.invoked_subcommand or "")
 
 
 def server() -> None:

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
-from omnigraph.changes import Block, Change, Image, Op
-from omnigraph.changes.summary import Tally
-from omnigraph.cli.output import count_text
+from omnigraph.changes import Change, ChangeBlock, ChangeOp, EntityImage
+from omnigraph.changes.diff import ChangeTotals
+from omnigraph.cli.options import actor_option, graph_options
+from omnigraph.cli.output import count_text, print_json
+from omnigraph.errors import InvalidInput
+from omnigraph.merge.conflicts import Conflict
+from omnigraph.merge.model import MergeResult
 
 MAX_VALUE = 72
 """Characters of a value that are shown."""
-_COLOURS = {Op.INSERT: "green", Op.UPDATE: "yellow", Op.DELETE: "red"}
+_COLOURS = {ChangeOp.INSERT: "green", ChangeOp.UPDATE: "yellow", ChangeOp.DELETE: "red"}
 _CommandT = TypeVar("_CommandT", bound=Callable[..., Any])
 
 
-def scope_options(command: _CommandT) -> _CommandT:
+def change_filter_options(command: _CommandT) -> _CommandT:
     """Let a command take which changes are asked for."""
     for name, metavar, what in (
         ("op", "OP", "Only `insert`, `update` or `delete`"),
@@ -34,10 +39,10 @@ def scope_options(command: _CommandT) -> _CommandT:
 
 def print_change(change: Change) -> None:
     """Print one change."""
-    click.echo("\n".join(_lines(change)))
+    click.echo("\n".join(_change_lines(change)))
 
 
-def print_block(block: Block) -> None:
+def print_block(block: ChangeBlock) -> None:
     """Print what one commit changed."""
     facts = block.to_json()["cause"]
     click.echo(click.style(f"commit {facts.pop('graph_commit_id')}", bold=True))
@@ -47,45 +52,45 @@ def print_block(block: Block) -> None:
         print_change(change)
 
 
-def summary_text(tally: Tally) -> str:
+def summary_text(tally: ChangeTotals) -> str:
     """Return `1 insert, 2 updates, 0 deletes in 2 types`."""
     if not tally.types:
         return "no changes"
-    parts = (count_text(tally.total(op), str(op)) for op in Op)
+    parts = (count_text(tally.total(op), str(op)) for op in ChangeOp)
     return f"{', '.join(parts)} in {count_text(len(tally.types), 'type')}"
 
 
-def stat_lines(tally: Tally) -> list[str]:
+def stat_lines(tally: ChangeTotals) -> list[str]:
     """Return a line for each type."""
     found = []
     for (kind, name), counts in tally.types.items():
-        marks = zip("+~-", Op, strict=True)
+        marks = zip("+~-", ChangeOp, strict=True)
         shown = (click.style(f"{mark}{counts[op]:,}", fg=_COLOURS[op]) for mark, op in marks)
         found.append(f"{kind} {name}: {' '.join(shown)}")
     return found
 
 
-def _lines(change: Change) -> Iterator[str]:
+def _change_lines(change: Change) -> Iterator[str]:
     image = change.after or change.before
     assert image is not None, "a change has at least one image"
     ends = "" if image.endpoints is None else f": {' -> '.join(map(_plain, image.endpoints))}"
     head = f"{change.op} {change.kind} {change.type} {_plain(change.id)}{ends}"
     yield click.style(head, fg=_COLOURS[change.op], bold=True)
-    names = _told(change, image)
+    names = _shown_properties(change, image)
     for name in names:
         for sign, colour, side in (("-", "red", change.before), ("+", "green", change.after)):
             if side is not None:
                 yield click.style(f"  {sign} {name}: {_value(_values(side)[name])}", fg=colour)
 
 
-def _told(change: Change, image: Image) -> Sequence[str]:
+def _shown_properties(change: Change, image: EntityImage) -> Sequence[str]:
     """Return what is shown: what an update changed, else what is not null."""
-    if change.op is Op.UPDATE:
+    if change.op is ChangeOp.UPDATE:
         return change.changed
     return [name for name, value in image.properties.items() if value is not None]
 
 
-def _values(image: Image) -> Mapping[str, Any]:
+def _values(image: EntityImage) -> Mapping[str, Any]:
     ends = zip(("from", "to"), image.endpoints or (), strict=False)
     return {**dict(ends), **image.properties}
 
@@ -98,3 +103,104 @@ def _value(value: Any) -> str:  # noqa: ANN401 - any JSON value
 def _plain(text: str) -> str:
     """Return text as it is, unless it would not stand on one line."""
     return text if text.isprintable() and text else json.dumps(text)
+
+
+# ----------------------------------------------------------------------
+# This module shows what a merge came to, and what stands in its way.
+
+
+_SIDES = (("base", None), ("source", "green"), ("target", "yellow"))
+
+
+def commit_options(command: _CommandT) -> _CommandT:
+    """Let a command take a commit and say where and how its changes are brought."""
+    options = (
+        graph_options(positional=False),
+        actor_option,
+        click.argument("commit_id", metavar="ID"),
+        click.option("--branch", default="main", help="Branch that is changed."),
+        click.option("--dry-run", is_flag=True, help="Tell what would happen, conflicts included."),
+        resolve_option,
+        click.option("--message", "-m", help="What the commit is about."),
+        click.option("--json", "as_json", is_flag=True, help="Print JSON."),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def resolve_option(command: _CommandT) -> _CommandT:
+    """Let a command say who wins a conflict."""
+    text = "Who wins a conflict: source, target, or decisions in a JSON file."
+    return click.option("--resolve", metavar="SIDE|FILE", help=text)(command)
+
+
+def read_resolution(given: str | None) -> str | None:
+    """Return decisions: a word or JSON as it stands, or what a file says."""
+    if given is None or given in ("source", "target") or given.lstrip().startswith("{"):
+        return given
+    try:
+        return Path(given).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        message = f"cannot read the decisions in {given}; write `source`, `target` or a file"
+        raise InvalidInput(message, code="decisions_invalid") from error
+
+
+def print_merge_result(result: MergeResult, verb: str, *, dry_run: bool, as_json: bool) -> None:
+    """Print what happened, or would happen; conflicts found by a dry run end with exit code 1."""
+    if as_json:
+        print_json(result.to_json() | ({"dry_run": True} if dry_run else {}))
+    else:
+        _print_summary(result, verb, dry_run=dry_run)
+    if result.branch_delete_error is not None:
+        click.echo(f"warning: {result.source} was kept: {result.branch_delete_error}", err=True)
+    if result.conflicts:
+        raise SystemExit(1)
+
+
+def _print_summary(result: MergeResult, verb: str, *, dry_run: bool) -> None:
+    for conflict in result.conflicts:
+        click.echo("\n".join(conflict_lines(conflict)))
+    if result.conflicts:
+        click.echo(f"{count_text(len(result.conflicts), 'conflict')}; nothing would be changed")
+        return
+    would = "would have " if dry_run else ""
+    click.echo(f"{would}{verb} {result.source} into {result.target}: {result.outcome}")
+    for key, counts in result.counts.items():
+        click.echo(f"  {key}: +{counts.inserted} ~{counts.updated} -{counts.deleted}")
+    if result.branch_deleted:
+        click.echo(f"deleted branch {result.source}")
+
+
+def conflict_lines(conflict: Conflict) -> list[str]:
+    """Return a conflict for people: what it is about, then what each side says."""
+    kind = click.style(str(conflict.kind), fg="red", bold=True)
+    about = " ".join(filter(None, (str(conflict.entity_kind or ""), conflict.type, conflict.id)))
+    lines = [f"{kind} {click.style(about, bold=True)}", f"  {conflict.message}"]
+    images = {"base": conflict.base, "source": conflict.source, "target": conflict.target}
+    if not any(images.values()):
+        return lines
+    names = _conflict_properties(
+        conflict, [image for image in images.values() if image is not None]
+    )
+    for side, colour in _SIDES:
+        lines.append(click.style(f"  {side + ':':8}{_side_text(images[side], names)}", fg=colour))
+    return lines
+
+
+def _conflict_properties(conflict: Conflict, images: Sequence[EntityImage]) -> list[str]:
+    """Return the properties worth showing: those that clash, else those that are not all null."""
+    if conflict.properties:
+        return list(conflict.properties)
+    known = dict.fromkeys(name for image in images for name in image.properties)
+    return [name for name in known if any(i.properties.get(name) is not None for i in images)]
+
+
+def _side_text(image: EntityImage | None, names: Sequence[str]) -> str:
+    if image is None:
+        return "(absent)"
+    ends = dict(zip(("src", "dst"), image.endpoints or (), strict=False))
+    values: dict[str, Any] = {**ends, **image.properties}
+    return ", ".join(
+        f"{name} = {json.dumps(values.get(name), ensure_ascii=False)}" for name in names
+    )

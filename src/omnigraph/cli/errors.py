@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import click
 
 from omnigraph.catalog import SchemaChangeRefused
-from omnigraph.cli.merging import conflict_lines
+from omnigraph.cli.changes import conflict_lines
 from omnigraph.cli.output import count_text, print_json, wants_json
 from omnigraph.errors import OmniError
 from omnigraph.lang import Diagnostic, DiagnosticError, Severity

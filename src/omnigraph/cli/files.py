@@ -12,7 +12,7 @@ from typing import IO
 
 from omnigraph.catalog import Catalog, read_catalog
 from omnigraph.errors import Category, OmniError
-from omnigraph.lang import Code, Report, SchemaError, decode
+from omnigraph.lang import Code, DiagnosticReport, SchemaError, report_for_bytes
 
 
 def read_bytes(path: Path) -> bytes:
@@ -29,17 +29,17 @@ def read_bytes(path: Path) -> bytes:
         ) from error
 
 
-def read_schema_report(path: Path) -> Report:
+def read_schema_report(path: Path) -> DiagnosticReport:
     """Return the report of a schema file, with an error in it when it is no text."""
-    return decode(read_bytes(path), str(path), Code.SCHEMA_UNREADABLE)
+    return report_for_bytes(read_bytes(path), str(path), Code.SCHEMA_UNREADABLE)
 
 
-def read_query_report(path: Path) -> Report:
+def read_query_report(path: Path) -> DiagnosticReport:
     """Return the report of a query file, with an error in it when it is no text."""
-    return decode(read_bytes(path), str(path), Code.QUERY_UNREADABLE)
+    return report_for_bytes(read_bytes(path), str(path), Code.QUERY_UNREADABLE)
 
 
-def open_catalog(path: Path) -> tuple[Catalog, Report]:
+def open_catalog(path: Path) -> tuple[Catalog, DiagnosticReport]:
     """Return the catalog of a schema file; raise SchemaError with all its mistakes."""
     report = read_schema_report(path)
     catalog = read_catalog(report)

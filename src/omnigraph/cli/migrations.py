@@ -9,11 +9,11 @@ import click
 
 from omnigraph.catalog import (
     MigrationPlan,
+    MigrationStep,
     SequentialAllocator,
-    Step,
-    accept,
+    accept_schema,
     plan_migration,
-    resolve,
+    resolve_schema,
 )
 from omnigraph.cli.errors import diagnostics_text
 from omnigraph.cli.files import open_catalog
@@ -25,13 +25,13 @@ _SCRATCH_DOMAIN = "0" * 26
 _COLOURS = {"add": "green", "drop": "red", "remove": "red", "unsupported": "red"}
 
 
-def plan_files(old: Path, new: Path, *, allow_data_loss: bool, as_json: bool) -> None:
+def print_file_plan(old: Path, new: Path, *, allow_data_loss: bool, as_json: bool) -> None:
     """Show the steps from one schema file to another."""
     before, _ = open_catalog(old)
     after, report = open_catalog(new)
     allocator = SequentialAllocator()
-    accepted = accept(before, allocator=allocator, domain=_SCRATCH_DOMAIN)
-    desired = resolve(after, accepted, allocator=allocator, report=report)
+    accepted = accept_schema(before, allocator=allocator, domain=_SCRATCH_DOMAIN)
+    desired = resolve_schema(after, accepted, allocator=allocator, report=report)
     plan = plan_migration(accepted, desired)
     plan = plan.with_data_loss() if allow_data_loss else plan
     if as_json:
@@ -40,10 +40,10 @@ def plan_files(old: Path, new: Path, *, allow_data_loss: bool, as_json: bool) ->
         return
     if report.diagnostics:
         click.echo(diagnostics_text(report.in_order()), err=True)
-    tell_plan(plan, f"schema plan for {old} to {new}")
+    print_migration_plan(plan, f"schema plan for {old} to {new}")
 
 
-def tell_plan(plan: MigrationPlan, title: str, **facts: Any) -> None:  # noqa: ANN401 - any value
+def print_migration_plan(plan: MigrationPlan, title: str, **facts: Any) -> None:  # noqa: ANN401 - any value
     """Print a plan for people, a line a step, and further facts above them."""
     click.echo(title)
     click.echo(f"supported: {'yes' if plan.supported else 'no'}")
@@ -56,7 +56,7 @@ def tell_plan(plan: MigrationPlan, title: str, **facts: Any) -> None:  # noqa: A
         click.echo("no schema changes")
 
 
-def step_text(step: Step) -> str:
+def step_text(step: MigrationStep) -> str:
     """Return a step: what comes is green, what goes is red; click takes colours out elsewhere."""
     colour = _COLOURS.get(step.kind.partition("_")[0])
     return click.style(step.describe(), fg=colour) if colour else step.describe()

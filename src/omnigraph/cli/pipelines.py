@@ -4,16 +4,74 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import click
 
+from omnigraph.cli.graph_address import GraphAddress, cluster_address
+from omnigraph.cli.open_graph import address_options, load_user_config
+from omnigraph.cli.options import InvalidUsage
 from omnigraph.cli.output import count_text, print_table
+from omnigraph.graph import Graph
 from omnigraph.pipeline.page import seconds_text, size_text, state_text
 from omnigraph.pipeline.plans import PipelinePlan
 from omnigraph.pipeline.report import RunReport
-from omnigraph.pipeline.runs import Run
-from omnigraph.pipeline.spec import Pipeline
+from omnigraph.pipeline.runs import PipelineRun
+from omnigraph.pipeline.spec import Pipeline, StoredPipeline
+from omnigraph.service.cluster.pipelines import (
+    AppliedPipeline,
+    applied_pipelines,
+    find_pipeline,
+    read_pipeline_text,
+)
+from omnigraph.service.cluster.serving import open_store
+
+# ----------------------------------------------------------------------
+# Find the pipelines that a cluster declares, for commands that name one.
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterPipeline:
+    """A pipeline of the cluster that was addressed: its graph, and its text as it was applied."""
+
+    graph: str
+    source: StoredPipeline
+
+
+def list_cluster_pipelines() -> list[AppliedPipeline]:
+    """Return the pipelines of the cluster that was addressed, of one graph if that is named."""
+    scope = _cluster()
+    if scope is None:
+        raise InvalidUsage("name the cluster: --cluster DIR|URI, or a profile of one")
+    found = applied_pipelines(open_store(scope.address, None))
+    return [one for one in found if scope.graph in (None, one.graph)]
+
+
+def find_cluster_pipeline(name: str) -> ClusterPipeline | None:
+    """Return a pipeline by name; None when no cluster was addressed."""
+    scope = _cluster()
+    if scope is None:
+        return None
+    store = open_store(scope.address, None)
+    found = find_pipeline(store, name)
+    if scope.graph not in (None, found.graph):
+        raise InvalidUsage(
+            f"pipeline '{name}' loads into graph '{found.graph}', not '{scope.graph}'"
+        )
+    return ClusterPipeline(found.graph, read_pipeline_text(store, found, scope.address))
+
+
+def find_run_pipeline(graph: Graph, run: str) -> StoredPipeline | None:
+    """Return the pipeline a run began with, if a cluster was addressed that declares it."""
+    begun = next((one for one in graph.pipeline.status() if one.id == run), None)
+    name = None if begun is None else begun.about.get("declared")
+    found = None if name is None else find_cluster_pipeline(name)
+    return None if found is None else found.source
+
+
+def _cluster() -> GraphAddress | None:
+    return cluster_address(address_options(None, None), load_user_config())
 
 
 def read_variables(pairs: Sequence[str]) -> dict[str, str]:
@@ -37,13 +95,19 @@ def unchecked_text(pipeline: Pipeline) -> str:
     return f'expressions and these sources not checked: {named}; run "plan" to open them'
 
 
-def tell_plan(plan: PipelinePlan) -> None:
+def print_pipeline_plan(plan: PipelinePlan) -> None:
     """Print what a pipeline would do."""
     where = plan.branch if plan.branch_exists else f"{plan.branch} (created from {plan.base})"
     into = f", then merged into {plan.merge_into}" if plan.merge_into else ""
     click.echo(f"pipeline {plan.pipeline} would {plan.mode} into {where}{into}")
     rows = [
-        (s["name"], s["kind"], _known(s["files"]), _known(s["rows"]), _known(s["broken"]))
+        (
+            s["name"],
+            s["kind"],
+            _count_or_unknown(s["files"]),
+            _count_or_unknown(s["rows"]),
+            _count_or_unknown(s["broken"]),
+        )
         for s in plan.sources
     ]
     _table("sources", ("source", "kind", "files", "rows", "unreadable"), rows)
@@ -67,11 +131,11 @@ def _table(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> N
     print_table(title, heads, rows if sys.stdout.isatty() or not rows else [heads, *rows])
 
 
-def _known(count: int | None) -> str:
+def _count_or_unknown(count: int | None) -> str:
     return "?" if count is None else f"{count:,}"
 
 
-def tell_runs(runs: Sequence[Run]) -> None:
+def print_runs(runs: Sequence[PipelineRun]) -> None:
     """Print runs, a line each."""
     if not runs:
         click.echo("no pipeline ran on this graph yet")
@@ -90,7 +154,7 @@ def tell_runs(runs: Sequence[Run]) -> None:
     _table("runs", ("run", "state", "pipeline", "branch", "started", "finished stages"), rows)
 
 
-def tell_report(report: RunReport) -> None:
+def print_run_report(report: RunReport) -> None:
     """Print what a run did."""
     click.echo(
         f"pipeline {report.pipeline}: {state_text(report)}, "
@@ -104,7 +168,7 @@ def tell_report(report: RunReport) -> None:
         _table("types", heads, rows)
     stages = [(stage["name"], seconds_text(stage["seconds"])) for stage in report.stages]
     _table("stages", ("stage", "time"), stages)
-    for line in _ends(report):
+    for line in _summary_lines(report):
         click.echo(line)
 
 
@@ -116,7 +180,7 @@ def _type_row(key: str, type_: Mapping[str, Any]) -> tuple[str, ...]:
     return (key.replace(":", " "), *(f"{number:,}" for number in numbers), rules)
 
 
-def _ends(report: RunReport) -> Iterator[str]:
+def _summary_lines(report: RunReport) -> Iterator[str]:
     """Yield where everything went."""
     if report.unreadable:
         yield f"{count_text(report.unreadable, 'row')} of files could not be read"

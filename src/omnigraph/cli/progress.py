@@ -15,19 +15,19 @@ from typing import Protocol, cast
 
 import click
 
-from omnigraph.cli.addresses import noted
+from omnigraph.cli.options import option_value
 from omnigraph.cli.output import wants_json
-from omnigraph.query.choice import SPARK
+from omnigraph.query.limits import SPARK_ENGINE
 
-EVERY = "OMNIGRAPH_PROGRESS_SECONDS"
+INTERVAL_VARIABLE = "OMNIGRAPH_PROGRESS_SECONDS"
 """Seconds between two lines where standard error is not a terminal; 0 prints none."""
 LINE_SECONDS = 5.0
-_FIRST, _NEXT = 1.0, 0.5
+_FIRST_SECONDS, _REDRAW_SECONDS = 1.0, 0.5
 """When the line on a terminal appears, and how often it is drawn again."""
 _CLEAR = "\r\x1b[2K"
 
 
-class Reported(Protocol):
+class ProgressReport(Protocol):
     """What a long operation reports; see `omnigraph.write.progress`."""
 
     @property
@@ -47,13 +47,13 @@ class Reported(Protocol):
         """Bytes there are to read."""
 
 
-Details = Callable[[], str | None]
+ProgressDetails = Callable[[], str | None]
 
 
 @contextmanager
-def showing(
-    what: str, details: Details | None = None
-) -> Iterator[Callable[[Reported], None] | None]:
+def show_progress(
+    what: str, details: ProgressDetails | None = None
+) -> Iterator[Callable[[ProgressReport], None] | None]:
     """Show what a command does while the block lasts; yield a listener for what it reports.
 
     On a terminal a line on standard error is updated twice a second and removed at the end.
@@ -61,11 +61,13 @@ def showing(
     nothing is shown, and the listener is None. `details` returns what no listener reports.
     """
     is_terminal = sys.stderr.isatty()
-    first, every = (_FIRST, _NEXT) if is_terminal else (_line_seconds(), _line_seconds())
-    if noted("quiet") or not every or (wants_json() and not is_terminal):
+    first, every = (
+        (_FIRST_SECONDS, _REDRAW_SECONDS) if is_terminal else (_line_seconds(), _line_seconds())
+    )
+    if option_value("quiet") or not every or (wants_json() and not is_terminal):
         yield None
         return
-    line = _Line(what, details)
+    line = _ProgressLine(what, details)
     ended = threading.Event()
 
     def show() -> None:
@@ -84,40 +86,42 @@ def showing(
         line.clear()
 
 
-def spark_details(engine: str) -> Details | None:
+def spark_details(engine: str) -> ProgressDetails | None:
     """Return what counts the tasks of Spark, where Spark does the work."""
-    if engine != SPARK:
+    if engine != SPARK_ENGINE:
         return None
-    return cast(Details, import_module("omnigraph.pipeline").running_tasks)
+    return cast(ProgressDetails, import_module("omnigraph.pipeline").running_tasks)
 
 
 @dataclass(frozen=True, slots=True)
-class _Lines:
+class _LineCount:
     rows: int
     phase: str = "write"
     bytes: int = 0
     total_bytes: int | None = None
 
 
-def counted(lines: Iterable[str], listener: Callable[[Reported], None] | None) -> Iterator[str]:
+def report_line_counts(
+    lines: Iterable[str], listener: Callable[[ProgressReport], None] | None
+) -> Iterator[str]:
     """Yield lines, and report how many there were so far."""
     for number, line in enumerate(lines, 1):
         yield line
         if listener is not None and number % 1000 == 0:
-            listener(_Lines(number))
+            listener(_LineCount(number))
 
 
-class _Line:
+class _ProgressLine:
     """The text of one line: what, phase, bytes, rows, details, seconds."""
 
-    def __init__(self, what: str, details: Details | None) -> None:
+    def __init__(self, what: str, details: ProgressDetails | None) -> None:
         self._what = what
         self._details = details
-        self._last: Reported | None = None
+        self._last: ProgressReport | None = None
         self._began = time.monotonic()
         self._is_drawn = False
 
-    def __call__(self, reported: Reported) -> None:
+    def __call__(self, reported: ProgressReport) -> None:
         self._last = reported
 
     def text(self) -> str:
@@ -147,7 +151,7 @@ class _Line:
 
 def _line_seconds() -> float:
     try:
-        return max(float(os.environ.get(EVERY, LINE_SECONDS)), 0.0)
+        return max(float(os.environ.get(INTERVAL_VARIABLE, LINE_SECONDS)), 0.0)
     except ValueError:
         return LINE_SECONDS
 

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
 from omnigraph.cli.files import read_bytes
+from omnigraph.cli.open_graph import load_user_config
+from omnigraph.cli.options import InvalidUsage
+from omnigraph.cli.results import TableStyle
 from omnigraph.errors import InvalidInput
+from omnigraph.graph import Graph
 
 _CommandT = TypeVar("_CommandT", bound=Callable[..., Any])
 _FILE = click.Path(path_type=Path)
@@ -67,3 +72,34 @@ def _text(path: Path) -> str:
     except UnicodeDecodeError as error:
         message = f"{path} is not UTF-8 text: {error.reason} at byte {error.start}"
         raise InvalidInput(message, code="file_unreadable") from error
+
+
+# ----------------------------------------------------------------------
+# This module runs stored queries from the command line; only a server has them.
+
+
+def require_stored_queries(graph: Graph) -> Any:  # noqa: ANN401 - a remote graph, whose room only servers need
+    """Return a graph that has stored queries; raise InvalidUsage for one that has none."""
+    if not hasattr(graph, "invoke"):
+        message = "a stored query needs --server; here give the query with --query FILE or -e TEXT"
+        raise InvalidUsage(message)
+    return graph
+
+
+def run_stored_mutation(
+    graph: Graph,
+    name: str,
+    params: Any,  # noqa: ANN401
+    branch: str,
+    if_commit: str | None,
+) -> Any:  # noqa: ANN401
+    """Run a stored mutation."""
+    served = import_module("omnigraph.cli.remote")
+    return served.invoke_mutation(require_stored_queries(graph), name, params, branch, if_commit)
+
+
+def output_style(format_: str | None) -> tuple[str, TableStyle]:
+    """Return how rows are printed, by what was asked for and what was set up."""
+    defaults = load_user_config().defaults
+    wraps = defaults.table_cell_layout == "wrap"
+    return format_ or defaults.output or "table", TableStyle(defaults.table_max_column_width, wraps)

@@ -12,13 +12,13 @@ from typing import IO, Any
 
 from omnigraph.query.result import Result, ResultStream
 
-FORMATS = ("table", "json", "jsonl", "csv", "kv", "arrow", "parquet")
+RESULT_FORMATS = ("table", "json", "jsonl", "csv", "kv", "arrow", "parquet")
 MAX_WIDTH = 80
 _LEAST_WIDTH = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Style:
+class TableStyle:
     """How wide cells of a table may be, and whether longer ones are cut or wrapped."""
 
     width: int = MAX_WIDTH
@@ -30,7 +30,7 @@ def write_result(
     target: Mapping[str, str | None],
     format_: str,
     file: IO[bytes],
-    style: Style | None = None,
+    style: TableStyle | None = None,
 ) -> None:
     """Write a result to a file in one of the formats; what can be written as it comes, is."""
     if format_ in ("arrow", "parquet"):
@@ -49,7 +49,7 @@ def write_result(
         "graph_commit_id": result.graph_commit_id,
     }
     if format_ == "table":
-        file.write(_table(facts, style or Style()).encode())
+        file.write(_table(facts, style or TableStyle()).encode())
         return
     file.write(_TEXTS[format_](facts).encode())
 
@@ -78,7 +78,7 @@ def _csv_line(cells: Sequence[str]) -> str:
     return text.getvalue()
 
 
-def _table(facts: Mapping[str, Any], style: Style) -> str:
+def _table(facts: Mapping[str, Any], style: TableStyle) -> str:
     columns: Sequence[str] = facts["columns"]
     if not columns:
         return f"{_head(facts)}\n(no rows)\n"

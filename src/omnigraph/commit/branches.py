@@ -16,27 +16,26 @@ from typing import TypeAlias
 
 from ulid import ULID
 
+from omnigraph.commit.cleanup_lease import copy_cleanup_state, is_kept_by_cleanups
 from omnigraph.commit.history import find_commit, history_rows
 from omnigraph.commit.lineage import LineageState
-from omnigraph.commit.manifest import Manifest, branch_gone
-from omnigraph.commit.model import MAIN, Branch, Head, RowSum, Snapshot, Tag
-from omnigraph.commit.names import check_name
-from omnigraph.commit.publish import retrying
-from omnigraph.commit.rows import (
-    Row,
-    add_rows,
+from omnigraph.commit.lineage_maintenance import maintain_lineage
+from omnigraph.commit.manifest import Manifest, branch_not_found_error
+from omnigraph.commit.manifest_rows import (
+    NewManifestRow,
     branch_row,
     head_row,
+    manifest_table,
     read_branch,
     read_tag,
     schema_row,
     table_row,
     tag_row,
-    to_table,
+    update_row_checksum,
 )
-from omnigraph.commit.staged_files import written_before
-from omnigraph.commit.sweeps import inherit, is_spared
-from omnigraph.commit.upkeep import upkeep
+from omnigraph.commit.model import MAIN, Branch, Head, RowChecksum, Snapshot, Tag, check_ref_name
+from omnigraph.commit.publish import retry_swap
+from omnigraph.commit.staged_commit import written_before
 from omnigraph.errors import (
     AlreadyExists,
     Contention,
@@ -46,13 +45,13 @@ from omnigraph.errors import (
     StorageUnavailable,
     VersionReclaimed,
 )
+from omnigraph.storage.compare_and_swap import ManifestRow
 from omnigraph.storage.layout import dataset_path, lineage_path
-from omnigraph.storage.swap import Found
 
-MAX_ORIGINS = 8
+MAX_ANCESTOR_LINEAGES = 8
 """Lineages the history of a branch may go back to, besides main."""
 
-_Swap: TypeAlias = tuple[Sequence[Row], Sequence[Found]]
+_RowSwap: TypeAlias = tuple[Sequence[NewManifestRow], Sequence[ManifestRow]]
 """Rows to write, and rows they replace."""
 
 
@@ -60,13 +59,13 @@ def create_branch(
     manifest: Manifest, name: str, source: Snapshot, *, actor: str | None = None
 ) -> Branch:
     """Create a branch at the state of a snapshot: make its lineage, then register its name."""
-    name = check_name(name)
+    name = check_ref_name(name)
     state = manifest.main.state()
     if name in manifest.branches(state):
-        raise _taken("branch", name)
-    footing = _Footing(manifest, source)
+        raise _name_exists_error("branch", name)
+    footing = _SourceGuard(manifest, source)
     footing.check(state)
-    origins, inherited = _inheritance(manifest, source)
+    origins, inherited = _inherited_lineages(manifest, source)
     branch = Branch(
         name=name,
         native=str(ULID()),
@@ -78,7 +77,7 @@ def create_branch(
     )
     _create_lineage(manifest, branch, source, inherited, state.head)
 
-    def register(state: LineageState) -> _Swap:
+    def register(state: LineageState) -> _RowSwap:
         old = manifest.registered(state).get(name)
         if old is not None and old.native == branch.native:
             return [], []
@@ -86,12 +85,12 @@ def create_branch(
         if old is None:
             return [branch_row(branch)], []
         if not (old.leaving and manifest.is_closed(old)):
-            raise _taken("branch", name)
-        rows, stale = _without(_registered(state), old)
+            raise _name_exists_error("branch", name)
+        rows, stale = _remove_branch_row(_branch_rows(state), old)
         return [*rows, branch_row(branch)], stale
 
     try:
-        _change_names(manifest, register)
+        _update_names(manifest, register)
     except (AlreadyExists, NotFound, VersionReclaimed):
         with suppress(OmniError):  # cleanup does it later
             remove_lineage(manifest, str(branch.native))
@@ -100,7 +99,7 @@ def create_branch(
 
 
 @dataclass(slots=True)
-class _Footing:
+class _SourceGuard:
     """A state somebody gives a name to, as long as cleanup has not taken it away.
 
     `sweep` is the cleanup that had begun last when all of it was there.
@@ -120,7 +119,7 @@ class _Footing:
             if self.source.native is not None or self.source.commit_id != state.head.commit_id:
                 self.manifest.check_readable(self.source)
             self.sweep = state.head.sweep
-        if state.head.sweeping and not is_spared(self.manifest, self.source, state.head):
+        if state.head.sweeping and not is_kept_by_cleanups(self.manifest, self.source, state.head):
             message = (
                 f"a cleanup is under way that may remove commit {self.source.commit_id}; try again "
                 "when it is done. If none is, run `omnigraph repair --confirm`"
@@ -139,7 +138,7 @@ class _Footing:
         if all(written_before(info, main.swept) for info in files):
             message = "creating the branch took so long that a cleanup may have removed it"
             raise Contention(f"{message}; create it again", code="stage_expired")
-        inherit(lineage, main)
+        copy_cleanup_state(lineage, main)
 
     def _check_line(self, state: LineageState) -> None:
         """Refuse a state that no branch or tag descends from any more: cleanup may remove it."""
@@ -150,10 +149,12 @@ class _Footing:
         try:
             find_commit(self.manifest, self.source.commit_id)
         except NotFound as error:
-            raise branch_gone(self.source.branch) from error
+            raise branch_not_found_error(self.source.branch) from error
 
 
-def _inheritance(manifest: Manifest, source: Snapshot) -> tuple[tuple[str, ...], list[Row]]:
+def _inherited_lineages(
+    manifest: Manifest, source: Snapshot
+) -> tuple[tuple[str, ...], list[NewManifestRow]]:
     """Return the lineages the history of a new branch goes back to, and rows it has to copy.
 
     A branch that was never written to is passed over. When there are many, their rows are copied,
@@ -167,14 +168,18 @@ def _inheritance(manifest: Manifest, source: Snapshot) -> tuple[tuple[str, ...],
         source.commit_id,
     )
     origins = source.head.origins if is_new else (source.native, *source.head.origins)
-    if len(origins) <= MAX_ORIGINS:
+    if len(origins) <= MAX_ANCESTOR_LINEAGES:
         return origins, []
     line = [manifest.lineage(native).state() for native in origins]
     return (), history_rows(line, source.commit_id)
 
 
 def _create_lineage(
-    manifest: Manifest, branch: Branch, source: Snapshot, inherited: Sequence[Row], main: Head
+    manifest: Manifest,
+    branch: Branch,
+    source: Snapshot,
+    inherited: Sequence[NewManifestRow],
+    main: Head,
 ) -> None:
     """Make the lineage of a branch, whole, in one create-if-absent."""
     head = Head(
@@ -192,9 +197,9 @@ def _create_lineage(
         rows.append(table_row(entry, key, path))
     known = {row.object_id for row in rows}
     rows += [row for row in inherited if row.object_id not in known]
-    first = head_row(replace(head, row_sum=add_rows(RowSum(0, 0), rows)), 1)
+    first = head_row(replace(head, row_sum=update_row_checksum(RowChecksum(0, 0), rows)), 1)
     with suppress(AlreadyExists):  # nobody else knows its name: only the answer was lost
-        manifest.datasets.create(lineage_path(branch.native), to_table([first, *rows]))
+        manifest.datasets.create(lineage_path(branch.native), manifest_table([first, *rows]))
     manifest.datasets.observe("branch: lineage made")
 
 
@@ -208,45 +213,47 @@ def delete_branch(manifest: Manifest, name: str, *, reparent: bool = False) -> N
     """
     if name.strip() == MAIN:
         raise InvalidInput("main cannot be deleted", code="branch_name_invalid")
-    finish_deletions(manifest)
+    finish_branch_deletions(manifest)
     branch = manifest.branch(name)
 
-    def announce(state: LineageState) -> _Swap:
-        known = _registered(state)
-        if branch.native not in _natives(known):
-            raise branch_gone(branch.name)
-        children = _descendants(known, branch)
+    def announce(state: LineageState) -> _RowSwap:
+        known = _branch_rows(state)
+        if branch.native not in _lineage_ids(known):
+            raise branch_not_found_error(branch.name)
+        children = _child_branches(known, branch)
         if children and not reparent:
-            raise _has_descendants(branch, children)
+            raise _has_children_error(branch, children)
         row = known[branch.name]
         leaving = replace(read_branch(row.row), leaving=True)
         return ([], []) if read_branch(row.row).leaving else ([branch_row(leaving)], [row])
 
-    _change_names(manifest, announce)
+    _update_names(manifest, announce)
     manifest.datasets.observe("branch: announced")
-    _close(manifest, branch)
+    _close_lineage(manifest, branch)
     manifest.datasets.observe("branch: closed")
     # It is gone whatever becomes of its name: whoever needs the name next finishes this.
     with suppress(Contention, StorageUnavailable):
-        _forget(manifest, branch)
+        _delete_branch_name(manifest, branch)
     manifest.datasets.observe("branch: forgotten")
 
 
-def finish_deletions(manifest: Manifest) -> None:
+def finish_branch_deletions(manifest: Manifest) -> None:
     """Forget the names of branches whose deletion was interrupted after they were closed."""
     for branch in manifest.registered().values():
         if branch.leaving and manifest.is_closed(branch):
-            _forget(manifest, branch)
+            _delete_branch_name(manifest, branch)
 
 
-def _forget(manifest: Manifest, branch: Branch) -> None:
+def _delete_branch_name(manifest: Manifest, branch: Branch) -> None:
     """Forget the name of a branch that is closed; its descendants go to its parent."""
 
-    def forget(state: LineageState) -> _Swap:
-        known = _registered(state)
-        return _without(known, branch) if branch.native in _natives(known) else ([], [])
+    def forget(state: LineageState) -> _RowSwap:
+        known = _branch_rows(state)
+        return (
+            _remove_branch_row(known, branch) if branch.native in _lineage_ids(known) else ([], [])
+        )
 
-    _change_names(manifest, forget)
+    _update_names(manifest, forget)
 
 
 def remove_lineage(manifest: Manifest, native: str) -> None:
@@ -256,7 +263,7 @@ def remove_lineage(manifest: Manifest, native: str) -> None:
         manifest.objects.delete(files)
 
 
-def _close(manifest: Manifest, branch: Branch) -> None:
+def _close_lineage(manifest: Manifest, branch: Branch) -> None:
     """Make sure that no process can publish on a branch that is going away."""
     lineage = manifest.lineage(branch.native)
 
@@ -266,33 +273,33 @@ def _close(manifest: Manifest, branch: Branch) -> None:
             lineage.swap(state, replace(state.head, closed=True))
 
     with suppress(NotFound):
-        retrying(close)
+        retry_swap(close)
 
 
-def _registered(state: LineageState) -> dict[str, Found]:
+def _branch_rows(state: LineageState) -> dict[str, ManifestRow]:
     """Return the rows of all branches by name, in one read."""
     rows = state.names("graph_branch")
     return {found.row["object_id"].removeprefix("branch:"): found for found in rows}
 
 
-def _natives(known: Mapping[str, Found]) -> set[str]:
+def _lineage_ids(known: Mapping[str, ManifestRow]) -> set[str]:
     return {found.row["table_branch"] for found in known.values()}
 
 
-def _descendants(known: Mapping[str, Found], branch: Branch) -> list[Branch]:
+def _child_branches(known: Mapping[str, ManifestRow], branch: Branch) -> list[Branch]:
     branches = [read_branch(found.row) for found in known.values()]
     return [child for child in branches if child.parent == branch.name]
 
 
-def _without(known: Mapping[str, Found], branch: Branch) -> _Swap:
+def _remove_branch_row(known: Mapping[str, ManifestRow], branch: Branch) -> _RowSwap:
     """Drop the row of a branch and hand its descendants to its parent."""
     parent = read_branch(known[branch.name].row).parent
-    children = _descendants(known, branch)
+    children = _child_branches(known, branch)
     stale = [known[branch.name], *(known[child.name] for child in children)]
     return [branch_row(replace(child, parent=parent)) for child in children], stale
 
 
-def _has_descendants(branch: Branch, children: Sequence[Branch]) -> OmniError:
+def _has_children_error(branch: Branch, children: Sequence[Branch]) -> OmniError:
     names = ", ".join(sorted(child.name for child in children)[:5])
     return InvalidInput(
         f"branch '{branch.name}' has branches that descend from it: {names}; "
@@ -307,8 +314,8 @@ def _has_descendants(branch: Branch, children: Sequence[Branch]) -> OmniError:
 
 def create_tag(manifest: Manifest, name: str, source: Snapshot, *, actor: str | None = None) -> Tag:
     """Give a commit a name that never moves."""
-    name = check_name(name, "tag")
-    footing = _Footing(manifest, source)
+    name = check_ref_name(name, "tag")
+    footing = _SourceGuard(manifest, source)
     footing.check(manifest.main.state())
     tag = Tag(
         name=name,
@@ -319,16 +326,16 @@ def create_tag(manifest: Manifest, name: str, source: Snapshot, *, actor: str | 
         created_at=datetime.now(UTC),
     )
 
-    def register(state: LineageState) -> _Swap:
-        found = _tagged(state, name)
+    def register(state: LineageState) -> _RowSwap:
+        found = _find_tag_row(state, name)
         if found is None:
             footing.check(state)
             return [tag_row(tag)], []
         if read_tag(found.row) != tag:
-            raise _taken("tag", name)
+            raise _name_exists_error("tag", name)
         return [], []
 
-    _change_names(manifest, register)
+    _update_names(manifest, register)
     return tag
 
 
@@ -336,8 +343,8 @@ def delete_tag(manifest: Manifest, name: str) -> Tag:
     """Forget a tag."""
     removed: list[Tag] = []
 
-    def forget(state: LineageState) -> _Swap:
-        found = _tagged(state, name.strip())
+    def forget(state: LineageState) -> _RowSwap:
+        found = _find_tag_row(state, name.strip())
         if found is None and removed:
             return [], []
         if found is None:
@@ -345,11 +352,11 @@ def delete_tag(manifest: Manifest, name: str) -> Tag:
         removed[:] = [read_tag(found.row)]
         return [], [found]
 
-    _change_names(manifest, forget)
+    _update_names(manifest, forget)
     return removed[0]
 
 
-def _tagged(state: LineageState, name: str) -> Found | None:
+def _find_tag_row(state: LineageState, name: str) -> ManifestRow | None:
     rows = state.names("graph_tag")
     return next((found for found in rows if found.row["object_id"] == f"tag:{name}"), None)
 
@@ -357,9 +364,9 @@ def _tagged(state: LineageState, name: str) -> Found | None:
 # --- shared ------------------------------------------------------------------------------------
 
 
-def _change_names(
+def _update_names(
     manifest: Manifest,
-    change: Callable[[LineageState], _Swap],
+    change: Callable[[LineageState], _RowSwap],
 ) -> None:
     """Swap rows of main's lineage and count the change, so that every process reads names anew.
 
@@ -374,9 +381,9 @@ def _change_names(
             manifest.main.swap(state, head, rows, stale)
             manifest.names_changed(head.refs, rows, stale)
 
-    retrying(attempt)
-    upkeep(manifest.main)
+    retry_swap(attempt)
+    maintain_lineage(manifest.main)
 
 
-def _taken(what: str, name: str) -> OmniError:
+def _name_exists_error(what: str, name: str) -> OmniError:
     return AlreadyExists(f"{what} '{name}' exists already", code=f"{what}_exists", name=name)

@@ -15,23 +15,23 @@ from typing import TypeAlias
 from omnigraph.catalog import IncarnationId, TypeId
 from omnigraph.commit.lineage import LineageState
 from omnigraph.commit.manifest import Manifest
-from omnigraph.commit.model import Commit, CommitId, DatasetEntry, Snapshot
-from omnigraph.commit.rows import (
-    HISTORY,
+from omnigraph.commit.manifest_rows import (
+    HISTORY_ROW_FILTER,
     CommitRow,
-    Row,
+    NewManifestRow,
     commit_key,
     read_commit,
     read_identity,
     read_table,
     read_version,
 )
+from omnigraph.commit.model import Commit, CommitId, DatasetEntry, Snapshot
 from omnigraph.errors import GraphCorrupt, NotFound
 
 _PER_COMMIT = ("table_version", "table_tombstone")
 """Rows that come with the row of their commit."""
 
-Datasets: TypeAlias = dict[tuple[TypeId, IncarnationId], DatasetEntry]
+DatasetEntries: TypeAlias = dict[tuple[TypeId, IncarnationId], DatasetEntry]
 
 
 def read_commits(line: Iterable[LineageState]) -> dict[CommitId, CommitRow]:
@@ -41,7 +41,7 @@ def read_commits(line: Iterable[LineageState]) -> dict[CommitId, CommitRow]:
     return {row.commit.id: row for row in rows if not row.aborted}
 
 
-def with_newer(
+def extend_commits(
     commits: Mapping[CommitId, CommitRow], state: LineageState
 ) -> dict[CommitId, CommitRow] | None:
     """Return known commits and those a lineage has got since; None if it has not all of them.
@@ -65,7 +65,7 @@ def newest_first(commits: Mapping[CommitId, CommitRow], start: CommitId) -> Iter
     if start not in commits:
         raise GraphCorrupt(f"commit {start} is missing from the history")
     children = _count_children(commits, start)
-    ready = [(_order(commits[start].commit), start)]
+    ready = [(_newest_first_key(commits[start].commit), start)]
     while ready:
         _, commit_id = heapq.heappop(ready)
         commit = commits[commit_id].commit
@@ -75,10 +75,10 @@ def newest_first(commits: Mapping[CommitId, CommitRow], start: CommitId) -> Iter
                 continue
             children[parent] -= 1
             if children[parent] == 0:
-                heapq.heappush(ready, (_order(commits[parent].commit), parent))
+                heapq.heappush(ready, (_newest_first_key(commits[parent].commit), parent))
 
 
-def _order(commit: Commit) -> tuple[int, str]:
+def _newest_first_key(commit: Commit) -> tuple[int, str]:
     """Sort the newest first; ids are time-ordered, so their complement is."""
     return (
         -int(commit.created_at.timestamp() * 1e6),
@@ -136,22 +136,26 @@ def find_commit(manifest: Manifest, commit_id: str) -> tuple[CommitRow, LineageS
             row = read_commit(found.row) if found is not None else None
             if row is None or row.aborted:
                 continue
-            if native is None or native in branches or _is_reached(manifest, native, row.commit.id):
+            if (
+                native is None
+                or native in branches
+                or _is_reachable(manifest, native, row.commit.id)
+            ):
                 return row, state
         except NotFound:
             if native is None:
                 raise
             continue  # the branch was just deleted
-    raise no_such_commit(commit_id)
+    raise commit_not_found_error(commit_id)
 
 
-def no_such_commit(commit_id: str) -> NotFound:
+def commit_not_found_error(commit_id: str) -> NotFound:
     """Return the error for a commit that is not there, or not for whom asks."""
     message = f"commit {commit_id} does not exist"
     return NotFound(message, code="commit_not_found", commit=commit_id)
 
 
-def _is_reached(manifest: Manifest, native: str, commit_id: CommitId) -> bool:
+def _is_reachable(manifest: Manifest, native: str, commit_id: CommitId) -> bool:
     """Tell whether a branch or tag that goes back to a lineage descends from a commit of it."""
     for branch in manifest.branches().values():
         if native in branch.origins:
@@ -167,18 +171,18 @@ def _is_reached(manifest: Manifest, native: str, commit_id: CommitId) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class History:
+class CommitHistory:
     """What the commits of a line of lineages published and dropped."""
 
     commits: Mapping[CommitId, CommitRow]
-    published: Mapping[CommitId, Datasets]
+    published: Mapping[CommitId, DatasetEntries]
     dropped: Mapping[CommitId, set[tuple[TypeId, IncarnationId]]]
 
 
-def read_history(line: Iterable[LineageState]) -> History:
+def read_history(line: Iterable[LineageState]) -> CommitHistory:
     """Read the history rows of a line of lineages, one scan for each."""
     commits: dict[CommitId, CommitRow] = {}
-    published: dict[CommitId, Datasets] = {}
+    published: dict[CommitId, DatasetEntries] = {}
     dropped: dict[CommitId, set[tuple[TypeId, IncarnationId]]] = {}
     kinds = "('graph_commit', 'table_version', 'table_tombstone')"
     for row in (found.row for state in line for found in state.rows(f"object_type IN {kinds}")):
@@ -192,7 +196,7 @@ def read_history(line: Iterable[LineageState]) -> History:
         else:
             commit_id = CommitId(row["object_id"].rpartition("@")[2])
             dropped.setdefault(commit_id, set()).add(read_identity(row))
-    return History(commits, published, dropped)
+    return CommitHistory(commits, published, dropped)
 
 
 def dataset_paths(
@@ -208,7 +212,7 @@ def dataset_paths(
     return paths
 
 
-def path_of(paths: Mapping[tuple[TypeId, IncarnationId], str], entry: DatasetEntry) -> str:
+def registered_path(paths: Mapping[tuple[TypeId, IncarnationId], str], entry: DatasetEntry) -> str:
     """Return the path of a dataset a commit shows; raise GraphCorrupt if it is not registered."""
     path = paths.get(entry.key)
     if path is None:
@@ -218,49 +222,59 @@ def path_of(paths: Mapping[tuple[TypeId, IncarnationId], str], entry: DatasetEnt
     return path
 
 
-def refold(line: Iterable[LineageState], start: CommitId) -> Datasets:
+def datasets_at_commit(line: Iterable[LineageState], start: CommitId) -> DatasetEntries:
     """Rebuild the datasets a commit shows from the history rows, along first parents."""
-    return next(folds(read_history(line), [start]))
+    return next(datasets_at_commits(read_history(line), [start]))
 
 
-def history_rows(line: Iterable[LineageState], start: CommitId) -> list[Row]:
+def history_rows(line: Iterable[LineageState], start: CommitId) -> list[NewManifestRow]:
     """Return the rows, as they stand, that tell what a commit descends from."""
     states = list(line)
     reached = ancestors(read_commits(states), start)
-    rows = {found.row["object_id"]: Row(**found.row) for s in states for found in s.rows(HISTORY)}
-    return [row for row in rows.values() if _commit_of(row) in (None, *reached)]
+    rows = {
+        found.row["object_id"]: NewManifestRow(**found.row)
+        for s in states
+        for found in s.rows(HISTORY_ROW_FILTER)
+    }
+    return [row for row in rows.values() if _row_commit_id(row) in (None, *reached)]
 
 
-def missing_history(manifest: Manifest, source: Snapshot, target: Snapshot) -> tuple[Row, ...]:
+def missing_history(
+    manifest: Manifest, source: Snapshot, target: Snapshot
+) -> tuple[NewManifestRow, ...]:
     """Return the rows about what a source descends from that a target's lineages do not hold."""
     ours, theirs = (manifest.line(manifest.lineage(s.native).state()) for s in (source, target))
-    known = {found.row["object_id"] for state in theirs for found in state.rows(HISTORY)}
+    known = {found.row["object_id"] for state in theirs for found in state.rows(HISTORY_ROW_FILTER)}
     rows = history_rows(ours, source.commit_id)
     return tuple(row for row in rows if row.object_id not in known)
 
 
-def not_yet(state: LineageState, rows: Sequence[Row]) -> list[Row]:
+def rows_not_in_lineage(
+    state: LineageState, rows: Sequence[NewManifestRow]
+) -> list[NewManifestRow]:
     """Return those of the rows of another history that a lineage has not got meanwhile."""
     ids = ", ".join(f"'{row.object_id}'" for row in rows if row.object_type not in _PER_COMMIT)
     found = {found.row["object_id"] for found in state.rows(f"object_id IN ({ids})")}
     known = {id_.removeprefix("commit:") for id_ in found}
-    return [row for row in rows if row.object_id not in found and _commit_of(row) not in known]
+    return [row for row in rows if row.object_id not in found and _row_commit_id(row) not in known]
 
 
-def _commit_of(row: Row) -> str | None:
+def _row_commit_id(row: NewManifestRow) -> str | None:
     """Return the commit a row belongs to, None when it outlives commits."""
     key, _, commit_id = row.object_id.rpartition("@" if "@" in row.object_id else ":")
     return commit_id if key.startswith(("commit", "version", "tombstone")) else None
 
 
-def folds(history: History, wanted: Iterable[CommitId]) -> Iterator[Datasets]:
+def datasets_at_commits(
+    history: CommitHistory, wanted: Iterable[CommitId]
+) -> Iterator[DatasetEntries]:
     """Yield the datasets each wanted commit shows, those on one line of first parents in one pass.
 
     What is yielded changes with the next step: take what you need at once.
     """
     left = dict.fromkeys(wanted)
     while left:
-        entries: Datasets = {}
+        entries: DatasetEntries = {}
         line = list(first_parents(history.commits, next(iter(left))))
         for commit_id in reversed(line):
             for key in history.dropped.get(commit_id, ()):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from threading import Lock
@@ -18,33 +18,62 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.commit.format import check_stamp
-from omnigraph.commit.model import Head
-from omnigraph.commit.rows import (
+from omnigraph.commit.manifest_rows import (
+    FORMAT_VERSION_KEY,
     HEAD_KEY,
-    NAME_KINDS,
-    Row,
-    add_rows,
+    NAME_ROW_TYPES,
+    NewManifestRow,
+    checksum_rows,
     head_row,
+    manifest_table,
     read_head,
-    sum_rows,
-    to_table,
+    update_row_checksum,
 )
-from omnigraph.errors import Contention, GraphCorrupt, NotFound, VersionReclaimed
+from omnigraph.commit.model import Head
+from omnigraph.errors import Contention, FormatUnsupported, GraphCorrupt, NotFound, VersionReclaimed
 from omnigraph.storage import Datasets
-from omnigraph.storage.faults import translated
-from omnigraph.storage.layout import lineage_path
-from omnigraph.storage.literals import sql_text
-from omnigraph.storage.sums import check_named
-from omnigraph.storage.swap import (
-    ANCHOR,
-    Found,
-    next_fragment,
-    read_first,
-    read_oldest,
+from omnigraph.storage.checksums import check_file_checksums
+from omnigraph.storage.compare_and_swap import (
+    ANCHOR_FRAGMENT,
+    ManifestRow,
+    compare_and_swap,
+    next_fragment_id,
+    read_head_row,
+    read_oldest_row,
     read_rows,
-    swap,
 )
+from omnigraph.storage.error_translation import translate_errors
+from omnigraph.storage.layout import lineage_path
+from omnigraph.storage.row_lookup import sql_text
+from omnigraph.version import INTERNAL_SCHEMA_VERSION
+
+# ----------------------------------------------------------------------
+# This module checks the format stamp of a manifest, in both directions.
+
+
+def check_format_version(metadata: Mapping[bytes, bytes] | None) -> None:
+    """Refuse a manifest this package cannot read, saying what to do about it."""
+    found = (metadata or {}).get(FORMAT_VERSION_KEY)
+    text = None if found is None else found.decode(errors="replace")
+    if text == str(INTERNAL_SCHEMA_VERSION):
+        return
+    if text is None or not text.isdigit():
+        raise FormatUnsupported(
+            "this manifest has no readable format stamp: not made by omnigraph, or damaged",
+            found=text,
+        )
+    if int(text) > INTERNAL_SCHEMA_VERSION:
+        raise FormatUnsupported(
+            f"this graph has format {text}, newer than {INTERNAL_SCHEMA_VERSION}: "
+            "upgrade omnigraph first",
+            found=text,
+        )
+    raise FormatUnsupported(
+        f"this graph has format {text}, older than {INTERNAL_SCHEMA_VERSION}: export it with the "
+        "version of omnigraph that wrote it, and import it with this one",
+        found=text,
+    )
+
 
 MAX_TAIL_FRAGMENTS = 16
 """Small fragments a lineage may have before a publisher merges them."""
@@ -54,9 +83,9 @@ TIER_GROWTH = 8
 """A fragment this many times larger than all newer ones together is not merged with them yet."""
 BASE_FRAGMENT_ROWS = 65_536
 """A fragment of this size is left alone by publishers."""
-MAX_WRITTEN = 64
+MAX_CACHED_FRAGMENTS = 64
 """Fragments a process remembers the rows of, because it wrote them."""
-STALLED_SECONDS = 30.0
+SLOW_SWAP_SECONDS = 30.0
 """A swap that took longer is looked for in storage before it counts as done."""
 
 
@@ -69,12 +98,12 @@ class LineageState:
     handle: Any = field(repr=False)
     lineage: Lineage = field(repr=False)
 
-    def rows(self, condition: str) -> list[Found]:
+    def rows(self, condition: str) -> list[ManifestRow]:
         """Return the rows that satisfy a condition."""
         with self.lineage.whole(self.handle):
             return read_rows(self.handle, condition)
 
-    def names(self, kind: str, but: Sequence[int] = ()) -> list[Found]:
+    def names(self, kind: str, but: Sequence[int] = ()) -> list[ManifestRow]:
         """Return the rows of all branches or all tags, but of some fragments.
 
         It is cheap however long the history is.
@@ -87,15 +116,15 @@ class LineageState:
         with self.lineage.whole(self.handle):
             return read_rows(self.handle, f"object_type = {sql_text(kind)}", fragments)
 
-    def row(self, object_id: str) -> Found | None:
+    def row(self, object_id: str) -> ManifestRow | None:
         """Return one row by its key."""
         found = self.rows(f"object_id = {sql_text(object_id)}")
         return found[0] if found else None
 
-    def oldest_row(self, object_id: str) -> Found | None:
+    def oldest_row(self, object_id: str) -> ManifestRow | None:
         """Return one row by its key; cheap when it is as old as the lineage."""
         with self.lineage.whole(self.handle):
-            return read_oldest(self.handle, f"object_id = {sql_text(object_id)}")
+            return read_oldest_row(self.handle, f"object_id = {sql_text(object_id)}")
 
 
 class Lineage:
@@ -118,9 +147,9 @@ class Lineage:
 
     def state(self) -> LineageState:
         """Return the newest state: one probe, and one row when something is newer."""
-        known, now = self.known, _clock()
+        known, now = self.known, _boot_clock()
         if known is not None:
-            with translated("probing the manifest"):
+            with translate_errors("probing the manifest"):
                 if known.handle.latest_version == known.version:
                     self._probed = now
                     return known
@@ -140,26 +169,30 @@ class Lineage:
             raise VersionReclaimed(message, manifest_version=version) from error
 
     def swap(
-        self, base: LineageState, head: Head, rows: Iterable[Row] = (), stale: Sequence[Found] = ()
+        self,
+        base: LineageState,
+        head: Head,
+        rows: Iterable[NewManifestRow] = (),
+        stale: Sequence[ManifestRow] = (),
     ) -> LineageState:
         """Publish a new head and rows on top of `base`; raise Contention if it moved."""
         probed, observe, rows = self._probed, self.datasets.observe, list(rows)
         observe("swap: begun")
         if base.head.row_sum is not None:
-            total = add_rows(base.head.row_sum, rows, (found.row for found in stale))
+            total = update_row_checksum(base.head.row_sum, rows, (found.row for found in stale))
             head = replace(head, row_sum=total)
         first = head_row(head, base.version + 1)
-        newest, history, merged = to_table([first, *rows]), list[pa.Table](), list[int]()
+        newest, history, merged = manifest_table([first, *rows]), list[pa.Table](), list[int]()
         if len(base.handle.get_fragments()) > TOO_MANY_FRAGMENTS:
-            small = _tail(base.handle)
+            small = _small_newest_fragments(base.handle)
             if len(small) > TOO_MANY_FRAGMENTS:
                 history, names = self._merge(small, gone=stale)
                 newest = pa.concat_tables([newest, names]).combine_chunks()
                 merged = [fragment.fragment_id for fragment in small]
         left = [found for found in stale if found.address >> 32 not in merged]
-        handle = swap(base.handle, [*history, newest], observe, left, merged)
+        handle = compare_and_swap(base.handle, [*history, newest], observe, left, merged)
         observe("swap: done")
-        if _clock() - probed > STALLED_SECONDS:
+        if _boot_clock() - probed > SLOW_SWAP_SECONDS:
             self._confirm(int(handle.version))
         return self._made(handle, head, [*history, newest])
 
@@ -168,7 +201,7 @@ class Lineage:
         state = self.state()
         if state.head.row_sum is None and not state.head.closed:
             rows = state.rows("object_type <> 'graph_head'")
-            self.swap(state, replace(state.head, row_sum=sum_rows(f.row for f in rows)))
+            self.swap(state, replace(state.head, row_sum=checksum_rows(f.row for f in rows)))
 
     def _confirm(self, version: int) -> None:
         """Raise Contention unless a version is the newest of a lineage that is all there.
@@ -184,36 +217,36 @@ class Lineage:
     def compact(self) -> int:
         """Merge small fragments when there are many; return how many it merged."""
         state = self.known
-        small = _tail(state.handle) if state is not None else []
+        small = _small_newest_fragments(state.handle) if state is not None else []
         if state is None or len(small) <= MAX_TAIL_FRAGMENTS:
             return 0
         merged = [fragment.fragment_id for fragment in small]
         with self.whole(state.handle):
             history, names = self._merge(small)
-        elsewhere = [found for kind in NAME_KINDS for found in state.names(kind, but=merged)]
+        elsewhere = [found for kind in NAME_ROW_TYPES for found in state.names(kind, but=merged)]
         observe = self.datasets.observe
         observe("compaction: rows read")
         # Names stay beside the head: nobody has to look for them in a long history.
-        head = replace(state.head, names=next_fragment(state.handle) + len(history))
+        head = replace(state.head, names=next_fragment_id(state.handle) + len(history))
         first = head_row(head, state.version + 1)
-        moved = to_table([first, *(Row(**found.row) for found in elsewhere)])
+        moved = manifest_table([first, *(NewManifestRow(**found.row) for found in elsewhere)])
         newest = pa.concat_tables([moved, names]).combine_chunks()
-        handle = swap(state.handle, [*history, newest], observe, elsewhere, merged)
+        handle = compare_and_swap(state.handle, [*history, newest], observe, elsewhere, merged)
         observe("compaction: done")
         self._made(handle, head, [*history, newest])
         return len(merged)
 
     def _merge(
-        self, small: Sequence[Any], gone: Sequence[Found] = ()
+        self, small: Sequence[Any], gone: Sequence[ManifestRow] = ()
     ) -> tuple[list[pa.Table], pa.Table]:
         """Return the history rows and the names of fragments; what this process wrote is known."""
-        with translated("compacting the manifest"):
+        with translate_errors("compacting the manifest"):
             tables = [self._rows_of(fragment) for fragment in reversed(small)]
         # Lance is slow to write many chunks.
         table = pa.concat_tables(tables).combine_chunks()
         dropped = [HEAD_KEY, *(found.row["object_id"] for found in gone)]
         left = table.filter(pc.invert(pc.is_in(table["object_id"], pa.array(dropped))))
-        is_name = pc.is_in(left["object_type"], pa.array(NAME_KINDS))
+        is_name = pc.is_in(left["object_type"], pa.array(NAME_ROW_TYPES))
         history = left.filter(pc.invert(is_name))
         return [history] if history.num_rows else [], left.filter(is_name)
 
@@ -221,16 +254,16 @@ class Lineage:
         written = self._written.get(fragment.fragment_id)
         if written is not None and not fragment.num_deletions:
             return written
-        check_named(self.datasets.location.child(self.path), [fragment])
+        check_file_checksums(self.datasets.location.child(self.path), [fragment])
         return fragment.to_table()
 
     def _made(self, handle: Any, head: Head, tables: Sequence[pa.Table]) -> LineageState:  # noqa: ANN401
         """Remember what a swap made of tables: there is nothing to read back."""
-        newest = next_fragment(handle) - 1
+        newest = next_fragment_id(handle) - 1
         with self._lock:
             for number, table in enumerate(reversed(tables)):
                 self._written[newest - number] = table
-            while len(self._written) > MAX_WRITTEN:
+            while len(self._written) > MAX_CACHED_FRAGMENTS:
                 self._written.popitem(last=False)
         return self._remember(LineageState(int(handle.version), head, handle, self))
 
@@ -240,12 +273,12 @@ class Lineage:
 
     def _read(self, version: int | None) -> LineageState:
         handle = self.datasets.open(self.path, version)
-        check_stamp(handle.schema.metadata)
+        check_format_version(handle.schema.metadata)
         return self._state_of(handle)
 
     def _state_of(self, handle: Any) -> LineageState:  # noqa: ANN401 - a Lance handle
         with self.whole(handle):
-            row = read_first(handle, ["object_id", "table_version", "metadata"])
+            row = read_head_row(handle, ["object_id", "table_version", "metadata"])
             if row is None or (row["object_id"], row["table_version"]) != (
                 HEAD_KEY,
                 handle.version,
@@ -264,13 +297,13 @@ class Lineage:
         return state
 
 
-def _clock() -> float:
+def _boot_clock() -> float:
     """Return seconds that no change of the time of day moves, and that count while asleep."""
     asleep_too = getattr(time, "CLOCK_BOOTTIME", None)  # where there is none, days count
     return time.time() if asleep_too is None else time.clock_gettime(asleep_too)
 
 
-def _tail(handle: Any) -> list[Any]:  # noqa: ANN401 - a Lance handle
+def _small_newest_fragments(handle: Any) -> list[Any]:  # noqa: ANN401 - a Lance handle
     """Return the newest fragments, up to one that is large itself or for what came after it.
 
     So a round of merging writes few rows however long the history is, and there are few tiers.
@@ -279,7 +312,9 @@ def _tail(handle: Any) -> list[Any]:  # noqa: ANN401 - a Lance handle
     rows = MAX_TAIL_FRAGMENTS
     for fragment in reversed(handle.get_fragments()):
         size = fragment.physical_rows
-        if fragment.fragment_id == ANCHOR or size > min(TIER_GROWTH * rows, BASE_FRAGMENT_ROWS):
+        if fragment.fragment_id == ANCHOR_FRAGMENT or size > min(
+            TIER_GROWTH * rows, BASE_FRAGMENT_ROWS
+        ):
             break
         chosen.append(fragment)
         rows += size

@@ -10,16 +10,16 @@ from typing import Any
 
 from omnigraph.catalog import AcceptedSchema
 from omnigraph.commit.lineage import Lineage, LineageState
+from omnigraph.commit.manifest_rows import NewManifestRow, read_branch, read_schema, read_tag
 from omnigraph.commit.model import MAIN, Branch, DatasetEntry, Snapshot, Tag
-from omnigraph.commit.rows import Row, read_branch, read_schema, read_tag
 from omnigraph.errors import GraphCorrupt, NotFound, OmniError, VersionReclaimed
 from omnigraph.lang import nearest_name
-from omnigraph.policy.scope import TypeScope
-from omnigraph.policy.view import View
+from omnigraph.policy.permissions import TypeScope
+from omnigraph.policy.schema_view import SchemaView
 from omnigraph.storage import Datasets, Location
+from omnigraph.storage.compare_and_swap import ManifestRow
 from omnigraph.storage.layout import BRANCHES, dataset_path
-from omnigraph.storage.recent import Recent
-from omnigraph.storage.swap import Found
+from omnigraph.storage.lru_cache import LruCache
 
 MAX_LINEAGES = 128
 """Branches of which a process keeps the newest state, about 0.13 MB each."""
@@ -39,10 +39,10 @@ class Manifest:
         self.datasets = Datasets(location)
         self.objects = self.datasets.objects
         self.main = Lineage(self.datasets, None)
-        self._lineages: Recent[str, Lineage] = Recent(MAX_LINEAGES)
-        self.snapshots: Recent[str | None, Snapshot] = Recent(MAX_LINEAGES)
-        self.views: dict[tuple[str, TypeScope], View] = {}
-        self._schemas: Recent[str, tuple[AcceptedSchema, str]] = Recent(MAX_SCHEMAS)
+        self._lineages: LruCache[str, Lineage] = LruCache(MAX_LINEAGES)
+        self.snapshots: LruCache[str | None, Snapshot] = LruCache(MAX_LINEAGES)
+        self.views: dict[tuple[str, TypeScope], SchemaView] = {}
+        self._schemas: LruCache[str, tuple[AcceptedSchema, str]] = LruCache(MAX_SCHEMAS)
         self._branches: tuple[int, dict[str, Branch]] = (-1, {})
         self._tags: tuple[int, dict[str, Tag]] = (-1, {})
         self._lock = Lock()
@@ -60,7 +60,7 @@ class Manifest:
         known = self.registered(state)
         gone = {b.name for b in known.values() if b.leaving and self.is_closed(b)}
         for name in gone:
-            known = hand_over(known, name)
+            known = without_branch(known, name)
         return known
 
     def registered(self, state: LineageState | None = None) -> dict[str, Branch]:
@@ -76,7 +76,9 @@ class Manifest:
             self._branches = (state.head.refs, known)
         return known
 
-    def names_changed(self, refs: int, rows: Sequence[Row], stale: Sequence[Found]) -> None:
+    def names_changed(
+        self, refs: int, rows: Sequence[NewManifestRow], stale: Sequence[ManifestRow]
+    ) -> None:
         """Take note of names this process has changed, instead of reading them all again."""
         gone = {found.row["object_id"] for found in stale}
         made = [asdict(row) for row in rows]
@@ -143,7 +145,7 @@ class Manifest:
             return Branch(name=MAIN, native=None)
         found = self.branches().get(trimmed)
         if found is None:
-            raise branch_gone(trimmed)
+            raise branch_not_found_error(trimmed)
         return found
 
     def head_state(self, name: str) -> tuple[Branch, LineageState]:
@@ -164,9 +166,9 @@ class Manifest:
         except NotFound as error:
             if branch.native is None:
                 raise
-            raise branch_gone(branch.name) from error
+            raise branch_not_found_error(branch.name) from error
         if state.head.closed:
-            raise branch_gone(branch.name)
+            raise branch_not_found_error(branch.name)
         return branch, state
 
     @contextmanager
@@ -177,7 +179,7 @@ class Manifest:
             with self.datasets.whole(path, entry.physical):
                 yield self.datasets.at(path, entry.physical)
         except NotFound as error:
-            raise _reclaimed(table_key, entry) from error
+            raise _version_reclaimed_error(table_key, entry) from error
 
     def check_readable(self, snapshot: Snapshot) -> None:
         """Raise VersionReclaimed when cleanup has removed what a snapshot shows."""
@@ -187,7 +189,7 @@ class Manifest:
         for table_key, entry in snapshot.entries().items():
             path = dataset_path(table_key.partition(":")[0], entry.type_id, entry.incarnation)
             if not self.datasets.has(path, entry.physical):
-                raise _reclaimed(table_key, entry)
+                raise _version_reclaimed_error(table_key, entry)
 
     def schema(self, schema_hash: str, state: LineageState) -> tuple[AcceptedSchema, str]:
         """Return an accepted schema and its source."""
@@ -201,7 +203,7 @@ class Manifest:
         return known
 
 
-def hand_over(branches: Mapping[str, Branch], name: str) -> dict[str, Branch]:
+def without_branch(branches: Mapping[str, Branch], name: str) -> dict[str, Branch]:
     """Return the branches without one of them; its descendants go to its parent."""
     left = {**branches}
     parent = left.pop(name).parent
@@ -211,12 +213,12 @@ def hand_over(branches: Mapping[str, Branch], name: str) -> dict[str, Branch]:
     }
 
 
-def branch_gone(name: str) -> OmniError:
+def branch_not_found_error(name: str) -> OmniError:
     """Return the error for a name that is no branch."""
     return NotFound(f"branch '{name}' does not exist", code="branch_not_found", branch=name)
 
 
-def branch_unknown(name: str, known: Collection[str]) -> OmniError:
+def unknown_branch_error(name: str, known: Collection[str]) -> OmniError:
     """Return the error for opening a branch that does not exist, with the way to create it."""
     trimmed = name.strip()
     nearest = nearest_name(trimmed, known)
@@ -225,6 +227,6 @@ def branch_unknown(name: str, known: Collection[str]) -> OmniError:
     return NotFound(message, code="branch_not_found", branch=trimmed)
 
 
-def _reclaimed(table_key: str, entry: DatasetEntry) -> VersionReclaimed:
+def _version_reclaimed_error(table_key: str, entry: DatasetEntry) -> VersionReclaimed:
     message = f"version {entry.version} of {table_key} has been cleaned up"
     return VersionReclaimed(message, table_key=table_key, version=entry.version)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, NewType
 
 from omnigraph.catalog import AcceptedSchema, Catalog, IncarnationId, TypeId, TypeKind
-from omnigraph.errors import GraphCorrupt, NotFound
-from omnigraph.policy.scope import EVERYTHING, TypeScope
+from omnigraph.errors import GraphCorrupt, InvalidInput, NotFound
+from omnigraph.policy.permissions import ALL_TYPES, TypeScope
 
 CommitId = NewType("CommitId", str)
 MAIN = "main"
@@ -94,7 +95,7 @@ class DatasetEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class RowSum:
+class RowChecksum:
     """How many rows a lineage has besides heads, and the sum of their hashes."""
 
     count: int
@@ -121,7 +122,7 @@ class Head:
     """Names the last announcement of a cleanup; another value means another was made since."""
     sweeping: Mapping[str, int] = field(default_factory=dict)
     """Cleanups under way and their horizons in milliseconds; only main's says anything."""
-    row_sum: RowSum | None = None
+    row_sum: RowChecksum | None = None
     """The checksum of the rows of the lineage; None if a release wrote it that records none."""
     created_at: datetime | None = None
     """When the commit was made; None in heads of release 0.1."""
@@ -140,7 +141,7 @@ class Snapshot:
     head: Head
     schema: AcceptedSchema
     schema_source: str
-    scope: TypeScope = field(default=EVERYTHING, repr=False)
+    scope: TypeScope = field(default=ALL_TYPES, repr=False)
     whole: Snapshot | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -200,3 +201,46 @@ class Tag:
     origins: tuple[str, ...] = ()
     actor: str | None
     created_at: datetime
+
+
+# ----------------------------------------------------------------------
+# This module says which names branches and tags may have.
+
+
+MAX_NAME_LENGTH = 200
+
+_NAME_SEGMENT = re.compile(r"[\w.-]+")
+_COMMIT_ID_PATTERN = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
+
+
+def check_ref_name(name: str, what: str = "branch") -> str:
+    """Return a trimmed name, or raise InvalidInput saying what is wrong with it."""
+    trimmed = name.strip()
+    problem = _name_problem(trimmed)
+    if problem is not None:
+        message = f"'{trimmed[:80]}' cannot be a {what} name: {problem}"
+        raise InvalidInput(message, code=f"{what}_name_invalid", name=trimmed[:MAX_NAME_LENGTH])
+    return trimmed
+
+
+def is_commit_id(text: str) -> bool:
+    """Tell whether a text has the form of a commit id."""
+    return _COMMIT_ID_PATTERN.fullmatch(text) is not None
+
+
+def _name_problem(name: str) -> str | None:
+    if not name:
+        return "it is empty"
+    if len(name) > MAX_NAME_LENGTH:
+        return f"it is longer than {MAX_NAME_LENGTH} characters"
+    if name == MAIN:
+        return "main always exists"
+    if name.startswith("__"):
+        return "names that start with `__` are reserved"
+    if is_commit_id(name):
+        return "it looks like a commit id"
+    if name.endswith(".lock") or ".." in name:
+        return "`..` and a final `.lock` are not allowed"
+    if not all(_NAME_SEGMENT.fullmatch(segment) for segment in name.split("/")):
+        return "use letters, digits, `.`, `-`, `_`, and `/` between parts"
+    return None

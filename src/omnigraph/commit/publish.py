@@ -14,12 +14,12 @@ from datetime import UTC, datetime, timedelta
 from time import sleep
 
 from omnigraph.catalog import IncarnationId, TypeId
-from omnigraph.commit.history import not_yet
+from omnigraph.commit.history import rows_not_in_lineage
 from omnigraph.commit.lineage import Lineage, LineageState
-from omnigraph.commit.manifest import branch_gone
-from omnigraph.commit.model import Commit, DatasetEntry, Head
-from omnigraph.commit.rows import (
-    Row,
+from omnigraph.commit.lineage_maintenance import maintain_lineage
+from omnigraph.commit.manifest import branch_not_found_error
+from omnigraph.commit.manifest_rows import (
+    NewManifestRow,
     commit_key,
     commit_row,
     read_commit,
@@ -29,9 +29,8 @@ from omnigraph.commit.rows import (
     tombstone_row,
     version_row,
 )
-from omnigraph.commit.staged import StagedCommit, StagedDataset
-from omnigraph.commit.staged_files import check_staged_files
-from omnigraph.commit.upkeep import upkeep
+from omnigraph.commit.model import Commit, DatasetEntry, Head
+from omnigraph.commit.staged_commit import StagedCommit, StagedDataset, check_staged_files
 from omnigraph.errors import (
     CleanupBegan,
     Contention,
@@ -50,7 +49,7 @@ PUBLISHER_RETRY_BUDGET = 5
 _SWAP_RETRY_BUDGET = 20 * PUBLISHER_RETRY_BUDGET
 """The same for a small swap, which nobody could do better by coming back with another."""
 
-_FIRST_PAUSE = 0.005
+_FIRST_BACKOFF_SECONDS = 0.005
 
 
 def publish(lineage: Lineage, branch: str, staged: StagedCommit) -> Commit:
@@ -64,21 +63,21 @@ def publish(lineage: Lineage, branch: str, staged: StagedCommit) -> Commit:
         Contention: the retry budget is spent, or it was staged too long ago.
         OutcomeUnknown: storage could not be asked.
     """
-    doubt: _Doubt | None = None
+    doubt: _UncertainSwap | None = None
     for attempt in range(PUBLISHER_RETRY_BUDGET + 1):
-        state, landed = _look(lineage, branch, staged, doubt)
+        state, landed = _read_state(lineage, branch, staged, doubt)
         if landed is not None:
             return landed
         commit, head, rows = _prepare(lineage, state, branch, staged)
         try:
             lineage.swap(state, head, rows)
         except (Contention, NotFound, StorageUnavailable) as error:
-            doubt = _Doubt(error, state.version)
-            _pause(attempt)
+            doubt = _UncertainSwap(error, state.version)
+            _back_off(attempt)
         else:
-            upkeep(lineage)
+            maintain_lineage(lineage)
             return commit
-    _, landed = _look(lineage, branch, staged, doubt)
+    _, landed = _read_state(lineage, branch, staged, doubt)
     if landed is not None:
         return landed
     assert doubt is not None, "every attempt returned or failed"
@@ -86,7 +85,7 @@ def publish(lineage: Lineage, branch: str, staged: StagedCommit) -> Commit:
 
 
 @dataclass(frozen=True, slots=True)
-class _Doubt:
+class _UncertainSwap:
     """A swap that failed, and what it was tried on.
 
     It may have landed although its answer was lost; even a refusal may answer a repetition below.
@@ -101,18 +100,18 @@ class _Doubt:
         return newer == 0 or (newer == 1 and state.head.commit_id != staged.id)
 
 
-def _look(
-    lineage: Lineage, branch: str, staged: StagedCommit, doubt: _Doubt | None
+def _read_state(
+    lineage: Lineage, branch: str, staged: StagedCommit, doubt: _UncertainSwap | None
 ) -> tuple[LineageState, Commit | None]:
     """Return the newest state, and the commit if it is there already."""
     try:
         state = lineage.state()
         settled = doubt is None or doubt.is_settled_by(state, staged)
-        return state, None if settled and not staged.known_id else _landed(state, staged)
+        return state, None if settled and not staged.known_id else _find_published(state, staged)
     except NotFound as error:
         if lineage.native is None:
             raise
-        raise branch_gone(branch) from error
+        raise branch_not_found_error(branch) from error
     except StorageUnavailable as error:
         if doubt is None:
             raise
@@ -121,10 +120,10 @@ def _look(
 
 def _prepare(
     lineage: Lineage, state: LineageState, branch: str, staged: StagedCommit
-) -> tuple[Commit, Head, list[Row]]:
+) -> tuple[Commit, Head, list[NewManifestRow]]:
     """Check what the writer relied on and return what the swap writes."""
     head = state.head
-    _check(state, branch, staged)
+    _check_preconditions(state, branch, staged)
     check_staged_files(lineage, head, staged)
     schema_hash = staged.schema.hash if staged.schema is not None else head.schema_hash
     commit = Commit(
@@ -134,7 +133,7 @@ def _prepare(
         actor=staged.actor,
         message=staged.message,
         operation=staged.operation,
-        created_at=_after(state),
+        created_at=_commit_time(state),
         manifest_version=state.version + 1,
         counts=staged.counts,
         schema_hash=schema_hash,
@@ -142,12 +141,14 @@ def _prepare(
     datasets = dict(head.datasets)
     rows = [commit_row(commit, lineage.native)]
     for change in staged.datasets:
-        rows += _apply(change, datasets, commit, state)
+        rows += _apply_dataset(change, datasets, commit, state)
     if staged.schema is not None and state.row(f"schema:{schema_hash}") is None:
         rows.append(schema_row(schema_hash, staged.schema.source, staged.schema.document))
     if staged.history:
         made = {row.object_id for row in rows}
-        rows += [row for row in not_yet(state, staged.history) if row.object_id not in made]
+        rows += [
+            row for row in rows_not_in_lineage(state, staged.history) if row.object_id not in made
+        ]
     new_head = replace(
         head,
         commit_id=staged.id,
@@ -158,7 +159,7 @@ def _prepare(
     return commit, new_head, rows
 
 
-def _after(state: LineageState) -> datetime:
+def _commit_time(state: LineageState) -> datetime:
     """Return the time, but later than that of the head, whose clock may have been ahead."""
     parent = state.head.created_at
     if parent is None and (found := state.row(commit_key(state.head.commit_id))) is not None:
@@ -167,10 +168,10 @@ def _after(state: LineageState) -> datetime:
     return now if parent is None else max(now, parent + timedelta(microseconds=1))
 
 
-def _check(state: LineageState, branch: str, staged: StagedCommit) -> None:
+def _check_preconditions(state: LineageState, branch: str, staged: StagedCommit) -> None:
     head = state.head
     if head.closed:
-        raise branch_gone(branch)
+        raise branch_not_found_error(branch)
     if staged.sweep is not None and staged.sweep != head.sweep:
         raise CleanupBegan(staged.id)
     if staged.if_commit is not None and head.commit_id != staged.if_commit:
@@ -183,12 +184,12 @@ def _check(state: LineageState, branch: str, staged: StagedCommit) -> None:
         if (entry.physical if entry is not None else None) != physical:
             raise ExpectedVersionMismatch(
                 table_key,
-                _shown(state, key, physical),
+                _logical_version(state, key, physical),
                 entry.version if entry is not None else None,
             )
 
 
-def _shown(
+def _logical_version(
     state: LineageState, key: tuple[TypeId, IncarnationId], physical: int | None
 ) -> int | None:
     """Return the small version people know for a physical one, from history."""
@@ -199,12 +200,12 @@ def _shown(
     return next((e.version for e in entries if (e.key, e.physical) == (key, physical)), None)
 
 
-def _apply(
+def _apply_dataset(
     change: StagedDataset,
     datasets: dict[tuple[TypeId, IncarnationId], DatasetEntry],
     commit: Commit,
     state: LineageState,
-) -> list[Row]:
+) -> list[NewManifestRow]:
     """Fold one change into the datasets of the head and return its history rows."""
     before = datasets.get(change.key)
     if change.physical is None:
@@ -223,7 +224,7 @@ def _apply(
     return rows
 
 
-def _landed(state: LineageState, staged: StagedCommit) -> Commit | None:
+def _find_published(state: LineageState, staged: StagedCommit) -> Commit | None:
     """Return the commit if it is there; raise when its id has been fenced."""
     found = state.row(commit_key(staged.id))
     if found is None:
@@ -235,7 +236,7 @@ def _landed(state: LineageState, staged: StagedCommit) -> Commit | None:
     return row.commit
 
 
-def retrying(attempt: Callable[[], None], budget: int = _SWAP_RETRY_BUDGET) -> None:
+def retry_swap(attempt: Callable[[], None], budget: int = _SWAP_RETRY_BUDGET) -> None:
     """Run a small idempotent swap until it is not preempted, within a budget."""
     for number in range(budget + 1):
         try:
@@ -244,11 +245,11 @@ def retrying(attempt: Callable[[], None], budget: int = _SWAP_RETRY_BUDGET) -> N
             allowed = budget if isinstance(error, Contention) else PUBLISHER_RETRY_BUDGET
             if number >= allowed:
                 raise
-            _pause(min(number, PUBLISHER_RETRY_BUDGET))
+            _back_off(min(number, PUBLISHER_RETRY_BUDGET))
         else:
             return
 
 
-def _pause(attempt: int) -> None:
+def _back_off(attempt: int) -> None:
     """Wait a little longer after each lost race, not all writers equally long."""
-    sleep(_FIRST_PAUSE * 2**attempt * (0.5 + random.random()))  # noqa: S311 - jitter
+    sleep(_FIRST_BACKOFF_SECONDS * 2**attempt * (0.5 + random.random()))  # noqa: S311 - jitter

@@ -14,12 +14,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from omnigraph.commit.intents import Intent, Intents
+from omnigraph.commit.intent_log import IntentLog, OperationIntent
 from omnigraph.commit.lineage import Lineage, LineageState
 from omnigraph.commit.manifest import Manifest
+from omnigraph.commit.manifest_rows import commit_key, commit_row, read_commit
 from omnigraph.commit.model import Commit
-from omnigraph.commit.publish import publish, retrying
-from omnigraph.commit.rows import commit_key, commit_row, read_commit
+from omnigraph.commit.publish import publish, retry_swap
 from omnigraph.errors import (
     Contention,
     ExpectedVersionMismatch,
@@ -28,7 +28,7 @@ from omnigraph.errors import (
     PreconditionFailed,
     SchemaMoved,
 )
-from omnigraph.storage.faults import translated
+from omnigraph.storage.error_translation import translate_errors
 from omnigraph.storage.layout import AUDIT, dataset_path
 
 STALE_AFTER = timedelta(minutes=10)
@@ -60,20 +60,20 @@ class RecoveryKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Recovery:
+class RecoveryAction:
     """One thing recovery did."""
 
-    intent: Intent
+    intent: OperationIntent
     kind: RecoveryKind
 
 
-def recover(manifest: Manifest, *, stale_after: timedelta | None = None) -> list[Recovery]:
+def recover(manifest: Manifest, *, stale_after: timedelta | None = None) -> list[RecoveryAction]:
     """Settle every intent whose process is dead, and append an audit row for each.
 
     Without `stale_after`, what somebody may want to go on with is left alone for longer.
     """
-    intents = Intents(manifest.objects)
-    done: list[Recovery] = []
+    intents = IntentLog(manifest.objects)
+    done: list[RecoveryAction] = []
     listed = intents.list()
     now = manifest.objects.now() if listed else datetime.now(UTC)
     for intent in listed:
@@ -81,7 +81,7 @@ def recover(manifest: Manifest, *, stale_after: timedelta | None = None) -> list
         if max(now - intent.heartbeat, timedelta(0)) < limit:
             continue
         try:
-            recovery = Recovery(intent, _settle(manifest, intent))
+            recovery = RecoveryAction(intent, _resolve_intent(manifest, intent))
         except Contention:
             continue  # writers left no gap to undo it in; it is harmless until the next recovery
         if intent.id not in (row["operation_id"] for row in read_audit(manifest)):
@@ -93,14 +93,14 @@ def recover(manifest: Manifest, *, stale_after: timedelta | None = None) -> list
     return done
 
 
-def withdraw(manifest: Manifest, intent: Intent) -> RecoveryKind:
+def abort_intent(manifest: Manifest, intent: OperationIntent) -> RecoveryKind:
     """Settle an intent whose own writer gives up, so that nobody can publish it any more.
 
     A writer does this before it reports a failure: recovery may have taken it for dead and be about
     to finish its work. Then that is how it ended, and the writer has succeeded.
     """
-    kind = _settle(manifest, replace(intent, complete=False))
-    Intents(manifest.objects).end(intent)
+    kind = _resolve_intent(manifest, replace(intent, complete=False))
+    IntentLog(manifest.objects).end(intent)
     return kind
 
 
@@ -110,7 +110,7 @@ def read_audit(manifest: Manifest) -> list[dict[str, Any]]:
         handle = manifest.datasets.open(AUDIT)
     except NotFound:
         return []
-    with translated("reading the audit"):
+    with translate_errors("reading the audit"):
         rows: list[dict[str, Any]] = handle.to_table().to_pylist()
     try:
         for row in rows:
@@ -121,13 +121,13 @@ def read_audit(manifest: Manifest) -> list[dict[str, Any]]:
         raise GraphCorrupt(message, cause=str(error)) from error
 
 
-def _settle(manifest: Manifest, intent: Intent) -> RecoveryKind:
+def _resolve_intent(manifest: Manifest, intent: OperationIntent) -> RecoveryKind:
     lineage = manifest.lineage(intent.native)
     try:
         state = lineage.state()
     except NotFound:
         return RecoveryKind.ORPHANED_BRANCH_DISCARDED
-    known = _fate(state, intent)
+    known = _commit_outcome(state, intent)
     if known is not None:
         return known
     if state.head.closed:
@@ -141,16 +141,16 @@ def _settle(manifest: Manifest, intent: Intent) -> RecoveryKind:
             pass
         else:
             return RecoveryKind.ROLLED_FORWARD
-    _fence(lineage, intent)
+    _fence_commit_id(lineage, intent)
     manifest.datasets.observe("recovery: fenced")
-    fate = _fate(lineage.state(), intent)
+    fate = _commit_outcome(lineage.state(), intent)
     assert fate is not None, "a fenced id has a row"
     if fate is RecoveryKind.ROLLED_BACK:
         _delete_staged(manifest, intent)
     return fate
 
 
-def _fate(state: LineageState, intent: Intent) -> RecoveryKind | None:
+def _commit_outcome(state: LineageState, intent: OperationIntent) -> RecoveryKind | None:
     """Tell what became of the commit, None while nothing has."""
     found = state.row(commit_key(intent.staged.id))
     if found is None:
@@ -159,12 +159,12 @@ def _fate(state: LineageState, intent: Intent) -> RecoveryKind | None:
     return RecoveryKind.ROLLED_BACK if aborted else RecoveryKind.ALREADY_PUBLISHED
 
 
-def _fence(lineage: Lineage, intent: Intent) -> None:
+def _fence_commit_id(lineage: Lineage, intent: OperationIntent) -> None:
     """Publish the commit's id as given up, unless its slow writer was first; the head stays."""
 
     def attempt() -> None:
         state = lineage.state()
-        if _fate(state, intent) is not None:
+        if _commit_outcome(state, intent) is not None:
             return
         fence = Commit(
             id=intent.staged.id,
@@ -178,10 +178,10 @@ def _fence(lineage: Lineage, intent: Intent) -> None:
         )
         lineage.swap(state, state.head, [commit_row(fence, lineage.native, aborted=True)])
 
-    retrying(attempt)
+    retry_swap(attempt)
 
 
-def _delete_staged(manifest: Manifest, intent: Intent) -> None:
+def _delete_staged(manifest: Manifest, intent: OperationIntent) -> None:
     """Delete the manifests of staged versions; cleanup sweeps the files only they referred to."""
     paths = []
     for dataset in intent.staged.datasets:
@@ -192,7 +192,7 @@ def _delete_staged(manifest: Manifest, intent: Intent) -> None:
     manifest.objects.delete(paths)
 
 
-def _audit_rows(recovery: Recovery) -> pa.Table:
+def _audit_rows(recovery: RecoveryAction) -> pa.Table:
     intent = recovery.intent
     outcomes = [
         {

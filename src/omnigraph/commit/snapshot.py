@@ -8,26 +8,28 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TypeAlias
 
+from omnigraph.catalog import AcceptedSchema, TypeKind
 from omnigraph.commit.history import (
-    History,
+    CommitHistory,
+    datasets_at_commit,
+    datasets_at_commits,
     find_commit,
     first_parents,
-    folds,
     read_commits,
-    refold,
 )
 from omnigraph.commit.lineage import LineageState
 from omnigraph.commit.manifest import Manifest
-from omnigraph.commit.model import MAIN, CommitId, Head, Snapshot
-from omnigraph.commit.names import is_commit_id
-from omnigraph.commit.rows import CommitRow
+from omnigraph.commit.manifest_rows import CommitRow
+from omnigraph.commit.model import MAIN, Commit, CommitId, Head, Snapshot, is_commit_id
 from omnigraph.errors import GraphCorrupt, NotFound, StorageUnavailable, VersionReclaimed
+from omnigraph.policy.permissions import TypeScope
+from omnigraph.policy.schema_view import SchemaView, reduce_schema
 
-Target: TypeAlias = str | datetime | int | Snapshot
+SnapshotRef: TypeAlias = str | datetime | int | Snapshot
 """A branch, tag, commit id, instant (also as ISO text), manifest version, or a snapshot itself."""
 
 
-def resolve_snapshot(manifest: Manifest, at: Target, *, branch: str = MAIN) -> Snapshot:
+def resolve_snapshot(manifest: Manifest, at: SnapshotRef, *, branch: str = MAIN) -> Snapshot:
     """Return the state `at` names; an instant means the newest commit of `branch` not after it.
 
     Manifest versions are those of `branch` too.
@@ -77,7 +79,7 @@ def snapshot_at_version(manifest: Manifest, version: int, branch_name: str = MAI
         row = commits[commit_id]
         # What the branch inherited was its state before its first own commit.
         if row.native != branch.native or row.commit.manifest_version <= version:
-            return _refolded(manifest, branch.name, state, row, version)
+            return _snapshot_from_history(manifest, branch.name, state, row, version)
     raise GraphCorrupt(f"branch '{branch.name}' has no history at manifest version {version}")
 
 
@@ -95,17 +97,17 @@ def snapshot_of_commit(manifest: Manifest, commit_id: str) -> Snapshot:
             state = holder.lineage.at(row.commit.manifest_version)
             if state.head.commit_id == commit_id:
                 return _snapshot(manifest, name, native, state)
-    return _refolded(manifest, name, holder, row, row.commit.manifest_version)
+    return _snapshot_from_history(manifest, name, holder, row, row.commit.manifest_version)
 
 
-def _refolded(
+def _snapshot_from_history(
     manifest: Manifest, name: str, holder: LineageState, row: CommitRow, version: int
 ) -> Snapshot:
     """Return the state a commit made, from the history of a lineage that descends from it."""
     head = Head(
         commit_id=row.commit.id,
         schema_hash=row.commit.schema_hash,
-        datasets=refold(manifest.line(holder), row.commit.id),
+        datasets=datasets_at_commit(manifest.line(holder), row.commit.id),
         origins=holder.head.origins,
         created_at=row.commit.created_at,
     )
@@ -113,12 +115,16 @@ def _refolded(
     return _snapshot(manifest, name, holder.lineage.native, older)
 
 
-def snapshots_along(
-    manifest: Manifest, name: str, holder: LineageState, history: History, line: Sequence[CommitId]
+def first_parent_snapshots(
+    manifest: Manifest,
+    name: str,
+    holder: LineageState,
+    history: CommitHistory,
+    line: Sequence[CommitId],
 ) -> list[Snapshot]:
     """Return the states of commits that stand on one line of first parents, the oldest first."""
     found = []
-    datasets = (dict(fold) for fold in folds(history, reversed(line)))
+    datasets = (dict(fold) for fold in datasets_at_commits(history, reversed(line)))
     for commit_id, shown in zip(line, datasets, strict=True):
         commit = history.commits[commit_id].commit
         head = Head(
@@ -155,3 +161,65 @@ def _snapshot(manifest: Manifest, name: str, native: str | None, state: LineageS
         schema=schema,
         schema_source=source,
     )
+
+
+# ----------------------------------------------------------------------
+# This module shows a part of a state: the types and properties somebody may see.
+#
+# What is left out is not there: the snapshot has a schema without it, so that nothing that reads by
+# the snapshot can find it.
+
+
+MAX_CACHED_VIEWS = 256
+"""Reduced schemas that are kept."""
+
+
+def apply_scope(manifest: Manifest, snapshot: Snapshot, scope: TypeScope) -> Snapshot:
+    """Return what a scope shows of a state."""
+    whole = snapshot.whole or snapshot
+    if scope.is_everything:
+        return whole
+    view = _schema_view(
+        manifest, whole.head.schema_hash, (whole.schema, whole.schema_source), scope
+    )
+    kinds = (TypeKind.NODE, TypeKind.EDGE)
+    shown = {(t.id, t.incarnation) for kind in kinds for t in view.schema.of_kind(kind)}
+    datasets = {key: entry for key, entry in whole.head.datasets.items() if key in shown}
+    return replace(
+        whole,
+        head=replace(whole.head, datasets=datasets),
+        schema=view.schema,
+        schema_source=view.source,
+        scope=scope,
+        whole=whole,
+    )
+
+
+def apply_scope_to_schema(
+    manifest: Manifest, schema_hash: str, state: LineageState, scope: TypeScope
+) -> AcceptedSchema:
+    """Return what a scope shows of an accepted schema."""
+    accepted = manifest.schema(schema_hash, state)
+    return (
+        accepted[0]
+        if scope.is_everything
+        else _schema_view(manifest, schema_hash, accepted, scope).schema
+    )
+
+
+def apply_scope_to_commit(commit: Commit, scope: TypeScope) -> Commit:
+    """Return what a scope shows of a commit: counts tell about all types, or are not told."""
+    return commit if scope.is_everything else replace(commit, counts={})
+
+
+def _schema_view(
+    manifest: Manifest, schema_hash: str, accepted: tuple[AcceptedSchema, str], scope: TypeScope
+) -> SchemaView:
+    key = (schema_hash, scope)
+    found = manifest.views.get(key)
+    if found is None:
+        if len(manifest.views) >= MAX_CACHED_VIEWS:
+            manifest.views.clear()
+        found = reduce_schema(*accepted, scope)
+        manifest.views[key] = found
+    return found

@@ -12,30 +12,32 @@ from threading import Lock
 from typing import Any, TypeAlias
 
 from omnigraph.embed.config import (
-    MODEL,
-    PROVIDER,
-    REMOTES,
-    Settings,
-    build,
+    MODEL_VARIABLE,
+    PROVIDER_VARIABLE,
+    REMOTE_DEFAULTS,
+    EmbeddingSettings,
+    build_provider,
     read_settings,
     same_model,
-    settings_for,
+    settings_for_model,
 )
 from omnigraph.embed.provider import Matrix, Provider, Role
 from omnigraph.errors import Category, OmniError
 
-Choice: TypeAlias = Provider | Mapping[str, str] | Settings | None
+ProviderChoice: TypeAlias = Provider | Mapping[str, str] | EmbeddingSettings | None
 """A provider, a profile or the settings of one, or nothing: then the environment decides."""
 
 
 class Embedder:
     """Turns texts into vectors by whatever provider was chosen."""
 
-    def __init__(self, choice: Choice = None, environ: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, choice: ProviderChoice = None, environ: Mapping[str, str] | None = None
+    ) -> None:
         self._choice = choice
         self._environ = environ
         self._provider: Provider | None = None
-        self._others: dict[Settings, Embedder] = {}
+        self._others: dict[EmbeddingSettings, Embedder] = {}
         self._lock = Lock()
 
     def __reduce__(self) -> tuple[type[Embedder], tuple[Any]]:
@@ -57,10 +59,10 @@ class Embedder:
 
     def _chosen(self) -> Provider:
         choice = self._settled
-        return build(choice) if isinstance(choice, Settings) else choice
+        return build_provider(choice) if isinstance(choice, EmbeddingSettings) else choice
 
     @property
-    def _settled(self) -> Provider | Settings:
+    def _settled(self) -> Provider | EmbeddingSettings:
         choice = self._choice
         if choice is None or isinstance(choice, Mapping):
             choice = read_settings(choice, self._known_environ)
@@ -70,13 +72,13 @@ class Embedder:
     def name(self) -> str:
         """The provider as messages name it."""
         choice = self._settled
-        return str(choice.kind) if isinstance(choice, Settings) else type(choice).__name__
+        return str(choice.kind) if isinstance(choice, EmbeddingSettings) else type(choice).__name__
 
     @property
     def is_local(self) -> bool:
         """Tell whether texts are embedded by the process itself, as far as that is known."""
         choice = self._settled
-        return isinstance(choice, Settings) and choice.kind not in REMOTES
+        return isinstance(choice, EmbeddingSettings) and choice.kind not in REMOTE_DEFAULTS
 
     @property
     def _known_environ(self) -> Mapping[str, str]:
@@ -91,7 +93,7 @@ class Embedder:
         """Return what embeds by a model if the environment allows it, else this embedder."""
         if model is None or self._choice is not None:
             return self
-        settings = settings_for(model, self._known_environ)
+        settings = settings_for_model(model, self._known_environ)
         if settings is None:
             return self
         with self._lock:
@@ -107,7 +109,7 @@ class Embedder:
         return vectors[[places[text] for text in texts]]
 
 
-def agreed_embedder(
+def embedder_for_model(
     embedder: Embedder, place: str, declared: str | None, others: Collection[str | None]
 ) -> Embedder:
     """Return what embeds texts for a vector property, by the model of its other vectors.
@@ -117,7 +119,7 @@ def agreed_embedder(
     """
     recorded = sorted(model for model in others if model is not None)
     if declared is None and None in others:
-        raise unknown_model(place)
+        raise unknown_model_error(place)
     found = embedder.giving(declared if declared is not None else next(iter(recorded), None))
     check_model(place, declared, found.model, declared=True)
     for model in recorded:
@@ -131,16 +133,16 @@ def check_model(place: str, wanted: str | None, model: str, *, declared: bool) -
         return
     why = "is declared with" if declared else "holds vectors of"
     advice = "" if declared else ", or embed it again with --all"
-    raise _mismatch(
+    raise _model_mismatch_error(
         f"{place} {why} model '{wanted}', but texts are embedded by '{model}': "
-        f"set {MODEL} (and {PROVIDER}) to what gives '{wanted}'{advice}",
+        f"set {MODEL_VARIABLE} (and {PROVIDER_VARIABLE}) to what gives '{wanted}'{advice}",
         place,
         wanted,
         model,
     )
 
 
-def check_given(place: str, wanted: str | None, model: str, *, declared: bool) -> None:
+def check_supplied_model(place: str, wanted: str | None, model: str, *, declared: bool) -> None:
     """Raise OmniError when vectors of another model are given than a vector property has."""
     if wanted is None or same_model(wanted, model):
         return
@@ -151,10 +153,10 @@ def check_given(place: str, wanted: str | None, model: str, *, declared: bool) -
         else "load vectors of that model, or replace every vector with mode overwrite"
     )
     message = f"{place} {why} model '{wanted}', but the vectors given are of '{model}': {advice}"
-    raise _mismatch(message, place, wanted, model)
+    raise _model_mismatch_error(message, place, wanted, model)
 
 
-def _mismatch(message: str, place: str, wanted: str, model: str) -> OmniError:
+def _model_mismatch_error(message: str, place: str, wanted: str, model: str) -> OmniError:
     return OmniError(
         message,
         code="embedding_model_mismatch",
@@ -163,7 +165,7 @@ def _mismatch(message: str, place: str, wanted: str, model: str) -> OmniError:
     )
 
 
-def unknown_model(place: str) -> OmniError:
+def unknown_model_error(place: str) -> OmniError:
     """Return the error for texts beside vectors that may be of any model, or of several."""
     return OmniError(
         f"{place} holds vectors of an unknown model, or of several, so no text can be embedded to "

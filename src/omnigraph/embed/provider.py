@@ -13,7 +13,7 @@ from omnigraph.errors import Category, InvalidInput, OmniError
 
 Matrix: TypeAlias = npt.NDArray[np.float32]
 """A vector per row."""
-_SHOWN = 60
+_MAX_SHOWN_CHARS = 60
 
 
 class Role(StrEnum):
@@ -40,22 +40,24 @@ def unit_vectors(rows: npt.ArrayLike, texts: Sequence[str], dimension: int, mode
         vectors = np.asarray(rows, np.float64)
     except (TypeError, ValueError) as error:
         message = f"model {model} gave something else than vectors of equal length"
-        raise bad_answer(message, model) from error
+        raise bad_response_error(message, model) from error
     if vectors.ndim != 2 or len(vectors) != len(texts):
-        raise bad_answer(f"model {model} did not give a vector for each text", model)
+        raise bad_response_error(f"model {model} did not give a vector for each text", model)
     if vectors.shape[1] != dimension:
         message = (
             f"model {model} gives vectors of {vectors.shape[1]} numbers, not of {dimension}: "
             f"declare Vector({vectors.shape[1]}), or choose a model that can give {dimension}"
         )
-        raise bad_answer(message, model, dimension=dimension, given=vectors.shape[1])
+        raise bad_response_error(message, model, dimension=dimension, given=vectors.shape[1])
     with np.errstate(over="ignore", invalid="ignore"):
         lengths = np.linalg.norm(vectors, axis=1)
     bad = np.flatnonzero(~np.isfinite(lengths) | (lengths == 0))
     if len(bad):
-        text = shown(texts[int(bad[0])])
+        text = abbreviate_text(texts[int(bad[0])])
         kind = "zero" if lengths[bad[0]] == 0 else "not finite"
-        raise bad_answer(f"the vector model {model} gives for {text} is {kind}", model, text=text)
+        raise bad_response_error(
+            f"the vector model {model} gives for {text} is {kind}", model, text=text
+        )
     units: Matrix = (vectors / lengths[:, None]).astype(np.float32)
     return units
 
@@ -67,7 +69,7 @@ def check_texts(texts: Sequence[str]) -> None:
         raise InvalidInput(message, code="embedding_text_empty")
 
 
-def bad_answer(message: str, model: str, **details: object) -> OmniError:
+def bad_response_error(message: str, model: str, **details: object) -> OmniError:
     """Return the error for vectors that cannot be used."""
     return OmniError(
         message,
@@ -77,6 +79,6 @@ def bad_answer(message: str, model: str, **details: object) -> OmniError:
     )
 
 
-def shown(text: str) -> str:
+def abbreviate_text(text: str) -> str:
     """Return a text short enough for a message."""
-    return repr(text if len(text) <= _SHOWN else text[:_SHOWN] + "…")
+    return repr(text if len(text) <= _MAX_SHOWN_CHARS else text[:_MAX_SHOWN_CHARS] + "…")

@@ -4,9 +4,8 @@ What people call enters, what they get leaves: this room delegates and decides n
 the graph itself, `schema`, `history` and `changes` its parts, `context` what they share.
 """
 
-from omnigraph.graph.changes import Changes
-from omnigraph.graph.face import Graph, import_archive, init, open
-from omnigraph.graph.history import Branches, Commits, Tags
+from omnigraph.graph.api import Graph, import_archive, init, open
+from omnigraph.graph.history import Branches, Changes, Commits, Tags
 from omnigraph.graph.schema import Indexes, Schema
 
 __all__ = [

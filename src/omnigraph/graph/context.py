@@ -6,24 +6,22 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from omnigraph.changes.model import Scope
-from omnigraph.changes.scope import read_scope
+from omnigraph.changes.model import ChangeFilter, parse_change_filter
 from omnigraph.commit.history import find_commit
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import MAIN, CommitId, Snapshot
-from omnigraph.commit.snapshot import Target, head_snapshot, resolve_snapshot
-from omnigraph.commit.view import seen
+from omnigraph.commit.snapshot import SnapshotRef, apply_scope, head_snapshot, resolve_snapshot
 from omnigraph.errors import InvalidInput
 from omnigraph.lang import QueryError
 from omnigraph.plan import MutationPlan, ReadPlan, compile_query
-from omnigraph.policy import EVERYTHING, Action, TypeScope
-from omnigraph.policy.gate import OPEN, Gate
+from omnigraph.policy import ALL_TYPES, PolicyAction, TypeScope
+from omnigraph.policy.authorization import ALLOW_ALL, Authorizer
 from omnigraph.query.engine import Engine
-from omnigraph.write.request import Request
+from omnigraph.write.request import WriteRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Context:
+class GraphContext:
     """A graph, who wants something of it, and the branch it is on unless told otherwise.
 
     `external_blobs` are places below which blobs given as a URI may lie. Everything that reads
@@ -33,23 +31,25 @@ class Context:
     manifest: Manifest
     engine: Engine
     mode: str
-    gate: Gate = OPEN
+    gate: Authorizer = ALLOW_ALL
     on: str = MAIN
     external_blobs: tuple[str, ...] = ()
 
-    def snapshot(self, at: Target | None = None, action: Action = Action.READ) -> Snapshot:
+    def snapshot(
+        self, at: SnapshotRef | None = None, action: PolicyAction = PolicyAction.READ
+    ) -> Snapshot:
         """Return what the actor may see of the state a branch, tag, commit id or time names."""
         state = self.state(at)
-        return seen(self.manifest, state, self.gate.check(action, state.branch))
+        return apply_scope(self.manifest, state, self.gate.check(action, state.branch))
 
-    def state(self, at: Target | None = None) -> Snapshot:
+    def state(self, at: SnapshotRef | None = None) -> Snapshot:
         """Return a whole state, for what the gate is asked about otherwise."""
         self.gate.check_actor()
         return resolve_snapshot(self.manifest, self.on if at is None else at, branch=self.on)
 
-    def scope(self, sight: TypeScope, *words: Sequence[str] | None) -> Scope:
+    def scope(self, sight: TypeScope, *words: Sequence[str] | None) -> ChangeFilter:
         """Return which changes somebody asks for and may see, by kinds, types and ops."""
-        return replace(read_scope(*words), sight=sight)
+        return replace(parse_change_filter(*words), sight=sight)
 
     def branch(self, name: str | None) -> str:
         """Return the branch that is meant, in its plain spelling."""
@@ -62,13 +62,13 @@ class Context:
 
     def known_branches(self) -> list[str]:
         """Return the names of the branches the actor may see, sorted."""
-        self.gate.check(Action.READ)
+        self.gate.check(PolicyAction.READ)
         return sorted([MAIN, *self.manifest.branches()])
 
-    def check_create(self, from_: Target | None, name: str) -> Snapshot:
+    def check_create(self, from_: SnapshotRef | None, name: str) -> Snapshot:
         """Allow a new name for a state; return the state."""
         state = self.state(from_)
-        self.gate.check(Action.BRANCH_CREATE, state.branch, name.strip())
+        self.gate.check(PolicyAction.BRANCH_CREATE, state.branch, name.strip())
         return state
 
     def check_preview(self, source: str, target: str) -> None:
@@ -77,7 +77,7 @@ class Context:
         A result shows what the target shows; where the source shows something else, all must be
         seen.
         """
-        seen_there = {self.gate.check(Action.READ, branch) for branch in (source, target)}
+        seen_there = {self.gate.check(PolicyAction.READ, branch) for branch in (source, target)}
         if len(seen_there) > 1:
             self.gate.whole("a preview of a merge", source, target)
 
@@ -90,9 +90,9 @@ class Context:
     def commit_sight(self, id_: str) -> TypeScope:
         """Allow to look at what a commit did; return what of it may be seen."""
         if self.gate.policy is None:
-            return EVERYTHING
+            return ALL_TYPES
         self.gate.check_actor()
-        return self.gate.check(Action.READ, find_commit(self.manifest, id_)[0].commit.branch)
+        return self.gate.check(PolicyAction.READ, find_commit(self.manifest, id_)[0].commit.branch)
 
     def can_name(self, source: str, name: str) -> bool:
         """Return whether the actor may name all that a query names, on some branch."""
@@ -100,17 +100,20 @@ class Context:
             return True
         state = head_snapshot(self.manifest, MAIN)
         for branch in self.gate.policy.kinds_of_branches:
-            readable, named = self.gate.types(Action.READ, branch), self.gate.bring(branch).named
+            readable, named = (
+                self.gate.types(PolicyAction.READ, branch),
+                self.gate.bring(branch).named,
+            )
             for scope, kind in ((readable, ReadPlan), (named, MutationPlan)):
                 with suppress(QueryError):
-                    catalog = seen(self.manifest, state, scope).catalog
+                    catalog = apply_scope(self.manifest, state, scope).catalog
                     if isinstance(compile_query(catalog, source, name), kind):
                         return True
         return False
 
     def upkeep(self, what: str) -> None:
         """Allow upkeep: who does it sees and changes everything."""
-        self.gate.check(Action.ADMIN)
+        self.gate.check(PolicyAction.ADMIN)
         self.gate.whole(what)
 
     def change(
@@ -119,27 +122,27 @@ class Context:
         branch: str | None,
         message: str | None,
         if_commit: str | None = None,
-    ) -> Request:
+    ) -> WriteRequest:
         """Allow to change a branch; return what the write says about itself."""
         rights = self.gate.change(self.branch(branch))
         return replace(self.request(operation, branch, message, if_commit), rights=rights)
 
-    def bring(self, operation: str, branch: str | None, message: str | None) -> Request:
+    def bring(self, operation: str, branch: str | None, message: str | None) -> WriteRequest:
         """Return what a write says about itself that brings changes made elsewhere."""
         rights = self.gate.bring(self.branch(branch))
         return replace(self.request(operation, branch, message), rights=rights)
 
-    def pipeline(self, operation: str, branch: str | None, message: str | None) -> Request:
+    def pipeline(self, operation: str, branch: str | None, message: str | None) -> WriteRequest:
         """Allow a pipeline to write to a branch, which it may have to create, merge or delete."""
         name = self.branch(branch)
         if operation == "branch_delete":
-            self.gate.check(Action.BRANCH_DELETE, target_branch=name)
+            self.gate.check(PolicyAction.BRANCH_DELETE, target_branch=name)
             return self.request(operation, branch, message)
         if operation == "merge":
-            self.gate.check(Action.BRANCH_MERGE, target_branch=name)
+            self.gate.check(PolicyAction.BRANCH_MERGE, target_branch=name)
             return self.bring(operation, branch, message)
         if self.gate.policy is not None and not self.has_branch(name):
-            self.gate.check(Action.BRANCH_CREATE, target_branch=name)
+            self.gate.check(PolicyAction.BRANCH_CREATE, target_branch=name)
         return self.change(operation, branch, message)
 
     def request(
@@ -148,10 +151,10 @@ class Context:
         branch: str | None,
         message: str | None,
         if_commit: str | None = None,
-    ) -> Request:
+    ) -> WriteRequest:
         """Return what a write says about itself, once it is allowed."""
         self.writable()
-        return Request(
+        return WriteRequest(
             branch=self.on if branch is None else branch,
             operation=operation,
             actor=self.gate.actor,

@@ -5,25 +5,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import islice
 
-from omnigraph.changes.block import Limits
-from omnigraph.changes.commit_page import CommitPage, commit_page
+from omnigraph.changes.baseline import Baseline, capture_baseline
+from omnigraph.changes.commit_changes import CommitChangesPage, Limits, read_commit_page
+from omnigraph.changes.feed import FeedPage, FeedRequest, poll
 from omnigraph.commit.branches import create_branch, create_tag, delete_branch, delete_tag
 from omnigraph.commit.history import find_commit, merge_bases, newest_first, read_commits
 from omnigraph.commit.model import Branch, Commit, CommitId, Tag
-from omnigraph.commit.snapshot import Target, head_snapshot
-from omnigraph.commit.view import seen_commit
+from omnigraph.commit.snapshot import SnapshotRef, apply_scope_to_commit, head_snapshot
 from omnigraph.errors import InvalidInput
-from omnigraph.graph.context import Context
-from omnigraph.policy import Action
+from omnigraph.graph.context import GraphContext
+from omnigraph.maintain.export import export_lines
+from omnigraph.policy import PolicyAction
 
 
 class Branches:
     """The branches of a graph."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: GraphContext) -> None:
         self._context = context
 
-    def create(self, name: str, from_: Target | None = None) -> Branch:
+    def create(self, name: str, from_: SnapshotRef | None = None) -> Branch:
         """Create a branch at the state of another branch, tag, commit or time."""
         source = self._context.check_create(from_, name)
         self._context.writable()
@@ -40,12 +41,12 @@ class Branches:
 
     def get(self, name: str) -> Branch:
         """Return a branch by name."""
-        self._context.gate.check(Action.READ)
+        self._context.gate.check(PolicyAction.READ)
         return self._context.manifest.branch(name)
 
     def delete(self, name: str, *, force: bool = False) -> None:
         """Delete a branch; `force` hands branches that descend from it to its parent."""
-        self._context.gate.check(Action.BRANCH_DELETE, target_branch=name.strip())
+        self._context.gate.check(PolicyAction.BRANCH_DELETE, target_branch=name.strip())
         self._context.writable()
         delete_branch(self._context.manifest, name, reparent=force)
 
@@ -53,10 +54,10 @@ class Branches:
 class Tags:
     """The tags of a graph."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: GraphContext) -> None:
         self._context = context
 
-    def create(self, name: str, at: Target | None = None) -> Tag:
+    def create(self, name: str, at: SnapshotRef | None = None) -> Tag:
         """Give a commit a name that never moves."""
         source = self._context.check_create(at, name)
         self._context.writable()
@@ -65,12 +66,12 @@ class Tags:
 
     def list(self) -> list[Tag]:
         """Return all tags by name."""
-        self._context.gate.check(Action.READ)
+        self._context.gate.check(PolicyAction.READ)
         return sorted(self._context.manifest.tags().values(), key=lambda tag: tag.name)
 
     def delete(self, name: str) -> None:
         """Forget a tag."""
-        self._context.gate.check(Action.BRANCH_DELETE, target_branch=name.strip())
+        self._context.gate.check(PolicyAction.BRANCH_DELETE, target_branch=name.strip())
         self._context.writable()
         delete_tag(self._context.manifest, name)
 
@@ -78,7 +79,7 @@ class Tags:
 class Commits:
     """The history of a graph."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: GraphContext) -> None:
         self._context = context
 
     def list(
@@ -88,18 +89,18 @@ class Commits:
         if limit is not None and limit < 0:
             raise InvalidInput(f"a limit cannot be negative: {limit}", code="limit_invalid")
         asked = branch or self._context.on
-        sight = self._context.gate.check(Action.READ, asked.strip())
+        sight = self._context.gate.check(PolicyAction.READ, asked.strip())
         snapshot = head_snapshot(self._context.manifest, asked)
         state = self._context.manifest.lineage(snapshot.native).state()
         commits = read_commits(self._context.manifest.line(state))
         ordered = newest_first(commits, snapshot.commit_id)
         found = (commit for commit in ordered if actor is None or commit.actor == actor)
-        return [seen_commit(commit, sight) for commit in islice(found, limit)]
+        return [apply_scope_to_commit(commit, sight) for commit in islice(found, limit)]
 
     def get(self, id: str) -> Commit:
         """Return a commit by id, on whatever branch it is."""
-        sight = self._context.gate.check(Action.READ)
-        return seen_commit(find_commit(self._context.manifest, id)[0].commit, sight)
+        sight = self._context.gate.check(PolicyAction.READ)
+        return apply_scope_to_commit(find_commit(self._context.manifest, id)[0].commit, sight)
 
     def changes(
         self,
@@ -110,16 +111,74 @@ class Commits:
         ops: Sequence[str] | None = None,
         page_token: str | None = None,
         limits: Limits | None = None,
-    ) -> CommitPage:
+    ) -> CommitChangesPage:
         """Return what a commit changed against its first parent, a page of it at a time."""
         manifest = self._context.manifest
         scope = self._context.scope(self._context.commit_sight(id), kinds, types, ops)
-        return commit_page(manifest, id, scope, page_token=page_token, limits=limits)
+        return read_commit_page(manifest, id, scope, page_token=page_token, limits=limits)
 
-    def merge_base(self, one: Target, other: Target) -> tuple[CommitId, ...]:
+    def merge_base(self, one: SnapshotRef, other: SnapshotRef) -> tuple[CommitId, ...]:
         """Return the best common ancestors of two states."""
         manifest = self._context.manifest
         states = [self._context.snapshot(target) for target in (one, other)]
         heads = [manifest.lineage(state.native).state() for state in states]
         commits = read_commits(state for head in heads for state in manifest.line(head))
         return tuple(merge_bases(commits, states[0].commit_id, states[1].commit_id))
+
+
+# ----------------------------------------------------------------------
+# This module is what happened to a graph, for readers that keep a copy of it.
+
+
+class Changes:
+    """What happened on a branch, commit by commit, for a reader that keeps a copy of it."""
+
+    def __init__(self, context: GraphContext) -> None:
+        self._context = context
+
+    def poll(  # noqa: PLR0913 - everything a poll can be told
+        self,
+        *,
+        branch: str | None = None,
+        start: str | None = None,
+        cursor: str | None = None,
+        page_token: str | None = None,
+        kinds: Sequence[str] | None = None,
+        types: Sequence[str] | None = None,
+        ops: Sequence[str] | None = None,
+        limits: Limits | None = None,
+    ) -> FeedPage:
+        """Return the next page of changes, and how to go on.
+
+        From where is said by `start` (`now`, which is the default, `beginning` or `after:ID`), by
+        the `cursor` of an earlier page, or by its `page_token` if it ended within a commit.
+        """
+        name = branch or self._context.on
+        sight = self._context.gate.check(PolicyAction.READ, name.strip())
+        asked = FeedRequest(
+            branch=name,
+            start=start,
+            cursor=cursor,
+            page_token=page_token,
+            scope=self._context.scope(sight, kinds, types, ops),
+            limits=limits or Limits(),
+        )
+        return poll(self._context.manifest, asked)
+
+    def baseline(
+        self,
+        *,
+        branch: str | None = None,
+        kinds: Sequence[str] | None = None,
+        types: Sequence[str] | None = None,
+        ops: Sequence[str] | None = None,
+    ) -> Baseline:
+        """Return all entities of the newest state and the cursor that goes on from there.
+
+        `ops` do not limit the entities, only the changes that are polled afterwards.
+        """
+        manifest, name = self._context.manifest, branch or self._context.on
+        sight = self._context.gate.check(PolicyAction.EXPORT, name.strip())
+        found = capture_baseline(manifest, name, self._context.scope(sight, kinds, types, ops))
+        lines = export_lines(manifest, found.snapshot, found.types) if found.types else iter(())
+        return Baseline(found, lines)

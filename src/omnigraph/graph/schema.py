@@ -6,25 +6,25 @@ import os
 from pathlib import Path
 
 from omnigraph.catalog import Catalog, MigrationPlan, plan_migration
-from omnigraph.commit.snapshot import Target
+from omnigraph.commit.snapshot import SnapshotRef
 from omnigraph.errors import InvalidInput
-from omnigraph.graph.context import Context
+from omnigraph.graph.context import GraphContext
 from omnigraph.maintain.indexes import IndexStatus, index_status
-from omnigraph.maintain.optimize import UpkeepReport, optimize
+from omnigraph.maintain.optimize import MaintenanceReport, optimize
 from omnigraph.maintain.purge import purge
-from omnigraph.policy import Action
-from omnigraph.write.migrate import (
-    SCHEMA_APPLY,
+from omnigraph.policy import PolicyAction
+from omnigraph.write.progress import ProgressListener
+from omnigraph.write.request import MAINTENANCE_OPERATION
+from omnigraph.write.schema_migration import (
+    SCHEMA_APPLY_OPERATION,
     SchemaOptions,
     SchemaResult,
     apply_schema,
     plan_schema,
 )
-from omnigraph.write.progress import Listener
-from omnigraph.write.request import UPKEEP
 
 
-def schema_text(schema: str | os.PathLike[str]) -> str:
+def read_schema_text(schema: str | os.PathLike[str]) -> str:
     """Return the text of a schema that is given as text, or as the path of a file with it."""
     if isinstance(schema, str) and ("\n" in schema or "{" in schema or not schema.endswith(".pg")):
         return schema
@@ -39,7 +39,7 @@ def schema_text(schema: str | os.PathLike[str]) -> str:
 class Schema:
     """The schema of a graph."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: GraphContext) -> None:
         self._context = context
 
     @property
@@ -53,7 +53,7 @@ class Schema:
         return self._context.snapshot().catalog
 
     def plan(
-        self, text: str, *, allow_data_loss: bool = False, at: Target | None = None
+        self, text: str, *, allow_data_loss: bool = False, at: SnapshotRef | None = None
     ) -> MigrationPlan:
         """Return the steps from the accepted schema to another, or what stands in the way."""
         snapshot = self._context.snapshot(at)
@@ -69,7 +69,7 @@ class Schema:
         allow_data_loss: bool = False,
         message: str | None = None,
         dry_run: bool = False,
-        progress: Listener | None = None,
+        progress: ProgressListener | None = None,
     ) -> SchemaResult:
         """Make another schema the accepted one, as one commit.
 
@@ -78,16 +78,16 @@ class Schema:
         checked and nothing changed.
         """
         manifest, target = self._context.manifest, self._context.branch(branch)
-        self._context.gate.check(Action.SCHEMA_APPLY, target_branch=target)
+        self._context.gate.check(PolicyAction.SCHEMA_APPLY, target_branch=target)
         self._context.gate.whole("the schema", target)
         options = SchemaOptions(allow_data_loss=allow_data_loss, dry_run=dry_run, progress=progress)
-        request = self._context.request(SCHEMA_APPLY, branch, message)
-        result = apply_schema(manifest, request, schema_text(text), options)
+        request = self._context.request(SCHEMA_APPLY_OPERATION, branch, message)
+        result = apply_schema(manifest, request, read_schema_text(text), options)
         if result.lost:
             purge(manifest, result.lost, result.branch)
         return result
 
-    def diff(self, old: Target, new: Target) -> MigrationPlan:
+    def diff(self, old: SnapshotRef, new: SnapshotRef) -> MigrationPlan:
         """Return the steps from the schema of one state to that of another."""
         before, after = (self._context.snapshot(target).schema for target in (old, new))
         return plan_migration(before, after)
@@ -96,15 +96,15 @@ class Schema:
 class Indexes:
     """The indexes of a graph: derived, allowed to lag, never needed for a right answer."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: GraphContext) -> None:
         self._context = context
 
-    def status(self, at: Target | None = None) -> list[IndexStatus]:
+    def status(self, at: SnapshotRef | None = None) -> list[IndexStatus]:
         """Return every index the schema asks for, and how much of its type it covers."""
         return index_status(self._context.manifest, self._context.snapshot(at))
 
-    def ensure(self, *, branch: str | None = None) -> UpkeepReport:
+    def ensure(self, *, branch: str | None = None) -> MaintenanceReport:
         """Build what is missing, as one commit that changes no entity."""
         self._context.upkeep("the upkeep of indexes")
-        request = self._context.request(UPKEEP, branch, None)
+        request = self._context.request(MAINTENANCE_OPERATION, branch, None)
         return optimize(self._context.manifest, request, compacting=False)

@@ -9,32 +9,32 @@ from omnigraph.lang.codes import Code, Severity
 from omnigraph.lang.diagnostics import (
     Diagnostic,
     DiagnosticError,
+    DiagnosticReport,
     QueryError,
-    Report,
     SchemaError,
+    did_you_mean,
+    nearest_name,
+    report_for_bytes,
+    report_for_text,
 )
 from omnigraph.lang.format import format_queries, format_schema
 from omnigraph.lang.query_parser import parse_queries, read_queries
 from omnigraph.lang.query_printer import print_queries
 from omnigraph.lang.schema_parser import parse_schema, read_schema
 from omnigraph.lang.schema_printer import print_schema, print_type
-from omnigraph.lang.source import Position, Source, Span
-from omnigraph.lang.suggest import did_you_mean, nearest_name
-from omnigraph.lang.text import admit, decode
+from omnigraph.lang.source import SourceText, TextPosition, TextSpan
 
 __all__ = [
     "Code",
     "Diagnostic",
     "DiagnosticError",
-    "Position",
+    "DiagnosticReport",
     "QueryError",
-    "Report",
     "SchemaError",
     "Severity",
-    "Source",
-    "Span",
-    "admit",
-    "decode",
+    "SourceText",
+    "TextPosition",
+    "TextSpan",
     "did_you_mean",
     "format_queries",
     "format_schema",
@@ -46,4 +46,6 @@ __all__ = [
     "print_type",
     "read_queries",
     "read_schema",
+    "report_for_bytes",
+    "report_for_text",
 ]

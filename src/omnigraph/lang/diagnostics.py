@@ -10,11 +10,12 @@ import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import Any
 
 from omnigraph.errors import Category, OmniError
 from omnigraph.lang.codes import Code, Severity
-from omnigraph.lang.source import Source, Span
+from omnigraph.lang.source import SourceText, TextSpan
 
 MAX_DIAGNOSTICS = 100
 """Diagnostics kept per source; after that many, more text would not help anybody."""
@@ -41,10 +42,10 @@ class Diagnostic:
 
     code: Code
     message: str
-    span: Span | None = None
+    span: TextSpan | None = None
     hint: str | None = None
     severity: Severity = Severity.ERROR
-    source: Source | None = field(default=None, repr=False, compare=False)
+    source: SourceText | None = field(default=None, repr=False, compare=False)
 
     def __str__(self) -> str:
         return f"{self.code}: {self.message}"
@@ -95,7 +96,7 @@ class Diagnostic:
         return facts
 
 
-def _snippet(source: Source, span: Span) -> list[str]:
+def _snippet(source: SourceText, span: TextSpan) -> list[str]:
     """Draw the line of `span` with carets under it; a very long line is cut around the place."""
     start = source.position(span.start)
     text = source.line(start.line)
@@ -128,10 +129,10 @@ def quote_line(text: str) -> str:
     )
 
 
-class Report:
+class DiagnosticReport:
     """Collects the diagnostics of one source."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: SourceText) -> None:
         self.source = source
         self.diagnostics: list[Diagnostic] = []
 
@@ -149,7 +150,7 @@ class Report:
         self,
         code: Code,
         message: str,
-        span: Span | None = None,
+        span: TextSpan | None = None,
         *,
         hint: str | None = None,
         severity: Severity | None = None,
@@ -168,7 +169,7 @@ class Report:
 
     def in_order(self) -> tuple[Diagnostic, ...]:
         """Return everything recorded, in the order of the text."""
-        return tuple(sorted(self.diagnostics, key=lambda d: (d.span or Span(0, 0), d.code)))
+        return tuple(sorted(self.diagnostics, key=lambda d: (d.span or TextSpan(0, 0), d.code)))
 
 
 class DiagnosticError(OmniError):
@@ -191,3 +192,85 @@ class SchemaError(DiagnosticError):
 
 class QueryError(DiagnosticError):
     """A query, or the parameters given to it, were refused."""
+
+
+# ----------------------------------------------------------------------
+# This module finds the name somebody probably meant.
+
+
+_MAX_NAME = 64
+_CUTOFF = 0.7
+
+
+def nearest_name(wrong: str, known: Iterable[str]) -> str | None:
+    """Return the known name closest to `wrong`, or None when nothing is close."""
+    if len(wrong) > _MAX_NAME:
+        return None
+    by_folded: dict[str, str] = {}
+    for name in sorted(known):
+        by_folded.setdefault(name.lower(), name)
+    close = get_close_matches(wrong.lower(), by_folded, n=1, cutoff=_CUTOFF)
+    return by_folded[close[0]] if close else None
+
+
+def did_you_mean(wrong: str, known: Iterable[str], *, prefix: str = "") -> str | None:
+    """Return a hint that names the nearest known name, or lists a few when none is near."""
+    names = sorted(known)
+    nearest = nearest_name(wrong, names)
+    if nearest is not None:
+        return f"did you mean `{prefix}{nearest}`?"
+    if not names:
+        return None
+    shown = ", ".join(f"`{prefix}{name}`" for name in names[:6])
+    return f"known names: {shown}" + (f" and {len(names) - 6} more" if len(names) > 6 else "")
+
+
+# ----------------------------------------------------------------------
+# This module turns bytes into source text, or says where they are not text.
+
+
+MAX_SOURCE_BYTES = 16 * 1024 * 1024
+
+_BOM = "\ufeff"
+
+
+def report_for_bytes(data: bytes, name: str, code: Code) -> DiagnosticReport:
+    """Return the report of a new source; it holds an error when `data` is not usable text."""
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        readable = data[: error.start].decode("utf-8").removeprefix(_BOM)
+        report = DiagnosticReport(
+            SourceText(data.decode("utf-8", "replace").removeprefix(_BOM), name)
+        )
+        place = TextSpan(len(readable), len(readable) + 1)
+        report.add(
+            code,
+            f"byte 0x{data[error.start]:02x} is not valid UTF-8",
+            place,
+            hint="save the file as UTF-8",
+        )
+        return report
+    return report_for_text(text, name, code)
+
+
+def report_for_text(text: str, name: str, code: Code) -> DiagnosticReport:
+    """Return the report of a new source over text that is already decoded."""
+    text = text.removeprefix(_BOM)
+    report = DiagnosticReport(SourceText(text, name))
+    size = len(text)
+    try:
+        size = len(text.encode("utf-8"))
+    except UnicodeEncodeError as error:
+        report = DiagnosticReport(SourceText(text.encode("utf-8", "replace").decode("utf-8"), name))
+        report.add(
+            code, "the text holds half of a surrogate pair", TextSpan(error.start, error.start + 1)
+        )
+    if size > MAX_SOURCE_BYTES:
+        report.add(
+            code,
+            f"the text is {size:,} bytes long; {MAX_SOURCE_BYTES:,} is the limit",
+            TextSpan(0, 0),
+            hint="split it into several files",
+        )
+    return report

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from omnigraph.lang.codes import Code
-from omnigraph.lang.diagnostics import QueryError, SchemaError
+from omnigraph.lang.diagnostics import QueryError, SchemaError, report_for_text
 from omnigraph.lang.query_parser import read_queries
 from omnigraph.lang.query_printer import print_queries
 from omnigraph.lang.schema_parser import read_schema
 from omnigraph.lang.schema_printer import print_schema
-from omnigraph.lang.text import admit
 from omnigraph.lang.tokens import find_comments
 
 
@@ -18,7 +17,7 @@ def format_schema(text: str, name: str = "<schema>") -> str:
     >>> format_schema("node A{x:I32 y : I32?} // two")
     'node A {\\n  x: I32\\n  y: I32?\\n} // two\\n'
     """
-    report = admit(text, name, Code.SCHEMA_UNREADABLE)
+    report = report_for_text(text, name, Code.SCHEMA_UNREADABLE)
     tree = read_schema(report)
     if report.errors:
         raise SchemaError(report.in_order())
@@ -27,7 +26,7 @@ def format_schema(text: str, name: str = "<schema>") -> str:
 
 def format_queries(text: str, name: str = "<query>") -> str:
     """Return `.gq` text in canonical layout; raise QueryError when it cannot be read."""
-    report = admit(text, name, Code.QUERY_UNREADABLE)
+    report = report_for_text(text, name, Code.QUERY_UNREADABLE)
     tree = read_queries(report)
     if report.errors:
         raise QueryError(report.in_order())

@@ -7,17 +7,16 @@ from typing import TypeVar
 
 from omnigraph.lang import query_tree as qt
 from omnigraph.lang import tokens as tk
+from omnigraph.lang.base_parser import I64_MIN, BaseParser, ParseAborted, ParseFailure
 from omnigraph.lang.codes import Code
-from omnigraph.lang.cursor import I64_MIN, Abort, Cursor, Fault
-from omnigraph.lang.diagnostics import QueryError, Report, quote
-from omnigraph.lang.query_tree import Operator
-from omnigraph.lang.text import admit
+from omnigraph.lang.diagnostics import DiagnosticReport, QueryError, quote, report_for_text
+from omnigraph.lang.query_tree import ComparisonOperator
+from omnigraph.lang.source import Name
 from omnigraph.lang.tokens import Token
-from omnigraph.lang.tree import Name
 from omnigraph.types import Scalar
 
-_WORDS = {op.value: op for op in (Operator.CONTAINS, Operator.STARTS_WITH)}
-_SYMBOLS = {op.value: op for op in Operator if op.value not in _WORDS}
+_WORDS = {op.value: op for op in (ComparisonOperator.CONTAINS, ComparisonOperator.STARTS_WITH)}
+_SYMBOLS = {op.value: op for op in ComparisonOperator if op.value not in _WORDS}
 _OPERATOR_WORDS = (*_WORDS, "is", "in")
 _QUERY_ANNOTATIONS = ("description", "instruction")
 _TEMPORAL = {"date": Scalar.DATE, "datetime": Scalar.DATE_TIME}
@@ -37,22 +36,22 @@ def parse_queries(text: str, name: str = "<query>") -> qt.QueryTree:
     >>> tree.queries[0].name.text
     'all'
     """
-    report = admit(text, name, Code.QUERY_UNREADABLE)
+    report = report_for_text(text, name, Code.QUERY_UNREADABLE)
     tree = read_queries(report)
     if report.errors:
         raise QueryError(report.in_order())
     return tree
 
 
-def read_queries(report: Report) -> qt.QueryTree:
+def read_queries(report: DiagnosticReport) -> qt.QueryTree:
     """Read the report's source, adding what is wrong with it to the report."""
     if report.errors:
         return qt.QueryTree()
     return _QueryParser(report).file()
 
 
-class _QueryParser(Cursor):
-    def __init__(self, report: Report) -> None:
+class _QueryParser(BaseParser):
+    def __init__(self, report: DiagnosticReport) -> None:
         super().__init__(report, Code.QUERY_SYNTAX, Code.QUERY_TOO_DEEP)
 
     def file(self) -> qt.QueryTree:
@@ -62,10 +61,10 @@ class _QueryParser(Cursor):
             while not self.at(tk.END):
                 try:
                     queries.append(self._query())
-                except Fault:
+                except ParseFailure:
                     self.skip_to(self._at_attempt)
             self.finish()
-        except Abort:
+        except ParseAborted:
             pass
         return qt.QueryTree(tuple(queries))
 
@@ -76,7 +75,7 @@ class _QueryParser(Cursor):
         self.expect_word("query", "here")
         name = self.name("after `query`")
         self.expect("(", "to open the parameter list")
-        parameters: list[qt.Parameter] = []
+        parameters: list[qt.ParameterDeclaration] = []
         if not self.at(")"):
             parameters.append(self._parameter())
             while self.accept(","):
@@ -89,13 +88,13 @@ class _QueryParser(Cursor):
             self.fail_expected("`}`", f"to close the body of `{name}`", hint=self._body_hint())
         return qt.QueryDecl(name, tuple(parameters), annotations, body, self.span_from(start))
 
-    def _parameter(self) -> qt.Parameter:
+    def _parameter(self) -> qt.ParameterDeclaration:
         """`Var ":" ptype`."""
         variable = self._variable("as a parameter")
         self.expect(":", f"after `${variable.name}`")
         if self.at_word("enum"):
             self.fail("a parameter cannot be an enum", hint="declare it as `String`")
-        return qt.Parameter(variable, self.type_expr(enums=False))
+        return qt.ParameterDeclaration(variable, self.type_expr(enums=False))
 
     def _annotations(self) -> tuple[qt.QueryAnnotation, ...]:
         """`("@description" | "@instruction") "(" String ")"`, each at most once."""
@@ -159,7 +158,7 @@ class _QueryParser(Cursor):
             start = self.token
             try:
                 items.append(item())
-            except Fault:
+            except ParseFailure:
                 failed = True
                 self.depth = level
                 self.skip_within_block(start, braces, self._at_item, self._at_query)
@@ -169,12 +168,12 @@ class _QueryParser(Cursor):
         self.leave()
         return tuple(items)
 
-    def _clause(self) -> qt.Clause:
+    def _clause(self) -> qt.MatchClause:
         """`not { … } | binding | traversal | condition`."""
         start = self.token
         if self.at_word("not") and self.peek().kind == "{":
             self.advance()
-            return qt.Negation(self._block("not", self._clause), self.span_from(start))
+            return qt.NegationClause(self._block("not", self._clause), self.span_from(start))
         if self.at_word("not") and self.peek().kind == tk.VARIABLE:
             self.advance()
             self.fail_expected("`{`", "after `not`", hint="negate a pattern with `not { … }`")
@@ -188,9 +187,9 @@ class _QueryParser(Cursor):
         if self.at_word("and", "or"):
             self.fail(f"unexpected `{start.text}`", hint=_JOINING_HINTS[start.text])
         condition = self._condition()
-        return qt.Filter(condition, self.span_from(start))
+        return qt.FilterClause(condition, self.span_from(start))
 
-    def _binding(self) -> qt.Binding:
+    def _binding(self) -> qt.BindingClause:
         """`Var ":" TypeName [ "{" propMatch { "," propMatch } [ "," ] "}" ]`."""
         start = self.token
         variable = self._variable("to bind")
@@ -202,7 +201,7 @@ class _QueryParser(Cursor):
             while self.accept(",") and not self.at("}"):
                 matches.append(self._property_match())
             self.expect("}", "to close the inline match")
-        return qt.Binding(variable, type_name, tuple(matches), self.span_from(start))
+        return qt.BindingClause(variable, type_name, tuple(matches), self.span_from(start))
 
     def _property_match(self) -> qt.PropertyMatch:
         name = self.name("of a property to match")
@@ -223,7 +222,7 @@ class _QueryParser(Cursor):
             return third.kind in (tk.VARIABLE, "{") and fourth.kind != "."
         return True
 
-    def _traversal(self) -> qt.Traversal:
+    def _traversal(self) -> qt.TraversalClause:
         """`Var [ Var ":" ] edgePath Var`."""
         start = self.token
         src = self._variable("where the traversal starts")
@@ -234,9 +233,11 @@ class _QueryParser(Cursor):
         path = self._edge_path()
         dst = self._variable("where the traversal ends")
         span = self.span_from(start)
-        return qt.Traversal(src, path.edge, dst, edge_variable, path.undirected, path.hops, span)
+        return qt.TraversalClause(
+            src, path.edge, dst, edge_variable, path.undirected, path.hops, span
+        )
 
-    def _edge_path(self) -> qt.EdgePath:
+    def _edge_path(self) -> qt.EdgePathExpression:
         """`( edgeWord | "<" edgeWord ">" ) [ "{" Int "," [ Int ] "}" ]`."""
         start = self.token
         undirected = self.accept("<") is not None
@@ -246,7 +247,7 @@ class _QueryParser(Cursor):
         if undirected:
             self.expect(">", f"to close `<{edge}`")
         hops = self._hops() if self.at("{") else None
-        return qt.EdgePath(edge, undirected, hops, self.span_from(start))
+        return qt.EdgePathExpression(edge, undirected, hops, self.span_from(start))
 
     def _edge_word(self) -> Name:
         if self.at(tk.TYPE_NAME):
@@ -257,7 +258,7 @@ class _QueryParser(Cursor):
             self.fail_expected("an edge name", "here", hint=hint)
         return self.name("of an edge")
 
-    def _hops(self) -> qt.Hops:
+    def _hops(self) -> qt.HopRange:
         """`"{" Int "," [ Int ] "}"`."""
         start = self.advance()
         minimum = self.integer("as the least number of hops", high=_MAX_HOPS)
@@ -265,7 +266,7 @@ class _QueryParser(Cursor):
         high = "as the greatest number of hops"
         maximum = self.integer(high, high=_MAX_HOPS) if self.at(tk.INT) else None
         self.expect("}", "to close the bounds")
-        return qt.Hops(minimum, maximum, self.span_from(start))
+        return qt.HopRange(minimum, maximum, self.span_from(start))
 
     # --- conditions ----------------------------------------------------------------------------
 
@@ -279,19 +280,19 @@ class _QueryParser(Cursor):
         if operator is not None:
             if self.at("="):
                 self.fail("unexpected `=`", hint="equality is written `=`")
-            return qt.Comparison(left, operator, self._expr(), self.span_from(start))
+            return qt.ComparisonCondition(left, operator, self._expr(), self.span_from(start))
         if self.accept_word("is"):
             negated = self.accept_word("not") is not None
             self.expect_word("null", "after `is`")
-            return qt.NullTest(left, negated, self.span_from(start))
+            return qt.NullCondition(left, negated, self.span_from(start))
         if self.accept_word("in"):
-            return qt.Membership(left, self._expr(), self.span_from(start))
-        if isinstance(left, qt.Call):
+            return qt.MembershipCondition(left, self._expr(), self.span_from(start))
+        if isinstance(left, qt.CallExpression):
             return qt.CallCondition(left, self.span_from(start))
         operators = "operators: = != < <= > >= contains starts_with in, is null, is not null"
         self.fail_expected("a comparison", "here", hint=operators)
 
-    def _operator(self) -> Operator | None:
+    def _operator(self) -> ComparisonOperator | None:
         if self.token.kind in _SYMBOLS:
             return _SYMBOLS[self.advance().kind]
         if self.at_word(*_WORDS):
@@ -309,14 +310,14 @@ class _QueryParser(Cursor):
         self.leave()
         if len(choices) == 1:
             return choices[0]
-        return qt.AnyOf(tuple(choices), self.span_from(start))
+        return qt.OrCondition(tuple(choices), self.span_from(start))
 
     def _all(self) -> qt.Condition:
         start = self.token
         parts = [self._condition()]
         while self.accept_word("and"):
             parts.append(self._condition())
-        return parts[0] if len(parts) == 1 else qt.AllOf(tuple(parts), self.span_from(start))
+        return parts[0] if len(parts) == 1 else qt.AndCondition(tuple(parts), self.span_from(start))
 
     # --- expressions ---------------------------------------------------------------------------
 
@@ -327,7 +328,7 @@ class _QueryParser(Cursor):
             variable = self._variable("here")
             if self.accept("."):
                 name = self.name(f"of a property of `${variable.name}`")
-                return qt.Access(variable, name, self.span_from(start))
+                return qt.PropertyAccess(variable, name, self.span_from(start))
             return variable
         if self.at(tk.NAME) and not self.at_word("true", "false"):
             if self.peek().kind != "(":
@@ -337,7 +338,7 @@ class _QueryParser(Cursor):
                 return self._call()
         return self._literal()
 
-    def _call(self) -> qt.Call:
+    def _call(self) -> qt.CallExpression:
         """`ident "(" [ [ "distinct" ] argument { "," argument } ] ")"`."""
         start = self.advance()
         self.advance()
@@ -353,7 +354,7 @@ class _QueryParser(Cursor):
         self.expect(")", f"to close `{quote(start.text)}(`")
         self.leave()
         name = Name(start.text, start.span)
-        return qt.Call(name, tuple(arguments), distinct, self.span_from(start))
+        return qt.CallExpression(name, tuple(arguments), distinct, self.span_from(start))
 
     def _argument(self) -> qt.Expr:
         """`expr | edgePath`; a bare word may be either and is left to the checker."""
@@ -403,7 +404,7 @@ class _QueryParser(Cursor):
         self.leave()
         return qt.ListLiteral(tuple(items), self.span_from(start))
 
-    def _value(self) -> qt.Value:
+    def _value(self) -> qt.ValueExpression:
         """`literal | Var | now()`."""
         if self.at(tk.VARIABLE):
             variable = self._variable("here")
@@ -443,7 +444,7 @@ class _QueryParser(Cursor):
         self.accept(",")
         return qt.Projection(expr, alias, span)
 
-    def _orderings(self) -> tuple[qt.Ordering, ...]:
+    def _orderings(self) -> tuple[qt.OrderingTerm, ...]:
         """`"{" ordering { "," ordering } "}"`."""
         opening = self.expect("{", "after `order`")
         level, braces = self.depth, self.braces
@@ -452,22 +453,22 @@ class _QueryParser(Cursor):
             while self.accept(","):
                 orderings.append(self._ordering())
             self.expect("}", "to close the `order` block")
-        except Fault:
+        except ParseFailure:
             self.depth = level
             self.skip_within_block(opening, braces, lambda: False, self._at_query)
             self.accept("}")
             return ()
         return tuple(orderings)
 
-    def _ordering(self) -> qt.Ordering:
+    def _ordering(self) -> qt.OrderingTerm:
         start = self.token
         expr = self._expr()
         direction = None
-        if self.at_word(*qt.Direction):
-            direction = qt.Direction(self.advance().text)
-        return qt.Ordering(expr, direction, self.span_from(start))
+        if self.at_word(*qt.SortDirection):
+            direction = qt.SortDirection(self.advance().text)
+        return qt.OrderingTerm(expr, direction, self.span_from(start))
 
-    def _count(self, word: str) -> qt.Count:
+    def _count(self, word: str) -> qt.CountExpression:
         """`Int | Var`."""
         if self.at(tk.VARIABLE):
             return self._variable(f"after `{word}`")
@@ -479,7 +480,7 @@ class _QueryParser(Cursor):
 
     def _mutation_body(self, owner: Name) -> qt.MutationBody:
         """`{ insert | update | delete }+`."""
-        statements: list[qt.Statement] = []
+        statements: list[qt.MutationStatement] = []
         failed = False
         while not self.at("}"):
             if self.at(tk.END) or self._at_query():
@@ -491,7 +492,7 @@ class _QueryParser(Cursor):
             start = self.token
             try:
                 statements.append(self._statement())
-            except Fault:
+            except ParseFailure:
                 failed = True
                 self.depth = 0
                 self._skip_to_statement(start)
@@ -499,19 +500,21 @@ class _QueryParser(Cursor):
             self.fail(f"the body of `{owner}` is empty", hint=self._body_hint())
         return qt.MutationBody(tuple(statements))
 
-    def _statement(self) -> qt.Statement:
+    def _statement(self) -> qt.MutationStatement:
         start = self.token
         if self.accept_word("insert"):
             name = self.type_name("after `insert`")
-            return qt.Insert(name, self._assignments(f"insert {name}"), self.span_from(start))
+            return qt.InsertStatement(
+                name, self._assignments(f"insert {name}"), self.span_from(start)
+            )
         if self.accept_word("update"):
             name = self.type_name("after `update`")
             self.expect_word("set", f"after `update {name}`")
             assignments = self._assignments("set")
-            return qt.Update(name, assignments, self._where(), self.span_from(start))
+            return qt.UpdateStatement(name, assignments, self._where(), self.span_from(start))
         if self.accept_word("delete"):
             name = self.type_name("after `delete`")
-            return qt.Delete(name, self._where(), self.span_from(start))
+            return qt.DeleteStatement(name, self._where(), self.span_from(start))
         joined = self.at_word("or") or self.at(",")
         hint = "the tests of a statement are joined by `and`" if joined else self._body_hint()
         self.fail_expected("a statement", "here", hint=hint)
@@ -536,7 +539,7 @@ class _QueryParser(Cursor):
         self.accept(",")
         return qt.Assignment(name, value)
 
-    def _where(self) -> tuple[qt.MutationTest, ...]:
+    def _where(self) -> tuple[qt.MutationCondition, ...]:
         """`"where" pred { "and" pred }`."""
         if not self.accept_word("where"):
             self.fail_expected("`where`", "here", hint="say which entities: `where id = …`")
@@ -545,13 +548,13 @@ class _QueryParser(Cursor):
             tests.append(self._test())
         return tuple(tests)
 
-    def _test(self) -> qt.MutationTest:
+    def _test(self) -> qt.MutationCondition:
         """`ident cmpOp value`."""
         name = self.name("of a property to test")
         if self.token.kind not in _SYMBOLS:
             self.fail_expected("a comparison", "here", hint="operators: = != < <= > >=")
         operator = _SYMBOLS[self.advance().kind]
-        return qt.MutationTest(name, operator, self._value())
+        return qt.MutationCondition(name, operator, self._value())
 
     def _at_item(self) -> bool:
         return self.token.kind in (tk.VARIABLE, tk.NAME, "(")

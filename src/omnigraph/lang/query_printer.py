@@ -7,21 +7,20 @@ from typing import assert_never
 
 from omnigraph.lang import query_tree as qt
 from omnigraph.lang.schema_printer import print_type
-from omnigraph.lang.source import Source, Span
+from omnigraph.lang.source import Name, SourceText, TextSpan
+from omnigraph.lang.source_writer import LINE_WIDTH, SourceWriter, plain_number
 from omnigraph.lang.tokens import Comment
-from omnigraph.lang.tree import Name
-from omnigraph.lang.writer import LINE_WIDTH, Writer, plain_number
 from omnigraph.types import Scalar
 
 _OPERATOR_WORDS = ("contains", "starts_with", "is", "in")
-_JOINING_WORDS = (*_OPERATOR_WORDS, "and", "or")
+_INFIX_WORDS = (*_OPERATOR_WORDS, "and", "or")
 
 
 def print_queries(
-    tree: qt.QueryTree, source: Source | None = None, comments: Sequence[Comment] = ()
+    tree: qt.QueryTree, source: SourceText | None = None, comments: Sequence[Comment] = ()
 ) -> str:
     """Return the text of a query file; with its source, comments and spelling are kept."""
-    printer = _QueryPrinter(Writer(source, comments))
+    printer = _QueryPrinter(SourceWriter(source, comments))
     for index, query in enumerate(tree.queries):
         if index:
             printer.writer.blank()
@@ -31,41 +30,49 @@ def print_queries(
 
 def print_expr(expr: qt.Expr) -> str:
     """Return the text of one expression."""
-    return _QueryPrinter(Writer()).expr(expr)
+    return _QueryPrinter(SourceWriter()).expr(expr)
 
 
 def print_condition(condition: qt.Condition) -> str:
     """Return the text of one condition."""
-    return _QueryPrinter(Writer()).condition(condition)
+    return _QueryPrinter(SourceWriter()).condition(condition)
 
 
-def _stands_alone(condition: qt.Condition) -> bool:
+def _needs_no_parentheses(condition: qt.Condition) -> bool:
     """Tell whether a clause needs no parentheses to be read as this condition.
 
     `$a in $b` alone is a traversal, a bare word before the `(` of the next clause is a call,
     and a clause that starts with a joining word would continue the clause before it.
     """
-    first, last = _ends(condition)
+    first, last = _outer_expressions(condition)
     if isinstance(first, qt.Variable) and isinstance(last, qt.Variable):
-        return isinstance(condition, qt.Comparison) and condition.operator not in _OPERATOR_WORDS
+        return (
+            isinstance(condition, qt.ComparisonCondition)
+            and condition.operator not in _OPERATOR_WORDS
+        )
     match first:
-        case qt.AliasRef(name=word) | qt.Call(function=Name(text=word)) if word in _JOINING_WORDS:
+        case qt.AliasRef(name=word) | qt.CallExpression(function=Name(text=word)) if (
+            word in _INFIX_WORDS
+        ):
             return False
     return not isinstance(last, qt.AliasRef)
 
 
-def _ends(condition: qt.Condition) -> tuple[qt.Expr | None, qt.Expr | None]:
+def _outer_expressions(condition: qt.Condition) -> tuple[qt.Expr | None, qt.Expr | None]:
     """Return the expressions a condition starts and ends with, where it does."""
     match condition:
-        case qt.Comparison(left=first, right=last) | qt.Membership(operand=first, choices=last):
+        case (
+            qt.ComparisonCondition(left=first, right=last)
+            | qt.MembershipCondition(operand=first, choices=last)
+        ):
             return first, last
-        case qt.NullTest(operand=first) | qt.CallCondition(call=first):
+        case qt.NullCondition(operand=first) | qt.CallCondition(call=first):
             return first, None
-        case qt.AllOf() | qt.AnyOf():
+        case qt.AndCondition() | qt.OrCondition():
             return None, None
 
 
-def _edge_path(path: qt.EdgePath | qt.Traversal) -> str:
+def _edge_path(path: qt.EdgePathExpression | qt.TraversalClause) -> str:
     edge = f"<{path.edge}>" if path.undirected else str(path.edge)
     if path.hops is None:
         return edge
@@ -74,7 +81,7 @@ def _edge_path(path: qt.EdgePath | qt.Traversal) -> str:
 
 
 class _QueryPrinter:
-    def __init__(self, writer: Writer) -> None:
+    def __init__(self, writer: SourceWriter) -> None:
         self.writer = writer
 
     def query(self, query: qt.QueryDecl) -> None:
@@ -115,13 +122,13 @@ class _QueryPrinter:
             if count is not None:
                 self.writer.line(f"{keyword} {self.expr(count)}", count.span)
 
-    def _clauses(self, word: str, clauses: Sequence[qt.Clause], span: Span) -> None:
+    def _clauses(self, word: str, clauses: Sequence[qt.MatchClause], span: TextSpan) -> None:
         self.writer.open(f"{word} {{", span.start)
         for clause in clauses:
             self._clause(clause)
         self.writer.close("}", span.end)
 
-    def _items(self, word: str, items: list[tuple[str, Span]], span: Span) -> None:
+    def _items(self, word: str, items: list[tuple[str, TextSpan]], span: TextSpan) -> None:
         """Write `word { a, b }`, one item a line when that is too wide or holds comments."""
         line = f"{word} {{ {', '.join(text for text, _ in items)} }}"
         if self.writer.width(line) <= LINE_WIDTH and not self.writer.has_comments("{", span):
@@ -133,28 +140,28 @@ class _QueryPrinter:
         self.writer.line(*items[-1])
         self.writer.close("}", span.end)
 
-    def _clause(self, clause: qt.Clause) -> None:
+    def _clause(self, clause: qt.MatchClause) -> None:
         match clause:
-            case qt.Negation(clauses=clauses, span=span):
+            case qt.NegationClause(clauses=clauses, span=span):
                 self._clauses("not", clauses, span)
-            case qt.Binding():
+            case qt.BindingClause():
                 self.writer.line(self._binding(clause), clause.span)
-            case qt.Traversal():
+            case qt.TraversalClause():
                 self.writer.line(self._traversal(clause), clause.span)
-            case qt.Filter(condition=condition, span=span):
+            case qt.FilterClause(condition=condition, span=span):
                 text = self.condition(condition)
-                self.writer.line(text if _stands_alone(condition) else f"({text})", span)
+                self.writer.line(text if _needs_no_parentheses(condition) else f"({text})", span)
             case _ as unreachable:
                 assert_never(unreachable)
 
-    def _binding(self, binding: qt.Binding) -> str:
+    def _binding(self, binding: qt.BindingClause) -> str:
         text = f"${binding.variable.name}: {binding.type_name}"
         if binding.matches:
             matches = ", ".join(f"{m.property}: {self.expr(m.value)}" for m in binding.matches)
             text += f" {{ {matches} }}"
         return text
 
-    def _traversal(self, traversal: qt.Traversal) -> str:
+    def _traversal(self, traversal: qt.TraversalClause) -> str:
         edge = _edge_path(traversal)
         if traversal.edge_variable is not None:
             edge = f"${traversal.edge_variable.name}:{edge}"
@@ -162,17 +169,17 @@ class _QueryPrinter:
 
     def condition(self, condition: qt.Condition) -> str:
         match condition:
-            case qt.Comparison(left=left, operator=operator, right=right):
+            case qt.ComparisonCondition(left=left, operator=operator, right=right):
                 return f"{self.expr(left)} {operator} {self.expr(right)}"
-            case qt.NullTest(operand=operand, negated=negated):
+            case qt.NullCondition(operand=operand, negated=negated):
                 return f"{self.expr(operand)} is {'not ' if negated else ''}null"
-            case qt.Membership(operand=operand, choices=choices):
+            case qt.MembershipCondition(operand=operand, choices=choices):
                 return f"{self.expr(operand)} in {self.expr(choices)}"
             case qt.CallCondition(call=call):
                 return self.expr(call)
-            case qt.AllOf():
+            case qt.AndCondition():
                 return f"({self._choice(condition)})"
-            case qt.AnyOf(conditions=parts):
+            case qt.OrCondition(conditions=parts):
                 return f"({' or '.join(self._choice(part) for part in parts)})"
             case _ as unreachable:
                 assert_never(unreachable)
@@ -182,7 +189,7 @@ class _QueryPrinter:
 
         More parentheses than were read could nest deeper than can be read.
         """
-        if isinstance(condition, qt.AllOf):
+        if isinstance(condition, qt.AndCondition):
             return " and ".join(self.condition(part) for part in condition.conditions)
         return self.condition(condition)
 
@@ -190,7 +197,7 @@ class _QueryPrinter:
         alias = f" as {projection.alias}" if projection.alias is not None else ""
         return self.expr(projection.expr) + alias
 
-    def _ordering(self, ordering: qt.Ordering) -> str:
+    def _ordering(self, ordering: qt.OrderingTerm) -> str:
         direction = f" {ordering.direction}" if ordering.direction is not None else ""
         return self.expr(ordering.expr) + direction
 
@@ -202,14 +209,14 @@ class _QueryPrinter:
                 return f"[{', '.join(self.expr(item) for item in items)}]"
             case qt.Variable(name=name):
                 return f"${name}"
-            case qt.Access(variable=variable, property=name):
+            case qt.PropertyAccess(variable=variable, property=name):
                 return f"${variable.name}.{name}"
-            case qt.Call(function=function, arguments=arguments, distinct=distinct):
+            case qt.CallExpression(function=function, arguments=arguments, distinct=distinct):
                 inner = ", ".join(self.expr(argument) for argument in arguments)
                 return f"{function}({'distinct ' if distinct else ''}{inner})"
             case qt.AliasRef(name=name):
                 return name
-            case qt.EdgePath():
+            case qt.EdgePathExpression():
                 return _edge_path(expr)
             case _ as unreachable:
                 assert_never(unreachable)
@@ -222,26 +229,28 @@ class _QueryPrinter:
                 return self.writer.string(value, literal.span)
             case str(value):
                 word = "date" if literal.scalar is Scalar.DATE else "datetime"
-                return f"{word}({self.writer.string(value, Span(0, 0))})"
+                return f"{word}({self.writer.string(value, TextSpan(0, 0))})"
             case int(value) | float(value):
                 return self.writer.number(plain_number(value), literal.span)
 
     # --- mutations -----------------------------------------------------------------------------
 
-    def _statement(self, statement: qt.Statement) -> None:
+    def _statement(self, statement: qt.MutationStatement) -> None:
         match statement:
-            case qt.Insert(type_name=name, assignments=assignments, span=span):
+            case qt.InsertStatement(type_name=name, assignments=assignments, span=span):
                 self._assignments(f"insert {name} {{", assignments, "}", span)
-            case qt.Update(type_name=name, assignments=assignments, tests=tests, span=span):
+            case qt.UpdateStatement(
+                type_name=name, assignments=assignments, tests=tests, span=span
+            ):
                 tail = f"}} where {self._tests(tests)}"
                 self._assignments(f"update {name} set {{", assignments, tail, span)
-            case qt.Delete(type_name=name, tests=tests, span=span):
+            case qt.DeleteStatement(type_name=name, tests=tests, span=span):
                 self.writer.line(f"delete {name} where {self._tests(tests)}", span)
             case _ as unreachable:
                 assert_never(unreachable)
 
     def _assignments(
-        self, head: str, assignments: Sequence[qt.Assignment], tail: str, span: Span
+        self, head: str, assignments: Sequence[qt.Assignment], tail: str, span: TextSpan
     ) -> None:
         texts = [f"{a.property}: {self.expr(a.value)}" for a in assignments]
         line = f"{head} {', '.join(texts)} {tail}"
@@ -255,5 +264,5 @@ class _QueryPrinter:
             self.writer.line(text + comma, place)
         self.writer.close(tail, span.end)
 
-    def _tests(self, tests: Sequence[qt.MutationTest]) -> str:
+    def _tests(self, tests: Sequence[qt.MutationCondition]) -> str:
         return " and ".join(f"{t.property} {t.operator} {self.expr(t.value)}" for t in tests)

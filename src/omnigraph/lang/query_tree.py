@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeAlias
 
-from omnigraph.lang.source import NO_SPAN, Span
-from omnigraph.lang.tree import Name, TypeExpr
+from omnigraph.lang.source import NO_SPAN, Name, TextSpan, TypeExpr
 from omnigraph.types import Scalar
 
 ANONYMOUS = "_"
@@ -23,7 +22,7 @@ class Literal:
 
     scalar: Scalar
     value: str | int | float | bool
-    span: Span = field(default=NO_SPAN, compare=False)
+    span: TextSpan = field(default=NO_SPAN, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +30,7 @@ class ListLiteral:
     """`[a, b, c]`; nesting is kept so that the type checker can refuse it with its place."""
 
     items: tuple[Literal | ListLiteral, ...]
-    span: Span = field(default=NO_SPAN, compare=False)
+    span: TextSpan = field(default=NO_SPAN, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,26 +38,26 @@ class Variable:
     """`$name`: a parameter or a binding."""
 
     name: str
-    span: Span = field(default=NO_SPAN, compare=False)
+    span: TextSpan = field(default=NO_SPAN, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class PropertyAccess:
     """`$variable.property`."""
 
     variable: Variable
     property: Name
-    span: Span = field(default=NO_SPAN, compare=False)
+    span: TextSpan = field(default=NO_SPAN, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class CallExpression:
     """`function(arguments)`; `distinct` stands before the first argument."""
 
     function: Name
     arguments: tuple[Expr, ...] = ()
     distinct: bool = False
-    span: Span = field(default=NO_SPAN, compare=False)
+    span: TextSpan = field(default=NO_SPAN, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,37 +65,45 @@ class AliasRef:
     """A bare word: the alias of a projection."""
 
     name: str
-    span: Span = field(default=NO_SPAN, compare=False)
+    span: TextSpan = field(default=NO_SPAN, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Hops:
+class HopRange:
     """`{min,max}` after an edge; no maximum means unbounded."""
 
     minimum: int
     maximum: int | None
-    span: Span = field(default=NO_SPAN, compare=False)
+    span: TextSpan = field(default=NO_SPAN, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class EdgePath:
+class EdgePathExpression:
     """`edge{1,8}` or `<edge>{1,8}` as an argument: a way along edges of one type."""
 
     edge: Name
     undirected: bool = False
-    hops: Hops | None = None
-    span: Span = field(default=NO_SPAN, compare=False)
+    hops: HopRange | None = None
+    span: TextSpan = field(default=NO_SPAN, compare=False)
 
 
-Expr: TypeAlias = Literal | ListLiteral | Variable | Access | Call | AliasRef | EdgePath
-Value: TypeAlias = Literal | ListLiteral | Variable | Call
+Expr: TypeAlias = (
+    Literal
+    | ListLiteral
+    | Variable
+    | PropertyAccess
+    | CallExpression
+    | AliasRef
+    | EdgePathExpression
+)
+ValueExpression: TypeAlias = Literal | ListLiteral | Variable | CallExpression
 """What may stand for a property in a match or a mutation; the only call is `now()`."""
 
 
 # --- conditions --------------------------------------------------------------------------------
 
 
-class Operator(StrEnum):
+class ComparisonOperator(StrEnum):
     """Comparison operators of filters; mutations know the first six."""
 
     EQ = "="
@@ -110,58 +117,65 @@ class Operator(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class ComparisonCondition:
     """`left op right`."""
 
     left: Expr
-    operator: Operator
+    operator: ComparisonOperator
     right: Expr
-    span: Span = field(default=NO_SPAN, compare=False)
+    span: TextSpan = field(default=NO_SPAN, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class NullTest:
+class NullCondition:
     """`operand is null` or `operand is not null`."""
 
     operand: Expr
     negated: bool
-    span: Span = field(default=NO_SPAN, compare=False)
+    span: TextSpan = field(default=NO_SPAN, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Membership:
+class MembershipCondition:
     """`operand in list`."""
 
     operand: Expr
     choices: Expr
-    span: Span = field(default=NO_SPAN, compare=False)
+    span: TextSpan = field(default=NO_SPAN, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class CallCondition:
     """A predicate function standing alone: `search($d.text, "word")`."""
 
-    call: Call
-    span: Span = field(default=NO_SPAN, compare=False)
+    call: CallExpression
+    span: TextSpan = field(default=NO_SPAN, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class AllOf:
+class AndCondition:
     """Conditions joined by `and` inside a group."""
 
     conditions: tuple[Condition, ...]
-    span: Span = field(default=NO_SPAN, compare=False)
+    span: TextSpan = field(default=NO_SPAN, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class AnyOf:
+class OrCondition:
     """Conditions joined by `or` inside a group."""
 
     conditions: tuple[Condition, ...]
-    span: Span = field(default=NO_SPAN, compare=False)
+    span: TextSpan = field(default=NO_SPAN, compare=False)
 
 
-Condition: TypeAlias = Comparison | NullTest | Membership | CallCondition | AllOf | AnyOf
+Condition: TypeAlias = (
+    ComparisonCondition
+    | NullCondition
+    | MembershipCondition
+    | CallCondition
+    | AndCondition
+    | OrCondition
+)
 
 
 # --- match clauses -----------------------------------------------------------------------------
@@ -172,21 +186,21 @@ class PropertyMatch:
     """`property: value` inside a binding."""
 
     property: Name
-    value: Value
+    value: ValueExpression
 
 
 @dataclass(frozen=True, slots=True)
-class Binding:
+class BindingClause:
     """`$x: Type { property: value, … }`."""
 
     variable: Variable
     type_name: Name
     matches: tuple[PropertyMatch, ...] = ()
-    span: Span = field(default=NO_SPAN, compare=False)
+    span: TextSpan = field(default=NO_SPAN, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Traversal:
+class TraversalClause:
     """`$a edge $b`, `$a <edge> $b`, `$a $w:edge{1,3} $b`."""
 
     src: Variable
@@ -194,27 +208,27 @@ class Traversal:
     dst: Variable
     edge_variable: Variable | None = None
     undirected: bool = False
-    hops: Hops | None = None
-    span: Span = field(default=NO_SPAN, compare=False)
+    hops: HopRange | None = None
+    span: TextSpan = field(default=NO_SPAN, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Filter:
+class FilterClause:
     """A condition as a clause of its own."""
 
     condition: Condition
-    span: Span = field(default=NO_SPAN, compare=False)
+    span: TextSpan = field(default=NO_SPAN, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Negation:
+class NegationClause:
     """`not { clauses }`."""
 
-    clauses: tuple[Clause, ...]
-    span: Span = field(default=NO_SPAN, compare=False)
+    clauses: tuple[MatchClause, ...]
+    span: TextSpan = field(default=NO_SPAN, compare=False)
 
 
-Clause: TypeAlias = Binding | Traversal | Filter | Negation
+MatchClause: TypeAlias = BindingClause | TraversalClause | FilterClause | NegationClause
 
 
 # --- bodies ------------------------------------------------------------------------------------
@@ -226,10 +240,10 @@ class Projection:
 
     expr: Expr
     alias: Name | None = None
-    span: Span = field(default=NO_SPAN, compare=False)
+    span: TextSpan = field(default=NO_SPAN, compare=False)
 
 
-class Direction(StrEnum):
+class SortDirection(StrEnum):
     """A written ordering direction."""
 
     ASC = "asc"
@@ -237,15 +251,15 @@ class Direction(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Ordering:
+class OrderingTerm:
     """`expr asc|desc`; no direction means the natural one of the expression."""
 
     expr: Expr
-    direction: Direction | None = None
-    span: Span = field(default=NO_SPAN, compare=False)
+    direction: SortDirection | None = None
+    span: TextSpan = field(default=NO_SPAN, compare=False)
 
 
-Count: TypeAlias = Literal | Variable
+CountExpression: TypeAlias = Literal | Variable
 """The operand of `limit` and `offset`."""
 
 
@@ -253,13 +267,13 @@ Count: TypeAlias = Literal | Variable
 class ReadBody:
     """`match { } return { } order { } limit n offset n`."""
 
-    clauses: tuple[Clause, ...]
+    clauses: tuple[MatchClause, ...]
     projections: tuple[Projection, ...]
     distinct: bool = False
-    orderings: tuple[Ordering, ...] = ()
-    limit: Count | None = None
-    offset: Count | None = None
-    block_spans: tuple[Span, Span, Span] = field(default=(NO_SPAN,) * 3, compare=False)
+    orderings: tuple[OrderingTerm, ...] = ()
+    limit: CountExpression | None = None
+    offset: CountExpression | None = None
+    block_spans: tuple[TextSpan, TextSpan, TextSpan] = field(default=(NO_SPAN,) * 3, compare=False)
     """Where the match, return and order blocks stand."""
 
 
@@ -268,58 +282,58 @@ class Assignment:
     """`property: value` in an insert or update."""
 
     property: Name
-    value: Value
+    value: ValueExpression
 
 
 @dataclass(frozen=True, slots=True)
-class MutationTest:
+class MutationCondition:
     """`property op value` in a mutation's `where`."""
 
     property: Name
-    operator: Operator
-    value: Value
+    operator: ComparisonOperator
+    value: ValueExpression
 
 
 @dataclass(frozen=True, slots=True)
-class Insert:
+class InsertStatement:
     """`insert Type { assignments }`."""
 
     type_name: Name
     assignments: tuple[Assignment, ...]
-    span: Span = field(default=NO_SPAN, compare=False)
+    span: TextSpan = field(default=NO_SPAN, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Update:
+class UpdateStatement:
     """`update Type set { assignments } where tests`."""
 
     type_name: Name
     assignments: tuple[Assignment, ...]
-    tests: tuple[MutationTest, ...]
-    span: Span = field(default=NO_SPAN, compare=False)
+    tests: tuple[MutationCondition, ...]
+    span: TextSpan = field(default=NO_SPAN, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Delete:
+class DeleteStatement:
     """`delete Type where tests`."""
 
     type_name: Name
-    tests: tuple[MutationTest, ...]
-    span: Span = field(default=NO_SPAN, compare=False)
+    tests: tuple[MutationCondition, ...]
+    span: TextSpan = field(default=NO_SPAN, compare=False)
 
 
-Statement: TypeAlias = Insert | Update | Delete
+MutationStatement: TypeAlias = InsertStatement | UpdateStatement | DeleteStatement
 
 
 @dataclass(frozen=True, slots=True)
 class MutationBody:
     """One or more statements, executed in order."""
 
-    statements: tuple[Statement, ...]
+    statements: tuple[MutationStatement, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
+class ParameterDeclaration:
     """`$name: Type`."""
 
     variable: Variable
@@ -332,7 +346,7 @@ class QueryAnnotation:
 
     name: Name
     text: str
-    span: Span = field(default=NO_SPAN, compare=False)
+    span: TextSpan = field(default=NO_SPAN, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -340,10 +354,10 @@ class QueryDecl:
     """`query name(parameters) @annotations { body }`."""
 
     name: Name
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[ParameterDeclaration, ...]
     annotations: tuple[QueryAnnotation, ...]
     body: ReadBody | MutationBody
-    span: Span = field(default=NO_SPAN, compare=False)
+    span: TextSpan = field(default=NO_SPAN, compare=False)
 
     @property
     def is_mutation(self) -> bool:

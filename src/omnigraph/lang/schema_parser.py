@@ -7,12 +7,12 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from omnigraph.lang import tokens as tk
+from omnigraph.lang.base_parser import I64_MAX, I64_MIN, BaseParser, ParseAborted, ParseFailure
 from omnigraph.lang.codes import Code
-from omnigraph.lang.cursor import I64_MAX, I64_MIN, Abort, Cursor, Fault
-from omnigraph.lang.diagnostics import Report, SchemaError, quote
+from omnigraph.lang.diagnostics import DiagnosticReport, SchemaError, quote, report_for_text
 from omnigraph.lang.schema_tree import (
+    AnnotationArgument,
     AnnotationDecl,
-    Argument,
     ArgumentKind,
     CardinalityDecl,
     ConstraintArgument,
@@ -27,9 +27,8 @@ from omnigraph.lang.schema_tree import (
     RangeBounds,
     SchemaTree,
 )
-from omnigraph.lang.text import admit
+from omnigraph.lang.source import Name
 from omnigraph.lang.tokens import Token
-from omnigraph.lang.tree import Name
 
 CONSTRAINT_WORDS = ("key", "unique", "index", "range", "check")
 
@@ -46,22 +45,22 @@ def parse_schema(text: str, name: str = "<schema>") -> SchemaTree:
     >>> parse_schema("node Port { code: String @key }").declarations[0].name.text
     'Port'
     """
-    report = admit(text, name, Code.SCHEMA_UNREADABLE)
+    report = report_for_text(text, name, Code.SCHEMA_UNREADABLE)
     tree = read_schema(report)
     if report.errors:
         raise SchemaError(report.in_order())
     return tree
 
 
-def read_schema(report: Report) -> SchemaTree:
+def read_schema(report: DiagnosticReport) -> SchemaTree:
     """Read the report's source, adding what is wrong with it to the report."""
     if report.errors:
         return SchemaTree()
     return _SchemaParser(report).schema()
 
 
-class _SchemaParser(Cursor):
-    def __init__(self, report: Report) -> None:
+class _SchemaParser(BaseParser):
+    def __init__(self, report: DiagnosticReport) -> None:
         super().__init__(report, Code.SCHEMA_SYNTAX, Code.SCHEMA_TOO_DEEP)
 
     def schema(self) -> SchemaTree:
@@ -71,10 +70,10 @@ class _SchemaParser(Cursor):
             while not self.at(tk.END):
                 try:
                     declarations.append(self._declaration())
-                except Fault:
+                except ParseFailure:
                     self.skip_to(self._at_attempt)
             self.finish()
-        except Abort:
+        except ParseAborted:
             pass
         return SchemaTree(tuple(declarations))
 
@@ -177,7 +176,7 @@ class _SchemaParser(Cursor):
             start = self.token
             try:
                 members.append(member())
-            except Fault:
+            except ParseFailure:
                 self.skip_within_block(start, braces, self._at_member, self._at_declaration)
         self.advance()
         return tuple(members)
@@ -212,7 +211,7 @@ class _SchemaParser(Cursor):
         """`"@" AnnName [ "(" aarg { "," kwarg } ")" ]`; of `@index` all arguments have names."""
         start = self.advance()
         name = self.name("after `@`")
-        value: Argument | None = None
+        value: AnnotationArgument | None = None
         named: list[NamedArgument] = []
         if self.accept("("):
             if name.text in CONSTRAINT_WORDS:
@@ -230,19 +229,19 @@ class _SchemaParser(Cursor):
         self.expect("=", f"after `{key}`")
         return NamedArgument(key, self._argument(names=False))
 
-    def _argument(self, *, names: bool = True) -> Argument:
+    def _argument(self, *, names: bool = True) -> AnnotationArgument:
         """`String | Float | Int | Bool | PropName`; numbers may be negative."""
         start = self.token
         if self.at(tk.STRING):
-            return Argument(ArgumentKind.STRING, self.string("here"), start.span)
+            return AnnotationArgument(ArgumentKind.STRING, self.string("here"), start.span)
         if self.token.kind in _NUMBER_STARTS:
             return self._number_argument(start, *self._signed())
         if self.at_word("true", "false"):
-            return Argument(ArgumentKind.BOOL, self.advance().text, start.span)
+            return AnnotationArgument(ArgumentKind.BOOL, self.advance().text, start.span)
         if names and self.at(tk.NAME):
             if self.peek().kind == "=":
                 self.fail("the first argument has no name")
-            return Argument(ArgumentKind.NAME, self.advance().text, start.span)
+            return AnnotationArgument(ArgumentKind.NAME, self.advance().text, start.span)
         hint = f'write `"{quote(self.token.text)}"`' if self.at(tk.TYPE_NAME) else None
         self.fail_expected("a value", "here", hint=hint)
 
@@ -286,9 +285,11 @@ class _SchemaParser(Cursor):
             self.fail_expected("a number", "here")
         return self.advance(), negative
 
-    def _number_argument(self, start: Token, token: Token, negative: bool) -> Argument:
+    def _number_argument(self, start: Token, token: Token, negative: bool) -> AnnotationArgument:
         kind = ArgumentKind.INT if token.kind == tk.INT else ArgumentKind.FLOAT
-        return Argument(kind, ("-" if negative else "") + token.text, self.span_from(start))
+        return AnnotationArgument(
+            kind, ("-" if negative else "") + token.text, self.span_from(start)
+        )
 
     def _bound(self, token: Token, negative: bool) -> float:
         """Return the value of a range bound; what does not fit 64 bits becomes a float."""

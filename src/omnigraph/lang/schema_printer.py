@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from omnigraph.lang.schema_tree import (
+    AnnotationArgument,
     AnnotationDecl,
-    Argument,
     ArgumentKind,
     ConstraintArgument,
     ConstraintDecl,
@@ -20,17 +20,16 @@ from omnigraph.lang.schema_tree import (
     RangeBounds,
     SchemaTree,
 )
-from omnigraph.lang.source import Source
+from omnigraph.lang.source import Name, SourceText, TypeExpr
+from omnigraph.lang.source_writer import LINE_WIDTH, SourceWriter, plain_number
 from omnigraph.lang.tokens import Comment
-from omnigraph.lang.tree import Name, TypeExpr
-from omnigraph.lang.writer import LINE_WIDTH, Writer, plain_number
 
 
 def print_schema(
-    tree: SchemaTree, source: Source | None = None, comments: Sequence[Comment] = ()
+    tree: SchemaTree, source: SourceText | None = None, comments: Sequence[Comment] = ()
 ) -> str:
     """Return the text of a schema; with its source, comments and spelling are kept."""
-    writer = Writer(source, comments)
+    writer = SourceWriter(source, comments)
     previous: Declaration | None = None
     for declaration in tree.declarations:
         if previous is not None and not (_is_line(previous) and _is_line(declaration)):
@@ -58,7 +57,7 @@ def _is_line(declaration: Declaration) -> bool:
     return isinstance(declaration, EdgeDecl) and not declaration.members
 
 
-def _declaration(writer: Writer, declaration: Declaration) -> None:
+def _declaration(writer: SourceWriter, declaration: Declaration) -> None:
     header = _header(writer, declaration)
     if _is_line(declaration):
         writer.line(header, declaration.span)
@@ -72,7 +71,7 @@ def _declaration(writer: Writer, declaration: Declaration) -> None:
     writer.close("}", declaration.span.end)
 
 
-def _header(writer: Writer, declaration: Declaration) -> str:
+def _header(writer: SourceWriter, declaration: Declaration) -> str:
     match declaration:
         case InterfaceDecl(name=name):
             return f"interface {name}"
@@ -90,7 +89,7 @@ def _header(writer: Writer, declaration: Declaration) -> str:
             return text + _annotations(writer, declaration.annotations)
 
 
-def _member(writer: Writer, member: Member) -> None:
+def _member(writer: SourceWriter, member: Member) -> None:
     match member:
         case PropertyDecl():
             annotations = _annotations(writer, member.annotations)
@@ -105,7 +104,7 @@ def _member(writer: Writer, member: Member) -> None:
             writer.line(f"@{member.name}({arguments})", member.span)
 
 
-def _wide_enum(writer: Writer, member: PropertyDecl, annotations: str) -> None:
+def _wide_enum(writer: SourceWriter, member: PropertyDecl, annotations: str) -> None:
     """Write one enum value a line."""
     values = member.type.enum_values
     writer.open(f"{member.name}: enum(", member.span.start)
@@ -116,7 +115,7 @@ def _wide_enum(writer: Writer, member: PropertyDecl, annotations: str) -> None:
     writer.close(f"){mark}{annotations}", member.span.end)
 
 
-def _constraint_argument(writer: Writer, argument: ConstraintArgument) -> str:
+def _constraint_argument(writer: SourceWriter, argument: ConstraintArgument) -> str:
     match argument:
         case Name():
             return argument.text
@@ -125,25 +124,25 @@ def _constraint_argument(writer: Writer, argument: ConstraintArgument) -> str:
         case RangeBounds(low=low, high=high, span=span):
             ends = ["" if end is None else plain_number(end) for end in (low, high)]
             return writer.number("..".join(ends), span)
-        case Argument():
+        case AnnotationArgument():
             return _argument(writer, argument)
 
 
-def _annotations(writer: Writer, annotations: Sequence[AnnotationDecl]) -> str:
+def _annotations(writer: SourceWriter, annotations: Sequence[AnnotationDecl]) -> str:
     return "".join(" " + _annotation(writer, annotation) for annotation in annotations)
 
 
-def _annotation(writer: Writer, annotation: AnnotationDecl) -> str:
+def _annotation(writer: SourceWriter, annotation: AnnotationDecl) -> str:
     arguments = [] if annotation.value is None else [_argument(writer, annotation.value)]
     arguments += [_named_argument(writer, named) for named in annotation.named]
     return f"@{annotation.name}" + (f"({', '.join(arguments)})" if arguments else "")
 
 
-def _named_argument(writer: Writer, argument: NamedArgument) -> str:
+def _named_argument(writer: SourceWriter, argument: NamedArgument) -> str:
     return f"{argument.name}={_argument(writer, argument.value)}"
 
 
-def _argument(writer: Writer, argument: Argument) -> str:
+def _argument(writer: SourceWriter, argument: AnnotationArgument) -> str:
     if argument.kind is ArgumentKind.STRING:
         return writer.string(argument.text, argument.span)
     return argument.text

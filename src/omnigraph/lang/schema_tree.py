@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeAlias
 
-from omnigraph.lang.source import NO_SPAN, Span
-from omnigraph.lang.tree import Name, TypeExpr
+from omnigraph.lang.source import NO_SPAN, Name, TextSpan, TypeExpr
 
 
 class ArgumentKind(StrEnum):
@@ -21,12 +20,12 @@ class ArgumentKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Argument:
+class AnnotationArgument:
     """One argument of an annotation; `text` is its decoded text whatever its kind."""
 
     kind: ArgumentKind
     text: str
-    span: Span = field(default=NO_SPAN, compare=False)
+    span: TextSpan = field(default=NO_SPAN, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +33,7 @@ class NamedArgument:
     """`name=literal` inside an annotation or a constraint."""
 
     name: Name
-    value: Argument
+    value: AnnotationArgument
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +41,9 @@ class AnnotationDecl:
     """`@name`, `@name(value)` or `@name(value, key=value)`; of `@index`, `@index(key=value)`."""
 
     name: Name
-    value: Argument | None = None
+    value: AnnotationArgument | None = None
     named: tuple[NamedArgument, ...] = ()
-    span: Span = field(default=NO_SPAN, compare=False)
+    span: TextSpan = field(default=NO_SPAN, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +52,10 @@ class RangeBounds:
 
     low: int | float | None
     high: int | float | None
-    span: Span = field(default=NO_SPAN, compare=False)
+    span: TextSpan = field(default=NO_SPAN, compare=False)
 
 
-ConstraintArgument: TypeAlias = Name | RangeBounds | Argument | NamedArgument
+ConstraintArgument: TypeAlias = Name | RangeBounds | AnnotationArgument | NamedArgument
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +64,7 @@ class ConstraintDecl:
 
     name: Name
     arguments: tuple[ConstraintArgument, ...]
-    span: Span = field(default=NO_SPAN, compare=False)
+    span: TextSpan = field(default=NO_SPAN, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +74,7 @@ class PropertyDecl:
     name: Name
     type: TypeExpr
     annotations: tuple[AnnotationDecl, ...] = ()
-    span: Span = field(default=NO_SPAN, compare=False)
+    span: TextSpan = field(default=NO_SPAN, compare=False)
 
 
 Member: TypeAlias = PropertyDecl | ConstraintDecl
@@ -87,7 +86,7 @@ class InterfaceDecl:
 
     name: Name
     members: tuple[PropertyDecl, ...] = ()
-    span: Span = field(default=NO_SPAN, compare=False)
+    span: TextSpan = field(default=NO_SPAN, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +97,7 @@ class NodeDecl:
     annotations: tuple[AnnotationDecl, ...] = ()
     implements: tuple[Name, ...] = ()
     members: tuple[Member, ...] = ()
-    span: Span = field(default=NO_SPAN, compare=False)
+    span: TextSpan = field(default=NO_SPAN, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +106,7 @@ class CardinalityDecl:
 
     minimum: int
     maximum: int | None
-    span: Span = field(default=NO_SPAN, compare=False)
+    span: TextSpan = field(default=NO_SPAN, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +119,7 @@ class EdgeDecl:
     cardinality: CardinalityDecl | None = None
     annotations: tuple[AnnotationDecl, ...] = ()
     members: tuple[Member, ...] = ()
-    span: Span = field(default=NO_SPAN, compare=False)
+    span: TextSpan = field(default=NO_SPAN, compare=False)
 
 
 Declaration: TypeAlias = InterfaceDecl | NodeDecl | EdgeDecl

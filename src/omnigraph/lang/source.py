@@ -7,22 +7,22 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 
-class Span(NamedTuple):
+class TextSpan(NamedTuple):
     """A half-open range of character offsets in one source."""
 
     start: int
     end: int
 
-    def to(self, other: Span) -> Span:
+    def to(self, other: TextSpan) -> TextSpan:
         """Return the range from here to the end of `other`."""
-        return Span(self.start, other.end)
+        return TextSpan(self.start, other.end)
 
 
-NO_SPAN = Span(0, 0)
+NO_SPAN = TextSpan(0, 0)
 """The span of a tree that was built rather than read."""
 
 
-class Position(NamedTuple):
+class TextPosition(NamedTuple):
     """A place as people count it: line and column from 1, columns in characters."""
 
     line: int
@@ -30,18 +30,18 @@ class Position(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Source:
+class SourceText:
     """Text to be read, with the name people know it by."""
 
     text: str
     name: str = "<text>"
     _line_starts: list[int] = field(default_factory=list, repr=False)
 
-    def position(self, offset: int) -> Position:
+    def position(self, offset: int) -> TextPosition:
         """Return line and column of a character offset."""
         starts = self._starts()
         line = bisect_right(starts, min(offset, len(self.text)))
-        return Position(line, min(offset, len(self.text)) - starts[line - 1] + 1)
+        return TextPosition(line, min(offset, len(self.text)) - starts[line - 1] + 1)
 
     def line(self, number: int) -> str:
         """Return one line, counted from 1, without its line break."""
@@ -58,3 +58,35 @@ class Source:
                 offset = self.text.find("\n", offset + 1)
             self._line_starts.extend(starts)
         return self._line_starts
+
+
+# ----------------------------------------------------------------------
+# This module defines the tree nodes both languages share.
+#
+# Trees compare by meaning: spans do not count, so a tree equals its printed and re-read self.
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """An identifier where it stands."""
+
+    text: str
+    span: TextSpan = field(default=NO_SPAN, compare=False)
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True, slots=True)
+class TypeExpr:
+    """A written type: `String`, `[I32]?`, `enum(a, b)`, `Vector(3)`.
+
+    `base` is the scalar's spelling, or `enum`; enum values keep the order they were written in.
+    """
+
+    base: str
+    is_list: bool = False
+    nullable: bool = False
+    enum_values: tuple[Name, ...] = ()
+    dimension: int | None = None
+    span: TextSpan = field(default=NO_SPAN, compare=False)

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from omnigraph.lang.codes import Code
-from omnigraph.lang.diagnostics import Report, quote
-from omnigraph.lang.source import Source, Span
+from omnigraph.lang.diagnostics import DiagnosticReport, quote
+from omnigraph.lang.source import SourceText, TextSpan
 
 VARIABLE = "variable"
 NAME = "name"
@@ -53,8 +53,8 @@ _KINDS = {
     "int": INT,
     "string": STRING,
 }
-_MEANT = {"bad_variable": VARIABLE, "bad_string": STRING}
-_HOPELESS = ("open_comment", "open_string")
+_INTENDED_KINDS = {"bad_variable": VARIABLE, "bad_string": STRING}
+_UNTERMINATED = ("open_comment", "open_string")
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPES = {'"': '"', "\\": "\\", "n": "\n", "r": "\r", "t": "\t"}
 
@@ -64,17 +64,17 @@ class Token(NamedTuple):
 
     kind: str
     text: str
-    span: Span
+    span: TextSpan
 
 
 class Comment(NamedTuple):
     """One comment as written, with its place."""
 
     text: str
-    span: Span
+    span: TextSpan
 
 
-def tokenize(report: Report, code: Code) -> Iterator[Token]:
+def tokenize(report: DiagnosticReport, code: Code) -> Iterator[Token]:
     """Cut the report's source into tokens, one at a time; after the last, END tokens for ever.
 
     The END token covers what was not read: nothing, or all from an open string or comment on.
@@ -85,38 +85,40 @@ def tokenize(report: Report, code: Code) -> Iterator[Token]:
         group = match.lastgroup or ""
         if group == "punctuation":
             sign = match[group]
-            yield Token(sign, sign, Span(*match.span(group)))
+            yield Token(sign, sign, TextSpan(*match.span(group)))
         elif group in _KINDS:
             written = match[group][1:] if group == "variable" else match[group]
-            yield Token(_KINDS[group], written, Span(*match.span(group)))
+            yield Token(_KINDS[group], written, TextSpan(*match.span(group)))
         elif group == "end":
             break
         elif group != "comment":
-            span = Span(*match.span(group))
-            _fault(report, code, group, match[group], span)
-            if group in _MEANT:
-                yield Token(_MEANT[group], match[group].removeprefix("$"), span)
-            if group in _HOPELESS or report.full:
+            span = TextSpan(*match.span(group))
+            _report_invalid_token(report, code, group, match[group], span)
+            if group in _INTENDED_KINDS:
+                yield Token(_INTENDED_KINDS[group], match[group].removeprefix("$"), span)
+            if group in _UNTERMINATED or report.full:
                 rest = match.start(group)
                 break
-    end = Token(END, "", Span(rest, len(text)))
+    end = Token(END, "", TextSpan(rest, len(text)))
     while True:
         yield end
 
 
-def find_comments(source: Source) -> list[Comment]:
+def find_comments(source: SourceText) -> list[Comment]:
     """Return the comments of source text that was read without error."""
     matches = (m for m in _TOKEN.finditer(source.text) if m.lastgroup == "comment")
-    return [Comment(m["comment"], Span(*m.span("comment"))) for m in matches]
+    return [Comment(m["comment"], TextSpan(*m.span("comment"))) for m in matches]
 
 
-def find_sign(source: Source, sign: str, start: int) -> int:
+def find_punctuation(source: SourceText, sign: str, start: int) -> int:
     """Return where the first `sign` outside strings and comments ends, looking from `start`."""
     matches = (m for m in _TOKEN.finditer(source.text, start) if m["punctuation"] == sign)
     return next(matches).end()
 
 
-def _fault(report: Report, code: Code, group: str, text: str, span: Span) -> None:
+def _report_invalid_token(
+    report: DiagnosticReport, code: Code, group: str, text: str, span: TextSpan
+) -> None:
     """Report text that is no token."""
     hint = None
     match group:
@@ -140,7 +142,7 @@ def _fault(report: Report, code: Code, group: str, text: str, span: Span) -> Non
     report.add(code, message, span, hint=hint)
 
 
-def decode_string(report: Report, code: Code, token: Token) -> str:
+def decode_string(report: DiagnosticReport, code: Code, token: Token) -> str:
     """Return the value of a STRING token; an unknown escape is reported and kept as written."""
 
     def replace(match: re.Match[str]) -> str:
@@ -150,7 +152,7 @@ def decode_string(report: Report, code: Code, token: Token) -> str:
             report.add(
                 code,
                 f"unsupported escape sequence `{quote(match[0])}`",
-                Span(start, start + 2),
+                TextSpan(start, start + 2),
                 hint=r"the escapes are \" \\ \n \r \t",
             )
             return match[0]

@@ -16,24 +16,30 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from omnigraph.catalog import TypeKind
-from omnigraph.commit.create import create_graph, open_graph
+from omnigraph.commit.graph_creation import create_graph, open_graph
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import MAIN, Snapshot
-from omnigraph.errors import AlreadyExists, GraphCorrupt, InvalidInput, NotFound, writing_file
+from omnigraph.errors import (
+    AlreadyExists,
+    GraphCorrupt,
+    InvalidInput,
+    NotFound,
+    translate_disk_errors,
+)
 from omnigraph.maintain.export import export_lines
 from omnigraph.maintain.verify import verify
-from omnigraph.storage import Objects
+from omnigraph.storage import ObjectStore
 from omnigraph.storage.layout import BRANCHES, MANIFEST
 from omnigraph.version import __version__
-from omnigraph.write.committed import Committed
-from omnigraph.write.load import LoadOptions, Mode, load
-from omnigraph.write.models import vectors
-from omnigraph.write.request import Request
+from omnigraph.write.committed_state import CommittedState
+from omnigraph.write.embedding_models import vector_properties
+from omnigraph.write.load import LoadOptions, WriteMode, load
+from omnigraph.write.request import WriteRequest
 
-FORMAT = 1
+ARCHIVE_FORMAT = 1
 ABOUT, SCHEMA, DATA, GRAPH = "omnigraph.json", "schema.pg", "data.ndjson", "graph/"
 _FOLDERS = ("nodes", "edges", BRANCHES, MANIFEST)
-_VERSIONS = "_versions/"
+_VERSIONS_FOLDER = "_versions/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,18 +70,18 @@ def write_archive(
     if path.exists():
         raise AlreadyExists(f"{path} exists already", code="archive_exists", path=str(path))
     about = {
-        "format": FORMAT,
+        "format": ARCHIVE_FORMAT,
         "history": history,
         "graph_commit_id": snapshot.commit_id,
         "omnigraph": __version__,
-        "embedding_models": {} if history else _models(manifest, snapshot),
+        "embedding_models": {} if history else _embedding_models(manifest, snapshot),
     }
     partial = path.with_name(f".{path.name}.tmp")
     try:
         entities: int | None = None
-        with writing_file(path):
-            with _writing(partial, compressed=path.suffix == ".gz") as archive:
-                _add(archive, ABOUT, json.dumps(about).encode())
+        with translate_disk_errors(path):
+            with _open_archive(partial, compressed=path.suffix == ".gz") as archive:
+                _add_member(archive, ABOUT, json.dumps(about).encode())
                 if history:
                     _write_objects(manifest.objects, archive)
                 else:
@@ -87,18 +93,20 @@ def write_archive(
     return ArchiveReport(str(path), history, snapshot.commit_id, size, entities)
 
 
-def _writing(path: Path, *, compressed: bool) -> tarfile.TarFile:
+def _open_archive(path: Path, *, compressed: bool) -> tarfile.TarFile:
     return tarfile.open(str(path), "w|gz") if compressed else tarfile.open(str(path), "w|")
 
 
-def _write_objects(objects: Objects, archive: tarfile.TarFile) -> None:
+def _write_objects(objects: ObjectStore, archive: tarfile.TarFile) -> None:
     """Write all objects; what a version refers to is listed after the version, so it is there."""
-    versions = [i for f in (BRANCHES, MANIFEST) for i in objects.list(f) if _VERSIONS in i.path]
+    versions = [
+        i for f in (BRANCHES, MANIFEST) for i in objects.list(f) if _VERSIONS_FOLDER in i.path
+    ]
     others = [
         info
         for folder in _FOLDERS
         for info in objects.list(folder)
-        if folder in ("nodes", "edges") or _VERSIONS not in info.path
+        if folder in ("nodes", "edges") or _VERSIONS_FOLDER not in info.path
     ]
     # The graph is there once main's versions are, so they come last.
     versions.sort(key=lambda info: info.path.startswith(f"{MANIFEST}/"))
@@ -109,16 +117,16 @@ def _write_objects(objects: Objects, archive: tarfile.TarFile) -> None:
         size, chunks = found
         header = tarfile.TarInfo(GRAPH + info.path)
         header.size = size
-        archive.addfile(header, _Chunks(chunks))
+        archive.addfile(header, _ArchiveMemberReader(chunks))
 
 
-def _models(manifest: Manifest, snapshot: Snapshot) -> dict[str, str]:
+def _embedding_models(manifest: Manifest, snapshot: Snapshot) -> dict[str, str]:
     """Return the recorded models of vectors by `Type.property`."""
-    committed, found = Committed(manifest, snapshot), {}
+    committed, found = CommittedState(manifest, snapshot), {}
     for kind in (TypeKind.NODE, TypeKind.EDGE):
         for type_ in snapshot.schema.of_kind(kind):
             shape = committed.shape(kind, type_.name)
-            for property_ in vectors(shape):
+            for property_ in vector_properties(shape):
                 model = committed.embedding_model(shape, property_.name)
                 if model is not None:
                     found[f"{type_.name}.{property_.name}"] = model
@@ -126,9 +134,9 @@ def _models(manifest: Manifest, snapshot: Snapshot) -> dict[str, str]:
 
 
 def _write_state(manifest: Manifest, snapshot: Snapshot, archive: tarfile.TarFile) -> int:
-    _add(archive, SCHEMA, snapshot.schema_source.encode())
+    _add_member(archive, SCHEMA, snapshot.schema_source.encode())
     count = 0
-    with writing_file(tempfile.gettempdir()), tempfile.TemporaryFile() as lines:
+    with translate_disk_errors(tempfile.gettempdir()), tempfile.TemporaryFile() as lines:
         for line in export_lines(manifest, snapshot):
             lines.write(line.encode() + b"\n")
             count += 1
@@ -139,13 +147,13 @@ def _write_state(manifest: Manifest, snapshot: Snapshot, archive: tarfile.TarFil
     return count
 
 
-def _add(archive: tarfile.TarFile, name: str, data: bytes) -> None:
+def _add_member(archive: tarfile.TarFile, name: str, data: bytes) -> None:
     header = tarfile.TarInfo(name)
     header.size = len(data)
     archive.addfile(header, io.BytesIO(data))
 
 
-class _Chunks(io.RawIOBase):
+class _ArchiveMemberReader(io.RawIOBase):
     """Bytes that come in pieces, as a file to be read once."""
 
     def __init__(self, chunks: Iterable[bytes]) -> None:
@@ -177,10 +185,10 @@ def read_archive(manifest: Manifest, path: Path, *, actor: str | None = None) ->
         raise AlreadyExists(message, code="already_initialized")
     try:
         with tarfile.open(str(path), "r|*") as archive:
-            about = _about(archive, path)
+            about = _read_about(archive, path)
             entities = _restore(manifest, archive, about, actor)
     except (tarfile.TarError, EOFError, OSError) as error:
-        raise _unreadable(path, str(error)) from error
+        raise _unreadable_error(path, str(error)) from error
     found = verify(manifest)
     if not found.ok:
         problem = next(p for p in found.problems if not p.harmless)
@@ -189,14 +197,16 @@ def read_archive(manifest: Manifest, path: Path, *, actor: str | None = None) ->
     return ArchiveReport(str(path), about["history"], commit_id, path.stat().st_size, entities)
 
 
-def _about(archive: tarfile.TarFile, path: Path) -> dict[str, Any]:
+def _read_about(archive: tarfile.TarFile, path: Path) -> dict[str, Any]:
     first = archive.next()
     file = archive.extractfile(first) if first is not None and first.name == ABOUT else None
     if file is None:
-        raise _unreadable(path, "it does not begin with omnigraph.json")
+        raise _unreadable_error(path, "it does not begin with omnigraph.json")
     about: dict[str, Any] = json.loads(file.read())
-    if about.get("format") != FORMAT:
-        raise _unreadable(path, f"its format is {about.get('format')}, this version reads {FORMAT}")
+    if about.get("format") != ARCHIVE_FORMAT:
+        raise _unreadable_error(
+            path, f"its format is {about.get('format')}, this version reads {ARCHIVE_FORMAT}"
+        )
     return about
 
 
@@ -213,16 +223,16 @@ def _restore(
             create_graph(manifest, schema, actor=actor)
         elif name == DATA:
             models = about.get("embedding_models")
-            request = Request(
+            request = WriteRequest(
                 branch=MAIN, operation="load", actor=actor, message="import", vectors_from=models
             )
             with tempfile.NamedTemporaryFile(suffix=".ndjson") as lines:
                 while block := file.read(1 << 20):
-                    with writing_file(lines.name):
+                    with translate_disk_errors(lines.name):
                         lines.write(block)
-                with writing_file(lines.name):
+                with translate_disk_errors(lines.name):
                     lines.flush()
-                options = LoadOptions(mode=Mode.APPEND)
+                options = LoadOptions(mode=WriteMode.APPEND)
                 made = load(manifest, request, lines.name, options)
                 entities = made.total
     return entities
@@ -235,6 +245,6 @@ def _members(archive: tarfile.TarFile) -> Iterator[tuple[str, BinaryIO]]:
             yield member.name, file  # type: ignore[misc]
 
 
-def _unreadable(path: Path, why: str) -> InvalidInput:
+def _unreadable_error(path: Path, why: str) -> InvalidInput:
     message = f"{path} is no archive of a graph: {why}"
     return InvalidInput(message, code="archive_unreadable", path=str(path))

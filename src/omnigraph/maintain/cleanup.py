@@ -3,7 +3,8 @@
 Marked are the files of every snapshot that is retained: heads, tags, the newest commits of each
 branch, what is younger than asked, and what intents refer to. Swept is the rest, if it is older
 than the age floor and than every operation in flight, so that no writer loses what it is just
-staging; one that takes longer is refused (`commit/sweeps.py`). Ages are by the store's clock.
+staging; one that takes longer is refused (`commit/cleanup_lease.py`). Ages are by the
+store's clock.
 """
 
 from __future__ import annotations
@@ -16,40 +17,44 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from omnigraph.catalog import IncarnationId, TypeId
-from omnigraph.commit.branches import finish_deletions, remove_lineage
-from omnigraph.commit.history import dataset_paths, folds, newest_first, path_of, read_history
-from omnigraph.commit.intents import Intents
+from omnigraph.commit.branches import finish_branch_deletions, remove_lineage
+from omnigraph.commit.cleanup_lease import STORE_CLOCK_TOLERANCE, CleanupLease
+from omnigraph.commit.history import (
+    dataset_paths,
+    datasets_at_commits,
+    newest_first,
+    read_history,
+    registered_path,
+)
+from omnigraph.commit.intent_log import IntentLog
 from omnigraph.commit.lineage import LineageState
+from omnigraph.commit.lineage_maintenance import remove_old_versions
 from omnigraph.commit.manifest import Manifest
+from omnigraph.commit.manifest_rows import CommitRow
 from omnigraph.commit.model import CommitId, DatasetEntry
 from omnigraph.commit.recovery import recover
-from omnigraph.commit.rows import CommitRow
-from omnigraph.commit.sweeps import COARSE, Sweep
-from omnigraph.commit.upkeep import forget_versions
 from omnigraph.errors import GraphCorrupt, InvalidInput, NotFound, StorageUnavailable
 from omnigraph.maintain.cleanup_report import CleanupReport, DatasetCleanup
 from omnigraph.storage import ObjectInfo
-from omnigraph.storage.files import (
-    referenced_files,
-    referenced_folders,
-    version_file,
-    version_of,
-)
 from omnigraph.storage.layout import (
     IDS,
+    PIPELINE_RUNS,
     POSITIONS,
-    RUNS,
     SCRATCH,
     VECTORS,
     dataset_path,
     lineage_path,
+    parse_version_file,
+    referenced_files,
+    referenced_folders,
+    version_file,
 )
 
 AGE_FLOOR = timedelta(hours=1)
 """Nothing younger is ever removed: a writer may be about to publish it."""
 SCRATCH_AGE = timedelta(days=7)
 """Rows a job put down stay so long after the last of them; one that finds some missing fails."""
-BATCH = 500
+DELETE_BATCH_FILES = 500
 """Files removed between two looks at whether this cleanup is still welcome."""
 
 
@@ -74,27 +79,27 @@ def cleanup(
     report = CleanupReport(keep, older_than, dry_run, age_floor)
     if dry_run:
         # What is foretold may be wrong if this clock is: nothing is written to ask the store's.
-        limits = _Limits.of(manifest, datetime.now(UTC), age_floor, older_than)
+        limits = _RetentionLimits.of(manifest, datetime.now(UTC), age_floor, older_than)
         _mark_and_sweep(manifest, report, limits, None)
         return report
     try:
-        _clean(manifest, report, age_floor)
+        _run_cleanup(manifest, report, age_floor)
     except StorageUnavailable as error:
         if error.code != "storage_full":
             raise
-        _make_room(manifest, age_floor)
+        _free_disk_space(manifest, age_floor)
         report = CleanupReport(keep, older_than, dry_run, age_floor)
-        _clean(manifest, report, age_floor)
+        _run_cleanup(manifest, report, age_floor)
     manifest.objects.hold_reserve()
     return report
 
 
-def _clean(manifest: Manifest, report: CleanupReport, age_floor: timedelta) -> None:
+def _run_cleanup(manifest: Manifest, report: CleanupReport, age_floor: timedelta) -> None:
     """Announce a cleanup, and remove what it may."""
     recover(manifest)
     now = manifest.objects.now()
-    limits = _Limits.of(manifest, now, age_floor, report.older_than)
-    sweep = Sweep(manifest, began=now, horizon=limits.floor, cutoff=limits.files)
+    limits = _RetentionLimits.of(manifest, now, age_floor, report.older_than)
+    sweep = CleanupLease(manifest, began=now, horizon=limits.floor, cutoff=limits.files)
     sweep.announce()
     manifest.datasets.observe("cleanup: announced")
     try:
@@ -104,17 +109,17 @@ def _clean(manifest: Manifest, report: CleanupReport, age_floor: timedelta) -> N
     manifest.datasets.observe("cleanup: concluded")
 
 
-def _make_room(manifest: Manifest, age_floor: timedelta) -> None:
+def _free_disk_space(manifest: Manifest, age_floor: timedelta) -> None:
     """Free space on a full disk, so that a cleanup can announce itself.
 
     Besides what is held for this, old versions of lineages go, which only are shortcuts.
     """
     manifest.objects.release_reserve()
-    _clean_manifest(manifest, manifest.objects.now() - age_floor)
+    _remove_old_manifests(manifest, manifest.objects.now() - age_floor)
 
 
 @dataclass(frozen=True, slots=True)
-class _Limits:
+class _RetentionLimits:
     """Times that decide what stays: files written since `files`, states that were heads since.
 
     A state stays if it was a head since `horizon` by the times of commits, or since `floor` by
@@ -130,12 +135,12 @@ class _Limits:
     @classmethod
     def of(
         cls, manifest: Manifest, now: datetime, age_floor: timedelta, older_than: timedelta | None
-    ) -> _Limits:
+    ) -> _RetentionLimits:
         # Announcements are in milliseconds, and all compare with the very same time.
         now = now.replace(microsecond=now.microsecond // 1000 * 1000)
         begun = [
-            min(intent.started_at, intent.heartbeat) - COARSE
-            for intent in Intents(manifest.objects).list()
+            min(intent.started_at, intent.heartbeat) - STORE_CLOCK_TOLERANCE
+            for intent in IntentLog(manifest.objects).list()
         ]
         floor = now - age_floor
         files = min([floor, *begun])
@@ -147,15 +152,15 @@ class _Limits:
 def _mark_and_sweep(
     manifest: Manifest,
     report: CleanupReport,
-    limits: _Limits,
-    sweep: Sweep | None,
+    limits: _RetentionLimits,
+    sweep: CleanupLease | None,
 ) -> None:
     """Do it under an announcement, or, without one, only report."""
     marks, before = _mark(manifest, report.keep, limits), limits.files
     manifest.datasets.observe("cleanup: marked")
     for folder in ("nodes", "edges"):
         for name in manifest.objects.folders(folder):
-            files = _sweep(manifest, report, f"{folder}/{name}", marks, before)
+            files = _sweep_dataset(manifest, report, f"{folder}/{name}", marks, before)
             try:
                 if sweep is not None:
                     _remove(manifest, files, sweep)
@@ -164,16 +169,16 @@ def _mark_and_sweep(
             manifest.datasets.observe(f"cleanup: swept {folder}")
     report.lineages_removed = _sweep_lineages(manifest, before, sweep)
     if sweep is not None:
-        _sweep_runs(manifest, before)
+        _sweep_pipeline_runs(manifest, before)
         _sweep_scratch(manifest, limits.now - SCRATCH_AGE)
-        _clean_manifest(manifest, limits.horizon)
+        _remove_old_manifests(manifest, limits.horizon)
 
 
 # --- mark --------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
-class _Marks:
+class _RetainedVersions:
     """The physical versions to retain by dataset path, and the type key of each path.
 
     `heads` are those that must be there; others may have gone under an earlier, narrower policy.
@@ -187,25 +192,27 @@ class _Marks:
     keys: dict[str, str] = field(default_factory=dict)
 
 
-def _mark(manifest: Manifest, keep: int | None, limits: _Limits) -> _Marks:
-    marks = _Marks(limits.floor)
-    heads, others = _states(manifest)
+def _mark(manifest: Manifest, keep: int | None, limits: _RetentionLimits) -> _RetainedVersions:
+    marks = _RetainedVersions(limits.floor)
+    heads, others = _branch_states(manifest)
     history = read_history([*heads, *others])
     paths = dataset_paths([*heads, *others], marks.keys)
-    published = _published(manifest, [*heads, *others], history.commits)
+    published = _publish_times(manifest, [*heads, *others], history.commits)
     for state in heads:
-        retained = dict(_retained(history.commits, state, keep, limits, published))
-        for datasets in folds(history, retained):
-            _add(marks.versions, datasets, paths)
-        for datasets in folds(history, [id_ for id_, asked in retained.items() if asked]):
-            _add(marks.asked, datasets, paths)
-        _add(marks.heads, state.head.datasets, paths)
+        retained = dict(_retained_commits(history.commits, state, keep, limits, published))
+        for datasets in datasets_at_commits(history, retained):
+            _add_versions(marks.versions, datasets, paths)
+        for datasets in datasets_at_commits(
+            history, [id_ for id_, asked in retained.items() if asked]
+        ):
+            _add_versions(marks.asked, datasets, paths)
+        _add_versions(marks.heads, state.head.datasets, paths)
     marks.newest = max(published.values(), default=limits.floor)
     tagged = {tag.commit_id for tag in manifest.tags().values()}
-    for datasets in folds(history, tagged & set(history.commits)):
-        _add(marks.versions, datasets, paths)
-        _add(marks.asked, datasets, paths)
-    for intent in Intents(manifest.objects).list():
+    for datasets in datasets_at_commits(history, tagged & set(history.commits)):
+        _add_versions(marks.versions, datasets, paths)
+        _add_versions(marks.asked, datasets, paths)
+    for intent in IntentLog(manifest.objects).list():
         for dataset in intent.staged.datasets:
             kind = dataset.table_key.partition(":")[0]
             path = dataset_path(kind, dataset.type_id, dataset.incarnation)
@@ -215,16 +222,16 @@ def _mark(manifest: Manifest, keep: int | None, limits: _Limits) -> _Marks:
     return marks
 
 
-def _add(
+def _add_versions(
     marked: defaultdict[str, set[int]],
     datasets: Mapping[tuple[TypeId, IncarnationId], DatasetEntry],
     paths: Mapping[tuple[TypeId, IncarnationId], str],
 ) -> None:
     for entry in datasets.values():
-        marked[path_of(paths, entry)].add(entry.physical)
+        marked[registered_path(paths, entry)].add(entry.physical)
 
 
-def _states(manifest: Manifest) -> tuple[list[LineageState], list[LineageState]]:
+def _branch_states(manifest: Manifest) -> tuple[list[LineageState], list[LineageState]]:
     """Return the states of all branches, and those only their history or a tag needs.
 
     Heads are read before what they descend from, which can therefore not be missing.
@@ -243,11 +250,11 @@ def _states(manifest: Manifest) -> tuple[list[LineageState], list[LineageState]]
     return [*heads, manifest.main.state()], others
 
 
-def _retained(
+def _retained_commits(
     commits: Mapping[CommitId, CommitRow],
     state: LineageState,
     keep: int | None,
-    limits: _Limits,
+    limits: _RetentionLimits,
     published: Mapping[CommitId, datetime],
 ) -> Iterator[tuple[CommitId, bool]]:
     """Yield the commits whose snapshots stay readable, and whether they do for more than the floor.
@@ -271,14 +278,14 @@ def _retained(
             yield commit.id, False
 
 
-def _published(
+def _publish_times(
     manifest: Manifest, states: Iterable[LineageState], commits: Mapping[CommitId, CommitRow]
 ) -> dict[CommitId, datetime]:
     """Return when commits were published by the store's clock, as far as it still knows."""
     made: dict[tuple[str | None, int], datetime] = {}
     for lineage in (state.lineage for state in states):
         for info in manifest.objects.list(f"{lineage.path}/_versions"):
-            version = version_of(info.path.removeprefix(f"{lineage.path}/"))
+            version = parse_version_file(info.path.removeprefix(f"{lineage.path}/"))
             if version is not None:
                 made[lineage.native, version] = info.modified
     places = ((id_, (row.native, row.commit.manifest_version)) for id_, row in commits.items())
@@ -289,7 +296,7 @@ def _published(
 
 
 @dataclass(slots=True)
-class _Needed:
+class _RetainedFiles:
     """Files and folders that versions of a dataset need, below it."""
 
     files: set[str] = field(default_factory=set)
@@ -307,15 +314,15 @@ class _Needed:
         )
 
 
-def _sweep(
-    manifest: Manifest, report: CleanupReport, path: str, marks: _Marks, before: datetime
+def _sweep_dataset(
+    manifest: Manifest, report: CleanupReport, path: str, marks: _RetainedVersions, before: datetime
 ) -> list[str]:
     """Report about one dataset; return its files that no retained version refers to."""
     dataset = DatasetCleanup(path, marks.keys.get(path, path))
     report.datasets.append(dataset)
     listed = list(manifest.objects.list(path))
     try:
-        needed, asked = _needed(manifest, path, marks, listed)
+        needed, asked = _required_files(manifest, path, marks, listed)
     except (GraphCorrupt, NotFound, StorageUnavailable) as error:
         dataset.error = error.message
         return []
@@ -339,15 +346,15 @@ def _sweep(
     return sorted((i.path for i in doomed), key=lambda path: not path.endswith(".manifest"))
 
 
-def _needed(
-    manifest: Manifest, path: str, marks: _Marks, listed: Iterable[ObjectInfo]
-) -> tuple[_Needed, _Needed]:
+def _required_files(
+    manifest: Manifest, path: str, marks: _RetainedVersions, listed: Iterable[ObjectInfo]
+) -> tuple[_RetainedFiles, _RetainedFiles]:
     """Return what retained versions of a dataset need, and what those do that were asked for."""
     there = {info.path.removeprefix(f"{path}/") for info in listed}
     versions = {v for v in marks.versions[path] if version_file(v) in there}
     if not marks.heads[path] <= versions:
         raise GraphCorrupt("a version a branch shows is missing: nothing is removed")
-    needed, asked = _Needed(), _Needed()
+    needed, asked = _RetainedFiles(), _RetainedFiles()
     # The HEAD is for foreign readers; its files stay as long as the dataset is alive.
     for version in (*sorted(versions), None) if versions else ():
         try:
@@ -362,20 +369,20 @@ def _needed(
     return needed, asked
 
 
-def _remove(manifest: Manifest, files: Sequence[str], sweep: Sweep) -> None:
-    for start in range(0, len(files), BATCH):
+def _remove(manifest: Manifest, files: Sequence[str], sweep: CleanupLease) -> None:
+    for start in range(0, len(files), DELETE_BATCH_FILES):
         sweep.go_on()
-        manifest.objects.delete(files[start : start + BATCH])
+        manifest.objects.delete(files[start : start + DELETE_BATCH_FILES])
         manifest.datasets.observe("cleanup: files removed")
 
 
-def _sweep_lineages(manifest: Manifest, before: datetime, sweep: Sweep | None) -> int:
+def _sweep_lineages(manifest: Manifest, before: datetime, sweep: CleanupLease | None) -> int:
     """Remove lineages nobody needs: closed ones, and those their creator never registered.
 
     Nobody can be at work on one that was not written to for so long.
     """
     if sweep is not None:
-        finish_deletions(manifest)
+        finish_branch_deletions(manifest)
     unnamed = manifest.stored_lineages() - manifest.named_lineages()
     removed = 0
     for native in sorted(unnamed):
@@ -389,10 +396,10 @@ def _sweep_lineages(manifest: Manifest, before: datetime, sweep: Sweep | None) -
     return removed
 
 
-def _sweep_runs(manifest: Manifest, before: datetime) -> None:
+def _sweep_pipeline_runs(manifest: Manifest, before: datetime) -> None:
     """Remove what runs needed while they lasted; who is at work is younger than that."""
     folders = [f"/{name}/" for name in (POSITIONS, IDS, VECTORS)]
-    files = manifest.objects.list(RUNS)
+    files = manifest.objects.list(PIPELINE_RUNS)
     found = (info for info in files if any(folder in info.path for folder in folders))
     manifest.objects.delete([info.path for info in found if info.modified < before])
 
@@ -406,9 +413,9 @@ def _sweep_scratch(manifest: Manifest, before: datetime) -> None:
             manifest.datasets.observe("cleanup: scratch removed")
 
 
-def _clean_manifest(manifest: Manifest, horizon: datetime) -> None:
+def _remove_old_manifests(manifest: Manifest, horizon: datetime) -> None:
     """Drop old manifest versions; commits stay readable through their history rows."""
     for native in (None, *sorted(manifest.named_lineages())):
         with suppress(NotFound):  # it was just deleted
-            forget_versions(manifest.lineage(native), horizon)
+            remove_old_versions(manifest.lineage(native), horizon)
             manifest.datasets.observe("cleanup: manifest cleaned")

@@ -14,37 +14,37 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from omnigraph.catalog import AcceptedType, TypeKind
-from omnigraph.catalog.ends import end_names
+from omnigraph.catalog.model import endpoint_column_names
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import Snapshot
-from omnigraph.errors import InvalidInput, OmniError, writing_file
-from omnigraph.query.entity import find_types
+from omnigraph.errors import InvalidInput, OmniError, translate_disk_errors
+from omnigraph.query.entities import find_types
 from omnigraph.storage.layout import physical_columns
-from omnigraph.storage.read import read_blobs, scan
+from omnigraph.storage.scan import read_blobs, scan
 from omnigraph.types import PropertyType, Scalar
-from omnigraph.types.blob import blob_text
-from omnigraph.types.column import to_json
+from omnigraph.types.arrow import to_json
+from omnigraph.types.data_values import blob_text
 
 
 def export_lines(
     manifest: Manifest, snapshot: Snapshot, types: Sequence[str] = ()
 ) -> Iterator[str]:
     """Yield every entity as one line of JSON, without the line end."""
-    for type_ in chosen_types(snapshot, types):
-        for batch in batches(manifest, snapshot, type_):
-            yield from lines(batch, type_)
+    for type_ in select_types(snapshot, types):
+        for batch in entity_batches(manifest, snapshot, type_):
+            yield from entity_lines(batch, type_)
 
 
-def lines(batch: pa.RecordBatch, type_: AcceptedType) -> Iterator[str]:
+def entity_lines(batch: pa.RecordBatch, type_: AcceptedType) -> Iterator[str]:
     """Yield entities as lines of JSON."""
     ends = _ends(type_).values()
-    for data in records(batch, type_):
+    for data in entity_records(batch, type_):
         between = zip(("from", "to"), [data.pop(name) for name in ends], strict=False)
-        record = {_word(type_): type_.name, **dict(between), "data": data}
+        record = {_type_member(type_): type_.name, **dict(between), "data": data}
         yield json.dumps(record, ensure_ascii=False, separators=(",", ":"))
 
 
-def records(batch: pa.RecordBatch, type_: AcceptedType) -> Iterator[dict[str, Any]]:
+def entity_records(batch: pa.RecordBatch, type_: AcceptedType) -> Iterator[dict[str, Any]]:
     """Yield entities as JSON values by name: `id`, the ends of an edge, properties."""
     properties = type_.definition.properties.values()
     system = {"id": "id", **_ends(type_)}
@@ -62,7 +62,7 @@ def column_names(type_: AcceptedType) -> list[str]:
 
 def _ends(type_: AcceptedType) -> dict[str, str]:
     """Return the ends of an edge, and what tables call them."""
-    return end_names(type_.definition.properties) if type_.kind is TypeKind.EDGE else {}
+    return endpoint_column_names(type_.definition.properties) if type_.kind is TypeKind.EDGE else {}
 
 
 def export_parquet(
@@ -71,13 +71,13 @@ def export_parquet(
     """Write one Parquet file per type and return how many entities each holds, by `node:T`."""
     if folder.exists() and any(folder.iterdir()):
         raise InvalidInput(f"{folder} is not empty", code="export_folder_not_empty")
-    with writing_file(folder):
+    with translate_disk_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
     counts = {}
-    for type_ in chosen_types(snapshot, types):
+    for type_ in select_types(snapshot, types):
         path = folder / f"{type_.kind}-{type_.name}.parquet"
         try:
-            with writing_file(path):
+            with translate_disk_errors(path):
                 counts[type_.entity] = _write_parquet(manifest, snapshot, type_, path)
         except OmniError:
             path.unlink(missing_ok=True)
@@ -88,8 +88,8 @@ def export_parquet(
 def _write_parquet(manifest: Manifest, snapshot: Snapshot, type_: AcceptedType, path: Path) -> int:
     """Write the entities of a type into a file, if there are any, and return how many."""
     count, writer = 0, None
-    for batch in batches(manifest, snapshot, type_):
-        rows = columnar(batch, type_)
+    for batch in entity_batches(manifest, snapshot, type_):
+        rows = to_export_columns(batch, type_)
         writer = writer or pq.ParquetWriter(path, rows.schema)
         writer.write_table(rows)
         count += rows.num_rows
@@ -98,7 +98,7 @@ def _write_parquet(manifest: Manifest, snapshot: Snapshot, type_: AcceptedType, 
     return count
 
 
-def chosen_types(snapshot: Snapshot, names: Sequence[str]) -> list[AcceptedType]:
+def select_types(snapshot: Snapshot, names: Sequence[str]) -> list[AcceptedType]:
     """Return the types that names ask for, or all, in the order in which they are written."""
     found = {type_.entity for name in names for type_ in find_types(snapshot, name)}
     kinds = (TypeKind.EDGE, TypeKind.NODE)
@@ -106,7 +106,7 @@ def chosen_types(snapshot: Snapshot, names: Sequence[str]) -> list[AcceptedType]
     return [type_ for type_ in types if not names or type_.entity in found]
 
 
-def batches(
+def entity_batches(
     manifest: Manifest,
     snapshot: Snapshot,
     type_: AcceptedType,
@@ -139,19 +139,19 @@ def _json(column: pa.Array, type_: PropertyType) -> list[Any]:
     return values
 
 
-def _word(type_: AcceptedType) -> str:
+def _type_member(type_: AcceptedType) -> str:
     return "edge" if type_.kind is TypeKind.EDGE else "type"
 
 
-def columnar(batch: pa.RecordBatch, type_: AcceptedType) -> pa.Table:
+def to_export_columns(batch: pa.RecordBatch, type_: AcceptedType) -> pa.Table:
     """Return rows as other programs like them: words for ends, instants as timestamps."""
     properties = type_.definition.properties.values()
     columns = [batch[name] for name in ("id", *_ends(type_))]
-    columns += [_plain(batch[p.name], p.type) for p in properties]
+    columns += [_to_timestamp(batch[p.name], p.type) for p in properties]
     return pa.table(columns, names=column_names(type_))
 
 
-def _plain(column: pa.Array, type_: PropertyType) -> pa.Array:
+def _to_timestamp(column: pa.Array, type_: PropertyType) -> pa.Array:
     if type_.scalar is Scalar.DATE_TIME and not type_.is_list:
         return column.view(pa.int64()).cast(pa.timestamp("ms", "UTC"))
     return column

@@ -44,18 +44,18 @@ class IndexStatus:
         }
 
 
-def wanted_indexes(type_: AcceptedType, rows: int) -> Iterator[tuple[str, IndexKind]]:
+def required_indexes(type_: AcceptedType, rows: int) -> Iterator[tuple[str, IndexKind]]:
     """Yield the columns of a type that should be indexed, and how."""
     yield "id", IndexKind.BTREE
     if type_.kind is TypeKind.EDGE:
         yield "src", IndexKind.BTREE
         yield "dst", IndexKind.BTREE
     properties = type_.definition.properties
-    for name in sorted(_declared(type_) & properties.keys()):
-        yield from ((name, kind) for kind in _kinds(properties[name], rows))
+    for name in sorted(_constraint_columns(type_) & properties.keys()):
+        yield from ((name, kind) for kind in _index_kinds(properties[name], rows))
 
 
-def _declared(type_: AcceptedType) -> set[str]:
+def _constraint_columns(type_: AcceptedType) -> set[str]:
     """Return what is looked for by value; constraints may name ids and ends, too."""
     found: set[str] = set()
     for constraint in type_constraints(type_.definition):
@@ -69,7 +69,7 @@ def _declared(type_: AcceptedType) -> set[str]:
     return found
 
 
-def _kinds(property_: Property, rows: int) -> Iterator[IndexKind]:
+def _index_kinds(property_: Property, rows: int) -> Iterator[IndexKind]:
     type_ = property_.type
     if type_.scalar is Scalar.VECTOR:
         if rows >= VECTOR_ROWS:
@@ -90,7 +90,7 @@ def index_status(manifest: Manifest, snapshot: Snapshot) -> list[IndexStatus]:
         type_ = snapshot.schema.find(TypeKind(kind), name)
         assert type_ is not None, "a snapshot lists the types of its schema"
         with manifest.reading(table_key, entry) as handle:
-            for column, index in wanted_indexes(type_, entry.rows):
+            for column, index in required_indexes(type_, entry.rows):
                 physical = physical_name(handle, type_, column)
                 metric = Metric.COSINE
                 if index is IndexKind.VECTOR:

@@ -12,31 +12,36 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from omnigraph.catalog import AcceptedType, TypeKind, vector_metric
-from omnigraph.commit.intents import Intent, Intents
+from omnigraph.commit.intent_log import IntentLog, OperationIntent
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import MAIN, Commit, DatasetEntry, Snapshot
-from omnigraph.commit.publish import publish, retrying
-from omnigraph.commit.recovery import withdraw
+from omnigraph.commit.publish import publish, retry_swap
+from omnigraph.commit.recovery import abort_intent
 from omnigraph.commit.snapshot import head_snapshot
-from omnigraph.commit.staged import StagedCommit, StagedDataset, mint_commit_id, with_sums
-from omnigraph.errors import Contention, ExpectedVersionMismatch, OmniError, SchemaMoved
-from omnigraph.maintain.indexes import physical_name, wanted_indexes
-from omnigraph.storage.compaction import (
-    compacted,
-    compaction_tasks,
-    run_compaction,
-    show_as_head,
+from omnigraph.commit.staged_commit import (
+    StagedCommit,
+    StagedDataset,
+    new_commit_id,
+    with_checksums,
 )
-from omnigraph.storage.index import IndexTask, add_index, build_segment, index_task, put_together
+from omnigraph.errors import Contention, ExpectedVersionMismatch, OmniError, SchemaMoved
+from omnigraph.maintain.indexes import physical_name, required_indexes
+from omnigraph.storage.compaction import (
+    compaction_tasks,
+    restore_as_latest,
+    run_compaction,
+    stage_compaction,
+)
+from omnigraph.storage.index import IndexTask, add_index, build_segment, index_task, merge_segments
 from omnigraph.storage.layout import dataset_path
-from omnigraph.write.request import UPKEEP, Request
+from omnigraph.write.request import MAINTENANCE_OPERATION, WriteRequest
 
-ROUNDS = 8
+MAX_OPTIMIZE_ROUNDS = 8
 """How often types that moved meanwhile are done again."""
 
 
 @dataclass(slots=True)
-class DatasetUpkeep:
+class DatasetMaintenance:
     """What was done to one type; `head_version` is the newest that other readers of Lance see."""
 
     type_key: str
@@ -64,10 +69,10 @@ class DatasetUpkeep:
 
 
 @dataclass(frozen=True, slots=True)
-class UpkeepReport:
+class MaintenanceReport:
     """What upkeep did; `commit` is None when all was well."""
 
-    datasets: list[DatasetUpkeep]
+    datasets: list[DatasetMaintenance]
     commit: Commit | None
 
     def to_json(self) -> dict[str, Any]:
@@ -77,71 +82,92 @@ class UpkeepReport:
 
 
 @dataclass(frozen=True, slots=True)
-class DatasetPlace:
+class DatasetVersionRef:
     """Where a version of a dataset is, for whoever opens it."""
 
     path: str
     physical: int
 
 
-class Hands(Protocol):
+class MaintenanceExecutor(Protocol):
     """Who rewrites fragments and builds segments: this process, or others."""
 
-    def rewrite(self, base: Any, place: DatasetPlace, tasks: Sequence[str]) -> list[str]:  # noqa: ANN401 - a Lance handle
+    def rewrite(self, base: Any, place: DatasetVersionRef, tasks: Sequence[str]) -> list[str]:  # noqa: ANN401 - a Lance handle
         """Run tasks of a compaction and return what each gives."""
 
-    def index(self, base: Any, place: DatasetPlace, tasks: Sequence[IndexTask]) -> list[list[Any]]:  # noqa: ANN401 - as above
+    def index(
+        self,
+        base: Any,  # noqa: ANN401
+        place: DatasetVersionRef,
+        tasks: Sequence[IndexTask],
+    ) -> list[list[Any]]:
         """Build what each task asks for, in one segment or in several."""
 
 
-class OwnHands:
+class LocalMaintenanceExecutor:
     """Does all work in this process."""
 
-    def rewrite(self, base: Any, place: DatasetPlace, tasks: Sequence[str]) -> list[str]:  # noqa: ANN401 - as above
+    def rewrite(self, base: Any, place: DatasetVersionRef, tasks: Sequence[str]) -> list[str]:  # noqa: ANN401 - as above
         """Run tasks of a compaction one by one."""
         return [run_compaction(base, task) for task in tasks]
 
-    def index(self, base: Any, place: DatasetPlace, tasks: Sequence[IndexTask]) -> list[list[Any]]:  # noqa: ANN401 - as above
+    def index(
+        self,
+        base: Any,  # noqa: ANN401
+        place: DatasetVersionRef,
+        tasks: Sequence[IndexTask],
+    ) -> list[list[Any]]:
         """Build a segment for each task."""
         return [[build_segment(base, task)] for task in tasks]
 
 
 def optimize(
-    manifest: Manifest, request: Request, *, compacting: bool = True, hands: Hands | None = None
-) -> UpkeepReport:
+    manifest: Manifest,
+    request: WriteRequest,
+    *,
+    compacting: bool = True,
+    hands: MaintenanceExecutor | None = None,
+) -> MaintenanceReport:
     """Compact every type of a branch and complete its indexes, as one commit."""
     lineage = head_snapshot(manifest, request.branch).native
-    retrying(manifest.lineage(lineage).record_row_sum)
-    work = _Work(manifest, request, hands or OwnHands(), compacting=compacting)
+    retry_swap(manifest.lineage(lineage).record_row_sum)
+    work = _OptimizeRun(
+        manifest, request, hands or LocalMaintenanceExecutor(), compacting=compacting
+    )
     try:
-        for _ in range(ROUNDS):
+        for _ in range(MAX_OPTIMIZE_ROUNDS):
             with suppress(ExpectedVersionMismatch, SchemaMoved, Contention):
                 commit = work.publish()
-                return UpkeepReport(_with_heads(manifest, work.reports), commit)
+                return MaintenanceReport(_with_lance_heads(manifest, work.reports), commit)
         commit = work.publish()
-        return UpkeepReport(_with_heads(manifest, work.reports), commit)
+        return MaintenanceReport(_with_lance_heads(manifest, work.reports), commit)
     finally:
         work.end()
 
 
-class _Work:
+class _OptimizeRun:
     """One run of upkeep: what is staged so far, and the intent that protects it."""
 
     def __init__(
-        self, manifest: Manifest, request: Request, hands: Hands, *, compacting: bool
+        self,
+        manifest: Manifest,
+        request: WriteRequest,
+        hands: MaintenanceExecutor,
+        *,
+        compacting: bool,
     ) -> None:
         self._manifest = manifest
         self._request = request
         self._hands = hands
         self._compacting = compacting
-        self._id = mint_commit_id()
-        self._done: dict[str, DatasetUpkeep] = {}
-        self._intents = Intents(manifest.objects)
-        self._intent: Intent | None = None
+        self._id = new_commit_id()
+        self._done: dict[str, DatasetMaintenance] = {}
+        self._intents = IntentLog(manifest.objects)
+        self._intent: OperationIntent | None = None
         self._published = False
 
     @property
-    def reports(self) -> list[DatasetUpkeep]:
+    def reports(self) -> list[DatasetMaintenance]:
         """What was done to each type, by name."""
         return [self._done[key] for key in sorted(self._done)]
 
@@ -160,7 +186,7 @@ class _Work:
             return None
         commit = publish(manifest.lineage(snapshot.native), snapshot.branch, staged)
         self._published = True
-        _show(manifest, snapshot, self.reports)
+        _restore_latest(manifest, snapshot, self.reports)
         return commit
 
     def end(self) -> None:
@@ -170,7 +196,7 @@ class _Work:
         if self._published:
             self._intents.end(self._intent)
         else:
-            withdraw(self._manifest, self._intent)
+            abort_intent(self._manifest, self._intent)
 
     def _note(self, snapshot: Snapshot) -> None:
         """Write down what is staged, so that cleanup leaves it alone."""
@@ -183,7 +209,7 @@ class _Work:
     def _staged(self, snapshot: Snapshot) -> StagedCommit:
         return StagedCommit(
             id=self._id,
-            operation=UPKEEP,
+            operation=MAINTENANCE_OPERATION,
             datasets=tuple(d.staged for d in self.reports if d.staged is not None),
             read_schema=snapshot.head.schema_hash,
             actor=self._request.actor,
@@ -191,13 +217,13 @@ class _Work:
             known_id=True,
         )
 
-    def _upkeep(self, snapshot: Snapshot, table_key: str) -> DatasetUpkeep:
+    def _upkeep(self, snapshot: Snapshot, table_key: str) -> DatasetMaintenance:
         manifest, entry = self._manifest, snapshot.entry(table_key)
         kind, _, name = table_key.partition(":")
         type_ = snapshot.schema.find(TypeKind(kind), name)
         assert type_ is not None, "a snapshot lists the types of its schema"
         path = dataset_path(kind, *entry.key)
-        report = DatasetUpkeep(table_key, entry.version, path)
+        report = DatasetMaintenance(table_key, entry.version, path)
         if not entry.rows:
             return report
         with manifest.reading(table_key, entry) as base:
@@ -207,16 +233,16 @@ class _Work:
             physical = int(made.version)
             manifest.datasets.keep(path, made)
             new = StagedDataset(table_key, *entry.key, entry.physical, physical, entry.rows)
-            report.staged = with_sums(manifest.datasets, new)
+            report.staged = with_checksums(manifest.datasets, new)
             manifest.datasets.observe("upkeep: staged")
         return report
 
-    def _compact(self, base: Any, path: str, report: DatasetUpkeep) -> Any:  # noqa: ANN401 - Lance handles
+    def _compact(self, base: Any, path: str, report: DatasetMaintenance) -> Any:  # noqa: ANN401 - Lance handles
         tasks = compaction_tasks(base)
         if not tasks:
             return base
-        done = self._hands.rewrite(base, DatasetPlace(path, int(base.version)), tasks)
-        made, report.fragments_removed, report.fragments_added = compacted(base, done)
+        done = self._hands.rewrite(base, DatasetVersionRef(path, int(base.version)), tasks)
+        made, report.fragments_removed, report.fragments_added = stage_compaction(base, done)
         return made
 
     def _index(
@@ -224,28 +250,30 @@ class _Work:
         made: Any,  # noqa: ANN401 - Lance handles
         path: str,
         of: tuple[AcceptedType, DatasetEntry],
-        report: DatasetUpkeep,
+        report: DatasetMaintenance,
     ) -> Any:  # noqa: ANN401 - as above
         type_, entry = of
         tasks: dict[str, IndexTask] = {}
-        for column, kind in wanted_indexes(type_, entry.rows):
+        for column, kind in required_indexes(type_, entry.rows):
             metric = vector_metric(type_.definition, column)
             task = index_task(made, physical_name(made, type_, column), kind, metric)
             if task is not None:
                 tasks[f"{column}:{kind}"] = task
         if not tasks:
             return made
-        place = DatasetPlace(path, int(made.version))
+        place = DatasetVersionRef(path, int(made.version))
         built = self._hands.index(made, place, list(tasks.values()))
         pairs = zip(tasks.values(), built, strict=True)
-        whole = [put_together(made, task, segments) for task, segments in pairs]
+        whole = [merge_segments(made, task, segments) for task, segments in pairs]
         for (name, task), segment in zip(tasks.items(), whole, strict=True):
             made = add_index(made, task, segment)
             report.indexes_built.append(name)
         return made
 
 
-def _show(manifest: Manifest, snapshot: Snapshot, reports: list[DatasetUpkeep]) -> None:
+def _restore_latest(
+    manifest: Manifest, snapshot: Snapshot, reports: list[DatasetMaintenance]
+) -> None:
     """Let other readers of Lance see main as it is; nothing of ours looks there."""
     if snapshot.branch != MAIN:
         return
@@ -253,10 +281,12 @@ def _show(manifest: Manifest, snapshot: Snapshot, reports: list[DatasetUpkeep]) 
         if report.staged is not None:
             with suppress(OmniError):
                 assert report.staged.physical is not None, "upkeep drops nothing"
-                show_as_head(manifest.datasets.open(report.path, report.staged.physical))
+                restore_as_latest(manifest.datasets.open(report.path, report.staged.physical))
 
 
-def _with_heads(manifest: Manifest, reports: list[DatasetUpkeep]) -> list[DatasetUpkeep]:
+def _with_lance_heads(
+    manifest: Manifest, reports: list[DatasetMaintenance]
+) -> list[DatasetMaintenance]:
     """Note what other readers of Lance see now; where that cannot be told, it stays unknown."""
     for report in reports:
         with suppress(OmniError):

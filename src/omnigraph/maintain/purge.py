@@ -14,26 +14,26 @@ from typing import Any
 
 from omnigraph.catalog import IncarnationId, TypeId, identity_text
 from omnigraph.commit.history import (
-    History,
+    CommitHistory,
     ancestors,
     dataset_paths,
-    folds,
-    path_of,
+    datasets_at_commits,
     read_history,
+    registered_path,
 )
-from omnigraph.commit.intents import Intents
+from omnigraph.commit.intent_log import IntentLog
 from omnigraph.commit.lineage import LineageState
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import MAIN, DatasetEntry
 from omnigraph.errors import NotFound
-from omnigraph.storage.compaction import show_as_head
-from omnigraph.storage.files import (
+from omnigraph.storage.compaction import restore_as_latest
+from omnigraph.storage.layout import (
+    dataset_path,
+    parse_version_file,
     referenced_files,
     referenced_folders,
     version_file,
-    version_of,
 )
-from omnigraph.storage.layout import dataset_path
 
 
 def purge(manifest: Manifest, paths: Iterable[str], branch: str) -> None:
@@ -43,18 +43,18 @@ def purge(manifest: Manifest, paths: Iterable[str], branch: str) -> None:
         with suppress(NotFound):  # it was just deleted
             states.append(manifest.lineage(native).state())
     history = read_history(states)
-    versions = _Versions(dataset_paths(states))
-    _keep(versions, manifest, states, history, branch)
+    versions = _PurgeVersions(dataset_paths(states))
+    _add_kept_versions(versions, manifest, states, history, branch)
     for entries in history.published.values():
         versions.add(versions.published, entries)
     for path in paths:
         kept, published = versions.kept[path], versions.published[path]
-        _purge(manifest, path, kept, published - kept, branch)
+        _purge_dataset(manifest, path, kept, published - kept, branch)
         manifest.datasets.observe("purge: removed")
 
 
 @dataclass(slots=True)
-class _Versions:
+class _PurgeVersions:
     """The versions of datasets by path: all that commits ever showed, and those that stay."""
 
     paths: dict[tuple[TypeId, IncarnationId], str]
@@ -64,14 +64,14 @@ class _Versions:
     def add(self, to: defaultdict[str, set[int]], entries: Mapping[Any, DatasetEntry]) -> None:
         """Note what a commit or a head shows."""
         for entry in entries.values():
-            to[path_of(self.paths, entry)].add(entry.physical)
+            to[registered_path(self.paths, entry)].add(entry.physical)
 
 
-def _keep(
-    versions: _Versions,
+def _add_kept_versions(
+    versions: _PurgeVersions,
     manifest: Manifest,
     states: list[LineageState],
-    history: History,
+    history: CommitHistory,
     branch: str,
 ) -> None:
     """Keep what branches, tags and intents need.
@@ -90,15 +90,17 @@ def _keep(
                 shown = history.published.get(commit, {})
                 versions.add(versions.kept, {k: e for k, e in shown.items() if k in head.datasets})
     tagged = {tag.commit_id for tag in manifest.tags().values()} & set(history.commits)
-    for datasets in folds(history, tagged):
+    for datasets in datasets_at_commits(history, tagged):
         versions.add(versions.kept, datasets)
-    for intent in Intents(manifest.objects).list():
+    for intent in IntentLog(manifest.objects).list():
         for staged in intent.staged.datasets:
             path = dataset_path(staged.table_key.partition(":")[0], *staged.key)
             versions.kept[path] |= {v for v in (staged.physical, staged.expected) if v is not None}
 
 
-def _purge(manifest: Manifest, path: str, kept: set[int], gone: set[int], branch: str) -> None:
+def _purge_dataset(
+    manifest: Manifest, path: str, kept: set[int], gone: set[int], branch: str
+) -> None:
     listed = [info.path for info in manifest.objects.list(path)]
     if not kept:
         manifest.objects.delete(_manifests_first(listed))
@@ -110,10 +112,10 @@ def _purge(manifest: Manifest, path: str, kept: set[int], gone: set[int], branch
         # Other readers of Lance see what main shows, not what was dropped.
         for entry in manifest.main.state().head.datasets.values():
             if path.endswith(f"/{identity_text(entry.type_id)}-{identity_text(entry.incarnation)}"):
-                show_as_head(manifest.datasets.open(path, entry.physical))
-        old |= {v for v in map(version_of, below) if v is not None and v not in versions}
-    needed, folders = _files(manifest, path, {*versions, None})
-    doomed, left = _files(manifest, path, old)
+                restore_as_latest(manifest.datasets.open(path, entry.physical))
+        old |= {v for v in map(parse_version_file, below) if v is not None and v not in versions}
+    needed, folders = _version_files(manifest, path, {*versions, None})
+    doomed, left = _version_files(manifest, path, old)
     files = [
         name
         for name in below
@@ -122,7 +124,7 @@ def _purge(manifest: Manifest, path: str, kept: set[int], gone: set[int], branch
     manifest.objects.delete(_manifests_first(f"{path}/{name}" for name in files))
 
 
-def _files(
+def _version_files(
     manifest: Manifest, path: str, versions: Iterable[int | None]
 ) -> tuple[set[str], set[str]]:
     """Return the files and folders of versions; None is the newest for other readers of Lance."""

@@ -10,19 +10,18 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from omnigraph.commit.branches import finish_deletions
+from omnigraph.commit.branches import finish_branch_deletions
+from omnigraph.commit.cleanup_lease import release_stale_leases
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import MAIN
 from omnigraph.commit.recovery import recover
 from omnigraph.commit.snapshot import head_snapshot
-from omnigraph.commit.sweeps import lift
 from omnigraph.errors import OmniError
-from omnigraph.storage.compaction import show_as_head
-from omnigraph.storage.files import shows_same
-from omnigraph.storage.layout import dataset_path
+from omnigraph.storage.compaction import restore_as_latest
+from omnigraph.storage.layout import dataset_path, same_files
 
 
-class Action(StrEnum):
+class RepairAction(StrEnum):
     """What was done about a dataset."""
 
     NO_OP = "no_op"
@@ -37,7 +36,7 @@ class DatasetRepair:
     type_key: str
     version: int
     head_version: int | None
-    action: Action
+    action: RepairAction
     error: str | None = None
 
     def to_json(self) -> dict[str, Any]:
@@ -46,7 +45,7 @@ class DatasetRepair:
             "type_key": self.type_key,
             "published_dataset_version": self.version,
             "lance_head_version": self.head_version,
-            "classification": "no_drift" if self.action is Action.NO_OP else "head_lags",
+            "classification": "no_drift" if self.action is RepairAction.NO_OP else "head_lags",
             "action": str(self.action),
             "operations": [],
             "error": self.error,
@@ -59,9 +58,9 @@ def repair(manifest: Manifest, *, confirm: bool) -> list[DatasetRepair]:
     It withdraws what a cleanup announced with a wrong clock, too.
     """
     if confirm:
-        lift(manifest)
+        release_stale_leases(manifest)
         recover(manifest)
-        finish_deletions(manifest)
+        finish_branch_deletions(manifest)
     found = []
     for table_key, entry in head_snapshot(manifest, MAIN).entries().items():
         path = dataset_path(table_key.partition(":")[0], *entry.key)
@@ -70,12 +69,12 @@ def repair(manifest: Manifest, *, confirm: bool) -> list[DatasetRepair]:
             published = manifest.datasets.open(path, entry.physical)
             head = manifest.datasets.open(path, None)
             head_version = int(head.version)
-            action = Action.NO_OP if shows_same(head, published) else Action.PREVIEW
-            if action is Action.PREVIEW and confirm:
-                show_as_head(published)
-                action = Action.HEALED
+            action = RepairAction.NO_OP if same_files(head, published) else RepairAction.PREVIEW
+            if action is RepairAction.PREVIEW and confirm:
+                restore_as_latest(published)
+                action = RepairAction.HEALED
             error = None
         except OmniError as problem:
-            action, error = Action.PREVIEW, problem.message
+            action, error = RepairAction.PREVIEW, problem.message
         found.append(DatasetRepair(table_key, entry.version, head_version, action, error))
     return found

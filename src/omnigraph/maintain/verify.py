@@ -12,25 +12,25 @@ from omnigraph.catalog import IncarnationId, TypeId
 from omnigraph.commit.history import (
     ancestors,
     dataset_paths,
+    datasets_at_commit,
+    datasets_at_commits,
     find_commit,
-    folds,
     read_history,
-    refold,
 )
-from omnigraph.commit.intents import Intents
+from omnigraph.commit.intent_log import IntentLog
 from omnigraph.commit.lineage import LineageState
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import MAIN, DatasetEntry, Tag
 from omnigraph.errors import NotFound, OmniError
-from omnigraph.maintain.recorded import RecordedSums
-from omnigraph.storage.files import referenced_files, version_file
-from omnigraph.storage.objects import Objects
-from omnigraph.storage.read import count_ids
-from omnigraph.storage.sums import check_again
+from omnigraph.maintain.recorded_checksums import RecordedChecksums
+from omnigraph.storage.checksums import clear_checked_files
+from omnigraph.storage.layout import referenced_files, version_file
+from omnigraph.storage.object_store import ObjectStore
+from omnigraph.storage.scan import count_ids
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class IntegrityProblem:
     """Something that should not be: a broken promise, or (`harmless`) a leftover."""
 
     where: str
@@ -39,7 +39,7 @@ class Problem:
 
 
 @dataclass(slots=True)
-class Verification:
+class VerifyReport:
     """What `verify` looked at and found."""
 
     branches: int = 0
@@ -49,7 +49,7 @@ class Verification:
     """Files that were compared with their checksums; None if that was not requested."""
     unsummed: int = 0
     """Files that have no checksum and were only decoded, as far as they can be."""
-    problems: list[Problem] = field(default_factory=list)
+    problems: list[IntegrityProblem] = field(default_factory=list)
 
     @property
     def ok(self) -> bool:
@@ -72,38 +72,38 @@ class Verification:
         }
 
 
-Look: TypeAlias = Callable[[Sequence[tuple[str, DatasetEntry]]], Sequence[str | None]]
+VersionChecker: TypeAlias = Callable[[Sequence[tuple[str, DatasetEntry]]], Sequence[str | None]]
 """Looks at dataset versions, given by path, and tells what is wrong with each, if anything."""
 
 
 def verify(
-    manifest: Manifest, look: Look | None = None, report: Verification | None = None
-) -> Verification:
+    manifest: Manifest, look: VersionChecker | None = None, report: VerifyReport | None = None
+) -> VerifyReport:
     """Check every branch, every commit and every dataset version a head or tag refers to.
 
     `look` looks at versions; by default this process does, one after the other. What is found is
     added to `report`.
     """
-    report = report or Verification()
-    check_again()
+    report = report or VerifyReport()
+    clear_checked_files()
     try:
-        _verify(manifest, report, _Versions(manifest, look or LookHere(manifest)))
+        _verify(manifest, report, _CheckedVersions(manifest, look or LocalVersionChecker(manifest)))
     except OmniError as error:
-        report.problems.append(Problem("manifest", error.message))
+        report.problems.append(IntegrityProblem("manifest", error.message))
     return report
 
 
-def _verify(manifest: Manifest, report: Verification, versions: _Versions) -> None:
+def _verify(manifest: Manifest, report: VerifyReport, versions: _CheckedVersions) -> None:
     names = {MAIN: None, **{b.name: b.native for b in manifest.branches().values()}}
     for name, native in sorted(names.items()):
         report.branches += 1
-        problems: list[Problem] = []
+        problems: list[IntegrityProblem] = []
         try:
             state = manifest.lineage(native).state()
             problems += versions.check(f"branch {name}", state, state.head.datasets)
             problems += _check_lineage(manifest, name, state, report)
         except OmniError as error:
-            problems.append(Problem(f"branch {name}", error.message))
+            problems.append(IntegrityProblem(f"branch {name}", error.message))
         # What was deleted meanwhile has the right to be incomplete.
         if problems and (native is None or native in manifest.named_lineages()):
             report.problems += problems
@@ -112,44 +112,44 @@ def _verify(manifest: Manifest, report: Verification, versions: _Versions) -> No
         if problems and manifest.tags().get(tag.name) == tag:
             report.problems += problems
     report.versions = len(versions.seen)
-    report.problems += _leftovers(manifest)
+    report.problems += _find_leftovers(manifest)
 
 
 def _check_lineage(
-    manifest: Manifest, name: str, state: LineageState, report: Verification
-) -> Iterator[Problem]:
+    manifest: Manifest, name: str, state: LineageState, report: VerifyReport
+) -> Iterator[IntegrityProblem]:
     where = f"branch {name}"
     head = state.head
     if head.closed:
         what = "its deletion was interrupted; delete it again or create it anew"
-        yield Problem(where, what, harmless=True)
-    hinted = _hinted(manifest, state)
+        yield IntegrityProblem(where, what, harmless=True)
+    hinted = _hinted_version(manifest, state)
     if hinted > state.lineage.state().version:
-        yield Problem(where, f"manifest version {hinted} is lost: an older state is shown")
+        yield IntegrityProblem(where, f"manifest version {hinted} is lost: an older state is shown")
     keys = Counter(found.row["object_id"] for found in state.rows("object_type <> 'graph_head'"))
     for key, count in sorted(keys.items()):
         if count > 1:
-            yield Problem(where, f"manifest row {key} exists {count} times")
+            yield IntegrityProblem(where, f"manifest row {key} exists {count} times")
     history = read_history(manifest.line(state))
     commits = history.commits
     report.commits = max(report.commits, len(commits))
     if head.commit_id not in commits:
-        yield Problem(where, f"head commit {head.commit_id} is missing")
+        yield IntegrityProblem(where, f"head commit {head.commit_id} is missing")
         return
     for commit_id in sorted(ancestors(commits, head.commit_id) - set(commits)):
-        yield Problem(where, f"commit {commit_id} is a parent but is missing")
-    if next(folds(history, [head.commit_id])) != dict(head.datasets):
-        yield Problem(where, "the folded head differs from what history adds up to")
+        yield IntegrityProblem(where, f"commit {commit_id} is a parent but is missing")
+    if next(datasets_at_commits(history, [head.commit_id])) != dict(head.datasets):
+        yield IntegrityProblem(where, "the folded head differs from what history adds up to")
     if state.row(f"schema:{head.schema_hash}") is None:
-        yield Problem(where, f"accepted schema {head.schema_hash} is missing")
+        yield IntegrityProblem(where, f"accepted schema {head.schema_hash} is missing")
         return
     schema, _ = manifest.schema(head.schema_hash, state)
     types = {(t.id, t.incarnation) for t in schema.types if t.incarnation is not None}
     if types != set(head.datasets):
-        yield Problem(where, "the live datasets are not those of the accepted schema")
+        yield IntegrityProblem(where, "the live datasets are not those of the accepted schema")
 
 
-def _hinted(manifest: Manifest, state: LineageState) -> int:
+def _hinted_version(manifest: Manifest, state: LineageState) -> int:
     """Return a version Lance says there was; on a disk it notes the newest after each commit."""
     note = manifest.objects.get(f"{state.lineage.path}/_versions/latest_version_hint.json")
     try:
@@ -158,21 +158,25 @@ def _hinted(manifest: Manifest, state: LineageState) -> int:
         return 0
 
 
-def _check_tag(manifest: Manifest, tag: Tag, versions: _Versions) -> Iterator[Problem]:
+def _check_tag(
+    manifest: Manifest, tag: Tag, versions: _CheckedVersions
+) -> Iterator[IntegrityProblem]:
     where = f"tag {tag.name}"
     try:
         _, state = find_commit(manifest, tag.commit_id)
-        yield from versions.check(where, state, refold(manifest.line(state), tag.commit_id))
+        yield from versions.check(
+            where, state, datasets_at_commit(manifest.line(state), tag.commit_id)
+        )
     except NotFound:
-        yield Problem(where, "its commit went with a deleted branch", harmless=True)
+        yield IntegrityProblem(where, "its commit went with a deleted branch", harmless=True)
     except OmniError as error:
-        yield Problem(where, error.message)
+        yield IntegrityProblem(where, error.message)
 
 
-class _Versions:
+class _CheckedVersions:
     """The dataset versions looked at so far, and what is wrong with each."""
 
-    def __init__(self, manifest: Manifest, look: Look) -> None:
+    def __init__(self, manifest: Manifest, look: VersionChecker) -> None:
         self._manifest = manifest
         self._look = look
         self.seen: dict[tuple[str, int], str | None] = {}
@@ -182,7 +186,7 @@ class _Versions:
         where: str,
         state: LineageState,
         datasets: Mapping[tuple[TypeId, IncarnationId], DatasetEntry],
-    ) -> Iterator[Problem]:
+    ) -> Iterator[IntegrityProblem]:
         """Open every version that is shown, look for its files and count its rows."""
         line = self._manifest.line(state)
         paths = dataset_paths(line)
@@ -196,20 +200,20 @@ class _Versions:
             self.seen[place, entry.physical] = problem
         for entry, path in known.items():
             if path is None:
-                yield Problem(where, f"dataset {entry.type_id:016x} is not registered")
+                yield IntegrityProblem(where, f"dataset {entry.type_id:016x} is not registered")
                 continue
             problem = self.seen[path, entry.physical]
             if problem is not None:
-                yield Problem(f"{where}, {path}", f"version {entry.version} {problem}")
+                yield IntegrityProblem(f"{where}, {path}", f"version {entry.version} {problem}")
 
 
-class LookHere:
+class LocalVersionChecker:
     """Looks at dataset versions in this process."""
 
     def __init__(self, manifest: Manifest) -> None:
         self._datasets = manifest.datasets
-        self._files = Files(manifest.objects)
-        self._sums = RecordedSums(manifest)
+        self._files = StoredDatasetFiles(manifest.objects)
+        self._sums = RecordedChecksums(manifest)
 
     def __call__(self, versions: Sequence[tuple[str, DatasetEntry]]) -> list[str | None]:
         """Tell what is wrong with each of these versions."""
@@ -225,15 +229,15 @@ class LookHere:
             files = referenced_files(handle)
             damaged = self._files.missing(path, files)
             damaged = damaged or self._sums.compare(path, files, small=True)
-            return damaged or miscounted(entry.rows, *count_ids(handle))
+            return damaged or row_count_problem(entry.rows, *count_ids(handle))
         except OmniError as error:
-            return unreadable(error.message)
+            return unreadable_problem(error.message)
 
 
-class Files:
+class StoredDatasetFiles:
     """The files of datasets, listed once."""
 
-    def __init__(self, objects: Objects) -> None:
+    def __init__(self, objects: ObjectStore) -> None:
         self._objects = objects
         self._stored: dict[str, set[str]] = {}
 
@@ -253,30 +257,32 @@ class Files:
         return self._stored[path]
 
 
-def miscounted(told: int, rows: int, ids: int) -> str | None:
+def row_count_problem(told: int, rows: int, ids: int) -> str | None:
     """Tell what is wrong with the numbers of rows and of different ids in a version."""
     if rows != told:
         return f"has {rows} rows, the manifest says {told}"
     return None if ids == rows else f"has {rows} rows but only {ids} ids"
 
 
-def unreadable(message: str) -> str:
+def unreadable_problem(message: str) -> str:
     """Tell that a version could not be read."""
     return f"cannot be read: {message}"
 
 
-def _leftovers(manifest: Manifest) -> Iterator[Problem]:
+def _find_leftovers(manifest: Manifest) -> Iterator[IntegrityProblem]:
     """Report what nothing refers to; cleanup removes it."""
-    for path in _unregistered(manifest):
-        yield Problem(path, "no branch refers to this dataset", harmless=True)
+    for path in _find_unregistered(manifest):
+        yield IntegrityProblem(path, "no branch refers to this dataset", harmless=True)
     for native in sorted(manifest.stored_lineages() - manifest.named_lineages()):
-        yield Problem(f"lineage {native}", "no branch refers to this lineage", harmless=True)
-    for intent in Intents(manifest.objects).list():
+        yield IntegrityProblem(
+            f"lineage {native}", "no branch refers to this lineage", harmless=True
+        )
+    for intent in IntentLog(manifest.objects).list():
         what = f"{intent.staged.operation} on branch {intent.branch} is in flight"
-        yield Problem(f"intent {intent.id}", what, harmless=True)
+        yield IntegrityProblem(f"intent {intent.id}", what, harmless=True)
 
 
-def _unregistered(manifest: Manifest) -> list[str]:
+def _find_unregistered(manifest: Manifest) -> list[str]:
     stored = [
         f"{folder}/{name}"
         for folder in ("nodes", "edges")

@@ -8,89 +8,91 @@ from typing import Annotated, Any, TypeAlias
 import msgspec
 from msgspec import Meta, Struct, field
 
-from omnigraph.mcp.paging import DEFAULT_ITEMS, MOST_ITEMS
+from omnigraph.mcp.pagination import DEFAULT_ITEMS, MAX_ITEMS
 from omnigraph.service.wire import ChangeOpOutput, EntityKindOutput, LoadMode
 
-Branch: TypeAlias = Annotated[str | None, Meta(description="Branch; main by default.")]
-State: TypeAlias = Annotated[
+BranchField: TypeAlias = Annotated[str | None, Meta(description="Branch; main by default.")]
+StateField: TypeAlias = Annotated[
     str | None, Meta(description="Commit id, tag or time to read, in place of a branch.")
 ]
-Name: TypeAlias = Annotated[
+NameField: TypeAlias = Annotated[
     str | None, Meta(description="Which query, if the text declares several.")
 ]
-Params: TypeAlias = Annotated[
+ParamsField: TypeAlias = Annotated[
     dict[str, Any] | None, Meta(description="Values of the parameters, by name without `$`.")
 ]
-Message: TypeAlias = Annotated[str | None, Meta(description="What the change is about.")]
-Skip: TypeAlias = Annotated[int, Meta(ge=0, description="How many of the list to leave out first.")]
-Limit: TypeAlias = Annotated[
-    int, Meta(ge=1, le=MOST_ITEMS, description="How many of the list to show.")
+MessageField: TypeAlias = Annotated[str | None, Meta(description="What the change is about.")]
+SkipField: TypeAlias = Annotated[
+    int, Meta(ge=0, description="How many of the list to leave out first.")
 ]
-Mutation: TypeAlias = Annotated[
+LimitField: TypeAlias = Annotated[
+    int, Meta(ge=1, le=MAX_ITEMS, description="How many of the list to show.")
+]
+MutationField: TypeAlias = Annotated[
     str, Meta(description="Text of a mutation: `query NAME($p: T) { insert | update | delete … }`.")
 ]
 
 
-class Arguments(Struct, kw_only=True, forbid_unknown_fields=True):
+class ToolArguments(Struct, kw_only=True, forbid_unknown_fields=True):
     """What a tool takes: by default nothing."""
 
 
-class Paged(Arguments, kw_only=True):
+class PagedArguments(ToolArguments, kw_only=True):
     """What a tool takes that answers with a list."""
 
-    skip: Skip = 0
-    limit: Limit = DEFAULT_ITEMS
+    skip: SkipField = 0
+    limit: LimitField = DEFAULT_ITEMS
 
 
-class OfBranch(Paged, kw_only=True):
+class BranchArguments(PagedArguments, kw_only=True):
     """A branch."""
 
-    branch: Branch = None
+    branch: BranchField = None
 
 
-class OfCommit(Arguments, kw_only=True):
+class CommitArguments(ToolArguments, kw_only=True):
     """A commit."""
 
     commit_id: Annotated[str, Meta(description="Id of a commit, as `commits_list` shows it.")]
 
 
-class Query(Paged, kw_only=True):
+class QueryArguments(PagedArguments, kw_only=True):
     """A query, and of which state."""
 
     query: Annotated[
         str, Meta(description="Text of a query: `query NAME($p: T) { match { … } return { … } }`.")
     ]
-    name: Name = None
-    params: Params = None
-    branch: Branch = None
-    snapshot: State = None
+    name: NameField = None
+    params: ParamsField = None
+    branch: BranchField = None
+    snapshot: StateField = None
 
 
-class Explain(Arguments, kw_only=True):
+class ExplainArguments(ToolArguments, kw_only=True):
     """A query to be explained."""
 
     query: Annotated[str, Meta(description="Text of a query.")]
-    name: Name = None
-    params: Params = None
-    branch: Branch = None
-    snapshot: State = None
+    name: NameField = None
+    params: ParamsField = None
+    branch: BranchField = None
+    snapshot: StateField = None
     analyze: Annotated[bool, Meta(description="Run it, and tell rows and times.")] = False
 
 
-class Mutate(Arguments, kw_only=True):
+class MutateArguments(ToolArguments, kw_only=True):
     """A mutation."""
 
-    query: Mutation
-    name: Name = None
-    params: Params = None
-    branch: Branch = None
+    query: MutationField
+    name: NameField = None
+    params: ParamsField = None
+    branch: BranchField = None
     if_commit: Annotated[
         str | None, Meta(description="Refuse unless the branch is at this commit.")
     ] = None
-    message: Message = None
+    message: MessageField = None
 
 
-class Ingest(Arguments, kw_only=True):
+class IngestArguments(ToolArguments, kw_only=True):
     """Entities."""
 
     data: Annotated[
@@ -100,9 +102,9 @@ class Ingest(Arguments, kw_only=True):
             '{"edge": E, "from": id, "to": id, "data": {…}} an edge.'
         ),
     ]
-    branch: Branch = None
+    branch: BranchField = None
     from_: Annotated[
-        str | None, Meta(description="Branch to fork from, if `branch` does not exist.")
+        str | None, Meta(description="BranchField to fork from, if `branch` does not exist.")
     ] = field(default=None, name="from")
     mode: Annotated[
         LoadMode | None,
@@ -113,30 +115,32 @@ class Ingest(Arguments, kw_only=True):
     ] = None
 
 
-class BranchCreate(Arguments, kw_only=True):
+class BranchCreateArguments(ToolArguments, kw_only=True):
     """A branch to be made."""
 
-    name: Annotated[str, Meta(description="Name of the new branch.")]
-    from_: Annotated[str | None, Meta(description="Branch to fork; main by default.")] = field(
+    name: Annotated[str, Meta(description="NameField of the new branch.")]
+    from_: Annotated[str | None, Meta(description="BranchField to fork; main by default.")] = field(
         default=None, name="from"
     )
 
 
-class BranchDelete(Arguments, kw_only=True):
+class BranchDeleteArguments(ToolArguments, kw_only=True):
     """A branch to be deleted."""
 
-    name: Annotated[str, Meta(description="Name of the branch.")]
+    name: Annotated[str, Meta(description="NameField of the branch.")]
 
 
-class BranchMerge(Arguments, kw_only=True):
+class BranchMergeArguments(ToolArguments, kw_only=True):
     """A branch to be merged."""
 
-    source: Annotated[str, Meta(description="Branch to merge.")]
-    target: Annotated[str | None, Meta(description="Branch to merge into; main by default.")] = None
+    source: Annotated[str, Meta(description="BranchField to merge.")]
+    target: Annotated[
+        str | None, Meta(description="BranchField to merge into; main by default.")
+    ] = None
     delete_branch: Annotated[bool, Meta(description="Delete the source afterwards.")] = False
 
 
-class Merge(BranchMerge, kw_only=True):
+class MergeArguments(BranchMergeArguments, kw_only=True):
     """A branch to be merged, or tried to."""
 
     dry_run: Annotated[
@@ -149,47 +153,50 @@ class Merge(BranchMerge, kw_only=True):
         str | dict[str, Any] | None,
         Meta(description="Who wins conflicts: `source`, `target`, or decisions by type and id."),
     ] = None
-    message: Message = None
+    message: MessageField = None
 
 
-class SchemaApply(Arguments, kw_only=True):
+class SchemaApplyArguments(ToolArguments, kw_only=True):
     """A schema."""
 
     schema_source: Annotated[str, Meta(description="The whole new schema, as `.pg` text.")]
     allow_data_loss: Annotated[bool, Meta(description="Allow steps that drop data.")] = False
 
 
-class Diff(Paged, kw_only=True):
+class DiffArguments(PagedArguments, kw_only=True):
     """Two states."""
 
-    from_: Annotated[str, Meta(description="Branch, tag, commit id or time.")] = field(name="from")
-    to: Annotated[str, Meta(description="Branch, tag, commit id or time.")]
+    from_: Annotated[str, Meta(description="BranchField, tag, commit id or time.")] = field(
+        name="from"
+    )
+    to: Annotated[str, Meta(description="BranchField, tag, commit id or time.")]
     kinds: Annotated[list[EntityKindOutput], Meta(description="Only these kinds.")] = []
     types: Annotated[list[str], Meta(description="Only these types.")] = []
     ops: Annotated[list[ChangeOpOutput], Meta(description="Only these operations.")] = []
 
 
-class Propose(Arguments, kw_only=True):
+class ProposeArguments(ToolArguments, kw_only=True):
     """A mutation for a branch of its own."""
 
-    query: Mutation
-    name: Name = None
-    params: Params = None
+    query: MutationField
+    name: NameField = None
+    params: ParamsField = None
     branch: Annotated[
-        str | None, Meta(description="Name of the new branch; one is made up by default.")
+        str | None, Meta(description="NameField of the new branch; one is made up by default.")
     ] = None
-    from_: Annotated[str | None, Meta(description="Branch to fork; main by default.")] = field(
+    from_: Annotated[str | None, Meta(description="BranchField to fork; main by default.")] = field(
         default=None, name="from"
     )
     target: Annotated[
-        str | None, Meta(description="Branch it shall be merged into; by default where it forks.")
+        str | None,
+        Meta(description="BranchField it shall be merged into; by default where it forks."),
     ] = None
-    message: Message = None
-    limit: Limit = DEFAULT_ITEMS
+    message: MessageField = None
+    limit: LimitField = DEFAULT_ITEMS
 
 
 @lru_cache
-def schema_of(shape: type[Arguments]) -> dict[str, Any]:
+def argument_schema(shape: type[ToolArguments]) -> dict[str, Any]:
     """Return the JSON Schema of what a tool takes."""
     found = msgspec.json.schema(shape)
     definitions = found["$defs"]

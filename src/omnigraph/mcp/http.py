@@ -15,16 +15,16 @@ from urllib.parse import urlsplit
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
 from omnigraph.errors import Category, OmniError
-from omnigraph.mcp.offers import Caller
-from omnigraph.mcp.protocol import Asking, Runner, make_server
-from omnigraph.query.budget import Cancellation
+from omnigraph.mcp.server import McpRequest, Runner, make_server
+from omnigraph.mcp.tool_catalog import McpCaller
+from omnigraph.query.limits import Cancellation
 
 _CALLER, _CANCELLATION = "omnigraph.caller", "omnigraph.cancellation"
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 @dataclass(slots=True)
-class Reply:
+class McpReply:
     """What goes back to an agent."""
 
     status: int = 500
@@ -32,7 +32,7 @@ class Reply:
     body: bytes = b""
 
 
-class Agents:
+class McpHttpHandler:
     """Answers the requests of agents while it is running."""
 
     def __init__(self, run: Runner, body_bytes: int) -> None:
@@ -50,11 +50,11 @@ class Agents:
             yield
 
     async def answer(
-        self, caller: Caller, scope: Mapping[str, Any], body: bytes, cancellation: Cancellation
-    ) -> Reply:
+        self, caller: McpCaller, scope: Mapping[str, Any], body: bytes, cancellation: Cancellation
+    ) -> McpReply:
         """Answer one request, whose body has been read; `cancellation` stops its queries."""
         _check_origin(scope)
-        reply, rest = Reply(), [{"type": "http.request", "body": body, "more_body": False}]
+        reply, rest = McpReply(), [{"type": "http.request", "body": body, "more_body": False}]
 
         async def receive() -> MutableMapping[str, Any]:
             return rest.pop() if rest else {"type": "http.disconnect"}
@@ -71,13 +71,13 @@ class Agents:
         return reply
 
 
-def _caller(asking: Asking) -> Caller:
+def _caller(asking: McpRequest) -> McpCaller:
     assert asking.request is not None, "every message came by a request"
-    found: Caller = asking.request.scope[_CALLER]
+    found: McpCaller = asking.request.scope[_CALLER]
     return found
 
 
-def _cancellation(asking: Asking) -> Cancellation:
+def _cancellation(asking: McpRequest) -> Cancellation:
     assert asking.request is not None, "every message came by a request"
     found: Cancellation = asking.request.scope[_CANCELLATION]
     return found

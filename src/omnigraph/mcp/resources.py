@@ -8,16 +8,16 @@ from functools import partial
 
 import msgspec
 
-from omnigraph.mcp.offers import Caller
-from omnigraph.policy.actions import Action
+from omnigraph.mcp.tool_catalog import McpCaller
+from omnigraph.policy.permissions import PolicyAction
 from omnigraph.service import operations
-from omnigraph.service.visit import Visit
+from omnigraph.service.session import GraphSession
 
 SCHEME = "omnigraph://"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Readable:
+class McpResource:
     """A resource as one caller sees it."""
 
     uri: str
@@ -27,15 +27,15 @@ class Readable:
     read: Callable[[], str]
 
 
-def resources_of(caller: Caller) -> dict[str, Readable]:
+def resources_for_caller(caller: McpCaller) -> dict[str, McpResource]:
     """Return the resources of a caller by address; with several graphs, those of each."""
-    found: list[Readable] = []
-    for graph_id, visit in caller.visits(Action.READ).items():
+    found: list[McpResource] = []
+    for graph_id, visit in caller.visits(PolicyAction.READ).items():
         suffix = f"/{graph_id}" if len(caller.graphs) > 1 else ""
-        found += _of_graph(visit, graph_id, suffix)
-    if caller.service.could(caller.actor, Action.GRAPH_LIST):
+        found += _graph_resources(visit, graph_id, suffix)
+    if caller.service.could(caller.actor, PolicyAction.GRAPH_LIST):
         found.append(
-            Readable(
+            McpResource(
                 uri=f"{SCHEME}graphs",
                 name="graphs",
                 description="The graphs that are served.",
@@ -46,16 +46,16 @@ def resources_of(caller: Caller) -> dict[str, Readable]:
     return {readable.uri: readable for readable in found}
 
 
-def _of_graph(visit: Visit, graph_id: str, suffix: str) -> list[Readable]:
+def _graph_resources(visit: GraphSession, graph_id: str, suffix: str) -> list[McpResource]:
     return [
-        Readable(
+        McpResource(
             uri=f"{SCHEME}schema{suffix}",
             name=f"schema of {graph_id}",
             description="The accepted schema: node and edge types with their properties.",
             media_type="text/plain",
             read=lambda: operations.get_schema(visit).schema_source,
         ),
-        Readable(
+        McpResource(
             uri=f"{SCHEME}branches{suffix}",
             name=f"branches of {graph_id}",
             description="The names of all branches.",
@@ -65,7 +65,7 @@ def _of_graph(visit: Visit, graph_id: str, suffix: str) -> list[Readable]:
     ]
 
 
-def _branches(visit: Visit) -> str:
+def _branches(visit: GraphSession) -> str:
     return _json(operations.list_branches(visit))
 
 

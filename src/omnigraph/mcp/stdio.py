@@ -16,25 +16,24 @@ from typing import Any, cast
 from mcp.server.stdio import stdio_server
 
 from omnigraph.errors import InvalidInput
-from omnigraph.mcp.offers import Caller
-from omnigraph.mcp.protocol import make_server
-from omnigraph.query.budget import Cancellation
-from omnigraph.service.registry import open_registry
-from omnigraph.service.runtime import RuntimeState
-from omnigraph.service.sources import ALL, graph_sources, server_policy
-from omnigraph.service.visit import Service
+from omnigraph.mcp.server import make_server
+from omnigraph.mcp.tool_catalog import McpCaller
+from omnigraph.query.limits import Cancellation
+from omnigraph.service.auth import AuthMode
+from omnigraph.service.graph_registry import ALL_GRAPHS, graph_sources, open_registry, server_policy
+from omnigraph.service.session import GraphService
 
-__all__ = ["ALL", "Local", "serve"]
+__all__ = ["ALL_GRAPHS", "StdioOptions", "serve"]
 
-THREADS = 4
+WORKER_THREADS = 4
 """Calls at once."""
 QUERY_SECONDS = 60.0
-CHUNK = 64 * 1024
+READ_BYTES = 64 * 1024
 """Bytes of input that are read at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Local:
+class StdioOptions:
     """What one agent works on, and as whom.
 
     `graphs` are addresses by id; `queries` and `policies` are folders and files by graph id.
@@ -47,14 +46,14 @@ class Local:
     actor: str | None = None
 
 
-def serve(local: Local) -> None:
+def serve(local: StdioOptions) -> None:
     """Serve until the agent closes standard input, or a signal stops the process."""
     caller = _caller(local)
-    with ThreadPoolExecutor(THREADS, thread_name_prefix="omnigraph") as threads:
-        asyncio.run(_served(caller, threads))
+    with ThreadPoolExecutor(WORKER_THREADS, thread_name_prefix="omnigraph") as threads:
+        asyncio.run(_run_server(caller, threads))
 
 
-async def _served(caller: Caller, threads: ThreadPoolExecutor) -> None:
+async def _run_server(caller: McpCaller, threads: ThreadPoolExecutor) -> None:
     loop = asyncio.get_running_loop()
 
     async def run(_: str | None, work: Callable[[], Any], cancellation: Cancellation) -> Any:  # noqa: ANN401 - whatever the work returns
@@ -62,14 +61,14 @@ async def _served(caller: Caller, threads: ThreadPoolExecutor) -> None:
         return await loop.run_in_executor(threads, context.run, cancellation.run, work)
 
     server = make_server(lambda _: caller, run)
-    lines = _Lines()
+    lines = _StdinLines()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, lines.end)
     async with stdio_server(stdin=cast("Any", lines)) as (reading, writing):
         await server.run(reading, writing, server.create_initialization_options())
 
 
-class _Lines:
+class _StdinLines:
     """Lines of standard input, which end at the end of input or at a signal.
 
     The thread reads the descriptor, not `sys.stdin`: it may still wait there when the process
@@ -95,7 +94,7 @@ class _Lines:
         # The loop is closed once the server has ended.
         with suppress(RuntimeError):
             while chunk:
-                chunk = os.read(self._input, CHUNK)
+                chunk = os.read(self._input, READ_BYTES)
                 asyncio.run_coroutine_threadsafe(self._chunks.put(chunk), self._loop).result()
 
     async def __aiter__(self) -> AsyncIterator[str]:
@@ -119,7 +118,7 @@ class _Lines:
         return b"" if waits[1] in done else cast("bytes", waits[0].result())
 
 
-def _caller(local: Local) -> Caller:
+def _caller(local: StdioOptions) -> McpCaller:
     """Open the graphs; whoever starts a process may do everything unless a policy is given."""
     ruled = bool(local.policies) or local.server_policy is not None
     if ruled and local.actor is None:
@@ -127,10 +126,10 @@ def _caller(local: Local) -> Caller:
         raise InvalidInput(message, code="actor_missing")
     policy = server_policy(local.server_policy)
     sources = graph_sources(local.graphs, queries=local.queries, policies=local.policies)
-    service = Service(
+    service = GraphService(
         registry=open_registry(sources, require_all=True),
-        state=RuntimeState.POLICY_ENABLED if ruled else RuntimeState.OPEN,
+        state=AuthMode.POLICY_ENABLED if ruled else AuthMode.OPEN,
         policy=policy,
         seconds=QUERY_SECONDS,
     )
-    return Caller(service, local.actor, tuple(sorted(local.graphs)))
+    return McpCaller(service, local.actor, tuple(sorted(local.graphs)))

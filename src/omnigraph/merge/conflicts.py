@@ -9,12 +9,12 @@ from types import MappingProxyType
 from typing import Any
 
 from omnigraph.catalog import TypeKind
-from omnigraph.changes.model import Image
+from omnigraph.changes.model import EntityImage
 from omnigraph.errors import Category, OmniError
-from omnigraph.merge.classify import Verdict
-from omnigraph.write.violations import Rule, Violation
+from omnigraph.merge.conflict_rules import MergeVerdict
+from omnigraph.write.violations import Violation, ViolationRule
 
-_SHOWN = 3
+_MAX_SHOWN = 3
 
 
 class ConflictKind(StrEnum):
@@ -30,22 +30,28 @@ class ConflictKind(StrEnum):
     SCHEMA_CONFLICT = "schema_conflict"
 
 
-_BY_VERDICT: Mapping[Verdict, tuple[ConflictKind, str]] = MappingProxyType(
+_BY_VERDICT: Mapping[MergeVerdict, tuple[ConflictKind, str]] = MappingProxyType(
     {
-        Verdict.DIVERGENT_INSERT: (ConflictKind.DIVERGENT_INSERT, "divergent insert for id '{}'"),
-        Verdict.DIVERGENT_UPDATE: (ConflictKind.DIVERGENT_UPDATE, "divergent update for id '{}'"),
-        Verdict.DELETE_VS_UPDATE: (
+        MergeVerdict.DIVERGENT_INSERT: (
+            ConflictKind.DIVERGENT_INSERT,
+            "divergent insert for id '{}'",
+        ),
+        MergeVerdict.DIVERGENT_UPDATE: (
+            ConflictKind.DIVERGENT_UPDATE,
+            "divergent update for id '{}'",
+        ),
+        MergeVerdict.DELETE_VS_UPDATE: (
             ConflictKind.DELETE_VS_UPDATE,
             "delete/update conflict for id '{}'",
         ),
     }
 )
-_BY_RULE: Mapping[Rule, ConflictKind] = MappingProxyType(
+_BY_RULE: Mapping[ViolationRule, ConflictKind] = MappingProxyType(
     {
-        Rule.ENDPOINT: ConflictKind.ORPHAN_EDGE,
-        Rule.UNIQUE: ConflictKind.UNIQUE_VIOLATION,
-        Rule.KEY_CONFLICT: ConflictKind.UNIQUE_VIOLATION,
-        Rule.CARDINALITY: ConflictKind.CARDINALITY_VIOLATION,
+        ViolationRule.ENDPOINT: ConflictKind.ORPHAN_EDGE,
+        ViolationRule.UNIQUE: ConflictKind.UNIQUE_VIOLATION,
+        ViolationRule.KEY_CONFLICT: ConflictKind.UNIQUE_VIOLATION,
+        ViolationRule.CARDINALITY: ConflictKind.CARDINALITY_VIOLATION,
     }
 )
 
@@ -62,9 +68,9 @@ class Conflict:
     entity_kind: TypeKind | None = None
     type: str | None = None
     id: str | None = None
-    base: Image | None = None
-    source: Image | None = None
-    target: Image | None = None
+    base: EntityImage | None = None
+    source: EntityImage | None = None
+    target: EntityImage | None = None
     properties: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
@@ -84,19 +90,19 @@ class Conflict:
         return facts
 
 
-def divergence(verdict: Verdict, id_: str) -> tuple[ConflictKind, str]:
+def describe_divergence(verdict: MergeVerdict, id_: str) -> tuple[ConflictKind, str]:
     """Return the kind and the message of a conflict the truth table found."""
     kind, message = _BY_VERDICT[verdict]
     return kind, message.format(id_)
 
 
-def broken_rules(violations: Iterable[Violation]) -> list[Conflict]:
+def rule_conflicts(violations: Iterable[Violation]) -> list[Conflict]:
     """Return what the validator reports about the merged state as conflicts, each of them once."""
-    found = (_broken_rule(violation) for violation in violations)
+    found = (_rule_conflict(violation) for violation in violations)
     return list({(c.kind, c.type, c.id, c.message): c for c in found}.values())
 
 
-def _broken_rule(violation: Violation) -> Conflict:
+def _rule_conflict(violation: Violation) -> Conflict:
     return Conflict(
         kind=_BY_RULE.get(violation.rule, ConflictKind.VALUE_CONSTRAINT_VIOLATION),
         message=violation.message,
@@ -112,8 +118,8 @@ class MergeConflicts(OmniError):
 
     def __init__(self, conflicts: Sequence[Conflict], target: str) -> None:
         self.conflicts = tuple(conflicts)
-        shown = "; ".join(_shown(conflict) for conflict in self.conflicts[:_SHOWN])
-        more = len(self.conflicts) - _SHOWN
+        shown = "; ".join(_summarize(conflict) for conflict in self.conflicts[:_MAX_SHOWN])
+        more = len(self.conflicts) - _MAX_SHOWN
         rest = f"; +{more} more" if more > 0 else ""
         super().__init__(
             f"the changes do not go together with {target}: {shown}{rest}",
@@ -126,5 +132,5 @@ class MergeConflicts(OmniError):
         )
 
 
-def _shown(conflict: Conflict) -> str:
+def _summarize(conflict: Conflict) -> str:
     return f"{conflict.type}: {conflict.message}" if conflict.type else conflict.message

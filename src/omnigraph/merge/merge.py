@@ -10,30 +10,29 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
+from omnigraph.commit.cleanup_lease import is_safe_from_cleanup
 from omnigraph.commit.history import find_commit, missing_history
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import Commit, Counts, Snapshot
 from omnigraph.commit.snapshot import head_snapshot, snapshot_of_commit
-from omnigraph.commit.staged import StagedCommit
-from omnigraph.commit.sweeps import stays
+from omnigraph.commit.staged_commit import StagedCommit
 from omnigraph.errors import CleanupBegan, InvalidInput
-from omnigraph.merge.bringing import Bringing, Brought
-from omnigraph.merge.conflicts import Conflict, MergeConflicts, broken_rules
-from omnigraph.merge.evolve import Evolved, evolve
-from omnigraph.merge.model import MergeOptions, MergeResult, Outcome
-from omnigraph.merge.states import Lines
-from omnigraph.write.apply import apply
+from omnigraph.merge.conflicts import Conflict, MergeConflicts, rule_conflicts
+from omnigraph.merge.merge_base import CommitGraph
+from omnigraph.merge.merge_changes import MergeChanges, SourceDelta
+from omnigraph.merge.model import MergeOptions, MergeOutcome, MergeResult
+from omnigraph.merge.schema_evolution import EvolvedTarget, evolve_target
 from omnigraph.write.change_set import ChangeSet
-from omnigraph.write.committed import Committed
-from omnigraph.write.request import Request
-from omnigraph.write.rights import check_one_schema
-from omnigraph.write.stage import changed_counts
-from omnigraph.write.validate import validate
+from omnigraph.write.committed_state import CommittedState
+from omnigraph.write.request import WriteRequest, check_schema_changes_allowed
+from omnigraph.write.staging import count_changes
+from omnigraph.write.transaction import apply_changes
+from omnigraph.write.validator import validate
 from omnigraph.write.violations import ValidationFailed
 
 
 def merge(
-    manifest: Manifest, request: Request, source: Snapshot, options: MergeOptions
+    manifest: Manifest, request: WriteRequest, source: Snapshot, options: MergeOptions
 ) -> MergeResult:
     """Merge a state into the branch of the request, whose history then has the source's.
 
@@ -43,36 +42,38 @@ def merge(
     if source.branch == request.branch and source == head_snapshot(manifest, request.branch):
         message = f"a branch cannot be merged into itself: {source.branch}"
         raise InvalidInput(message, code="merge_into_itself", branch=source.branch)
-    merging = _Merging(manifest, request, source, options)
+    merging = _MergeRun(manifest, request, source, options)
     try:
-        made = _carry(manifest, request, merging.bring, merging.complete, options)
-    except _UpToDate:
-        return _result(request, source.branch, Outcome.ALREADY_UP_TO_DATE, _Made())
-    return _result(request, source.branch, merging.outcome, made)
+        made = _publish_merge(manifest, request, merging.bring, merging.complete, options)
+    except _AlreadyUpToDate:
+        return _merge_result(
+            request, source.branch, MergeOutcome.ALREADY_UP_TO_DATE, _MergeEffect()
+        )
+    return _merge_result(request, source.branch, merging.outcome, made)
 
 
-class _Merging:
+class _MergeRun:
     """One merge, prepared as often as its target moves.
 
     What does not depend on the target is read once.
     """
 
     def __init__(
-        self, manifest: Manifest, request: Request, source: Snapshot, options: MergeOptions
+        self, manifest: Manifest, request: WriteRequest, source: Snapshot, options: MergeOptions
     ) -> None:
         self._manifest = manifest
         self._request = request
         self._source = source
         self._options = options
         target = head_snapshot(manifest, request.branch)
-        self._lines = Lines.of(manifest, source, target)
+        self._lines = CommitGraph.of(manifest, source, target)
         self._history = missing_history(manifest, source, target)
-        self._brought = Brought(source)
+        self._brought = SourceDelta(source)
         self._sweep = ""
-        self._evolved = Evolved(target, target)
-        self.outcome = Outcome.MERGED
+        self._evolved = EvolvedTarget(target, target)
+        self.outcome = MergeOutcome.MERGED
 
-    def bring(self, committed: Committed) -> ChangeSet:
+    def bring(self, committed: CommittedState) -> ChangeSet:
         """Return what becomes of the newest state of the target."""
         manifest, source, target = self._manifest, self._source, committed.snapshot
         lines = self._lines.up_to(target)
@@ -81,18 +82,18 @@ class _Merging:
             message = f"{source.branch} and {target.branch} have no history in common"
             raise InvalidInput(message, code="no_merge_base")
         if bases[0].commit_id == source.commit_id:
-            raise _UpToDate
+            raise _AlreadyUpToDate
         forward = bases[0].commit_id == target.commit_id
-        self.outcome = Outcome.FAST_FORWARD if forward else Outcome.MERGED
+        self.outcome = MergeOutcome.FAST_FORWARD if forward else MergeOutcome.MERGED
         self._sweep = target.head.sweep
         hashes = (state.head.schema_hash for state in (*bases, source, target))
-        check_one_schema(hashes, self._request)
-        sharing = stays(manifest, source)
-        self._evolved = evolve(manifest, bases, source, target)
+        check_schema_changes_allowed(hashes, self._request)
+        sharing = is_safe_from_cleanup(manifest, source)
+        self._evolved = evolve_target(manifest, bases, source, target)
         if self._evolved.added and not sharing:
             raise CleanupBegan(source.commit_id)
         committed.snapshot = self._evolved.after
-        bringing = Bringing(
+        bringing = MergeChanges(
             lines=lines,
             bases=bases,
             brought=self._brought,
@@ -107,7 +108,7 @@ class _Merging:
         conflicts = [*self._evolved.conflicts, *conflicts]
         if conflicts:
             # Entities that conflict are in no valid state yet: no other rule can be checked.
-            broken = broken_rules(changes.findings.listed)
+            broken = rule_conflicts(changes.findings.listed)
             raise MergeConflicts([*conflicts, *broken], target.branch)
         return changes
 
@@ -119,24 +120,24 @@ class _Merging:
 
 
 def revert(
-    manifest: Manifest, request: Request, commit_id: str, options: MergeOptions
+    manifest: Manifest, request: WriteRequest, commit_id: str, options: MergeOptions
 ) -> MergeResult:
     """Undo what a commit did since its first parent."""
-    commit, before, after = _around(manifest, commit_id)
+    commit, before, after = _commit_states(manifest, commit_id)
     request = replace(request, message=request.message or f"revert {commit.id}")
-    return _transplant(manifest, request, commit, (after, before), options)
+    return _apply_commit(manifest, request, commit, (after, before), options)
 
 
 def cherry_pick(
-    manifest: Manifest, request: Request, commit_id: str, options: MergeOptions
+    manifest: Manifest, request: WriteRequest, commit_id: str, options: MergeOptions
 ) -> MergeResult:
     """Do what a commit did since its first parent, elsewhere."""
-    commit, before, after = _around(manifest, commit_id)
+    commit, before, after = _commit_states(manifest, commit_id)
     request = replace(request, message=request.message or commit.message)
-    return _transplant(manifest, request, commit, (before, after), options)
+    return _apply_commit(manifest, request, commit, (before, after), options)
 
 
-def _around(manifest: Manifest, commit_id: str) -> tuple[Commit, Snapshot, Snapshot]:
+def _commit_states(manifest: Manifest, commit_id: str) -> tuple[Commit, Snapshot, Snapshot]:
     """Return a commit and the states before and after it."""
     commit = find_commit(manifest, commit_id)[0].commit
     if not commit.parents:
@@ -146,19 +147,19 @@ def _around(manifest: Manifest, commit_id: str) -> tuple[Commit, Snapshot, Snaps
     return commit, before, after
 
 
-def _transplant(
+def _apply_commit(
     manifest: Manifest,
-    request: Request,
+    request: WriteRequest,
     commit: Commit,
     states: tuple[Snapshot, Snapshot],
     options: MergeOptions,
 ) -> MergeResult:
     """Do on a branch to entities what happened between two states."""
     base, source = states
-    lines, brought = Lines(manifest, source, {}), Brought(source)
+    lines, brought = CommitGraph(manifest, source, {}), SourceDelta(source)
 
-    def bring(committed: Committed) -> ChangeSet:
-        return Bringing(
+    def bring(committed: CommittedState) -> ChangeSet:
+        return MergeChanges(
             lines=lines,
             bases=(base,),
             brought=brought,
@@ -167,49 +168,49 @@ def _transplant(
             options=options,
         ).changes()
 
-    made = _carry(manifest, request, bring, None, options)
+    made = _publish_merge(manifest, request, bring, None, options)
     if not (made.counts or made.conflicts) and base.head.schema_hash != source.head.schema_hash:
         message = (
             f"commit {commit.id} changed the schema, which `schema apply` changes; "
             "there are no entities to bring"
         )
         raise InvalidInput(message, code="schema_only", commit=commit.id)
-    outcome = Outcome.MERGED if made.counts else Outcome.ALREADY_UP_TO_DATE
-    return _result(request, source.commit_id, outcome, made)
+    outcome = MergeOutcome.MERGED if made.counts else MergeOutcome.ALREADY_UP_TO_DATE
+    return _merge_result(request, source.commit_id, outcome, made)
 
 
-class _UpToDate(Exception):
+class _AlreadyUpToDate(Exception):
     """The target has everything the source has."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Made:
+class _MergeEffect:
     commit: Commit | None = None
     counts: Mapping[str, Counts] = field(default_factory=dict)
     conflicts: tuple[Conflict, ...] = ()
 
 
-def _carry(
+def _publish_merge(
     manifest: Manifest,
-    request: Request,
-    bring: Callable[[Committed], ChangeSet],
+    request: WriteRequest,
+    bring: Callable[[CommittedState], ChangeSet],
     complete: Callable[[StagedCommit], StagedCommit] | None,
     options: MergeOptions,
-) -> _Made:
+) -> _MergeEffect:
     """Publish what is brought, or tell what would happen; a merge is a commit even if empty."""
     try:
         if options.dry_run:
-            committed = Committed(manifest, head_snapshot(manifest, request.branch))
+            committed = CommittedState(manifest, head_snapshot(manifest, request.branch))
             images = validate(bring(committed), committed)
             options.decisions.check_used()
-            return _Made(counts=changed_counts(images))
+            return _MergeEffect(counts=count_changes(images))
 
-        def prepare(committed: Committed) -> ChangeSet:
+        def prepare(committed: CommittedState) -> ChangeSet:
             changes = bring(committed)
             options.decisions.check_used()
             return changes
 
-        commit = apply(
+        commit = apply_changes(
             manifest,
             request,
             prepare,
@@ -217,19 +218,21 @@ def _carry(
             always=complete is not None,
             complete=complete,
         )
-        return _Made(commit, commit.counts if commit is not None else {})
+        return _MergeEffect(commit, commit.counts if commit is not None else {})
     except MergeConflicts as error:
         if options.dry_run:
-            return _Made(conflicts=error.conflicts)
+            return _MergeEffect(conflicts=error.conflicts)
         raise
     except ValidationFailed as error:
-        conflicts = broken_rules(error.violations)
+        conflicts = rule_conflicts(error.violations)
         if options.dry_run:
-            return _Made(conflicts=tuple(conflicts))
+            return _MergeEffect(conflicts=tuple(conflicts))
         raise MergeConflicts(conflicts, request.branch) from error
 
 
-def _result(request: Request, source: str, outcome: Outcome, made: _Made) -> MergeResult:
+def _merge_result(
+    request: WriteRequest, source: str, outcome: MergeOutcome, made: _MergeEffect
+) -> MergeResult:
     return MergeResult(
         source=source,
         target=request.branch,

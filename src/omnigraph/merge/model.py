@@ -8,11 +8,11 @@ from enum import StrEnum
 from typing import Any
 
 from omnigraph.commit.model import Commit, Counts
+from omnigraph.merge.conflict_decisions import ConflictDecisions
 from omnigraph.merge.conflicts import Conflict
-from omnigraph.merge.decisions import Decisions
 
 
-class Outcome(StrEnum):
+class MergeOutcome(StrEnum):
     """What a merge came to."""
 
     ALREADY_UP_TO_DATE = "already_up_to_date"
@@ -30,7 +30,7 @@ class MergeResult:
 
     source: str
     target: str
-    outcome: Outcome
+    outcome: MergeOutcome
     commit: Commit | None = None
     counts: Mapping[str, Counts] = field(default_factory=dict)
     conflicts: tuple[Conflict, ...] = ()
@@ -46,7 +46,7 @@ class MergeResult:
             "outcome": str(self.outcome),
             "actor_id": self.actor,
             "commit": None if self.commit is None else self.commit.to_json(),
-            "counts": {key: _counted(counts) for key, counts in self.counts.items()},
+            "counts": {key: _counts_json(counts) for key, counts in self.counts.items()},
             "conflicts": [conflict.to_json() for conflict in self.conflicts],
         }
         if self.branch_deleted is not None:
@@ -56,7 +56,7 @@ class MergeResult:
         return facts
 
 
-def _counted(counts: Counts) -> dict[str, int]:
+def _counts_json(counts: Counts) -> dict[str, int]:
     return {
         "inserted": counts.inserted,
         "updated": counts.updated,
@@ -70,4 +70,4 @@ class MergeOptions:
 
     dry_run: bool = False
     strict: bool = False
-    decisions: Decisions = field(default_factory=Decisions)
+    decisions: ConflictDecisions = field(default_factory=ConflictDecisions)

@@ -26,7 +26,7 @@ _HOMES = {
     "register": "omnigraph.pipeline.source",
     "resume_pipeline": "omnigraph.pipeline.runner",
     "run_pipeline": "omnigraph.pipeline.runner",
-    "Running": "omnigraph.pipeline.runner",
+    "PipelineExecution": "omnigraph.pipeline.runner",
     "running_tasks": "omnigraph.pipeline.task_progress",
     "session": "omnigraph.pipeline.sessions",
     "SparkUnavailable": "omnigraph.pipeline.errors",

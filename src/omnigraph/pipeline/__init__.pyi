@@ -10,7 +10,7 @@ from omnigraph.pipeline.load import load_sources as load_sources
 from omnigraph.pipeline.planning import plan_pipeline as plan_pipeline
 from omnigraph.pipeline.queries import query_frame as query_frame
 from omnigraph.pipeline.queries import query_stream as query_stream
-from omnigraph.pipeline.runner import Running as Running
+from omnigraph.pipeline.runner import PipelineExecution as PipelineExecution
 from omnigraph.pipeline.runner import resume_pipeline as resume_pipeline
 from omnigraph.pipeline.runner import run_pipeline as run_pipeline
 from omnigraph.pipeline.sessions import close as close

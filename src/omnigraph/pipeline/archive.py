@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pyspark
 
-from omnigraph.pipeline.java import Java
+from omnigraph.pipeline.java import JavaRuntime
 
 
-def archive_of(java: Java) -> Path:
+def class_archive_path(java: JavaRuntime) -> Path:
     """Return where the archive for a Java is, or would be."""
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     facts = "\n".join([str(java.program), java.version, pyspark.__version__, pyspark.__file__])
@@ -23,7 +23,7 @@ def archive_of(java: Java) -> Path:
     return Path(base, "omnigraph", "spark", f"{name}.jsa")
 
 
-def archive_flags(java: Java) -> list[str]:
+def archive_flags(java: JavaRuntime) -> list[str]:
     """Return the flags that make a Java use its archive; none if there is no archive."""
-    archive = archive_of(java)
+    archive = class_archive_path(java)
     return [f"-XX:SharedArchiveFile={archive}"] if archive.is_file() else []

@@ -19,42 +19,51 @@ from pyspark.sql import SparkSession
 from omnigraph.catalog import TypeKind
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import Counts, Snapshot
-from omnigraph.commit.staged import StagedDataset, with_sums
+from omnigraph.commit.staged_commit import StagedDataset, with_checksums
 from omnigraph.embed.config import VectorsFrom
 from omnigraph.errors import VersionReclaimed
-from omnigraph.pipeline.buckets import Place
-from omnigraph.pipeline.catching_up import Meeting, topics
-from omnigraph.pipeline.checks import Check
-from omnigraph.pipeline.deletions import Taken, reject, take_out, without
-from omnigraph.pipeline.embedding import Filling, Made, wanted
+from omnigraph.pipeline.buckets import ScratchDir
+from omnigraph.pipeline.catching_up import RebaseCheck, filter_topics
+from omnigraph.pipeline.checks import RowCheck
+from omnigraph.pipeline.deletions import RemovedRows, reject_rows, remove_rows, rows_after_removal
+from omnigraph.pipeline.embedding import FilledVectors, VectorFill, properties_to_fill
 from omnigraph.pipeline.errors import TooManyRejects
-from omnigraph.pipeline.ledger import Target
-from omnigraph.pipeline.mentions import mentioned
-from omnigraph.pipeline.scan import Rows
-from omnigraph.pipeline.staged import Staged, StagedType
-from omnigraph.pipeline.staging import LATE, Job, clear_rejects
-from omnigraph.pipeline.unchanged import rows_to_take_out
-from omnigraph.pipeline.validation import Examination, Faulty, all_faulty, tell
-from omnigraph.storage.column_files import with_column
-from omnigraph.storage.difference import lost_again
-from omnigraph.storage.layout import IDS, dataset_path
-from omnigraph.storage.stage import lose, mark_models, put_fragments, show_fragments
-from omnigraph.write.change_set import Batch, ChangeSet, TypeChange
-from omnigraph.write.committed import Committed
-from omnigraph.write.models import (
-    check_declared,
-    check_made,
-    gives,
-    known_models,
-    makers_beside,
-    models_after,
-    replaces_all,
+from omnigraph.pipeline.ledger import LoadTarget
+from omnigraph.pipeline.mentions import build_key_filter
+from omnigraph.pipeline.scan import DatasetFragments
+from omnigraph.pipeline.staged import StagedLoad, StagedType
+from omnigraph.pipeline.staging import RULE_REJECTS, StagingJob, clear_rejects
+from omnigraph.pipeline.unchanged import rows_to_remove
+from omnigraph.pipeline.validation import (
+    FailedCheck,
+    StagedValidation,
+    report_failures,
+    union_failures,
 )
-from omnigraph.write.shape import Shape, find_shape
-from omnigraph.write.violations import Findings
+from omnigraph.storage.columns import with_column
+from omnigraph.storage.layout import IDS, dataset_path
+from omnigraph.storage.staged_writes import (
+    apply_deletions,
+    record_embedding_models,
+    replace_fragments,
+    stage_fragments,
+)
+from omnigraph.storage.version_diff import rebase_deletions
+from omnigraph.write.change_set import ChangeSet, RowBatch, RowSchema, TypeChange, find_row_schema
+from omnigraph.write.committed_state import CommittedState
+from omnigraph.write.embedding_models import (
+    check_declared_model,
+    check_embedded_model,
+    models_after,
+    models_of_other_vectors,
+    recorded_models,
+    replaces_all_vectors,
+    supplies_vectors,
+)
+from omnigraph.write.violations import ViolationCollector
 
 
-class Attempt:
+class CommitBuilder:
     """What staged rows make of one state, that of the job.
 
     `consulted` are types that were only looked at. `rejected` counts rows by type and rule,
@@ -65,8 +74,8 @@ class Attempt:
         self,
         spark: SparkSession,
         manifest: Manifest,
-        job: Job,
-        staged: Staged,
+        job: StagingJob,
+        staged: StagedLoad,
     ) -> None:
         self._spark = spark
         self._manifest = manifest
@@ -77,39 +86,39 @@ class Attempt:
         self.accepted: dict[str, int] = {}
         self.counts: dict[str, Counts] = {}
         self.consulted: set[str] = set()
-        self._committed = Committed(manifest, job.snapshot)
+        self._committed = CommittedState(manifest, job.snapshot)
         self._left: dict[str, int] = {}
         self._same: dict[str, int] = {}
         self._targets = self._shown()
         self._whole = dict(self._targets)
-        self._final: dict[str, Rows] = {}
+        self._final: dict[str, DatasetFragments] = {}
         self._ready: list[StagedDataset] = []
-        clear_rejects(job, LATE)
+        clear_rejects(job, RULE_REJECTS)
 
     @property
-    def _place(self) -> Place:
-        return Place(self.job.location, f"{self.job.folder}/{IDS}")
+    def _place(self) -> ScratchDir:
+        return ScratchDir(self.job.location, f"{self.job.folder}/{IDS}")
 
     # --- versions ------------------------------------------------------------------------------
 
-    def _shown(self) -> dict[str, Target]:
+    def _shown(self) -> dict[str, LoadTarget]:
         """Return the types of the load as versions that show their rows, nodes before edges."""
         found = {}
-        for key, staged in sorted(self.staged.types.items(), key=_in_order):
+        for key, staged in sorted(self.staged.types.items(), key=_nodes_before_edges):
             self._left[key] = staged.rows
             if staged.rows or self.job.replace:
                 found[key] = self._show(self._shape(key), staged)
         return found
 
-    def _shape(self, key: str) -> Shape:
+    def _shape(self, key: str) -> RowSchema:
         kind, _, name = key.partition(":")
-        return find_shape(self._snapshot.schema, TypeKind(kind), name)
+        return find_row_schema(self._snapshot.schema, TypeKind(kind), name)
 
-    def _show(self, shape: Shape, staged: StagedType) -> Target:
+    def _show(self, shape: RowSchema, staged: StagedType) -> LoadTarget:
         old = self.committed_rows(shape)
         with self._manifest.reading(shape.table_key, self._committed.entry(shape)) as base:
             fragments = [fragment.metadata for fragment in staged.fragments]
-            made = show_fragments(base, fragments, alone=self.job.replace)
+            made = stage_fragments(base, fragments, alone=self.job.replace)
         places = {fragment.paths: fragment for fragment in staged.fragments}
         new = {}
         for fragment in made.get_fragments():
@@ -122,9 +131,9 @@ class Attempt:
             sizes={number: fragment.rows for number, fragment in new.items()},
             places={number: (fragment.at, fragment.start) for number, fragment in new.items()},
         )
-        return Target(shape, staged, rows, old, self.job.strict, self.job.replace)
+        return LoadTarget(shape, staged, rows, old, self.job.strict, self.job.replace)
 
-    def committed_rows(self, shape: Shape) -> Rows:
+    def committed_rows(self, shape: RowSchema) -> DatasetFragments:
         """Return the committed rows of a type."""
         entry = self._committed.entry(shape)
         path = dataset_path(str(shape.kind), *entry.key)
@@ -132,26 +141,26 @@ class Attempt:
         if entry.rows:
             with self._manifest.reading(shape.table_key, entry) as handle:
                 sizes = {f.fragment_id: int(f.physical_rows) for f in handle.get_fragments()}
-        return Rows(self._manifest.location, path, entry.physical, shape, sizes)
+        return DatasetFragments(self._manifest.location, path, entry.physical, shape, sizes)
 
     # --- validation ----------------------------------------------------------------------------
 
     @contextmanager
-    def validated(self, max_rejects: float | None) -> Iterator[Examination]:
+    def validated(self, max_rejects: float | None) -> Iterator[StagedValidation]:
         """Leave out what is wrong, and give what was seen of the rest, for as long as it is kept.
 
         Raises:
             ValidationFailed: something is wrong that no row may be left out for.
         """
         while True:
-            examination = Examination(
+            examination = StagedValidation(
                 self._spark, self._snapshot.schema, self._targets, self.committed_rows, self._place
             )
             try:
                 superseded = examination.superseded()
                 if superseded:
                     for key, frame in superseded.items():
-                        self._take(key, take_out(frame, self._targets[key].new))
+                        self._take(key, remove_rows(frame, self._targets[key].new))
                     continue
                 if self._settled(examination):
                     self._check_rejects(max_rejects)
@@ -161,9 +170,9 @@ class Attempt:
             finally:
                 examination.close()
 
-    def _settled(self, examination: Examination) -> bool:
+    def _settled(self, examination: StagedValidation) -> bool:
         """Tell whether nothing is wrong; reject rows, or raise, if something is."""
-        findings = Findings()
+        findings = ViolationCollector()
         for before in (self.staged.read, self.staged.checked):
             for violation in before.listed:
                 findings.add(violation)
@@ -182,26 +191,26 @@ class Attempt:
         found = [*examination.faults(), *examination.miscounted_rows()]
         return not self._reject(found, examination)
 
-    def _tell(self, examination: Examination, findings: Findings) -> None:
+    def _tell(self, examination: StagedValidation, findings: ViolationCollector) -> None:
         if examination.is_clean:
             return
         for faulty in examination.faults():
             rows = self._targets[faulty.check.shape.table_key].new
-            tell(faulty, rows, self.job.files, findings)
+            report_failures(faulty, rows, self.job.files, findings)
         changes = ChangeSet(files=self.job.files, findings=findings)
         examination.tell_dangling(changes)
         examination.tell_miscounted(changes)
 
-    def _reject(self, found: Sequence[Faulty], examination: Examination) -> int:
+    def _reject(self, found: Sequence[FailedCheck], examination: StagedValidation) -> int:
         """Leave faulty rows out; return how many there were."""
-        by_type: dict[str, list[Faulty]] = {}
+        by_type: dict[str, list[FailedCheck]] = {}
         for faulty in found:
             by_type.setdefault(faulty.check.shape.table_key, []).append(faulty)
         total = 0
         for key, faults in by_type.items():
-            checks: list[Check] = [faulty.check for faulty in faults]
+            checks: list[RowCheck] = [faulty.check for faulty in faults]
             rows = self._targets[key].new
-            taken = reject(all_faulty(faults), rows, checks, self.job)
+            taken = reject_rows(union_failures(faults), rows, checks, self.job)
             self._take(key, taken)
             total += taken.rows
             for counts in taken.rejected:
@@ -209,14 +218,14 @@ class Attempt:
                     self.rejected.setdefault(name, Counter()).update(rules)
         if found and not total:
             # Nobody can be left out: say what is wrong.
-            findings = Findings()
+            findings = ViolationCollector()
             self._tell(examination, findings)
             findings.check()
         return total
 
-    def _take(self, key: str, taken: Taken) -> None:
+    def _take(self, key: str, taken: RemovedRows) -> None:
         target = self._targets[key]
-        self._targets[key] = replace(target, new=without(target.new, taken))
+        self._targets[key] = replace(target, new=rows_after_removal(target.new, taken))
         self._left[key] -= taken.rows
 
     def _check_rejects(self, limit: float | None) -> None:
@@ -227,31 +236,31 @@ class Attempt:
 
     # --- vectors -------------------------------------------------------------------------------
 
-    def fillings(self) -> dict[str, list[Filling]]:
+    def fillings(self) -> dict[str, list[VectorFill]]:
         """Return the properties whose vectors are to be made, by type."""
-        found: dict[str, list[Filling]] = {}
+        found: dict[str, list[VectorFill]] = {}
         for key, target in self._targets.items():
-            properties = wanted(target, self.job.embed.get(key, ()))
+            properties = properties_to_fill(target, self.job.embed.get(key, ()))
             known = self._known(target.shape) if properties else {}
             for property_ in properties:
                 before, others = known[property_.name], self._others(target, property_.name, known)
-                filling = Filling(
+                filling = VectorFill(
                     self._spark, self.job, target, self._whole[key].new, property_, before, others
                 )
                 found.setdefault(key, []).append(filling)
         return found
 
     def _others(
-        self, target: Target, name: str, known: Mapping[str, str | None]
+        self, target: LoadTarget, name: str, known: Mapping[str, str | None]
     ) -> set[str | None]:
         """Return the models of the vectors beside which a property is filled."""
         shape = target.shape
         with self._manifest.reading(shape.table_key, self._committed.entry(shape)) as base:
-            column = Committed.physical_names(shape, base)[name]
+            column = CommittedState.physical_names(shape, base)[name]
             change = _as_change(target, self.job.vectors_from)
-            return makers_beside(change, name, known[name], base, column)
+            return models_of_other_vectors(change, name, known[name], base, column)
 
-    def show_vectors(self, key: str, made: Made) -> list[tuple[str, int, Any]]:
+    def show_vectors(self, key: str, made: FilledVectors) -> list[tuple[str, int, Any]]:
         """Let the rows of a type have the vectors that were written.
 
         Returns the files and what they belong to: the place of a fragment, whatever its number.
@@ -261,37 +270,37 @@ class Attempt:
             handle = target.new.open()
             fragments = {number: handle.get_fragment(number).metadata for number in made.files}
             filled = [with_column(fragments[n], file) for n, file in made.files.items()]
-            shown = put_fragments(handle, [], filled)
+            shown = replace_fragments(handle, [], filled)
             rows = replace(target.new, version=int(shown.version))
             self._targets[key] = replace(target, new=rows)
         return [(*target.new.places[number], file) for number, file in made.files.items()]
 
     # --- what is published ---------------------------------------------------------------------
 
-    def prepare(self, examination: Examination) -> None:
+    def prepare(self, examination: StagedValidation) -> None:
         """Stage what to publish on the state."""
         made = {key: self._made(target, examination) for key, target in self._targets.items()}
         self._ready = [dataset for dataset in made.values() if dataset is not None]
         # Other types may rely on what was found unchanged: it must not move meanwhile.
         self.consulted |= {key for key, dataset in made.items() if dataset is None}
 
-    def _made(self, target: Target, examination: Examination) -> StagedDataset | None:
+    def _made(self, target: LoadTarget, examination: StagedValidation) -> StagedDataset | None:
         """Return what to publish of a type; None when nothing of it changes."""
         key = target.shape.table_key
         matched = examination.count(key, "existing")
         rows, same, names_models = target.new, 0, self._names_models(target)
         if matched:
             existing = examination.matched(target)
-            pairs = rows_to_take_out(existing, target.old, rows)
+            pairs = rows_to_remove(existing, target.old, rows)
             if target.replace or names_models:
                 same = pairs.where("same").count()
             if names_models and not target.replace:
                 # The model is recorded with the rows that have its vectors, also unchanged ones.
-                rows = without(rows, take_out(existing.select("addr"), rows))
+                rows = rows_after_removal(rows, remove_rows(existing.select("addr"), rows))
             elif not target.replace:
-                taken = take_out(pairs.select("addr"), rows)
+                taken = remove_rows(pairs.select("addr"), rows)
                 same = sum(taken.gone.get(number, 0) for number in rows.sizes)
-                rows = without(rows, taken)
+                rows = rows_after_removal(rows, taken)
         left = self._left[key]
         gone = examination.count(key, "removed")
         self.accepted[key], self._same[key] = left, same
@@ -299,17 +308,17 @@ class Attempt:
         changes = self.counts[key] != Counts() or (same and names_models)
         return self._dataset(target, rows) if changes else None
 
-    def _names_models(self, target: Target) -> bool:
+    def _names_models(self, target: LoadTarget) -> bool:
         """Return whether a load names a model of vectors that is not the one recorded."""
         if self.job.vectors_from is None:
             return False
         change = _as_change(target, self.job.vectors_from)
         return any(
-            gives(change, name) and change.given_by(name) not in (None, model)
+            supplies_vectors(change, name) and change.given_by(name) not in (None, model)
             for name, model in self._known(target.shape).items()
         )
 
-    def _dataset(self, target: Target, rows: Rows) -> StagedDataset:
+    def _dataset(self, target: LoadTarget, rows: DatasetFragments) -> StagedDataset:
         key = target.shape.table_key
         entry = self._committed.entry(target.shape)
         self._final[key] = rows
@@ -317,7 +326,7 @@ class Attempt:
         count = left if target.replace else entry.rows + counts.inserted
         made = self._marked(target, rows)
         staged = StagedDataset(key, *entry.key, entry.physical, made, count)
-        return with_sums(self._manifest.datasets, staged)
+        return with_checksums(self._manifest.datasets, staged)
 
     # --- on top of whoever won -----------------------------------------------------------------
 
@@ -341,7 +350,7 @@ class Attempt:
             return None
         if self._meeting.happens(self._manifest, before, snapshot, map(self._shape, moved)):
             return None
-        self._snapshot, self._committed = snapshot, Committed(self._manifest, snapshot)
+        self._snapshot, self._committed = snapshot, CommittedState(self._manifest, snapshot)
         ready = [
             self._moved(dataset, before) if dataset.table_key in moved else dataset
             for dataset in self._ready
@@ -350,16 +359,16 @@ class Attempt:
         return self._ready if len(self._ready) == len(ready) else None
 
     @cached_property
-    def _meeting(self) -> Meeting:
+    def _meeting(self) -> RebaseCheck:
         """Where the load may meet others; workers tell when it is first asked for."""
-        said = topics(self._snapshot.schema, self._whole.values())
+        said = filter_topics(self._snapshot.schema, self._whole.values())
         replacing = {
             key
             for key, target in self._targets.items()
             if self.job.partial or (target.may_match and self._loses_rows(key))
         }
-        mentions = mentioned(self._spark, self._place, said)
-        return Meeting(self._targets, mentions, replacing)
+        mentions = build_key_filter(self._spark, self._place, said)
+        return RebaseCheck(self._targets, mentions, replacing)
 
     def _loses_rows(self, key: str) -> bool:
         """Tell whether committed rows, or some of the load itself, are taken out of a type."""
@@ -377,52 +386,52 @@ class Attempt:
             self._manifest.reading(key, self._committed.entry(target.shape)) as new,
         ):
             fragments = [fragment.metadata for fragment in staged.fragments]
-            made = show_fragments(new, fragments, alone=False)
+            made = stage_fragments(new, fragments, alone=False)
             if self._loses_rows(key):
                 files = {fragment.paths for fragment in staged.fragments}
-                lost = lost_again(old, self._final[key].open(), made, files)
+                lost = rebase_deletions(old, self._final[key].open(), made, files)
                 if lost is None:
                     return None
-                made = lose(made, lost)
+                made = apply_deletions(made, lost)
         return self._dataset(target, replace(self._final[key], version=int(made.version)))
 
-    def _marked(self, target: Target, rows: Rows) -> int:
+    def _marked(self, target: LoadTarget, rows: DatasetFragments) -> int:
         """Return the version that also records which models made its vectors."""
         shape, staged = target.shape, target.staged
         known, change = self._known(shape), _as_change(target, self.job.vectors_from)
         if not known:
             return rows.version
-        check_declared(change)
+        check_declared_model(change)
         for name in staged.made:
             # Another writer that won may have brought vectors of another model.
-            check_made(change, name, self._others(target, name, known))
+            check_embedded_model(change, name, self._others(target, name, known))
         made = rows.open()
-        names = Committed.physical_names(shape, made)
+        names = CommittedState.physical_names(shape, made)
         entry = self._committed.entry(shape)
 
         def is_alone(name: str) -> bool:
             with self._manifest.reading(shape.table_key, entry) as base:
-                return replaces_all(made, base, names[name], keeps=self.job.partial)
+                return replaces_all_vectors(made, base, names[name], keeps=self.job.partial)
 
         after = models_after(change, known, entry.rows, is_alone)
-        noted = known_models(shape, made, names)
+        noted = recorded_models(shape, made, names)
         marks = {names[n]: model for n, model in after.items() if model != noted[n]}
-        return int(mark_models(made, marks).version) if marks else rows.version
+        return int(record_embedding_models(made, marks).version) if marks else rows.version
 
-    def _known(self, shape: Shape) -> dict[str, str | None]:
+    def _known(self, shape: RowSchema) -> dict[str, str | None]:
         """Return which models made the vectors that are committed, as far as that is known."""
         with self._manifest.reading(shape.table_key, self._committed.entry(shape)) as base:
-            return known_models(shape, base, Committed.physical_names(shape, base))
+            return recorded_models(shape, base, CommittedState.physical_names(shape, base))
 
 
-def _as_change(target: Target, vectors_from: VectorsFrom) -> TypeChange:
+def _as_change(target: LoadTarget, vectors_from: VectorsFrom) -> TypeChange:
     """Return a change that says of vectors what is true of all staged rows."""
     shape, staged = target.shape, target.staged
     one = {
         field.name: pa.nulls(1, field.type) if field.name not in staged.gives else _some(field.type)
         for field in shape.schema
     }
-    batch = Batch(pa.table(one, schema=shape.schema))
+    batch = RowBatch(pa.table(one, schema=shape.schema))
     change = TypeChange(shape, [batch], replace=target.replace, vectors_from=vectors_from)
     change.made = dict(staged.made)
     return change
@@ -432,7 +441,7 @@ def _some(kind: Any) -> pa.Array:  # noqa: ANN401 - an Arrow type of vectors
     return pa.array([[0.0] * kind.list_size], kind)
 
 
-def _in_order(item: tuple[str, StagedType]) -> tuple[bool, str]:
+def _nodes_before_edges(item: tuple[str, StagedType]) -> tuple[bool, str]:
     key = item[0]
     return (not key.startswith("node:"), key)
 

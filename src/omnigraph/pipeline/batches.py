@@ -27,36 +27,35 @@ from omnigraph.commit.snapshot import head_snapshot
 from omnigraph.errors import OmniError
 from omnigraph.pipeline.columns import arrow_schema
 from omnigraph.pipeline.load import load_frames, load_lines
-from omnigraph.pipeline.model import Input, SparkLoadOptions
+from omnigraph.pipeline.model import SparkLoadOptions, TypeFrame
 from omnigraph.pipeline.pinned import manifest_at
-from omnigraph.pipeline.reading import LINE
-from omnigraph.pipeline.scratch import Scratch
-from omnigraph.pipeline.sink import put_down
-from omnigraph.query.entity import find_type
+from omnigraph.pipeline.reading import LINE_COLUMN
+from omnigraph.pipeline.scratch import ScratchFiles
+from omnigraph.pipeline.sink import stage_frame
+from omnigraph.query.entities import find_type
 from omnigraph.storage import Location
-from omnigraph.write.load import LoadOptions, load, mode_of
-from omnigraph.write.replay import Replay, replay
-from omnigraph.write.request import Request
+from omnigraph.write.load import LoadOptions, ReplayedChanges, load, parse_load_mode, replay_changes
+from omnigraph.write.request import WriteRequest
 
 STREAM = "stream"
 """The operation of commits that are batches of streams."""
-FEW_ROWS = 50_000
+SMALL_BATCH_ROWS = 50_000
 """So many rows are loaded sooner by one process."""
 _BATCH = re.compile(r"batch (?P<number>\d+) of stream (?P<stream>\S+)")
 _ENTITY = ("kind", "type", "id")
-_PUT = "path string, rows long, gone string"
-_LINES = pa.schema([(LINE, pa.string())])
+_WRITTEN_SCHEMA = "path string, rows long, gone string"
+_LINES = pa.schema([(LINE_COLUMN, pa.string())])
 
 
 @dataclass
-class Batches:
+class StreamBatchWriter:
     """Takes the batches of one stream; through Spark Connect it travels to the server.
 
     Rows are changes, unless `type_name` says of which type they are.
     """
 
     location: Location
-    request: Request
+    request: WriteRequest
     checkpoint: str
     type_name: str | None
     mode: str
@@ -75,7 +74,7 @@ class Batches:
         if number <= last_batch(self.manifest, self.request.branch, stream):
             return
         request = replace(self.request, message=f"batch {number} of stream {stream}")
-        scratch = Scratch.new(self.location)
+        scratch = ScratchFiles.new(self.location)
         try:
             if self.type_name is None:
                 self._replay(batch, request, scratch)
@@ -91,25 +90,27 @@ class Batches:
         assert row is not None, "Spark writes down which stream a checkpoint belongs to"
         return str(json.loads(row[0])["id"])
 
-    def _load(self, batch: DataFrame, request: Request, scratch: Scratch, type_name: str) -> None:
+    def _load(
+        self, batch: DataFrame, request: WriteRequest, scratch: ScratchFiles, type_name: str
+    ) -> None:
         """Load rows of one type."""
-        puts = put_down(batch, scratch)
+        puts = stage_frame(batch, scratch)
         rows, paths = sum(put.rows for put in puts), [put.path for put in puts]
-        mode = mode_of(self.mode)
+        mode = parse_load_mode(self.mode)
         if not rows:
             return
-        if rows <= FEW_ROWS:
+        if rows <= SMALL_BATCH_ROWS:
             read = scratch.rows(paths, arrow_schema(batch.schema))
             load(self.manifest, request, {type_name: read}, LoadOptions(mode=mode, always=True))
             return
         spark = batch.sparkSession
         found = find_type(head_snapshot(self.manifest, request.branch), type_name)
-        given = [Input(found.entity, scratch.frame(spark, paths, batch.schema))]
+        given = [TypeFrame(found.entity, scratch.frame(spark, paths, batch.schema))]
         load_frames(self.manifest, request, given, SparkLoadOptions(mode=mode), spark)
 
-    def _replay(self, batch: DataFrame, request: Request, scratch: Scratch) -> None:
+    def _replay(self, batch: DataFrame, request: WriteRequest, scratch: ScratchFiles) -> None:
         """Make the graph show what became of each entity in the end."""
-        told = _net(batch).mapInArrow(_putter(scratch), _PUT).collect()
+        told = _final_changes(batch).mapInArrow(_batch_writer(scratch), _WRITTEN_SCHEMA).collect()
         rows = sum(row["rows"] for row in told)
         paths = [row["path"] for row in told if row["path"] is not None]
         gone: dict[str, list[str]] = {}
@@ -118,12 +119,12 @@ class Batches:
                 gone.setdefault(key, []).extend(ids)
         if not (rows or gone):
             return
-        if gone or rows <= FEW_ROWS:
+        if gone or rows <= SMALL_BATCH_ROWS:
             lines = scratch.rows(paths, _LINES)
-            replay(self.manifest, request, Replay(_texts(lines), gone))
+            replay_changes(self.manifest, request, ReplayedChanges(_batch_lines(lines), gone))
             return
         spark = batch.sparkSession
-        frame = scratch.frame(spark, paths, f"`{LINE}` string")
+        frame = scratch.frame(spark, paths, f"`{LINE_COLUMN}` string")
         load_lines(self.manifest, request, frame, SparkLoadOptions(), spark)
 
 
@@ -143,13 +144,13 @@ def last_batch(manifest: Manifest, branch: str, stream: str) -> int:
 # --- changes -----------------------------------------------------------------------------------
 
 
-def _net(batch: DataFrame) -> DataFrame:
+def _final_changes(batch: DataFrame) -> DataFrame:
     """Return what became of each entity in the end."""
     last = F.max_by(F.struct("op", "from", "to", "after"), "place").alias("last")
     return batch.groupBy(*_ENTITY).agg(last).select(*_ENTITY, "last.*")
 
 
-def _putter(scratch: Scratch) -> Any:  # noqa: ANN401 - what Spark runs on executors
+def _batch_writer(scratch: ScratchFiles) -> Any:  # noqa: ANN401 - what Spark runs on executors
     """Return what puts entities down as lines that `load` reads, and tells which are gone."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -182,6 +183,6 @@ def _line(row: Mapping[str, Any]) -> str:
     return json.dumps(record, ensure_ascii=False)
 
 
-def _texts(rows: pa.RecordBatchReader) -> Iterator[str]:
+def _batch_lines(rows: pa.RecordBatchReader) -> Iterator[str]:
     for batch in rows:
-        yield from batch[LINE].to_pylist()
+        yield from batch[LINE_COLUMN].to_pylist()

@@ -20,14 +20,14 @@ from pyspark.sql import DataFrame, SparkSession
 from ulid import ULID
 
 from omnigraph.pipeline.pinned import manifest_at
-from omnigraph.pipeline.scan import Rows, on_each
-from omnigraph.pipeline.tasks import on_executors
+from omnigraph.pipeline.scan import DatasetFragments, map_numbers
+from omnigraph.pipeline.tasks import run_on_executors
 from omnigraph.storage.location import Location
-from omnigraph.storage.objects import Objects
-from omnigraph.storage.probe import ROW_ADDRESS
+from omnigraph.storage.object_store import ObjectStore
+from omnigraph.storage.row_lookup import ROW_ADDRESS
 
-Numbers: TypeAlias = npt.NDArray[np.int64]
-Flag: TypeAlias = Callable[[Mapping[str, Numbers]], Numbers]
+SumArray: TypeAlias = npt.NDArray[np.int64]
+FlagFunction: TypeAlias = Callable[[Mapping[str, SumArray]], SumArray]
 """Makes of the sums of all lines what to count."""
 
 BUCKET_ROWS = 250_000
@@ -36,25 +36,25 @@ BUCKET_ROWS = 250_000
 TASK_BUCKETS = 4
 """So many buckets one worker takes up at a time, because their pieces stand beside each other."""
 
-FEW_ROWS = 50_000
+SINGLE_BUCKET_ROWS = 50_000
 """So few are not worth more than one bucket."""
 
-_LEAST = 4
-_MOST = 0x7FFF
+_MIN_BUCKETS = 4
+_MAX_BUCKETS = 0x7FFF
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)
 _WORD = 8
 _CHUNK = 32_768
 
 
 @dataclass(frozen=True)
-class Share:
+class KeyContribution:
     """What rows add to the lines of ids: columns of ids, and the numbers they bring by name.
 
     A number is the same for every row, or `addr`, its address. Of `distinct` ids only different
     ones travel, and `n` is how often an id is there.
     """
 
-    rows: Rows
+    rows: DatasetFragments
     columns: tuple[str, ...]
     numbers: Mapping[str, int | str]
     distinct: bool = False
@@ -78,7 +78,7 @@ class Share:
 
 
 @dataclass(frozen=True)
-class Found:
+class ComputedContribution:
     """Ids that Spark found, and the numbers each of them brings."""
 
     frame: DataFrame
@@ -86,13 +86,13 @@ class Found:
 
 
 @dataclass(frozen=True)
-class Account:
+class KeyAggregation:
     """What is to be added up by id: under which names, and what to count of the sums."""
 
-    shares: Sequence[Share]
+    shares: Sequence[KeyContribution]
     names: Sequence[str]
-    flags: Mapping[str, Flag]
-    found: Sequence[Found] = ()
+    flags: Mapping[str, FlagFunction]
+    found: Sequence[ComputedContribution] = ()
 
     @property
     def numbers(self) -> list[Mapping[str, int | str]]:
@@ -103,18 +103,22 @@ class Account:
     def buckets(self) -> int:
         """Into how many buckets it is cut."""
         rows = sum(sum(share.rows.sizes.values()) for share in self.shares)
-        return 1 if rows < FEW_ROWS else min(max(_LEAST, -(-rows // BUCKET_ROWS)), _MOST)
+        return (
+            1
+            if rows < SINGLE_BUCKET_ROWS
+            else min(max(_MIN_BUCKETS, -(-rows // BUCKET_ROWS)), _MAX_BUCKETS)
+        )
 
 
 @dataclass(frozen=True)
-class Place:
+class ScratchDir:
     """A folder of a graph where workers put things down for each other."""
 
     location: Location
     folder: str
 
     @property
-    def objects(self) -> Objects:
+    def objects(self) -> ObjectStore:
         """What is there, opened once in each process."""
         return manifest_at(self.location).objects
 
@@ -126,10 +130,10 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Lines:
+class FlaggedKeys:
     """The lines of an account that have a flag, in files, and what each flag adds up to."""
 
-    place: Place
+    place: ScratchDir
     columns: Sequence[str]
     sums: Mapping[str, int]
     paths: Sequence[str] = ()
@@ -144,27 +148,27 @@ class Lines:
             assert data is not None, "lines stay until the examination ends"
             yield from pa.ipc.open_stream(data)
 
-        return on_each(spark, len(paths), read, f"id string, {longs}")
+        return map_numbers(spark, len(paths), read, f"id string, {longs}")
 
 
 @dataclass
-class Sums:
+class KeyAggregator:
     """Adds accounts up, each in a place where it leaves what it found until it is closed."""
 
     spark: SparkSession
-    place: Place
+    place: ScratchDir
     _written: list[str] = field(default_factory=list)
 
-    def of(self, accounts: Mapping[str, Account]) -> dict[str, Lines]:
+    def of(self, accounts: Mapping[str, KeyAggregation]) -> dict[str, FlaggedKeys]:
         """Return the lines of all accounts, by the same names."""
-        pieces: dict[str, list[_Piece]] = {key: [] for key in accounts}
+        pieces: dict[str, list[_BucketFile]] = {key: [] for key in accounts}
         work = [
-            _Cutting(self.place, key, number, share, piece, account.buckets)
+            _PartitionTask(self.place, key, number, share, piece, account.buckets)
             for key, account in accounts.items()
             for number, share in enumerate(account.shares)
             for piece in share.rows.pieces
         ]
-        for cut in on_executors(self.spark, _Cutting.run, work):
+        for cut in run_on_executors(self.spark, _PartitionTask.run, work):
             pieces[cut.key].append(cut)
         for key, account in accounts.items():
             for number, found in enumerate(account.found, len(account.shares)):
@@ -172,23 +176,25 @@ class Sums:
         self._written += [cut.path for cuts in pieces.values() for cut in cuts]
         return self._added_up(accounts, pieces)
 
-    def _cut_frame(self, key: str, number: int, found: Found, count: int) -> list[_Piece]:
+    def _cut_frame(
+        self, key: str, number: int, found: ComputedContribution, count: int
+    ) -> list[_BucketFile]:
         place = self.place
 
         def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             tables = [pa.Table.from_batches([batch]) for batch in batches if batch.num_rows]
             if tables:
-                data, ends = cut(pa.concat_tables(tables), count)
+                data, ends = partition_by_bucket(pa.concat_tables(tables), count)
                 yield pa.record_batch({"path": [place.put(data)], "ends": [ends]})
 
         rows = found.frame.mapInArrow(run, "path string, ends array<long>").collect()
-        return [_Piece(key, number, row["path"], row["ends"]) for row in rows]
+        return [_BucketFile(key, number, row["path"], row["ends"]) for row in rows]
 
     def _added_up(
-        self, accounts: Mapping[str, Account], pieces: Mapping[str, Sequence[_Piece]]
-    ) -> dict[str, Lines]:
+        self, accounts: Mapping[str, KeyAggregation], pieces: Mapping[str, Sequence[_BucketFile]]
+    ) -> dict[str, FlaggedKeys]:
         work = [
-            _Adding(
+            _AggregationTask(
                 self.place,
                 key,
                 account.names,
@@ -201,13 +207,13 @@ class Sums:
         ]
         sums = {key: dict.fromkeys(account.flags, 0) for key, account in accounts.items()}
         paths: dict[str, list[str]] = {key: [] for key in accounts}
-        for added in on_executors(self.spark, _Adding.run, work):
+        for added in run_on_executors(self.spark, _AggregationTask.run, work):
             for flag, number in added.sums.items():
                 sums[added.key][flag] += number
             paths[added.key] += [added.path] if added.path is not None else []
         self._written += [path for found in paths.values() for path in found]
         return {
-            key: Lines(self.place, (*account.names, *account.flags), sums[key], paths[key])
+            key: FlaggedKeys(self.place, (*account.names, *account.flags), sums[key], paths[key])
             for key, account in accounts.items()
         }
 
@@ -221,7 +227,7 @@ class Sums:
 
 
 @dataclass(frozen=True)
-class _Piece:
+class _BucketFile:
     """What one worker put down for an account: a file, and where each bucket ends in it."""
 
     key: str
@@ -229,28 +235,30 @@ class _Piece:
     path: str
     ends: Sequence[int]
 
-    def part(self, first: int, last: int) -> _Piece:
+    def part(self, first: int, last: int) -> _BucketFile:
         """Return the same for some buckets: where the first begins, and where each ends."""
-        return _Piece(self.key, self.share, self.path, [0, *self.ends][first : last + 1])
+        return _BucketFile(self.key, self.share, self.path, [0, *self.ends][first : last + 1])
 
 
 @dataclass(frozen=True)
-class _Cutting:
+class _PartitionTask:
     """Cut a piece of a share into buckets."""
 
-    place: Place
+    place: ScratchDir
     key: str
     number: int
-    share: Share
+    share: KeyContribution
     piece: Sequence[int]
     count: int
 
-    def run(self) -> _Piece:
-        data, ends = cut(self.share.read(self.piece), self.count, self.share.condensed)
-        return _Piece(self.key, self.number, self.place.put(data), ends)
+    def run(self) -> _BucketFile:
+        data, ends = partition_by_bucket(
+            self.share.read(self.piece), self.count, self.share.condensed
+        )
+        return _BucketFile(self.key, self.number, self.place.put(data), ends)
 
 
-def cut(
+def partition_by_bucket(
     table: pa.Table, count: int, condensed: Callable[[pa.Table], pa.Table] = lambda rows: rows
 ) -> tuple[bytes, list[int]]:
     """Return the rows of each bucket, one after the other, and where each ends."""
@@ -275,7 +283,7 @@ def cut(
 
 
 @dataclass(frozen=True)
-class _Added:
+class _BucketTotals:
     """What some buckets add up to, and the file of their lines if any has a flag."""
 
     key: str
@@ -284,17 +292,17 @@ class _Added:
 
 
 @dataclass(frozen=True)
-class _Adding:
+class _AggregationTask:
     """Add up some buckets of an account; `numbers` are those of each share."""
 
-    place: Place
+    place: ScratchDir
     key: str
     names: Sequence[str]
     numbers: Sequence[Mapping[str, int | str]]
-    flags: Mapping[str, Flag]
-    pieces: Sequence[_Piece]
+    flags: Mapping[str, FlagFunction]
+    pieces: Sequence[_BucketFile]
 
-    def run(self) -> _Added:
+    def run(self) -> _BucketTotals:
         sums = dict.fromkeys(self.flags, 0)
         lines = []
         for bucket in self._buckets():
@@ -310,7 +318,7 @@ class _Adding:
                 for table in lines:
                     writer.write_table(table)
             path = self.place.put(sink.getvalue().to_pybytes())
-        return _Added(self.key, sums, path)
+        return _BucketTotals(self.key, sums, path)
 
     def _buckets(self) -> Iterator[list[tuple[int, pa.Table]]]:
         """Yield the pieces of each bucket, with the number of their share."""
@@ -324,32 +332,34 @@ class _Adding:
             yield [
                 (piece.share, pa.ipc.open_stream(data[start:stop]).read_all())
                 for piece, data in read
-                for start, stop in [_span(piece, bucket)]
+                for start, stop in [_bucket_range(piece, bucket)]
                 if start < stop
             ]
 
     def _lines(self, bucket: Sequence[tuple[int, pa.Table]]) -> pa.Table:
-        ids, sums = summed(bucket, self.numbers, self.names)
+        ids, sums = sum_by_id(bucket, self.numbers, self.names)
         made = {name: flag(sums) for name, flag in self.flags.items()}
         flagged = np.flatnonzero(np.logical_or.reduce([values > 0 for values in made.values()]))
         columns = {name: values[flagged] for name, values in {**sums, **made}.items()}
         return pa.table({"id": ids.take(pa.array(flagged)), **columns})
 
 
-def _span(piece: _Piece, bucket: int) -> tuple[int, int]:
+def _bucket_range(piece: _BucketFile, bucket: int) -> tuple[int, int]:
     start = piece.ends[0]
     return piece.ends[bucket] - start, piece.ends[bucket + 1] - start
 
 
-def summed(
+def sum_by_id(
     bucket: Sequence[tuple[int, pa.Table]],
     numbers: Sequence[Mapping[str, int | str]],
     names: Sequence[str],
-) -> tuple[pa.Array, dict[str, Numbers]]:
+) -> tuple[pa.Array, dict[str, SumArray]]:
     """Return the ids of a bucket, each once, and the sums of their numbers by name."""
     shares = {
         share: pa.concat_tables(table for _, table in tables)
-        for share, tables in groupby(sorted(bucket, key=_share), key=_share)
+        for share, tables in groupby(
+            sorted(bucket, key=_contribution_number), key=_contribution_number
+        )
     }
     chunks = [chunk for table in shares.values() for chunk in table["id"].chunks]
     whole = pa.concat_arrays(chunks) if chunks else pa.array([], pa.string())
@@ -369,16 +379,16 @@ def summed(
     return ids, sums
 
 
-def _share(piece: tuple[int, Any]) -> int:
+def _contribution_number(piece: tuple[int, Any]) -> int:
     return piece[0]
 
 
 def bucket_numbers(ids: pa.Array, count: int) -> npt.NDArray[np.int16]:
     """Return the bucket of each id: equal ids have the same, others are spread."""
-    return ((hashed(ids) >> np.uint64(33)) % np.uint64(count)).astype(np.int16)
+    return ((hash_ids(ids) >> np.uint64(33)) % np.uint64(count)).astype(np.int16)
 
 
-def hashed(ids: pa.Array) -> npt.NDArray[np.uint64]:
+def hash_ids(ids: pa.Array) -> npt.NDArray[np.uint64]:
     """Return a number for each id, equal for equal ids.
 
     The length and the last bytes decide, in which generated and numbered ids differ. Few ids at a
@@ -398,12 +408,16 @@ def hashed(ids: pa.Array) -> npt.NDArray[np.uint64]:
     lengths = np.diff(offsets)
     made = lengths.astype(np.uint64)
     for back in (1, 2):
-        made = (made ^ _words(words[ends - back * _WORD], lengths - (back - 1) * _WORD)) * _FACTOR
+        made = (
+            made ^ _mask_words(words[ends - back * _WORD], lengths - (back - 1) * _WORD)
+        ) * _FACTOR
         made ^= made >> np.uint64(29)
     return made
 
 
-def _words(words: npt.NDArray[np.uint64], lengths: npt.NDArray[np.int32]) -> npt.NDArray[np.uint64]:
+def _mask_words(
+    words: npt.NDArray[np.uint64], lengths: npt.NDArray[np.int32]
+) -> npt.NDArray[np.uint64]:
     """Return words without the bytes of whoever stands before; so many are their own."""
     if lengths.min(initial=_WORD) >= _WORD:
         return words

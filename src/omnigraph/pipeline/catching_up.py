@@ -13,36 +13,38 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.catalog import AcceptedSchema, TypeKind
-from omnigraph.changes.delta import Delta, Side, compare_type
-from omnigraph.changes.steps import Steps
+from omnigraph.changes.type_delta import TypeDelta, TypeSnapshot, compare_type
+from omnigraph.changes.version_history import VersionHistory
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import Snapshot
-from omnigraph.pipeline.ledger import ENDS, Target, end_of, tuples
-from omnigraph.pipeline.mentions import Mentions, Said, tuple_texts
-from omnigraph.write.shape import Shape
+from omnigraph.pipeline.ledger import ENDS, LoadTarget, endpoint_shape, unique_tuples
+from omnigraph.pipeline.mentions import KeyFilter, KeySource, tuple_texts
+from omnigraph.write.change_set import RowSchema
 
 
-def topics(schema: AcceptedSchema, targets: Iterable[Target]) -> dict[str, list[Said]]:
+def filter_topics(
+    schema: AcceptedSchema, targets: Iterable[LoadTarget]
+) -> dict[str, list[KeySource]]:
     """Return what to remember of staged rows: ids by type, and tuples."""
-    found: dict[str, list[Said]] = {}
+    found: dict[str, list[KeySource]] = {}
     for target in targets:
         key = target.shape.table_key
         if not target.staged.fresh:
-            found.setdefault(key, []).append(Said(target.new, ids=("id",)))
+            found.setdefault(key, []).append(KeySource(target.new, ids=("id",)))
         if target.shape.kind is TypeKind.EDGE:
             for end in ENDS:
-                node = end_of(schema, target.shape, end).table_key
-                found.setdefault(node, []).append(Said(target.new, ids=(end,)))
-        for columns in tuples(target):
-            found[_tuple_topic(target, columns)] = [Said(target.new, tuple_=columns)]
+                node = endpoint_shape(schema, target.shape, end).table_key
+                found.setdefault(node, []).append(KeySource(target.new, ids=(end,)))
+        for columns in unique_tuples(target):
+            found[_tuple_topic(target, columns)] = [KeySource(target.new, tuple_=columns)]
     return found
 
 
-def _tuple_topic(target: Target, columns: tuple[str, ...]) -> str:
+def _tuple_topic(target: LoadTarget, columns: tuple[str, ...]) -> str:
     return f"{target.shape.table_key} {columns}"
 
 
-class Meeting:
+class RebaseCheck:
     """Where a load may meet what others change.
 
     `replacing` are the types of which rows take the place of committed ones, would if they were not
@@ -50,19 +52,19 @@ class Meeting:
     """
 
     def __init__(
-        self, targets: Mapping[str, Target], mentions: Mentions, replacing: Collection[str]
+        self, targets: Mapping[str, LoadTarget], mentions: KeyFilter, replacing: Collection[str]
     ) -> None:
         self._targets = targets
         self._mentions = mentions
         self._replacing = replacing
 
     def happens(
-        self, manifest: Manifest, old: Snapshot, new: Snapshot, types: Iterable[Shape]
+        self, manifest: Manifest, old: Snapshot, new: Snapshot, types: Iterable[RowSchema]
     ) -> bool:
         """Tell whether something of these types changed that the load has to do with."""
-        steps = Steps(manifest, (old, new))
+        steps = VersionHistory(manifest, (old, new))
         for shape in types:
-            sides = Side.of(old, shape.type), Side.of(new, shape.type)
+            sides = TypeSnapshot.of(old, shape.type), TypeSnapshot.of(new, shape.type)
             for delta in compare_type(manifest, *sides, steps):
                 if self._leaves_sources(shape) and (len(delta.before) or len(delta.after)):
                     return True
@@ -72,36 +74,36 @@ class Meeting:
                     return True
         return False
 
-    def _leaves_sources(self, shape: Shape) -> bool:
+    def _leaves_sources(self, shape: RowSchema) -> bool:
         """Tell whether committed edges that are counted leave sources the load does not mention."""
         target = self._targets.get(shape.table_key)
         return target is not None and target.counts_edges and shape.table_key in self._replacing
 
     def _touched(
-        self, schema: AcceptedSchema, shape: Shape, delta: Delta
+        self, schema: AcceptedSchema, shape: RowSchema, delta: TypeDelta
     ) -> Iterator[tuple[str, pa.Array]]:
         key = shape.table_key
         target = self._targets.get(key)
         before, after = delta.before, delta.after
         if key in self._replacing:
-            yield key, _together(before["id"], after["id"])
+            yield key, _concatenate(before["id"], after["id"])
         else:
             # An entity that is there before and after is as good an end, or a hindrance.
-            yield key, _without(before["id"], after["id"])
-            yield key, _without(after["id"], before["id"])
+            yield key, _set_difference(before["id"], after["id"])
+            yield key, _set_difference(after["id"], before["id"])
         if target is None:
             return
         for rows in (before, after):
             if rows.num_rows:
-                for columns in tuples(target):
+                for columns in unique_tuples(target):
                     yield _tuple_topic(target, columns), tuple_texts(rows, shape, columns)
                 if target.counts_edges:
-                    yield end_of(schema, shape, "src").table_key, rows["src"]
+                    yield endpoint_shape(schema, shape, "src").table_key, rows["src"]
 
 
-def _together(*columns: pa.ChunkedArray) -> pa.ChunkedArray:
+def _concatenate(*columns: pa.ChunkedArray) -> pa.ChunkedArray:
     return pa.chunked_array([chunk for column in columns for chunk in column.chunks], pa.string())
 
 
-def _without(column: pa.ChunkedArray, others: pa.ChunkedArray) -> pa.ChunkedArray:
+def _set_difference(column: pa.ChunkedArray, others: pa.ChunkedArray) -> pa.ChunkedArray:
     return column.filter(pc.invert(pc.is_in(column, value_set=others)))

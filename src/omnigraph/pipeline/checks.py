@@ -10,17 +10,19 @@ from typing import assert_never
 import pyarrow as pa
 
 from omnigraph.catalog.model import EdgeType
-from omnigraph.pipeline.scan import Rows, take
-from omnigraph.write.change_set import ChangeSet, place_of
-from omnigraph.write.checks.cardinality import tell_counts
-from omnigraph.write.checks.endpoints import tell_missing
-from omnigraph.write.checks.report import Reporter
-from omnigraph.write.checks.unique import tell_existing, tell_held, tell_repeated_id
-from omnigraph.write.shape import AT, Shape
-from omnigraph.write.violations import Findings, Violation
+from omnigraph.pipeline.scan import DatasetFragments, take_rows
+from omnigraph.write.change_set import INPUT_POSITION, ChangeSet, RowSchema, locate_position
+from omnigraph.write.checks.edges import report_edge_counts, report_missing_endpoints
+from omnigraph.write.checks.reporter import ViolationReporter
+from omnigraph.write.checks.unique import (
+    report_duplicate_tuple,
+    report_existing_ids,
+    report_repeated_id,
+)
+from omnigraph.write.violations import Violation, ViolationCollector
 
 
-class Fault(StrEnum):
+class RowFault(StrEnum):
     """What can be wrong with a row beside others."""
 
     EXISTING = "existing"
@@ -31,7 +33,7 @@ class Fault(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Wrong:
+class FaultyRow:
     """One row with a fault.
 
     `other` is what the fault refers to: the position of the first row with an id, the holder of a
@@ -44,53 +46,53 @@ class Wrong:
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class RowCheck:
     """A fault of a type; `columns` are those of a tuple, or the end of an edge and `node` its type.
 
     It travels to workers.
     """
 
-    fault: Fault
-    shape: Shape
+    fault: RowFault
+    shape: RowSchema
     columns: tuple[str, ...] = ()
-    node: Shape | None = None
+    node: RowSchema | None = None
 
     def tell(
-        self, files: Sequence[tuple[str, str]], rows: Rows, wrong: Sequence[Wrong]
+        self, files: Sequence[tuple[str, str]], rows: DatasetFragments, wrong: Sequence[FaultyRow]
     ) -> list[Violation]:
         """Say of rows what is wrong with them."""
-        changes = ChangeSet(files=files, findings=Findings(len(wrong)))
+        changes = ChangeSet(files=files, findings=ViolationCollector(len(wrong)))
         columns = dict.fromkeys(["id", *self.columns, *self.shape.key, *self.shape.system])
-        table = take(rows, [row.addr for row in wrong], list(columns))
+        table = take_rows(rows, [row.addr for row in wrong], list(columns))
         at = pa.array([row.at for row in wrong], pa.int64())
-        report = Reporter(changes, self.shape, table.append_column(AT, at))
+        report = ViolationReporter(changes, self.shape, table.append_column(INPUT_POSITION, at))
         self._tell(report, wrong)
         return changes.findings.listed
 
-    def _tell(self, report: Reporter, wrong: Sequence[Wrong]) -> None:
+    def _tell(self, report: ViolationReporter, wrong: Sequence[FaultyRow]) -> None:
         everywhere = pa.array([True] * len(wrong), pa.bool_())
         match self.fault:
-            case Fault.EXISTING:
-                tell_existing(report, everywhere)
-            case Fault.REPEATED_ID:
+            case RowFault.EXISTING:
+                report_existing_ids(report, everywhere)
+            case RowFault.REPEATED_ID:
                 for number, row in enumerate(wrong):
-                    first = place_of(report.changes.files, int(row.other))
-                    tell_repeated_id(report, number, first)
-            case Fault.HELD:
+                    first = locate_position(report.changes.files, int(row.other))
+                    report_repeated_id(report, number, first)
+            case RowFault.HELD:
                 for number, row in enumerate(wrong):
-                    tell_held(report, number, self.columns, row.other)
-            case Fault.MISSING_END:
+                    report_duplicate_tuple(report, number, self.columns, row.other)
+            case RowFault.MISSING_END:
                 assert self.node is not None, "an end is one of a type"
-                tell_missing(report, everywhere, self.columns[0], self.node)
-            case Fault.MISCOUNTED:
+                report_missing_endpoints(report, everywhere, self.columns[0], self.node)
+            case RowFault.MISCOUNTED:
                 for number, row in enumerate(wrong):
                     self._tell_count(report, number, row)
             case _ as unreachable:
                 assert_never(unreachable)
 
-    def _tell_count(self, report: Reporter, number: int, row: Wrong) -> None:
+    def _tell_count(self, report: ViolationReporter, number: int, row: FaultyRow) -> None:
         changes, edge = report.changes, self.shape.definition
         assert isinstance(edge, EdgeType), "only edges are counted"
         count = pa.table({"src": [report.rows["src"][number].as_py()], "count": [int(row.other)]})
-        tell_counts(changes, edge, count, lambda _: changes.place(report.rows, number))
+        report_edge_counts(changes, edge, count, lambda _: changes.place(report.rows, number))
         changes.findings.listed[-1] = replace(changes.findings.listed[-1], at=row.at)

@@ -11,25 +11,25 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
-from omnigraph.pipeline.checks import Check, Wrong
-from omnigraph.pipeline.scan import Rows, take
+from omnigraph.pipeline.checks import FaultyRow, RowCheck
+from omnigraph.pipeline.scan import DatasetFragments, take_rows
 from omnigraph.pipeline.staging import (
-    LATE,
-    Job,
+    RULE_REJECTS,
+    StagingJob,
     first_by_position,
     rejected_by_type,
     write_rejects,
 )
-from omnigraph.storage.stage import fragment_from_json, fragment_to_json, put_fragments
-from omnigraph.write.rejected import readable_columns, records_at
+from omnigraph.storage.staged_writes import fragment_from_json, fragment_to_json, replace_fragments
+from omnigraph.write.rejected_rows import readable_columns, records_by_position
 from omnigraph.write.violations import Violation
 
-_DONE = "fragment long, remaining string, gone long, rejected string"
+_REMOVED_SCHEMA = "fragment long, remaining string, gone long, rejected string"
 _OFFSET = 0xFFFF_FFFF
 
 
 @dataclass(slots=True)
-class Taken:
+class RemovedRows:
     """What was taken out of a version: fragments that are empty now, and those that are left."""
 
     emptied: list[int] = field(default_factory=list)
@@ -40,16 +40,18 @@ class Taken:
     rejected: list[Mapping[str, Mapping[str, int]]] = field(default_factory=list)
 
 
-def take_out(frame: DataFrame, rows: Rows) -> Taken:
+def remove_rows(frame: DataFrame, rows: DatasetFragments) -> RemovedRows:
     """Take the rows at the addresses of a frame out of their fragments."""
 
     def run(group: pa.Table) -> pa.Table:
-        return _one_fragment(rows, group["addr"], {})
+        return _remove_from_fragment(rows, group["addr"], {})
 
-    return _collected(_by_fragment(frame).applyInArrow(run, _DONE))
+    return _collect_removed(_by_fragment(frame).applyInArrow(run, _REMOVED_SCHEMA))
 
 
-def reject(frame: DataFrame, rows: Rows, checks: Sequence[Check], job: Job) -> Taken:
+def reject_rows(
+    frame: DataFrame, rows: DatasetFragments, checks: Sequence[RowCheck], job: StagingJob
+) -> RemovedRows:
     """Take rows out and write down why; `check` says which of the checks each row does not pass."""
 
     def run(group: pa.Table) -> pa.Table:
@@ -58,24 +60,26 @@ def reject(frame: DataFrame, rows: Rows, checks: Sequence[Check], job: Job) -> T
             found = group.filter(pc.equal(group["check"], place)).sort_by("at")
             if found.num_rows:
                 names = found.select(["addr", "at", "other"]).to_pylist()
-                told += check.tell(job.files, rows, [Wrong(**row) for row in names])
+                told += check.tell(job.files, rows, [FaultyRow(**row) for row in names])
         fragment = group["fragment"][0].as_py()
         places = dict(zip(group["at"].to_pylist(), group["addr"].to_pylist(), strict=True))
-        whole = take(rows, list(places.values()), readable_columns(rows.shape))
-        records = records_at(rows.shape, whole, places)
-        write_rejects(job, LATE, f"{rows.shape.name}-{rows.version}-{fragment}", told, records)
+        whole = take_rows(rows, list(places.values()), readable_columns(rows.shape))
+        records = records_by_position(rows.shape, whole, places)
+        write_rejects(
+            job, RULE_REJECTS, f"{rows.shape.name}-{rows.version}-{fragment}", told, records
+        )
         first = first_by_position(told)
-        return _one_fragment(rows, group["addr"], rejected_by_type(first.values()))
+        return _remove_from_fragment(rows, group["addr"], rejected_by_type(first.values()))
 
-    return _collected(_by_fragment(frame).applyInArrow(run, _DONE))
+    return _collect_removed(_by_fragment(frame).applyInArrow(run, _REMOVED_SCHEMA))
 
 
 def _by_fragment(frame: DataFrame) -> Any:  # noqa: ANN401 - a grouped frame
     return frame.selectExpr("*", "shiftright(addr, 32) AS fragment").groupBy("fragment")
 
 
-def _one_fragment(
-    rows: Rows, addresses: pa.ChunkedArray, rejected: Mapping[str, Mapping[str, int]]
+def _remove_from_fragment(
+    rows: DatasetFragments, addresses: pa.ChunkedArray, rejected: Mapping[str, Mapping[str, int]]
 ) -> pa.Table:
     numbers = addresses.unique().to_pylist()
     number = numbers[0] >> 32
@@ -92,8 +96,8 @@ def _one_fragment(
     )
 
 
-def _collected(frame: DataFrame) -> Taken:
-    taken = Taken()
+def _collect_removed(frame: DataFrame) -> RemovedRows:
+    taken = RemovedRows()
     for row in frame.collect():
         if row["remaining"] is None:
             taken.emptied.append(row["fragment"])
@@ -105,10 +109,10 @@ def _collected(frame: DataFrame) -> Taken:
     return taken
 
 
-def without(rows: Rows, taken: Taken) -> Rows:
+def rows_after_removal(rows: DatasetFragments, taken: RemovedRows) -> DatasetFragments:
     """Return rows of the version from which some were taken."""
     if not taken.rows:
         return rows
-    made = put_fragments(rows.open(), taken.emptied, taken.left)
+    made = replace_fragments(rows.open(), taken.emptied, taken.left)
     sizes = {number: size for number, size in rows.sizes.items() if number not in taken.emptied}
     return replace(rows, version=int(made.version), sizes=sizes)

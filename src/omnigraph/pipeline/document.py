@@ -14,9 +14,9 @@ from typing import Any
 import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
-from omnigraph.lang import Code, Report, Span, did_you_mean
-from omnigraph.lang.suggest import nearest_name
-from omnigraph.pipeline.fields import VERSION, Field, Kind, by_name
+from omnigraph.lang import Code, DiagnosticReport, TextSpan, did_you_mean
+from omnigraph.lang.diagnostics import nearest_name
+from omnigraph.pipeline.fields import VERSION, FieldKind, PipelineField, by_name
 
 _NULL, _BOOL, _INT = (f"tag:yaml.org,2002:{word}" for word in ("null", "bool", "int"))
 _KEEP = re.compile(r"(?P<way>first|last)|(?P<best>max|min)\s*\((?P<expression>.+)\)", re.DOTALL)
@@ -25,26 +25,26 @@ _VARIABLE = re.compile(r"\$\$\{|\$\{(?P<name>[^}]*)\}")
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class LocatedText:
     """Text and where it stands."""
 
     value: str
-    span: Span
+    span: TextSpan
 
     def __str__(self) -> str:
         return self.value
 
 
 @dataclass(frozen=True, slots=True)
-class Keep:
+class KeepRule:
     """Which of several rows stays: the `first`, the `last`, or that with the `max` or `min`."""
 
     way: str = "last"
-    expression: Text | None = None
+    expression: LocatedText | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
+class RejectLimit:
     """How many rows may be rejected, or which share of them."""
 
     count: int | None = None
@@ -55,19 +55,19 @@ class Limit:
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class PipelineSection:
     """A mapping whose fields were read; what was wrong is None."""
 
-    span: Span
+    span: TextSpan
     values: Mapping[str, Any]
-    places: Mapping[str, Span]
+    places: Mapping[str, TextSpan]
 
     def get(self, name: str) -> Any:  # noqa: ANN401 - as its kind says
         """Return the value of a field, None when there is none."""
         return self.values.get(name)
 
 
-def compose(report: Report) -> MappingNode | None:
+def compose_yaml(report: DiagnosticReport) -> MappingNode | None:
     """Return the tree of a file; None when it is no YAML mapping, which is then reported."""
     text = report.source.text
     try:
@@ -76,31 +76,31 @@ def compose(report: Report) -> MappingNode | None:
         mark = error.problem_mark or error.context_mark
         at = min(mark.index, len(text)) if mark is not None else 0
         problem = error.problem or error.context or "it cannot be read"
-        report.add(Code.PIPELINE_SYNTAX, f"not YAML: {problem}", Span(at, at + 1))
+        report.add(Code.PIPELINE_SYNTAX, f"not YAML: {problem}", TextSpan(at, at + 1))
         return None
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         reason = "it is too deeply nested" if isinstance(error, RecursionError) else str(error)
-        report.add(Code.PIPELINE_SYNTAX, f"not YAML: {reason.splitlines()[0]}", Span(0, 1))
+        report.add(Code.PIPELINE_SYNTAX, f"not YAML: {reason.splitlines()[0]}", TextSpan(0, 1))
         return None
     if not isinstance(root, MappingNode):
         message = "a pipeline file is a mapping that begins with `version: 1`"
-        report.add(Code.PIPELINE_SYNTAX, message, Span(0, 1))
+        report.add(Code.PIPELINE_SYNTAX, message, TextSpan(0, 1))
         return None
     return root
 
 
-class Reader:
+class PipelineFileReader:
     """Reads the nodes of one file."""
 
-    def __init__(self, report: Report, variables: Mapping[str, str | None]) -> None:
+    def __init__(self, report: DiagnosticReport, variables: Mapping[str, str | None]) -> None:
         self._report = report
         self._variables = variables
 
-    def tell(self, code: Code, message: str, span: Span, hint: str | None = None) -> None:
+    def tell(self, code: Code, message: str, span: TextSpan, hint: str | None = None) -> None:
         """Report a problem."""
         self._report.add(code, message, span, hint=hint)
 
-    def section(self, node: Node, name: str, what: str) -> Section | None:
+    def section(self, node: Node, name: str, what: str) -> PipelineSection | None:
         """Read a mapping with the fields of a section."""
         entries = self.entries(node, what)
         if entries is None:
@@ -124,20 +124,20 @@ class Reader:
                 message = f"{what} needs `{field.name}`: {field.about}"
                 span = self._head(node)
                 self.tell(Code.PIPELINE_FIELD_MISSING, message, span, hint)
-        return Section(span_of(node), values, places)
+        return PipelineSection(span_of(node), values, places)
 
-    def entries(self, node: Node, what: str) -> list[tuple[Text, Node]] | None:
+    def entries(self, node: Node, what: str) -> list[tuple[LocatedText, Node]] | None:
         """Return the members of a mapping by name; a name that comes twice is told."""
         if not isinstance(node, MappingNode):
             message = f"{what} is a mapping of names to values, not {_kind_of(node)}"
             self.tell(Code.PIPELINE_VALUE, message, span_of(node))
             return None
-        found: dict[str, tuple[Text, Node]] = {}
+        found: dict[str, tuple[LocatedText, Node]] = {}
         for key, value in node.value:
             if not isinstance(key, ScalarNode):
                 self.tell(Code.PIPELINE_VALUE, f"a name in {what} is plain text", span_of(key))
                 continue
-            name = Text(key.value, span_of(key))
+            name = LocatedText(key.value, span_of(key))
             if key.value == "<<":
                 message = "`<<` is not used in pipelines: write the fields out"
                 self.tell(Code.PIPELINE_SYNTAX, message, name.span)
@@ -148,36 +148,38 @@ class Reader:
                 found[key.value] = (name, value)
         return list(found.values())
 
-    def _value(self, node: Node, field: Field, what: str) -> Any:  # noqa: ANN401 - by kind
+    def _value(self, node: Node, field: PipelineField, what: str) -> Any:  # noqa: ANN401 - by kind
         match field.kind:
-            case Kind.VERSION:
+            case FieldKind.VERSION:
                 return self._version(node)
-            case Kind.TEXT | Kind.EXPRESSION | Kind.SQL:
+            case FieldKind.TEXT | FieldKind.EXPRESSION | FieldKind.SQL:
                 return self._text(node, what, field)
-            case Kind.TEXTS | Kind.EXPRESSIONS:
+            case FieldKind.TEXTS | FieldKind.EXPRESSIONS:
                 return self._texts(node, what, field)
-            case Kind.CHOICE:
+            case FieldKind.CHOICE:
                 return self._choice(node, what, field)
-            case Kind.LIMIT:
+            case FieldKind.LIMIT:
                 return self._limit(node, what)
-            case Kind.KEEP:
+            case FieldKind.KEEP:
                 return self._keep(node, what)
-            case Kind.BOOL:
+            case FieldKind.BOOL:
                 return self._bool(node, what)
-            case Kind.SCALARS:
+            case FieldKind.SCALARS:
                 return self._scalars(node, what)
-            case Kind.EXPRESSION_MAP:
+            case FieldKind.EXPRESSION_MAP:
                 return self._expressions(node, what, field)
-            case Kind.ENDPOINT:
+            case FieldKind.ENDPOINT:
                 if isinstance(node, MappingNode):
                     return self._expressions(node, what, field)
                 return self._text(node, what, field)
-            case Kind.SECTION:
+            case FieldKind.SECTION:
                 return self.section(node, field.section, what)
-            case Kind.SECTIONS:
+            case FieldKind.SECTIONS:
                 return self._sections(node, what, field)
 
-    def _sections(self, node: Node, what: str, field: Field) -> list[tuple[Text, Section]]:
+    def _sections(
+        self, node: Node, what: str, field: PipelineField
+    ) -> list[tuple[LocatedText, PipelineSection]]:
         found = []
         for name, value in self.entries(node, what) or ():
             section = self.section(value, field.section, f"{field.section} `{name}`")
@@ -192,7 +194,7 @@ class Reader:
         self.tell(Code.PIPELINE_VALUE, message, span_of(node))
         return None
 
-    def _text(self, node: Node, what: str, field: Field) -> Text | None:
+    def _text(self, node: Node, what: str, field: PipelineField) -> LocatedText | None:
         if not isinstance(node, ScalarNode) or (node.tag == _NULL and node.style is None):
             self._refuse(node, what, f"{_article(field.kind)}", field)
             return None
@@ -200,9 +202,9 @@ class Reader:
         if text is not None and not text.strip():
             self._refuse(node, what, f"{_article(field.kind)}", field)
             return None
-        return None if text is None else Text(text, span_of(node))
+        return None if text is None else LocatedText(text, span_of(node))
 
-    def _texts(self, node: Node, what: str, field: Field) -> tuple[Text, ...] | None:
+    def _texts(self, node: Node, what: str, field: PipelineField) -> tuple[LocatedText, ...] | None:
         if not isinstance(node, SequenceNode):
             found = self._text(node, what, field)
             return None if found is None else (found,)
@@ -211,7 +213,7 @@ class Reader:
         texts = [self._text(item, f"an item of {what}", field) for item in node.value]
         return tuple(text for text in texts if text is not None)
 
-    def _choice(self, node: Node, what: str, field: Field) -> str | None:
+    def _choice(self, node: Node, what: str, field: PipelineField) -> str | None:
         text = self._text(node, what, field)
         if text is None or text.value in field.choices:
             return None if text is None else text.value
@@ -222,37 +224,37 @@ class Reader:
         self.tell(Code.PIPELINE_VALUE, message, text.span, hint)
         return None
 
-    def _limit(self, node: Node, what: str) -> Limit | None:
+    def _limit(self, node: Node, what: str) -> RejectLimit | None:
         text = self._filled(node) if isinstance(node, ScalarNode) else None
         match = _LIMIT.fullmatch(text.strip()) if text is not None else None
         if match is not None and match["count"] is not None:
-            return Limit(count=int(match["count"]))
+            return RejectLimit(count=int(match["count"]))
         if match is not None and float(match["share"]) <= 100:
-            return Limit(share=float(match["share"]) / 100)
+            return RejectLimit(share=float(match["share"]) / 100)
         message = f"{what} is a number of rows or a percentage up to 100%"
         hint = "for example `max_rejects: 100` or `max_rejects: 1%`"
         self.tell(Code.PIPELINE_VALUE, message, span_of(node), hint)
         return None
 
-    def _keep(self, node: Node, what: str) -> Keep | None:
+    def _keep(self, node: Node, what: str) -> KeepRule | None:
         text = self._filled(node) if isinstance(node, ScalarNode) else None
         match = _KEEP.fullmatch(text.strip()) if text is not None else None
         if match is None:
-            message = f"{what} is {Kind.KEEP}"
+            message = f"{what} is {FieldKind.KEEP}"
             self.tell(Code.PIPELINE_VALUE, message, span_of(node), "for example `max(updated_at)`")
             return None
         if match["way"] is not None:
-            return Keep(match["way"])
-        return Keep(match["best"], Text(match["expression"].strip(), span_of(node)))
+            return KeepRule(match["way"])
+        return KeepRule(match["best"], LocatedText(match["expression"].strip(), span_of(node)))
 
     def _bool(self, node: Node, what: str) -> bool | None:
         if _tag(node) == _BOOL:
             return bool(node.value.lower() in ("true", "yes", "on"))
-        self.tell(Code.PIPELINE_VALUE, f"{what} is {Kind.BOOL}", span_of(node))
+        self.tell(Code.PIPELINE_VALUE, f"{what} is {FieldKind.BOOL}", span_of(node))
         return None
 
-    def _scalars(self, node: Node, what: str) -> dict[str, Text | None]:
-        found: dict[str, Text | None] = {}
+    def _scalars(self, node: Node, what: str) -> dict[str, LocatedText | None]:
+        found: dict[str, LocatedText | None] = {}
         for name, value in self.entries(node, what) or ():
             if not isinstance(value, ScalarNode):
                 message = f"`{name}` in {what} is one value, not {_kind_of(value)}"
@@ -262,10 +264,12 @@ class Reader:
             else:
                 text = self._filled(value)
                 if text is not None:
-                    found[name.value] = Text(text, span_of(value))
+                    found[name.value] = LocatedText(text, span_of(value))
         return found
 
-    def _expressions(self, node: Node, what: str, field: Field) -> dict[str, tuple[Text, Text]]:
+    def _expressions(
+        self, node: Node, what: str, field: PipelineField
+    ) -> dict[str, tuple[LocatedText, LocatedText]]:
         """Return expressions by name, each with the name as it stands in the file."""
         found = {}
         for name, value in self.entries(node, what) or ():
@@ -296,7 +300,7 @@ class Reader:
     def _no_variable(self, name: str, node: Node) -> None:
         span = span_of(node)
         at = self._report.source.text.find(f"${{{name}}}", span.start, span.end)
-        place = span if at < 0 else Span(at, at + len(name) + 3)
+        place = span if at < 0 else TextSpan(at, at + len(name) + 3)
         if name in self._variables:
             message = f"variable `{name}` has no value"
             hint = f"give one with --set {name}=VALUE, or set it in the environment"
@@ -306,28 +310,28 @@ class Reader:
             hint = near or f"declare it: `variables: {{{name or 'NAME'}: VALUE}}`"
         self.tell(Code.PIPELINE_VARIABLE, message, place, hint)
 
-    def _refuse(self, node: Node, what: str, wanted: str, field: Field) -> None:
+    def _refuse(self, node: Node, what: str, wanted: str, field: PipelineField) -> None:
         hint = f"for example `{field.name}: {field.example}`" if field.example else None
         message = f"{what} is {wanted}, not {_kind_of(node)}"
         self.tell(Code.PIPELINE_VALUE, message, span_of(node), hint)
 
-    def _head(self, node: Node) -> Span:
+    def _head(self, node: Node) -> TextSpan:
         """Return where something begins: a snippet of a whole section would say nothing."""
         span = span_of(node)
         end = self._report.source.text.find("\n", span.start)
-        return Span(span.start, span.end if end < 0 else min(span.end, end))
+        return TextSpan(span.start, span.end if end < 0 else min(span.end, end))
 
 
-def span_of(node: Node) -> Span:
+def span_of(node: Node) -> TextSpan:
     """Return where a node stands, without the line breaks behind it."""
     start, end = node.start_mark, node.end_mark
     text = start.buffer
     if text is None:
-        return Span(start.index, max(end.index, start.index + 1))
+        return TextSpan(start.index, max(end.index, start.index + 1))
     stop = end.index
     while stop > start.index + 1 and text[stop - 1].isspace():
         stop -= 1
-    return Span(start.index, stop)
+    return TextSpan(start.index, stop)
 
 
 def plain_entries(root: MappingNode, name: str) -> Iterator[tuple[str, str | None]]:
@@ -344,13 +348,18 @@ def _tag(node: Node) -> str | None:
     return str(node.tag) if isinstance(node, ScalarNode) else None
 
 
-def _article(kind: Kind) -> str:
+def _article(kind: FieldKind) -> str:
     match kind:
-        case Kind.EXPRESSION | Kind.EXPRESSION_MAP | Kind.EXPRESSIONS | Kind.ENDPOINT:
+        case (
+            FieldKind.EXPRESSION
+            | FieldKind.EXPRESSION_MAP
+            | FieldKind.EXPRESSIONS
+            | FieldKind.ENDPOINT
+        ):
             return "an SQL expression"
-        case Kind.SQL:
+        case FieldKind.SQL:
             return "an SQL query"
-        case Kind.CHOICE:
+        case FieldKind.CHOICE:
             return "a word"
     return "text"
 

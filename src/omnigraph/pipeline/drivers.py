@@ -17,12 +17,12 @@ from ulid import ULID
 
 from omnigraph.commit.recovery import STALE_AFTER
 
-_STARTED = 19
+_START_TIME_FIELD = 19
 """The place of the starting time among what Linux tells of a process behind its name."""
 
 
 @dataclass(frozen=True, slots=True)
-class Driver:
+class RunOwner:
     """A process that took a run; `token` is new each time, `born` tells processes of one number."""
 
     token: str
@@ -31,12 +31,12 @@ class Driver:
     born: str | None
 
     @classmethod
-    def here(cls) -> Driver:
+    def here(cls) -> RunOwner:
         """Return this process."""
-        return cls(str(ULID()), socket.gethostname(), os.getpid(), _born(os.getpid()))
+        return cls(str(ULID()), socket.gethostname(), os.getpid(), _process_start_time(os.getpid()))
 
     @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> Driver:
+    def from_json(cls, document: Mapping[str, Any]) -> RunOwner:
         """Return what `to_json` wrote down."""
         return cls(document["token"], document["host"], document["pid"], document["born"])
 
@@ -54,7 +54,7 @@ class Driver:
         if not self.is_here:
             return silence < STALE_AFTER
         if self.born is not None:
-            return _born(self.pid) == self.born
+            return _process_start_time(self.pid) == self.born
         try:
             os.kill(self.pid, 0)
         except ProcessLookupError:
@@ -67,7 +67,7 @@ class Driver:
         return f"process {self.pid} on {self.host}"
 
 
-def _born(pid: int) -> str | None:
+def _process_start_time(pid: int) -> str | None:
     """Return when a process was started, None if it is dead or nobody can tell."""
     try:
         told = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
@@ -75,4 +75,4 @@ def _born(pid: int) -> str | None:
     except OSError:
         return None
     facts = told.rpartition(")")[2].split()
-    return None if facts[0] == "Z" else f"{boot} {facts[_STARTED]}"
+    return None if facts[0] == "Z" else f"{boot} {facts[_START_TIME_FIELD]}"

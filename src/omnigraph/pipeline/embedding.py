@@ -23,27 +23,26 @@ from pyspark.sql import functions as f
 from omnigraph.catalog.model import Property
 from omnigraph.embed import Embedder
 from omnigraph.errors import Category, OmniError
-from omnigraph.pipeline.ledger import Target
-from omnigraph.pipeline.scan import Rows, on_each
-from omnigraph.pipeline.staging import Job
-from omnigraph.pipeline.texts import Asked, Texts, ask, vectors_frame
-from omnigraph.storage.column_files import write_column
-from omnigraph.storage.columns import rows_at
+from omnigraph.pipeline.ledger import LoadTarget
+from omnigraph.pipeline.scan import DatasetFragments, map_numbers
+from omnigraph.pipeline.staging import StagingJob
+from omnigraph.pipeline.texts import EmbeddedTexts, EmbeddingCache, embed_texts, vectors_frame
+from omnigraph.storage.columns import rows_at, write_column
 from omnigraph.storage.datasets import Datasets
 from omnigraph.storage.layout import VECTORS
-from omnigraph.storage.probe import ROW_ADDRESS
-from omnigraph.write.committed import Committed
-from omnigraph.write.fill import agreed_on, embedded, has_words
+from omnigraph.storage.row_lookup import ROW_ADDRESS
+from omnigraph.write.committed_state import CommittedState
+from omnigraph.write.row_embeddings import embedded_properties, embedder_for_property, has_text
 
-_AT_ONCE = 8_192
+_ROWS_PER_BATCH = 8_192
 """Rows of a fragment whose vectors are in memory together."""
-_LACKING = "addr long, id string, text string"
-_WRITTEN = "fragment long, file string, made long, kept long"
+_MISSING_SCHEMA = "addr long, id string, text string"
+_FILES_SCHEMA = "fragment long, file string, made long, kept long"
 _OFFSET = 0xFFFF_FFFF
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Made:
+class FilledVectors:
     """The vectors of one property: `files` by fragment, and how many were made or kept.
 
     `texts` is how many different texts were embedded for it in this run.
@@ -57,15 +56,17 @@ class Made:
     files: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
 
 
-def wanted(target: Target, optional: Sequence[str]) -> list[Property]:
+def properties_to_fill(target: LoadTarget, optional: Sequence[str]) -> list[Property]:
     """Return the properties of a type for which vectors are to be made and rows lack some."""
     lacks = target.staged.lacks
-    found = (p for p in embedded(target.shape) if not p.type.nullable or p.name in optional)
+    found = (
+        p for p in embedded_properties(target.shape) if not p.type.nullable or p.name in optional
+    )
     return [property_ for property_ in found if lacks.get(property_.name, 0)]
 
 
 @dataclass(frozen=True)
-class Filling:
+class VectorFill:
     """One property of one type that is filled.
 
     `whole` are the rows of the type as they were staged, those included that were taken out since;
@@ -74,26 +75,28 @@ class Filling:
     """
 
     spark: SparkSession
-    job: Job
-    target: Target
-    whole: Rows
+    job: StagingJob
+    target: LoadTarget
+    whole: DatasetFragments
     filled: Property
     before: str | None
     others: Collection[str | None]
 
-    def run(self) -> Made:
+    def run(self) -> FilledVectors:
         """Make the vectors and write them.
 
         Raises:
             OmniError: the provider failed; it says how many texts were embedded.
         """
-        embedder = agreed_on(self.target.shape, self.filled, self.others, self.job.embedder)
+        embedder = embedder_for_property(
+            self.target.shape, self.filled, self.others, self.job.embedder
+        )
         model = embedder.model
         lacking = self._lacking()
         kept = self._kept(lacking, model)
         if kept is not None:
             lacking = lacking.join(kept.select("addr"), "addr", "left_anti")
-        texts = Texts(
+        texts = EmbeddingCache(
             location=self.job.location,
             folder=f"{self.job.folder}/{VECTORS}",
             dimension=self.filled.type.dimension or 0,
@@ -101,7 +104,7 @@ class Filling:
             most=self.target.staged.lacks[self.filled.name],
         )
         digested = lacking.select("addr", "text", f.sha2("text", 256).alias("digest"))
-        asked = ask(digested.select("digest", "text"), texts, embedder)
+        asked = embed_texts(digested.select("digest", "text"), texts, embedder)
         if asked.error is not None:
             raise self._failure(asked, embedder)
         vectors = vectors_frame(self.spark, texts, asked.paths)
@@ -121,7 +124,7 @@ class Filling:
         def read(number: int) -> Iterator[pa.RecordBatch]:
             columns = list(dict.fromkeys(["id", source, name]))
             for table in rows.read(columns, pieces[number]):
-                lacks = pc.and_(table[name].is_null(), has_words(table[source]))
+                lacks = pc.and_(table[name].is_null(), has_text(table[source]))
                 found = table.filter(lacks)
                 given = {
                     "addr": pc.cast(found[ROW_ADDRESS], pa.int64()),
@@ -130,7 +133,7 @@ class Filling:
                 }
                 yield from pa.table(given).combine_chunks().to_batches()
 
-        return on_each(self.spark, len(pieces), read, _LACKING)
+        return map_numbers(self.spark, len(pieces), read, _MISSING_SCHEMA)
 
     @property
     def _source(self) -> str:
@@ -156,17 +159,17 @@ class Filling:
                 }
                 yield from pa.table(given).combine_chunks().to_batches()
 
-        known = on_each(self.spark, len(pieces), read, "old long, id string, text string")
+        known = map_numbers(self.spark, len(pieces), read, "old long, id string, text string")
         return lacking.join(known, ["id", "text"]).select("addr", "old")
 
     # --- what is written -----------------------------------------------------------------------
 
-    def _written(self, found: DataFrame, model: str, texts: int) -> Made:
+    def _written(self, found: DataFrame, model: str, texts: int) -> FilledVectors:
         """Write the vectors of each fragment as a file."""
-        column = _Column(self.whole, self.target.old, self.filled.name)
+        column = _VectorColumnWriter(self.whole, self.target.old, self.filled.name)
 
         def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            for number, rows in groupby(_one_by_one(batches), key=lambda part: part[0]):
+            for number, rows in groupby(_split_by_fragment(batches), key=lambda part: part[0]):
                 counts = [0, 0]
                 file = column.write(number, (part for _, part in rows), counts)
                 done = {"fragment": [number], "file": [json.dumps(file)]}
@@ -174,8 +177,8 @@ class Filling:
 
         placed = found.selectExpr("shiftright(addr, 32) AS fragment", "*")
         parts = placed.repartition(max(len(self.whole.sizes), 1), "fragment")
-        told = parts.sortWithinPartitions("addr").mapInArrow(run, _WRITTEN).collect()
-        return Made(
+        told = parts.sortWithinPartitions("addr").mapInArrow(run, _FILES_SCHEMA).collect()
+        return FilledVectors(
             property=self.filled.name,
             model=model,
             texts=texts,
@@ -184,7 +187,7 @@ class Filling:
             files={row["fragment"]: json.loads(row["file"]) for row in told},
         )
 
-    def _failure(self, asked: Asked, embedder: Embedder) -> OmniError:
+    def _failure(self, asked: EmbeddedTexts, embedder: Embedder) -> OmniError:
         error = asked.error or {}
         place = f"{self.target.shape.name}.{self.filled.name}"
         message = (
@@ -205,7 +208,7 @@ class Filling:
         return OmniError(message, code=error["code"], category=category, details=details)
 
 
-def _one_by_one(
+def _split_by_fragment(
     batches: Iterable[pa.RecordBatch],
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
     """Yield the rows of each fragment apart; they come in order."""
@@ -217,11 +220,11 @@ def _one_by_one(
 
 
 @dataclass(frozen=True)
-class _Column:
+class _VectorColumnWriter:
     """The vectors of a property on their way to files; it travels."""
 
-    whole: Rows
-    old: Rows
+    whole: DatasetFragments
+    old: DatasetFragments
     name: str
 
     def write(
@@ -230,7 +233,7 @@ class _Column:
         """Write the column of a fragment: what it has already, and the vectors of rows."""
         datasets = Datasets(self.whole.location)
         handle = datasets.open(self.whole.path, self.whole.version)
-        column = Committed.physical_names(self.whole.shape, handle)[self.name]
+        column = CommittedState.physical_names(self.whole.shape, handle)[self.name]
         pieces = self._pieces(fragment, rows, counts)
         return write_column(datasets, self.whole.path, handle, column, pieces)
 
@@ -238,18 +241,18 @@ class _Column:
         self, fragment: int, rows: Iterator[pa.RecordBatch], counts: list[int]
     ) -> Iterator[pa.Array]:
         kind = self.whole.shape.schema.field(self.name).type
-        there, more = _Stream(self._there(fragment)), _Stream(rows)
+        there, more = _AddressOrderedRows(self._there(fragment)), _AddressOrderedRows(rows)
         size = self.whole.sizes[fragment]
-        for start in range(0, size, _AT_ONCE):
-            length = min(_AT_ONCE, size - start)
+        for start in range(0, size, _ROWS_PER_BATCH):
+            length = min(_ROWS_PER_BATCH, size - start)
             numbers = np.zeros((length, kind.list_size), np.float32)
             valid = np.zeros(length, np.bool_)
             stop = (fragment << 32) + start + length
             for found in there.until(stop):
-                _put(numbers, valid, found, start)
+                _scatter_vectors(numbers, valid, found, start)
             for found in more.until(stop):
                 for part in self._given(found, kind, counts):
-                    _put(numbers, valid, part, start)
+                    _scatter_vectors(numbers, valid, part, start)
             flat = pa.array(numbers.ravel())
             yield pa.FixedSizeListArray.from_arrays(flat, type=kind, mask=pa.array(~valid))
 
@@ -277,13 +280,13 @@ class _Column:
         if kept.num_rows:
             counts[1] += kept.num_rows
             handle = self.old.open()
-            column = Committed.physical_names(self.old.shape, handle)[self.name]
+            column = CommittedState.physical_names(self.old.shape, handle)[self.name]
             found = rows_at(handle, kept["old"].to_numpy().astype(np.uint64), [column])
             vectors = found[column].combine_chunks()
             yield pa.record_batch({"addr": kept["addr"], "vector": vectors})
 
 
-def _put(
+def _scatter_vectors(
     numbers: npt.NDArray[np.float32],
     valid: npt.NDArray[np.bool_],
     found: pa.RecordBatch,
@@ -295,7 +298,7 @@ def _put(
     valid[places] = True
 
 
-class _Stream:
+class _AddressOrderedRows:
     """Rows in the order of their addresses, taken as far as somebody is."""
 
     def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
@@ -317,7 +320,7 @@ class _Stream:
                 return
 
 
-def noted(target: Target, made: Sequence[Made]) -> dict[str, Any]:
+def vector_report(target: LoadTarget, made: Sequence[FilledVectors]) -> dict[str, Any]:
     """Return what a report says of the vectors of a type."""
     counts = target.staged.wordless
     return {

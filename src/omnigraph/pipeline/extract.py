@@ -18,21 +18,21 @@ from pyspark.sql.types import ArrayType, MapType, StringType, StructType
 from ulid import ULID
 
 from omnigraph.lang import Code
-from omnigraph.pipeline.document import Text
+from omnigraph.pipeline.document import LocatedText
 from omnigraph.pipeline.model import FILE, ROW
-from omnigraph.pipeline.spec import LISTING_OPTIONS, Pipeline, SourceSpec, mentioned
+from omnigraph.pipeline.spec import LISTING_OPTIONS, Pipeline, SourceSpec, referenced_sources
 from omnigraph.pipeline.text_files import (
     CORRUPT,
     KINDS,
     REASON,
     TextFormat,
-    pieces_of,
-    rows_frame,
-    survey,
+    slice_files,
+    survey_files,
+    text_frame,
 )
-from omnigraph.pipeline.told import reason
-from omnigraph.write.inputs.csv_files import Dialect
-from omnigraph.write.inputs.streams import Broken
+from omnigraph.pipeline.told import error_summary
+from omnigraph.write.inputs.byte_streams import UnreadableInput
+from omnigraph.write.inputs.csv_reader import CsvDialect
 
 _PATH = "@path"
 _OPTIONS = {
@@ -45,7 +45,7 @@ _UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Extracted:
+class SourceFrame:
     """The rows of a source.
 
     `is_text` tells that cells are text to which properties give a meaning. `rows` is how many there
@@ -70,26 +70,26 @@ class Extracted:
 
 
 @dataclass(slots=True)
-class Sources:
+class SourceFrames:
     """The sources of one pipeline, opened when first asked for."""
 
     pipeline: Pipeline
     spark: SparkSession
     files: list[tuple[str, str]] = field(default_factory=list)
     """What positions refer to: names of files, and whether rows or lines of them are counted."""
-    _open: dict[str, Extracted | None] = field(default_factory=dict)
+    _open: dict[str, SourceFrame | None] = field(default_factory=dict)
     _views: list[str] = field(default_factory=list)
 
-    def get(self, name: str) -> Extracted | None:
+    def get(self, name: str) -> SourceFrame | None:
         """Return a source; None when Spark cannot open it, which is then reported."""
         if name not in self._open:
             spec = self.pipeline.sources[name]
             try:
                 self._open[name] = self._extract(spec)
-            except (PySparkException, Py4JError, Broken) as error:
+            except (PySparkException, Py4JError, UnreadableInput) as error:
                 self._open[name] = None
                 place = spec.given[0] if spec.given else spec.name
-                why = str(error) if isinstance(error, Broken) else reason(error)
+                why = str(error) if isinstance(error, UnreadableInput) else error_summary(error)
                 self._refuse(spec, place, why)
         return self._open[name]
 
@@ -106,7 +106,7 @@ class Sources:
                 found += files
         return found
 
-    def opened(self, name: str) -> Extracted | None:
+    def opened(self, name: str) -> SourceFrame | None:
         """Return a source if somebody asked for it."""
         return self._open.get(name)
 
@@ -116,7 +116,7 @@ class Sources:
             self.spark.catalog.dropTempView(view)
         self._views.clear()
 
-    def _extract(self, spec: SourceSpec) -> Extracted | None:
+    def _extract(self, spec: SourceSpec) -> SourceFrame | None:
         match spec.kind:
             case "sql":
                 return self._query(spec)
@@ -130,7 +130,7 @@ class Sources:
         word = spec.given[0].value
         reader = self._reader(spec, word, _OPTIONS.get(word, {}))
         frame = reader.load(paths[0] if len(paths) == 1 else paths) if paths else reader.load()
-        return Extracted(spec=spec, frame=frame, columns=tuple(frame.columns))
+        return SourceFrame(spec=spec, frame=frame, columns=tuple(frame.columns))
 
     def _reader(
         self, spec: SourceSpec, word: str, known: Mapping[str, str] = MappingProxyType({})
@@ -138,38 +138,40 @@ class Sources:
         reader = self.spark.read.format(word).options(**{**known, **spec.options})
         return reader if spec.columns is None else reader.schema(spec.columns.value)
 
-    def _database(self, spec: SourceSpec) -> Extracted:
+    def _database(self, spec: SourceSpec) -> SourceFrame:
         what = {"dbtable": spec.table} if spec.query is None else {"query": spec.query}
         options = {name: str(text) for name, text in what.items()}
         reader = self._reader(spec, "jdbc").option("url", spec.given[0].value).options(**options)
         frame = reader.load()
-        return Extracted(spec=spec, frame=frame, columns=tuple(frame.columns))
+        return SourceFrame(spec=spec, frame=frame, columns=tuple(frame.columns))
 
-    def _query(self, spec: SourceSpec) -> Extracted | None:
+    def _query(self, spec: SourceSpec) -> SourceFrame | None:
         """Ask a query over views with names of their own, so that nobody else's are replaced."""
-        inner = {name: self.get(name) for name in mentioned(spec, self.pipeline.sources)}
+        inner = {name: self.get(name) for name in referenced_sources(spec, self.pipeline.sources)}
         if None in inner.values():
             return None
         found = {name: source for name, source in inner.items() if source is not None}
         heads = []
         for name, source in found.items():
             view = f"omnigraph_{name}_{ULID()}".lower()
-            whole_rows(source).select(*map(quoted, source.columns)).createTempView(view)
+            readable_rows(source).select(*map(quote_identifier, source.columns)).createTempView(
+                view
+            )
             self._views.append(view)
-            heads.append(f"{quoted(name)} AS (SELECT * FROM {quoted(view)})")
+            heads.append(f"{quote_identifier(name)} AS (SELECT * FROM {quote_identifier(view)})")
         text = spec.given[0].value.strip().removesuffix(";")
         head = f"WITH {', '.join(heads)} " if heads else ""
         frame = self.spark.sql(f"{head}SELECT * FROM (\n{text}\n)")
         is_text = any(source.is_text for source in found.values())
-        return Extracted(spec=spec, frame=frame, columns=tuple(frame.columns), is_text=is_text)
+        return SourceFrame(spec=spec, frame=frame, columns=tuple(frame.columns), is_text=is_text)
 
-    def _parquet(self, spec: SourceSpec) -> Extracted:
+    def _parquet(self, spec: SourceSpec) -> SourceFrame:
         paths = [self.pipeline.address(path.value) for path in spec.paths]
         frame = self._reader(spec, spec.kind, _OPTIONS["parquet"]).load(paths)
         names = [_plain(file) for file in frame.inputFiles()]
         first = self._note(names)
         numbers = {name: first + number for number, name in enumerate(names)}
-        return Extracted(
+        return SourceFrame(
             spec=spec,
             frame=self._by_row_index(frame, numbers),
             columns=tuple(frame.columns),
@@ -178,7 +180,7 @@ class Sources:
             rows=frame.count(),
         )
 
-    def _text(self, spec: SourceSpec) -> Extracted:
+    def _text(self, spec: SourceSpec) -> SourceFrame:
         """Read text with the parsers of `load`; Spark only lists the files."""
         paths = [self.pipeline.address(path.value) for path in spec.paths]
         listing = {name: spec.options[name] for name in LISTING_OPTIONS if name in spec.options}
@@ -190,16 +192,16 @@ class Sources:
         form = text_format(spec, None if declared is None else declared.names)
         first = self._note(names)
         size = _bytes(str(self.spark.conf.get("spark.sql.files.maxPartitionBytes")))
-        found = survey(self.spark, pieces_of(names, first, form, size), form)
-        frame = rows_frame(self.spark, found, form)
+        found = survey_files(self.spark, slice_files(names, first, form, size), form)
+        frame = text_frame(self.spark, found, form)
         broken = found.broken
         if declared is not None:
-            frame = _declared(frame, declared)
-            broken = frame.where(F.col(quoted(CORRUPT)).isNotNull()).count()
+            frame = _cast_declared(frame, declared)
+            broken = frame.where(F.col(quote_identifier(CORRUPT)).isNotNull()).count()
         partitions = [name for name in listed.columns if name != "value"]
         if partitions:
             frame = self._with_partitions(frame, paths, listing, names, first)
-        return Extracted(
+        return SourceFrame(
             spec=spec,
             frame=frame,
             columns=(*found.schema.names, *partitions),
@@ -243,23 +245,23 @@ class Sources:
         )
         return named.join(F.broadcast(known), _PATH).drop(_PATH)
 
-    def _refuse(self, spec: SourceSpec, place: Text, why: str) -> None:
+    def _refuse(self, spec: SourceSpec, place: LocatedText, why: str) -> None:
         message = f"source `{spec.name}`: {why}"
         self.pipeline.report.add(Code.PIPELINE_SOURCE_UNREADABLE, message, place.span)
 
 
-def whole_rows(source: Extracted) -> DataFrame:
+def readable_rows(source: SourceFrame) -> DataFrame:
     """Return the rows of a source that could be read."""
     if CORRUPT not in source.frame.columns:
         return source.frame
-    return source.frame.where(F.col(quoted(CORRUPT)).isNull())
+    return source.frame.where(F.col(quote_identifier(CORRUPT)).isNull())
 
 
-def _declared(frame: DataFrame, schema: StructType) -> DataFrame:
+def _cast_declared(frame: DataFrame, schema: StructType) -> DataFrame:
     """Return text as the types that a pipeline declares; what does not fit cannot be read."""
     typed, wrong = [], []
     for one in schema:
-        column = F.col(quoted(one.name))
+        column = F.col(quote_identifier(one.name))
         made = column
         if isinstance(one.dataType, ArrayType | StructType | MapType):
             made = F.from_json(column, one.dataType)
@@ -268,10 +270,10 @@ def _declared(frame: DataFrame, schema: StructType) -> DataFrame:
         typed.append(made.alias(one.name))
         said = F.lit(f"column `{one.name}` is {one.dataType.simpleString()}, not ")
         wrong.append(F.when(column.isNotNull() & made.isNull(), F.concat(said, column)))
-    reasons = F.coalesce(F.col(quoted(REASON)), *wrong)
-    text = F.to_json(F.struct(*(F.col(quoted(name)) for name in schema.names)))
-    corrupt = F.when(reasons.isNotNull(), F.coalesce(F.col(quoted(CORRUPT)), text))
-    kept = [F.col(quoted(name)) for name in (KINDS, FILE, ROW)]
+    reasons = F.coalesce(F.col(quote_identifier(REASON)), *wrong)
+    text = F.to_json(F.struct(*(F.col(quote_identifier(name)) for name in schema.names)))
+    corrupt = F.when(reasons.isNotNull(), F.coalesce(F.col(quote_identifier(CORRUPT)), text))
+    kept = [F.col(quote_identifier(name)) for name in (KINDS, FILE, ROW)]
     return frame.select(*typed, corrupt.alias(CORRUPT), reasons.alias(REASON), *kept)
 
 
@@ -282,7 +284,7 @@ def text_format(spec: SourceSpec, names: Sequence[str] | None = None) -> TextFor
     encoding = None if spec.encoding is None else spec.encoding.value
     return TextFormat(
         kind=spec.kind,
-        dialect=Dialect(
+        dialect=CsvDialect(
             delimiter="\t" if delimiter == "\\t" else delimiter,
             quote=options.get("quote", '"'),
             header=options.get("header", "true").lower() != "false",
@@ -298,7 +300,7 @@ def _bytes(text: str) -> int:
     return int(match[1]) * _UNITS.get(match[2], 1) if match is not None else 128 << 20
 
 
-def quoted(name: str) -> str:
+def quote_identifier(name: str) -> str:
     """Return a name as it stands in SQL."""
     return "`" + name.replace("`", "``") + "`"
 

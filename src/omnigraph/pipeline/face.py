@@ -12,22 +12,22 @@ from typing import Any
 import omnigraph.pipeline as room
 from omnigraph.catalog import Catalog
 from omnigraph.errors import InvalidInput, NotFound
-from omnigraph.pipeline.graphs import OpenGraph
+from omnigraph.pipeline.graphs import GraphHandle
 from omnigraph.pipeline.page import report_page
 from omnigraph.pipeline.plans import PipelinePlan
 from omnigraph.pipeline.report import RunReport, read_report
 from omnigraph.pipeline.resolve import check_types
-from omnigraph.pipeline.runs import Run, Runs
+from omnigraph.pipeline.runs import PipelineRun, RunStore
 from omnigraph.pipeline.source_check import check_pipeline
 from omnigraph.pipeline.spec import Pipeline, PipelineSource, StoredPipeline, read_pipeline
-from omnigraph.pipeline.states import start_of
-from omnigraph.write.progress import Listener
+from omnigraph.pipeline.states import find_start_snapshot
+from omnigraph.write.progress import ProgressListener
 
 
 class Pipelines:
     """The pipelines of a graph: files that say what is loaded, and their runs."""
 
-    def __init__(self, graph: OpenGraph) -> None:
+    def __init__(self, graph: GraphHandle) -> None:
         self._graph = graph
         self._manifest = graph._for_spark()
         self._request = graph._request
@@ -53,7 +53,7 @@ class Pipelines:
         return pipeline
 
     def _catalog(self, pipeline: Pipeline) -> Catalog:
-        return start_of(self._manifest, pipeline)[0].schema.catalog
+        return find_start_snapshot(self._manifest, pipeline)[0].schema.catalog
 
     def plan(
         self,
@@ -74,20 +74,20 @@ class Pipelines:
         variables: Mapping[str, str] | None = None,
         *,
         again: bool = False,
-        progress: Listener | None = None,
+        progress: ProgressListener | None = None,
     ) -> RunReport:
         """Run a pipeline: what it loads becomes one commit of its branch, or nothing does.
 
         The same files are not loaded twice by the same pipeline unless `again` says so.
         """
         pipeline = self._read(path, variables)
-        running = room.Running(self._manifest, self._request, pipeline, progress)
+        running = room.PipelineExecution(self._manifest, self._request, pipeline, progress)
         running.declared = path.name if isinstance(path, StoredPipeline) else None
         return room.run_pipeline(running, again=again)
 
-    def status(self) -> list[Run]:
+    def status(self) -> list[PipelineRun]:
         """Return every run, the newest first."""
-        return Runs(self._manifest.objects).list()[::-1]
+        return RunStore(self._manifest.objects).list()[::-1]
 
     def resume(
         self,
@@ -95,7 +95,7 @@ class Pipelines:
         path: PipelineSource | None = None,
         variables: Mapping[str, str] | None = None,
         *,
-        progress: Listener | None = None,
+        progress: ProgressListener | None = None,
     ) -> RunReport:
         """Go on with a run that was interrupted; what it finished is not done again.
 
@@ -110,10 +110,10 @@ class Pipelines:
             )
             raise InvalidInput(message, code="run_not_resumable", run=found.id)
         pipeline = self._read(file, variables)
-        running = room.Running(self._manifest, self._request, pipeline, progress)
+        running = room.PipelineExecution(self._manifest, self._request, pipeline, progress)
         return room.resume_pipeline(running, found)
 
-    def abort(self, run: str) -> Run:
+    def abort(self, run: str) -> PipelineRun:
         """Give a run up and remove what it staged."""
         found = self._find(run)
         self._request("pipeline", found.branch, None)
@@ -155,8 +155,8 @@ class Pipelines:
         )
         return room.analyze(self._graph, asked)
 
-    def _find(self, run: str | None) -> Run:
-        runs = Runs(self._manifest.objects)
+    def _find(self, run: str | None) -> PipelineRun:
+        runs = RunStore(self._manifest.objects)
         if run is not None:
             return runs.find(run)
         newest = runs.list()[-1:]

@@ -46,18 +46,18 @@ _CAUSE = re.compile("^(: |Caused by: )")
 
 
 @contextmanager
-def spark_faults() -> Iterator[None]:
+def translate_spark_errors() -> Iterator[None]:
     """Run something on Spark; raise SparkFailed when Spark fails."""
     try:
         yield
     except Exception as error:
         if type(error).__module__.partition(".")[0] not in ("pyspark", "py4j"):
             raise
-        raise _translated(str(error)) from error
+        raise _translate_error(str(error)) from error
 
 
 @contextmanager
-def stoppable(spark: SparkSession) -> Iterator[Callable[[], None]]:
+def cancellable_jobs(spark: SparkSession) -> Iterator[Callable[[], None]]:
     """Give what stops the jobs that this thread starts in the block; any thread may call it."""
     tag = f"omnigraph-{ULID()}"
     # Tags of a session stop nothing where it runs in its own driver; those of jobs do.
@@ -70,24 +70,24 @@ def stoppable(spark: SparkSession) -> Iterator[Callable[[], None]]:
     add(tag)
 
     def stop() -> None:
-        with unless_lost():
+        with ignore_lost_session():
             cancel(tag)
 
     try:
         yield stop
     finally:
-        with unless_lost():
+        with ignore_lost_session():
             remove(tag)
 
 
 @contextmanager
-def unless_lost() -> Iterator[None]:
+def ignore_lost_session() -> Iterator[None]:
     """Ask something of a session that may be gone, and with it all that was to be stopped."""
     with suppress(PySparkException, Py4JError, OSError):
         yield
 
 
-def _translated(text: str) -> SparkFailed:
+def _translate_error(text: str) -> SparkFailed:
     for pattern, code, advice in _ADVICE:
         if re.search(pattern, text, re.IGNORECASE):
             return SparkFailed(f"{advice} ({_reason(text)})", code=code)

@@ -22,16 +22,15 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
 
-from omnigraph.changes.block import Limits
-from omnigraph.changes.feed import FeedPage, Poll, cursor_at, place_behind, poll
-from omnigraph.changes.line import Line
-from omnigraph.changes.model import Change, Scope
-from omnigraph.changes.scope import read_scope
+from omnigraph.changes.commit_changes import Limits
+from omnigraph.changes.feed import FeedPage, FeedRequest, feed_cursor, last_read_index, poll
+from omnigraph.changes.model import Change, ChangeFilter, parse_change_filter
+from omnigraph.changes.version_history import FirstParentHistory
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import MAIN, Commit
 from omnigraph.errors import InvalidInput
 from omnigraph.pipeline.columns import arrow_schema
-from omnigraph.pipeline.permission import Permission
+from omnigraph.pipeline.permission import SourcePermission
 from omnigraph.pipeline.pinned import manifest_at
 from omnigraph.storage import Location
 
@@ -53,17 +52,17 @@ COMMITS_PER_TASK = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Feed:
+class ChangeFeedOptions:
     """Which changes of which branch are read."""
 
     location: Location
     branch: str = MAIN
     start: str | None = None
-    scope: Scope = field(default_factory=Scope)
+    scope: ChangeFilter = field(default_factory=ChangeFilter)
     max_changes: int | None = None
 
     @classmethod
-    def by_options(cls, location: Location, options: Mapping[str, str]) -> Feed:
+    def by_options(cls, location: Location, options: Mapping[str, str]) -> ChangeFeedOptions:
         """Read the options of a reader."""
         words = {name: _words(options.get(name)) for name in ("kinds", "types", "ops")}
         most = options.get("maxChangesPerBatch")
@@ -71,29 +70,29 @@ class Feed:
             message = f"the option 'maxChangesPerBatch' is a number of changes, not '{most}'"
             raise InvalidInput(message, code="option_invalid", option="maxChangesPerBatch")
         branch = options.get(CHANGES, MAIN).strip()
-        sight = Permission.by_options(options).sight(branch)
+        sight = SourcePermission.by_options(options).sight(branch)
         return cls(
             location,
             branch,
             options.get("start"),
-            replace(read_scope(**words), sight=sight),
+            replace(parse_change_filter(**words), sight=sight),
             None if most is None else int(most),
         )
 
-    def poll(self, **where: Any) -> Poll:  # noqa: ANN401 - as the class has them
+    def poll(self, **where: Any) -> FeedRequest:  # noqa: ANN401 - as the class has them
         """Return what to ask the feed."""
-        return Poll(branch=self.branch, scope=self.scope, **where)
+        return FeedRequest(branch=self.branch, scope=self.scope, **where)
 
-    def line(self) -> Line:
+    def line(self) -> FirstParentHistory:
         """Return the commits of the branch as they are now."""
-        return Line.read(manifest_at(self.location), self.branch)
+        return FirstParentHistory.read(manifest_at(self.location), self.branch)
 
 
 def _words(text: str | None) -> list[str] | None:
     return None if text is None else [word.strip() for word in text.split(",")]
 
 
-class _Commits(InputPartition):
+class _CommitPartition(InputPartition):
     """Some commits: the place of each, and the cursor before it."""
 
     def __init__(self, commits: list[tuple[int, str]]) -> None:
@@ -101,18 +100,18 @@ class _Commits(InputPartition):
         self.commits = commits
 
 
-class ChangeStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class ChangeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reads what happened on a branch, batch by batch."""
 
-    def __init__(self, feed: Feed) -> None:
+    def __init__(self, feed: ChangeFeedOptions) -> None:
         self.feed = feed
         self.last: int | None = None
 
     def initialOffset(self) -> dict[str, str]:
         """Return where to begin: what `start` says, by default with what happens next."""
         line = self.feed.line()
-        place = place_behind(line, self.feed.poll(start=self.feed.start))
-        return {"cursor": cursor_at(line, self.feed.scope, place)}
+        place = last_read_index(line, self.feed.poll(start=self.feed.start))
+        return {"cursor": feed_cursor(line, self.feed.scope, place)}
 
     def getDefaultReadLimit(self) -> ReadLimit:
         """Return how much a batch may hold."""
@@ -129,20 +128,20 @@ class ChangeStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         place = self._place(line, start)
         last = len(line.commits) - 1 if self.last is None else self.last
         if isinstance(limit, ReadMaxRows):
-            last = _within(line, place, last, limit.max_rows)
-        return {"cursor": cursor_at(line, self.feed.scope, max(place, last))}
+            last = _last_place_within(line, place, last, limit.max_rows)
+        return {"cursor": feed_cursor(line, self.feed.scope, max(place, last))}
 
     def partitions(self, start: dict[str, str], end: dict[str, str]) -> Sequence[InputPartition]:
         """Return the commits behind one offset and up to another, some for each task."""
         line = self.feed.line()
         first, last = self._place(line, start), self._place(line, end)
-        commits = [(n + 1, cursor_at(line, self.feed.scope, n)) for n in range(first, last)]
+        commits = [(n + 1, feed_cursor(line, self.feed.scope, n)) for n in range(first, last)]
         starts = range(0, len(commits), COMMITS_PER_TASK)
-        return [_Commits(commits[at : at + COMMITS_PER_TASK]) for at in starts]
+        return [_CommitPartition(commits[at : at + COMMITS_PER_TASK]) for at in starts]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the changes of commits."""
-        assert isinstance(partition, _Commits)
+        assert isinstance(partition, _CommitPartition)
         manifest = manifest_at(self.feed.location)
         for place, cursor in partition.commits:
             for page in _pages(manifest, self.feed, cursor):
@@ -150,11 +149,11 @@ class ChangeStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
                     if block.changes:
                         yield _rows(place, block.commit, block.changes)
 
-    def _place(self, line: Line, offset: Mapping[str, str]) -> int:
-        return place_behind(line, self.feed.poll(cursor=offset["cursor"]))
+    def _place(self, line: FirstParentHistory, offset: Mapping[str, str]) -> int:
+        return last_read_index(line, self.feed.poll(cursor=offset["cursor"]))
 
 
-def _within(line: Line, place: int, last: int, most: int) -> int:
+def _last_place_within(line: FirstParentHistory, place: int, last: int, most: int) -> int:
     """Return how far to go for at most so many changes; one commit is always taken whole."""
     total, at = 0, place
     for at in range(place + 1, last + 1):
@@ -165,7 +164,7 @@ def _within(line: Line, place: int, last: int, most: int) -> int:
     return at
 
 
-def _pages(manifest: Manifest, feed: Feed, cursor: str) -> Iterator[FeedPage]:
+def _pages(manifest: Manifest, feed: ChangeFeedOptions, cursor: str) -> Iterator[FeedPage]:
     """Yield the pages of the one commit behind a cursor."""
     limits = Limits(commits=1)
     page = poll(manifest, feed.poll(cursor=cursor, limits=limits))

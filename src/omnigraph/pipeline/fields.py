@@ -12,7 +12,7 @@ from typing import Any
 VERSION = 1
 
 
-class Kind(StrEnum):
+class FieldKind(StrEnum):
     """What sort of value a field has."""
 
     VERSION = "version"
@@ -33,11 +33,11 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Field:
+class PipelineField:
     """One field: its value, what it is for, and what holds without it."""
 
     name: str
-    kind: Kind
+    kind: FieldKind
     about: str
     required: bool = False
     choices: tuple[str, ...] = ()
@@ -46,65 +46,77 @@ class Field:
     example: str = ""
 
 
-def _field(name: str, kind: Kind, about: str, **more: Any) -> Field:  # noqa: ANN401
-    return Field(name=name, kind=kind, about=about, **more)
+def _field(name: str, kind: FieldKind, about: str, **more: Any) -> PipelineField:  # noqa: ANN401
+    return PipelineField(name=name, kind=kind, about=about, **more)
 
 
 MODES = ("append", "merge", "overwrite")
 VIOLATIONS = ("fail", "reject")
 
 _MAPPING = (
-    _field("source", Kind.TEXT, "the source its rows come from", required=True, example="people"),
+    _field(
+        "source", FieldKind.TEXT, "the source its rows come from", required=True, example="people"
+    ),
     _field(
         "properties",
-        Kind.EXPRESSION_MAP,
+        FieldKind.EXPRESSION_MAP,
         "the value of each property, over the columns of the source",
         default="the columns that are named like properties",
         example="{name: trim(full_name)}",
     ),
     _field(
         "id",
-        Kind.EXPRESSION,
+        FieldKind.EXPRESSION,
         "the id, for types without a key",
         default="a new one for each row",
         example="uuid",
     ),
-    _field("where", Kind.EXPRESSION, "which rows of the source to take", example="not deleted"),
-    _field("dedupe", Kind.SECTION, "one row of several that are alike", section="dedupe"),
+    _field(
+        "where", FieldKind.EXPRESSION, "which rows of the source to take", example="not deleted"
+    ),
+    _field("dedupe", FieldKind.SECTION, "one row of several that are alike", section="dedupe"),
     _field(
         "embed",
-        Kind.TEXTS,
+        FieldKind.TEXTS,
         "optional `@embed` properties whose vectors are made where rows lack them; required ones "
         "always are",
         example="title_embedding",
     ),
 )
 
-SECTIONS: dict[str, tuple[Field, ...]] = {
+SECTIONS: dict[str, tuple[PipelineField, ...]] = {
     "pipeline": (
-        _field("version", Kind.VERSION, "the version of this format", required=True, example="1"),
         _field(
-            "name", Kind.TEXT, "what reports call it", default="the name of the file", example="crm"
+            "version", FieldKind.VERSION, "the version of this format", required=True, example="1"
+        ),
+        _field(
+            "name",
+            FieldKind.TEXT,
+            "what reports call it",
+            default="the name of the file",
+            example="crm",
         ),
         _field(
             "graph",
-            Kind.TEXT,
+            FieldKind.TEXT,
             "address of the graph, unless the command line gives it",
             example="./my-graph",
         ),
         _field(
             "variables",
-            Kind.SCALARS,
+            FieldKind.SCALARS,
             "what `${NAME}` stands for unless `--set` or the environment says it; "
             "without a value one of them must",
             example="{DAY: 2024-01-01}",
         ),
-        _field("sources", Kind.SECTIONS, "where rows come from", required=True, section="source"),
-        _field("nodes", Kind.SECTIONS, "node types to load, by name", section="node"),
-        _field("edges", Kind.SECTIONS, "edge types to load, by name", section="edge"),
+        _field(
+            "sources", FieldKind.SECTIONS, "where rows come from", required=True, section="source"
+        ),
+        _field("nodes", FieldKind.SECTIONS, "node types to load, by name", section="node"),
+        _field("edges", FieldKind.SECTIONS, "edge types to load, by name", section="edge"),
         _field(
             "mode",
-            Kind.CHOICE,
+            FieldKind.CHOICE,
             "what becomes of entities that exist: refuse, replace by id, replace whole types",
             choices=MODES,
             default="`merge`",
@@ -112,23 +124,23 @@ SECTIONS: dict[str, tuple[Field, ...]] = {
         ),
         _field(
             "partial",
-            Kind.BOOL,
+            FieldKind.BOOL,
             "with `merge`: keep properties that are not given",
             default="`false`",
             example="true",
         ),
         _field(
             "vectors_from",
-            Kind.TEXT,
+            FieldKind.TEXT,
             "the model that made the vectors of the sources, so that texts can be compared with "
             "them",
             default="unknown",
             example="openai/text-embedding-3-large",
         ),
-        _field("branch", Kind.SECTION, "the branch to load into", section="branch"),
+        _field("branch", FieldKind.SECTION, "the branch to load into", section="branch"),
         _field(
             "on_violation",
-            Kind.CHOICE,
+            FieldKind.CHOICE,
             "refuse everything, or set bad rows aside and load the rest",
             choices=VIOLATIONS,
             default="`fail`",
@@ -136,67 +148,76 @@ SECTIONS: dict[str, tuple[Field, ...]] = {
         ),
         _field(
             "max_rejects",
-            Kind.LIMIT,
+            FieldKind.LIMIT,
             "rows, or the share of rows, that may be set aside before all is refused",
             default="any number",
             example="1%",
         ),
         _field(
             "rejects",
-            Kind.TEXT,
+            FieldKind.TEXT,
             "folder for the rows set aside; each run writes into a folder of its own below it, "
             "named by its id",
             default="beside the record of the run, in the graph",
             example="./rejects",
         ),
         _field(
-            "publish", Kind.SECTION, "what the commit says, and what follows it", section="publish"
+            "publish",
+            FieldKind.SECTION,
+            "what the commit says, and what follows it",
+            section="publish",
         ),
-        _field("spark", Kind.SECTION, "the Spark session", section="spark"),
+        _field("spark", FieldKind.SECTION, "the Spark session", section="spark"),
     ),
     "source": (
-        _field("parquet", Kind.TEXTS, "Parquet files or folders", example="data/people/*.parquet"),
+        _field(
+            "parquet", FieldKind.TEXTS, "Parquet files or folders", example="data/people/*.parquet"
+        ),
         _field(
             "csv",
-            Kind.TEXTS,
+            FieldKind.TEXTS,
             "CSV files with a header; cells are text that properties give a meaning",
             example="data/people.csv",
         ),
-        _field("json", Kind.TEXTS, "files with a JSON object a line", example="data/people.jsonl"),
+        _field(
+            "json", FieldKind.TEXTS, "files with a JSON object a line", example="data/people.jsonl"
+        ),
         _field(
             "ndjson",
-            Kind.TEXTS,
+            FieldKind.TEXTS,
             "graph batches, as `load` takes them; their lines say themselves what they are, "
             "and all are loaded",
             example="data/batch.ndjson",
         ),
-        _field("jdbc", Kind.TEXT, "address of a database", example="jdbc:postgresql://host/crm"),
-        _field("format", Kind.TEXT, "any other format Spark knows by name", example="orc"),
-        _field("sql", Kind.SQL, "a query over other sources", example="select * from people"),
-        _field("path", Kind.TEXTS, "with `format`: what to read", example="data/people"),
-        _field("table", Kind.TEXT, "with `jdbc`: the table to read", example="public.people"),
+        _field(
+            "jdbc", FieldKind.TEXT, "address of a database", example="jdbc:postgresql://host/crm"
+        ),
+        _field("format", FieldKind.TEXT, "any other format Spark knows by name", example="orc"),
+        _field("sql", FieldKind.SQL, "a query over other sources", example="select * from people"),
+        _field("path", FieldKind.TEXTS, "with `format`: what to read", example="data/people"),
+        _field("table", FieldKind.TEXT, "with `jdbc`: the table to read", example="public.people"),
         _field(
             "query",
-            Kind.TEXT,
+            FieldKind.TEXT,
             "with `jdbc`: the query to read instead of a table",
             example="select * from people",
         ),
         _field(
             "columns",
-            Kind.TEXT,
+            FieldKind.TEXT,
             "names and types of the columns, instead of looking",
             example="name string, age int",
         ),
         _field(
             "encoding",
-            Kind.TEXT,
+            FieldKind.TEXT,
             "with `csv` and `json`: the encoding of the files",
             default="`utf-8`; other bytes are refused",
             example="latin-1",
         ),
         _field(
             "options",
-            Kind.SCALARS,
+            FieldKind.SCALARS,
             "with `csv`: `delimiter`, `quote` and `header`; with `csv` and `json` which files are "
             "listed; otherwise options of the Spark reader",
             example="{delimiter: ;}",
@@ -207,14 +228,14 @@ SECTIONS: dict[str, tuple[Field, ...]] = {
         *_MAPPING,
         _field(
             "from",
-            Kind.ENDPOINT,
+            FieldKind.ENDPOINT,
             "the node it starts at: its id, the value of its key, or of each key property",
             default="the column `from` or `src`",
             example="person_name",
         ),
         _field(
             "to",
-            Kind.ENDPOINT,
+            FieldKind.ENDPOINT,
             "the node it ends at, likewise",
             default="the column `to` or `dst`",
             example="{code: port_code}",
@@ -223,24 +244,24 @@ SECTIONS: dict[str, tuple[Field, ...]] = {
     "dedupe": (
         _field(
             "by",
-            Kind.EXPRESSIONS,
+            FieldKind.EXPRESSIONS,
             "rows are alike when these are equal",
             default="the key, or the id",
             example="lower(email)",
         ),
         _field(
             "keep",
-            Kind.KEEP,
+            FieldKind.KEEP,
             "which of them stays; `first` and `last` by their place in the source",
             default="`last`",
             example="max(updated_at)",
         ),
     ),
     "branch": (
-        _field("name", Kind.TEXT, "its name", required=True, example="load/2024-01-01"),
+        _field("name", FieldKind.TEXT, "its name", required=True, example="load/2024-01-01"),
         _field(
             "from",
-            Kind.TEXT,
+            FieldKind.TEXT,
             "where it is created from unless it exists",
             default="`main`",
             example="main",
@@ -249,20 +270,20 @@ SECTIONS: dict[str, tuple[Field, ...]] = {
     "publish": (
         _field(
             "message",
-            Kind.TEXT,
+            FieldKind.TEXT,
             "the message of the commit",
             default="the name",
             example="nightly load",
         ),
         _field(
             "merge_into",
-            Kind.TEXT,
+            FieldKind.TEXT,
             "the branch to merge the loaded branch into; conflicts leave both as they are",
             example="main",
         ),
         _field(
             "delete_branch",
-            Kind.BOOL,
+            FieldKind.BOOL,
             "delete the branch once it is merged",
             default="`false`",
             example="true",
@@ -271,21 +292,21 @@ SECTIONS: dict[str, tuple[Field, ...]] = {
     "spark": (
         _field(
             "master",
-            Kind.TEXT,
+            FieldKind.TEXT,
             "a Spark master, or `sc://host:port`",
             default="`local[*]`",
             example="spark://host:7077",
         ),
         _field(
             "memory",
-            Kind.TEXT,
+            FieldKind.TEXT,
             "memory of the driver",
             default="half of the machine's",
             example="4g",
         ),
         _field(
             "config",
-            Kind.SCALARS,
+            FieldKind.SCALARS,
             "Spark's own settings",
             example="{spark.sql.shuffle.partitions: 64}",
         ),
@@ -296,6 +317,6 @@ SOURCE_KINDS = ("parquet", "csv", "json", "ndjson", "jdbc", "format", "sql")
 """Exactly one of them says what a source is."""
 
 
-def by_name(section: str) -> dict[str, Field]:
+def by_name(section: str) -> dict[str, PipelineField]:
     """Return the fields of a section by name."""
     return {field.name: field for field in SECTIONS[section]}

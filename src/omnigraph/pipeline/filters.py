@@ -30,12 +30,12 @@ from pyspark.sql.datasource import (
 )
 
 from omnigraph.errors import InvalidInput
-from omnigraph.pipeline.pinned import Column, Pinned
+from omnigraph.pipeline.pinned import ScanColumn, TableScan
 from omnigraph.query.pushdown import exact_literals
-from omnigraph.storage.literals import sql_text
+from omnigraph.storage.row_lookup import sql_text
 from omnigraph.types import PropertyType, Scalar
 
-Condition: TypeAlias = Sequence[Any]
+FilterCondition: TypeAlias = Sequence[Any]
 """A column, a word of `WORDS`, and a value unless the word is about null."""
 
 _COMPARED: Mapping[type[Filter], str] = MappingProxyType(
@@ -51,7 +51,7 @@ _TEXTUAL: Mapping[type[Filter], str] = MappingProxyType(
     {StringContains: "contains", StringEndsWith: "ends_with", StringStartsWith: "starts_with"}
 )
 _NULL: Mapping[type[Filter], str] = MappingProxyType({IsNull: "is null", IsNotNull: "is not null"})
-WORDS: Mapping[str, type[Filter]] = MappingProxyType(
+FILTER_OPERATORS: Mapping[str, type[Filter]] = MappingProxyType(
     {
         word: kind
         for table in (_COMPARED, {In: "in"}, _TEXTUAL, _NULL)
@@ -60,7 +60,7 @@ WORDS: Mapping[str, type[Filter]] = MappingProxyType(
 )
 
 
-def filtered(pinned: Pinned, conditions: Sequence[Condition]) -> Pinned:
+def apply_conditions(pinned: TableScan, conditions: Sequence[FilterCondition]) -> TableScan:
     """Return only the rows for which all conditions hold; storage leaves out the others."""
     known = {column.name: column for column in pinned.columns}
     texts, wrong = [], []
@@ -75,14 +75,14 @@ def filtered(pinned: Pinned, conditions: Sequence[Condition]) -> Pinned:
     return replace(pinned, where=" AND ".join(texts)) if texts else pinned
 
 
-def _read(condition: Condition, known: Mapping[str, Column]) -> str:
+def _read(condition: FilterCondition, known: Mapping[str, ScanColumn]) -> str:
     """Return the filter of a condition that somebody wrote; raise ValueError if there is none."""
     name, word, *values = condition
-    column, kind = known.get(name), WORDS.get(word)
+    column, kind = known.get(name), FILTER_OPERATORS.get(word)
     if column is None:
         raise ValueError(f"there is no column {name}")
     if kind is None:
-        raise ValueError(f"'{word}' is none of {', '.join(WORDS)}")
+        raise ValueError(f"'{word}' is none of {', '.join(FILTER_OPERATORS)}")
     if len(values) != (0 if kind in _NULL else 1):
         raise ValueError(f"'{word}' takes {'no value' if kind in _NULL else 'one value'}")
     text = _text(_filter(kind, column, values), known)
@@ -91,7 +91,7 @@ def _read(condition: Condition, known: Mapping[str, Column]) -> str:
     return text
 
 
-def _filter(kind: type[Filter], column: Column, values: Sequence[Any]) -> Filter:
+def _filter(kind: type[Filter], column: ScanColumn, values: Sequence[Any]) -> Filter:
     convert = column.type.element.from_json
     if kind is In:
         if not isinstance(values[0], list | tuple | set | frozenset):
@@ -101,7 +101,7 @@ def _filter(kind: type[Filter], column: Column, values: Sequence[Any]) -> Filter
 
 
 def stored_filter(
-    filters: Sequence[Filter], columns: Sequence[Column]
+    filters: Sequence[Filter], columns: Sequence[ScanColumn]
 ) -> tuple[str | None, list[Filter]]:
     """Return what storage answers of Spark's filters, or None, and those that are left."""
     known = {column.name: column for column in columns}
@@ -111,7 +111,7 @@ def stored_filter(
     return (" AND ".join(taken) if taken else None), left
 
 
-def _text(filter_: Filter, known: Mapping[str, Column]) -> str | None:
+def _text(filter_: Filter, known: Mapping[str, ScanColumn]) -> str | None:
     path: tuple[str, ...] = getattr(filter_, "attribute", ())
     column = known.get(path[0]) if len(path) == 1 else None
     if column is None or column.is_blob or column.type.is_list or column.type.dimension:
@@ -134,7 +134,7 @@ def _text(filter_: Filter, known: Mapping[str, Column]) -> str | None:
 
 
 def _literals(values: Sequence[object], type_: PropertyType) -> str | None:
-    ours = [_ours(value) for value in values]
+    ours = [_to_stored_value(value) for value in values]
     if type_.scalar in (Scalar.F32, Scalar.F64) and 0 in ours:
         return None
     if type_.scalar is Scalar.DATE_TIME and not all(map(_is_stored_exactly, ours)):
@@ -142,7 +142,7 @@ def _literals(values: Sequence[object], type_: PropertyType) -> str | None:
     return exact_literals(ours, type_)
 
 
-def _ours(value: object) -> object:
+def _to_stored_value(value: object) -> object:
     """Return a value as we have it: Spark's unsigned numbers are decimals."""
     if isinstance(value, Decimal) and value == value.to_integral_value():
         return int(value)

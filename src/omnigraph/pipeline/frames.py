@@ -14,33 +14,32 @@ from pyspark.sql import DataFrame, SparkSession
 
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import MAIN
-from omnigraph.commit.snapshot import Target, resolve_snapshot
-from omnigraph.commit.view import seen
+from omnigraph.commit.snapshot import SnapshotRef, apply_scope, resolve_snapshot
 from omnigraph.embed.config import VectorsFrom
 from omnigraph.errors import InvalidInput, OmniError
 from omnigraph.pipeline.columns import arrow_schema
-from omnigraph.pipeline.filters import Condition, filtered
-from omnigraph.pipeline.graphs import OpenGraph
-from omnigraph.pipeline.pinned import manifest_at, pin
-from omnigraph.pipeline.scratch import Scratch
-from omnigraph.pipeline.sink import put_down
+from omnigraph.pipeline.filters import FilterCondition, apply_conditions
+from omnigraph.pipeline.graphs import GraphHandle
+from omnigraph.pipeline.pinned import manifest_at, pin_table
+from omnigraph.pipeline.scratch import ScratchFiles
+from omnigraph.pipeline.sink import stage_frame
 from omnigraph.pipeline.source import FORMAT, STORAGE, register
-from omnigraph.query.entity import find_type
+from omnigraph.query.entities import find_type
 from omnigraph.storage import Location, locate
-from omnigraph.write.load import LoadOptions, LoadResult, mode_of
+from omnigraph.write.load import LoadOptions, LoadResult, parse_load_mode
 
-Place: TypeAlias = OpenGraph | str | os.PathLike[str]
+GraphOrUri: TypeAlias = GraphHandle | str | os.PathLike[str]
 """An open graph, or where one is."""
 
 
 def read(
     spark: SparkSession,
-    graph: Place,
+    graph: GraphOrUri,
     type_name: str,
     *,
-    at: Target | None = None,
+    at: SnapshotRef | None = None,
     columns: Sequence[str] | None = None,
-    where: Sequence[Condition] = (),
+    where: Sequence[FilterCondition] = (),
 ) -> DataFrame:
     """Return the entities of a type as a data frame that never changes.
 
@@ -48,13 +47,13 @@ def read(
     are read only if `columns` names them. `where` are conditions that storage answers, such as
     `("tons", ">", 5)`: rows that do not fulfil all of them are never read.
     """
-    manifest, branch = opened(graph)
+    manifest, branch = resolve_graph(graph)
     if isinstance(graph, str | os.PathLike):
         snapshot = resolve_snapshot(manifest, branch if at is None else at, branch=branch)
     else:
         snapshot = graph.snapshot(at)  # requires `read` on the branch
-    pinned = filtered(pin(manifest, snapshot, type_name), where).named(columns)
-    reader = register(spark).read.format(FORMAT).options(**addressed(manifest.location))
+    pinned = apply_conditions(pin_table(manifest, snapshot, type_name), where).named(columns)
+    reader = register(spark).read.format(FORMAT).options(**graph_reader_options(manifest.location))
     reader = reader.option("type", pinned.entity).option("commit", pinned.commit_id)
     if where:
         reader = reader.option("where", json.dumps([list(c) for c in where], default=_as_json))
@@ -63,7 +62,7 @@ def read(
 
 def write(  # noqa: PLR0913 - everything a load can be told
     frame: DataFrame,
-    graph: OpenGraph,
+    graph: GraphHandle,
     type_name: str,
     *,
     mode: str = "append",
@@ -78,14 +77,16 @@ def write(  # noqa: PLR0913 - everything a load can be told
     Modes and the rest are those of `Graph.load`. Columns are `id`, for edges `from` and `to`, and
     properties, as `read` gives them.
     """
-    LoadOptions(mode=mode_of(mode), partial=partial)  # refuses what cannot be before Spark starts
+    LoadOptions(
+        mode=parse_load_mode(mode), partial=partial
+    )  # refuses what cannot be before Spark starts
     rights = graph._check_load(branch, from_)
     if from_ is None:
         snapshot = resolve_snapshot(graph._manifest, branch or graph.on, branch=graph.on)
-        find_type(seen(graph._manifest, snapshot, rights.named), type_name)
-    scratch = Scratch.new(graph._manifest.location)
+        find_type(apply_scope(graph._manifest, snapshot, rights.named), type_name)
+    scratch = ScratchFiles.new(graph._manifest.location)
     try:
-        paths = [put.path for put in put_down(frame, scratch)]
+        paths = [put.path for put in stage_frame(frame, scratch)]
         rows = scratch.rows(paths, arrow_schema(frame.schema))
         return graph.load(
             {type_name: rows},
@@ -114,13 +115,13 @@ def _as_json(value: object) -> str | int | list[object]:
             raise InvalidInput(f"cannot compare with {value!r}", code="filter_invalid")
 
 
-def opened(graph: Place) -> tuple[Manifest, str]:
+def resolve_graph(graph: GraphOrUri) -> tuple[Manifest, str]:
     """Return a graph and the branch it is bound to."""
     if isinstance(graph, str | os.PathLike):
         return manifest_at(locate(graph)), MAIN
     return graph._for_spark(), graph.on
 
 
-def addressed(location: Location) -> dict[str, str]:
+def graph_reader_options(location: Location) -> dict[str, str]:
     """Return the options by which another process finds a graph."""
     return {"path": location.uri, **{f"{STORAGE}{k}": v for k, v in location.options.items()}}

@@ -6,14 +6,14 @@ from typing import Any, Protocol
 
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import Snapshot
-from omnigraph.commit.snapshot import Target
+from omnigraph.commit.snapshot import SnapshotRef
 from omnigraph.embed.config import VectorsFrom
-from omnigraph.policy.gate import Rights
+from omnigraph.policy.authorization import AccessRights
 from omnigraph.write.load import LoadResult
-from omnigraph.write.request import Request
+from omnigraph.write.request import WriteRequest
 
 
-class OpenGraph(Protocol):
+class GraphHandle(Protocol):
     """A graph that is open, bound to a branch."""
 
     @property
@@ -28,13 +28,13 @@ class OpenGraph(Protocol):
     def _for_spark(self) -> Manifest:
         """Return the graph for a job that sees all types."""
 
-    def _request(self, operation: str, branch: str | None, message: str | None) -> Request:
+    def _request(self, operation: str, branch: str | None, message: str | None) -> WriteRequest:
         """Return what a write says about itself."""
 
-    def _check_load(self, branch: str | None, from_: str | None) -> Rights:
+    def _check_load(self, branch: str | None, from_: str | None) -> AccessRights:
         """Allow a load before its rows are computed; return which types it may name."""
 
-    def snapshot(self, at: Target | None = None) -> Snapshot:
+    def snapshot(self, at: SnapshotRef | None = None) -> Snapshot:
         """Return the state a branch, tag, commit id or time names."""
 
     def load(  # noqa: PLR0913 - everything a load can be told

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from omnigraph.pipeline.text_files import KINDS
 
-FAULT = "@fault"
+FAULT_COLUMN = "@fault"
 """The column with the reason, as JSON, why a row cannot become an entity."""
 
 _SHARING = "spark.sql.subexpressionElimination.enabled"
@@ -26,7 +26,7 @@ def prepare_session(spark: SparkSession) -> None:
     spark.conf.set(_SHARING, "false")
 
 
-def failure(frame: DataFrame, text: str, property_: str, message: str) -> Column | None:
+def failure_reason(frame: DataFrame, text: str, property_: str, message: str) -> Column | None:
     """Return why an expression fails for a row, null where it does not.
 
     None for expressions that cannot stand inside of another, such as `explode`.
@@ -40,13 +40,13 @@ def failure(frame: DataFrame, text: str, property_: str, message: str) -> Column
     return F.when(fails, _fault(property_, message, columns))
 
 
-def other_kind(column: str, kinds: Sequence[str], property_: str, message: str) -> Column:
+def wrong_kind_reason(column: str, kinds: Sequence[str], property_: str, message: str) -> Column:
     """Return that a value of a column of several kinds is of none of those that are meant."""
     kind = F.col(f"`{KINDS}`")[column]
     return F.when(kind.isNotNull() & ~kind.isin(*kinds), _fault(property_, message, [column]))
 
 
-def first_of(faults: Iterable[Column]) -> Column:
+def first_reason(faults: Iterable[Column]) -> Column:
     """Return the first reason there is."""
     return F.coalesce(F.lit(None).cast("string"), *faults)
 

@@ -73,7 +73,7 @@ appender.file.layout.pattern = %d %p %c{{1}}: %m%n%ex
 
 
 @dataclass(frozen=True, slots=True)
-class Java:
+class JavaRuntime:
     """A Java that can run Spark."""
 
     program: Path
@@ -85,12 +85,12 @@ class Java:
         return self.program.parent.parent
 
 
-def find_java() -> Java:
+def find_java() -> JavaRuntime:
     """Return the Java of the system if it is new enough, else the one that came with pip."""
     refused = []
     for program in _candidates():
         try:
-            java = Java(program, _version(program))
+            java = JavaRuntime(program, _version(program))
         except (OSError, ValueError, subprocess.SubprocessError) as error:
             refused.append(f"{program} does not run ({error})")
             continue
@@ -142,7 +142,7 @@ def _major(version: str) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class DriverJvm:
     """A running driver and how to talk to it."""
 
     process: subprocess.Popen[bytes]
@@ -161,12 +161,12 @@ class Machine:
 
     def end(self, patience: float) -> None:
         """Make it end, by force after so many seconds, and remove its folder."""
-        _end(self.process, self.folder, patience)
+        _stop_jvm(self.process, self.folder, patience)
 
 
-def start_machine(
-    java: Java, spark_home: Path, conf: Mapping[str, str], flags: Sequence[str]
-) -> Machine:
+def start_jvm(
+    java: JavaRuntime, spark_home: Path, conf: Mapping[str, str], flags: Sequence[str]
+) -> DriverJvm:
     """Start the virtual machine of a driver; `flags` are its own beside those Spark needs."""
     folder = Path(tempfile.mkdtemp(prefix="omnigraph-spark-"))
     logging, told, log = (folder / name for name in ("log4j2.properties", "told", "spark.log"))
@@ -199,14 +199,14 @@ def start_machine(
             process_group=0,  # Ctrl-C is for us; the machine ends with its input
         )
     try:
-        port, secret = _await(process, told, log)
+        port, secret = _wait_for_port(process, told, log)
     except BaseException:
-        _end(process, folder, STOP_SECONDS)
+        _stop_jvm(process, folder, STOP_SECONDS)
         raise
-    return Machine(process, folder, port, secret)
+    return DriverJvm(process, folder, port, secret)
 
 
-def _await(process: subprocess.Popen[bytes], told: Path, log: Path) -> tuple[int, str]:
+def _wait_for_port(process: subprocess.Popen[bytes], told: Path, log: Path) -> tuple[int, str]:
     """Wait for a machine to tell its port and secret."""
     deadline = time.monotonic() + START_SECONDS
     while not told.is_file():
@@ -226,7 +226,7 @@ def _last_lines(log: Path) -> list[str]:
     return log.read_text(encoding="utf-8", errors="replace").splitlines()[-_TAIL:]
 
 
-def _end(process: subprocess.Popen[bytes], folder: Path, patience: float) -> None:
+def _stop_jvm(process: subprocess.Popen[bytes], folder: Path, patience: float) -> None:
     assert process.stdin is not None
     process.stdin.close()
     try:

@@ -4,33 +4,33 @@ from __future__ import annotations
 
 from typing import Any
 
-from omnigraph.pipeline.fields import SECTIONS, SOURCE_KINDS, VERSION, Field, Kind
+from omnigraph.pipeline.fields import SECTIONS, SOURCE_KINDS, VERSION, FieldKind, PipelineField
 
 _SCALAR = {"type": ["string", "number", "boolean"]}
 _TEXT = {"type": ["string", "number"]}
 _TEXTS = {"anyOf": [_TEXT, {"type": "array", "items": _TEXT, "minItems": 1}]}
 _TEXT_MAP = {"type": "object", "additionalProperties": _SCALAR}
-_VALUES: dict[Kind, dict[str, Any]] = {
-    Kind.VERSION: {"const": VERSION},
-    Kind.TEXT: _TEXT,
-    Kind.EXPRESSION: _SCALAR,
-    Kind.EXPRESSIONS: {"anyOf": [_SCALAR, {"type": "array", "items": _SCALAR, "minItems": 1}]},
-    Kind.SQL: {"type": "string"},
-    Kind.TEXTS: _TEXTS,
-    Kind.LIMIT: {
+_VALUES: dict[FieldKind, dict[str, Any]] = {
+    FieldKind.VERSION: {"const": VERSION},
+    FieldKind.TEXT: _TEXT,
+    FieldKind.EXPRESSION: _SCALAR,
+    FieldKind.EXPRESSIONS: {"anyOf": [_SCALAR, {"type": "array", "items": _SCALAR, "minItems": 1}]},
+    FieldKind.SQL: {"type": "string"},
+    FieldKind.TEXTS: _TEXTS,
+    FieldKind.LIMIT: {
         "anyOf": [
             {"type": "integer", "minimum": 0},
             {"type": "string", "pattern": r"^(\d+|\d{1,3}(\.\d+)?\s*%|.*\$\{.*)$"},
         ]
     },
-    Kind.KEEP: {"type": "string", "pattern": r"^(first|last|(max|min)\s*\(.+\)|.*\$\{.*)$"},
-    Kind.BOOL: {"type": "boolean"},
-    Kind.SCALARS: {
+    FieldKind.KEEP: {"type": "string", "pattern": r"^(first|last|(max|min)\s*\(.+\)|.*\$\{.*)$"},
+    FieldKind.BOOL: {"type": "boolean"},
+    FieldKind.SCALARS: {
         "type": "object",
         "additionalProperties": {"type": ["string", "number", "boolean", "null"]},
     },
-    Kind.EXPRESSION_MAP: _TEXT_MAP,
-    Kind.ENDPOINT: {"anyOf": [_SCALAR, _TEXT_MAP]},
+    FieldKind.EXPRESSION_MAP: _TEXT_MAP,
+    FieldKind.ENDPOINT: {"anyOf": [_SCALAR, _TEXT_MAP]},
 }
 
 
@@ -57,15 +57,15 @@ def _section(name: str) -> dict[str, Any]:
     }
 
 
-def _described(field: Field) -> dict[str, Any]:
+def _described(field: PipelineField) -> dict[str, Any]:
     without = f"; without it: {field.default}" if field.default else ""
     facts: dict[str, Any] = {"description": field.about + without}
     match field.kind:
-        case Kind.CHOICE:
+        case FieldKind.CHOICE:
             return {**facts, "enum": list(field.choices)}
-        case Kind.SECTION:
+        case FieldKind.SECTION:
             return {**facts, "$ref": f"#/$defs/{field.section}"}
-        case Kind.SECTIONS:
+        case FieldKind.SECTIONS:
             items = {"$ref": f"#/$defs/{field.section}"}
             return {**facts, "type": "object", "additionalProperties": items}
     return {**facts, **_VALUES[field.kind]}

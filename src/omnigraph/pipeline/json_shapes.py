@@ -24,7 +24,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
-Shape: TypeAlias = Any
+JsonShape: TypeAlias = Any
 NOTHING, MIXED = "null", "mixed"
 
 _EXACT, _LONG, _DIGITS = 1 << 53, 1 << 63, 10**38
@@ -43,7 +43,7 @@ _TYPES: dict[str, DataType] = {
 }
 
 
-def shape_of(value: Any) -> Shape:  # noqa: ANN401 - any JSON value
+def infer_shape(value: Any) -> JsonShape:  # noqa: ANN401 - any JSON value
     """Return the shape of a value."""
     match value:
         case None:
@@ -60,12 +60,12 @@ def shape_of(value: Any) -> Shape:  # noqa: ANN401 - any JSON value
         case str():
             return "text"
         case list():
-            return ["list", reduce(merged, map(shape_of, value), NOTHING)]
+            return ["list", reduce(merge_shapes, map(infer_shape, value), NOTHING)]
         case _:
-            return {name: shape_of(member) for name, member in value.items()}
+            return {name: infer_shape(member) for name, member in value.items()}
 
 
-def merged(one: Shape, other: Shape) -> Shape:
+def merge_shapes(one: JsonShape, other: JsonShape) -> JsonShape:
     """Return the shape that holds the values of two."""
     if other in (one, NOTHING):
         return one
@@ -73,17 +73,17 @@ def merged(one: Shape, other: Shape) -> Shape:
         return other
     match one, other:
         case [_, first], [_, second]:
-            return ["list", merged(first, second)]
+            return ["list", merge_shapes(first, second)]
         case dict(), dict():
             names = dict.fromkeys([*one, *other])
-            return {n: merged(one.get(n, NOTHING), other.get(n, NOTHING)) for n in names}
+            return {n: merge_shapes(one.get(n, NOTHING), other.get(n, NOTHING)) for n in names}
         case str(), str():
             return _WIDER.get(frozenset((one, other)), MIXED)
         case _:
             return MIXED
 
 
-def spark_type(shape: Shape) -> DataType:
+def spark_type(shape: JsonShape) -> DataType:
     """Return the type of the column that holds values of a shape."""
     match shape:
         case [_, element]:
@@ -96,7 +96,7 @@ def spark_type(shape: Shape) -> DataType:
             return StringType()
 
 
-def fitted(value: Any, shape: Shape) -> Any:  # noqa: ANN401 - any JSON value
+def fit_value(value: Any, shape: JsonShape) -> Any:  # noqa: ANN401 - any JSON value
     """Return a value as the column of its shape holds it."""
     if value is None:
         return None
@@ -106,9 +106,9 @@ def fitted(value: Any, shape: Shape) -> Any:  # noqa: ANN401 - any JSON value
         case "big":
             return Decimal(value)
         case [_, element]:
-            return [fitted(item, element) for item in value]
+            return [fit_value(item, element) for item in value]
         case dict() if shape:
-            return {name: fitted(value.get(name), inner) for name, inner in shape.items()}
+            return {name: fit_value(value.get(name), inner) for name, inner in shape.items()}
         case "mixed" | dict():
             return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         case _:

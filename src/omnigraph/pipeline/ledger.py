@@ -18,26 +18,32 @@ from pyspark.sql import functions as f
 
 from omnigraph.catalog import AcceptedSchema, TypeKind
 from omnigraph.catalog.model import Cardinality, EdgeType
-from omnigraph.pipeline.buckets import Account, Flag, Found, Numbers, Share
-from omnigraph.pipeline.scan import Rows, Wanted, rows_frame
+from omnigraph.pipeline.buckets import (
+    ComputedContribution,
+    FlagFunction,
+    KeyAggregation,
+    KeyContribution,
+    SumArray,
+)
+from omnigraph.pipeline.scan import DatasetFragments, ScanProjection, scan_frame
 from omnigraph.pipeline.staged import StagedType
+from omnigraph.write.change_set import RowSchema, find_row_schema
 from omnigraph.write.checks.unique import unique_groups
-from omnigraph.write.shape import Shape, find_shape
 
 ENDS = ("src", "dst")
 
 
 @dataclass(frozen=True)
-class Target:
+class LoadTarget:
     """One type of a load: what is staged of it, in the version that shows it, and what was there.
 
     `strict` refuses ids that exist; `replace` makes the rows all that the type has.
     """
 
-    shape: Shape
+    shape: RowSchema
     staged: StagedType
-    new: Rows
-    old: Rows
+    new: DatasetFragments
+    old: DatasetFragments
     strict: bool
     replace: bool
 
@@ -53,16 +59,16 @@ class Target:
         return bool(self.old.sizes) and not self.staged.fresh
 
 
-def end_of(schema: AcceptedSchema, edge: Shape, end: str) -> Shape:
+def endpoint_shape(schema: AcceptedSchema, edge: RowSchema, end: str) -> RowSchema:
     """Return the type of nodes at an end of edges."""
     definition = edge.definition
     assert isinstance(definition, EdgeType), "only edges have ends"
     name = definition.src if end == "src" else definition.dst
-    return find_shape(schema, TypeKind.NODE, name)
+    return find_row_schema(schema, TypeKind.NODE, name)
 
 
 @dataclass(frozen=True)
-class Ledger:
+class KeyCounts:
     """The lines of one type that matter, and the numbers that say whether something is wrong.
 
     `frame` has the columns of the ledger and one for each flag; `sums` says of each flag how much
@@ -77,12 +83,12 @@ class Ledger:
         return self.frame.where(f"`{flag}` > 0")
 
 
-def id_ledger(
+def id_aggregation(
     spark: SparkSession,
-    target: Target | None,
-    committed: Rows,
-    edges: Sequence[tuple[Target, tuple[str, ...]]],
-) -> Account | None:
+    target: LoadTarget | None,
+    committed: DatasetFragments,
+    edges: Sequence[tuple[LoadTarget, tuple[str, ...]]],
+) -> KeyAggregation | None:
     """Return what to add up by the ids of a type; None when nothing can be wrong with them.
 
     `target` is the type if it is loaded, `edges` the loaded edge types and ends that refer to it.
@@ -96,12 +102,12 @@ def id_ledger(
     shares = []
     if target is not None:
         where: dict[str, int | str] = {"new": "addr"} if target.may_match else {}
-        shares.append(Share(target.new, ("id",), {"s": 1, **where}))
+        shares.append(KeyContribution(target.new, ("id",), {"s": 1, **where}))
     if edges or replace or (target is not None and target.may_match):
-        shares.append(Share(committed, ("id",), {"c": 1, "addr": "addr"}))
+        shares.append(KeyContribution(committed, ("id",), {"c": 1, "addr": "addr"}))
     for edge, ends in edges:
-        shares += _shares_of_ends(edge, ends)
-    flags: dict[str, Flag] = {
+        shares += _endpoint_contributions(edge, ends)
+    flags: dict[str, FlagFunction] = {
         "repeated": lambda n: np.maximum(n["s"] - 1, 0),
         "existing": lambda n: np.where((n["s"] > 0) & (n["c"] > 0), 1, 0),
         "removed": lambda n: np.where(_is_gone(n, replace=replace), 1, 0),
@@ -112,30 +118,32 @@ def id_ledger(
         flags[count_flag(edge)] = _miscounted(edge, replace=replace)
     names = ["s", "c", "addr", "new", *(_referred(edge) for edge, _ in edges)]
     names += [name for edge in counted for name in _counted(edge)]
-    moved = [_moved(spark, edge) for edge in counted if edge.may_match and not edge.replace]
-    return Account(shares, names, flags, moved)
+    moved = [
+        _replaced_sources(spark, edge) for edge in counted if edge.may_match and not edge.replace
+    ]
+    return KeyAggregation(shares, names, flags, moved)
 
 
-def _is_gone(numbers: Mapping[str, Numbers], *, replace: bool) -> npt.NDArray[np.bool_]:
+def _is_gone(numbers: Mapping[str, SumArray], *, replace: bool) -> npt.NDArray[np.bool_]:
     gone: npt.NDArray[np.bool_] = (numbers["c"] > 0) & (numbers["s"] == 0) & replace
     return gone
 
 
-def _missing(name: str, *, replace: bool) -> Flag:
-    def flag(numbers: Mapping[str, Numbers]) -> Numbers:
+def _missing(name: str, *, replace: bool) -> FlagFunction:
+    def flag(numbers: Mapping[str, SumArray]) -> SumArray:
         there = numbers["s"] if replace else numbers["s"] + numbers["c"]
         return np.where(there == 0, numbers[name], 0)
 
     return flag
 
 
-def _miscounted(edge: Target, *, replace: bool) -> Flag:
+def _miscounted(edge: LoadTarget, *, replace: bool) -> FlagFunction:
     definition = edge.shape.definition
     assert isinstance(definition, EdgeType), "only edges are counted"
     least, most = definition.cardinality.minimum, definition.cardinality.maximum
     number, touched = _counted(edge)
 
-    def flag(numbers: Mapping[str, Numbers]) -> Numbers:
+    def flag(numbers: Mapping[str, SumArray]) -> SumArray:
         outside = numbers[number] < least
         if most is not None:
             outside |= numbers[number] > most
@@ -145,48 +153,52 @@ def _miscounted(edge: Target, *, replace: bool) -> Flag:
     return flag
 
 
-def _shares_of_ends(edge: Target, ends: tuple[str, ...]) -> list[Share]:
+def _endpoint_contributions(edge: LoadTarget, ends: tuple[str, ...]) -> list[KeyContribution]:
     """Return which nodes edges refer to, and how many edges nodes have."""
     referred = _referred(edge)
     if "src" not in ends or not edge.counts_edges:
-        return [Share(edge.new, ends, {referred: 1}, distinct=True)]
+        return [KeyContribution(edge.new, ends, {referred: 1}, distinct=True)]
     number, touched = _counted(edge)
     before = {touched: 1} if edge.replace else {number: "n"}
-    others = [Share(edge.new, (end,), {referred: 1}, distinct=True) for end in ends if end != "src"]
+    others = [
+        KeyContribution(edge.new, (end,), {referred: 1}, distinct=True)
+        for end in ends
+        if end != "src"
+    ]
     return [
-        Share(edge.new, ("src",), {referred: 1, number: "n", touched: 1}),
-        Share(edge.old, ("src",), before, distinct=True),
+        KeyContribution(edge.new, ("src",), {referred: 1, number: "n", touched: 1}),
+        KeyContribution(edge.old, ("src",), before, distinct=True),
         *others,
     ]
 
 
-def _moved(spark: SparkSession, edge: Target) -> Found:
+def _replaced_sources(spark: SparkSession, edge: LoadTarget) -> ComputedContribution:
     """Return the sources that committed edges leave which the load replaces."""
-    given = rows_frame(spark, edge.new, Wanted(("id",))).distinct()
-    old = rows_frame(spark, edge.old, Wanted(("id", "src"))).join(given, "id", "left_semi")
+    given = scan_frame(spark, edge.new, ScanProjection(("id",))).distinct()
+    old = scan_frame(spark, edge.old, ScanProjection(("id", "src"))).join(given, "id", "left_semi")
     number, touched = _counted(edge)
-    return Found(old.selectExpr("src AS id"), {number: -1, touched: 1})
+    return ComputedContribution(old.selectExpr("src AS id"), {number: -1, touched: 1})
 
 
-def missing_flag(edge: Target) -> str:
+def missing_flag(edge: LoadTarget) -> str:
     """Return the flag of ids that edges refer to and that are no nodes."""
     return f"missing_{edge.shape.name}"
 
 
-def count_flag(edge: Target) -> str:
+def count_flag(edge: LoadTarget) -> str:
     """Return the flag that counts the sources with too few or too many edges."""
     return f"miscounted_{edge.shape.name}"
 
 
-def _referred(edge: Target) -> str:
+def _referred(edge: LoadTarget) -> str:
     return f"referred_{edge.shape.name}"
 
 
-def _counted(edge: Target) -> tuple[str, str]:
+def _counted(edge: LoadTarget) -> tuple[str, str]:
     return f"number_{edge.shape.name}", f"touched_{edge.shape.name}"
 
 
-def miscounted(ledger: Ledger, edge: Target) -> DataFrame:
+def miscounted_sources(ledger: KeyCounts, edge: LoadTarget) -> DataFrame:
     """Return sources with too few or too many edges as `id`, and how many they have as `n`."""
     number, _ = _counted(edge)
     return ledger.where(count_flag(edge)).selectExpr("id", f"`{number}` AS n")
@@ -200,14 +212,16 @@ def key_names(columns: Sequence[str]) -> list[str]:
     return [f"k{number}" for number in range(len(columns))]
 
 
-def tuple_lines(spark: SparkSession, target: Target, columns: tuple[str, ...]) -> DataFrame:
+def tuple_counts_frame(
+    spark: SparkSession, target: LoadTarget, columns: tuple[str, ...]
+) -> DataFrame:
     """Return the tuples of unique columns that are `repeated` in the load, or `held` by others."""
     names = key_names(columns)
-    wanted = Wanted(("id",), key=columns)
-    new = rows_frame(spark, target.new, wanted).dropna(subset=names)
+    wanted = ScanProjection(("id",), key=columns)
+    new = scan_frame(spark, target.new, wanted).dropna(subset=names)
     parts = [new.selectExpr(*names, "id AS sid", "CAST(NULL AS string) AS cid")]
     if target.old.sizes and not target.replace:
-        old = rows_frame(spark, target.old, wanted).dropna(subset=names)
+        old = scan_frame(spark, target.old, wanted).dropna(subset=names)
         parts.append(old.selectExpr(*names, "CAST(NULL AS string) AS sid", "id AS cid"))
     every = reduce(DataFrame.unionAll, parts).selectExpr(
         *names, "sid", "cid", "sid IS NOT NULL AS s", "cid IS NOT NULL AS c"
@@ -227,7 +241,7 @@ def tuple_lines(spark: SparkSession, target: Target, columns: tuple[str, ...]) -
     return found.where("repeated > 0 OR held > 0")
 
 
-def tuple_ledgers(frames: Mapping[str, DataFrame]) -> dict[str, Ledger]:
+def count_tuples(frames: Mapping[str, DataFrame]) -> dict[str, KeyCounts]:
     """Return the ledgers of unique tuples, added up in one action."""
     totals = [
         frame.selectExpr("SUM(repeated) AS repeated", "SUM(held) AS held", f"{number} AS ledger")
@@ -235,9 +249,11 @@ def tuple_ledgers(frames: Mapping[str, DataFrame]) -> dict[str, Ledger]:
     ]
     rows = reduce(DataFrame.unionAll, totals).collect() if totals else []
     sums = {row["ledger"]: {name: row[name] or 0 for name in ("repeated", "held")} for row in rows}
-    return {key: Ledger(frame, sums[number]) for number, (key, frame) in enumerate(frames.items())}
+    return {
+        key: KeyCounts(frame, sums[number]) for number, (key, frame) in enumerate(frames.items())
+    }
 
 
-def tuples(target: Target) -> list[tuple[str, ...]]:
+def unique_tuples(target: LoadTarget) -> list[tuple[str, ...]]:
     """Return the unique tuples of a type that has rows."""
     return unique_groups(target.shape) if target.new.sizes else []

@@ -8,40 +8,40 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from omnigraph.commit.manifest import Manifest
-from omnigraph.pipeline.loading import Loading
-from omnigraph.pipeline.model import Input, Outcome, SparkLoadOptions
-from omnigraph.pipeline.parts import cut
-from omnigraph.pipeline.reading import Results, stage_inputs, stage_lines, stage_sources
-from omnigraph.pipeline.staging import Job
-from omnigraph.write.intake import Intake
+from omnigraph.pipeline.loading import SparkLoad
+from omnigraph.pipeline.model import SparkLoadOptions, SparkLoadResult, TypeFrame
+from omnigraph.pipeline.parts import split_inputs
+from omnigraph.pipeline.reading import StagingResults, stage_inputs, stage_lines, stage_sources
+from omnigraph.pipeline.staging import StagingJob
 from omnigraph.write.load import LoadOptions, LoadResult
-from omnigraph.write.request import Request
-from omnigraph.write.rows import Spill
+from omnigraph.write.request import WriteRequest
+from omnigraph.write.row_builder import RowBuilder
+from omnigraph.write.spilling import SpillManager
 
 
 def load_frames(
     manifest: Manifest,
-    request: Request,
-    inputs: Sequence[Input],
+    request: WriteRequest,
+    inputs: Sequence[TypeFrame],
     options: SparkLoadOptions,
     spark: SparkSession,
     batches: Sequence[str] = (),
-) -> Outcome:
+) -> SparkLoadResult:
     """Load the rows of frames, and files of graph batches, as one commit.
 
     Raises:
         ValidationFailed: rows break rules and are not to be rejected, or too many are.
         SchemaMoved: the schema changed after the rows were staged.
     """
-    load = Loading(manifest, request, options, spark)
+    load = SparkLoad(manifest, request, options, spark)
 
-    def stage(job: Job) -> Results:
+    def stage(job: StagingJob) -> StagingResults:
         results, files = stage_inputs(job, inputs)
         if not batches:
             return results, files
-        with Spill() as spill:
-            intake = Intake(job.snapshot.schema, spill)
-            sources = cut(list(batches), intake, strict=True, after=job.files)
+        with SpillManager() as spill:
+            intake = RowBuilder(job.snapshot.schema, spill)
+            sources = split_inputs(list(batches), intake, strict=True, after=job.files)
         more, files = stage_sources(spark, job, sources)
         return [*results, *more], files
 
@@ -50,18 +50,18 @@ def load_frames(
 
 def load_lines(
     manifest: Manifest,
-    request: Request,
+    request: WriteRequest,
     frame: DataFrame,
     options: SparkLoadOptions,
     spark: SparkSession,
-) -> Outcome:
+) -> SparkLoadResult:
     """Load entities that a frame has as lines of a graph batch, as one commit."""
-    return Loading(manifest, request, options, spark).run(lambda job: stage_lines(job, frame))
+    return SparkLoad(manifest, request, options, spark).run(lambda job: stage_lines(job, frame))
 
 
 def load_sources(
     manifest: Manifest,
-    request: Request,
+    request: WriteRequest,
     data: Any,  # noqa: ANN401 - what people gave
     options: LoadOptions,
     spark: SparkSession,
@@ -70,18 +70,20 @@ def load_sources(
     told = SparkLoadOptions(
         mode=options.mode, partial=options.partial, from_=options.from_, progress=options.progress
     )
-    load = Loading(manifest, request, told, spark)
+    load = SparkLoad(manifest, request, told, spark)
 
-    def stage(job: Job) -> Results:
-        with Spill() as spill:
-            intake = Intake(job.snapshot.schema, spill, encoding=options.encoding)
-            sources = cut(data, intake, strict=options.strict)
+    def stage(job: StagingJob) -> StagingResults:
+        with SpillManager() as spill:
+            intake = RowBuilder(job.snapshot.schema, spill, encoding=options.encoding)
+            sources = split_inputs(data, intake, strict=options.strict)
         return stage_sources(spark, job, sources)
 
     return load_result(load.run(stage), request, told)
 
 
-def load_result(outcome: Outcome, request: Request, options: SparkLoadOptions) -> LoadResult:
+def load_result(
+    outcome: SparkLoadResult, request: WriteRequest, options: SparkLoadOptions
+) -> LoadResult:
     """Return what the loader of one process says of the same."""
     given = {key: type_.given for key, type_ in outcome.types.items()}
     return LoadResult(

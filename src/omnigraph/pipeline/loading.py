@@ -14,7 +14,7 @@ from omnigraph.commit.branches import create_branch
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import Commit, Counts, Snapshot
 from omnigraph.commit.snapshot import head_snapshot
-from omnigraph.commit.staged import StagedCommit, StagedDataset
+from omnigraph.commit.staged_commit import StagedCommit, StagedDataset
 from omnigraph.errors import (
     CleanupBegan,
     Contention,
@@ -23,42 +23,42 @@ from omnigraph.errors import (
     PreconditionFailed,
     SchemaMoved,
 )
-from omnigraph.pipeline.attempt import Attempt
-from omnigraph.pipeline.embedding import Filling, noted
-from omnigraph.pipeline.endings import conclude, published_before
-from omnigraph.pipeline.faults import spark_faults, stoppable
-from omnigraph.pipeline.model import OnViolation, Outcome, SparkLoadOptions, TypeOutcome
-from omnigraph.pipeline.reading import Results
-from omnigraph.pipeline.runs import Run, RunState
-from omnigraph.pipeline.staged import Staged, gather, staged_by
-from omnigraph.pipeline.staging import EARLY, Job, clear_rejects
-from omnigraph.pipeline.undertaking import Undertaking
-from omnigraph.write.apply import REPREPARE_BUDGET, only_upkeep, publish_patiently
-from omnigraph.write.load import Mode, removing_branch, start
+from omnigraph.pipeline.attempt import CommitBuilder
+from omnigraph.pipeline.embedding import VectorFill, vector_report
+from omnigraph.pipeline.endings import find_published_commit, mark_published
+from omnigraph.pipeline.faults import cancellable_jobs, translate_spark_errors
+from omnigraph.pipeline.model import OnViolation, SparkLoadOptions, SparkLoadResult, TypeLoadResult
+from omnigraph.pipeline.reading import StagingResults
+from omnigraph.pipeline.runs import PipelineRun, RunState
+from omnigraph.pipeline.staged import StagedLoad, merge_results, read_staged
+from omnigraph.pipeline.staging import VALUE_REJECTS, StagingJob, clear_rejects
+from omnigraph.pipeline.undertaking import RunLease
+from omnigraph.write.load import WriteMode, delete_branch_on_failure, find_start_snapshot
 from omnigraph.write.progress import Progress
-from omnigraph.write.request import Request
+from omnigraph.write.request import WriteRequest
+from omnigraph.write.transaction import MAX_REPREPARES, only_maintenance_since, publish_with_retry
 
-PUBLISH_BUDGET = 8 * REPREPARE_BUDGET
+PUBLISH_BUDGET = 8 * MAX_REPREPARES
 """How often a load is put on top of whoever won, which takes no longer than their own writes."""
 
 
 @dataclass
-class Loading:
+class SparkLoad:
     """One load: what it is told, and what it has measured."""
 
     manifest: Manifest
-    request: Request
+    request: WriteRequest
     options: SparkLoadOptions
     spark: SparkSession
     seconds: dict[str, float] = field(default_factory=dict)
 
-    def run(self, stage: Callable[[Job], Results]) -> Outcome:
+    def run(self, stage: Callable[[StagingJob], StagingResults]) -> SparkLoadResult:
         """Stage, validate, publish."""
-        source, exists = start(self.manifest, self.request.branch, self.options.from_)
+        source, exists = find_start_snapshot(self.manifest, self.request.branch, self.options.from_)
         run = self.options.run
-        before = None if run is None else published_before(self.manifest, source, run)
+        before = None if run is None else find_published_commit(self.manifest, source, run)
         if run is not None and before is not None:
-            done = conclude(self.manifest, run, before)
+            done = mark_published(self.manifest, run, before)
             return replace(self._outcome(before, done), repeated=True)
         if run is not None and run.state is RunState.FINISHED:
             message = (
@@ -69,9 +69,9 @@ class Loading:
         if self.request.if_commit not in (None, source.commit_id):
             raise PreconditionFailed(self.request.if_commit, source.commit_id)
         with (
-            stoppable(self.spark) as stop,
-            Undertaking(self.manifest, self.request, source, run, stop) as work,
-            spark_faults(),
+            cancellable_jobs(self.spark) as stop,
+            RunLease(self.manifest, self.request, source, run, stop) as work,
+            translate_spark_errors(),
         ):
             job, staged = self._stage(source, work, stage)
             with self._branch(source, work, exists=exists):
@@ -79,7 +79,7 @@ class Loading:
             return self._outcome(commit, work.finished(commit))
 
     @contextmanager
-    def _branch(self, source: Snapshot, work: Undertaking, *, exists: bool) -> Iterator[None]:
+    def _branch(self, source: Snapshot, work: RunLease, *, exists: bool) -> Iterator[None]:
         """Fork the branch if it does not exist; remove it again if the load fails."""
         made = work.run.stages.get("branch")
         if exists and made is None:
@@ -89,17 +89,17 @@ class Loading:
             create_branch(self.manifest, self.request.branch, source, actor=self.request.actor)
             made = {"head": source.commit_id}
         assert made is not None, "it was made, now or before"
-        with removing_branch(self.manifest, self.request.branch, made["head"]):
+        with delete_branch_on_failure(self.manifest, self.request.branch, made["head"]):
             if not exists:
                 work.finish_stage("branch", made)
             yield
 
-    def _job(self, source: Snapshot, run: Run) -> Job:
+    def _job(self, source: Snapshot, run: PipelineRun) -> StagingJob:
         options = self.options
         rejects = None
         if options.on_violation is OnViolation.REJECT:
             rejects = options.rejects or self.manifest.location.child(f"{run.folder}/rejects")
-        return Job(
+        return StagingJob(
             location=self.manifest.location,
             snapshot=source,
             mode=options.mode,
@@ -114,22 +114,22 @@ class Loading:
         )
 
     def _stage(
-        self, source: Snapshot, work: Undertaking, stage: Callable[[Job], Results]
-    ) -> tuple[Job, Staged]:
+        self, source: Snapshot, work: RunLease, stage: Callable[[StagingJob], StagingResults]
+    ) -> tuple[StagingJob, StagedLoad]:
         """Stage the rows, unless that is finished."""
         job = self._job(source, work.run)
         known = work.run.stages.get("stage")
         if known is None:
             work.stage_anew()
-            clear_rejects(job, EARLY)
+            clear_rejects(job, VALUE_REJECTS)
             with self._timed("stage"):
                 results, files = stage(job)
-            made = gather(results, files)  # an error of a worker is no finished stage
+            made = merge_results(results, files)  # an error of a worker is no finished stage
             base = {key: source.entry(key).physical for key in made.types}
             schema = source.head.schema_hash
             known = {"results": results, "files": files, "schema": schema, "base": base}
             work.finish_stage("stage", known)
-        staged = staged_by(work.run)
+        staged = read_staged(work.run)
         assert staged is not None, "it was staged just now, or before"
         if known["schema"] != job.snapshot.head.schema_hash:
             raise SchemaMoved(known["schema"], job.snapshot.head.schema_hash)
@@ -140,29 +140,33 @@ class Loading:
         return replace(job, files=tuple(staged.files)), staged
 
     def _publish(
-        self, job: Job, staged: Staged, work: Undertaking, stage: Callable[[Job], Results]
+        self,
+        job: StagingJob,
+        staged: StagedLoad,
+        work: RunLease,
+        stage: Callable[[StagingJob], StagingResults],
     ) -> Commit:
-        if job.partial and _moved(work.run, job.snapshot):
+        if job.partial and _target_changed(work.run, job.snapshot):
             # What rows did not give was taken from entities that may have changed.
             job, staged = self._stage_anew(job.snapshot, work, stage)
-        attempt: Attempt | None = None
+        attempt: CommitBuilder | None = None
         anew = 0
         for number in range(PUBLISH_BUDGET + 1):
             snapshot = self._head(job)
             ready = work.validated(snapshot) if number == 0 else None
             if ready is None:
                 if attempt is None:
-                    if not (job.partial and _moved(work.run, snapshot)):
+                    if not (job.partial and _target_changed(work.run, snapshot)):
                         job = replace(job, snapshot=snapshot)
                     attempt = self._validated(job, staged, work)
                 ready = self._prepared(snapshot, attempt, work)
-            is_last = number == PUBLISH_BUDGET or anew == REPREPARE_BUDGET
+            is_last = number == PUBLISH_BUDGET or anew == MAX_REPREPARES
             if ready is not None:
                 try:
                     return self._published(snapshot, ready)
                 except (CleanupBegan, ExpectedVersionMismatch, SchemaMoved):
-                    may = self.options.mode is not Mode.OVERWRITE
-                    if is_last or not (may or only_upkeep(self.manifest, snapshot)):
+                    may = self.options.mode is not WriteMode.OVERWRITE
+                    if is_last or not (may or only_maintenance_since(self.manifest, snapshot)):
                         raise
                 continue
             if is_last:
@@ -174,12 +178,12 @@ class Loading:
         raise AssertionError("the last attempt returns or raises")
 
     def _stage_anew(
-        self, source: Snapshot, work: Undertaking, stage: Callable[[Job], Results]
-    ) -> tuple[Job, Staged]:
+        self, source: Snapshot, work: RunLease, stage: Callable[[StagingJob], StagingResults]
+    ) -> tuple[StagingJob, StagedLoad]:
         work.stage_anew()
         return self._stage(source, work, stage)
 
-    def _head(self, job: Job) -> Snapshot:
+    def _head(self, job: StagingJob) -> Snapshot:
         """Return the newest state, which must be one the rows may go on top of."""
         snapshot, wanted = head_snapshot(self.manifest, self.request.branch), self.request.if_commit
         if wanted is not None and snapshot.commit_id != wanted:
@@ -189,9 +193,9 @@ class Loading:
             raise SchemaMoved(job.snapshot.head.schema_hash, snapshot.head.schema_hash)
         return snapshot
 
-    def _validated(self, job: Job, staged: Staged, work: Undertaking) -> Attempt:
+    def _validated(self, job: StagingJob, staged: StagedLoad, work: RunLease) -> CommitBuilder:
         """Leave out what is wrong, and make the vectors that the rest lacks."""
-        attempt = Attempt(self.spark, self.manifest, job, staged)
+        attempt = CommitBuilder(self.spark, self.manifest, job, staged)
         with ExitStack() as stack:
             with self._timed("validate"):
                 rows = attempt.validated(self.options.max_rejects)
@@ -206,7 +210,7 @@ class Loading:
         return attempt
 
     def _embed(
-        self, attempt: Attempt, fillings: Mapping[str, Sequence[Filling]], work: Undertaking
+        self, attempt: CommitBuilder, fillings: Mapping[str, Sequence[VectorFill]], work: RunLease
     ) -> None:
         """Make the vectors that rows lack, and write down which files have them."""
         before = work.run.stages.get("embed", {"types": [], "told": []})
@@ -228,13 +232,13 @@ class Loading:
                     made.append(one)
                     self._tell("embed", one.made)
                 if made:
-                    told.append(noted(some[0].target, made))
+                    told.append(vector_report(some[0].target, made))
         finally:
             # Whoever removes what a load that fails has staged must find these files, too.
             work.finish_stage("embed", {"types": types, "told": told})
 
     def _prepared(
-        self, snapshot: Snapshot, attempt: Attempt, work: Undertaking
+        self, snapshot: Snapshot, attempt: CommitBuilder, work: RunLease
     ) -> StagedCommit | None:
         """Write down what is to be published on top of a state; None if it must be validated."""
         with self._timed("validate"):
@@ -243,7 +247,7 @@ class Loading:
             return None
         ready = self._ready(snapshot, attempt, datasets, work)
         facts = {
-            "types": {key: found.to_json() for key, found in _outcomes(attempt).items()},
+            "types": {key: found.to_json() for key, found in _type_results(attempt).items()},
             "rejects": attempt.job.rejects if any(attempt.rejected.values()) else None,
         }
         work.prepared(snapshot, ready, facts)
@@ -252,14 +256,14 @@ class Loading:
     def _published(self, snapshot: Snapshot, ready: StagedCommit) -> Commit:
         with self._timed("publish"):
             lineage = self.manifest.lineage(snapshot.native)
-            return publish_patiently(lineage, snapshot.branch, ready)
+            return publish_with_retry(lineage, snapshot.branch, ready)
 
     def _ready(
         self,
         snapshot: Snapshot,
-        attempt: Attempt,
+        attempt: CommitBuilder,
         datasets: Sequence[StagedDataset],
-        work: Undertaking,
+        work: RunLease,
     ) -> StagedCommit:
         entries = {key: snapshot.entry(key) for key in sorted(attempt.consulted)}
         return StagedCommit(
@@ -275,14 +279,14 @@ class Loading:
             known_id=True,
         )
 
-    def _outcome(self, commit: Commit, run: Run) -> Outcome:
+    def _outcome(self, commit: Commit, run: PipelineRun) -> SparkLoadResult:
         """Return what a run did, as it is written down in it."""
         facts = run.stages.get("validate", {"types": {}, "rejects": None})
         if run.commit_id != commit.id:
-            return Outcome(commit=commit, run=run)
-        return Outcome(
+            return SparkLoadResult(commit=commit, run=run)
+        return SparkLoadResult(
             commit=commit,
-            types={key: TypeOutcome.from_json(found) for key, found in facts["types"].items()},
+            types={key: TypeLoadResult.from_json(found) for key, found in facts["types"].items()},
             seconds=self.seconds,
             embedded=run.stages.get("embed", {}).get("told", ()),
             rejects=facts["rejects"],
@@ -304,19 +308,19 @@ class Loading:
             self.options.progress(Progress(stage, rows, 0))
 
 
-def _moved(run: Run, now: Snapshot) -> bool:
+def _target_changed(run: PipelineRun, now: Snapshot) -> bool:
     """Tell whether somebody changed a type that is loaded since its rows were staged."""
     base = run.stages["stage"]["base"]
     return any(now.entry(key).physical != version for key, version in base.items())
 
 
-def _outcomes(attempt: Attempt) -> dict[str, TypeOutcome]:
+def _type_results(attempt: CommitBuilder) -> dict[str, TypeLoadResult]:
     """Return what became of the rows of each type."""
     found = {}
     for key in sorted({*attempt.staged.types, *attempt.rejected}):
         staged = attempt.staged.types.get(key)
         rejected = attempt.rejected.get(key, Counter())
-        found[key] = TypeOutcome(
+        found[key] = TypeLoadResult(
             given=rejected.total() if staged is None else staged.given,
             accepted=attempt.accepted.get(key, 0),
             rejected=dict(rejected),

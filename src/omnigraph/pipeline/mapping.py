@@ -29,18 +29,17 @@ from pyspark.sql.types import (
 )
 
 from omnigraph.catalog import AcceptedSchema, EdgeType, NodeType
-from omnigraph.lang import Code, Report, Span, did_you_mean
-from omnigraph.pipeline.document import Text
-from omnigraph.pipeline.extract import Extracted, quoted, whole_rows
-from omnigraph.pipeline.guards import FAULT, failure, first_of, other_kind
-from omnigraph.pipeline.model import FILE, ROW, Input
+from omnigraph.lang import Code, DiagnosticReport, TextSpan, did_you_mean
+from omnigraph.pipeline.document import LocatedText
+from omnigraph.pipeline.extract import SourceFrame, quote_identifier, readable_rows
+from omnigraph.pipeline.guards import FAULT_COLUMN, failure_reason, first_reason, wrong_kind_reason
+from omnigraph.pipeline.model import FILE, ROW, TypeFrame
 from omnigraph.pipeline.resolve import type_of
-from omnigraph.pipeline.spec import Endpoint, TypeSpec
-from omnigraph.pipeline.told import reason, unknown_column
+from omnigraph.pipeline.spec import EdgeEndpoint, TypeSpec
+from omnigraph.pipeline.told import error_summary, unknown_column
 from omnigraph.types import PropertyType, Scalar, entity_id
-from omnigraph.write.coerce import fit
-from omnigraph.write.inputs.columnar import can_hold
-from omnigraph.write.text import from_text
+from omnigraph.write.coercion import coerce_value, parse_text_value
+from omnigraph.write.inputs.table_reader import can_hold
 
 _TEXT = PropertyType(Scalar.STRING)
 _ENDS = {"from": ("from", "src"), "to": ("to", "dst")}
@@ -57,29 +56,29 @@ _UTC = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS'Z'"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mapped:
+class MappedType:
     """The rows of a type, and what each of its columns is made from."""
 
-    input: Input
+    input: TypeFrame
     columns: Mapping[str, tuple[str, str]]
     """By name: the expression, and the Spark type it gives."""
 
 
-class Mapper:
+class RowMapper:
     """Maps the rows of one source to one type."""
 
     def __init__(
-        self, spec: TypeSpec, source: Extracted, schema: AcceptedSchema, report: Report
+        self, spec: TypeSpec, source: SourceFrame, schema: AcceptedSchema, report: DiagnosticReport
     ) -> None:
         found = type_of(spec, schema.catalog)
         assert found is not None, "the pipeline was held against the catalog before"
         self._spec, self._source, self._report = spec, source, report
         self._type: NodeType | EdgeType = found
         self._schema = schema
-        self._frame = whole_rows(source)
+        self._frame = readable_rows(source)
         self._found_errors = False
 
-    def map(self) -> Mapped | None:
+    def map(self) -> MappedType | None:
         """Return the rows of the type; None when something was reported.
 
         Rows of the source that could not be read are not among them.
@@ -93,17 +92,19 @@ class Mapper:
         if not self._found_errors:
             self._guard(wanted)
             if self._spec.where is not None:
-                chosen = F.when(F.col(quoted(FAULT)).isNull(), F.expr(self._spec.where.value))
+                chosen = F.when(
+                    F.col(quote_identifier(FAULT_COLUMN)).isNull(), F.expr(self._spec.where.value)
+                )
                 self._frame = self._frame.where(chosen.otherwise(F.lit(True)))
         self._dedupe(wanted)
         return None if self._found_errors else self._selected(wanted)
 
-    def _nothing(self) -> Mapped:
+    def _nothing(self) -> MappedType:
         """Return no row, of a source whose columns are not known because it has none."""
         names = [*self._type.properties, *(("from", "to") if self._is_edge else ())]
-        schema = ", ".join(f"{quoted(name)} string" for name in names)
+        schema = ", ".join(f"{quote_identifier(name)} string" for name in names)
         frame = self._frame.sparkSession.createDataFrame([], schema)
-        return Mapped(input=Input(self._spec.table_key, frame, text=True), columns={})
+        return MappedType(input=TypeFrame(self._spec.table_key, frame, text=True), columns={})
 
     @property
     def _is_edge(self) -> bool:
@@ -111,9 +112,9 @@ class Mapper:
 
     # --- what is wanted ------------------------------------------------------------------------
 
-    def _wanted(self) -> dict[str, list[tuple[Text, PropertyType]]]:
+    def _wanted(self) -> dict[str, list[tuple[LocatedText, PropertyType]]]:
         """Return by column the expressions it is made from; more than one only for endpoints."""
-        found: dict[str, list[tuple[Text, PropertyType]]] = {}
+        found: dict[str, list[tuple[LocatedText, PropertyType]]] = {}
         for name, text in self._properties().items():
             found[name] = [(text, self._type.properties[name].type)]
         if self._spec.id is not None:
@@ -129,7 +130,7 @@ class Mapper:
                 found[word] = self._endpoint(word, given, self._schema.catalog.nodes[node])
         return found
 
-    def _properties(self) -> dict[str, Text]:
+    def _properties(self) -> dict[str, LocatedText]:
         if self._spec.properties is not None:
             return {name: text for name, (_, text) in self._spec.properties.items()}
         found = {name: self._column(name) for name in self._type.properties if self._has(name)}
@@ -145,12 +146,12 @@ class Mapper:
         return found
 
     def _endpoint(
-        self, word: str, given: Endpoint, node: NodeType
-    ) -> list[tuple[Text, PropertyType]]:
+        self, word: str, given: EdgeEndpoint, node: NodeType
+    ) -> list[tuple[LocatedText, PropertyType]]:
         if isinstance(given, Mapping):
             order = self._schema.key_order(node.name)
             return [(given[name][1], node.properties[name].type) for name in order]
-        if isinstance(given, Text):
+        if isinstance(given, LocatedText):
             return [(given, _TEXT)]
         column = next((name for name in _ENDS[word] if self._has(name)), None)
         if column is not None:
@@ -166,19 +167,19 @@ class Mapper:
     def _has(self, name: str) -> bool:
         return name in self._source.columns
 
-    def _column(self, name: str) -> Text:
-        return Text(quoted(name), self._spec.source.span)
+    def _column(self, name: str) -> LocatedText:
+        return LocatedText(quote_identifier(name), self._spec.source.span)
 
     # --- expressions ---------------------------------------------------------------------------
 
-    def _check(self, wanted: Mapping[str, list[tuple[Text, PropertyType]]]) -> None:
+    def _check(self, wanted: Mapping[str, list[tuple[LocatedText, PropertyType]]]) -> None:
         """Report each expression that Spark does not accept, and each type that cannot fit."""
         for name, parts in wanted.items():
             for text, type_ in parts:
                 if self._accepts(text) and len(parts) == 1:
                     self._check_type(name, text, type_)
 
-    def _check_type(self, name: str, text: Text, type_: PropertyType) -> None:
+    def _check_type(self, name: str, text: LocatedText, type_: PropertyType) -> None:
         given = self._type_of(text)
         is_mixed = self._bare(text) in self._source.mixed
         if name in ("id", "from", "to") or is_mixed or self._fits(given, type_):
@@ -195,7 +196,7 @@ class Mapper:
             return True
         return can_hold(to_arrow_type(given, timezone="UTC"), type_)
 
-    def _accepts(self, text: Text) -> bool:
+    def _accepts(self, text: LocatedText) -> bool:
         try:
             self._type_of(text)
         except PySparkException as error:
@@ -204,21 +205,24 @@ class Mapper:
                 message = f"source `{self._source.spec.name}` has no column `{column}`"
                 hint = did_you_mean(column, self._source.columns)
             else:
-                message, hint = f"Spark does not accept `{text.value}`: {reason(error)}", None
+                message, hint = (
+                    f"Spark does not accept `{text.value}`: {error_summary(error)}",
+                    None,
+                )
             self._tell(Code.PIPELINE_EXPRESSION, message, text.span, hint)
             return False
         return True
 
-    def _type_of(self, text: Text) -> DataType:
+    def _type_of(self, text: LocatedText) -> DataType:
         return self._frame.select(F.expr(text.value)).schema[0].dataType
 
-    def _tell(self, code: Code, message: str, span: Span, hint: str | None = None) -> None:
+    def _tell(self, code: Code, message: str, span: TextSpan, hint: str | None = None) -> None:
         self._found_errors = True
         self._report.add(code, message, span, hint=hint)
 
     # --- rows for which an expression fails ----------------------------------------------------
 
-    def _guard(self, wanted: Mapping[str, list[tuple[Text, PropertyType]]]) -> None:
+    def _guard(self, wanted: Mapping[str, list[tuple[LocatedText, PropertyType]]]) -> None:
         """Note in a column of the frame for which rows an expression fails."""
         given = [(name, part) for name, parts in wanted.items() for part in parts]
         faults = [self._mixed_fault(name, *part) for name, part in given]
@@ -233,34 +237,34 @@ class Mapper:
             if self._bare(text) is None:
                 where = name if name in ("where", "dedupe") else f"{self._spec.name}.{name}"
                 message = f"{where}: `{text.value}` cannot be computed for this row"
-                faults.append(failure(self._frame, text.value, name, message))
-        found = first_of(fault for fault in faults if fault is not None)
-        self._frame = self._frame.withColumn(FAULT, found)
+                faults.append(failure_reason(self._frame, text.value, name, message))
+        found = first_reason(fault for fault in faults if fault is not None)
+        self._frame = self._frame.withColumn(FAULT_COLUMN, found)
 
-    def _mixed_fault(self, name: str, text: Text, type_: PropertyType) -> Column | None:
+    def _mixed_fault(self, name: str, text: LocatedText, type_: PropertyType) -> Column | None:
         """Return for which rows a column of JSON has a value of another kind than is meant."""
         column = self._bare(text)
         if column is None or column not in self._source.mixed:
             return None
         kinds = ("array",) if type_.is_list or type_.dimension is not None else _KINDS[type_.scalar]
         message = f"{self._spec.name}.{name}: expected {' or '.join(kinds)}"
-        return other_kind(column, kinds, name, message)
+        return wrong_kind_reason(column, kinds, name, message)
 
-    def _bare(self, text: Text) -> str | None:
+    def _bare(self, text: LocatedText) -> str | None:
         """Return the column that an expression is, if it is no more than that."""
         found = text.value.strip()
         name = found[1:-1].replace("``", "`") if found.startswith("`") else found
         return name if self._has(name) else None
 
-    def _sound(self, text: Text) -> Column:
+    def _sound(self, text: LocatedText) -> Column:
         """Return the value of an expression where no expression fails, otherwise null."""
         if self._bare(text) is not None:
             return F.expr(text.value)
-        return F.when(F.col(quoted(FAULT)).isNull(), F.expr(text.value))
+        return F.when(F.col(quote_identifier(FAULT_COLUMN)).isNull(), F.expr(text.value))
 
     # --- one of several ------------------------------------------------------------------------
 
-    def _dedupe(self, wanted: Mapping[str, list[tuple[Text, PropertyType]]]) -> None:
+    def _dedupe(self, wanted: Mapping[str, list[tuple[LocatedText, PropertyType]]]) -> None:
         rule = self._spec.dedupe
         if rule is None:
             return
@@ -281,12 +285,16 @@ class Mapper:
         if self._found_errors:
             return
         alike = [self._sound(text) for text in by]
-        window = Window.partitionBy(F.col(quoted(FAULT)).isNull(), *alike).orderBy(*self._order())
+        window = Window.partitionBy(F.col(quote_identifier(FAULT_COLUMN)).isNull(), *alike).orderBy(
+            *self._order()
+        )
         numbered = self._frame.withColumn("@best", F.row_number().over(window))
-        is_kept = (F.col("`@best`") == 1) | F.col(quoted(FAULT)).isNotNull()
+        is_kept = (F.col("`@best`") == 1) | F.col(quote_identifier(FAULT_COLUMN)).isNotNull()
         self._frame = numbered.where(is_kept).drop("@best")
 
-    def _alike(self, wanted: Mapping[str, list[tuple[Text, PropertyType]]]) -> list[Text]:
+    def _alike(
+        self, wanted: Mapping[str, list[tuple[LocatedText, PropertyType]]]
+    ) -> list[LocatedText]:
         key = self._key() or [name for name in ("id",) if name in wanted]
         names = key or [name for name in ("from", "to") if name in wanted]
         return [text for name in names for text, _ in wanted.get(name, ())]
@@ -294,7 +302,11 @@ class Mapper:
     def _order(self) -> list[Column]:
         assert self._spec.dedupe is not None, "only then is there an order"
         keep = self._spec.dedupe.keep
-        places = [F.col(quoted(FILE)), F.col(quoted(ROW))] if self._source.is_placed else []
+        places = (
+            [F.col(quote_identifier(FILE)), F.col(quote_identifier(ROW))]
+            if self._source.is_placed
+            else []
+        )
         if keep.way == "first":
             return [place.asc() for place in places]
         last = [place.desc() for place in places]
@@ -306,7 +318,7 @@ class Mapper:
 
     # --- rows of the type ----------------------------------------------------------------------
 
-    def _selected(self, wanted: Mapping[str, list[tuple[Text, PropertyType]]]) -> Mapped:
+    def _selected(self, wanted: Mapping[str, list[tuple[LocatedText, PropertyType]]]) -> MappedType:
         columns: list[Column] = []
         keyed: dict[str, list[tuple[str, PropertyType]]] = {}
         told: dict[str, tuple[str, str]] = {}
@@ -332,11 +344,11 @@ class Mapper:
                 column = _as_text(column, types[name])
             columns.append(column.alias(name))
         places = [FILE, ROW] if self._source.is_placed else []
-        kept = [F.col(quoted(name)) for name in (FAULT, *places)]
+        kept = [F.col(quote_identifier(name)) for name in (FAULT_COLUMN, *places)]
         frame = self._frame.select(*columns, *kept)
         if keyed:
             frame = _with_ids(frame, keyed)
-        return Mapped(input=Input(self._spec.table_key, frame, text=is_text), columns=told)
+        return MappedType(input=TypeFrame(self._spec.table_key, frame, text=is_text), columns=told)
 
     def _by_key(self, name: str) -> bool:
         given = self._spec.src if name == "from" else self._spec.dst
@@ -344,7 +356,7 @@ class Mapper:
 
     def _needs_text(
         self,
-        wanted: Mapping[str, list[tuple[Text, PropertyType]]],
+        wanted: Mapping[str, list[tuple[LocatedText, PropertyType]]],
         types: Mapping[str, DataType],
     ) -> bool:
         """Tell whether cells of text are to become values of other types."""
@@ -411,4 +423,4 @@ def _one_id(members: list[tuple[Any, PropertyType]]) -> str | None:
 
 
 def _value(value: Any, type_: PropertyType) -> Any:  # noqa: ANN401 - any value
-    return fit(type_, from_text(type_, value) if isinstance(value, str) else value)
+    return coerce_value(type_, parse_text_value(type_, value) if isinstance(value, str) else value)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from omnigraph.commit.model import Commit, Counts
 from omnigraph.errors import InvalidInput
-from omnigraph.pipeline.runs import Run
-from omnigraph.write.load import Mode
-from omnigraph.write.progress import Listener
+from omnigraph.pipeline.runs import PipelineRun
+from omnigraph.write.load import WriteMode
+from omnigraph.write.progress import ProgressListener
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -28,7 +28,7 @@ class OnViolation(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Input:
+class TypeFrame:
     """Rows of one type.
 
     `table_key` is `node:Person` or `edge:Knows`. The columns of `frame` are named like properties;
@@ -55,7 +55,7 @@ class SparkLoadOptions:
     it has finished is not done again.
     """
 
-    mode: Mode = Mode.MERGE
+    mode: WriteMode = WriteMode.MERGE
     partial: bool = False
     on_violation: OnViolation = OnViolation.FAIL
     max_rejects: float | None = None
@@ -63,11 +63,11 @@ class SparkLoadOptions:
     from_: str | None = None
     files: tuple[tuple[str, str], ...] = ()
     embed: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    progress: Listener | None = None
-    run: Run | None = None
+    progress: ProgressListener | None = None
+    run: PipelineRun | None = None
 
     def __post_init__(self) -> None:
-        if self.partial and self.mode is not Mode.MERGE:
+        if self.partial and self.mode is not WriteMode.MERGE:
             message = f"a partial load merges; it cannot {self.mode}"
             raise InvalidInput(message, code="load_mode_invalid")
         if self.max_rejects is not None and self.max_rejects < 0:
@@ -76,7 +76,7 @@ class SparkLoadOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TypeOutcome:
+class TypeLoadResult:
     """What became of the rows of one type; `rejected` counts them by the rule they broke first."""
 
     given: int = 0
@@ -98,7 +98,7 @@ class TypeOutcome:
         }
 
     @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> TypeOutcome:
+    def from_json(cls, document: Mapping[str, Any]) -> TypeLoadResult:
         """Return what `to_json` wrote down."""
         told = {name: document[name] for name in ("given", "accepted", "rejected", "bytes")}
         changed = {name: document[name] for name in ("inserted", "updated", "deleted")}
@@ -106,7 +106,7 @@ class TypeOutcome:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class SparkLoadResult:
     """What a load on Spark did.
 
     `types` are by `node:T` and `edge:E`; `seconds` by stage, in order. `rejects` is where rejected
@@ -116,13 +116,13 @@ class Outcome:
     """
 
     commit: Commit
-    types: Mapping[str, TypeOutcome] = field(default_factory=dict)
+    types: Mapping[str, TypeLoadResult] = field(default_factory=dict)
     seconds: Mapping[str, float] = field(default_factory=dict)
     embedded: Sequence[Mapping[str, Any]] = ()
     rejects: str | None = None
     branch_created: bool = False
     repeated: bool = False
-    run: Run | None = None
+    run: PipelineRun | None = None
 
     @property
     def bytes(self) -> int:

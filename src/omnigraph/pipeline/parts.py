@@ -17,14 +17,24 @@ from typing import IO, Any, cast
 import pyarrow.parquet as pq
 
 from omnigraph.catalog import TypeKind
-from omnigraph.write.inputs.ndjson import read_ndjson
-from omnigraph.write.inputs.sources import check_source, named_shape, read_all, read_file
-from omnigraph.write.inputs.streams import UNREADABLE, check_encoding, file_opened, is_packed
-from omnigraph.write.inputs.tables import table_files
-from omnigraph.write.intake import Intake
-from omnigraph.write.progress import Meter
+from omnigraph.write.inputs.byte_streams import (
+    READ_ERRORS,
+    check_encoding,
+    is_compressed,
+    open_input_file,
+)
+from omnigraph.write.inputs.ndjson_reader import read_ndjson
+from omnigraph.write.inputs.sources import (
+    check_source,
+    find_named_schema,
+    read_sources,
+    read_table_file,
+)
+from omnigraph.write.inputs.table_reader import table_files
+from omnigraph.write.progress import ProgressMeter
+from omnigraph.write.row_builder import RowBuilder
 
-PART_BYTES = 64 * 1024 * 1024
+SPLIT_BYTES = 64 * 1024 * 1024
 """About how many bytes of a file one worker reads at a time."""
 
 _PARQUET = (".parquet", ".pq")
@@ -32,7 +42,7 @@ _READ = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class InputSplit:
     """Some rows of one file: the `number`th of all inputs.
 
     Lines have no `table_key`; `start` and `stop` are bytes. Tables have one; `start` and `stop` are
@@ -48,7 +58,7 @@ class Part:
     before: int = 0
     encoding: str | None = None
 
-    def read(self, intake: Intake, meter: Meter) -> None:
+    def read(self, intake: RowBuilder, meter: ProgressMeter) -> None:
         """Read the rows."""
         intake.encoding = self.encoding
         if self.table_key is None:
@@ -60,45 +70,45 @@ class Part:
             return
         groups = None if self.stop is None else range(self.start, self.stop)
         shape = intake.shape(*_kind_and_name(self.table_key))
-        read_file(Path(self.path), shape, intake, meter, groups)
+        read_table_file(Path(self.path), shape, intake, meter, groups)
 
-    def span(self) -> _Span:
+    def span(self) -> _ByteRangeFile:
         """Return the bytes as a stream."""
         assert self.stop is not None, "only a piece of a file is a span"
-        return _Span(self.path, self.start, self.stop)
+        return _ByteRangeFile(self.path, self.start, self.stop)
 
 
 @dataclass(frozen=True, slots=True)
-class Sources:
+class InputSplits:
     """Everything to load: parts for workers, and what only this process can read.
 
     `here` are readers of what has no path, with the number of the first input each opens; `files`
     are the names and units of all inputs, by number; `touched` the types that were named.
     """
 
-    parts: tuple[Part, ...] = ()
-    here: tuple[tuple[int, Callable[[Intake, Meter], None]], ...] = ()
+    parts: tuple[InputSplit, ...] = ()
+    here: tuple[tuple[int, Callable[[RowBuilder, ProgressMeter], None]], ...] = ()
     files: tuple[tuple[str, str], ...] = ()
     touched: tuple[str, ...] = ()
 
 
-def cut(
+def split_inputs(
     data: Any,  # noqa: ANN401 - what people gave
-    intake: Intake,
+    intake: RowBuilder,
     *,
     strict: bool,
     after: Sequence[tuple[str, str]] = (),
-) -> Sources:
+) -> InputSplits:
     """Return what people gave, in parts; `intake` only knows the types.
 
     Inputs are numbered on from those they come `after`.
     """
     if not strict:
         # The older grammar lets later lines change what earlier ones mean.
-        return _whole(_all(data, intake.encoding, strict=False))
-    cutting = _Cutting(PART_BYTES, after, intake.encoding)
+        return _unsplit(_read_everything(data, intake.encoding, strict=False))
+    cutting = _InputSplitter(SPLIT_BYTES, after, intake.encoding)
     if isinstance(data, Mapping):
-        shapes = [(named_shape(str(name), intake), given) for name, given in data.items()]
+        shapes = [(find_named_schema(str(name), intake), given) for name, given in data.items()]
         for shape, given in shapes:
             cutting.typed(shape.table_key, given)
     else:
@@ -108,26 +118,26 @@ def cut(
     return cutting.sources()
 
 
-def _all(
+def _read_everything(
     data: Any,  # noqa: ANN401 - what people gave
     encoding: str | None,
     *,
     strict: bool = True,
-) -> Callable[[Intake, Meter], None]:
+) -> Callable[[RowBuilder, ProgressMeter], None]:
     """Return what reads everything in this process."""
 
-    def read(intake: Intake, meter: Meter) -> None:
+    def read(intake: RowBuilder, meter: ProgressMeter) -> None:
         intake.encoding = encoding
-        read_all(data, intake, meter, strict=strict)
+        read_sources(data, intake, meter, strict=strict)
 
     return read
 
 
-def _whole(read: Callable[[Intake, Meter], None]) -> Sources:
-    return Sources(here=((0, read),))
+def _unsplit(read: Callable[[RowBuilder, ProgressMeter], None]) -> InputSplits:
+    return InputSplits(here=((0, read),))
 
 
-class _Cutting:
+class _InputSplitter:
     """Cuts one input after the other."""
 
     def __init__(
@@ -135,27 +145,27 @@ class _Cutting:
     ) -> None:
         self._bytes = part_bytes
         self._encoding = encoding
-        self._parts: list[Part] = []
-        self._here: list[tuple[int, Callable[[Intake, Meter], None]]] = []
+        self._parts: list[InputSplit] = []
+        self._here: list[tuple[int, Callable[[RowBuilder, ProgressMeter], None]]] = []
         self._files = list(before)
         self._touched: dict[str, None] = {}
 
-    def sources(self) -> Sources:
-        return Sources(
+    def sources(self) -> InputSplits:
+        return InputSplits(
             tuple(self._parts), tuple(self._here), tuple(self._files), tuple(self._touched)
         )
 
     def lines(self, source: Any) -> None:  # noqa: ANN401 - what people gave
         number = len(self._files)
         if not isinstance(source, str | os.PathLike):
-            self._here.append((number, _all(source, self._encoding)))
+            self._here.append((number, _read_everything(source, self._encoding)))
             self._files.append(("", "line"))
             return
         path = os.fspath(source)
         self._files.append((path, "line"))
-        whole = Part(number, path, None, encoding=self._encoding)
+        whole = InputSplit(number, path, None, encoding=self._encoding)
         # The byte of a newline may be half of another character elsewhere.
-        spans = line_spans(path, self._bytes) if check_encoding(self._encoding) is None else []
+        spans = line_splits(path, self._bytes) if check_encoding(self._encoding) is None else []
         self._parts += [replace(whole, start=start, stop=stop) for start, stop in spans] or [whole]
 
     def typed(self, table_key: str, given: Any) -> None:  # noqa: ANN401 - what people gave
@@ -169,23 +179,23 @@ class _Cutting:
                 self._table(table_key, file)
             return
         number = len(self._files)
-        self._here.append((number, _all({table_key: given}, self._encoding)))
+        self._here.append((number, _read_everything({table_key: given}, self._encoding)))
         self._files.append((table_key.partition(":")[2], "row"))
 
     def _table(self, table_key: str, file: Path) -> None:
-        whole = Part(len(self._files), str(file), table_key, encoding=self._encoding)
+        whole = InputSplit(len(self._files), str(file), table_key, encoding=self._encoding)
         self._files.append((str(file), "row"))
         self._parts += [
             replace(whole, start=groups.start, stop=groups.stop)
-            for groups in _group_spans(file, self._bytes)
+            for groups in _row_group_splits(file, self._bytes)
         ] or [whole]
 
 
-def line_spans(path: str, size: int) -> list[tuple[int, int]]:
+def line_splits(path: str, size: int) -> list[tuple[int, int]]:
     """Return where to cut a file between lines; nothing when it is to be read whole."""
-    with file_opened(path) as file:
+    with open_input_file(path) as file:
         length = os.fstat(file.fileno()).st_size
-        if length <= size or is_packed(file.read(4)):
+        if length <= size or is_compressed(file.read(4)):
             return []
         ends = [0]
         while ends[-1] < length:
@@ -207,15 +217,15 @@ def _end_of_line(file: IO[bytes], at: int, length: int) -> int:
     return length
 
 
-def _group_spans(path: Path, size: int) -> list[range]:
+def _row_group_splits(path: Path, size: int) -> list[range]:
     """Return row groups of a Parquet file to be read together; nothing when it is not cut."""
     if path.suffix.lower() not in _PARQUET:
         return []
     try:
-        with file_opened(path) as file:
+        with open_input_file(path) as file:
             metadata = pq.read_metadata(file)
             sizes = [metadata.row_group(n).total_byte_size for n in range(metadata.num_row_groups)]
-    except UNREADABLE:
+    except READ_ERRORS:
         return []  # whoever reads it says what is wrong
     spans: list[range] = []
     start = held = 0
@@ -227,9 +237,9 @@ def _group_spans(path: Path, size: int) -> list[range]:
     return spans if len(spans) > 1 else []
 
 
-def numbered(parts: Sequence[Part], counts: Sequence[int]) -> tuple[Part, ...]:
+def number_lines(parts: Sequence[InputSplit], counts: Sequence[int]) -> tuple[InputSplit, ...]:
     """Return parts that know how many lines come before, from how many lines each has."""
-    made: list[Part] = []
+    made: list[InputSplit] = []
     before: dict[int, int] = {}
     for part, count in zip(parts, counts, strict=True):
         made.append(replace(part, before=before.get(part.number, 0)))
@@ -237,13 +247,13 @@ def numbered(parts: Sequence[Part], counts: Sequence[int]) -> tuple[Part, ...]:
     return tuple(made)
 
 
-def count_lines(part: Part) -> int:
+def count_lines(part: InputSplit) -> int:
     """Return how many lines a part of a file has."""
     with part.span() as stream:
         return sum(data.count(b"\n") for data in iter(lambda: stream.read(8 * _READ), b""))
 
 
-class _Span(io.RawIOBase):
+class _ByteRangeFile(io.RawIOBase):
     """Some bytes of a file."""
 
     def __init__(self, path: str, start: int, stop: int) -> None:

@@ -11,43 +11,43 @@ from pathlib import Path
 
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import MAIN, Snapshot
-from omnigraph.commit.view import seen
-from omnigraph.policy import Action, Policy, TypeScope
-from omnigraph.policy.gate import Gate, Rights
-from omnigraph.policy.policy import read_text
+from omnigraph.commit.snapshot import apply_scope
+from omnigraph.policy import Policy, PolicyAction, TypeScope
+from omnigraph.policy.authorization import AccessRights, Authorizer
+from omnigraph.policy.policy import read_policy_text
 
 
 @dataclass(frozen=True, slots=True)
-class Permission:
+class SourcePermission:
     """Who acts, and the text of the policy that decides; without one, everything is allowed."""
 
     policy: str | None = None
     actor: str | None = None
 
     @classmethod
-    def by_options(cls, options: Mapping[str, str]) -> Permission:
+    def by_options(cls, options: Mapping[str, str]) -> SourcePermission:
         """Read the options `policy`, which is a file or its text, and `actor`."""
         given = options.get("policy")
         is_text = given is None or "\n" in given or ":" in given
-        return cls(given if is_text else read_text(Path(str(given))), options.get("actor"))
+        return cls(given if is_text else read_policy_text(Path(str(given))), options.get("actor"))
 
     @property
-    def gate(self) -> Gate:
+    def gate(self) -> Authorizer:
         """Return the gate."""
-        return Gate(None if self.policy is None else Policy.parse(self.policy), self.actor)
+        return Authorizer(None if self.policy is None else Policy.parse(self.policy), self.actor)
 
     def shown(self, manifest: Manifest, state: Snapshot) -> Snapshot:
         """Return what may be seen of a state."""
-        return seen(manifest, state, self.gate.check(Action.READ, state.branch))
+        return apply_scope(manifest, state, self.gate.check(PolicyAction.READ, state.branch))
 
     def sight(self, branch: str) -> TypeScope:
         """Return which types may be seen on a branch."""
-        return self.gate.check(Action.READ, branch.strip())
+        return self.gate.check(PolicyAction.READ, branch.strip())
 
-    def rights(self, manifest: Manifest, branch: str, from_: str | None) -> Rights:
+    def rights(self, manifest: Manifest, branch: str, from_: str | None) -> AccessRights:
         """Allow to change a branch, and to make it where there is none."""
         gate, name = self.gate, branch.strip()
         gate.check_actor()
         if from_ is not None and name != MAIN and name not in manifest.branches():
-            gate.check(Action.BRANCH_CREATE, from_.strip(), name)
+            gate.check(PolicyAction.BRANCH_CREATE, from_.strip(), name)
         return gate.change(name)

@@ -15,19 +15,19 @@ import pyarrow as pa
 from pyspark.sql.types import StructField, StructType
 
 from omnigraph.catalog import AcceptedType, TypeKind
-from omnigraph.catalog.ends import end_names
-from omnigraph.commit.create import open_graph
+from omnigraph.catalog.model import endpoint_column_names
+from omnigraph.commit.graph_creation import open_graph
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import DatasetEntry, Snapshot
 from omnigraph.errors import InvalidInput, NotFound
 from omnigraph.lang import did_you_mean
 from omnigraph.pipeline.columns import arrow_schema, spark_type, to_spark
-from omnigraph.query.entity import find_type
+from omnigraph.query.entities import find_type
 from omnigraph.storage import Location
 from omnigraph.storage.layout import physical_columns
-from omnigraph.storage.read import fragment_rows, pack, read_blobs, scan
+from omnigraph.storage.scan import fragment_rows, group_fragments, read_blobs, scan
 from omnigraph.types import PropertyType, Scalar
-from omnigraph.types.blob import blob_text
+from omnigraph.types.data_values import blob_text
 
 PARTITION_ROWS = 262_144
 """Fragments are read together until they have so many rows."""
@@ -36,7 +36,7 @@ _TEXT = PropertyType(Scalar.STRING)
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class ScanColumn:
     """One column: its name, the one it is stored in, and what it holds."""
 
     name: str
@@ -56,14 +56,14 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pinned:
+class TableScan:
     """The rows of a type as one snapshot shows them."""
 
     location: Location
     entity: str
     entry: DatasetEntry
     commit_id: str
-    columns: tuple[Column, ...]
+    columns: tuple[ScanColumn, ...]
     where: str | None = None
 
     @property
@@ -71,7 +71,7 @@ class Pinned:
         """The schema Spark sees."""
         return StructType([column.field for column in self.columns])
 
-    def named(self, names: Sequence[str] | None) -> Pinned:
+    def named(self, names: Sequence[str] | None) -> TableScan:
         """Return the same with some columns; without names with all but blobs."""
         known = {column.name: column for column in self.columns}
         if names is None:
@@ -86,7 +86,7 @@ class Pinned:
             raise InvalidInput(message, code="columns_invalid", entity=self.entity)
         return replace(self, columns=tuple(known[name] for name in names))
 
-    def only(self, schema: StructType) -> Pinned:
+    def only(self, schema: StructType) -> TableScan:
         """Return the same with the columns of a schema that somebody gave."""
         found = {column.name: column for column in self.columns}
         wrong = []
@@ -104,7 +104,7 @@ class Pinned:
     def parts(self) -> list[list[int]]:
         """Return the fragments to be read together."""
         with manifest_at(self.location).reading(self.entity, self.entry) as handle:
-            return pack(fragment_rows(handle), PARTITION_ROWS)
+            return group_fragments(fragment_rows(handle), PARTITION_ROWS)
 
     def rows(self, fragments: Sequence[int], schema: StructType) -> Iterator[pa.RecordBatch]:
         """Yield the rows of fragments as Spark wants them."""
@@ -127,13 +127,13 @@ def _texts(handle: Any, stored: str, batch: pa.RecordBatch) -> pa.Array:  # noqa
     return pa.array(texts, pa.string())
 
 
-def pin(manifest: Manifest, snapshot: Snapshot, type_name: str) -> Pinned:
+def pin_table(manifest: Manifest, snapshot: Snapshot, type_name: str) -> TableScan:
     """Pin the rows of a type, with all its columns."""
     type_ = find_type(snapshot, type_name)
     entry = snapshot.entry(type_.entity)
     with manifest.reading(type_.entity, entry) as handle:
         columns = _columns(type_, physical_columns(handle.schema))
-    return Pinned(
+    return TableScan(
         location=manifest.location,
         entity=type_.entity,
         entry=entry,
@@ -142,13 +142,13 @@ def pin(manifest: Manifest, snapshot: Snapshot, type_name: str) -> Pinned:
     )
 
 
-def _columns(type_: AcceptedType, physical: Mapping[int, str]) -> list[Column]:
-    ends = end_names(type_.definition.properties) if type_.kind is TypeKind.EDGE else {}
+def _columns(type_: AcceptedType, physical: Mapping[int, str]) -> list[ScanColumn]:
+    ends = endpoint_column_names(type_.definition.properties) if type_.kind is TypeKind.EDGE else {}
     system = {"id": "id", **ends}
-    found = [Column(name, stored, _TEXT, is_property=False) for stored, name in system.items()]
+    found = [ScanColumn(name, stored, _TEXT, is_property=False) for stored, name in system.items()]
     for property_ in type_.definition.properties.values():
         stored = physical[type_.property_ids[property_.name]]
-        found.append(Column(property_.name, stored, property_.type))
+        found.append(ScanColumn(property_.name, stored, property_.type))
     return found
 
 

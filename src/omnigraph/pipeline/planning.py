@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from omnigraph.commit.manifest import Manifest
-from omnigraph.pipeline.mapping import Mapped
+from omnigraph.pipeline.mapping import MappedType
 from omnigraph.pipeline.plans import PipelinePlan
-from omnigraph.pipeline.prepare import Prepared, prepare
+from omnigraph.pipeline.prepare import PreparedPipeline, prepare_pipeline
 from omnigraph.pipeline.spec import Pipeline
-from omnigraph.pipeline.states import start_of
+from omnigraph.pipeline.states import find_start_snapshot
 
 
 def plan_pipeline(manifest: Manifest, pipeline: Pipeline, *, count: bool = False) -> PipelinePlan:
     """Return what a run would do; with `count`, rows are counted after `where` and `dedupe`."""
-    snapshot, exists = start_of(manifest, pipeline)
-    ready = prepare(manifest, pipeline)
+    snapshot, exists = find_start_snapshot(manifest, pipeline)
+    ready = prepare_pipeline(manifest, pipeline)
     try:
         types = {}
         for mapped in ready.mapped:
@@ -40,7 +40,7 @@ def plan_pipeline(manifest: Manifest, pipeline: Pipeline, *, count: bool = False
         ready.sources.close()
 
 
-def _source_facts(ready: Prepared, name: str) -> dict[str, Any]:
+def _source_facts(ready: PreparedPipeline, name: str) -> dict[str, Any]:
     spec, source = ready.pipeline.sources[name], ready.sources.opened(name)
     return {
         "name": name,
@@ -51,7 +51,7 @@ def _source_facts(ready: Prepared, name: str) -> dict[str, Any]:
     }
 
 
-def _type_facts(ready: Prepared, mapped: Mapped, *, count: bool) -> dict[str, Any]:
+def _type_facts(ready: PreparedPipeline, mapped: MappedType, *, count: bool) -> dict[str, Any]:
     kind_and_name = mapped.input.table_key.partition(":")
     [spec] = [t for t in ready.pipeline.types if (t.kind, t.name.value) == kind_and_name[::2]]
     source = ready.sources.opened(spec.source.value)

@@ -6,6 +6,7 @@ What is wrong with the file or with what Spark finds behind it is told here, all
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -13,29 +14,29 @@ from pyspark.sql import SparkSession
 
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import Snapshot
-from omnigraph.pipeline.extract import Extracted, Sources
+from omnigraph.pipeline.extract import SourceFrame, SourceFrames
 from omnigraph.pipeline.guards import prepare_session
-from omnigraph.pipeline.mapping import Mapped, Mapper
+from omnigraph.pipeline.mapping import MappedType, RowMapper
 from omnigraph.pipeline.resolve import check_types
 from omnigraph.pipeline.sessions import session
 from omnigraph.pipeline.spec import Pipeline, PipelineError
-from omnigraph.pipeline.states import start_of
-from omnigraph.pipeline.told import quiet
+from omnigraph.pipeline.states import find_start_snapshot
+from omnigraph.pipeline.told import quiet_spark
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prepared:
+class PreparedPipeline:
     """A pipeline whose sources are open and whose rows are mapped."""
 
     pipeline: Pipeline
     spark: SparkSession
-    sources: Sources
-    mapped: tuple[Mapped, ...]
+    sources: SourceFrames
+    mapped: tuple[MappedType, ...]
     batches: tuple[str, ...] = ()
     """Files of graph batches, which are loaded as they are."""
 
     @property
-    def opened(self) -> list[Extracted]:
+    def opened(self) -> list[SourceFrame]:
         """The sources that are read, in the order of the file."""
         found = (self.sources.opened(name) for name in self.pipeline.sources)
         return [source for source in found if source is not None]
@@ -46,48 +47,67 @@ class Prepared:
         return sum(source.broken for source in self.opened)
 
 
-def prepare(manifest: Manifest, pipeline: Pipeline) -> Prepared:
+def prepare_pipeline(manifest: Manifest, pipeline: Pipeline) -> PreparedPipeline:
     """Return a pipeline that is ready; raise PipelineError with all that stands in its way."""
-    snapshot, _ = start_of(manifest, pipeline)
+    snapshot, _ = find_start_snapshot(manifest, pipeline)
     check_types(pipeline, snapshot.schema.catalog)
     wanted = pipeline.spark
     spark = session(wanted.master, memory=wanted.memory, config=wanted.config)
     prepare_session(spark)
-    sources = Sources(pipeline, spark)
+    sources = SourceFrames(pipeline, spark)
     try:
-        with quiet():
-            mapped = _mapped(pipeline, sources, snapshot)
+        with quiet_spark():
+            mapped = _map_types(pipeline, sources, snapshot)
         batches = tuple(sources.batches())
-        _check(pipeline)
+        _check_prepared(pipeline)
     except BaseException:
         sources.close()
         raise
-    return Prepared(pipeline=pipeline, spark=spark, sources=sources, mapped=mapped, batches=batches)
+    return PreparedPipeline(
+        pipeline=pipeline, spark=spark, sources=sources, mapped=mapped, batches=batches
+    )
 
 
-def _check(pipeline: Pipeline) -> None:
+def _check_prepared(pipeline: Pipeline) -> None:
     if pipeline.report.errors:
         raise PipelineError(pipeline.report.in_order())
 
 
-def _mapped(pipeline: Pipeline, sources: Sources, snapshot: Snapshot) -> tuple[Mapped, ...]:
+def _map_types(
+    pipeline: Pipeline, sources: SourceFrames, snapshot: Snapshot
+) -> tuple[MappedType, ...]:
     found = []
     for spec in pipeline.types:
         source = sources.get(spec.source.value)
         if source is None:
             continue
-        mapped = Mapper(spec, source, snapshot.schema, pipeline.report).map()
+        mapped = RowMapper(spec, source, snapshot.schema, pipeline.report).map()
         if mapped is not None:
             found.append(mapped)
     return tuple(found)
 
 
-def digest(pipeline: Pipeline) -> str:
+_RECORDED_NAMES = {
+    "DedupeSpec": "Dedupe",
+    "KeepRule": "Keep",
+    "LocatedText": "Text",
+    "PublishSpec": "Publish",
+    "RejectLimit": "Limit",
+    "TextSpan": "Span",
+}
+"""Class names in the digests of runs that release 0.1 recorded: such runs must still resume."""
+_RENAMED = re.compile(rf"\b({'|'.join(_RECORDED_NAMES)})(?=\()")
+
+
+def pipeline_digest(pipeline: Pipeline) -> str:
     """Return what a pipeline file says, variables put in, as a short text nobody can read back.
 
     Where the file lies makes no difference.
     """
-    said = f"{pipeline.report.source.text}\0{replace(pipeline, folder=Path())!r}"
+    fields = _RENAMED.sub(
+        lambda name: _RECORDED_NAMES[name[0]], repr(replace(pipeline, folder=Path()))
+    )
+    said = f"{pipeline.report.source.text}\0{fields}"
     # Apart from the rest, because digests of earlier releases do not have these fields.
     if pipeline.vectors_from is not None:
         said += f"\0{pipeline.vectors_from}"
@@ -97,13 +117,13 @@ def digest(pipeline: Pipeline) -> str:
     return hashlib.sha256(said.encode()).hexdigest()
 
 
-def run_key(ready: Prepared) -> str | None:
+def run_key(ready: PreparedPipeline) -> str | None:
     """Return a text that is the same for a second run over the same files; None if nobody knows."""
     pipeline = ready.pipeline
     kinds = {pipeline.sources[source.spec.name.value].kind for source in ready.opened}
     if kinds & {"jdbc", "format"}:
         return None
-    made = hashlib.sha256(digest(pipeline).encode())
+    made = hashlib.sha256(pipeline_digest(pipeline).encode())
     for name in [*(name for name, _ in ready.sources.files), *ready.batches]:
         try:
             found = Path(name).stat()

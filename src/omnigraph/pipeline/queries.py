@@ -9,64 +9,64 @@ from pyspark.sql import DataFrame, SparkSession
 
 from omnigraph.catalog import TypeKind
 from omnigraph.commit.model import Snapshot
-from omnigraph.commit.snapshot import Target
-from omnigraph.pipeline.execution.execute import Answer, Question, answer
-from omnigraph.pipeline.filters import Condition
+from omnigraph.commit.snapshot import SnapshotRef
+from omnigraph.pipeline.execution.execute import QueryFrame, QueryInput, build_query_frame
+from omnigraph.pipeline.filters import FilterCondition
 from omnigraph.pipeline.frames import read
-from omnigraph.pipeline.graphs import OpenGraph
+from omnigraph.pipeline.graphs import GraphHandle
 from omnigraph.pipeline.sessions import session
 from omnigraph.query.engine import Engine
 from omnigraph.query.result import ResultStream
 
 
-class AskedGraph(OpenGraph, Protocol):
+class QueryableGraph(GraphHandle, Protocol):
     """What is used of a graph that is asked."""
 
     @property
     def _engine(self) -> Engine:
         """What plans queries."""
 
-    def snapshot(self, at: Target | None = None) -> Snapshot:
+    def snapshot(self, at: SnapshotRef | None = None) -> Snapshot:
         """Return the state a branch, tag, commit id or time names."""
 
 
 def query_frame(
-    graph: AskedGraph,
+    graph: QueryableGraph,
     source: str,
     params: Mapping[str, Any] | None = None,
     *,
     name: str | None = None,
-    at: Target | None = None,
+    at: SnapshotRef | None = None,
     spark: SparkSession | None = None,
 ) -> DataFrame:
     """Return the rows of a query as a data frame of the state it was asked about."""
-    question = Question(source=source, name=name, params=params)
-    return _answer(graph, question, at, spark).frame
+    question = QueryInput(source=source, name=name, params=params)
+    return _query_frame(graph, question, at, spark).frame
 
 
 def query_stream(
-    graph: AskedGraph,
+    graph: QueryableGraph,
     source: str,
     params: Mapping[str, Any] | None = None,
     *,
     name: str | None = None,
-    at: Target | None = None,
+    at: SnapshotRef | None = None,
     spark: SparkSession | None = None,
 ) -> ResultStream:
     """Return the rows of a query as the local engine gives them."""
-    question = Question(source=source, name=name, params=params)
-    return _answer(graph, question, at, spark).collect()
+    question = QueryInput(source=source, name=name, params=params)
+    return _query_frame(graph, question, at, spark).collect()
 
 
-def _answer(
-    graph: AskedGraph, question: Question, at: Target | None, spark: SparkSession | None
-) -> Answer:
+def _query_frame(
+    graph: QueryableGraph, question: QueryInput, at: SnapshotRef | None, spark: SparkSession | None
+) -> QueryFrame:
     snapshot = graph.snapshot(at)
 
     def reader(
-        kind: TypeKind, type_name: str, columns: Sequence[str], where: Sequence[Condition]
+        kind: TypeKind, type_name: str, columns: Sequence[str], where: Sequence[FilterCondition]
     ) -> DataFrame:
         found, name = spark or session(), f"{kind}:{type_name}"
         return read(found, graph, name, at=snapshot, columns=columns, where=where)
 
-    return answer(graph._engine, snapshot, question, reader)
+    return build_query_frame(graph._engine, snapshot, question, reader)

@@ -13,38 +13,37 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
 from omnigraph.catalog import TypeKind
-from omnigraph.catalog.ends import ends_meant
+from omnigraph.catalog.model import resolve_endpoint_columns
 from omnigraph.errors import NotFound
-from omnigraph.pipeline.guards import FAULT
-from omnigraph.pipeline.model import FILE, ROW, Input
-from omnigraph.pipeline.parts import Part, Sources, count_lines, numbered
-from omnigraph.pipeline.scan import on_each
-from omnigraph.pipeline.staging import Job, stage_rows
-from omnigraph.write.change_set import position_base
-from omnigraph.write.inputs.columnar import Table, read_table
-from omnigraph.write.inputs.ndjson import read_ndjson
-from omnigraph.write.inputs.streams import as_file
-from omnigraph.write.intake import Intake
-from omnigraph.write.progress import Meter
-from omnigraph.write.rejected import record_of
-from omnigraph.write.shape import Shape
-from omnigraph.write.violations import Rule
+from omnigraph.pipeline.guards import FAULT_COLUMN
+from omnigraph.pipeline.model import FILE, ROW, TypeFrame
+from omnigraph.pipeline.parts import InputSplit, InputSplits, count_lines, number_lines
+from omnigraph.pipeline.scan import map_numbers
+from omnigraph.pipeline.staging import StagingJob, stage_rows
+from omnigraph.write.change_set import RowSchema, file_position_base
+from omnigraph.write.inputs.byte_streams import lines_as_file
+from omnigraph.write.inputs.ndjson_reader import read_ndjson
+from omnigraph.write.inputs.table_reader import InputTable, read_table
+from omnigraph.write.progress import ProgressMeter
+from omnigraph.write.rejected_rows import to_record
+from omnigraph.write.row_builder import RowBuilder
+from omnigraph.write.violations import ViolationRule
 
-Results: TypeAlias = tuple[list[dict[str, Any]], tuple[tuple[str, str], ...]]
+StagingResults: TypeAlias = tuple[list[dict[str, Any]], tuple[tuple[str, str], ...]]
 """What workers staged, in the order of the input, and the names of all inputs."""
 
-_BESIDE = (FILE, ROW, FAULT)
+_METADATA_COLUMNS = (FILE, ROW, FAULT_COLUMN)
 """The columns of a frame that are no cells."""
-LINE = "line"
+LINE_COLUMN = "line"
 """The column of a frame of lines."""
 _RESULT = "number long, result string"
-_NOWHERE = 1 << 22
+_UNKNOWN_POSITION = 1 << 22
 """Positions from this file on are of rows nobody can place."""
 _PARTITIONS = 1 << 14
 """More partitions of one frame than can be told apart."""
 
 
-def stage_sources(spark: SparkSession, job: Job, sources: Sources) -> Results:
+def stage_sources(spark: SparkSession, job: StagingJob, sources: InputSplits) -> StagingResults:
     """Stage files on workers, and here what only this process can read."""
     results: dict[tuple[int, int], dict[str, Any]] = {}
     names = list(sources.files)
@@ -65,14 +64,14 @@ def stage_sources(spark: SparkSession, job: Job, sources: Sources) -> Results:
     return [results[key] for key in sorted(results)], tuple(names)
 
 
-def _with_lines(spark: SparkSession, parts: Sequence[Part]) -> Sequence[Part]:
+def _with_lines(spark: SparkSession, parts: Sequence[InputSplit]) -> Sequence[InputSplit]:
     """Return parts that know their line numbers; lines are counted only if some file was cut."""
     cut = [part for part in parts if part.table_key is None and part.stop is not None]
     if not cut:
         return parts
     counts = dict(_on_each(spark, len(cut), lambda number: {"lines": count_lines(cut[number])}))
     lines = [counts[number]["lines"] for number in range(len(cut))]
-    known = dict(zip(cut, numbered(cut, lines), strict=True))
+    known = dict(zip(cut, number_lines(cut, lines), strict=True))
     return [known.get(part, part) for part in parts]
 
 
@@ -80,7 +79,7 @@ def _on_each(
     spark: SparkSession, count: int, work: Callable[[int], dict[str, Any]]
 ) -> list[tuple[int, dict[str, Any]]]:
     """Have workers do something for each number."""
-    made = on_each(spark, count, lambda number: [_result(number, work(number))], _RESULT)
+    made = map_numbers(spark, count, lambda number: [_result(number, work(number))], _RESULT)
     return _collected(made) if count else []
 
 
@@ -96,20 +95,22 @@ def _collected(frame: DataFrame) -> list[tuple[int, dict[str, Any]]]:
 # --- frames ------------------------------------------------------------------------------------
 
 
-def stage_inputs(job: Job, inputs: Sequence[Input]) -> Results:
+def stage_inputs(job: StagingJob, inputs: Sequence[TypeFrame]) -> StagingResults:
     """Stage the rows of frames on workers."""
     results = []
     for number, given in enumerate(inputs):
         shape = _shape(job, given.table_key)
-        names = [name for name in given.frame.columns if name not in _BESIDE]
+        names = [name for name in given.frame.columns if name not in _METADATA_COLUMNS]
         # A frame may have no partition at all; its columns are wrong all the same.
-        results.append(stage_rows(job, _reader(shape, Table(names, [], given.text)), job.files))
+        results.append(
+            stage_rows(job, _reader(shape, InputTable(names, [], given.text)), job.files)
+        )
         stage = _partition(job, shape, given, number)
         results += [result for _, result in _collected(given.frame.mapInArrow(stage, _RESULT))]
     return results, job.files
 
 
-def _shape(job: Job, table_key: str) -> Shape:
+def _shape(job: StagingJob, table_key: str) -> RowSchema:
     kind, _, name = table_key.partition(":")
     schema = job.snapshot.schema
     if kind not in (TypeKind.NODE, TypeKind.EDGE) or schema.find(TypeKind(kind), name) is None:
@@ -117,37 +118,37 @@ def _shape(job: Job, table_key: str) -> Shape:
     with_key = schema.key_order(name) if kind == TypeKind.NODE else ()
     found = schema.find(TypeKind(kind), name)
     assert found is not None, "it was looked up"
-    return Shape(found, with_key)
+    return RowSchema(found, with_key)
 
 
-def _reader(shape: Shape, table: Table) -> Callable[[Intake, Meter], None]:
-    def read(intake: Intake, meter: Meter) -> None:
+def _reader(shape: RowSchema, table: InputTable) -> Callable[[RowBuilder, ProgressMeter], None]:
+    def read(intake: RowBuilder, meter: ProgressMeter) -> None:
         read_table(table, shape.name, shape, intake, meter)
 
     return read
 
 
 def _partition(
-    job: Job, shape: Shape, given: Input, number: int
+    job: StagingJob, shape: RowSchema, given: TypeFrame, number: int
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """Return what stages one partition of a frame."""
     columns, is_text = given.frame.columns, given.text
-    names = [name for name in columns if name not in _BESIDE]
+    names = [name for name in columns if name not in _METADATA_COLUMNS]
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
         partition = 0 if context is None else context.partitionId()
-        places = _Places(_NOWHERE + number * _PARTITIONS + partition)
+        places = _PositionQueue(_UNKNOWN_POSITION + number * _PARTITIONS + partition)
         rows = (places.noted(batch).select(names) for batch in batches)
-        table = Table(names, rows, is_text, positions=places.next)
+        table = InputTable(names, rows, is_text, positions=places.next)
 
-        def read(intake: Intake, meter: Meter) -> None:
+        def read(intake: RowBuilder, meter: ProgressMeter) -> None:
             _reader(shape, table)(intake, meter)
             intake.left_out(shape, len(places.faulty))
             for at, fault, cells in places.faulty:
-                record = record_of(shape, _by_target(cells, shape), text=is_text)
+                record = to_record(shape, _by_target(cells, shape), text=is_text)
                 intake.problem(
-                    Rule.VALUE, shape=shape, at=at, record=record, **_facts(fault, shape)
+                    ViolationRule.VALUE, shape=shape, at=at, record=record, **_facts(fault, shape)
                 )
 
         part = f"frame-{number}-{partition}"
@@ -156,27 +157,29 @@ def _partition(
     return run
 
 
-def _by_target(cells: Mapping[str, Any], shape: Shape) -> dict[str, Any]:
-    ends = ends_meant(cells, shape.properties) if shape.kind is TypeKind.EDGE else {}
-    return {ends.get(name, name): cell for name, cell in cells.items() if name not in _BESIDE}
+def _by_target(cells: Mapping[str, Any], shape: RowSchema) -> dict[str, Any]:
+    ends = resolve_endpoint_columns(cells, shape.properties) if shape.kind is TypeKind.EDGE else {}
+    return {
+        ends.get(name, name): cell for name, cell in cells.items() if name not in _METADATA_COLUMNS
+    }
 
 
-def _facts(fault: str, shape: Shape) -> dict[str, Any]:
+def _facts(fault: str, shape: RowSchema) -> dict[str, Any]:
     found = json.loads(fault)
     is_known = found["property"] in shape.properties
     return {**found, "property": found["property"] if is_known else None}
 
 
-def stage_lines(job: Job, frame: DataFrame) -> Results:
+def stage_lines(job: StagingJob, frame: DataFrame) -> StagingResults:
     """Stage entities that a frame has as lines of a graph batch."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
         partition = 0 if context is None else context.partitionId()
-        texts = (text for batch in batches for text in batch[LINE].to_pylist())
+        texts = (text for batch in batches for text in batch[LINE_COLUMN].to_pylist())
 
-        def read(intake: Intake, meter: Meter) -> None:
-            read_ndjson(as_file(texts), intake, meter)
+        def read(intake: RowBuilder, meter: ProgressMeter) -> None:
+            read_ndjson(lines_as_file(texts), intake, meter)
 
         yield _result(partition, stage_rows(job, read, [("", "line")] * partition))
 
@@ -185,11 +188,11 @@ def stage_lines(job: Job, frame: DataFrame) -> Results:
     return [result for _, result in found], tuple(files)
 
 
-class _Places:
+class _PositionQueue:
     """Hands the positions of batches to whoever takes their rows in, in the same order."""
 
     def __init__(self, nowhere: int) -> None:
-        self._nowhere = position_base(nowhere)
+        self._nowhere = file_position_base(nowhere)
         self._waiting: list[pa.Array] = []
         self._rows = 0
         self.faulty: list[tuple[int, str, dict[str, Any]]] = []
@@ -202,13 +205,15 @@ class _Places:
         self._rows += batch.num_rows
         if ROW in batch.schema.names:
             files = pc.cast(batch[FILE], pa.int64()) if FILE in batch.schema.names else 0
-            known = pc.add(pc.multiply(files, position_base(1)), pc.cast(batch[ROW], pa.int64()))
+            known = pc.add(
+                pc.multiply(files, file_position_base(1)), pc.cast(batch[ROW], pa.int64())
+            )
             at = pc.coalesce(known, at)
-        if FAULT in batch.schema.names and batch[FAULT].null_count < batch.num_rows:
-            is_sound = batch[FAULT].is_null()
+        if FAULT_COLUMN in batch.schema.names and batch[FAULT_COLUMN].null_count < batch.num_rows:
+            is_sound = batch[FAULT_COLUMN].is_null()
             there, faults = at.filter(pc.invert(is_sound)), batch.filter(pc.invert(is_sound))
             for place, row in zip(there.to_pylist(), faults.to_pylist(), strict=True):
-                self.faulty.append((place, row[FAULT], row))
+                self.faulty.append((place, row[FAULT_COLUMN], row))
             batch, at = batch.filter(is_sound), at.filter(is_sound)
         self._waiting.append(at)
         return batch

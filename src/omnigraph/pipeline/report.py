@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from omnigraph.errors import GraphCorrupt, NotFound
-from omnigraph.pipeline.runs import Run
-from omnigraph.storage import Objects
+from omnigraph.pipeline.runs import PipelineRun
+from omnigraph.storage import ObjectStore
 
 REPORT_VERSION = 1
 MAX_EXAMPLES = 20
@@ -92,13 +92,13 @@ class RunReport:
         return {"version": REPORT_VERSION, **asdict(self), "totals": totals}
 
 
-def keep_report(objects: Objects, run: Run, report: RunReport) -> None:
+def store_report(objects: ObjectStore, run: PipelineRun, report: RunReport) -> None:
     """Keep a report with its run."""
     text = json.dumps(report.to_json(), indent=1, ensure_ascii=False)
     objects.put(_path(run), text.encode())
 
 
-def read_report(objects: Objects, run: Run) -> RunReport:
+def read_report(objects: ObjectStore, run: PipelineRun) -> RunReport:
     """Return the report of a run."""
     data = objects.get(_path(run))
     if data is None:
@@ -112,5 +112,5 @@ def read_report(objects: Objects, run: Run) -> RunReport:
         raise GraphCorrupt(message, cause=str(error)) from error
 
 
-def _path(run: Run) -> str:
+def _path(run: PipelineRun) -> str:
     return f"{run.folder}/report.json"

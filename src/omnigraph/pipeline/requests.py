@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from omnigraph.write.request import Request
+from omnigraph.write.request import WriteRequest
 
 
-class MakeRequest(Protocol):
+class RequestFactory(Protocol):
     """Makes what a write says about itself, for whoever the graph is bound to."""
 
-    def __call__(self, operation: str, branch: str | None, message: str | None) -> Request:
+    def __call__(self, operation: str, branch: str | None, message: str | None) -> WriteRequest:
         """Return the request of a write."""
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from omnigraph.catalog import Catalog, EdgeType, NodeType, TypeKind
-from omnigraph.lang import Code, Report, did_you_mean
-from omnigraph.pipeline.document import Text
-from omnigraph.pipeline.spec import Endpoint, Pipeline, PipelineError, TypeSpec
+from omnigraph.lang import Code, DiagnosticReport, did_you_mean
+from omnigraph.pipeline.document import LocatedText
+from omnigraph.pipeline.spec import EdgeEndpoint, Pipeline, PipelineError, TypeSpec
 
 
 def check_types(pipeline: Pipeline, catalog: Catalog) -> None:
@@ -24,7 +24,7 @@ def report_types(pipeline: Pipeline, catalog: Catalog) -> None:
         type_ = type_of(spec, catalog)
         if type_ is None:
             message = f"the graph has no {spec.kind} type `{spec.name}`"
-            hint = _meant(spec, catalog)
+            hint = _type_hint(spec, catalog)
             report.add(Code.PIPELINE_UNKNOWN_TYPE, message, spec.name.span, hint=hint)
             continue
         _check_properties(report, spec, type_, partial=pipeline.partial)
@@ -42,7 +42,7 @@ def type_of(spec: TypeSpec, catalog: Catalog) -> NodeType | EdgeType | None:
     return catalog.edges.get(spec.name.value)
 
 
-def _meant(spec: TypeSpec, catalog: Catalog) -> str | None:
+def _type_hint(spec: TypeSpec, catalog: Catalog) -> str | None:
     is_node = spec.kind is TypeKind.NODE
     known = list(catalog.nodes if is_node else catalog.edges)
     others = catalog.edges if is_node else catalog.nodes
@@ -53,7 +53,7 @@ def _meant(spec: TypeSpec, catalog: Catalog) -> str | None:
 
 
 def _check_properties(
-    report: Report, spec: TypeSpec, type_: NodeType | EdgeType, *, partial: bool
+    report: DiagnosticReport, spec: TypeSpec, type_: NodeType | EdgeType, *, partial: bool
 ) -> None:
     if spec.properties is None:
         return
@@ -74,7 +74,9 @@ def _check_properties(
             report.add(Code.PIPELINE_PROPERTY_MISSING, message, spec.name.span, hint=hint)
 
 
-def _unknown(report: Report, name: Text, spec: TypeSpec, type_: NodeType | EdgeType) -> None:
+def _unknown(
+    report: DiagnosticReport, name: LocatedText, spec: TypeSpec, type_: NodeType | EdgeType
+) -> None:
     hint = did_you_mean(name.value, type_.properties)
     if name.value in ("from", "to", "src", "dst") and spec.kind is TypeKind.EDGE:
         word = {"src": "from", "dst": "to"}.get(name.value, name.value)
@@ -85,7 +87,7 @@ def _unknown(report: Report, name: Text, spec: TypeSpec, type_: NodeType | EdgeT
     report.add(Code.PIPELINE_UNKNOWN_PROPERTY, message, name.span, hint=hint)
 
 
-def _check_id(report: Report, spec: TypeSpec, type_: NodeType | EdgeType) -> None:
+def _check_id(report: DiagnosticReport, spec: TypeSpec, type_: NodeType | EdgeType) -> None:
     key = type_.key if isinstance(type_, NodeType) else ()
     if spec.id is not None and key:
         message = f"the id of node `{spec.name}` is made from its key ({', '.join(key)})"
@@ -93,7 +95,7 @@ def _check_id(report: Report, spec: TypeSpec, type_: NodeType | EdgeType) -> Non
         report.add(Code.PIPELINE_ID_MISUSED, message, spec.id.span, hint=hint)
 
 
-def _check_embed(report: Report, spec: TypeSpec, type_: NodeType | EdgeType) -> None:
+def _check_embed(report: DiagnosticReport, spec: TypeSpec, type_: NodeType | EdgeType) -> None:
     made = [name for name, p in type_.properties.items() if p.embed is not None]
     for name in spec.embed:
         if name.value not in type_.properties:
@@ -104,7 +106,7 @@ def _check_embed(report: Report, spec: TypeSpec, type_: NodeType | EdgeType) -> 
             report.add(Code.PIPELINE_EMBED_INVALID, message, name.span, hint=hint)
 
 
-def _check_endpoint(report: Report, end: Endpoint, node: NodeType, what: str) -> None:
+def _check_endpoint(report: DiagnosticReport, end: EdgeEndpoint, node: NodeType, what: str) -> None:
     if not isinstance(end, Mapping):
         return
     key = node.key

@@ -17,43 +17,43 @@ from omnigraph.errors import InvalidInput, NotFound, OmniError
 from omnigraph.merge.conflicts import MergeConflicts
 from omnigraph.merge.merge import merge
 from omnigraph.merge.model import MergeOptions
-from omnigraph.pipeline.extract import Extracted
-from omnigraph.pipeline.faults import unless_lost
+from omnigraph.pipeline.extract import SourceFrame
+from omnigraph.pipeline.faults import ignore_lost_session
 from omnigraph.pipeline.load import load_frames
-from omnigraph.pipeline.model import OnViolation, Outcome, SparkLoadOptions
-from omnigraph.pipeline.prepare import Prepared, digest, prepare, run_key
+from omnigraph.pipeline.model import OnViolation, SparkLoadOptions, SparkLoadResult
+from omnigraph.pipeline.prepare import PreparedPipeline, pipeline_digest, prepare_pipeline, run_key
 from omnigraph.pipeline.rejects import (
     clear_unreadable,
-    examples,
     keep_unreadable,
     refuse_unreadable,
+    reject_examples,
 )
-from omnigraph.pipeline.report import MAX_EXAMPLES, RunReport, keep_report, read_report
-from omnigraph.pipeline.requests import MakeRequest, PipelineInterrupted
-from omnigraph.pipeline.runs import Run, Runs, RunState
+from omnigraph.pipeline.report import MAX_EXAMPLES, RunReport, read_report, store_report
+from omnigraph.pipeline.requests import PipelineInterrupted, RequestFactory
+from omnigraph.pipeline.runs import PipelineRun, RunState, RunStore
 from omnigraph.pipeline.sessions import session
 from omnigraph.pipeline.spec import Pipeline
-from omnigraph.pipeline.states import start_of
-from omnigraph.pipeline.told import quiet
-from omnigraph.write.load import mode_of
-from omnigraph.write.progress import Listener, Progress
+from omnigraph.pipeline.states import find_start_snapshot
+from omnigraph.pipeline.told import quiet_spark
+from omnigraph.write.load import parse_load_mode
+from omnigraph.write.progress import Progress, ProgressListener
 
 OPERATION = "pipeline"
 DELETE = "branch_delete"
 MERGED = "merge"
 """The stage after which only the branch is left to be deleted."""
-_KEPT = ("types", "embedded", "branch_created", "sources", "rejects", "examples", "commit")
+_REPORT_FIELDS = ("types", "embedded", "branch_created", "sources", "rejects", "examples", "commit")
 """What the report of a run that was published says, whoever completes it."""
 
 
 @dataclass(slots=True)
-class Running:
+class PipelineExecution:
     """One run under way, and what its report will say."""
 
     manifest: Manifest
-    request: MakeRequest
+    request: RequestFactory
     pipeline: Pipeline
-    progress: Listener | None = None
+    progress: ProgressListener | None = None
     declared: str | None = None
     """The name of the pipeline in its cluster."""
     before: RunReport | None = None
@@ -72,7 +72,7 @@ class Running:
         finally:
             self.seconds[name] = time.monotonic() - began
 
-    def report(self, run: Run, error: OmniError | None = None) -> RunReport:
+    def report(self, run: PipelineRun, error: OmniError | None = None) -> RunReport:
         """Return the report of the run as it stands."""
         stages = [{"name": name, "seconds": round(s, 3)} for name, s in self.seconds.items()]
         return RunReport(
@@ -92,7 +92,7 @@ class Running:
         )
 
 
-def run_pipeline(running: Running, *, again: bool = False) -> RunReport:
+def run_pipeline(running: PipelineExecution, *, again: bool = False) -> RunReport:
     """Run a pipeline; its report is kept with the run also when it fails.
 
     `again` runs it although the same files were loaded before.
@@ -105,35 +105,35 @@ def run_pipeline(running: Running, *, again: bool = False) -> RunReport:
             "pipeline": pipeline.name,
             "file": _file(running),
             "declared": running.declared,
-            "digest": digest(pipeline),
+            "digest": pipeline_digest(pipeline),
             "mode": pipeline.mode,
             "merge_into": pipeline.publish.merge_into,
         }
         key = None if again else run_key(ready)
-        runs = Runs(running.manifest.objects)
+        runs = RunStore(running.manifest.objects)
         run = runs.begin(pipeline.branch, key=key, about=about)
-        with releasing(runs, run):
-            return _watched(running, ready, run)
+        with release_run(runs, run):
+            return _run_and_record(running, ready, run)
     finally:
         ready.sources.close()
 
 
-def resume_pipeline(running: Running, run: Run) -> RunReport:
+def resume_pipeline(running: PipelineExecution, run: PipelineRun) -> RunReport:
     """Go on with a run; stages it finished are not done again.
 
     Raises:
         RunStopped: another process is at work on it, or it was aborted.
     """
     _authorize(running)
-    if run.about.get("digest") != digest(running.pipeline):
+    if run.about.get("digest") != pipeline_digest(running.pipeline):
         message = (
             f"{running.pipeline.report.source.name} or its variables are not those that run "
             f"{run.id} began with: give the same, or abort it and run the pipeline again"
         )
         raise InvalidInput(message, code="pipeline_changed", run=run.id)
-    runs = Runs(running.manifest.objects)
+    runs = RunStore(running.manifest.objects)
     run = runs.claim(run)
-    with releasing(runs, run):
+    with release_run(runs, run):
         ready = _ready(running)
         try:
             if run.state is RunState.FAILED:
@@ -141,19 +141,19 @@ def resume_pipeline(running: Running, run: Run) -> RunReport:
                 run = runs.begin_anew(run)
             with suppress(NotFound):
                 running.before = read_report(running.manifest.objects, run)
-            return _watched(running, ready, run)
+            return _run_and_record(running, ready, run)
         finally:
             ready.sources.close()
 
 
-def _file(running: Running) -> str | None:
+def _file(running: PipelineExecution) -> str | None:
     """Return where the pipeline file is, for a process that resumes the run."""
     if running.declared is not None:
         return None
     return str(Path(running.pipeline.report.source.name).absolute())
 
 
-def _authorize(running: Running) -> None:
+def _authorize(running: PipelineExecution) -> None:
     """Check every permission a pipeline needs before Spark starts and anything is written."""
     pipeline, publish = running.pipeline, running.pipeline.publish
     running.request(OPERATION, pipeline.branch, None)
@@ -164,7 +164,7 @@ def _authorize(running: Running) -> None:
 
 
 @contextmanager
-def releasing(runs: Runs, run: Run) -> Iterator[None]:
+def release_run(runs: RunStore, run: PipelineRun) -> Iterator[None]:
     """Let go of a run at the end, however it ends."""
     try:
         yield
@@ -174,40 +174,42 @@ def releasing(runs: Runs, run: Run) -> Iterator[None]:
             runs.release(runs.find(run.id))
 
 
-def _ready(running: Running) -> Prepared:
+def _ready(running: PipelineExecution) -> PreparedPipeline:
     wanted = running.pipeline.spark
     with running.stage("start"):
         session(wanted.master, memory=wanted.memory, config=wanted.config)
     with running.stage("extract"):
-        return prepare(running.manifest, running.pipeline)
+        return prepare_pipeline(running.manifest, running.pipeline)
 
 
-def _watched(running: Running, ready: Prepared, run: Run) -> RunReport:
+def _run_and_record(
+    running: PipelineExecution, ready: PreparedPipeline, run: PipelineRun
+) -> RunReport:
     """Carry a run out; whatever becomes of it is written down."""
-    runs = Runs(running.manifest.objects)
+    runs = RunStore(running.manifest.objects)
     running.facts["actor"] = running.request(OPERATION, run.branch, None).actor
     running.facts["sources"] = [_source_facts(source) for source in ready.opened]
     try:
-        with quiet():
-            _carry_out(running, ready, run)
+        with quiet_spark():
+            _execute(running, ready, run)
     except OmniError as error:
-        run, is_ours = _failed(runs, run, error.code)
+        run, is_ours = _record_failure(runs, run, error.code)
         if is_ours:
-            keep_report(running.manifest.objects, run, running.report(run, error))
+            store_report(running.manifest.objects, run, running.report(run, error))
         raise
     except KeyboardInterrupt as error:
-        with unless_lost():
+        with ignore_lost_session():
             ready.spark.interruptAll()
-        run, _ = _failed(runs, run, "interrupted")
+        run, _ = _record_failure(runs, run, "interrupted")
         is_published = run.state is RunState.FINISHED
         raise PipelineInterrupted(run.id, is_published=is_published) from error
     run = runs.find(run.id)
     report = running.report(run)
-    keep_report(running.manifest.objects, run, report)
+    store_report(running.manifest.objects, run, report)
     return report
 
 
-def _failed(runs: Runs, run: Run, code: str) -> tuple[Run, bool]:
+def _record_failure(runs: RunStore, run: PipelineRun, code: str) -> tuple[PipelineRun, bool]:
     """Write down why a run failed, unless it has ended; return it, and whether it is still ours."""
     found = runs.find(run.id)
     is_ours = found.driver in (None, run.driver)
@@ -216,11 +218,11 @@ def _failed(runs: Runs, run: Run, code: str) -> tuple[Run, bool]:
     return found, is_ours
 
 
-def _carry_out(running: Running, ready: Prepared, run: Run) -> None:
+def _execute(running: PipelineExecution, ready: PreparedPipeline, run: PipelineRun) -> None:
     pipeline, manifest = running.pipeline, running.manifest
     if MERGED in run.stages:
-        _tell_as_before(running)
-        running.facts["merge"] = _without_branch(running, run.stages[MERGED])
+        _restore_report(running)
+        running.facts["merge"] = _delete_merged_branch(running, run.stages[MERGED])
         return
     folder = None
     if pipeline.on_violation == OnViolation.FAIL:
@@ -233,18 +235,18 @@ def _carry_out(running: Running, ready: Prepared, run: Run) -> None:
             _check_share(ready)
             keep_unreadable(ready, folder, manifest.location.options)
     outcome = _load(running, ready, run, folder)
-    _loaded(running, run, outcome)
+    _record_load(running, run, outcome)
     if pipeline.publish.merge_into is not None:
         with running.stage("merge"):
             merged = _merge(running, pipeline.publish.merge_into)
         if not merged.get("conflicts"):
             # Written down before the branch goes: without it nobody could tell any more.
-            Runs(manifest.objects).finish_stage(outcome.run or run, MERGED, merged)
-            merged = _without_branch(running, merged)
+            RunStore(manifest.objects).finish_stage(outcome.run or run, MERGED, merged)
+            merged = _delete_merged_branch(running, merged)
         running.facts["merge"] = merged
 
 
-def _rejects_folder(running: Running, run: Run) -> str:
+def _rejects_folder(running: PipelineExecution, run: PipelineRun) -> str:
     """Return the folder for the rejected rows of this run: runs may share the one around it."""
     pipeline = running.pipeline
     if pipeline.rejects is None:
@@ -252,7 +254,7 @@ def _rejects_folder(running: Running, run: Run) -> str:
     return f"{pipeline.address(pipeline.rejects).rstrip('/')}/{run.id}"
 
 
-def _loaded(running: Running, run: Run, outcome: Outcome) -> None:
+def _record_load(running: PipelineExecution, run: PipelineRun, outcome: SparkLoadResult) -> None:
     """Note what was loaded, also for a process that resumes the run later.
 
     The commit may have been there already: of an earlier run, or of this one before it ended.
@@ -268,28 +270,30 @@ def _loaded(running: Running, run: Run, outcome: Outcome) -> None:
         "repeated": not is_own,
         "embedded": list(outcome.embedded),
         "rejects": rejects,
-        "examples": examples(rejects, MAX_EXAMPLES, options),
+        "examples": reject_examples(rejects, MAX_EXAMPLES, options),
     }
     if is_own and outcome.repeated:
-        _tell_as_before(running)
-    keep_report(running.manifest.objects, run, running.report(run))
+        _restore_report(running)
+    store_report(running.manifest.objects, run, running.report(run))
 
 
-def _tell_as_before(running: Running) -> None:
+def _restore_report(running: PipelineExecution) -> None:
     """Tell of what was done before a run was interrupted what its report told then."""
     if running.before is not None:
-        running.facts |= {name: getattr(running.before, name) for name in _KEPT}
+        running.facts |= {name: getattr(running.before, name) for name in _REPORT_FIELDS}
         running.seconds = {stage["name"]: stage["seconds"] for stage in running.before.stages}
 
 
-def _load(running: Running, ready: Prepared, run: Run, folder: str | None) -> Outcome:
+def _load(
+    running: PipelineExecution, ready: PreparedPipeline, run: PipelineRun, folder: str | None
+) -> SparkLoadResult:
     pipeline = running.pipeline
     message = pipeline.publish.message or pipeline.name
     options = SparkLoadOptions(
-        mode=mode_of(pipeline.mode),
+        mode=parse_load_mode(pipeline.mode),
         partial=pipeline.partial,
         on_violation=OnViolation(pipeline.on_violation),
-        max_rejects=_most(ready),
+        max_rejects=_max_rejects(ready),
         rejects=folder,
         from_=pipeline.base,
         files=tuple(ready.sources.files),
@@ -310,7 +314,7 @@ def _embed(pipeline: Pipeline) -> dict[str, list[str]]:
     return {f"{s.kind}:{s.name.value}": [name.value for name in s.embed] for s in pipeline.types}
 
 
-def _most(ready: Prepared) -> float | None:
+def _max_rejects(ready: PreparedPipeline) -> float | None:
     """Return how many rows that break a rule may be rejected, beside those that are unreadable."""
     limit = ready.pipeline.max_rejects
     if limit is None:
@@ -320,7 +324,7 @@ def _most(ready: Prepared) -> float | None:
     return None if limit.share == 1 else limit.share
 
 
-def _check_share(ready: Prepared) -> None:
+def _check_share(ready: PreparedPipeline) -> None:
     """Raise when too many rows of files cannot be read."""
     limit, broken = ready.pipeline.max_rejects, ready.broken
     if limit is None:
@@ -331,9 +335,9 @@ def _check_share(ready: Prepared) -> None:
         refuse_unreadable(ready)
 
 
-def _merge(running: Running, into: str) -> Mapping[str, Any]:
+def _merge(running: PipelineExecution, into: str) -> Mapping[str, Any]:
     pipeline, manifest = running.pipeline, running.manifest
-    if not start_of(manifest, pipeline)[1]:
+    if not find_start_snapshot(manifest, pipeline)[1]:
         # The commit was found where the branch would be forked from: it is merged already.
         return {"source": pipeline.branch, "target": into, "outcome": "already_up_to_date"}
     request = running.request("merge", into, pipeline.publish.message or pipeline.name)
@@ -345,7 +349,9 @@ def _merge(running: Running, into: str) -> Mapping[str, Any]:
     return result.to_json()
 
 
-def _without_branch(running: Running, merged: Mapping[str, Any]) -> Mapping[str, Any]:
+def _delete_merged_branch(
+    running: PipelineExecution, merged: Mapping[str, Any]
+) -> Mapping[str, Any]:
     """Delete the branch that was merged, if the pipeline asks for it; return what became of it."""
     pipeline, manifest = running.pipeline, running.manifest
     if not pipeline.publish.delete_branch:
@@ -359,7 +365,7 @@ def _without_branch(running: Running, merged: Mapping[str, Any]) -> Mapping[str,
     return {**merged, "branch_deleted": True}
 
 
-def _source_facts(source: Extracted) -> dict[str, Any]:
+def _source_facts(source: SourceFrame) -> dict[str, Any]:
     return {
         "name": source.spec.name.value,
         "kind": source.spec.kind,

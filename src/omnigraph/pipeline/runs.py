@@ -17,12 +17,12 @@ from typing import Any
 from ulid import ULID
 
 from omnigraph.commit.model import CommitId
-from omnigraph.commit.staged import mint_commit_id
+from omnigraph.commit.staged_commit import new_commit_id
 from omnigraph.errors import FormatUnsupported, GraphCorrupt, NotFound, StorageUnavailable
-from omnigraph.pipeline.drivers import Driver
+from omnigraph.pipeline.drivers import RunOwner
 from omnigraph.pipeline.errors import RunStopped
-from omnigraph.storage import Objects
-from omnigraph.storage.layout import RUNS
+from omnigraph.storage import ObjectStore
+from omnigraph.storage.layout import PIPELINE_RUNS
 
 RUN_VERSION = 1
 
@@ -37,7 +37,7 @@ class RunState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class PipelineRun:
     """One run: where it goes, how far it is, and the facts of each finished stage.
 
     `key` is a digest of what goes in: a second run with the same key has nothing to add. `about`
@@ -54,7 +54,7 @@ class Run:
     key: str | None = None
     about: Mapping[str, Any] = field(default_factory=dict)
     stages: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    driver: Driver | None = None
+    driver: RunOwner | None = None
     silence: timedelta = field(default=timedelta(0), compare=False)
     """The time since the heartbeat when it was read, by the store's clock."""
 
@@ -72,7 +72,7 @@ class Run:
     @property
     def folder(self) -> str:
         """Where it may keep files of its own."""
-        return f"{RUNS}/{self.id}"
+        return f"{PIPELINE_RUNS}/{self.id}"
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON values."""
@@ -91,49 +91,49 @@ class Run:
         }
 
 
-class Runs:
+class RunStore:
     """The runs of one graph."""
 
-    def __init__(self, objects: Objects) -> None:
+    def __init__(self, objects: ObjectStore) -> None:
         self._objects = objects
 
     def begin(
         self, branch: str, *, key: str | None = None, about: Mapping[str, Any] | None = None
-    ) -> Run:
+    ) -> PipelineRun:
         """Write down a new run, which this process is at work on."""
         now = _now()
-        run = Run(
+        run = PipelineRun(
             id=str(ULID()),
             branch=branch,
-            commit_id=mint_commit_id(),
+            commit_id=new_commit_id(),
             started_at=now,
             heartbeat=now,
             key=key,
             about=dict(about or {}),
-            driver=Driver.here(),
+            driver=RunOwner.here(),
         )
         self._objects.put(run.path, _encode(run))
         return run
 
-    def find(self, id_: str) -> Run:
+    def find(self, id_: str) -> PipelineRun:
         """Return a run by its id."""
         return self._read(id_)[0]
 
-    def _read(self, id_: str) -> tuple[Run, bytes]:
-        stored = self._objects.get_dated(f"{RUNS}/{id_}/run.json")
+    def _read(self, id_: str) -> tuple[PipelineRun, bytes]:
+        stored = self._objects.get_dated(f"{PIPELINE_RUNS}/{id_}/run.json")
         if stored is None:
             message = f"there is no pipeline run '{id_}'; `omnigraph pipeline status` lists them"
             raise NotFound(message, code="run_not_found", run=id_)
         data, modified = stored
         return self._dated(_decode(data, id_), modified), data
 
-    def list(self) -> list[Run]:
+    def list(self) -> list[PipelineRun]:
         """Return every run, oldest first."""
-        stored = (self._objects.get_dated(f"{RUNS}/{id_}/run.json") for id_ in self._ids())
+        stored = (self._objects.get_dated(f"{PIPELINE_RUNS}/{id_}/run.json") for id_ in self._ids())
         found = (pair for pair in stored if pair is not None)
         return [self._dated(_decode(data, ""), modified) for data, modified in found]
 
-    def _dated(self, run: Run, modified: datetime) -> Run:
+    def _dated(self, run: PipelineRun, modified: datetime) -> PipelineRun:
         """Return a run with the times of the store; the driver's clock may be wrong."""
         silence = timedelta(0)
         if run.state is RunState.RUNNING and run.driver is not None and not run.driver.is_here:
@@ -144,53 +144,55 @@ class Runs:
         return replace(run, heartbeat=modified, silence=silence)
 
     def _ids(self) -> tuple[str, ...]:
-        return tuple(sorted(self._objects.folders(RUNS)))
+        return tuple(sorted(self._objects.folders(PIPELINE_RUNS)))
 
     # --- by whoever is at work on it -----------------------------------------------------------
 
-    def finish_stage(self, run: Run, name: str, facts: Mapping[str, Any]) -> Run:
+    def finish_stage(self, run: PipelineRun, name: str, facts: Mapping[str, Any]) -> PipelineRun:
         """Write down that a stage is finished."""
         return self._change(run, stages={**run.stages, name: dict(facts)})
 
-    def forget_stages(self, run: Run, *names: str) -> Run:
+    def forget_stages(self, run: PipelineRun, *names: str) -> PipelineRun:
         """Write down that stages have to be done again."""
         left = {other: facts for other, facts in run.stages.items() if other not in names}
         return self._change(run, stages=left)
 
-    def begin_anew(self, run: Run) -> Run:
+    def begin_anew(self, run: PipelineRun) -> PipelineRun:
         """Write down that everything has to be done again, under a commit id of its own."""
-        return self._change(run, stages={}, commit_id=mint_commit_id(), state=RunState.RUNNING)
+        return self._change(run, stages={}, commit_id=new_commit_id(), state=RunState.RUNNING)
 
-    def end(self, run: Run, state: RunState, facts: Mapping[str, Any] | None = None) -> Run:
+    def end(
+        self, run: PipelineRun, state: RunState, facts: Mapping[str, Any] | None = None
+    ) -> PipelineRun:
         """Write down how a run ended; what it remembers grows by `facts`."""
         return self._change(run, state=state, about={**run.about, **(facts or {})})
 
-    def release(self, run: Run) -> Run:
+    def release(self, run: PipelineRun) -> PipelineRun:
         """Write down that nobody is at work on a run any more."""
         return self._change(run, driver=None)
 
-    def check(self, run: Run) -> None:
+    def check(self, run: PipelineRun) -> None:
         """Raise RunStopped when a run was aborted or taken over."""
-        _check(self.find(run.id), run)
+        _check_owner(self.find(run.id), run)
 
-    def beat(self, run: Run) -> None:
+    def beat(self, run: PipelineRun) -> None:
         """Write down that whoever is at work on a run is alive."""
         found, data = self._read(run.id)
-        _check(found, run)
+        _check_owner(found, run)
         # Who writes something else at the same time is alive just as well.
         self._objects.replace(run.path, data, _encode(replace(found, heartbeat=_now())))
 
-    def _change(self, run: Run, **changes: Any) -> Run:  # noqa: ANN401 - fields of a run
+    def _change(self, run: PipelineRun, **changes: Any) -> PipelineRun:  # noqa: ANN401 - fields of a run
         newer = replace(run, heartbeat=_now(), **changes)
         while True:
             found, data = self._read(run.id)
-            _check(found, run)
+            _check_owner(found, run)
             if self._objects.replace(run.path, data, _encode(newer)):
                 return newer
 
     # --- by anybody ----------------------------------------------------------------------------
 
-    def claim(self, run: Run) -> Run:
+    def claim(self, run: PipelineRun) -> PipelineRun:
         """Take a run for this process.
 
         Raises:
@@ -202,12 +204,14 @@ class Runs:
         if found.driver is not None and found.driver.is_alive(found.silence):
             heard = f"{found.heartbeat:%Y-%m-%d %H:%M:%S} UTC"
             raise RunStopped.busy(run.id, str(found.driver), heard)
-        newer = replace(found, driver=Driver.here(), heartbeat=_now())
+        newer = replace(found, driver=RunOwner.here(), heartbeat=_now())
         if not self._objects.replace(run.path, data, _encode(newer)):
             return self.claim(run)  # somebody was faster
         return newer
 
-    def settle(self, run: Run, state: RunState, facts: Mapping[str, Any] | None = None) -> Run:
+    def settle(
+        self, run: PipelineRun, state: RunState, facts: Mapping[str, Any] | None = None
+    ) -> PipelineRun:
         """Write down how a run ended, whoever is at work on it; what is finished stays so."""
         while True:
             found, data = self._read(run.id)
@@ -219,7 +223,7 @@ class Runs:
                 return newer
 
 
-def _check(found: Run, run: Run) -> None:
+def _check_owner(found: PipelineRun, run: PipelineRun) -> None:
     """Raise RunStopped when a run as it is found is not that of who holds `run`."""
     if found.state is RunState.ABORTED:
         raise RunStopped.aborted(run.id)
@@ -227,7 +231,7 @@ def _check(found: Run, run: Run) -> None:
         raise RunStopped.taken(run.id, str(found.driver))
 
 
-def _encode(run: Run) -> bytes:
+def _encode(run: PipelineRun) -> bytes:
     return json.dumps(run.to_json(), indent=1).encode()
 
 
@@ -235,12 +239,12 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
-def _decode(data: bytes, path: str) -> Run:
+def _decode(data: bytes, path: str) -> PipelineRun:
     try:
         found = json.loads(data)
         version = found["version"]
         if version == RUN_VERSION:
-            return Run(
+            return PipelineRun(
                 id=found["id"],
                 branch=found["branch"],
                 commit_id=CommitId(found["commit_id"]),
@@ -258,5 +262,5 @@ def _decode(data: bytes, path: str) -> Run:
     raise FormatUnsupported(message, found=str(version))
 
 
-def _driver(document: Mapping[str, Any] | None) -> Driver | None:
-    return None if document is None else Driver.from_json(document)
+def _driver(document: Mapping[str, Any] | None) -> RunOwner | None:
+    return None if document is None else RunOwner.from_json(document)

@@ -17,10 +17,10 @@ from pyspark.sql.types import StructType
 
 from omnigraph.storage.datasets import Datasets
 from omnigraph.storage.location import Location
-from omnigraph.storage.probe import ROW_ADDRESS
+from omnigraph.storage.row_lookup import ROW_ADDRESS
+from omnigraph.write.change_set import RowSchema
 from omnigraph.write.checks.unique import key_columns
-from omnigraph.write.committed import Committed
-from omnigraph.write.shape import Shape
+from omnigraph.write.committed_state import CommittedState
 
 PIECE_ROWS = 1_048_576
 """About how many rows one worker reads at a time."""
@@ -29,7 +29,7 @@ _BATCH = 65_536
 
 
 @dataclass(frozen=True)
-class Rows:
+class DatasetFragments:
     """Some fragments of one version of a dataset.
 
     `places` says of each fragment which file keeps where its rows stood, and from which row on.
@@ -38,7 +38,7 @@ class Rows:
     location: Location
     path: str
     version: int
-    shape: Shape
+    shape: RowSchema
     sizes: Mapping[int, int]
     places: Mapping[int, tuple[str, int]] = field(default_factory=dict)
 
@@ -62,7 +62,7 @@ class Rows:
     def read(self, columns: Sequence[str], fragments: Sequence[int]) -> Iterator[pa.Table]:
         """Yield logical columns of fragments, and row addresses."""
         handle = self.open()
-        names = Committed.physical_names(self.shape, handle)
+        names = CommittedState.physical_names(self.shape, handle)
         scanner = handle.scanner(
             columns=[names[column] for column in columns],
             fragments=[handle.get_fragment(number) for number in fragments],
@@ -74,7 +74,7 @@ class Rows:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ScanProjection:
     """What to tell of rows: columns, the key texts of tuples, addresses, positions."""
 
     columns: tuple[str, ...] = ()
@@ -90,12 +90,12 @@ class Wanted:
         return ", ".join([*(f"`{n}` string" for n in texts), *(f"`{n}` long" for n in longs)])
 
 
-def rows_frame(spark: SparkSession, rows: Rows, wanted: Wanted) -> DataFrame:
+def scan_frame(spark: SparkSession, rows: DatasetFragments, wanted: ScanProjection) -> DataFrame:
     """Return rows as a frame."""
 
     def read(piece: Sequence[int]) -> Iterator[pa.RecordBatch]:
         names = list(dict.fromkeys([*wanted.columns, *wanted.key])) or ["id"]
-        finder = Places(rows)
+        finder = InputPositions(rows)
         for table in rows.read(names, piece):
             columns: dict[str, Any] = {name: table[name] for name in wanted.columns}
             for number, text in enumerate(key_columns(table, rows.shape, wanted.key)):
@@ -107,10 +107,10 @@ def rows_frame(spark: SparkSession, rows: Rows, wanted: Wanted) -> DataFrame:
             yield from pa.table(columns).combine_chunks().to_batches()
 
     pieces = rows.pieces
-    return on_each(spark, len(pieces), lambda number: read(pieces[number]), wanted.schema)
+    return map_numbers(spark, len(pieces), lambda number: read(pieces[number]), wanted.schema)
 
 
-def on_each(
+def map_numbers(
     spark: SparkSession,
     count: int,
     work: Callable[[int], Iterable[pa.RecordBatch]],
@@ -128,10 +128,10 @@ def on_each(
     return spark.range(0, count, 1, count).mapInArrow(run, schema)
 
 
-class Places:
+class InputPositions:
     """Finds where rows stood in the input."""
 
-    def __init__(self, rows: Rows) -> None:
+    def __init__(self, rows: DatasetFragments) -> None:
         self._rows = rows
         self._objects = Datasets(rows.location).objects
         self._known: dict[str, npt.NDArray[np.int64]] = {}
@@ -155,7 +155,7 @@ class Places:
         return self._known[path]
 
 
-def take(rows: Rows, addresses: Sequence[int], columns: Sequence[str]) -> pa.Table:
+def take_rows(rows: DatasetFragments, addresses: Sequence[int], columns: Sequence[str]) -> pa.Table:
     """Return rows by their addresses, in the order asked for; one may be asked for twice."""
     wanted = pa.array(addresses, pa.uint64())
     fragments = sorted({address >> 32 for address in addresses})

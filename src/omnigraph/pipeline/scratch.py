@@ -16,29 +16,29 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 from ulid import ULID
 
-from omnigraph.errors import Category, OmniError, writing_file
+from omnigraph.errors import Category, OmniError, translate_disk_errors
 from omnigraph.pipeline.pinned import manifest_at
-from omnigraph.pipeline.scan import on_each
-from omnigraph.storage import Location, Objects
+from omnigraph.pipeline.scan import map_numbers
+from omnigraph.storage import Location, ObjectStore
 from omnigraph.storage.layout import SCRATCH
 
 _IN_MEMORY = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Scratch:
+class ScratchFiles:
     """A folder for the rows of one job; plain data that executors get as it is."""
 
     location: Location
     folder: str
 
     @classmethod
-    def new(cls, location: Location) -> Scratch:
+    def new(cls, location: Location) -> ScratchFiles:
         """Name a folder of a graph that nobody else uses."""
         return cls(location, f"{SCRATCH}/{ULID()}")
 
     @property
-    def _objects(self) -> Objects:
+    def _objects(self) -> ObjectStore:
         return manifest_at(self.location).objects
 
     def put(self, batches: Iterable[pa.RecordBatch]) -> str | None:
@@ -48,12 +48,12 @@ class Scratch:
             for batch in batches:
                 if not batch.num_rows:
                     continue
-                with writing_file(tempfile.gettempdir()):
+                with translate_disk_errors(tempfile.gettempdir()):
                     writer = writer or pa.ipc.new_stream(file, batch.schema)
                     writer.write_batch(batch)
             if writer is None:
                 return None
-            with writing_file(tempfile.gettempdir()):
+            with translate_disk_errors(tempfile.gettempdir()):
                 writer.close()
                 file.seek(0)
             path = f"{self.folder}/{ULID()}.arrow"
@@ -65,27 +65,27 @@ class Scratch:
         there = {info.path for info in self._objects.list(self.folder)} if paths else set()
         missing = sorted(set(paths) - there)
         if missing:
-            raise _removed(missing[0])
+            raise _scratch_removed(missing[0])
         batches = self._batches(paths)
         first = next(batches, None)
         if first is None:
             return pa.RecordBatchReader.from_batches(empty, [])
-        return pa.RecordBatchReader.from_batches(first.schema, _chained(first, batches))
+        return pa.RecordBatchReader.from_batches(first.schema, _chain_batches(first, batches))
 
     def frame(
         self, spark: SparkSession, paths: Sequence[str], schema: StructType | str
     ) -> DataFrame:
         """Return the rows of some objects as a data frame."""
-        return on_each(spark, len(paths), lambda number: self._batches([paths[number]]), schema)
+        return map_numbers(spark, len(paths), lambda number: self._batches([paths[number]]), schema)
 
     def _batches(self, paths: Sequence[str]) -> Iterator[pa.RecordBatch]:
         for path in paths:
             found = self._objects.open(path)
             if found is None:
-                raise _removed(path)
+                raise _scratch_removed(path)
             with tempfile.SpooledTemporaryFile(_IN_MEMORY) as file:
                 for chunk in found[1]:
-                    with writing_file(tempfile.gettempdir()):
+                    with translate_disk_errors(tempfile.gettempdir()):
                         file.write(chunk)
                 file.seek(0)
                 yield from pa.ipc.open_stream(file)
@@ -95,11 +95,13 @@ class Scratch:
         self._objects.delete([info.path for info in self._objects.list(self.folder)])
 
 
-def _removed(path: str) -> OmniError:
+def _scratch_removed(path: str) -> OmniError:
     message = f"{path} was removed before its rows were committed; run the job again"
     return OmniError(message, code="scratch_removed", category=Category.CONTENTION)
 
 
-def _chained(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _chain_batches(
+    first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
     yield first
     yield from rest

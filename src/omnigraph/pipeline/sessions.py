@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 from omnigraph.errors import InvalidInput
 from omnigraph.pipeline.archive import archive_flags
 from omnigraph.pipeline.errors import SparkUnavailable
-from omnigraph.pipeline.java import STOP_SECONDS, Machine, find_java, start_machine
+from omnigraph.pipeline.java import STOP_SECONDS, DriverJvm, find_java, start_jvm
 from omnigraph.pipeline.source import register
 
 LOCAL = "local[*]"
@@ -33,7 +33,7 @@ _GIB = 2**30
 _MAX_MEMORY = 31 * _GIB
 """Above this, Java's references get longer and more memory holds less."""
 
-_machine: Machine | None = None
+_machine: DriverJvm | None = None
 
 
 def session(
@@ -49,15 +49,15 @@ def session(
     Spark's own settings and win over ours. A session that runs already is returned as it is. In any
     case it knows the format `omnigraph`.
     """
-    found = _running(master)
+    found = _active_session(master)
     if found is not None:
         return register(found)
     if master is None:
         master = os.environ.get("SPARK_REMOTE") or LOCAL
-    address = _reach(master)
+    address = _reachable_address(master)
     if master.startswith("sc://"):
-        return register(_connected(master, config or {}))
-    return register(_started(master, address, memory, dict(config or {})))
+        return register(_connect_session(master, config or {}))
+    return register(_start_session(master, address, memory, dict(config or {})))
 
 
 def close(*, patience: float = STOP_SECONDS) -> None:
@@ -80,7 +80,7 @@ def close(*, patience: float = STOP_SECONDS) -> None:
     machine.end(patience)
 
 
-def _running(master: str | None) -> SparkSession | None:
+def _active_session(master: str | None) -> SparkSession | None:
     """Return the session that runs; raise when another master was asked for."""
     context = SparkContext._active_spark_context
     if context is not None:
@@ -97,7 +97,7 @@ def _running(master: str | None) -> SparkSession | None:
     return None
 
 
-def _started(
+def _start_session(
     master: str, address: str | None, memory: str | None, config: dict[str, str]
 ) -> SparkSession:
     global _machine
@@ -109,7 +109,7 @@ def _started(
     ours = _settings(master, address)
     conf = {**ours, **config, "spark.master": master, "spark.driver.memory": memory}
     with _environment(_worker_environment(address)):
-        machine = start_machine(java, Path(_find_spark_home()), conf, flags)
+        machine = start_jvm(java, Path(_find_spark_home()), conf, flags)
         gateway = {
             "PYSPARK_GATEWAY_PORT": str(machine.port),
             "PYSPARK_GATEWAY_SECRET": machine.secret,
@@ -128,7 +128,7 @@ def _started(
             raise
 
 
-def _connected(master: str, config: Mapping[str, str]) -> SparkSession:
+def _connect_session(master: str, config: Mapping[str, str]) -> SparkSession:
     builder = SparkSession.builder.remote(master)
     try:
         found = builder.getOrCreate()
@@ -146,7 +146,7 @@ def _unavailable(master: str, error: Exception, said: Sequence[str] = ()) -> Spa
     return SparkUnavailable(message, code="spark_unavailable", master=master, log=list(said))
 
 
-def _reach(master: str) -> str | None:
+def _reachable_address(master: str) -> str | None:
     """Return the address by which a master sees this machine, None if nobody can tell yet.
 
     Raise when nobody answers at the addresses of a master; Spark itself would try for long.

@@ -20,32 +20,34 @@ from omnigraph.commit.model import MAIN
 from omnigraph.embed.config import read_models
 from omnigraph.errors import InvalidInput, OmniError
 from omnigraph.pipeline.columns import arrow_schema
-from omnigraph.pipeline.permission import Permission
+from omnigraph.pipeline.permission import SourcePermission
 from omnigraph.pipeline.pinned import manifest_at
-from omnigraph.pipeline.scratch import Scratch
-from omnigraph.write.load import LoadOptions, Mode, load, mode_of
-from omnigraph.write.request import Request
+from omnigraph.pipeline.scratch import ScratchFiles
+from omnigraph.write.load import LoadOptions, WriteMode, load, parse_load_mode
+from omnigraph.write.request import WriteRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class WriteTarget:
     """Where rows go and how: what the options of a writer say."""
 
     type_name: str
-    mode: Mode
+    mode: WriteMode
     branch: str = MAIN
     from_: str | None = None
     partial: bool = False
     vectors_from: str | None = None
-    permission: Permission = field(default_factory=Permission)
+    permission: SourcePermission = field(default_factory=SourcePermission)
     message: str | None = None
 
     @classmethod
-    def by_options(cls, options: Mapping[str, str], type_name: str, *, overwrite: bool) -> Target:
+    def by_options(
+        cls, options: Mapping[str, str], type_name: str, *, overwrite: bool
+    ) -> WriteTarget:
         """Read the options of `df.write`, whose own mode is `append` or `overwrite`."""
         given = options.get("mode")
-        mode = mode_of(given or ("overwrite" if overwrite else "append"))
-        if overwrite != (mode is Mode.OVERWRITE):
+        mode = parse_load_mode(given or ("overwrite" if overwrite else "append"))
+        if overwrite != (mode is WriteMode.OVERWRITE):
             message = (
                 f"the option mode={given} and .mode(...) disagree: say .mode('overwrite') alone, "
                 "or .mode('append') with the option mode=append or mode=merge"
@@ -58,7 +60,7 @@ class Target:
             from_=options.get("from"),
             partial=options.get("partial", "false").lower() == "true",
             vectors_from=options.get("vectors_from"),
-            permission=Permission.by_options(options),
+            permission=SourcePermission.by_options(options),
             message=options.get("message"),
         )
 
@@ -67,9 +69,9 @@ class Target:
         """How the loader shall load."""
         return LoadOptions(mode=self.mode, partial=self.partial, from_=self.from_)
 
-    def request(self, manifest: Manifest) -> Request:
+    def request(self, manifest: Manifest) -> WriteRequest:
         """Return who wants what, where, if it is allowed."""
-        return Request(
+        return WriteRequest(
             branch=self.branch,
             operation="load",
             actor=self.permission.actor,
@@ -80,28 +82,28 @@ class Target:
 
 
 @dataclass(frozen=True)
-class _Put(WriterCommitMessage):
+class _TaskCommitMessage(WriterCommitMessage):
     """What a task put down."""
 
     path: str | None
 
 
-class Writer(DataSourceArrowWriter):
+class GraphDataWriter(DataSourceArrowWriter):
     """Writes the rows of `df.write`; Spark commits in a process of its own."""
 
-    def __init__(self, scratch: Scratch, target: Target, schema: StructType) -> None:
+    def __init__(self, scratch: ScratchFiles, target: WriteTarget, schema: StructType) -> None:
         target.options  # noqa: B018 - refuse what cannot be before any row is written
         self.scratch = scratch
         self.target = target
         self.schema = schema
 
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> _Put:
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> _TaskCommitMessage:
         """Put the rows of a task down."""
-        return _Put(self.scratch.put(iterator))
+        return _TaskCommitMessage(self.scratch.put(iterator))
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Load the rows of all tasks as one commit."""
-        puts = [message for message in messages if isinstance(message, _Put)]
+        puts = [message for message in messages if isinstance(message, _TaskCommitMessage)]
         paths = [put.path for put in puts if put.path is not None]
         rows = self.scratch.rows(paths, arrow_schema(self.schema))
         target = self.target
@@ -120,14 +122,14 @@ class Writer(DataSourceArrowWriter):
 
 
 @dataclass(frozen=True, slots=True)
-class Put:
+class StagedObject:
     """An object with rows of a data frame."""
 
     path: str
     rows: int
 
 
-def put_down(frame: DataFrame, scratch: Scratch) -> list[Put]:
+def stage_frame(frame: DataFrame, scratch: ScratchFiles) -> list[StagedObject]:
     """Let executors put the rows of a data frame down; return the objects there are."""
 
     def put(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -143,4 +145,4 @@ def put_down(frame: DataFrame, scratch: Scratch) -> list[Put]:
         yield pa.record_batch({"path": path, "rows": pa.array([count], pa.int64())})
 
     found = frame.mapInArrow(put, "path string, rows long").collect()
-    return [Put(row["path"], row["rows"]) for row in found if row["path"] is not None]
+    return [StagedObject(row["path"], row["rows"]) for row in found if row["path"] is not None]

@@ -29,11 +29,11 @@ from omnigraph.commit.snapshot import (
 )
 from omnigraph.errors import InvalidInput, NotFound
 from omnigraph.pipeline import feed
-from omnigraph.pipeline.filters import Condition, filtered, stored_filter
-from omnigraph.pipeline.permission import Permission
-from omnigraph.pipeline.pinned import Pinned, manifest_at, pin
-from omnigraph.pipeline.scratch import Scratch
-from omnigraph.pipeline.sink import Target, Writer
+from omnigraph.pipeline.filters import FilterCondition, apply_conditions, stored_filter
+from omnigraph.pipeline.permission import SourcePermission
+from omnigraph.pipeline.pinned import TableScan, manifest_at, pin_table
+from omnigraph.pipeline.scratch import ScratchFiles
+from omnigraph.pipeline.sink import GraphDataWriter, WriteTarget
 from omnigraph.storage import locate
 
 FORMAT = "omnigraph"
@@ -57,7 +57,7 @@ class OmniGraphSource(DataSource):
     action: all its tasks see the same.
     """
 
-    pinned: Pinned | None = None
+    pinned: TableScan | None = None
 
     @classmethod
     def name(cls) -> str:
@@ -80,24 +80,26 @@ class OmniGraphSource(DataSource):
         """Return a reader of the columns that are wanted."""
         pinned = self.pinned or pin_by_options(self.options)
         is_pushing = self.options.get("pushdown", "false").lower() == "true"
-        return (_PushingReader if is_pushing else _Reader)(pinned.only(schema), schema)
+        return (_PushdownReader if is_pushing else _TableScanReader)(pinned.only(schema), schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """Return a reader of the changes of the branch that the option `changes` names."""
-        option(self.options, feed.CHANGES)
+        required_option(self.options, feed.CHANGES)
         location = manifest_by_options(self.options).location
-        return feed.ChangeStream(feed.Feed.by_options(location, self.options))
+        return feed.ChangeStreamReader(feed.ChangeFeedOptions.by_options(location, self.options))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Return a writer of rows, which become one commit."""
-        target = Target.by_options(self.options, option(self.options, "type"), overwrite=overwrite)
+        target = WriteTarget.by_options(
+            self.options, required_option(self.options, "type"), overwrite=overwrite
+        )
         manifest = manifest_by_options(self.options)
         # Asked here already, so that nobody puts rows down in vain.
         target.permission.rights(manifest, target.branch, target.from_)
-        return Writer(Scratch.new(manifest.location), target, schema)
+        return GraphDataWriter(ScratchFiles.new(manifest.location), target, schema)
 
 
-class _Part(InputPartition):
+class _ScanPartition(InputPartition):
     """The fragments of one task."""
 
     def __init__(self, fragments: list[int]) -> None:
@@ -105,24 +107,24 @@ class _Part(InputPartition):
         self.fragments = fragments
 
 
-class _Reader(DataSourceReader):
+class _TableScanReader(DataSourceReader):
     """Reads pinned rows."""
 
-    def __init__(self, pinned: Pinned, schema: StructType) -> None:
+    def __init__(self, pinned: TableScan, schema: StructType) -> None:
         self.pinned = pinned
         self.schema = schema
 
     def partitions(self) -> list[InputPartition]:
         """Return a task per large fragment and per handful of small ones."""
-        return [_Part(fragments) for fragments in self.pinned.parts() or [[]]]
+        return [_ScanPartition(fragments) for fragments in self.pinned.parts() or [[]]]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a task."""
-        assert isinstance(partition, _Part)
+        assert isinstance(partition, _ScanPartition)
         return self.pinned.rows(partition.fragments, self.schema)
 
 
-class _PushingReader(_Reader):
+class _PushdownReader(_TableScanReader):
     """Lets storage answer the filters of a query, if it can do that exactly.
 
     Only for data frames that a query uses once: of several uses with different filters, Spark would
@@ -140,17 +142,17 @@ class _PushingReader(_Reader):
 # --- options -----------------------------------------------------------------------------------
 
 
-def pin_by_options(options: Mapping[str, str]) -> Pinned:
+def pin_by_options(options: Mapping[str, str]) -> TableScan:
     """Pin what the options of a reader name."""
     manifest = manifest_by_options(options)
-    permission = Permission.by_options(options)
+    permission = SourcePermission.by_options(options)
     permission.gate.check_actor()
     shown = permission.shown(manifest, _snapshot(manifest, options))
-    pinned = pin(manifest, shown, option(options, "type"))
-    return filtered(pinned, _conditions(options.get("where", "[]")))
+    pinned = pin_table(manifest, shown, required_option(options, "type"))
+    return apply_conditions(pinned, _conditions(options.get("where", "[]")))
 
 
-def _conditions(text: str) -> list[Condition]:
+def _conditions(text: str) -> list[FilterCondition]:
     try:
         found = json.loads(text)
     except ValueError:
@@ -168,10 +170,10 @@ def manifest_by_options(options: Mapping[str, str]) -> Manifest:
         for name, value in options.items()
         if name.startswith(STORAGE)
     }
-    return manifest_at(locate(option(options, "path"), given))
+    return manifest_at(locate(required_option(options, "path"), given))
 
 
-def option(options: Mapping[str, str], name: str) -> str:
+def required_option(options: Mapping[str, str], name: str) -> str:
     """Return an option that must be there."""
     value = options.get(name)
     if not value:

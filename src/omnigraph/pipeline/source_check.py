@@ -21,8 +21,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from omnigraph.catalog import Catalog, EdgeType, TypeKind
-from omnigraph.lang import Code, Report, Span, did_you_mean
-from omnigraph.pipeline.document import Text
+from omnigraph.lang import Code, DiagnosticReport, TextSpan, did_you_mean
+from omnigraph.pipeline.document import LocatedText
 from omnigraph.pipeline.resolve import report_types, type_of
 from omnigraph.pipeline.spec import Pipeline, PipelineError, SourceSpec, TypeSpec
 
@@ -52,7 +52,7 @@ class _NotChecked(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class _Source:
+class _CheckedSource:
     spec: SourceSpec
     columns: tuple[str, ...]
 
@@ -73,14 +73,14 @@ def check_pipeline(pipeline: Pipeline, catalog: Catalog) -> Pipeline:
 def check_sources(pipeline: Pipeline, catalog: Catalog) -> dict[str, str]:
     """Report missing files and unknown columns; return why other sources were not checked."""
     unchecked: dict[str, str] = {}
-    columns: dict[str, _Source] = {}
+    columns: dict[str, _CheckedSource] = {}
     for name, spec in pipeline.sources.items():
         try:
             found = _columns(pipeline, spec, catalog)
         except _NotChecked as error:
             unchecked[name] = str(error)
         else:
-            columns |= {} if found is None else {name: _Source(spec, found)}
+            columns |= {} if found is None else {name: _CheckedSource(spec, found)}
     for type_spec in pipeline.types:
         source = columns.get(type_spec.source.value)
         if source is not None:
@@ -111,7 +111,7 @@ def _columns(pipeline: Pipeline, spec: SourceSpec, catalog: Catalog) -> tuple[st
         return None
 
 
-def _files(pipeline: Pipeline, spec: SourceSpec, path: Text) -> list[Path]:
+def _files(pipeline: Pipeline, spec: SourceSpec, path: LocatedText) -> list[Path]:
     """Return the files a path stands for; a path without any is reported."""
     address = re.sub("^file:/+", "/", pipeline.address(path.value))
     if _SCHEME.match(address):
@@ -119,13 +119,13 @@ def _files(pipeline: Pipeline, spec: SourceSpec, path: Text) -> list[Path]:
     if "{" in address:
         raise _NotChecked("pattern with braces")
     found = sorted(glob(address)) if has_magic(address) else [address]
-    files = [file for text in found for file in _below(Path(text))]
+    files = [file for text in found for file in _list_files(Path(text))]
     if not files:
         _refuse(pipeline, spec, path.span, f"there is no file {address}")
     return files
 
 
-def _below(path: Path) -> Iterator[Path]:
+def _list_files(path: Path) -> Iterator[Path]:
     if not path.is_dir():
         yield from [path] if path.is_file() else []
         return
@@ -185,7 +185,7 @@ def _check_batch(pipeline: Pipeline, spec: SourceSpec, file: Path, catalog: Cata
         pipeline.report.add(Code.PIPELINE_UNKNOWN_TYPE, message, spec.paths[0].span, hint=hint)
 
 
-def _refuse(pipeline: Pipeline, spec: SourceSpec, span: Span, why: str) -> None:
+def _refuse(pipeline: Pipeline, spec: SourceSpec, span: TextSpan, why: str) -> None:
     pipeline.report.add(
         Code.PIPELINE_SOURCE_UNREADABLE, f"source `{spec.name}`: {why}", span, hint=None
     )
@@ -194,7 +194,9 @@ def _refuse(pipeline: Pipeline, spec: SourceSpec, span: Span, why: str) -> None:
 # --- columns -----------------------------------------------------------------------------------
 
 
-def _check_mapping(report: Report, spec: TypeSpec, source: _Source, catalog: Catalog) -> None:
+def _check_mapping(
+    report: DiagnosticReport, spec: TypeSpec, source: _CheckedSource, catalog: Catalog
+) -> None:
     """Report columns that a mapping names and its source does not have."""
     known = {name.lower() for name in source.columns}
     for text in _expressions(spec):
@@ -227,13 +229,13 @@ def _check_mapping(report: Report, spec: TypeSpec, source: _Source, catalog: Cat
                 report.add(Code.PIPELINE_ENDPOINT_INVALID, message, spec.name.span, hint=hint)
 
 
-def _expressions(spec: TypeSpec) -> Iterator[Text]:
+def _expressions(spec: TypeSpec) -> Iterator[LocatedText]:
     """Yield every expression of a mapping over the columns of its source."""
     for _, text in (spec.properties or {}).values():
         yield text
     yield from (text for text in (spec.id, spec.where) if text is not None)
     for end in (spec.src, spec.dst):
-        if isinstance(end, Text):
+        if isinstance(end, LocatedText):
             yield end
         elif isinstance(end, Mapping):
             yield from (text for _, text in end.values())

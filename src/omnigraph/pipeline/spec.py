@@ -15,18 +15,25 @@ from typing import Any, TypeAlias
 
 from omnigraph.catalog import TypeKind
 from omnigraph.errors import InvalidInput, NotFound
-from omnigraph.lang import Code, DiagnosticError, Report, Span, decode, did_you_mean
+from omnigraph.lang import (
+    Code,
+    DiagnosticError,
+    DiagnosticReport,
+    TextSpan,
+    did_you_mean,
+    report_for_bytes,
+)
 from omnigraph.pipeline.document import (
-    Keep,
-    Limit,
-    Reader,
-    Section,
-    Text,
-    compose,
+    KeepRule,
+    LocatedText,
+    PipelineFileReader,
+    PipelineSection,
+    RejectLimit,
+    compose_yaml,
     plain_entries,
 )
 from omnigraph.pipeline.fields import SOURCE_KINDS
-from omnigraph.write.inputs.streams import check_encoding
+from omnigraph.write.inputs.byte_streams import check_encoding
 
 _FILE_KINDS = ("parquet", "csv", "json", "ndjson")
 LISTING_OPTIONS = (
@@ -41,7 +48,7 @@ _TEXT_OPTIONS = {
     "json": ("encoding", "charset", *LISTING_OPTIONS),
 }
 _CHARACTERS = ("delimiter", "sep", "quote")
-_BESIDE = {"path": "format", "table": "jdbc", "query": "jdbc"}
+_COMPANION_FIELDS = {"path": "format", "table": "jdbc", "query": "jdbc"}
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:/")
 
@@ -54,28 +61,28 @@ class PipelineError(DiagnosticError):
 class SourceSpec:
     """Where rows come from; `kind` is the field that says what it is, `given` its value."""
 
-    name: Text
+    name: LocatedText
     kind: str
-    given: tuple[Text, ...]
+    given: tuple[LocatedText, ...]
     options: Mapping[str, str] = field(default_factory=dict)
-    columns: Text | None = None
-    paths: tuple[Text, ...] = ()
-    table: Text | None = None
-    query: Text | None = None
-    encoding: Text | None = field(default=None, repr=False)
+    columns: LocatedText | None = None
+    paths: tuple[LocatedText, ...] = ()
+    table: LocatedText | None = None
+    query: LocatedText | None = None
+    encoding: LocatedText | None = field(default=None, repr=False)
 
 
-Endpoint: TypeAlias = Text | Mapping[str, tuple[Text, Text]] | None
+EdgeEndpoint: TypeAlias = LocatedText | Mapping[str, tuple[LocatedText, LocatedText]] | None
 """An id, or the properties of a key, each with its name; None is the column of that name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Dedupe:
+class DedupeSpec:
     """Which rows are alike, and which of them stays."""
 
-    by: tuple[Text, ...] = ()
-    keep: Keep = field(default_factory=Keep)
-    span: Span
+    by: tuple[LocatedText, ...] = ()
+    keep: KeepRule = field(default_factory=KeepRule)
+    span: TextSpan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,15 +90,15 @@ class TypeSpec:
     """How the rows of a source become entities of a type."""
 
     kind: TypeKind
-    name: Text
-    source: Text
-    properties: Mapping[str, tuple[Text, Text]] | None = None
-    id: Text | None = None
-    where: Text | None = None
-    dedupe: Dedupe | None = None
-    embed: tuple[Text, ...] = ()
-    src: Endpoint = None
-    dst: Endpoint = None
+    name: LocatedText
+    source: LocatedText
+    properties: Mapping[str, tuple[LocatedText, LocatedText]] | None = None
+    id: LocatedText | None = None
+    where: LocatedText | None = None
+    dedupe: DedupeSpec | None = None
+    embed: tuple[LocatedText, ...] = ()
+    src: EdgeEndpoint = None
+    dst: EdgeEndpoint = None
 
     @property
     def table_key(self) -> str:
@@ -100,7 +107,7 @@ class TypeSpec:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Publish:
+class PublishSpec:
     """What the commit says, and what follows it."""
 
     message: str | None = None
@@ -121,7 +128,7 @@ class SparkSpec:
 class Pipeline:
     """A pipeline file that was read."""
 
-    report: Report = field(repr=False, compare=False)
+    report: DiagnosticReport = field(repr=False, compare=False)
     folder: Path
     name: str
     graph: str | None
@@ -133,9 +140,9 @@ class Pipeline:
     branch: str = "main"
     base: str | None = None
     on_violation: str = "fail"
-    max_rejects: Limit | None = None
+    max_rejects: RejectLimit | None = None
     rejects: str | None = None
-    publish: Publish = field(default_factory=Publish)
+    publish: PublishSpec = field(default_factory=PublishSpec)
     spark: SparkSpec = field(default_factory=SparkSpec)
     unchecked: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
     """Sources that `validate` did not look at, and why."""
@@ -186,7 +193,7 @@ def _parsed(
     variables: Mapping[str, str] | None,
     environment: Mapping[str, str] | None,
 ) -> Pipeline:
-    report = decode(data, name, Code.PIPELINE_UNREADABLE)
+    report = report_for_bytes(data, name, Code.PIPELINE_UNREADABLE)
     pipeline = parse_pipeline(report, folder, variables, environment)
     if pipeline is None or report.errors:
         raise PipelineError(report.in_order())
@@ -194,17 +201,17 @@ def _parsed(
 
 
 def parse_pipeline(
-    report: Report,
+    report: DiagnosticReport,
     folder: Path,
     variables: Mapping[str, str] | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> Pipeline | None:
     """Read the text of a report as a pipeline; what is wrong goes into the report."""
-    root = compose(report) if not report.errors else None
+    root = compose_yaml(report) if not report.errors else None
     if root is None:
         return None
     declared = dict(plain_entries(root, "variables"))
-    reader = Reader(report, _values(declared, variables or {}, environment))
+    reader = PipelineFileReader(report, _values(declared, variables or {}, environment))
     _check_set(report, declared, variables or {})
     top = reader.section(root, "pipeline", "the pipeline")
     assert top is not None, "a mapping was asked for"
@@ -228,7 +235,7 @@ def _values(
 
 
 def _check_set(
-    report: Report, declared: Mapping[str, str | None], given: Mapping[str, str]
+    report: DiagnosticReport, declared: Mapping[str, str | None], given: Mapping[str, str]
 ) -> None:
     for name in given:
         if name not in declared:
@@ -237,7 +244,7 @@ def _check_set(
             report.add(Code.PIPELINE_VARIABLE, message, hint=hint)
 
 
-def _source(reader: Reader, name: Text, section: Section) -> SourceSpec:
+def _source(reader: PipelineFileReader, name: LocatedText, section: PipelineSection) -> SourceSpec:
     if _NAME.fullmatch(name.value) is None:
         message = f"`{name}` is no name of a source: use letters, digits and `_`"
         reader.tell(Code.PIPELINE_VALUE, message, name.span)
@@ -247,7 +254,7 @@ def _source(reader: Reader, name: Text, section: Section) -> SourceSpec:
         code = Code.PIPELINE_CONTRADICTION if kinds else Code.PIPELINE_FIELD_MISSING
         reader.tell(code, f"source `{name}` needs exactly one of {words}", name.span)
     kind = kinds[0] if kinds else ""
-    for word, owner in _BESIDE.items():
+    for word, owner in _COMPANION_FIELDS.items():
         if kind and word in section.values and owner != kind:
             message = f"source `{name}`: `{word}` stands with `{owner}` only, not with `{kind}`"
             reader.tell(Code.PIPELINE_CONTRADICTION, message, name.span)
@@ -275,7 +282,9 @@ def _source(reader: Reader, name: Text, section: Section) -> SourceSpec:
     )
 
 
-def _check_text(reader: Reader, name: Text, kind: str, section: Section) -> None:
+def _check_text(
+    reader: PipelineFileReader, name: LocatedText, kind: str, section: PipelineSection
+) -> None:
     """Check what says how text is read."""
     encoding = section.get("encoding")
     if encoding is not None and kind and kind not in _TEXT_OPTIONS:
@@ -309,7 +318,7 @@ def _is_one(text: str) -> bool:
     return text == "\\t" or len(text.encode()) == 1
 
 
-def _types(reader: Reader, top: Section) -> list[TypeSpec]:
+def _types(reader: PipelineFileReader, top: PipelineSection) -> list[TypeSpec]:
     found = []
     for word, kind in (("nodes", TypeKind.NODE), ("edges", TypeKind.EDGE)):
         for name, section in top.get(word) or ():
@@ -318,7 +327,7 @@ def _types(reader: Reader, top: Section) -> list[TypeSpec]:
                 TypeSpec(
                     kind=kind,
                     name=name,
-                    source=section.get("source") or Text("", section.span),
+                    source=section.get("source") or LocatedText("", section.span),
                     properties=section.get("properties"),
                     id=section.get("id"),
                     where=section.get("where"),
@@ -335,19 +344,21 @@ def _types(reader: Reader, top: Section) -> list[TypeSpec]:
         message = "the pipeline loads nothing: it has neither `nodes` nor `edges`"
         hint = "say which type the rows of a source become: `nodes: {Person: {source: people}}`"
         reader.tell(
-            Code.PIPELINE_FIELD_MISSING, message, Span(top.span.start, top.span.start + 1), hint
+            Code.PIPELINE_FIELD_MISSING, message, TextSpan(top.span.start, top.span.start + 1), hint
         )
     return found
 
 
-def _dedupe(section: Section) -> Dedupe:
-    return Dedupe(by=section.get("by") or (), keep=section.get("keep") or Keep(), span=section.span)
+def _dedupe(section: PipelineSection) -> DedupeSpec:
+    return DedupeSpec(
+        by=section.get("by") or (), keep=section.get("keep") or KeepRule(), span=section.span
+    )
 
 
 def _pipeline(
-    report: Report,
+    report: DiagnosticReport,
     folder: Path,
-    top: Section,
+    top: PipelineSection,
     sources: Mapping[str, SourceSpec],
     types: tuple[TypeSpec, ...],
 ) -> Pipeline:
@@ -371,7 +382,7 @@ def _pipeline(
         on_violation=top.get("on_violation") or "fail",
         max_rejects=top.get("max_rejects"),
         rejects=_plain_text(top.get("rejects")),
-        publish=Publish(
+        publish=PublishSpec(
             message=_plain_text(publish.get("message")),
             merge_into=_plain_text(publish.get("merge_into")),
             delete_branch=bool(publish.get("delete_branch")),
@@ -384,7 +395,7 @@ def _pipeline(
     )
 
 
-def _check_uses(reader: Reader, pipeline: Pipeline) -> None:
+def _check_uses(reader: PipelineFileReader, pipeline: Pipeline) -> None:
     """Check that sources are declared, used, and not made from themselves."""
     sources, used = pipeline.sources, set()
     for type_ in pipeline.types:
@@ -401,7 +412,7 @@ def _check_uses(reader: Reader, pipeline: Pipeline) -> None:
             message = f"source `{wanted}` is a graph batch, which is loaded as it is"
             hint = f"leave {type_.kind} `{type_.name}` out, or read the file with `json`"
             reader.tell(Code.PIPELINE_SOURCE_MISUSED, message, wanted.span, hint)
-    made_from = {name: mentioned(source, sources) for name, source in sources.items()}
+    made_from = {name: referenced_sources(source, sources) for name, source in sources.items()}
     for name, source in sources.items():
         used.update(made_from[name])
         for other in made_from[name]:
@@ -419,15 +430,17 @@ def _check_uses(reader: Reader, pipeline: Pipeline) -> None:
             reader.tell(Code.PIPELINE_SOURCE_UNUSED, message, source.name.span)
 
 
-_SQL_QUIET = re.compile(r"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.)*\"|--[^\n]*|/\*.*?\*/", re.DOTALL)
+_SQL_LITERALS = re.compile(
+    r"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.)*\"|--[^\n]*|/\*.*?\*/", re.DOTALL
+)
 _SQL_TABLE = re.compile(r"(?:\b(?:from|join)\b|,)\s*`?([A-Za-z_][A-Za-z0-9_]*)`?", re.IGNORECASE)
 
 
-def mentioned(source: SourceSpec, sources: Mapping[str, SourceSpec]) -> list[str]:
+def referenced_sources(source: SourceSpec, sources: Mapping[str, SourceSpec]) -> list[str]:
     """Return the sources a query may read: those it names where a table can stand."""
     if source.kind != "sql" or not source.given:
         return []
-    text = _SQL_QUIET.sub(" ", source.given[0].value)
+    text = _SQL_LITERALS.sub(" ", source.given[0].value)
     folded = {name.lower(): name for name in sources}
     names = (folded.get(match[1].lower()) for match in _SQL_TABLE.finditer(text))
     return list(dict.fromkeys(name for name in names if name is not None))
@@ -446,10 +459,10 @@ def _reaches(start: str, name: str, made_from: Mapping[str, list[str]]) -> bool:
     return False
 
 
-def _check_together(reader: Reader, top: Section, pipeline: Pipeline) -> None:
+def _check_together(reader: PipelineFileReader, top: PipelineSection, pipeline: Pipeline) -> None:
     """Check fields that only make sense beside others."""
 
-    def refuse(message: str, section: Section, word: str, hint: str | None = None) -> None:
+    def refuse(message: str, section: PipelineSection, word: str, hint: str | None = None) -> None:
         reader.tell(Code.PIPELINE_CONTRADICTION, message, section.places[word], hint)
 
     for word in ("max_rejects", "rejects"):
@@ -458,7 +471,7 @@ def _check_together(reader: Reader, top: Section, pipeline: Pipeline) -> None:
             refuse(message, top, word)
     if pipeline.partial and pipeline.mode != "merge":
         refuse(f"`partial` merges; it cannot {pipeline.mode}", top, "partial")
-    publish: Section | None = top.get("publish")
+    publish: PipelineSection | None = top.get("publish")
     into = pipeline.publish.merge_into
     if publish is not None and into is not None and into == pipeline.branch:
         hint = "load into another one: `branch: {name: load/today, from: main}`"
@@ -467,13 +480,13 @@ def _check_together(reader: Reader, top: Section, pipeline: Pipeline) -> None:
         refuse("`delete_branch` needs `merge_into`", publish, "delete_branch")
 
 
-def _values_of(section: Section | None) -> Mapping[str, Any]:
+def _values_of(section: PipelineSection | None) -> Mapping[str, Any]:
     return {} if section is None else section.values
 
 
-def _plain_text(text: Text | None) -> str | None:
+def _plain_text(text: LocatedText | None) -> str | None:
     return None if text is None else text.value
 
 
-def _plain(texts: Mapping[str, Text | None] | None) -> dict[str, str]:
+def _plain(texts: Mapping[str, LocatedText | None] | None) -> dict[str, str]:
     return {name: text.value for name, text in (texts or {}).items() if text is not None}

@@ -8,15 +8,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from omnigraph.pipeline.runs import Run
+from omnigraph.pipeline.runs import PipelineRun
 from omnigraph.pipeline.staging import raise_error
-from omnigraph.storage.column_files import with_column
-from omnigraph.storage.stage import fragment_from_json
-from omnigraph.write.violations import Findings, Rule, Violation
+from omnigraph.storage.columns import with_column
+from omnigraph.storage.staged_writes import fragment_from_json
+from omnigraph.write.violations import Violation, ViolationCollector, ViolationRule
 
 
 @dataclass(frozen=True, slots=True)
-class Fragment:
+class StagedFragment:
     """Rows one worker wrote: `at` is the file that keeps where they stood, from row `start` on."""
 
     metadata: Any
@@ -57,7 +57,7 @@ class StagedType:
     made: dict[str, str] = field(default_factory=dict)
     lacks: Counter[str] = field(default_factory=Counter)
     wordless: Counter[str] = field(default_factory=Counter)
-    fragments: list[Fragment] = field(default_factory=list)
+    fragments: list[StagedFragment] = field(default_factory=list)
 
     def add(self, document: Mapping[str, Any]) -> None:
         """Take what one worker staged."""
@@ -72,7 +72,7 @@ class StagedType:
         start = 0
         for found in document["fragments"]:
             metadata = fragment_from_json(found)
-            self.fragments.append(Fragment(metadata, document["at"], start))
+            self.fragments.append(StagedFragment(metadata, document["at"], start))
             start += self.fragments[-1].rows
 
     def fill(self, facts: Mapping[str, Any]) -> None:
@@ -92,41 +92,43 @@ class StagedType:
 
 
 @dataclass(slots=True)
-class Staged:
+class StagedLoad:
     """Everything that was staged, and what was found while it was.
 
     `read` is what inputs were told, `checked` what values were; `files` are the inputs by number.
     """
 
     types: dict[str, StagedType] = field(default_factory=dict)
-    read: Findings = field(default_factory=Findings)
-    checked: Findings = field(default_factory=Findings)
+    read: ViolationCollector = field(default_factory=ViolationCollector)
+    checked: ViolationCollector = field(default_factory=ViolationCollector)
     rejected: dict[str, Counter[str]] = field(default_factory=dict)
     is_whole: bool = True
     files: Sequence[tuple[str, str]] = ()
 
 
-def staged_by(run: Run) -> Staged | None:
+def read_staged(run: PipelineRun) -> StagedLoad | None:
     """Return what the finished stages of a run have staged; None when it did not get so far."""
     known = run.stages.get("stage")
     if known is None:
         return None
-    staged = gather(known["results"], known["files"])
+    staged = merge_results(known["results"], known["files"])
     for key, facts in run.stages.get("embed", {"types": ()})["types"]:
         staged.types[key].fill(facts)
     return staged
 
 
-def gather(results: Iterable[Mapping[str, Any]], files: Sequence[tuple[str, str]]) -> Staged:
+def merge_results(
+    results: Iterable[Mapping[str, Any]], files: Sequence[tuple[str, str]]
+) -> StagedLoad:
     """Put results together, in the order of the parts; raise the first error a worker met."""
-    staged = Staged(files=tuple((name, unit) for name, unit in files))
+    staged = StagedLoad(files=tuple((name, unit) for name, unit in files))
     told: set[str] = set()
     for result in results:
         if "error" in result:
             raise_error(result["error"])
         staged.is_whole = staged.is_whole and result["is_whole"]
-        _add(staged.read, result["read"], told)
-        _add(staged.checked, result["checked"], told)
+        _add_findings(staged.read, result["read"], told)
+        _add_findings(staged.checked, result["checked"], told)
         for key, counts in result["rejected"].items():
             staged.rejected.setdefault(key, Counter()).update(counts)
         for found in result["types"]:
@@ -135,9 +137,11 @@ def gather(results: Iterable[Mapping[str, Any]], files: Sequence[tuple[str, str]
     return staged
 
 
-def _add(findings: Findings, document: Mapping[str, Any], told: set[str]) -> None:
+def _add_findings(
+    findings: ViolationCollector, document: Mapping[str, Any], told: set[str]
+) -> None:
     """Take over findings; what every part says of one file as a whole is said once."""
-    totals = Counter({Rule(rule): count for rule, count in document["totals"].items()})
+    totals = Counter({ViolationRule(rule): count for rule, count in document["totals"].items()})
     for found in document["listed"]:
         violation = Violation.from_json(found)
         totals[violation.rule] -= 1

@@ -27,25 +27,24 @@ from omnigraph.embed.config import VectorsFrom
 from omnigraph.errors import Category, InvalidInput, NotFound, OmniError, StorageUnavailable
 from omnigraph.storage.layout import POSITIONS, dataset_path, to_physical
 from omnigraph.storage.location import Location, locate
-from omnigraph.storage.objects import Objects
-from omnigraph.storage.stage import fragment_to_json
-from omnigraph.write.change_set import ChangeSet, TypeChange
-from omnigraph.write.checks.report import Reporter
+from omnigraph.storage.object_store import ObjectStore
+from omnigraph.storage.staged_writes import fragment_to_json
+from omnigraph.write.change_set import INPUT_POSITION, ChangeSet, RowSchema, TypeChange
+from omnigraph.write.checks.reporter import ViolationReporter
 from omnigraph.write.checks.values import check_values
-from omnigraph.write.coerce import Rules
-from omnigraph.write.committed import Committed
-from omnigraph.write.external import ExternalBlobs
-from omnigraph.write.fill import embedded, has_words
-from omnigraph.write.image import filled
-from omnigraph.write.intake import Intake
-from omnigraph.write.load import Mode
-from omnigraph.write.models import vectors
-from omnigraph.write.progress import Meter
-from omnigraph.write.rejected import json_line, records_at
-from omnigraph.write.rows import Spill
-from omnigraph.write.shape import AT, Shape
-from omnigraph.write.stage import new_fragments
-from omnigraph.write.violations import MAX_LISTED, Findings, Violation
+from omnigraph.write.coercion import CoercionRules
+from omnigraph.write.committed_state import CommittedState
+from omnigraph.write.embedding_models import vector_properties
+from omnigraph.write.external_blobs import ExternalBlobs
+from omnigraph.write.load import WriteMode
+from omnigraph.write.progress import ProgressMeter
+from omnigraph.write.rejected_rows import records_by_position, to_json_line
+from omnigraph.write.resolved_change import complete_rows
+from omnigraph.write.row_builder import RowBuilder
+from omnigraph.write.row_embeddings import embedded_properties, has_text
+from omnigraph.write.spilling import SpillManager
+from omnigraph.write.staging import new_fragments
+from omnigraph.write.violations import MAX_LISTED, Violation, ViolationCollector
 
 SPILL_BYTES = 256 * 1024 * 1024
 """Rows one worker keeps in memory."""
@@ -54,7 +53,7 @@ STAGED_FILES = b"omnigraph.files"
 
 
 @dataclass(frozen=True)
-class Job:
+class StagingJob:
     """What every worker of a load must know; it travels.
 
     `folder` is where the run keeps its files, below the graph; `rejects` where rejected rows go,
@@ -65,7 +64,7 @@ class Job:
 
     location: Location
     snapshot: Snapshot
-    mode: Mode
+    mode: WriteMode
     partial: bool
     folder: str
     rejects: str | None = None
@@ -91,17 +90,17 @@ class Job:
     @property
     def strict(self) -> bool:
         """Tell whether entities must be new."""
-        return self.mode is Mode.APPEND
+        return self.mode is WriteMode.APPEND
 
     @property
     def replace(self) -> bool:
         """Tell whether the rows are all that a type has."""
-        return self.mode is Mode.OVERWRITE
+        return self.mode is WriteMode.OVERWRITE
 
 
 def stage_rows(
-    job: Job,
-    read: Callable[[Intake, Meter], None],
+    job: StagingJob,
+    read: Callable[[RowBuilder, ProgressMeter], None],
     files: Sequence[tuple[str, str]] = (),
     part: str = "",
 ) -> dict[str, Any]:
@@ -111,20 +110,20 @@ def stage_rows(
     fail or are not needed; what each writes is its own or the same.
     """
     try:
-        with Spill(SPILL_BYTES) as spill:
-            rules = Rules(external=ExternalBlobs.below(job.external))
-            intake = Intake(
+        with SpillManager(SPILL_BYTES) as spill:
+            rules = CoercionRules(external=ExternalBlobs.below(job.external))
+            intake = RowBuilder(
                 job.snapshot.schema, spill, partial=job.partial, rules=rules, files=files
             )
             intake.changes.findings = _findings(job)
-            read(intake, Meter())
-            return _Staging(job, intake, spill).made(len(files), part)
+            read(intake, ProgressMeter())
+            return _RowStager(job, intake, spill).made(len(files), part)
     except OmniError as error:
         return {"error": error.to_json()}
 
 
-def _findings(job: Job) -> Findings:
-    return Findings(MAX_LISTED if job.rejects is None else maxsize)
+def _findings(job: StagingJob) -> ViolationCollector:
+    return ViolationCollector(MAX_LISTED if job.rejects is None else maxsize)
 
 
 def raise_error(document: Mapping[str, Any]) -> None:
@@ -141,14 +140,14 @@ def raise_error(document: Mapping[str, Any]) -> None:
     raise OmniError(message, code=code, category=category, details=details)
 
 
-class _Staging:
+class _RowStager:
     """Rows of one part on their way to storage."""
 
-    def __init__(self, job: Job, intake: Intake, spill: Spill) -> None:
+    def __init__(self, job: StagingJob, intake: RowBuilder, spill: SpillManager) -> None:
         self._job = job
         self._intake = intake
         self._spill = spill
-        self._committed = Committed(job.manifest, job.snapshot)
+        self._committed = CommittedState(job.manifest, job.snapshot)
 
     def made(self, before: int, part: str) -> dict[str, Any]:
         """Write everything, and tell about it."""
@@ -163,9 +162,11 @@ class _Staging:
             bad = first_by_position(told)
             records: dict[int, Any] = {}
             for shape, _, rows in types if bad else ():
-                there = rows.filter(pc.is_in(rows[AT], value_set=pa.array(sorted(bad), pa.int64())))
-                records |= records_at(shape, there, there[AT].to_pylist())
-            write_rejects(job, EARLY, part, [v for v in told if v.at is not None], records)
+                there = rows.filter(
+                    pc.is_in(rows[INPUT_POSITION], value_set=pa.array(sorted(bad), pa.int64()))
+                )
+                records |= records_by_position(shape, there, there[INPUT_POSITION].to_pylist())
+            write_rejects(job, VALUE_REJECTS, part, [v for v in told if v.at is not None], records)
             read, checked = _without_place(read), _without_place(checked)
         return {
             "files": intake.files[before:],
@@ -176,35 +177,41 @@ class _Staging:
             "types": [self._written(shape, change, rows, bad) for shape, change, rows in types],
         }
 
-    def _rows(self, changes: ChangeSet, change: TypeChange) -> tuple[Shape, TypeChange, pa.Table]:
+    def _rows(
+        self, changes: ChangeSet, change: TypeChange
+    ) -> tuple[RowSchema, TypeChange, pa.Table]:
         [batch] = change.batches
-        rows = filled(batch, change.shape, self._committed)
-        check_values(Reporter(changes, change.shape, rows))
+        rows = complete_rows(batch, change.shape, self._committed)
+        check_values(ViolationReporter(changes, change.shape, rows))
         return change.shape, change, rows
 
     def _written(
         self,
-        shape: Shape,
+        shape: RowSchema,
         change: TypeChange,
         rows: pa.Table,
         bad: Mapping[int, Violation],
     ) -> dict[str, Any]:
         [batch] = change.batches
         if bad:
-            there = pc.is_in(rows[AT], value_set=pa.array(sorted(bad), pa.int64()))
+            there = pc.is_in(rows[INPUT_POSITION], value_set=pa.array(sorted(bad), pa.int64()))
             rows = rows.filter(pc.invert(there))
-        gives = [p.name for p in vectors(shape) if batch.rows[p.name].null_count < len(batch.rows)]
-        lacks, wordless = _lacking(shape, rows)
+        gives = [
+            p.name
+            for p in vector_properties(shape)
+            if batch.rows[p.name].null_count < len(batch.rows)
+        ]
+        lacks, wordless = _count_missing_vectors(shape, rows)
         path = dataset_path(str(shape.kind), *self._committed.entry(shape).key)
         fragments: list[Any] = []
         at = None
         if rows.num_rows:
             with self._job.manifest.reading(shape.table_key, self._committed.entry(shape)) as base:
-                names = Committed.physical_names(shape, base)
-                physical = to_physical(rows.drop_columns(AT), base.schema, names)
+                names = CommittedState.physical_names(shape, base)
+                physical = to_physical(rows.drop_columns(INPUT_POSITION), base.schema, names)
                 fragments = new_fragments(change, rows, physical, base)
             files = [f"{path}/data/{file.path}" for made in fragments for file in made.files]
-            at = self._positions(rows[AT], files)
+            at = self._positions(rows[INPUT_POSITION], files)
         kind = self._intake.counts(shape.kind)
         return {
             "table_key": shape.table_key,
@@ -223,23 +230,27 @@ class _Staging:
         """Keep where each row stood: only needed when something turns out to be wrong with it."""
         sink = io.BytesIO()
         pq.write_table(
-            pa.table({AT: at}).replace_schema_metadata({STAGED_FILES: json.dumps(files)}),
+            pa.table({INPUT_POSITION: at}).replace_schema_metadata(
+                {STAGED_FILES: json.dumps(files)}
+            ),
             sink,
             use_dictionary=False,
-            column_encoding={AT: "DELTA_BINARY_PACKED"},
+            column_encoding={INPUT_POSITION: "DELTA_BINARY_PACKED"},
         )
         path = f"{self._job.folder}/{POSITIONS}/{ULID()}.parquet"
         self._job.manifest.objects.put(path, sink.getvalue())
         return path
 
 
-def _lacking(shape: Shape, rows: pa.Table) -> tuple[dict[str, int], dict[str, int]]:
+def _count_missing_vectors(
+    shape: RowSchema, rows: pa.Table
+) -> tuple[dict[str, int], dict[str, int]]:
     """Count rows without a vector that have a text to make it from, and those that have none."""
     lacks, wordless = {}, {}
-    for property_ in embedded(shape):
+    for property_ in embedded_properties(shape):
         assert property_.embed is not None, "only such a property is made"
         empty = rows[property_.name].is_null()
-        words = pc.and_(empty, has_words(rows[property_.embed.source]))
+        words = pc.and_(empty, has_text(rows[property_.embed.source]))
         lacks[property_.name] = pc.sum(words).as_py() or 0
         wordless[property_.name] = (pc.sum(empty).as_py() or 0) - lacks[property_.name]
     return lacks, wordless
@@ -248,7 +259,7 @@ def _lacking(shape: Shape, rows: pa.Table) -> tuple[dict[str, int], dict[str, in
 # --- what was found ----------------------------------------------------------------------------
 
 
-def findings_to_json(findings: Findings) -> dict[str, Any]:
+def findings_to_json(findings: ViolationCollector) -> dict[str, Any]:
     """Return findings as plain JSON values."""
     return {
         "listed": [violation.to_json() for violation in findings.listed],
@@ -274,23 +285,23 @@ def rejected_by_type(told: Any) -> dict[str, dict[str, int]]:  # noqa: ANN401 - 
     return {key: dict(found) for key, found in counts.items()}
 
 
-EARLY, LATE = "values", "rules"
+VALUE_REJECTS, RULE_REJECTS = "values", "rules"
 """Which rejects are written when rows are staged, and which when they are seen side by side."""
 
 
 def write_rejects(
-    job: Job, when: str, part: str, told: Sequence[Violation], records: Mapping[int, Any]
+    job: StagingJob, when: str, part: str, told: Sequence[Violation], records: Mapping[int, Any]
 ) -> None:
     """Write what is wrong with rejected rows of a part, one line each.
 
     `records` are rows by position; what an input itself says of a row comes first.
     """
     if told and job.rejects is not None:
-        lines = b"".join(json_line(reject_of(v, records)) for v in told)
+        lines = b"".join(to_json_line(reject_record(v, records)) for v in told)
         _rejects(job, job.rejects).put(f"{job.run_id}-{when}-{part}.ndjson", lines)
 
 
-def reject_of(violation: Violation, records: Mapping[int, Any]) -> dict[str, Any]:
+def reject_record(violation: Violation, records: Mapping[int, Any]) -> dict[str, Any]:
     """Return the line of a rejected row: what is wrong with it, and the row to be mended."""
     row = violation.record
     if row is None and violation.at is not None:
@@ -298,7 +309,7 @@ def reject_of(violation: Violation, records: Mapping[int, Any]) -> dict[str, Any
     return violation.to_json() if row is None else {**violation.to_json(), "row": row}
 
 
-def clear_rejects(job: Job, when: str) -> None:
+def clear_rejects(job: StagingJob, when: str) -> None:
     """Remove rejects of this run that are about to be found again."""
     if job.rejects is not None:
         objects = _rejects(job, job.rejects)
@@ -306,13 +317,13 @@ def clear_rejects(job: Job, when: str) -> None:
         objects.delete([path for path in found if path.startswith(f"{job.run_id}-{when}-")])
 
 
-def _rejects(job: Job, folder: str) -> Objects:
-    return Objects(locate(folder, job.location.options))
+def _rejects(job: StagingJob, folder: str) -> ObjectStore:
+    return ObjectStore(locate(folder, job.location.options))
 
 
-def _without_place(findings: Findings) -> Findings:
+def _without_place(findings: ViolationCollector) -> ViolationCollector:
     """Return what cannot be mended by leaving rows out."""
-    left = Findings(findings.limit)
+    left = ViolationCollector(findings.limit)
     for violation in findings.listed:
         if violation.at is None:
             left.add(violation)

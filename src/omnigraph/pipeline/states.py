@@ -8,7 +8,7 @@ from omnigraph.commit.snapshot import head_snapshot
 from omnigraph.pipeline.spec import Pipeline
 
 
-def start_of(manifest: Manifest, pipeline: Pipeline) -> tuple[Snapshot, bool]:
+def find_start_snapshot(manifest: Manifest, pipeline: Pipeline) -> tuple[Snapshot, bool]:
     """Return the state a pipeline starts from, and whether it is that of its branch."""
     branch = pipeline.branch.strip()
     if branch == MAIN or branch in manifest.branches():

@@ -14,14 +14,14 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from omnigraph.embed.config import VectorsFrom, read_models
 from omnigraph.errors import Category, InvalidInput, OmniError
-from omnigraph.pipeline.batches import STREAM, Batches
+from omnigraph.pipeline.batches import STREAM, StreamBatchWriter
 from omnigraph.pipeline.feed import CHANGES, SCHEMA
-from omnigraph.pipeline.frames import Place, addressed, opened
-from omnigraph.pipeline.graphs import OpenGraph
+from omnigraph.pipeline.frames import GraphOrUri, graph_reader_options, resolve_graph
+from omnigraph.pipeline.graphs import GraphHandle
 from omnigraph.pipeline.source import FORMAT, register
-from omnigraph.write.load import mode_of
+from omnigraph.write.load import parse_load_mode
 
-STARTS = 6
+MAX_STARTS = 6
 """Tries to start a stream: Spark Connect waits ten seconds for a process of Python, no longer."""
 _TOO_SLOW = "Python worker failed to connect back"
 
@@ -45,23 +45,25 @@ class StreamOptions:
 
 
 def read_changes(
-    spark: SparkSession, graph: Place, *, branch: str | None = None, **options: str
+    spark: SparkSession, graph: GraphOrUri, *, branch: str | None = None, **options: str
 ) -> DataFrame:
     """Return the changes of a branch as a stream.
 
     `start` is `now` (by default), `beginning` or `after:ID`; `kinds`, `types` and `ops` limit what
     is told, `maxChangesPerBatch` how much at a time.
     """
-    manifest, bound = opened(graph)
+    manifest, bound = resolve_graph(graph)
     if not isinstance(graph, str | os.PathLike):
         graph.snapshot(branch)  # requires `read` on the branch
-    reader = register(spark).readStream.format(FORMAT).options(**addressed(manifest.location))
+    reader = (
+        register(spark).readStream.format(FORMAT).options(**graph_reader_options(manifest.location))
+    )
     return reader.option(CHANGES, branch or bound).options(**options).load()
 
 
-def stream_into(frame: DataFrame, graph: OpenGraph, options: StreamOptions) -> StreamingQuery:
+def stream_into(frame: DataFrame, graph: GraphHandle, options: StreamOptions) -> StreamingQuery:
     """Start a stream into a graph: every batch that changes something becomes one commit."""
-    mode_of(options.mode)
+    parse_load_mode(options.mode)
     request = replace(
         graph._request(STREAM, options.branch, None),
         vectors_from=read_models(options.vectors_from),
@@ -71,7 +73,7 @@ def stream_into(frame: DataFrame, graph: OpenGraph, options: StreamOptions) -> S
     writer = frame.writeStream.option("checkpointLocation", options.checkpoint)
     if options.trigger is not None:
         writer = writer.trigger(**options.trigger)
-    batches = Batches(
+    batches = StreamBatchWriter(
         graph._manifest.location, request, options.checkpoint, options.type_name, options.mode
     )
     batches.manifest = graph._manifest
@@ -80,7 +82,7 @@ def stream_into(frame: DataFrame, graph: OpenGraph, options: StreamOptions) -> S
 
 def _started(writer: DataStreamWriter) -> StreamingQuery:
     """Start a stream; a server that was too busy for it is asked again, nothing has begun yet."""
-    for _ in range(STARTS):
+    for _ in range(MAX_STARTS):
         try:
             return writer.start()
         except PySparkException as error:
@@ -88,7 +90,7 @@ def _started(writer: DataStreamWriter) -> StreamingQuery:
                 raise
             failure = error
     message = (
-        f"the Spark server did not start a process for the stream in {STARTS} tries: it is too "
+        f"the Spark server did not start a process for the stream in {MAX_STARTS} tries: it is too "
         "busy, or has no Python to run it; start the stream again, it goes on where it stopped"
     )
     raise OmniError(message, code="stream_not_started", category=Category.UNAVAILABLE) from failure

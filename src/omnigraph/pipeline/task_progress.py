@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark import SparkContext
 
-from omnigraph.pipeline.faults import unless_lost
+from omnigraph.pipeline.faults import ignore_lost_session
 
 
 def running_tasks() -> str | None:
@@ -15,7 +15,7 @@ def running_tasks() -> str | None:
     context = SparkContext._active_spark_context
     if context is None:
         return None
-    with unless_lost():
+    with ignore_lost_session():
         tracker = context.statusTracker()
         found = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
         known = [stage for stage in found if stage is not None]

@@ -17,7 +17,7 @@ _DoneT = TypeVar("_DoneT")
 _SCHEMA = "number bigint, done binary"
 
 
-def on_executors(
+def run_on_executors(
     spark: SparkSession, work: Callable[[_TaskT], _DoneT], tasks: Sequence[_TaskT]
 ) -> list[_DoneT]:
     """Do a piece of work for each task, wherever Spark has room, and return what each gives.
@@ -60,4 +60,4 @@ def _result(done: tuple[bool, Any]) -> Any:  # noqa: ANN401 - whatever the work 
 
 def on_spark(work: Callable[[_TaskT], _DoneT], tasks: Sequence[_TaskT]) -> list[_DoneT]:
     """Do the same on the session that runs, or on a new one."""
-    return on_executors(session(), work, tasks)
+    return run_on_executors(session(), work, tasks)

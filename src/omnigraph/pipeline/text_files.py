@@ -27,18 +27,35 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from omnigraph.pipeline.json_shapes import MIXED, NOTHING, fitted, merged, shape_of, spark_type
+from omnigraph.pipeline.json_shapes import (
+    MIXED,
+    NOTHING,
+    fit_value,
+    infer_shape,
+    merge_shapes,
+    spark_type,
+)
 from omnigraph.pipeline.model import FILE, ROW
-from omnigraph.pipeline.parts import Part, line_spans
-from omnigraph.pipeline.scan import on_each
+from omnigraph.pipeline.parts import InputSplit, line_splits
+from omnigraph.pipeline.scan import map_numbers
 from omnigraph.types import json_kind
-from omnigraph.write.inputs.columnar import row_numbers
-from omnigraph.write.inputs.csv_files import Dialect, is_unicode, open_csv
-from omnigraph.write.inputs.grammar import LineProblem, parse_line, too_long
-from omnigraph.write.inputs.lines import TooLong, blocks
-from omnigraph.write.inputs.streams import Broken, check_encoding, chunks, opened
-from omnigraph.write.progress import Meter
-from omnigraph.write.violations import Rule
+from omnigraph.write.inputs.byte_streams import (
+    UnreadableInput,
+    check_encoding,
+    open_source,
+    read_chunks,
+)
+from omnigraph.write.inputs.csv_reader import CsvDialect, is_unicode, open_csv
+from omnigraph.write.inputs.line_parser import (
+    InvalidLine,
+    OversizedLine,
+    line_too_long_message,
+    parse_line,
+    read_line_blocks,
+)
+from omnigraph.write.inputs.table_reader import row_numbers
+from omnigraph.write.progress import ProgressMeter
+from omnigraph.write.violations import ViolationRule
 
 CORRUPT, REASON, KINDS = "@corrupt", "@reason", "@kinds"
 """The text of a row that could not be read, why not, and the kinds of values that became text."""
@@ -53,13 +70,13 @@ class TextFormat:
     """How text is read; `names` are declared columns, all of them text at first."""
 
     kind: str
-    dialect: Dialect = field(default_factory=Dialect)
+    dialect: CsvDialect = field(default_factory=CsvDialect)
     encoding: str | None = None
     names: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class TextSlice:
     """A file, or some lines of one: `start` and `stop` are bytes, `before` lines before them."""
 
     number: int
@@ -70,14 +87,14 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Surveyed:
+class TextSurvey:
     """What a first pass found: columns, with their types and those of several kinds, and counts."""
 
     schema: StructType
     shapes: Mapping[str, Any]
     rows: int
     broken: int
-    pieces: tuple[Piece, ...]
+    pieces: tuple[TextSlice, ...]
 
     @property
     def mixed(self) -> frozenset[str]:
@@ -85,13 +102,13 @@ class Surveyed:
         return frozenset(name for name, shape in self.shapes.items() if shape == MIXED)
 
 
-def pieces_of(files: Sequence[str], first: int, form: TextFormat, size: int) -> list[Piece]:
+def slice_files(files: Sequence[str], first: int, form: TextFormat, size: int) -> list[TextSlice]:
     """Return files as pieces to be read at a time; those behind an address are read whole."""
     found = []
     for number, path in enumerate(files, first):
-        whole = Piece(number, path)
+        whole = TextSlice(number, path)
         is_cut = form.kind == "json" and is_local(path) and check_encoding(form.encoding) is None
-        spans = line_spans(path, size) if is_cut else []
+        spans = line_splits(path, size) if is_cut else []
         found += [replace(whole, start=start, stop=stop) for start, stop in spans] or [whole]
     return found
 
@@ -101,26 +118,26 @@ def is_local(path: str) -> bool:
     return path.startswith("/")
 
 
-def survey(spark: SparkSession, pieces: Sequence[Piece], form: TextFormat) -> Surveyed:
+def survey_files(spark: SparkSession, pieces: Sequence[TextSlice], form: TextFormat) -> TextSurvey:
     """Read everything once; raise Broken when a file cannot be read as a whole."""
     look = _survey_csv if form.kind == "csv" else _survey_json
 
-    def run(piece: Piece, stream: IO[bytes]) -> Iterator[pa.RecordBatch]:
+    def run(piece: TextSlice, stream: IO[bytes]) -> Iterator[pa.RecordBatch]:
         try:
             found = look(stream, form)
-        except Broken as error:
+        except UnreadableInput as error:
             found = {"error": f"{piece.path}: {error}"}
         yield pa.record_batch({"number": [pieces.index(piece)], "found": [json.dumps(found)]})
 
-    rows = _over(spark, pieces, form, run, _SURVEY).collect()
+    rows = _map_slices(spark, pieces, form, run, _SURVEY).collect()
     by_number = {row["number"]: json.loads(row["found"]) for row in rows}
     found = [by_number[number] for number in range(len(pieces))]
     for one in found:
         if "error" in one:
-            raise Broken(one["error"])
+            raise UnreadableInput(one["error"])
     shapes = _columns(pieces, found, form)
     columns = [StructField(name, spark_type(shape)) for name, shape in shapes.items()]
-    return Surveyed(
+    return TextSurvey(
         schema=StructType(columns),
         shapes=shapes,
         rows=sum(one["rows"] for one in found),
@@ -130,27 +147,27 @@ def survey(spark: SparkSession, pieces: Sequence[Piece], form: TextFormat) -> Su
 
 
 def _columns(
-    pieces: Sequence[Piece], found: Sequence[Mapping[str, Any]], form: TextFormat
+    pieces: Sequence[TextSlice], found: Sequence[Mapping[str, Any]], form: TextFormat
 ) -> dict[str, Any]:
     """Return the shapes of columns; raise Broken when files differ in their columns."""
     if form.kind == "json":
         members: dict[str, Any] = {}
         for one in found:
-            members = merged(members, one["members"]) if members else one["members"]
+            members = merge_shapes(members, one["members"]) if members else one["members"]
         return members if form.names is None else dict.fromkeys(form.names, MIXED)
     known = list(form.names) if form.names is not None else found[0]["names"] if found else []
     for piece, one in zip(pieces, found, strict=True):
         named = known if not form.dialect.header else one["names"]
         if named != known or len(one["names"]) != len(known):
             there, wanted = ", ".join(one["names"]), ", ".join(known)
-            raise Broken(f"the header of {piece.path} is `{there}`, not `{wanted}`")
+            raise UnreadableInput(f"the header of {piece.path} is `{there}`, not `{wanted}`")
     if len(set(known)) != len(known):
         twice = next(name for name in known if known.count(name) > 1)
-        raise Broken(f"column `{twice}` is given more than once")
+        raise UnreadableInput(f"column `{twice}` is given more than once")
     return dict.fromkeys(known, "text")
 
 
-def _numbered(pieces: Sequence[Piece], lines: Sequence[int]) -> tuple[Piece, ...]:
+def _numbered(pieces: Sequence[TextSlice], lines: Sequence[int]) -> tuple[TextSlice, ...]:
     made, before = [], dict.fromkeys((piece.number for piece in pieces), 0)
     for piece, count in zip(pieces, lines, strict=True):
         made.append(replace(piece, before=before[piece.number]))
@@ -158,7 +175,7 @@ def _numbered(pieces: Sequence[Piece], lines: Sequence[int]) -> tuple[Piece, ...
     return tuple(made)
 
 
-def rows_frame(spark: SparkSession, found: Surveyed, form: TextFormat) -> DataFrame:
+def text_frame(spark: SparkSession, found: TextSurvey, form: TextFormat) -> DataFrame:
     """Return the rows of files, those that cannot be read among them, with their places."""
     more = [
         StructField(CORRUPT, StringType()),
@@ -171,7 +188,7 @@ def rows_frame(spark: SparkSession, found: Surveyed, form: TextFormat) -> DataFr
     arrow = to_arrow_schema(schema, timezone="UTC")
     read = partial(_csv_rows, form=form) if form.kind == "csv" else partial(_json_rows, found)
 
-    def run(piece: Piece, stream: IO[bytes]) -> Iterator[pa.RecordBatch]:
+    def run(piece: TextSlice, stream: IO[bytes]) -> Iterator[pa.RecordBatch]:
         for columns in read(stream):
             at = np.asarray(columns[ROW], np.int64) + piece.before
             files = pa.repeat(pa.scalar(piece.number, pa.int32()), len(at))
@@ -179,7 +196,7 @@ def rows_frame(spark: SparkSession, found: Surveyed, form: TextFormat) -> DataFr
             cells = [_array(made.get(one.name), one.type, len(at)) for one in arrow]
             yield pa.RecordBatch.from_arrays(cells, schema=arrow)
 
-    return _over(spark, found.pieces, form, run, schema)
+    return _map_slices(spark, found.pieces, form, run, schema)
 
 
 def _array(cells: Any, kind: pa.DataType, count: int) -> pa.Array:  # noqa: ANN401 - cells
@@ -191,11 +208,11 @@ def _array(cells: Any, kind: pa.DataType, count: int) -> pa.Array:  # noqa: ANN4
 # --- bytes -------------------------------------------------------------------------------------
 
 
-def _over(
+def _map_slices(
     spark: SparkSession,
-    pieces: Sequence[Piece],
+    pieces: Sequence[TextSlice],
     form: TextFormat,
-    run: Callable[[Piece, IO[bytes]], Iterator[pa.RecordBatch]],
+    run: Callable[[TextSlice, IO[bytes]], Iterator[pa.RecordBatch]],
     schema: StructType | str,
 ) -> DataFrame:
     """Have workers read pieces as UTF-8."""
@@ -205,7 +222,7 @@ def _over(
         with _opened(here[number], form.encoding) as stream:
             yield from run(here[number], stream)
 
-    frame = on_each(spark, len(here), local, schema)
+    frame = map_numbers(spark, len(here), local, schema)
     away = {piece.path: piece for piece in pieces if not is_local(piece.path)}
     if not away:
         return frame
@@ -213,7 +230,7 @@ def _over(
     def remote(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for path, content in zip(batch["path"], batch["content"], strict=True):
-                with opened(content.as_py(), Meter(), form.encoding) as stream:
+                with open_source(content.as_py(), ProgressMeter(), form.encoding) as stream:
                     yield from run(away[path.as_py()], stream)
 
     contents = spark.read.format("binaryFile").load(list(away)).select("path", "content")
@@ -221,12 +238,12 @@ def _over(
 
 
 @contextmanager
-def _opened(piece: Piece, encoding: str | None) -> Iterator[IO[bytes]]:
+def _opened(piece: TextSlice, encoding: str | None) -> Iterator[IO[bytes]]:
     if piece.stop is None:
-        with opened(piece.path, Meter(), encoding) as stream:
+        with open_source(piece.path, ProgressMeter(), encoding) as stream:
             yield stream
         return
-    with Part(piece.number, piece.path, None, piece.start, piece.stop).span() as span:
+    with InputSplit(piece.number, piece.path, None, piece.start, piece.stop).span() as span:
         yield cast(IO[bytes], span)
 
 
@@ -255,7 +272,7 @@ def _csv_rows(stream: IO[bytes], form: TextFormat) -> Iterator[dict[str, Any]]:
             rows += batch.num_rows
             bad = _not_utf8(batch, names)
             if bad:
-                texts = [_shown(batch, row, form.dialect) for row in bad]
+                texts = [_csv_line(batch, row, form.dialect) for row in bad]
                 yield _unreadable([int(at[row]) for row in bad], texts, list(bad.values()))
                 kept = np.setdiff1d(np.arange(batch.num_rows), list(bad))
                 batch, at = batch.take(pa.array(kept, pa.int64())), at[kept]
@@ -289,7 +306,7 @@ def _not_utf8(batch: pa.RecordBatch, names: Sequence[str]) -> dict[int, str]:
     return dict(sorted(found.items()))
 
 
-def _shown(batch: pa.RecordBatch, row: int, dialect: Dialect) -> str:
+def _csv_line(batch: pa.RecordBatch, row: int, dialect: CsvDialect) -> str:
     """Return a row as a line of CSV; bytes that are not UTF-8 are shown as `\\xNN`."""
     cells = [column.view(pa.binary())[row].as_py() for column in batch.columns]
     texts = [(cell or b"").decode("utf-8", "backslashreplace") for cell in cells]
@@ -315,15 +332,15 @@ def _survey_json(stream: IO[bytes], form: TextFormat) -> dict[str, Any]:
         rows += 1
         try:
             value = _object(line)
-        except LineProblem:
+        except InvalidLine:
             broken += 1
             continue
         for name, member in value.items():
-            members[name] = merged(members.get(name, NOTHING), shape_of(member))
+            members[name] = merge_shapes(members.get(name, NOTHING), infer_shape(member))
     return {"rows": rows, "broken": broken, "members": members, "lines": last}
 
 
-def _json_rows(found: Surveyed, stream: IO[bytes]) -> Iterator[dict[str, Any]]:
+def _json_rows(found: TextSurvey, stream: IO[bytes]) -> Iterator[dict[str, Any]]:
     good: list[tuple[int, dict[str, Any]]] = []
     bad: list[tuple[int, str, str]] = []
     for number, line in _lines(stream):
@@ -331,21 +348,21 @@ def _json_rows(found: Surveyed, stream: IO[bytes]) -> Iterator[dict[str, Any]]:
             continue
         try:
             good.append((number, _object(line)))
-        except LineProblem as problem:
+        except InvalidLine as problem:
             bad.append((number, line.decode("utf-8", "backslashreplace"), problem.message))
         if len(good) + len(bad) >= _LINES:
-            yield from _made(found, good, bad)
+            yield from _build_rows(found, good, bad)
             good, bad = [], []
-    yield from _made(found, good, bad)
+    yield from _build_rows(found, good, bad)
 
 
-def _made(
-    found: Surveyed, good: list[tuple[int, dict[str, Any]]], bad: list[tuple[int, str, str]]
+def _build_rows(
+    found: TextSurvey, good: list[tuple[int, dict[str, Any]]], bad: list[tuple[int, str, str]]
 ) -> Iterator[dict[str, Any]]:
     if good:
         values = [value for _, value in good]
         columns: dict[str, Any] = {
-            name: [fitted(value.get(name), shape) for value in values]
+            name: [fit_value(value.get(name), shape) for value in values]
             for name, shape in found.shapes.items()
         }
         if found.mixed:
@@ -360,8 +377,8 @@ def _made(
 
 def _lines(stream: IO[bytes]) -> Iterator[tuple[int, bytes]]:
     """Yield lines with their numbers; blank ones are empty."""
-    for block in blocks(chunks(stream)):
-        if isinstance(block, TooLong):
+    for block in read_line_blocks(read_chunks(stream)):
+        if isinstance(block, OversizedLine):
             yield block.line, b"\0"
             continue
         for number, line in enumerate(block.data.split(b"\n")[:-1], block.first):
@@ -370,15 +387,15 @@ def _lines(stream: IO[bytes]) -> Iterator[tuple[int, bytes]]:
 
 def _object(line: bytes) -> dict[str, Any]:
     if line == b"\0":
-        raise LineProblem(Rule.LINE_BYTES, too_long())
+        raise InvalidLine(ViolationRule.LINE_BYTES, line_too_long_message())
     value = parse_line(line)
     if not isinstance(value, dict):
-        raise LineProblem(Rule.SYNTAX, f"expected an object, got {json_kind(value)}")
+        raise InvalidLine(ViolationRule.SYNTAX, f"expected an object, got {json_kind(value)}")
     if b"\\u" in line:
         for name, member in value.items():
             if not _is_unicode(name) or not _is_unicode(member):
                 message = f"member `{name[:80]}`: text is not Unicode: half of a surrogate pair"
-                raise LineProblem(Rule.VALUE, message.encode("utf-8", "replace").decode())
+                raise InvalidLine(ViolationRule.VALUE, message.encode("utf-8", "replace").decode())
     return value
 
 

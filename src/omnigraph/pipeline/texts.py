@@ -23,9 +23,9 @@ from ulid import ULID
 
 from omnigraph.embed import Embedder, Role
 from omnigraph.errors import OmniError
-from omnigraph.pipeline.scan import on_each
+from omnigraph.pipeline.scan import map_numbers
 from omnigraph.storage.location import Location
-from omnigraph.storage.objects import Objects
+from omnigraph.storage.object_store import ObjectStore
 
 TASK_TEXTS = 8_192
 """About how many texts one task embeds, as far as there may be more tasks."""
@@ -33,17 +33,17 @@ SERVICE_TASKS = 4
 """Tasks that ask a service at the same time, each with one request: they keep its rate limit."""
 LOCAL_TASKS = 512
 """Tasks that embed on their own machine."""
-AT_ONCE = 960
+TEXTS_PER_OBJECT = 960
 """Texts that are put down together: ten requests to a service."""
 
-_PIECE = 16
+_OBJECTS_PER_TASK = 16
 """Objects one task reads."""
-_DONE = "path string, texts long, wanted long, error string"
+_RESULT_SCHEMA = "path string, texts long, wanted long, error string"
 _VECTORS = "digest string, vector binary"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Texts:
+class EmbeddingCache:
     """What to make of texts, and which folder keeps it; `most` is how many there may be."""
 
     location: Location
@@ -60,7 +60,7 @@ class Texts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class EmbeddedTexts:
     """What came of asking: the objects with vectors, how many texts they hold of how many.
 
     `error` is what a provider said first that failed.
@@ -72,7 +72,7 @@ class Asked:
     error: Mapping[str, Any] | None = None
 
 
-def ask(frame: DataFrame, texts: Texts, embedder: Embedder) -> Asked:
+def embed_texts(frame: DataFrame, texts: EmbeddingCache, embedder: Embedder) -> EmbeddedTexts:
     """Embed the different texts of a frame of `digest` and `text`."""
     tasks = max(-(-texts.most // TASK_TEXTS), 1)
     tasks = min(tasks, LOCAL_TASKS if embedder.is_local else SERVICE_TASKS)
@@ -81,13 +81,13 @@ def ask(frame: DataFrame, texts: Texts, embedder: Embedder) -> Asked:
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
         number = 0 if context is None else context.partitionId()
-        part = _Part(texts, embedder, f"{texts.place}/{number:05}-{tasks:05}")
+        part = _EmbeddingTask(texts, embedder, f"{texts.place}/{number:05}-{tasks:05}")
         yield from part.run(batches)
 
     # By digest, so that a task that is repeated has the same texts.
-    told = different.repartition(tasks, "digest").mapInArrow(run, _DONE).collect()
+    told = different.repartition(tasks, "digest").mapInArrow(run, _RESULT_SCHEMA).collect()
     errors = [json.loads(row["error"]) for row in told if row["error"] is not None]
-    return Asked(
+    return EmbeddedTexts(
         paths=sorted({row["path"] for row in told if row["path"] is not None}),
         texts=sum(row["texts"] for row in told),
         wanted=sum(row["wanted"] for row in told),
@@ -95,21 +95,21 @@ def ask(frame: DataFrame, texts: Texts, embedder: Embedder) -> Asked:
     )
 
 
-class _Part:
+class _EmbeddingTask:
     """The texts of one task."""
 
-    def __init__(self, texts: Texts, embedder: Embedder, folder: str) -> None:
+    def __init__(self, texts: EmbeddingCache, embedder: Embedder, folder: str) -> None:
         self._texts = texts
         self._embedder = embedder
         self._folder = folder
-        self._objects = Objects(texts.location)
+        self._objects = ObjectStore(texts.location)
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Embed what is not there yet, and tell where everything is."""
         known: set[str] = set()
         for info in sorted(self._objects.list(self._folder), key=lambda info: info.path):
             found = set(_read(self._objects, info.path, ["digest"])["digest"].to_pylist())
-            yield _told(path=info.path)
+            yield _task_result(path=info.path)
             known |= found
         failure: OmniError | None = None
         for batch in _regrouped(batches):
@@ -121,12 +121,12 @@ class _Part:
                 except OmniError as error:
                     failure = error
                 else:
-                    yield _told(path=path, texts=len(batch), wanted=len(batch))
+                    yield _task_result(path=path, texts=len(batch), wanted=len(batch))
                     continue
             # What comes behind a failure is only counted.
-            yield _told(texts=there, wanted=len(batch))
+            yield _task_result(texts=there, wanted=len(batch))
         if failure is not None:
-            yield _told(error=json.dumps(failure.to_json()))
+            yield _task_result(error=json.dumps(failure.to_json()))
 
     def _embed(self, new: Sequence[tuple[str, str]]) -> str:
         dimension = self._texts.dimension
@@ -140,7 +140,7 @@ class _Part:
         return path
 
 
-def _told(
+def _task_result(
     path: str | None = None, texts: int = 0, wanted: int = 0, error: str | None = None
 ) -> pa.RecordBatch:
     columns = {
@@ -157,31 +157,31 @@ def _regrouped(batches: Iterable[pa.RecordBatch]) -> Iterator[list[tuple[str, st
     held: list[tuple[str, str]] = []
     for batch in batches:
         held += zip(batch["digest"].to_pylist(), batch["text"].to_pylist(), strict=True)
-        while len(held) >= AT_ONCE:
-            yield held[:AT_ONCE]
-            held = held[AT_ONCE:]
+        while len(held) >= TEXTS_PER_OBJECT:
+            yield held[:TEXTS_PER_OBJECT]
+            held = held[TEXTS_PER_OBJECT:]
     if held:
         yield held
 
 
-def _read(objects: Objects, path: str, columns: Sequence[str]) -> pa.Table:
+def _read(objects: ObjectStore, path: str, columns: Sequence[str]) -> pa.Table:
     data = objects.get(path)
     assert data is not None, "a run keeps its vectors until it ends"
     return pq.read_table(io.BytesIO(data), columns=list(columns))
 
 
-def vectors_frame(spark: SparkSession, texts: Texts, paths: Sequence[str]) -> DataFrame:
+def vectors_frame(spark: SparkSession, texts: EmbeddingCache, paths: Sequence[str]) -> DataFrame:
     """Return the vectors of objects by digest, as plain bytes."""
     location, width = texts.location, 4 * texts.dimension
 
     def read(number: int) -> Iterator[pa.RecordBatch]:
-        for path in paths[number * _PIECE : (number + 1) * _PIECE]:
-            table = _read(Objects(location), path, ["digest", "vector"])
+        for path in paths[number * _OBJECTS_PER_TASK : (number + 1) * _OBJECTS_PER_TASK]:
+            table = _read(ObjectStore(location), path, ["digest", "vector"])
             digests, vectors = (column.combine_chunks() for column in table.columns)
             data = pa.py_buffer(vectors.flatten().to_numpy().tobytes())
             fixed = pa.Array.from_buffers(pa.binary(width), len(digests), [None, data])
             yield pa.record_batch({"digest": digests, "vector": fixed.cast(pa.binary())})
 
-    count = -(-len(paths) // _PIECE)
+    count = -(-len(paths) // _OBJECTS_PER_TASK)
     # Two attempts of one task may both have put a text down.
-    return on_each(spark, count, read, _VECTORS).dropDuplicates(["digest"])
+    return map_numbers(spark, count, read, _VECTORS).dropDuplicates(["digest"])

@@ -18,7 +18,7 @@ _JAVA = re.compile(r"^(?:Caused by: |: )?(?:[\w$]+\.)+[\w$]*(?:Exception|Error):
 _COLUMN = re.compile(r"with name (`.+`) cannot be resolved")
 
 
-def reason(error: PySparkException | Py4JError) -> str:
+def error_summary(error: PySparkException | Py4JError) -> str:
     """Return what is wrong, without codes, plans and stack traces."""
     text = str(error).strip()
     causes = list(_JAVA.finditer(text))
@@ -36,7 +36,7 @@ def unknown_column(error: PySparkException) -> str | None:
 
 
 @contextmanager
-def quiet() -> Iterator[None]:
+def quiet_spark() -> Iterator[None]:
     """Keep Spark from printing a page about whatever it is asked to stop or does not accept."""
     # Spark's loggers have a class of their own, which whoever asks for them first decides.
     chatty = [*map(PySparkLogger.getLogger, _CHATTY), logging.getLogger("py4j")]

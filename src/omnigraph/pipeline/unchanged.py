@@ -15,19 +15,19 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from omnigraph.pipeline.scan import Rows
+from omnigraph.pipeline.scan import DatasetFragments
 from omnigraph.storage.columns import rows_at
-from omnigraph.storage.probe import ROW_ADDRESS
-from omnigraph.storage.read import EXTERNAL, read_blobs
-from omnigraph.types.equal import Mask, same_values
-from omnigraph.write.committed import Committed
-from omnigraph.write.shape import Shape
-from omnigraph.write.unchanged import column_groups, is_blob
+from omnigraph.storage.row_lookup import ROW_ADDRESS
+from omnigraph.storage.scan import EXTERNAL_BLOB, read_blobs
+from omnigraph.types.arrow import Mask, same_values
+from omnigraph.write.change_set import RowSchema
+from omnigraph.write.committed_state import CommittedState
+from omnigraph.write.resolved_change import column_groups, is_blob_column
 
-_Addresses = npt.NDArray[np.uint64]
+_AddressArray = npt.NDArray[np.uint64]
 
 
-def rows_to_take_out(pairs: DataFrame, old: Rows, new: Rows) -> DataFrame:
+def rows_to_remove(pairs: DataFrame, old: DatasetFragments, new: DatasetFragments) -> DataFrame:
     """Return the row of each pair that gives way, as `addr`.
 
     `pairs` has the address of a committed row as `addr`, and of the staged one as `new`. Where both
@@ -37,7 +37,7 @@ def rows_to_take_out(pairs: DataFrame, old: Rows, new: Rows) -> DataFrame:
     def run(group: pa.Table) -> pa.Table:
         ordered = group.sort_by("new")
         one, other = (ordered[name].to_numpy().astype(np.uint64) for name in ("addr", "new"))
-        same = _Pair.of(old, new).same(one, other)
+        same = _VersionPair.of(old, new).same(one, other)
         gives_way = np.where(same, other, one).astype(np.int64)
         return pa.table({"addr": gives_way, "same": same})
 
@@ -46,20 +46,20 @@ def rows_to_take_out(pairs: DataFrame, old: Rows, new: Rows) -> DataFrame:
 
 
 @dataclass(frozen=True, slots=True)
-class _Version:
+class _DatasetVersion:
     handle: Any
     names: dict[str, str]
 
     @classmethod
-    def of(cls, rows: Rows) -> _Version:
+    def of(cls, rows: DatasetFragments) -> _DatasetVersion:
         handle = rows.open()
-        return cls(handle, Committed.physical_names(rows.shape, handle))
+        return cls(handle, CommittedState.physical_names(rows.shape, handle))
 
-    def at(self, addresses: _Addresses, columns: Sequence[str]) -> pa.Table:
+    def at(self, addresses: _AddressArray, columns: Sequence[str]) -> pa.Table:
         found = rows_at(self.handle, addresses, [self.names[name] for name in columns])
         return found.rename_columns(list(columns))
 
-    def blobs(self, addresses: _Addresses, column: str) -> list[bytes | str | None]:
+    def blobs(self, addresses: _AddressArray, column: str) -> list[bytes | str | None]:
         name = self.names[column]
         rows = rows_at(self.handle, addresses, [name])
         rows = rows.append_column(ROW_ADDRESS, pa.array(addresses, pa.uint64()))
@@ -67,18 +67,18 @@ class _Version:
 
 
 @dataclass(frozen=True, slots=True)
-class _Pair:
+class _VersionPair:
     """Two versions of one type."""
 
-    shape: Shape
-    old: _Version
-    new: _Version
+    shape: RowSchema
+    old: _DatasetVersion
+    new: _DatasetVersion
 
     @classmethod
-    def of(cls, old: Rows, new: Rows) -> _Pair:
-        return cls(new.shape, _Version.of(old), _Version.of(new))
+    def of(cls, old: DatasetFragments, new: DatasetFragments) -> _VersionPair:
+        return cls(new.shape, _DatasetVersion.of(old), _DatasetVersion.of(new))
 
-    def same(self, old: _Addresses, new: _Addresses) -> Mask:
+    def same(self, old: _AddressArray, new: _AddressArray) -> Mask:
         """Return which pairs of rows are the same."""
         found = np.zeros(len(old), np.bool_)
         places = np.arange(len(old))
@@ -91,11 +91,11 @@ class _Pair:
         found[places] = True
         return found
 
-    def _alike(self, names: Sequence[str], old: _Addresses, new: _Addresses) -> Mask:
+    def _alike(self, names: Sequence[str], old: _AddressArray, new: _AddressArray) -> Mask:
         before, after = self.old.at(old, names), self.new.at(new, names)
         found = np.ones(len(old), np.bool_)
         for name in names:
-            if is_blob(self.shape, name):
+            if is_blob_column(self.shape, name):
                 found &= self._same_blobs(name, (before[name], after[name]), (old, new))
             else:
                 found &= same_values(before[name], after[name])
@@ -105,7 +105,7 @@ class _Pair:
         self,
         name: str,
         cells: tuple[pa.ChunkedArray, pa.ChunkedArray],
-        addresses: tuple[_Addresses, _Addresses],
+        addresses: tuple[_AddressArray, _AddressArray],
     ) -> Mask:
         old, new = addresses
         found = np.zeros(len(old), np.bool_)
@@ -114,7 +114,7 @@ class _Pair:
         for place, (one, other) in enumerate(pairs):
             if one is None or other is None:
                 found[place] = one is other
-            elif EXTERNAL in (one["kind"], other["kind"]):
+            elif EXTERNAL_BLOB in (one["kind"], other["kind"]):
                 uris = (one["kind"], one["blob_uri"]), (other["kind"], other["blob_uri"])
                 found[place] = uris[0] == uris[1]
             elif one["size"] == other["size"]:

@@ -16,42 +16,42 @@ from datetime import timedelta
 from types import TracebackType
 from typing import Any
 
-from omnigraph.commit.intents import Intent, Intents
+from omnigraph.commit.intent_log import IntentLog, OperationIntent
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import Commit, Snapshot
-from omnigraph.commit.recovery import STALE_AFTER, RecoveryKind, withdraw
-from omnigraph.commit.staged import StagedCommit
+from omnigraph.commit.recovery import STALE_AFTER, RecoveryKind, abort_intent
+from omnigraph.commit.staged_commit import StagedCommit
 from omnigraph.errors import OmniError, OutcomeUnknown
-from omnigraph.pipeline.endings import clear_folder, discard, intent_of
+from omnigraph.pipeline.endings import clear_folder, find_intent, remove_unpublished_files
 from omnigraph.pipeline.errors import RunStopped
-from omnigraph.pipeline.runs import Run, Runs, RunState
+from omnigraph.pipeline.runs import PipelineRun, RunState, RunStore
 from omnigraph.storage.layout import VECTORS
-from omnigraph.write.request import Request
+from omnigraph.write.request import WriteRequest
 
-BEATS = 5
+HEARTBEATS = 5
 """Heartbeats in the time after which a load is taken for dead."""
 WATCH_SECONDS = 5.0
 """How long a load goes on that somebody aborted elsewhere."""
-PATIENCE = timedelta(days=1)
+RESUME_WINDOW = timedelta(days=1)
 """How long what a killed driver staged waits for somebody who resumes its run."""
-_MADE = ("stage", "embed", "validate")
+_DEPENDENT_STAGES = ("stage", "embed", "validate")
 """Stages that have to be done again with the first of them."""
 
 
-class Undertaking:
+class RunLease:
     """One load while it lasts; `stop` makes what it waits for end when it is aborted elsewhere."""
 
     def __init__(
         self,
         manifest: Manifest,
-        request: Request,
+        request: WriteRequest,
         source: Snapshot,
-        run: Run | None,
+        run: PipelineRun | None,
         stop: Callable[[], None],
     ) -> None:
         self._manifest = manifest
-        self._runs = Runs(manifest.objects)
-        self._intents = Intents(manifest.objects)
+        self._runs = RunStore(manifest.objects)
+        self._intents = IntentLog(manifest.objects)
         self._stop = stop
         self._is_own = run is None
         self.run = self._runs.begin(request.branch) if run is None else run
@@ -64,15 +64,15 @@ class Undertaking:
         self._intent = self._resumed()
         self._heart = threading.Thread(target=self._beat, name="omnigraph-heartbeat", daemon=True)
 
-    def _resumed(self) -> Intent:
+    def _resumed(self) -> OperationIntent:
         """Return the intent of the run; without one, nothing that was staged can be relied on."""
-        found = intent_of(self._manifest, self.run)
+        found = find_intent(self._manifest, self.run)
         if found is not None:
             return self._intents.update(found, found.staged)
         if self.run.stages:
             clear_folder(self._manifest, self.run, but=[VECTORS])
             self.run = self._runs.begin_anew(self.run)
-        patience = None if self._is_own else PATIENCE
+        patience = None if self._is_own else RESUME_WINDOW
         return self._intents.begin(
             self._source.branch,
             self._source.native,
@@ -80,7 +80,7 @@ class Undertaking:
             patience=patience,
         )
 
-    def __enter__(self) -> Undertaking:
+    def __enter__(self) -> RunLease:
         self._heart.start()
         return self
 
@@ -117,8 +117,8 @@ class Undertaking:
         if isinstance(error, OutcomeUnknown):
             return
         with suppress(OmniError):
-            if withdraw(self._manifest, self._intent) is RecoveryKind.ROLLED_BACK:
-                discard(self._manifest, self.run)
+            if abort_intent(self._manifest, self._intent) is RecoveryKind.ROLLED_BACK:
+                remove_unpublished_files(self._manifest, self.run)
         with suppress(OmniError):
             # Whoever resumes the run has a use for the vectors of texts.
             clear_folder(self._manifest, self.run, entirely=self._is_own, but=[VECTORS])
@@ -131,7 +131,7 @@ class Undertaking:
             if self._stopped() is not None:
                 self._stop()
                 continue  # more than one thing may have to be stopped
-            if time.monotonic() - beaten < STALE_AFTER.total_seconds() / BEATS:
+            if time.monotonic() - beaten < STALE_AFTER.total_seconds() / HEARTBEATS:
                 continue
             with self._lock, suppress(OmniError):
                 self._intent = self._intents.update(self._intent, self._intent.staged)
@@ -147,9 +147,9 @@ class Undertaking:
 
     def stage_anew(self) -> None:
         """Write down that rows have to be staged again; those that were are removed."""
-        discard(self._manifest, self.run)
-        if self.run.stages.keys() & set(_MADE):
-            self.run = self._runs.forget_stages(self.run, *_MADE)
+        remove_unpublished_files(self._manifest, self.run)
+        if self.run.stages.keys() & set(_DEPENDENT_STAGES):
+            self.run = self._runs.forget_stages(self.run, *_DEPENDENT_STAGES)
 
     def validated(self, snapshot: Snapshot) -> StagedCommit | None:
         """Return what was found valid on top of a state before the load was interrupted."""
@@ -167,7 +167,7 @@ class Undertaking:
         self.finish_stage("validate", {"on": snapshot.commit_id, **facts})
         self._manifest.datasets.observe("pipeline: prepared")
 
-    def finished(self, commit: Commit) -> Run:
+    def finished(self, commit: Commit) -> PipelineRun:
         """Write down that the commit is there."""
         self._manifest.datasets.observe("pipeline: published")
         self.run = self._runs.end(self.run, RunState.FINISHED, {"commit": commit.id})

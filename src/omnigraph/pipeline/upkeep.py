@@ -13,57 +13,62 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from omnigraph.commit.manifest import Manifest
-from omnigraph.maintain.optimize import DatasetPlace, UpkeepReport, optimize
+from omnigraph.maintain.optimize import DatasetVersionRef, MaintenanceReport, optimize
 from omnigraph.pipeline.sessions import session
-from omnigraph.pipeline.tasks import on_executors
+from omnigraph.pipeline.tasks import run_on_executors
 from omnigraph.storage import Location
 from omnigraph.storage.compaction import run_compaction
 from omnigraph.storage.datasets import Datasets
 from omnigraph.storage.index import IndexTask, build_segment
-from omnigraph.write.request import Request
+from omnigraph.write.request import WriteRequest
 
-SEGMENTS = 16
+MAX_INDEX_SEGMENTS = 16
 """Pieces in which one index is built at most."""
 
 
 def optimize_on_spark(
-    manifest: Manifest, request: Request, *, spark: SparkSession | None = None
-) -> UpkeepReport:
+    manifest: Manifest, request: WriteRequest, *, spark: SparkSession | None = None
+) -> MaintenanceReport:
     """Compact every type of a branch and complete its indexes, as one commit."""
-    hands = ManyHands(spark or session(), manifest.location)
+    hands = SparkTaskRunner(spark or session(), manifest.location)
     return optimize(manifest, request, hands=hands)
 
 
 @dataclass(frozen=True, slots=True)
-class ManyHands:
+class SparkTaskRunner:
     """Gives the work to executors, a task for each piece."""
 
     spark: SparkSession
     location: Location
 
-    def rewrite(self, base: Any, place: DatasetPlace, tasks: Sequence[str]) -> list[str]:  # noqa: ANN401 - a Lance handle
+    def rewrite(self, base: Any, place: DatasetVersionRef, tasks: Sequence[str]) -> list[str]:  # noqa: ANN401 - a Lance handle
         """Run tasks of a compaction and return what each gives."""
-        return on_executors(self.spark, partial(_rewrite, self.location, place), tasks)
+        return run_on_executors(self.spark, partial(_rewrite, self.location, place), tasks)
 
-    def index(self, base: Any, place: DatasetPlace, tasks: Sequence[IndexTask]) -> list[list[Any]]:  # noqa: ANN401 - as above
+    def index(
+        self,
+        base: Any,  # noqa: ANN401
+        place: DatasetVersionRef,
+        tasks: Sequence[IndexTask],
+    ) -> list[list[Any]]:
         """Build what each task asks for, a BTREE in several segments."""
-        parts = [task.split(SEGMENTS) for task in tasks]
+        parts = [task.split(MAX_INDEX_SEGMENTS) for task in tasks]
         pieces = [(number, part) for number, split in enumerate(parts) for part in split]
         work = partial(_segment, self.location, place)
-        built = on_executors(self.spark, work, [part for _, part in pieces])
+        built = run_on_executors(self.spark, work, [part for _, part in pieces])
         found: list[list[Any]] = [[] for _ in tasks]
         for (number, _), segment in zip(pieces, built, strict=True):
             found[number].append(segment)
         return found
 
 
-def _open(location: Location, place: DatasetPlace) -> Any:  # noqa: ANN401 - a Lance handle
+def _open(location: Location, place: DatasetVersionRef) -> Any:  # noqa: ANN401 - a Lance handle
     return Datasets(location).open(place.path, place.physical)
 
 
-def _rewrite(location: Location, place: DatasetPlace, task: str) -> str:
+def _rewrite(location: Location, place: DatasetVersionRef, task: str) -> str:
     return run_compaction(_open(location, place), task)
 
 
-def _segment(location: Location, place: DatasetPlace, task: IndexTask) -> Any:  # noqa: ANN401 - Lance's
+def _segment(location: Location, place: DatasetVersionRef, task: IndexTask) -> Any:  # noqa: ANN401 - Lance's
     return build_segment(_open(location, place), task)

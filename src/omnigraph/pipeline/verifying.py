@@ -16,14 +16,20 @@ from pyspark.sql import functions as F
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import DatasetEntry
 from omnigraph.errors import OmniError
-from omnigraph.maintain.recorded import RecordedSums
-from omnigraph.maintain.verify import Files, Verification, miscounted, unreadable, verify
+from omnigraph.maintain.recorded_checksums import RecordedChecksums
+from omnigraph.maintain.verify import (
+    StoredDatasetFiles,
+    VerifyReport,
+    row_count_problem,
+    unreadable_problem,
+    verify,
+)
 from omnigraph.pipeline.sessions import session
-from omnigraph.pipeline.tasks import on_executors
+from omnigraph.pipeline.tasks import run_on_executors
 from omnigraph.storage import Location
 from omnigraph.storage.datasets import Datasets
-from omnigraph.storage.files import referenced_files, version_file
-from omnigraph.storage.read import ids_of
+from omnigraph.storage.layout import referenced_files, version_file
+from omnigraph.storage.scan import read_fragment_ids
 
 _SCHEMA = "version int, id string, fault string"
 
@@ -32,17 +38,17 @@ def verify_on_spark(
     manifest: Manifest,
     *,
     spark: SparkSession | None = None,
-    report: Verification | None = None,
-) -> Verification:
+    report: VerifyReport | None = None,
+) -> VerifyReport:
     """Check every branch, every commit and every dataset version a head or tag refers to.
 
     What is found is added to `report`.
     """
-    return verify(manifest, _LookThere(spark or session(), manifest), report)
+    return verify(manifest, _SparkVersionChecker(spark or session(), manifest), report)
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _FragmentTask:
     """A fragment of one of the versions that are looked at."""
 
     version: int
@@ -52,26 +58,26 @@ class _Part:
 
 
 @dataclass(frozen=True, slots=True)
-class _LookThere:
+class _SparkVersionChecker:
     """Looks at dataset versions on executors: first for files, then at all ids at once."""
 
     spark: SparkSession
     manifest: Manifest
 
     def __call__(self, versions: Sequence[tuple[str, DatasetEntry]]) -> list[str | None]:
-        sums = RecordedSums(self.manifest)
+        sums = RecordedChecksums(self.manifest)
         places = [(path, entry.physical) for path, entry in versions]
         # Lance may allocate any amount of memory for a damaged file.
         problems = [sums.compare(path, [version_file(physical)]) for path, physical in places]
         whole = [number for number, problem in enumerate(problems) if problem is None]
         opening = partial(_open, self.manifest.location)
-        opened = on_executors(self.spark, opening, [places[number] for number in whole])
-        parts: list[_Part] = []
+        opened = run_on_executors(self.spark, opening, [places[number] for number in whole])
+        parts: list[_FragmentTask] = []
         for number, (problem, files, fragments) in zip(whole, opened, strict=True):
             path, physical = places[number]
             problems[number] = problem or sums.compare(path, files, small=True)
             if problems[number] is None:
-                parts += [_Part(number, path, physical, fragment) for fragment in fragments]
+                parts += [_FragmentTask(number, path, physical, fragment) for fragment in fragments]
         counted = self._counted(parts)
         return [
             problem or self._miscounted(counted.get(number, (0, 0, None)), entry.rows)
@@ -81,9 +87,11 @@ class _LookThere:
     @staticmethod
     def _miscounted(counted: tuple[int, int, str | None], rows: int) -> str | None:
         found, ids, fault = counted
-        return unreadable(fault) if fault is not None else miscounted(rows, found, ids)
+        return (
+            unreadable_problem(fault) if fault is not None else row_count_problem(rows, found, ids)
+        )
 
-    def _counted(self, parts: Sequence[_Part]) -> dict[int, tuple[int, int, str | None]]:
+    def _counted(self, parts: Sequence[_FragmentTask]) -> dict[int, tuple[int, int, str | None]]:
         """Return rows, different ids and what went wrong, by the number of a version."""
         if not parts:
             return {}
@@ -111,19 +119,19 @@ def _open(
     try:
         handle = datasets.open(path, physical)
         files = referenced_files(handle)
-        missing = Files(datasets.objects).missing(path, files)
+        missing = StoredDatasetFiles(datasets.objects).missing(path, files)
     except OmniError as error:
-        return unreadable(error.message), [], []
+        return unreadable_problem(error.message), [], []
     if missing is not None:
         return missing, [], []
     return None, sorted(files), [int(fragment.fragment_id) for fragment in handle.get_fragments()]
 
 
-def _ids(location: Location, part: _Part) -> Iterator[pa.RecordBatch]:
+def _ids(location: Location, part: _FragmentTask) -> Iterator[pa.RecordBatch]:
     names = ["version", "id", "fault"]
     try:
         handle = Datasets(location).open(part.path, part.physical)
-        for ids in ids_of(handle, part.fragment):
+        for ids in read_fragment_ids(handle, part.fragment):
             versions = pa.repeat(pa.scalar(part.version, pa.int32()), len(ids))
             columns = [versions, ids, pa.nulls(len(ids), pa.string())]
             yield pa.RecordBatch.from_arrays(columns, names=names)

@@ -11,9 +11,9 @@ from typing import Any
 from pyspark import SparkContext
 
 from omnigraph.errors import InvalidInput
-from omnigraph.pipeline.archive import archive_of
+from omnigraph.pipeline.archive import class_archive_path
 from omnigraph.pipeline.errors import SparkUnavailable
-from omnigraph.pipeline.java import Java, find_java
+from omnigraph.pipeline.java import JavaRuntime, find_java
 from omnigraph.pipeline.sessions import close, session
 
 DUMP_SECONDS = 600
@@ -25,7 +25,7 @@ class WarmupReport:
     """What was made."""
 
     archive: Path
-    java: Java
+    java: JavaRuntime
     bytes: int
 
     def to_json(self) -> dict[str, Any]:
@@ -40,7 +40,7 @@ def warm_up() -> WarmupReport:
         message = "a Spark session runs already: warm up in a process of its own"
         raise InvalidInput(message, code="spark_session_exists")
     java = find_java()
-    archive = archive_of(java)
+    archive = class_archive_path(java)
     archive.parent.mkdir(parents=True, exist_ok=True)
     base, new = archive.with_suffix(".base.jsa"), archive.with_suffix(".new.jsa")
     archive.unlink(missing_ok=True)
@@ -63,7 +63,7 @@ def _same(batches: Any) -> Any:  # noqa: ANN401 - what Spark hands over
     return batches
 
 
-def _dump_base(java: Java, base: Path) -> None:
+def _dump_base(java: JavaRuntime, base: Path) -> None:
     """Write the archive of Java's own classes, which ours builds on."""
     command = [str(java.program), "-Xshare:dump", f"-XX:SharedArchiveFile={base}"]
     try:

@@ -5,21 +5,21 @@ diagnostics do. Plans are frozen values whose constructors refuse what could not
 rewrite rules turn plans into plans. Nothing here reads data.
 """
 
-from omnigraph.plan.check import check, compile_query
+from omnigraph.plan.compile import check, compile_query
 from omnigraph.plan.describe import describe_operation
 from omnigraph.plan.explain import explain
 from omnigraph.plan.functions import FUNCTIONS, FunctionKind, FunctionSpec
-from omnigraph.plan.lint import FileLint, Finding, QueryLint, lint_queries
+from omnigraph.plan.lint import FileLint, LintFinding, QueryLint, lint_queries
 from omnigraph.plan.parameters import bind_parameters
-from omnigraph.plan.query import MutationPlan, Parameter, QueryPlan, ReadPlan
-from omnigraph.plan.typecheck import plan_query, typecheck
+from omnigraph.plan.query_plan import MutationPlan, Parameter, QueryPlan, ReadPlan
+from omnigraph.plan.type_checker import plan_query, typecheck
 
 __all__ = [
     "FUNCTIONS",
     "FileLint",
-    "Finding",
     "FunctionKind",
     "FunctionSpec",
+    "LintFinding",
     "MutationPlan",
     "Parameter",
     "QueryLint",

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from omnigraph.lang import Code, Span, did_you_mean
+from omnigraph.lang import Code, TextSpan, did_you_mean
 from omnigraph.lang import query_tree as qt
-from omnigraph.lang.query_tree import Operator
-from omnigraph.lang.tree import Name
-from omnigraph.plan.check_edges import edge_type, follow, hop_bounds
-from omnigraph.plan.check_values import constant, misfit, now_call
+from omnigraph.lang.query_tree import ComparisonOperator
+from omnigraph.lang.source import Name
+from omnigraph.plan.check_values import check_literal, check_now_call, find_literal_mismatch
 from omnigraph.plan.expressions import (
+    ANY_LENGTH,
     And,
     Binding,
     Compare,
@@ -19,27 +19,39 @@ from omnigraph.plan.expressions import (
     EntityKind,
     Expression,
     FunctionCall,
-    Holds,
+    Hops,
     IsIn,
     IsNull,
     Or,
     ParameterRef,
     Predicate,
+    PredicateCall,
     PropertyRef,
 )
-from omnigraph.plan.functions import FUNCTIONS, Argument, FunctionKind, FunctionSpec, Takes
-from omnigraph.plan.hops import ANY_LENGTH, Hops
-from omnigraph.plan.scope import Context, Scope
+from omnigraph.plan.functions import (
+    FUNCTIONS,
+    FunctionArgument,
+    FunctionArgumentKind,
+    FunctionKind,
+    FunctionSpec,
+)
+from omnigraph.plan.type_check_context import (
+    BindingScope,
+    TypeCheckContext,
+    resolve_direction,
+    resolve_edge_type,
+    resolve_hops,
+)
 from omnigraph.types import PropertyType, Scalar
 
 _ID = PropertyType(Scalar.STRING)
-_FIELDS = (Takes.TEXT_PROPERTY, Takes.VECTOR_PROPERTY)
+_FIELDS = (FunctionArgumentKind.TEXT_PROPERTY, FunctionArgumentKind.VECTOR_PROPERTY)
 
 
 class ExpressionChecker:
     """Checks expressions in one scope; None means the mistake has been reported."""
 
-    def __init__(self, context: Context, scope: Scope) -> None:
+    def __init__(self, context: TypeCheckContext, scope: BindingScope) -> None:
         self.context = context
         self.scope = scope
 
@@ -62,12 +74,12 @@ class ExpressionChecker:
         """Check any expression."""
         match expr:
             case qt.Literal() | qt.ListLiteral():
-                return constant(expr, self.context)
+                return check_literal(expr, self.context)
             case qt.Variable():
                 return self._variable(expr)
-            case qt.Access():
+            case qt.PropertyAccess():
                 return self.access(expr)
-            case qt.Call():
+            case qt.CallExpression():
                 return self.call(expr)
             case qt.AliasRef():
                 self.context.error(
@@ -77,7 +89,7 @@ class ExpressionChecker:
                     hint=self._bare_word_hint(expr.name),
                 )
                 return None
-            case qt.EdgePath():
+            case qt.EdgePathExpression():
                 message = f"a way along edges like `{expr.edge}` is no value"
                 hint = "only shortest_path() and path_length() take one"
                 self.context.error(Code.FUNCTION_MISUSE, message, expr.span, hint=hint)
@@ -116,7 +128,7 @@ class ExpressionChecker:
             return None
         return PropertyRef(binding.name, "id", _ID)
 
-    def access(self, access: qt.Access) -> PropertyRef | None:
+    def access(self, access: qt.PropertyAccess) -> PropertyRef | None:
         """Check `$x.p`."""
         binding = self.scope.get(access.variable)
         name = access.variable.name
@@ -143,7 +155,7 @@ class ExpressionChecker:
 
     # --- functions -----------------------------------------------------------------------------
 
-    def call(self, call: qt.Call) -> FunctionCall | None:
+    def call(self, call: qt.CallExpression) -> FunctionCall | None:
         """Check a call against its row of the function table."""
         spec = FUNCTIONS.get(call.function.text)
         if spec is None:
@@ -155,7 +167,7 @@ class ExpressionChecker:
             )
             return None
         if not spec.arguments:
-            return now_call(call, self.context)
+            return check_now_call(call, self.context)
         if call.distinct and not spec.allows_distinct:
             message = f"{spec.name}() cannot be distinct"
             hint = "only count() counts different values"
@@ -163,14 +175,14 @@ class ExpressionChecker:
             return None
         required = sum(not argument.optional for argument in spec.arguments)
         if not required <= len(call.arguments) <= len(spec.arguments):
-            message = f"{spec.name}() takes {_count_text(spec)}, not {len(call.arguments)}"
+            message = f"{spec.name}() takes {_argument_count_text(spec)}, not {len(call.arguments)}"
             hint = f"write `{spec.signature}`"
             self.context.error(Code.FUNCTION_MISUSE, message, call.span, hint=hint)
             return None
         check = self._path if spec.kind is FunctionKind.PATH else self._arguments
         return check(spec, call)
 
-    def _arguments(self, spec: FunctionSpec, call: qt.Call) -> FunctionCall | None:
+    def _arguments(self, spec: FunctionSpec, call: qt.CallExpression) -> FunctionCall | None:
         arguments: list[Expression] = []
         for argument, written in zip(spec.arguments, call.arguments, strict=False):
             found = self._argument(spec, argument, written)
@@ -180,23 +192,23 @@ class ExpressionChecker:
         result = spec.result or arguments[0].type.as_nullable()
         return FunctionCall(spec, tuple(arguments), result, call.distinct)
 
-    def _path(self, spec: FunctionSpec, call: qt.Call) -> FunctionCall | None:
+    def _path(self, spec: FunctionSpec, call: qt.CallExpression) -> FunctionCall | None:
         """Check `f($a, edge{1,8}, $b)`; an edge without bounds is followed as far as it leads."""
         start, end = (self._node(spec, place, call.arguments[place]) for place in (0, 2))
-        path = _edge_path(call.arguments[1])
+        path = _as_edge_path(call.arguments[1])
         if path is None:
             self._misfit(spec, spec.arguments[1], call.arguments[1].span)
             return None
-        edge = edge_type(path, self.context)
+        edge = resolve_edge_type(path, self.context)
         hops = Hops(1, ANY_LENGTH)
         if path.hops is not None:
-            bounds = hop_bounds(path.hops, path.hops.maximum or ANY_LENGTH, self.context)
+            bounds = resolve_hops(path.hops, path.hops.maximum or ANY_LENGTH, self.context)
             if bounds is None:
                 return None
             hops = bounds
         if edge is None or start is None or end is None:
             return None
-        direction = follow(edge, start, end, self.context, undirected=path.undirected)
+        direction = resolve_direction(edge, start, end, self.context, undirected=path.undirected)
         if direction is None or spec.result is None:
             return None
         first, last = (PropertyRef(binding.name, "id", _ID) for _, binding in (start, end))
@@ -216,12 +228,16 @@ class ExpressionChecker:
         return written, binding
 
     def _argument(
-        self, spec: FunctionSpec, argument: Argument, written: qt.Expr
+        self, spec: FunctionSpec, argument: FunctionArgument, written: qt.Expr
     ) -> Expression | None:
         if argument.takes in _FIELDS:
             return self._field(spec, argument, written)
-        if argument.takes is Takes.RANKING:
-            known = FUNCTIONS.get(written.function.text) if isinstance(written, qt.Call) else None
+        if argument.takes is FunctionArgumentKind.RANKING:
+            known = (
+                FUNCTIONS.get(written.function.text)
+                if isinstance(written, qt.CallExpression)
+                else None
+            )
             if known is None or known.kind is not FunctionKind.RANK or known is spec:
                 self._misfit(spec, argument, written.span)
                 return None
@@ -234,10 +250,10 @@ class ExpressionChecker:
         return found
 
     def _field(
-        self, spec: FunctionSpec, argument: Argument, written: qt.Expr
+        self, spec: FunctionSpec, argument: FunctionArgument, written: qt.Expr
     ) -> PropertyRef | None:
         """Check the property a search function looks into."""
-        if not isinstance(written, qt.Access):
+        if not isinstance(written, qt.PropertyAccess):
             self._misfit(spec, argument, written.span)
             return None
         binding = self.scope.get(written.variable)
@@ -261,41 +277,46 @@ class ExpressionChecker:
             return None
         return self.access(written)
 
-    def _misfit(self, spec: FunctionSpec, argument: Argument, span: Span) -> None:
+    def _misfit(self, spec: FunctionSpec, argument: FunctionArgument, span: TextSpan) -> None:
         message = f"{spec.name}(): {argument.name} must be {argument.takes}"
         self.context.error(spec.misfit, message, span)
 
     def _fits(
         self,
         spec: FunctionSpec,
-        argument: Argument,
+        argument: FunctionArgument,
         found: Expression,
         written: qt.Expr,
         before: list[Expression],
     ) -> bool:
         type_ = found.type
         match argument.takes:
-            case Takes.ANYTHING | Takes.RANKING | Takes.NODE | Takes.EDGES:
+            case (
+                FunctionArgumentKind.ANYTHING
+                | FunctionArgumentKind.RANKING
+                | FunctionArgumentKind.NODE
+                | FunctionArgumentKind.EDGES
+            ):
                 return True
-            case Takes.NUMBER:
+            case FunctionArgumentKind.NUMBER:
                 fits = type_.numeric
-            case Takes.ORDERABLE:
+            case FunctionArgumentKind.ORDERABLE:
                 fits = type_.orderable
-            case Takes.TEXT_PROPERTY | Takes.TEXT:
+            case FunctionArgumentKind.TEXT_PROPERTY | FunctionArgumentKind.TEXT:
                 fits = type_.text
-            case Takes.INTEGER:
+            case FunctionArgumentKind.INTEGER:
                 fits = type_.spec.integer and not type_.is_list
-            case Takes.POSITIVE:
+            case FunctionArgumentKind.POSITIVE:
                 too_low = isinstance(found, Constant) and type_.numeric and found.value <= 0
                 fits = type_.spec.integer and not type_.is_list and not too_low
-            case Takes.VECTOR_PROPERTY:
+            case FunctionArgumentKind.VECTOR_PROPERTY:
                 fits = type_.scalar is Scalar.VECTOR
-            case Takes.VECTOR_OR_TEXT:
-                fits = _is_query_for(before[0].type, found)
+            case FunctionArgumentKind.VECTOR_OR_TEXT:
+                fits = _is_nearest_query(before[0].type, found)
             case _ as unreachable:
                 assert_never(unreachable)
         if not fits:
-            takes = f"{argument.takes}, not {_shown(found)}"
+            takes = f"{argument.takes}, not {_describe_expression(found)}"
             message = f"{spec.name}(): {argument.name} must be {takes}"
             self.context.error(spec.misfit, message, written.span)
         return fits
@@ -305,36 +326,36 @@ class ExpressionChecker:
     def condition(self, condition: qt.Condition) -> Predicate | None:
         """Check a condition of a match block."""
         match condition:
-            case qt.Comparison():
+            case qt.ComparisonCondition():
                 return self._comparison(condition)
-            case qt.NullTest(operand=operand, negated=negated):
+            case qt.NullCondition(operand=operand, negated=negated):
                 found = self._operand(operand)
                 return None if found is None else IsNull(found, negated)
-            case qt.Membership():
+            case qt.MembershipCondition():
                 return self._membership(condition)
             case qt.CallCondition(call=call):
                 return self._holds(call)
-            case qt.AllOf(conditions=conditions) | qt.AnyOf(conditions=conditions):
+            case qt.AndCondition(conditions=conditions) | qt.OrCondition(conditions=conditions):
                 parts = [self.condition(part) for part in conditions]
                 kept = tuple(part for part in parts if part is not None)
                 if len(kept) < len(parts):
                     return None
-                return And(kept) if isinstance(condition, qt.AllOf) else Or(kept)
+                return And(kept) if isinstance(condition, qt.AndCondition) else Or(kept)
             case _ as unreachable:
                 assert_never(unreachable)
 
-    def _holds(self, call: qt.Call) -> Holds | None:
+    def _holds(self, call: qt.CallExpression) -> PredicateCall | None:
         spec = FUNCTIONS.get(call.function.text)
         if spec is not None and spec.kind is not FunctionKind.PREDICATE:
             self.context.error(
                 Code.FUNCTION_MISUSE,
                 f"{spec.name}() is no condition",
                 call.span,
-                hint=_PLACES[spec.kind],
+                hint=_FUNCTION_CLAUSES[spec.kind],
             )
             return None
         found = self.call(call)
-        return None if found is None else Holds(found)
+        return None if found is None else PredicateCall(found)
 
     def _operand(self, expr: qt.Expr) -> Expression | None:
         """Check one side of a comparison: a property, a literal, a parameter or now()."""
@@ -354,13 +375,13 @@ class ExpressionChecker:
                 Code.INCOMPATIBLE_TYPES,
                 f"{found.function.name}() cannot be compared",
                 expr.span,
-                hint=_PLACES[found.function.kind],
+                hint=_FUNCTION_CLAUSES[found.function.kind],
             )
             return None
         return found
 
-    def _comparison(self, comparison: qt.Comparison) -> Predicate | None:
-        bare = _bare_predicate(comparison)
+    def _comparison(self, comparison: qt.ComparisonCondition) -> Predicate | None:
+        bare = _predicate_compared_with_true(comparison)
         if bare is not None:
             return self._holds(bare)
         left, right = self._operand(comparison.left), self._operand(comparison.right)
@@ -372,7 +393,8 @@ class ExpressionChecker:
         except ValueError:
             self.context.error(
                 Code.INCOMPATIBLE_TYPES,
-                f"cannot compare {_shown(left)} {operator} {_shown(right)}",
+                f"cannot compare {_describe_expression(left)} {operator} "
+                f"{_describe_expression(right)}",
                 comparison.span,
                 hint=_comparison_hint(left, operator, right),
             )
@@ -380,18 +402,18 @@ class ExpressionChecker:
         self._warn_never_matches(found, comparison)
         return found
 
-    def _warn_never_matches(self, compare: Compare, written: qt.Comparison) -> None:
+    def _warn_never_matches(self, compare: Compare, written: qt.ComparisonCondition) -> None:
         for one, other in ((compare.left, compare.right), (compare.right, compare.left)):
-            if compare.operator is not Operator.EQ or not isinstance(other, Constant):
+            if compare.operator is not ComparisonOperator.EQ or not isinstance(other, Constant):
                 continue
             if not isinstance(one, PropertyRef) or one.type.enum_values is None:
                 continue
-            problem, hint = misfit(other, one.type, exact=False)
+            problem, hint = find_literal_mismatch(other, one.type, exact=False)
             if problem is not None:
                 message = f"`{one.property}` {problem}, so this never matches"
                 self.context.warn(Code.NEVER_MATCHES, message, written.span, hint=hint)
 
-    def _membership(self, membership: qt.Membership) -> IsIn | None:
+    def _membership(self, membership: qt.MembershipCondition) -> IsIn | None:
         operand, choices = self._operand(membership.operand), self._operand(membership.choices)
         if operand is None or choices is None:
             return None
@@ -404,13 +426,13 @@ class ExpressionChecker:
                 pass
         self.context.error(
             Code.INCOMPATIBLE_TYPES,
-            f"cannot look for {_shown(operand)} in {_shown(choices)}",
+            f"cannot look for {_describe_expression(operand)} in {_describe_expression(choices)}",
             membership.span,
         )
         return None
 
 
-_PLACES = {
+_FUNCTION_CLAUSES = {
     FunctionKind.AGGREGATE: "aggregates stand in `return`",
     FunctionKind.RANK: "rankings stand in `order` and `return`",
     FunctionKind.PREDICATE: "write it alone as a condition; negate it with `not { … }`",
@@ -419,12 +441,12 @@ _PLACES = {
 }
 
 
-def _bare_predicate(comparison: qt.Comparison) -> qt.Call | None:
+def _predicate_compared_with_true(comparison: qt.ComparisonCondition) -> qt.CallExpression | None:
     """Return the call of `predicate(…) = true`, which means the same as the call alone."""
     match comparison:
-        case qt.Comparison(
-            left=qt.Call() as call,
-            operator=Operator.EQ,
+        case qt.ComparisonCondition(
+            left=qt.CallExpression() as call,
+            operator=ComparisonOperator.EQ,
             right=qt.Literal(scalar=Scalar.BOOL, value=True),
         ):
             spec = FUNCTIONS.get(call.function.text)
@@ -432,7 +454,7 @@ def _bare_predicate(comparison: qt.Comparison) -> qt.Call | None:
     return None
 
 
-def _is_query_for(vector: PropertyType, query: Expression) -> bool:
+def _is_nearest_query(vector: PropertyType, query: Expression) -> bool:
     """Tell whether nearest() can compare a vector property with this query."""
     if query.type.text:
         return True
@@ -441,20 +463,20 @@ def _is_query_for(vector: PropertyType, query: Expression) -> bool:
     return vector.comparable_with(query.type)
 
 
-def _edge_path(written: qt.Expr) -> qt.EdgePath | None:
+def _as_edge_path(written: qt.Expr) -> qt.EdgePathExpression | None:
     if isinstance(written, qt.AliasRef):
-        return qt.EdgePath(Name(written.name, written.span), span=written.span)
-    return written if isinstance(written, qt.EdgePath) else None
+        return qt.EdgePathExpression(Name(written.name, written.span), span=written.span)
+    return written if isinstance(written, qt.EdgePathExpression) else None
 
 
-def _count_text(spec: FunctionSpec) -> str:
+def _argument_count_text(spec: FunctionSpec) -> str:
     least = sum(not argument.optional for argument in spec.arguments)
     most = len(spec.arguments)
     counts = str(most) if least == most else f"{least} or {most}"
     return f"{counts} argument{'' if counts == '1' else 's'}"
 
 
-def _shown(expression: Expression) -> str:
+def _describe_expression(expression: Expression) -> str:
     """Name an expression and its type for a message."""
     match expression:
         case PropertyRef(property=name, type=type_):
@@ -471,13 +493,15 @@ def _shown(expression: Expression) -> str:
             return f"{function.name}()"
 
 
-def _comparison_hint(left: Expression, operator: Operator, right: Expression) -> str | None:
-    if operator in (Operator.CONTAINS, Operator.STARTS_WITH):
+def _comparison_hint(
+    left: Expression, operator: ComparisonOperator, right: Expression
+) -> str | None:
+    if operator in (ComparisonOperator.CONTAINS, ComparisonOperator.STARTS_WITH):
         return f"`{operator}` needs text on both sides" + (
-            ", or a list on the left" if operator is Operator.CONTAINS else ""
+            ", or a list on the left" if operator is ComparisonOperator.CONTAINS else ""
         )
     scalars = {left.type.scalar, right.type.scalar}
-    if left.type.is_list and operator is Operator.EQ and not right.type.is_list:
+    if left.type.is_list and operator is ComparisonOperator.EQ and not right.type.is_list:
         return "ask for membership with `contains`"
     if Scalar.STRING in scalars and Scalar.DATE in scalars:
         return 'write a day as `date("2024-05-01")`'

@@ -9,21 +9,30 @@ from omnigraph.catalog.defaults import default_value
 from omnigraph.catalog.model import DST, ID, SRC, EdgeType, NodeType, Property
 from omnigraph.lang import Code, did_you_mean
 from omnigraph.lang import query_tree as qt
-from omnigraph.lang.tree import Name
-from omnigraph.plan.check_values import assigned_value, tested_value
+from omnigraph.lang.source import Name
+from omnigraph.plan.check_values import check_assigned_value, check_condition_value
 from omnigraph.plan.expressions import Compare, EntityKind, Expression, PropertyRef
-from omnigraph.plan.query import ENTITY, Delete, InsertEdge, InsertNode, Statement, Update
-from omnigraph.plan.scope import Context
+from omnigraph.plan.query_plan import (
+    ENTITY,
+    Delete,
+    InsertEdge,
+    InsertNode,
+    PlannedStatement,
+    Update,
+)
+from omnigraph.plan.type_check_context import TypeCheckContext
 from omnigraph.types import Scalar
 
 _ENDPOINTS = {"from": SRC, "to": DST}
 
 
-def check_mutation(body: qt.MutationBody, context: Context) -> tuple[Statement, ...]:
+def check_mutation(
+    body: qt.MutationBody, context: TypeCheckContext
+) -> tuple[PlannedStatement, ...]:
     """Check every statement; those with mistakes are left out, the report has why."""
     checker = _MutationChecker(context)
     found = [checker.statement(statement) for statement in body.statements]
-    deletes = [s for s in body.statements if isinstance(s, qt.Delete)]
+    deletes = [s for s in body.statements if isinstance(s, qt.DeleteStatement)]
     if deletes and len(deletes) < len(body.statements):
         context.error(
             Code.MIXED_MUTATION,
@@ -35,26 +44,26 @@ def check_mutation(body: qt.MutationBody, context: Context) -> tuple[Statement, 
 
 
 class _MutationChecker:
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: TypeCheckContext) -> None:
         self.context = context
 
-    def statement(self, statement: qt.Statement) -> Statement | None:
+    def statement(self, statement: qt.MutationStatement) -> PlannedStatement | None:
         type_ = self._type(statement)
         match statement:
-            case qt.Insert():
+            case qt.InsertStatement():
                 if isinstance(type_, NodeType):
                     return self._insert_node(statement, type_)
                 return None if type_ is None else self._insert_edge(statement, type_)
-            case qt.Update():
+            case qt.UpdateStatement():
                 return None if type_ is None else self._update(statement, type_)
-            case qt.Delete():
+            case qt.DeleteStatement():
                 return None if type_ is None else self._delete(statement, type_)
             case _ as unreachable:
                 assert_never(unreachable)
 
     # --- types ---------------------------------------------------------------------------------
 
-    def _type(self, statement: qt.Statement) -> NodeType | EdgeType | None:
+    def _type(self, statement: qt.MutationStatement) -> NodeType | EdgeType | None:
         """Find the type; of a node and an edge type that share a name, the one that fits."""
         catalog, name = self.context.catalog, statement.type_name.text
         node, edge = catalog.nodes.get(name), catalog.edges.get(name)
@@ -71,10 +80,10 @@ class _MutationChecker:
         return node or edge
 
     def _shared(
-        self, statement: qt.Statement, node: NodeType, edge: EdgeType
+        self, statement: qt.MutationStatement, node: NodeType, edge: EdgeType
     ) -> NodeType | EdgeType | None:
         """Return the one of two types that a statement fits, the better one if it fits neither."""
-        if _fits(statement, node) and _fits(statement, edge):
+        if _type_accepts(statement, node) and _type_accepts(statement, edge):
             self.context.error(
                 Code.AMBIGUOUS_TYPE,
                 f"`{node.name}` is a node type and an edge type, and both fit here",
@@ -83,30 +92,30 @@ class _MutationChecker:
                 "or rename one of the types",
             )
             return None
-        names = _names(statement)
+        names = _property_names(statement)
         of_edge = names & {*edge.properties, *_ENDPOINTS}
         return edge if len(of_edge) > len(names & {*node.properties}) else node
 
     # --- statements ----------------------------------------------------------------------------
 
-    def _insert_node(self, statement: qt.Insert, type_: NodeType) -> InsertNode | None:
+    def _insert_node(self, statement: qt.InsertStatement, type_: NodeType) -> InsertNode | None:
         values = self._assignments(statement.assignments, type_, type_.properties)
         given = {assignment.property.text for assignment in statement.assignments}
-        missing = [p.name for p in type_.properties.values() if _is_missing(p, given)]
+        missing = [p.name for p in type_.properties.values() if _is_required_and_missing(p, given)]
         self._require(statement, missing)
         return InsertNode(type_.name, values, keyed=bool(type_.key))
 
-    def _insert_edge(self, statement: qt.Insert, type_: EdgeType) -> InsertEdge | None:
+    def _insert_edge(self, statement: qt.InsertStatement, type_: EdgeType) -> InsertEdge | None:
         addressable = {**type_.properties, **_ENDPOINTS}
         values = self._assignments(statement.assignments, type_, addressable)
         given = {assignment.property.text for assignment in statement.assignments}
         missing = [word for word in _ENDPOINTS if word not in given]
-        missing += [p.name for p in type_.properties.values() if _is_missing(p, given)]
+        missing += [p.name for p in type_.properties.values() if _is_required_and_missing(p, given)]
         self._require(statement, missing)
         src, dst = values.pop("from", None), values.pop("to", None)
         return None if src is None or dst is None else InsertEdge(type_.name, src, dst, values)
 
-    def _require(self, statement: qt.Insert, missing: list[str]) -> None:
+    def _require(self, statement: qt.InsertStatement, missing: list[str]) -> None:
         if missing:
             names = ", ".join(f"`{name}`" for name in missing)
             self.context.error(
@@ -115,7 +124,7 @@ class _MutationChecker:
                 statement.type_name.span,
             )
 
-    def _update(self, statement: qt.Update, type_: NodeType | EdgeType) -> Update | None:
+    def _update(self, statement: qt.UpdateStatement, type_: NodeType | EdgeType) -> Update | None:
         addressable = {**_ENDPOINTS, **type_.properties}
         known = addressable if isinstance(type_, EdgeType) else type_.properties
         values = self._assignments(statement.assignments, type_, known)
@@ -136,11 +145,11 @@ class _MutationChecker:
                     hint="insert an entity with the new key and delete this one",
                 )
         tests = self._tests(statement.tests, type_)
-        return Update(_kind(type_), type_.name, values, tests) if values and tests else None
+        return Update(_entity_kind(type_), type_.name, values, tests) if values and tests else None
 
-    def _delete(self, statement: qt.Delete, type_: NodeType | EdgeType) -> Delete | None:
+    def _delete(self, statement: qt.DeleteStatement, type_: NodeType | EdgeType) -> Delete | None:
         tests = self._tests(statement.tests, type_)
-        return Delete(_kind(type_), type_.name, tests) if tests else None
+        return Delete(_entity_kind(type_), type_.name, tests) if tests else None
 
     # --- assignments and tests -----------------------------------------------------------------
 
@@ -164,7 +173,7 @@ class _MutationChecker:
                 self._not_addressable(name, type_, addressable, "assigned")
                 continue
             place = f"{type_.name}.{name}"
-            value = assigned_value(assignment.value, property_.type, place, self.context)
+            value = check_assigned_value(assignment.value, property_.type, place, self.context)
             if value is not None:
                 values[name.text] = value
         return values
@@ -184,13 +193,13 @@ class _MutationChecker:
         self.context.error(Code.PROPERTY_NOT_ADDRESSABLE, message, name.span, hint=hint)
 
     def _tests(
-        self, tests: Sequence[qt.MutationTest], type_: NodeType | EdgeType
+        self, tests: Sequence[qt.MutationCondition], type_: NodeType | EdgeType
     ) -> tuple[Compare, ...]:
         found = [self._test(test, type_) for test in tests]
         kept = tuple(test for test in found if test is not None)
         return kept if len(kept) == len(tests) else ()
 
-    def _test(self, test: qt.MutationTest, type_: NodeType | EdgeType) -> Compare | None:
+    def _test(self, test: qt.MutationCondition, type_: NodeType | EdgeType) -> Compare | None:
         known = {**type_.properties, ID.name: ID}
         if isinstance(type_, EdgeType):
             known |= _ENDPOINTS
@@ -207,39 +216,39 @@ class _MutationChecker:
             message = f"{place} is {property_.type.base_text}, which cannot be compared"
             self.context.error(Code.INCOMPATIBLE_TYPES, message, test.property.span)
             return None
-        value = tested_value(test.value, property_.type, place, self.context)
+        value = check_condition_value(test.value, property_.type, place, self.context)
         if value is None:
             return None
         left = PropertyRef(ENTITY, property_.name, property_.type)
         return Compare(left, test.operator, value)
 
 
-def _kind(type_: NodeType | EdgeType) -> EntityKind:
+def _entity_kind(type_: NodeType | EdgeType) -> EntityKind:
     return EntityKind.NODE if isinstance(type_, NodeType) else EntityKind.EDGE
 
 
-def _names(statement: qt.Statement) -> set[str]:
+def _property_names(statement: qt.MutationStatement) -> set[str]:
     """Return the properties a statement assigns or tests."""
     match statement:
-        case qt.Insert(assignments=assignments):
+        case qt.InsertStatement(assignments=assignments):
             return {a.property.text for a in assignments}
-        case qt.Update(assignments=assignments, tests=tests):
+        case qt.UpdateStatement(assignments=assignments, tests=tests):
             return {a.property.text for a in assignments} | {t.property.text for t in tests}
-        case qt.Delete(tests=tests):
+        case qt.DeleteStatement(tests=tests):
             return {t.property.text for t in tests}
 
 
-def _fits(statement: qt.Statement, type_: NodeType | EdgeType) -> bool:
+def _type_accepts(statement: qt.MutationStatement, type_: NodeType | EdgeType) -> bool:
     """Return whether a type has all a statement names, and needs no more."""
-    is_edge, names = isinstance(type_, EdgeType), _names(statement)
+    is_edge, names = isinstance(type_, EdgeType), _property_names(statement)
     known = {*type_.properties, *(_ENDPOINTS if is_edge else ())}
-    if not isinstance(statement, qt.Insert):
+    if not isinstance(statement, qt.InsertStatement):
         return names <= known | {ID.name}
-    needed = [p.name for p in type_.properties.values() if _is_missing(p, names)]
+    needed = [p.name for p in type_.properties.values() if _is_required_and_missing(p, names)]
     return names <= known and not needed and (not is_edge or names >= _ENDPOINTS.keys())
 
 
-def _is_missing(property_: Property, given: set[str]) -> bool:
+def _is_required_and_missing(property_: Property, given: set[str]) -> bool:
     """Tell whether an insert must assign a property and does not.
 
     A required vector made from a source is given with its source, and a default need not be given.

@@ -10,40 +10,44 @@ from omnigraph.lang import query_tree as qt
 from omnigraph.lang.diagnostics import quote
 from omnigraph.plan.expressions import Constant, Expression, FunctionCall, ParameterRef
 from omnigraph.plan.functions import FUNCTIONS
-from omnigraph.plan.scope import Context
+from omnigraph.plan.type_check_context import TypeCheckContext
 from omnigraph.types import PropertyType, Scalar, parse_date, parse_datetime
 
 _TEMPORAL = {Scalar.DATE: parse_date, Scalar.DATE_TIME: parse_datetime}
 
 
-def constant(literal: qt.Literal | qt.ListLiteral, context: Context) -> Constant | None:
+def check_literal(
+    literal: qt.Literal | qt.ListLiteral, context: TypeCheckContext
+) -> Constant | None:
     """Return the value a literal means, with its natural type."""
     if isinstance(literal, qt.ListLiteral):
-        return _list_constant(literal, context)
+        return _check_list_literal(literal, context)
     value: Any = literal.value
     parse = _TEMPORAL.get(literal.scalar)
     if parse is not None:
         try:
             value = parse(str(literal.value))
         except ValueError as error:
-            context.error(Code.TEMPORAL_LITERAL_INVALID, quote_long(str(error)), literal.span)
+            context.error(
+                Code.TEMPORAL_LITERAL_INVALID, replace_unprintable(str(error)), literal.span
+            )
             return None
     return Constant(value, PropertyType(literal.scalar))
 
 
-def quote_long(text: str) -> str:
+def replace_unprintable(text: str) -> str:
     """Return an error text that quotes user input, safe to print."""
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
-def _list_constant(literal: qt.ListLiteral, context: Context) -> Constant | None:
+def _check_list_literal(literal: qt.ListLiteral, context: TypeCheckContext) -> Constant | None:
     items: list[Constant] = []
     for item in literal.items:
         if isinstance(item, qt.ListLiteral):
             message = "a list literal cannot hold lists"
             context.error(Code.LIST_LITERAL_INVALID, message, item.span)
             return None
-        value = constant(item, context)
+        value = check_literal(item, context)
         if value is None:
             return None
         items.append(value)
@@ -60,7 +64,7 @@ def _list_constant(literal: qt.ListLiteral, context: Context) -> Constant | None
     return Constant([item.value for item in items], PropertyType(scalar, is_list=True))
 
 
-def parameter(variable: qt.Variable, context: Context) -> ParameterRef | None:
+def check_parameter(variable: qt.Variable, context: TypeCheckContext) -> ParameterRef | None:
     """Return the parameter a variable used as a value means."""
     type_ = context.parameters.get(variable.name)
     if type_ is None:
@@ -75,7 +79,7 @@ def parameter(variable: qt.Variable, context: Context) -> ParameterRef | None:
     return ParameterRef(variable.name, type_)
 
 
-def now_call(call: qt.Call, context: Context) -> FunctionCall | None:
+def check_now_call(call: qt.CallExpression, context: TypeCheckContext) -> FunctionCall | None:
     """Return `now()`, the only function that may stand for a value."""
     spec = FUNCTIONS["now"]
     if call.arguments or call.distinct:
@@ -85,8 +89,8 @@ def now_call(call: qt.Call, context: Context) -> FunctionCall | None:
     return FunctionCall(spec, (), spec.result)
 
 
-def matched_value(
-    value: qt.Value, property_: Property, place: str, context: Context
+def check_match_value(
+    value: qt.ValueExpression, property_: Property, place: str, context: TypeCheckContext
 ) -> Expression | None:
     """Check `property: value` of a binding: equality, or membership for a list property."""
     type_ = property_.type
@@ -111,60 +115,65 @@ def matched_value(
         context.error(Code.LITERAL_MISFIT, message, value.span, hint=hint)
         return None
     if type_.is_list:
-        return _checked(value, type_.element, f"an element of {place}", context, exact=False)
-    return _checked(value, type_, place, context, exact=False)
+        return _check_value(value, type_.element, f"an element of {place}", context, exact=False)
+    return _check_value(value, type_, place, context, exact=False)
 
 
-def assigned_value(
-    value: qt.Value, type_: PropertyType, place: str, context: Context
+def check_assigned_value(
+    value: qt.ValueExpression, type_: PropertyType, place: str, context: TypeCheckContext
 ) -> Expression | None:
     """Check `property: value` of an insert or update: what is written must be storable."""
-    return _checked(value, type_, place, context, exact=True)
+    return _check_value(value, type_, place, context, exact=True)
 
 
-def tested_value(
-    value: qt.Value, type_: PropertyType, place: str, context: Context
+def check_condition_value(
+    value: qt.ValueExpression, type_: PropertyType, place: str, context: TypeCheckContext
 ) -> Expression | None:
     """Check the right side of `property op value` in a mutation's `where`."""
-    return _checked(value, type_, place, context, exact=False)
+    return _check_value(value, type_, place, context, exact=False)
 
 
-def _checked(
-    value: qt.Value, wanted: PropertyType, place: str, context: Context, *, exact: bool
+def _check_value(
+    value: qt.ValueExpression,
+    wanted: PropertyType,
+    place: str,
+    context: TypeCheckContext,
+    *,
+    exact: bool,
 ) -> Expression | None:
     match value:
         case qt.Variable():
-            found = parameter(value, context)
-            if found is not None and not _parameter_fits(found.type, wanted, exact=exact):
+            found = check_parameter(value, context)
+            if found is not None and not _is_parameter_compatible(found.type, wanted, exact=exact):
                 message = f"{place} is {wanted.base_text}, but `${found.name}` is {found.type}"
                 context.error(Code.INCOMPATIBLE_TYPES, message, value.span)
                 return None
             return found
-        case qt.Call():
-            call = now_call(value, context)
+        case qt.CallExpression():
+            call = check_now_call(value, context)
             if call is not None and not (wanted.scalar is Scalar.DATE_TIME and not wanted.is_list):
                 message = f"now() is a DateTime, but {place} is {wanted.base_text}"
                 context.error(Code.INCOMPATIBLE_TYPES, message, value.span)
                 return None
             return call
         case qt.Literal() | qt.ListLiteral():
-            literal = constant(value, context)
+            literal = check_literal(value, context)
             if literal is None:
                 return None
-            problem, hint = misfit(literal, wanted, exact=exact)
+            problem, hint = find_literal_mismatch(literal, wanted, exact=exact)
             if problem is not None:
                 context.error(Code.LITERAL_MISFIT, f"{place} {problem}", value.span, hint=hint)
                 return None
-            return _stored(literal, wanted.as_nullable(False), exact=exact)
+            return _to_stored_form(literal, wanted.as_nullable(False), exact=exact)
 
 
-def _parameter_fits(given: PropertyType, wanted: PropertyType, *, exact: bool) -> bool:
+def _is_parameter_compatible(given: PropertyType, wanted: PropertyType, *, exact: bool) -> bool:
     if exact and wanted.scalar is Scalar.BLOB:
         return given.text or given.scalar is Scalar.BLOB
     return wanted.comparable_with(given)
 
 
-def misfit(
+def find_literal_mismatch(
     literal: Constant, wanted: PropertyType, *, exact: bool
 ) -> tuple[str | None, str | None]:
     """Return why a literal does not fit a type and a hint, or (None, None).
@@ -172,7 +181,7 @@ def misfit(
     `exact` asks for a value the property can store; otherwise any comparable value will do.
     """
     if literal.type.is_list:
-        return _list_misfit(literal, wanted)
+        return _find_list_mismatch(literal, wanted)
     expected = f"is {wanted.base_text}, not {literal.type}"
     if wanted.is_list or not wanted.comparable_with(literal.type):
         return expected, _temporal_hint(literal, wanted)
@@ -187,7 +196,7 @@ def misfit(
     return None, None
 
 
-def _list_misfit(literal: Constant, wanted: PropertyType) -> tuple[str | None, str | None]:
+def _find_list_mismatch(literal: Constant, wanted: PropertyType) -> tuple[str | None, str | None]:
     if wanted.dimension is not None:
         if literal.value and not literal.type.spec.numeric:
             return f"is {wanted.base_text}, not {literal.type}", None
@@ -204,7 +213,7 @@ def _list_misfit(literal: Constant, wanted: PropertyType) -> tuple[str | None, s
     return None, None
 
 
-def _stored(literal: Constant, wanted: PropertyType, *, exact: bool) -> Constant:
+def _to_stored_form(literal: Constant, wanted: PropertyType, *, exact: bool) -> Constant:
     """Return a literal in the form its property stores, or as it is when no stored value is so."""
     try:
         value = wanted.from_json(literal.value)

@@ -7,20 +7,27 @@ from typing import Any, NamedTuple, assert_never
 
 from omnigraph.catalog.model import Catalog, TypeKind
 from omnigraph.plan.expressions import EntityKind, edge_paths
-from omnigraph.plan.operators import Close, Expand, Operator, Scan, expressions, inputs
-from omnigraph.plan.query import (
+from omnigraph.plan.operators import (
+    Expand,
+    PlanOperator,
+    Scan,
+    SemiJoin,
+    operator_expressions,
+    operator_inputs,
+)
+from omnigraph.plan.query_plan import (
     Delete,
     InsertEdge,
     InsertNode,
+    PlannedStatement,
     QueryPlan,
     ReadPlan,
-    Statement,
     Update,
     describe_type,
 )
 
 
-class Access(NamedTuple):
+class TypeAccess(NamedTuple):
     """One type a query touches."""
 
     kind: TypeKind
@@ -31,60 +38,64 @@ def describe_operation(plan: QueryPlan, catalog: Catalog) -> dict[str, Any]:
     """Return the wire descriptor of a plan: result, reads and writes."""
     if isinstance(plan, ReadPlan):
         result = [{"name": c.name, **describe_type(c.type)} for c in plan.columns]
-        return {"result": result, "reads": _wire(_reads(plan.root, catalog)), "writes": []}
-    reads: set[Access] = set()
-    writes: set[Access] = set()
+        return {
+            "result": result,
+            "reads": _accesses_to_json(_read_accesses(plan.root, catalog)),
+            "writes": [],
+        }
+    reads: set[TypeAccess] = set()
+    writes: set[TypeAccess] = set()
     for statement in plan.statements:
-        touched = set(_written(statement, catalog))
+        touched = set(_written_accesses(statement, catalog))
         writes |= touched
         reads |= touched
         if isinstance(statement, InsertEdge):
-            reads |= set(_edge(statement.type_name, catalog))
-    return {"result": [], "reads": _wire(reads), "writes": _wire(writes)}
+            reads |= set(_edge_accesses(statement.type_name, catalog))
+    return {"result": [], "reads": _accesses_to_json(reads), "writes": _accesses_to_json(writes)}
 
 
-def _reads(operator: Operator, catalog: Catalog) -> set[Access]:
-    found: set[Access] = set()
+def _read_accesses(operator: PlanOperator, catalog: Catalog) -> set[TypeAccess]:
+    found: set[TypeAccess] = set()
     match operator:
         case Scan(binding=binding):
-            found.add(Access(TypeKind.NODE, binding.type_name))
-        case Expand(edge=edge) | Close(edge=edge):
-            found |= set(_edge(edge, catalog))
+            found.add(TypeAccess(TypeKind.NODE, binding.type_name))
+        case Expand(edge=edge) | SemiJoin(edge=edge):
+            found |= set(_edge_accesses(edge, catalog))
         case _:
             pass
-    for expression in expressions(operator):
+    for expression in operator_expressions(operator):
         for path in edge_paths(expression):
-            found |= set(_edge(path.edge, catalog))
-    for source in inputs(operator):
-        found |= _reads(source, catalog)
+            found |= set(_edge_accesses(path.edge, catalog))
+    for source in operator_inputs(operator):
+        found |= _read_accesses(source, catalog)
     return found
 
 
-def _written(statement: Statement, catalog: Catalog) -> Iterator[Access]:
+def _written_accesses(statement: PlannedStatement, catalog: Catalog) -> Iterator[TypeAccess]:
     match statement:
         case InsertNode(type_name=name):
-            yield Access(TypeKind.NODE, name)
+            yield TypeAccess(TypeKind.NODE, name)
         case InsertEdge(type_name=name) | Delete(kind=EntityKind.EDGE, type_name=name):
-            yield Access(TypeKind.EDGE, name)
+            yield TypeAccess(TypeKind.EDGE, name)
         case Update(kind=kind, type_name=name):
-            yield Access(TypeKind(kind), name)
+            yield TypeAccess(TypeKind(kind), name)
         case Delete(type_name=name):
-            yield Access(TypeKind.NODE, name)
+            yield TypeAccess(TypeKind.NODE, name)
             for edge in catalog.incident_edges(name):
-                yield Access(TypeKind.EDGE, edge.name)
+                yield TypeAccess(TypeKind.EDGE, edge.name)
         case _ as unreachable:
             assert_never(unreachable)
 
 
-def _edge(name: str, catalog: Catalog) -> Iterator[Access]:
+def _edge_accesses(name: str, catalog: Catalog) -> Iterator[TypeAccess]:
     """Yield an edge type and the node types at its ends."""
     edge = catalog.edges[name]
-    yield Access(TypeKind.EDGE, name)
-    yield Access(TypeKind.NODE, edge.src)
-    yield Access(TypeKind.NODE, edge.dst)
+    yield TypeAccess(TypeKind.EDGE, name)
+    yield TypeAccess(TypeKind.NODE, edge.src)
+    yield TypeAccess(TypeKind.NODE, edge.dst)
 
 
-def _wire(accesses: set[Access]) -> list[dict[str, str]]:
+def _accesses_to_json(accesses: set[TypeAccess]) -> list[dict[str, str]]:
     """List nodes before edges, by name."""
     ordered = sorted(accesses, key=lambda a: (a.kind is not TypeKind.NODE, a.type_name))
     return [{"kind": str(a.kind), "type_name": a.type_name} for a in ordered]

@@ -13,19 +13,20 @@ from omnigraph.plan.expressions import (
     Binding,
     Compare,
     Constant,
+    Direction,
     EdgePath,
     Expression,
     FunctionCall,
-    Holds,
+    Hops,
     IsIn,
     IsNull,
     Or,
     ParameterRef,
     Predicate,
+    PredicateCall,
     PropertyRef,
 )
-from omnigraph.plan.hops import Direction, Hops
-from omnigraph.plan.query import Delete, InsertEdge, InsertNode, MutationPlan, ReadPlan, Update
+from omnigraph.plan.query_plan import Delete, InsertEdge, InsertNode, MutationPlan, ReadPlan, Update
 
 _ARROWS = {Direction.OUT: "-{}->", Direction.IN: "<-{}-", Direction.BOTH: "-{}-"}
 
@@ -34,10 +35,12 @@ def explain(plan: ReadPlan | MutationPlan) -> str:
     """Return the operator tree of a plan as indented text."""
     if isinstance(plan, MutationPlan):
         return "\n".join(_statement(statement) for statement in plan.statements)
-    return "\n".join("  " * depth + describe_operator(o) for depth, o in op.walk(plan.root))
+    return "\n".join(
+        "  " * depth + describe_operator(o) for depth, o in op.walk_operators(plan.root)
+    )
 
 
-def describe_operator(operator: op.Operator) -> str:
+def describe_operator(operator: op.PlanOperator) -> str:
     """Return one operator as a line of text."""
     match operator:
         case op.Scan(binding=binding, predicates=predicates):
@@ -47,9 +50,9 @@ def describe_operator(operator: op.Operator) -> str:
         case op.Expand(src=src, dst=dst, predicates=predicates):
             edge = _edge(operator.edge, operator.direction, operator.hops, operator.edge_binding)
             return f"Expand ${src} {edge} ${dst.name}: {dst.type_name}{_where(predicates)}"
-        case op.Close(src=src, dst=dst):
+        case op.SemiJoin(src=src, dst=dst):
             edge = _edge(operator.edge, operator.direction, operator.hops, operator.edge_binding)
-            return f"Close ${src} {edge} ${dst}"
+            return f"SemiJoin ${src} {edge} ${dst}"
         case op.Cross():
             return "Cross"
         case op.Filter(predicate=predicate):
@@ -87,7 +90,7 @@ def _where(predicates: tuple[Predicate, ...]) -> str:
     return f" where {' and '.join(show_predicate(p) for p in predicates)}" if predicates else ""
 
 
-def _columns(columns: tuple[op.Column, ...]) -> str:
+def _columns(columns: tuple[op.OutputColumn, ...]) -> str:
     return ", ".join(
         column.name
         if show_expression(column.expression) == f"${column.name}"
@@ -100,7 +103,7 @@ def _direction(text: str, descending: bool) -> str:
     return f"{text} desc" if descending else text
 
 
-def _count(count: op.Count) -> str:
+def _count(count: op.SliceBound) -> str:
     return f"${count.name}" if isinstance(count, ParameterRef) else str(count)
 
 
@@ -148,7 +151,7 @@ def show_predicate(predicate: Predicate) -> str:
             return f"{show_expression(operand)} is {'not ' if negated else ''}null"
         case IsIn(operand=operand, choices=choices):
             return f"{show_expression(operand)} in {show_expression(choices)}"
-        case Holds(call=call):
+        case PredicateCall(call=call):
             return show_expression(call)
         case And(parts=parts):
             return f"({' and '.join(show_predicate(part) for part in parts)})"

@@ -3,14 +3,56 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, TypeAlias, assert_never
 
-from omnigraph.lang.query_tree import Operator
+from omnigraph.lang.query_tree import ComparisonOperator
 from omnigraph.plan.functions import FunctionKind, FunctionSpec
-from omnigraph.plan.hops import Direction, Hops
 from omnigraph.types import PropertyType, Scalar
+
+# ----------------------------------------------------------------------
+# This module defines which way and how far edges are followed.
+
+
+class Direction(StrEnum):
+    """Which way an edge is followed from the first endpoint to the second."""
+
+    OUT = "out"
+    IN = "in"
+    BOTH = "both"
+
+    @property
+    def reversed(self) -> Direction:
+        """The same edges seen from the second endpoint."""
+        return {Direction.OUT: Direction.IN, Direction.IN: Direction.OUT}.get(self, self)
+
+
+ANY_LENGTH = 2**31
+"""The greatest number of hops where none is given."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hops:
+    """How many edges are followed, at least and at most."""
+
+    minimum: int = 1
+    maximum: int = 1
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.minimum <= self.maximum:
+            raise ValueError(f"hops {self.minimum}..{self.maximum} are out of order")
+
+    def __str__(self) -> str:
+        return f"{{{self.minimum},{'' if self.maximum == ANY_LENGTH else self.maximum}}}"
+
+    @property
+    def is_single(self) -> bool:
+        """Tell whether exactly one edge is followed."""
+        return self.minimum == self.maximum == 1
+
+
+ONE_HOP = Hops()
 
 
 class EntityKind(StrEnum):
@@ -130,16 +172,16 @@ class Compare:
     """`left operator right`; anything compared with null is no match."""
 
     left: Expression
-    operator: Operator
+    operator: ComparisonOperator
     right: Expression
 
     def __post_init__(self) -> None:
         left, right = self.left.type, self.right.type
-        if self.operator is Operator.CONTAINS:
+        if self.operator is ComparisonOperator.CONTAINS:
             fits = (left.is_list and left.element.comparable_with(right)) or (
                 left.text and right.text
             )
-        elif self.operator is Operator.STARTS_WITH:
+        elif self.operator is ComparisonOperator.STARTS_WITH:
             fits = left.text and right.text
         else:
             fits = left.comparable_with(right) and left.orderable and right.orderable
@@ -170,7 +212,7 @@ class IsIn:
 
 
 @dataclass(frozen=True, slots=True)
-class Holds:
+class PredicateCall:
     """A predicate function is true."""
 
     call: FunctionCall
@@ -194,7 +236,7 @@ class Or:
     parts: tuple[Predicate, ...]
 
 
-Predicate: TypeAlias = Compare | IsNull | IsIn | Holds | And | Or
+Predicate: TypeAlias = Compare | IsNull | IsIn | PredicateCall | And | Or
 
 
 def predicate_variables(predicate: Predicate) -> frozenset[str]:
@@ -210,10 +252,62 @@ def predicate_refs(predicate: Predicate) -> Iterator[PropertyRef]:
             yield from property_refs(right)
         case IsNull(operand=operand):
             yield from property_refs(operand)
-        case Holds(call=call):
+        case PredicateCall(call=call):
             yield from property_refs(call)
         case And(parts=parts) | Or(parts=parts):
             for part in parts:
                 yield from predicate_refs(part)
         case _ as unreachable:
             assert_never(unreachable)
+
+
+# ----------------------------------------------------------------------
+# This module defines a type-checked match block: what must be found, before how.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PatternStep:
+    """A traversal between two bindings.
+
+    `from_end` tells that it is walked from the endpoint written second. Of bounds that begin above
+    one hop, a self-loop makes that a difference.
+    """
+
+    src: Binding
+    edge: str
+    dst: Binding
+    direction: Direction
+    hops: Hops = ONE_HOP
+    edge_binding: Binding | None = None
+    from_end: bool = False
+
+    def __post_init__(self) -> None:
+        if self.edge_binding is not None and not self.hops.is_single:
+            raise ValueError("an edge binding needs a single hop")
+
+    @property
+    def backwards(self) -> PatternStep:
+        """The same step walked from its second endpoint."""
+        return PatternStep(
+            src=self.dst,
+            edge=self.edge,
+            dst=self.src,
+            direction=self.direction.reversed,
+            hops=self.hops,
+            edge_binding=self.edge_binding,
+            from_end=not self.from_end,
+        )
+
+
+@dataclass(slots=True)
+class MatchPattern:
+    """Bindings declared, steps between them, filters, and patterns that must not match.
+
+    `declared` lists the bindings of `$x: T` clauses in the order of the text; other bindings are
+    introduced by steps. Inside a negation, bindings of the enclosing rows are not listed.
+    """
+
+    declared: list[Binding] = field(default_factory=list)
+    steps: list[PatternStep] = field(default_factory=list)
+    filters: list[Predicate] = field(default_factory=list)
+    negations: list[MatchPattern] = field(default_factory=list)

@@ -25,7 +25,7 @@ class FunctionKind(StrEnum):
     PATH = "path"
 
 
-class Takes(StrEnum):
+class FunctionArgumentKind(StrEnum):
     """What one argument must be."""
 
     ANYTHING = "any value or node variable"
@@ -43,11 +43,11 @@ class Takes(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Argument:
+class FunctionArgument:
     """One argument a function takes."""
 
     name: str
-    takes: Takes
+    takes: FunctionArgumentKind
     optional: bool = False
 
 
@@ -57,7 +57,7 @@ class FunctionSpec:
 
     name: str
     kind: FunctionKind
-    arguments: tuple[Argument, ...]
+    arguments: tuple[FunctionArgument, ...]
     result: PropertyType | None
     about: str
     misfit: Code
@@ -80,13 +80,13 @@ _COUNT = PropertyType(Scalar.I64)
 _NUMBER = PropertyType(Scalar.F64, nullable=True)
 _SCORE = PropertyType(Scalar.F64, nullable=True)
 _TEXT_ARGUMENTS = (
-    Argument("property", Takes.TEXT_PROPERTY),
-    Argument("query", Takes.TEXT),
+    FunctionArgument("property", FunctionArgumentKind.TEXT_PROPERTY),
+    FunctionArgument("query", FunctionArgumentKind.TEXT),
 )
 _PATH_ARGUMENTS = (
-    Argument("from", Takes.NODE),
-    Argument("edges", Takes.EDGES),
-    Argument("to", Takes.NODE),
+    FunctionArgument("from", FunctionArgumentKind.NODE),
+    FunctionArgument("edges", FunctionArgumentKind.EDGES),
+    FunctionArgument("to", FunctionArgumentKind.NODE),
 )
 
 _ROWS = (
@@ -101,7 +101,7 @@ _ROWS = (
     FunctionSpec(
         name="count",
         kind=FunctionKind.AGGREGATE,
-        arguments=(Argument("value", Takes.ANYTHING),),
+        arguments=(FunctionArgument("value", FunctionArgumentKind.ANYTHING),),
         result=_COUNT,
         about="how many values are not null; `count(distinct …)` counts different ones",
         misfit=Code.AGGREGATE_MISFIT,
@@ -110,7 +110,7 @@ _ROWS = (
     FunctionSpec(
         name="sum",
         kind=FunctionKind.AGGREGATE,
-        arguments=(Argument("value", Takes.NUMBER),),
+        arguments=(FunctionArgument("value", FunctionArgumentKind.NUMBER),),
         result=_NUMBER,
         about="sum of the values that are not null",
         misfit=Code.AGGREGATE_MISFIT,
@@ -118,7 +118,7 @@ _ROWS = (
     FunctionSpec(
         name="avg",
         kind=FunctionKind.AGGREGATE,
-        arguments=(Argument("value", Takes.NUMBER),),
+        arguments=(FunctionArgument("value", FunctionArgumentKind.NUMBER),),
         result=_NUMBER,
         about="mean of the values that are not null",
         misfit=Code.AGGREGATE_MISFIT,
@@ -126,7 +126,7 @@ _ROWS = (
     FunctionSpec(
         name="min",
         kind=FunctionKind.AGGREGATE,
-        arguments=(Argument("value", Takes.ORDERABLE),),
+        arguments=(FunctionArgument("value", FunctionArgumentKind.ORDERABLE),),
         result=None,
         about="smallest value; Strings by UTF-8 bytes, false before true",
         misfit=Code.AGGREGATE_MISFIT,
@@ -134,7 +134,7 @@ _ROWS = (
     FunctionSpec(
         name="max",
         kind=FunctionKind.AGGREGATE,
-        arguments=(Argument("value", Takes.ORDERABLE),),
+        arguments=(FunctionArgument("value", FunctionArgumentKind.ORDERABLE),),
         result=None,
         about="largest value",
         misfit=Code.AGGREGATE_MISFIT,
@@ -150,7 +150,10 @@ _ROWS = (
     FunctionSpec(
         name="fuzzy",
         kind=FunctionKind.PREDICATE,
-        arguments=(*_TEXT_ARGUMENTS, Argument("max_edits", Takes.INTEGER, optional=True)),
+        arguments=(
+            *_TEXT_ARGUMENTS,
+            FunctionArgument("max_edits", FunctionArgumentKind.INTEGER, optional=True),
+        ),
         result=_BOOL,
         about="the text contains a word at most `max_edits` (default 2) letters away",
         misfit=Code.SEARCH_MISFIT,
@@ -176,8 +179,8 @@ _ROWS = (
         name="nearest",
         kind=FunctionKind.RANK,
         arguments=(
-            Argument("property", Takes.VECTOR_PROPERTY),
-            Argument("query", Takes.VECTOR_OR_TEXT),
+            FunctionArgument("property", FunctionArgumentKind.VECTOR_PROPERTY),
+            FunctionArgument("query", FunctionArgumentKind.VECTOR_OR_TEXT),
         ),
         result=_SCORE,
         about="distance to the query vector; nearest first",
@@ -188,9 +191,9 @@ _ROWS = (
         name="rrf",
         kind=FunctionKind.RANK,
         arguments=(
-            Argument("first", Takes.RANKING),
-            Argument("second", Takes.RANKING),
-            Argument("k", Takes.POSITIVE, optional=True),
+            FunctionArgument("first", FunctionArgumentKind.RANKING),
+            FunctionArgument("second", FunctionArgumentKind.RANKING),
+            FunctionArgument("k", FunctionArgumentKind.POSITIVE, optional=True),
         ),
         result=_SCORE,
         about="reciprocal rank fusion of two rankings, sum of 1 / (k + rank); k is 60 by default",

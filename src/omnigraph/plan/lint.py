@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from omnigraph.catalog.model import Catalog, NodeType, Property
-from omnigraph.lang import Code, Diagnostic, Report, Severity, read_queries
+from omnigraph.lang import Code, Diagnostic, DiagnosticReport, Severity, read_queries
 from omnigraph.lang import query_tree as qt
 from omnigraph.plan.describe import describe_operation
 from omnigraph.plan.expressions import EntityKind
-from omnigraph.plan.query import MutationPlan, QueryPlan, Update
-from omnigraph.plan.typecheck import typecheck
+from omnigraph.plan.query_plan import MutationPlan, QueryPlan, Update
+from omnigraph.plan.type_checker import typecheck
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class QueryLint:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class LintFinding:
     """Something lint noticed about a file rather than about one query."""
 
     diagnostic: Diagnostic
@@ -80,7 +80,7 @@ class FileLint:
 
     path: str
     results: tuple[QueryLint, ...] = ()
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[LintFinding, ...] = ()
 
     @property
     def diagnostics(self) -> list[Diagnostic]:
@@ -112,32 +112,32 @@ class FileLint:
 
 
 @dataclass(slots=True)
-class _Coverage:
+class _UpdateCoverage:
     """Which properties of a node type the update queries assign."""
 
     assigned: set[str] = field(default_factory=set)
     queries: set[str] = field(default_factory=set)
 
 
-def lint_queries(reports: Iterable[Report], catalog: Catalog) -> list[FileLint]:
+def lint_queries(reports: Iterable[DiagnosticReport], catalog: Catalog) -> list[FileLint]:
     """Lint query files together; rules that look at many queries look at all of them."""
     reports = list(reports)
     files = [_lint_file(report, catalog) for report in reports]
-    extra = _duplicates_across(reports, files)
+    extra = _find_duplicate_queries(reports, files)
     if files:
         last = len(files) - 1
-        extra[last] += _never_updated(files, catalog, reports[last])
+        extra[last] += _find_never_updated_properties(files, catalog, reports[last])
     return [
         FileLint(file.path, file.results, (*file.findings, *extra[index]))
         for index, file in enumerate(files)
     ]
 
 
-def _lint_file(report: Report, catalog: Catalog) -> FileLint:
+def _lint_file(report: DiagnosticReport, catalog: Catalog) -> FileLint:
     tree = read_queries(report)
     path = report.source.name
     if report.errors:
-        return FileLint(path, findings=tuple(Finding(d) for d in report.in_order()))
+        return FileLint(path, findings=tuple(LintFinding(d) for d in report.in_order()))
     seen: set[str] = set()
     results: list[QueryLint] = []
     for query in tree.queries:
@@ -147,9 +147,9 @@ def _lint_file(report: Report, catalog: Catalog) -> FileLint:
 
 
 def _lint_query(
-    query: qt.QueryDecl, catalog: Catalog, file_report: Report, *, duplicate: bool
+    query: qt.QueryDecl, catalog: Catalog, file_report: DiagnosticReport, *, duplicate: bool
 ) -> QueryLint:
-    report = Report(file_report.source)
+    report = DiagnosticReport(file_report.source)
     if duplicate:
         report.add(
             Code.DUPLICATE_QUERY,
@@ -165,9 +165,11 @@ def _lint_query(
     return QueryLint(query.name.text, query.is_mutation, plan, report.in_order(), operation)
 
 
-def _duplicates_across(reports: Sequence[Report], files: Sequence[FileLint]) -> list[list[Finding]]:
+def _find_duplicate_queries(
+    reports: Sequence[DiagnosticReport], files: Sequence[FileLint]
+) -> list[list[LintFinding]]:
     homes: dict[str, str] = {}
-    found: list[list[Finding]] = [[] for _ in files]
+    found: list[list[LintFinding]] = [[] for _ in files]
     for index, file in enumerate(files):
         for name in Counter(result.name for result in file.results):
             home = homes.setdefault(name, file.path)
@@ -177,22 +179,24 @@ def _duplicates_across(reports: Sequence[Report], files: Sequence[FileLint]) -> 
                 diagnostic = Diagnostic(
                     code, message, severity=code.severity, source=reports[index].source
                 )
-                found[index].append(Finding(diagnostic, query_names=(name,)))
+                found[index].append(LintFinding(diagnostic, query_names=(name,)))
     return found
 
 
-def _never_updated(files: Sequence[FileLint], catalog: Catalog, report: Report) -> list[Finding]:
+def _find_never_updated_properties(
+    files: Sequence[FileLint], catalog: Catalog, report: DiagnosticReport
+) -> list[LintFinding]:
     """Find nullable properties that no update query of their type ever assigns."""
-    coverage: dict[str, _Coverage] = {}
+    coverage: dict[str, _UpdateCoverage] = {}
     for result in (result for file in files for result in file.results):
         if not isinstance(result.plan, MutationPlan) or result.errors:
             continue
         for statement in result.plan.statements:
             if isinstance(statement, Update) and statement.kind is EntityKind.NODE:
-                about = coverage.setdefault(statement.type_name, _Coverage())
+                about = coverage.setdefault(statement.type_name, _UpdateCoverage())
                 about.assigned |= set(statement.values)
                 about.queries.add(result.name)
-    findings: list[Finding] = []
+    findings: list[LintFinding] = []
     for type_name in sorted(coverage):
         node, about = catalog.nodes[type_name], coverage[type_name]
         for name in sorted(set(node.properties) - about.assigned):
@@ -201,7 +205,7 @@ def _never_updated(files: Sequence[FileLint], catalog: Catalog, report: Report) 
                 message = f"nullable property {type_name}.{name} is never assigned by an update"
                 diagnostic = Diagnostic(code, message, severity=code.severity, source=report.source)
                 names = tuple(sorted(about.queries))
-                findings.append(Finding(diagnostic, type_name, name, names))
+                findings.append(LintFinding(diagnostic, type_name, name, names))
     return findings
 
 

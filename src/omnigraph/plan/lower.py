@@ -10,11 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from omnigraph.plan.check_result import CheckedResult
+from omnigraph.plan.check_read import CheckedResult
 from omnigraph.plan.expressions import (
     Binding,
     Expression,
     FunctionCall,
+    MatchPattern,
+    PatternStep,
     PropertyRef,
     is_call,
 )
@@ -22,32 +24,31 @@ from omnigraph.plan.functions import FunctionKind
 from omnigraph.plan.operators import (
     Aggregate,
     AntiJoin,
-    Close,
-    Column,
-    ColumnKey,
+    ColumnSortKey,
     Cross,
     Distinct,
     Expand,
     Filter,
     OuterRow,
+    OutputColumn,
     Project,
     ResultOperator,
     RowOperator,
     Scan,
+    SemiJoin,
     SliceColumns,
     SliceRows,
     SortColumns,
     SortKey,
     SortRows,
 )
-from omnigraph.plan.pattern import Pattern, Step
 
 
-def lower_read(pattern: Pattern, result: CheckedResult) -> ResultOperator:
+def lower_read(pattern: MatchPattern, result: CheckedResult) -> ResultOperator:
     """Return the operators that compute a result from a pattern."""
     rows = lower_pattern(pattern)
     if result.is_aggregate:
-        return _lower_columns(_aggregate(rows, result.columns), result)
+        return _lower_columns(_lower_aggregate(rows, result.columns), result)
     if result.distinct:
         return _lower_columns(Distinct(Project(rows, result.columns)), result)
     if result.sort:
@@ -59,22 +60,22 @@ def lower_read(pattern: Pattern, result: CheckedResult) -> ResultOperator:
 
 def _tie_break(rows: RowOperator, keys: Sequence[SortKey]) -> tuple[str, ...]:
     """Return every named binding, ranked ones first so that their rows stay together."""
-    ranked = {variable for key in keys for variable in _ranked(key.expression)}
+    ranked = {variable for key in keys for variable in _ranked_variables(key.expression)}
     named = (binding.name for binding in rows.variables.values() if binding.is_named)
     return tuple(sorted(named, key=lambda name: (name not in ranked, name)))
 
 
-def _ranked(expression: Expression) -> Iterator[str]:
+def _ranked_variables(expression: Expression) -> Iterator[str]:
     """Yield the variables whose nodes a ranking ranks, not those of what it compares with."""
     if isinstance(expression, FunctionCall) and is_call(expression, FunctionKind.RANK):
         for argument in expression.arguments:
-            yield from _ranked(argument)
+            yield from _ranked_variables(argument)
         first = expression.arguments[0]
         if isinstance(first, PropertyRef):
             yield first.variable
 
 
-def _aggregate(rows: RowOperator, columns: Sequence[Column]) -> Aggregate:
+def _lower_aggregate(rows: RowOperator, columns: Sequence[OutputColumn]) -> Aggregate:
     measures = tuple(c for c in columns if is_call(c.expression, FunctionKind.AGGREGATE))
     keys = tuple(c for c in columns if not is_call(c.expression, FunctionKind.AGGREGATE))
     return Aggregate(rows, keys, measures, tuple(c.name for c in columns))
@@ -94,23 +95,23 @@ def _lower_columns(source: Aggregate | Distinct, result: CheckedResult) -> Resul
     return SliceColumns(ordered, result.limit, result.offset)
 
 
-def _column_key(key: SortKey, columns: Sequence[Column]) -> ColumnKey:
+def _column_key(key: SortKey, columns: Sequence[OutputColumn]) -> ColumnSortKey:
     name = next(c.name for c in columns if c.expression == key.expression)
-    return ColumnKey(name, key.descending)
+    return ColumnSortKey(name, key.descending)
 
 
-def lower_pattern(pattern: Pattern, outer: Sequence[Binding] = ()) -> RowOperator:
+def lower_pattern(pattern: MatchPattern, outer: Sequence[Binding] = ()) -> RowOperator:
     """Return the operators that find a pattern; inside a negation, for one outer row."""
     rows: RowOperator | None = OuterRow(tuple(outer)) if outer else None
     bound = {binding.name for binding in outer}
     steps = list(pattern.steps)
-    rows, steps = _follow(rows, bound, steps) if rows is not None else (None, steps)
-    for root in _roots(pattern):
+    rows, steps = _apply_reachable_steps(rows, bound, steps) if rows is not None else (None, steps)
+    for root in _component_roots(pattern):
         if root.name in bound:
             continue
         scan = Scan(root)
         # A component starts as its own input, so that it is planned before it is multiplied.
-        component, steps = _follow(scan, {root.name}, steps)
+        component, steps = _apply_reachable_steps(scan, {root.name}, steps)
         bound |= set(component.variables)
         rows = component if rows is None else Cross(rows, component)
     assert rows is not None, "the type checker refuses a match that binds nothing"
@@ -123,23 +124,23 @@ def lower_pattern(pattern: Pattern, outer: Sequence[Binding] = ()) -> RowOperato
     return rows
 
 
-def _roots(pattern: Pattern) -> list[Binding]:
+def _component_roots(pattern: MatchPattern) -> list[Binding]:
     """Return where components may start: declared bindings first, then first endpoints."""
     return [*pattern.declared, *(step.src for step in pattern.steps)]
 
 
-def _follow(
-    rows: RowOperator, bound: set[str], steps: list[Step]
-) -> tuple[RowOperator, list[Step]]:
+def _apply_reachable_steps(
+    rows: RowOperator, bound: set[str], steps: list[PatternStep]
+) -> tuple[RowOperator, list[PatternStep]]:
     """Apply every step that can be reached from what is bound; return those that cannot."""
     waiting = steps
     progress = True
     while progress:
         progress = False
-        later: list[Step] = []
+        later: list[PatternStep] = []
         for step in waiting:
             if step.src.name in bound and step.dst.name in bound:
-                rows = _close(rows, step)
+                rows = _semi_join(rows, step)
             elif step.src.name in bound:
                 rows = _expand(rows, step)
             elif step.dst.name in bound:
@@ -153,7 +154,7 @@ def _follow(
     return rows, waiting
 
 
-def _expand(rows: RowOperator, step: Step) -> Expand:
+def _expand(rows: RowOperator, step: PatternStep) -> Expand:
     return Expand(
         input=rows,
         src=step.src.name,
@@ -166,8 +167,8 @@ def _expand(rows: RowOperator, step: Step) -> Expand:
     )
 
 
-def _close(rows: RowOperator, step: Step) -> Close:
-    return Close(
+def _semi_join(rows: RowOperator, step: PatternStep) -> SemiJoin:
+    return SemiJoin(
         input=rows,
         src=step.src.name,
         edge=step.edge,

@@ -11,9 +11,12 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from omnigraph.plan.expressions import (
+    ONE_HOP,
     Binding,
+    Direction,
     EntityKind,
     Expression,
+    Hops,
     ParameterRef,
     Predicate,
     is_call,
@@ -21,12 +24,11 @@ from omnigraph.plan.expressions import (
     property_refs,
 )
 from omnigraph.plan.functions import FunctionKind
-from omnigraph.plan.hops import ONE_HOP, Direction, Hops
 from omnigraph.types import PropertyType
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class OutputColumn:
     """One named column of a result and the expression that gives it."""
 
     name: str
@@ -51,7 +53,7 @@ class Scan:
     def __post_init__(self) -> None:
         if self.binding.kind is not EntityKind.NODE:
             raise ValueError("only nodes are scanned")
-        _require_known(self.predicates, self.variables, "scan")
+        _require_bound_variables(self.predicates, self.variables, "scan")
 
     @property
     def variables(self) -> dict[str, Binding]:
@@ -98,7 +100,7 @@ class Expand:
             raise ValueError("expand binds a variable that is bound already")
         if self.edge_binding is not None and not self.hops.is_single:
             raise ValueError("an edge binding needs a single hop")
-        _require_known(self.predicates, self.variables, "expand")
+        _require_bound_variables(self.predicates, self.variables, "expand")
 
     @property
     def variables(self) -> dict[str, Binding]:
@@ -110,7 +112,7 @@ class Expand:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Close:
+class SemiJoin:
     """Keep rows whose two bound nodes are connected; an edge binding yields a row per edge."""
 
     input: RowOperator
@@ -162,7 +164,7 @@ class Filter:
     predicate: Predicate
 
     def __post_init__(self) -> None:
-        _require_known((self.predicate,), self.input.variables, "filter")
+        _require_bound_variables((self.predicate,), self.input.variables, "filter")
 
     @property
     def variables(self) -> dict[str, Binding]:
@@ -221,7 +223,7 @@ class SortRows:
         return self.input.variables
 
 
-Count: TypeAlias = int | ParameterRef
+SliceBound: TypeAlias = int | ParameterRef
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,8 +231,8 @@ class SliceRows:
     """Skip `offset` rows, then keep at most `limit`."""
 
     input: RowOperator
-    limit: Count | None
-    offset: Count | None
+    limit: SliceBound | None
+    offset: SliceBound | None
 
     @property
     def variables(self) -> dict[str, Binding]:
@@ -239,7 +241,7 @@ class SliceRows:
 
 
 RowOperator: TypeAlias = (
-    Scan | OuterRow | Expand | Close | Cross | Filter | AntiJoin | SortRows | SliceRows
+    Scan | OuterRow | Expand | SemiJoin | Cross | Filter | AntiJoin | SortRows | SliceRows
 )
 
 
@@ -251,7 +253,7 @@ class Project:
     """The result columns of each row."""
 
     input: RowOperator
-    columns: tuple[Column, ...]
+    columns: tuple[OutputColumn, ...]
 
     def __post_init__(self) -> None:
         _require_columns(self.columns, self.input.variables)
@@ -267,8 +269,8 @@ class Aggregate:
     """One result row per group; without keys, exactly one."""
 
     input: RowOperator
-    keys: tuple[Column, ...]
-    measures: tuple[Column, ...]
+    keys: tuple[OutputColumn, ...]
+    measures: tuple[OutputColumn, ...]
     names: tuple[str, ...]
 
     def __post_init__(self) -> None:
@@ -298,7 +300,7 @@ class Distinct:
 
 
 @dataclass(frozen=True, slots=True)
-class ColumnKey:
+class ColumnSortKey:
     """A result column to order by."""
 
     name: str
@@ -310,7 +312,7 @@ class SortColumns:
     """Result rows in order; ties break by the columns of `tie_break`, ascending."""
 
     input: ResultOperator
-    keys: tuple[ColumnKey, ...]
+    keys: tuple[ColumnSortKey, ...]
     tie_break: tuple[str, ...]
 
     def __post_init__(self) -> None:
@@ -329,8 +331,8 @@ class SliceColumns:
     """Skip `offset` result rows, then keep at most `limit`."""
 
     input: ResultOperator
-    limit: Count | None
-    offset: Count | None
+    limit: SliceBound | None
+    offset: SliceBound | None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -339,10 +341,10 @@ class SliceColumns:
 
 
 ResultOperator: TypeAlias = Project | Aggregate | Distinct | SortColumns | SliceColumns
-Operator: TypeAlias = RowOperator | ResultOperator
+PlanOperator: TypeAlias = RowOperator | ResultOperator
 
 
-def inputs(operator: Operator) -> tuple[Operator, ...]:
+def operator_inputs(operator: PlanOperator) -> tuple[PlanOperator, ...]:
     """Return the operators an operator reads from, a negation's pattern included."""
     match operator:
         case Scan() | OuterRow():
@@ -355,7 +357,7 @@ def inputs(operator: Operator) -> tuple[Operator, ...]:
             return (operator.input,)
 
 
-def expressions(operator: Operator) -> tuple[Expression, ...]:
+def operator_expressions(operator: PlanOperator) -> tuple[Expression, ...]:
     """Return the expressions an operator computes for a result or an order."""
     match operator:
         case Project(columns=columns):
@@ -368,22 +370,22 @@ def expressions(operator: Operator) -> tuple[Expression, ...]:
             return ()
 
 
-def walk(operator: Operator, depth: int = 0) -> Iterator[tuple[int, Operator]]:
+def walk_operators(operator: PlanOperator, depth: int = 0) -> Iterator[tuple[int, PlanOperator]]:
     """Yield an operator and those below it, each with how deep it stands."""
     yield depth, operator
-    for source in inputs(operator):
-        yield from walk(source, depth + 1)
+    for source in operator_inputs(operator):
+        yield from walk_operators(source, depth + 1)
 
 
-def _outer_variables(operator: Operator) -> dict[str, Binding]:
+def _outer_variables(operator: PlanOperator) -> dict[str, Binding]:
     """Return the bindings of the OuterRow at the root of a negation's pattern."""
     if isinstance(operator, OuterRow):
         return operator.variables
-    first = inputs(operator)
+    first = operator_inputs(operator)
     return _outer_variables(first[0]) if first else {}
 
 
-def _require_known(
+def _require_bound_variables(
     predicates: tuple[Predicate, ...], known: Mapping[str, Binding], where: str
 ) -> None:
     for predicate in predicates:
@@ -392,7 +394,7 @@ def _require_known(
             raise ValueError(f"{where} refers to unbound {sorted(unknown)}")
 
 
-def _require_columns(columns: tuple[Column, ...], known: Mapping[str, Binding]) -> None:
+def _require_columns(columns: tuple[OutputColumn, ...], known: Mapping[str, Binding]) -> None:
     names = [column.name for column in columns]
     if len(set(names)) != len(names):
         raise ValueError("result columns have different names")

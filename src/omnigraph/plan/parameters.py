@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from omnigraph.lang import Code, Diagnostic, QueryError
-from omnigraph.lang.diagnostics import MAX_DIAGNOSTICS, quote
-from omnigraph.lang.suggest import nearest_name
-from omnigraph.plan.query import Parameter
+from omnigraph.lang.diagnostics import MAX_DIAGNOSTICS, nearest_name, quote
+from omnigraph.plan.query_plan import Parameter
 from omnigraph.types import PropertyType, json_kind
 
 _SAFE_INTEGER = 2**53 - 1

@@ -5,32 +5,43 @@ leaves, with the rule that made it and the types it is about. Only permits exist
 allows, and who is in no group, is denied. This is the only room that imports cedarpy.
 """
 
-from omnigraph.policy.actions import Action, BranchScope, BundleScope
-from omnigraph.policy.bundle import Bundle, Rule
-from omnigraph.policy.cases import Case, Mismatch, mismatches, read_cases
-from omnigraph.policy.cedar import Asked
-from omnigraph.policy.errors import PolicyDenied, PolicyInvalid, Problem
-from omnigraph.policy.policy import Decision, Policy, logged_once
-from omnigraph.policy.scope import EVERYTHING, NOTHING, TypeScope
+from omnigraph.policy.bundle import PolicyBundle, PolicyRule
+from omnigraph.policy.cedar import AuthorizationRequest
+from omnigraph.policy.errors import PolicyDenied, PolicyInvalid, PolicyProblem
+from omnigraph.policy.permissions import (
+    ALL_TYPES,
+    NO_TYPES,
+    BranchScope,
+    BundleScope,
+    PolicyAction,
+    TypeScope,
+)
+from omnigraph.policy.policy import Policy, PolicyDecision, log_decisions_once
+from omnigraph.policy.policy_tests import (
+    PolicyTestCase,
+    PolicyTestFailure,
+    find_policy_test_failures,
+    read_policy_tests,
+)
 
 __all__ = [
-    "EVERYTHING",
-    "NOTHING",
-    "Action",
-    "Asked",
+    "ALL_TYPES",
+    "NO_TYPES",
+    "AuthorizationRequest",
     "BranchScope",
-    "Bundle",
     "BundleScope",
-    "Case",
-    "Decision",
-    "Mismatch",
     "Policy",
+    "PolicyAction",
+    "PolicyBundle",
+    "PolicyDecision",
     "PolicyDenied",
     "PolicyInvalid",
-    "Problem",
-    "Rule",
+    "PolicyProblem",
+    "PolicyRule",
+    "PolicyTestCase",
+    "PolicyTestFailure",
     "TypeScope",
-    "logged_once",
-    "mismatches",
-    "read_cases",
+    "find_policy_test_failures",
+    "log_decisions_once",
+    "read_policy_tests",
 ]

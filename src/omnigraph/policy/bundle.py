@@ -7,41 +7,42 @@ from dataclasses import dataclass
 
 from omnigraph.lang import did_you_mean
 from omnigraph.lang.diagnostics import quote
-from omnigraph.policy.actions import (
+from omnigraph.policy.permissions import (
     BRANCH_ACTIONS,
+    GRANT_ALL,
     READ_ACTIONS,
     TARGET_ACTIONS,
-    Action,
     BranchScope,
     BundleScope,
+    PolicyAction,
+    TypeGrant,
     bundle_scope,
 )
-from omnigraph.policy.document import Document, Fields, Node
-from omnigraph.policy.scope import ALL, Grant
+from omnigraph.policy.yaml_document import PolicyDocument, YamlFields, YamlNode
 
 POLICY = "policy"
 _SCOPES = ("branch_scope", "target_branch_scope")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
+class PolicyRule:
     """One permission: what the actors of a group may do, and to what."""
 
     id: str
     group: str
-    actions: tuple[Action, ...]
+    actions: tuple[PolicyAction, ...]
     branch_scope: BranchScope | None = None
     target_branch_scope: BranchScope | None = None
-    grant: Grant = ALL
+    grant: TypeGrant = GRANT_ALL
 
 
 @dataclass(frozen=True, slots=True)
-class Bundle:
+class PolicyBundle:
     """A whole policy file."""
 
     groups: Mapping[str, tuple[str, ...]]
     protected_branches: frozenset[str] = frozenset()
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[PolicyRule, ...] = ()
 
     @property
     def actors(self) -> frozenset[str]:
@@ -49,21 +50,21 @@ class Bundle:
         return frozenset(actor for members in self.groups.values() for actor in members)
 
 
-def read_bundle(text: str, scope: BundleScope) -> Bundle:
+def read_bundle(text: str, scope: BundleScope) -> PolicyBundle:
     """Read a policy for a graph or for a server; raise PolicyInvalid with all that is wrong."""
-    document = Document(POLICY)
+    document = PolicyDocument(POLICY)
     with document.reading(text) as root:
         # Some servers' files say what they are for by `kind`; the place they stand in says it.
         optional = ("protected_branches", "rules", "kind")
         found = document.fields(root, "a policy", ("version", "groups"), optional)
         document.version(found.get("version"))
-        reader = _Rules(document, scope, _groups(document, found.get("groups")))
+        reader = _PolicyRuleReader(document, scope, _read_groups(document, found.get("groups")))
         protected = document.texts(found.get("protected_branches"), "`protected_branches`")
         rules = tuple(reader.read(found.get("rules")))
-    return Bundle(reader.groups, frozenset(protected), rules)
+    return PolicyBundle(reader.groups, frozenset(protected), rules)
 
 
-def _groups(document: Document, node: Node | None) -> dict[str, tuple[str, ...]]:
+def _read_groups(document: PolicyDocument, node: YamlNode | None) -> dict[str, tuple[str, ...]]:
     if node is None:
         return {}
     return {
@@ -72,19 +73,19 @@ def _groups(document: Document, node: Node | None) -> dict[str, tuple[str, ...]]
     }
 
 
-class _Rules:
+class _PolicyRuleReader:
     """Reads the rules of a policy."""
 
     def __init__(
-        self, document: Document, scope: BundleScope, groups: Mapping[str, tuple[str, ...]]
+        self, document: PolicyDocument, scope: BundleScope, groups: Mapping[str, tuple[str, ...]]
     ) -> None:
         self._document = document
         self._scope = scope
         self.groups = groups
 
-    def read(self, node: Node | None) -> list[Rule]:
+    def read(self, node: YamlNode | None) -> list[PolicyRule]:
         """Return the rules that are right."""
-        rules, ids = list[Rule](), set[str]()
+        rules, ids = list[PolicyRule](), set[str]()
         for item in self._document.items(node, "`rules`"):
             fields = self._document.fields(item, "a rule", ("id", "allow"))
             id_ = self._document.text(fields.get("id"), "`id` of a rule")
@@ -97,7 +98,7 @@ class _Rules:
                 rules += [] if rule is None else [rule]
         return rules
 
-    def _rule(self, id_: str, node: Node) -> Rule | None:
+    def _rule(self, id_: str, node: YamlNode) -> PolicyRule | None:
         document, where = self._document, f"`allow` of rule `{quote(id_)}`"
         optional = (*_SCOPES, "types", "mask")
         fields = document.fields(node, where, ("actors", "actions"), optional)
@@ -111,9 +112,9 @@ class _Rules:
         grant = self._grant(fields, where)
         if group is None or not actions:
             return None
-        return Rule(id=id_, group=group, actions=actions, grant=grant, **scopes)
+        return PolicyRule(id=id_, group=group, actions=actions, grant=grant, **scopes)
 
-    def _group(self, fields: Fields, where: str) -> str | None:
+    def _group(self, fields: YamlFields, where: str) -> str | None:
         if "actors" not in fields:
             return None
         actors = self._document.fields(fields["actors"], f"`actors` of {where}", ("group",))
@@ -123,12 +124,12 @@ class _Rules:
             self._document.wrong(actors["group"], f"there is no group `{quote(group)}`: {hint}")
         return group
 
-    def _actions(self, fields: Fields, where: str) -> tuple[Action, ...]:
+    def _actions(self, fields: YamlFields, where: str) -> tuple[PolicyAction, ...]:
         if "actions" not in fields:
             return ()
         place = f"`actions` of {where}"
         items = self._document.items(fields["actions"], place, some=True)
-        words = [self._document.word(item, f"each of {place}", Action) for item in items]
+        words = [self._document.word(item, f"each of {place}", PolicyAction) for item in items]
         for item, word in zip(items, words, strict=True):
             if word is not None and bundle_scope(word) is not self._scope:
                 belongs = bundle_scope(word)
@@ -136,7 +137,9 @@ class _Rules:
                 self._document.wrong(item, message)
         return tuple(dict.fromkeys(word for word in words if word is not None))
 
-    def _check_scopes(self, fields: Fields, actions: tuple[Action, ...], where: str) -> None:
+    def _check_scopes(
+        self, fields: YamlFields, actions: tuple[PolicyAction, ...], where: str
+    ) -> None:
         wrong = self._document.wrong
         if all(name in fields for name in _SCOPES):
             message = f"{where} has either `branch_scope` or `target_branch_scope`"
@@ -149,17 +152,17 @@ class _Rules:
         ):
             others = [action for action in actions if action not in fitting]
             if name in fields and others:
-                known = ", ".join(action for action in Action if action in fitting)
+                known = ", ".join(action for action in PolicyAction if action in fitting)
                 message = f"`{name}` of {where} is for {known}; it does not fit {', '.join(others)}"
                 wrong(fields[name], message)
 
-    def _grant(self, fields: Fields, where: str) -> Grant:
+    def _grant(self, fields: YamlFields, where: str) -> TypeGrant:
         document = self._document
         if "mask" in fields and "types" not in fields:
             message = f"`mask` of {where} needs `types`, so that a renamed type is not shown whole"
             document.wrong(fields["mask"], message)
         if "types" not in fields:
-            return ALL
+            return GRANT_ALL
         types = frozenset(document.texts(fields["types"], f"`types` of {where}", some=True))
         masks = set[tuple[str, str]]()
         if "mask" in fields:
@@ -168,4 +171,4 @@ class _Rules:
                     document.wrong(node, f"`mask` of {where} names `{quote(name)}`, `types` do not")
                 place = f"`mask` of `{quote(name)}` of {where}"
                 masks |= {(name, hidden) for hidden in document.texts(node, place, some=True)}
-        return Grant(types, frozenset(masks))
+        return TypeGrant(types, frozenset(masks))

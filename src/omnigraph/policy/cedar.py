@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 import cedarpy
 
 from omnigraph.errors import Category, OmniError
-from omnigraph.policy.actions import SERVER_ACTIONS, Action, BranchScope
-from omnigraph.policy.bundle import Bundle, Rule
+from omnigraph.policy.bundle import PolicyBundle, PolicyRule
+from omnigraph.policy.permissions import SERVER_ACTIONS, BranchScope, PolicyAction
 
 _CONTEXT = """{
     has_branch: Bool,
@@ -29,29 +29,29 @@ SCHEMA = f"""namespace Omnigraph {{
   entity Graph;
   entity Server;
   type Request = {_CONTEXT};
-  action {", ".join(json.dumps(a) for a in Action if a not in SERVER_ACTIONS)}
+  action {", ".join(json.dumps(a) for a in PolicyAction if a not in SERVER_ACTIONS)}
     appliesTo {{ principal: [Actor], resource: [Graph], context: Request }};
-  action {", ".join(json.dumps(a) for a in Action if a in SERVER_ACTIONS)}
+  action {", ".join(json.dumps(a) for a in PolicyAction if a in SERVER_ACTIONS)}
     appliesTo {{ principal: [Actor], resource: [Server], context: Request }};
 }}
 """
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AuthorizationRequest:
     """Who wants to do what, and where."""
 
     actor: str
-    action: Action
+    action: PolicyAction
     branch: str | None = None
     target_branch: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Cedar:
+class CedarEngine:
     """A bundle, ready to be asked; `graph` is the name of the graph it is for."""
 
-    bundle: Bundle
+    bundle: PolicyBundle
     graph: str
     text: str = field(init=False)
     _policies: cedarpy.PolicySet = field(init=False, repr=False, compare=False)
@@ -69,7 +69,7 @@ class Cedar:
             self, "_entities", cedarpy.Entities.from_json_str(entities, schema=SCHEMA)
         )
 
-    def matching(self, asked: Asked) -> list[str]:
+    def matching(self, asked: AuthorizationRequest) -> list[str]:
         """Return the ids of all rules that allow this, sorted; none means that it is denied."""
         protected = self.bundle.protected_branches
         request = {
@@ -78,9 +78,9 @@ class Cedar:
             "resource": _resource(asked.action, self.graph),
             "context": {
                 "has_branch": asked.branch is not None,
-                "branch": _encodable(asked.branch),
+                "branch": _replace_surrogates(asked.branch),
                 "has_target_branch": asked.target_branch is not None,
-                "target_branch": _encodable(asked.target_branch),
+                "target_branch": _replace_surrogates(asked.target_branch),
                 "branch_is_protected": asked.branch in protected,
                 "target_branch_is_protected": asked.target_branch in protected,
             },
@@ -101,18 +101,18 @@ _PLAIN = frozenset(string.ascii_letters + string.digits + " -_:./@")
 _SCHEMA = cedarpy.Schema.from_str(SCHEMA)
 
 
-def _encodable(name: str | None) -> str:
+def _replace_surrogates(name: str | None) -> str:
     """Return a name as Cedar can read it; no condition looks at it."""
     return (name or "").encode(errors="replace").decode()
 
 
-def policy_text(bundle: Bundle, graph: str) -> str:
+def policy_text(bundle: PolicyBundle, graph: str) -> str:
     """Return the Cedar policies of a bundle."""
     permits = (_permit(rule, action, graph) for rule in bundle.rules for action in rule.actions)
     return "\n".join(permits)
 
 
-def _permit(rule: Rule, action: Action, graph: str) -> str:
+def _permit(rule: PolicyRule, action: PolicyAction, graph: str) -> str:
     when = [
         f"context.has_{name} && {'!' if scope is BranchScope.UNPROTECTED else ''}"
         f"context.{name}_is_protected"
@@ -124,16 +124,16 @@ def _permit(rule: Rule, action: Action, graph: str) -> str:
     ]
     condition = f"\nwhen {{ {' && '.join(when)} }}" if when else ""
     return (
-        f"@id({_quoted(f'{rule.id}:{action}')})\n"
+        f"@id({_cedar_string(f'{rule.id}:{action}')})\n"
         f"permit (\n"
-        f"  principal in Omnigraph::Group::{_quoted(rule.group)},\n"
-        f"  action == Omnigraph::Action::{_quoted(action)},\n"
+        f"  principal in Omnigraph::Group::{_cedar_string(rule.group)},\n"
+        f"  action == Omnigraph::Action::{_cedar_string(action)},\n"
         f"  resource == {_literal(_resource(action, graph))}\n"
         f"){condition};\n"
     )
 
 
-def _resource(action: Action, graph: str) -> dict[str, str]:
+def _resource(action: PolicyAction, graph: str) -> dict[str, str]:
     return _uid("Server", "root") if action in SERVER_ACTIONS else _uid("Graph", graph)
 
 
@@ -142,16 +142,16 @@ def _uid(type_: str, id_: str) -> dict[str, str]:
 
 
 def _literal(uid: dict[str, str]) -> str:
-    return f"{uid['type']}::{_quoted(uid['id'])}"
+    return f"{uid['type']}::{_cedar_string(uid['id'])}"
 
 
-def _quoted(text: str) -> str:
+def _cedar_string(text: str) -> str:
     """Return a Cedar string; all but plain letters and digits is written by its number."""
     plain = (c if c in _PLAIN else f"\\u{{{ord(c):x}}}" for c in text)
     return f'"{"".join(plain)}"'
 
 
-def _entities(bundle: Bundle, graph: str) -> list[dict[str, object]]:
+def _entities(bundle: PolicyBundle, graph: str) -> list[dict[str, object]]:
     def entity(uid: dict[str, str], parents: list[dict[str, str]]) -> dict[str, object]:
         return {"uid": uid, "attrs": {}, "parents": parents}
 

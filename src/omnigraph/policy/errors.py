@@ -10,7 +10,7 @@ from omnigraph.errors import Category, OmniError
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Problem:
+class PolicyProblem:
     """One thing that is wrong with a file, and the line it is on."""
 
     line: int
@@ -23,7 +23,7 @@ class Problem:
 class PolicyInvalid(OmniError):
     """A policy, or a file of tests for one, was refused; `problems` says why, completely."""
 
-    def __init__(self, what: str, problems: Sequence[Problem]) -> None:
+    def __init__(self, what: str, problems: Sequence[PolicyProblem]) -> None:
         self.problems = tuple(sorted(problems))
         told = [{"line": p.line, "message": p.message} for p in self.problems]
         super().__init__(

@@ -14,45 +14,46 @@ from pathlib import Path
 from omnigraph.errors import InvalidInput
 from omnigraph.lang import did_you_mean
 from omnigraph.lang.diagnostics import quote
-from omnigraph.policy.actions import Action, BundleScope
-from omnigraph.policy.bundle import Bundle, read_bundle
-from omnigraph.policy.cedar import Asked, Cedar
-from omnigraph.policy.scope import NOTHING, TypeScope
+from omnigraph.policy.bundle import PolicyBundle, read_bundle
+from omnigraph.policy.cedar import AuthorizationRequest, CedarEngine
+from omnigraph.policy.permissions import NO_TYPES, BundleScope, PolicyAction, TypeScope
 
-KEPT_DECISIONS = 4_096
+DECISION_CACHE_SIZE = 4_096
 """Decisions that are kept; a policy never changes, so neither do they."""
 DEFAULT_GRAPH = "graph"
 _log = logging.getLogger("omnigraph.policy")
-_logged: ContextVar[set[tuple[int, Asked]] | None] = ContextVar("logged", default=None)
+_logged_requests: ContextVar[set[tuple[int, AuthorizationRequest]] | None] = ContextVar(
+    "logged", default=None
+)
 
 
 @contextmanager
-def logged_once() -> Iterator[None]:
+def log_decisions_once() -> Iterator[None]:
     """Log each decision once in here, however many doors on the way ask for it."""
-    token = _logged.set(set())
+    token = _logged_requests.set(set())
     try:
         yield
     finally:
-        _logged.reset(token)
+        _logged_requests.reset(token)
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class PolicyDecision:
     """What a policy says: the smallest id of the rules that allow it, and what they grant."""
 
     allowed: bool
     matched_rule_id: str | None
     message: str
-    scope: TypeScope = NOTHING
+    scope: TypeScope = NO_TYPES
 
 
 class Policy:
     """A policy for one graph, or for a server."""
 
-    def __init__(self, bundle: Bundle, graph: str = DEFAULT_GRAPH) -> None:
+    def __init__(self, bundle: PolicyBundle, graph: str = DEFAULT_GRAPH) -> None:
         self.bundle = bundle
-        self.cedar = Cedar(bundle, graph)
-        self.evaluate = lru_cache(KEPT_DECISIONS)(self._evaluate)
+        self.cedar = CedarEngine(bundle, graph)
+        self.evaluate = lru_cache(DECISION_CACHE_SIZE)(self._evaluate)
         """Return what the policy says to `Asked`, without a line in the log."""
 
     @classmethod
@@ -72,7 +73,7 @@ class Policy:
         if isinstance(source, Policy):
             return source
         is_text = isinstance(source, str) and ("\n" in source or ":" in source)
-        return cls.parse(os.fspath(source) if is_text else read_text(Path(source)))
+        return cls.parse(os.fspath(source) if is_text else read_policy_text(Path(source)))
 
     @property
     def kinds_of_branches(self) -> tuple[str, ...]:
@@ -86,9 +87,9 @@ class Policy:
         action: str,
         branch: str | None = None,
         target_branch: str | None = None,
-    ) -> Decision:
+    ) -> PolicyDecision:
         """Say whether an actor may do something, and log it."""
-        asked = Asked(actor, known_action(action), branch, target_branch)
+        asked = AuthorizationRequest(actor, parse_action(action), branch, target_branch)
         decision = self.evaluate(asked)
         if _log.isEnabledFor(logging.INFO) and self._is_news(asked):
             facts = {
@@ -102,8 +103,8 @@ class Policy:
             _log.info("%s", decision.message, extra=facts)
         return decision
 
-    def _is_news(self, asked: Asked) -> bool:
-        known, key = _logged.get(), (id(self), asked)
+    def _is_news(self, asked: AuthorizationRequest) -> bool:
+        known, key = _logged_requests.get(), (id(self), asked)
         if known is None:
             return True
         is_news = key not in known
@@ -112,31 +113,31 @@ class Policy:
 
     def allows_somewhere(self, actor: str, action: str) -> bool:
         """Tell whether there are branches on which an actor may do something; nothing is logged."""
-        known, places = known_action(action), (None, *self.kinds_of_branches)
+        known, places = parse_action(action), (None, *self.kinds_of_branches)
         return any(
-            self.evaluate(Asked(actor, known, branch, target)).allowed
+            self.evaluate(AuthorizationRequest(actor, known, branch, target)).allowed
             for branch in places
             for target in places
         )
 
-    def _evaluate(self, asked: Asked) -> Decision:
+    def _evaluate(self, asked: AuthorizationRequest) -> PolicyDecision:
         known = asked.actor in self.bundle.actors
         rules = self.cedar.matching(asked) if known else []
         granted = TypeScope.of(rule.grant for rule in self.bundle.rules if rule.id in rules)
-        message = _message(asked, allowed=bool(rules), known=known)
-        return Decision(bool(rules), rules[0] if rules else None, message, granted)
+        message = _decision_message(asked, allowed=bool(rules), known=known)
+        return PolicyDecision(bool(rules), rules[0] if rules else None, message, granted)
 
 
-def known_action(word: str) -> Action:
+def parse_action(word: str) -> PolicyAction:
     """Return the action of this name; raise InvalidInput when there is none."""
-    found = next((action for action in Action if action == word), None)
+    found = next((action for action in PolicyAction if action == word), None)
     if found is None:
-        message = f"there is no action '{quote(word)}': {did_you_mean(word, list(Action))}"
+        message = f"there is no action '{quote(word)}': {did_you_mean(word, list(PolicyAction))}"
         raise InvalidInput(message, code="policy_action_unknown", action=word)
     return found
 
 
-def read_text(path: Path) -> str:
+def read_policy_text(path: Path) -> str:
     """Return the text of a file that belongs to a policy."""
     try:
         return path.read_text(encoding="utf-8")
@@ -146,7 +147,7 @@ def read_text(path: Path) -> str:
         raise InvalidInput(message, code="policy_file_unreadable") from error
 
 
-def _message(asked: Asked, *, allowed: bool, known: bool) -> str:
+def _decision_message(asked: AuthorizationRequest, *, allowed: bool, known: bool) -> str:
     return "".join(
         [
             f"policy {'allowed' if allowed else 'denied'} action '{asked.action}'",

@@ -12,19 +12,19 @@ import numpy.typing as npt
 from omnigraph.query import kernels
 from omnigraph.storage.columns import Positions
 
-FEW_EDGES = 200_000
+NUMPY_SORT_MAX_EDGES = 200_000
 """Edges that are sorted before a kernel would be there."""
-SORTED_PER_SECOND = 5_000_000
+NUMPY_SORTED_EDGES_PER_SECOND = 5_000_000
 """Edges that are sorted in a second without a kernel; waiting for one is not worth more."""
-Walked: TypeAlias = tuple[Positions, Positions, Positions]
+EdgeTuples: TypeAlias = tuple[Positions, Positions, Positions]
 """For each edge followed: which of the given nodes it leaves, the node it leads to, itself."""
 
 
-class Neighbours(Protocol):
+class AdjacencyIndex(Protocol):
     """The edges of one type in one direction, however they are kept."""
 
     @property
-    def whole(self) -> Adjacency:
+    def whole(self) -> CsrAdjacency:
         """All of them as arrays."""
 
     @property
@@ -34,7 +34,7 @@ class Neighbours(Protocol):
     def edge_count(self, positions: Positions) -> int:
         """Return how many edges the given nodes have at most, without making them."""
 
-    def neighbours(self, positions: Positions) -> Walked:
+    def neighbours(self, positions: Positions) -> EdgeTuples:
         """Return every edge of the given nodes."""
 
     def reached(self, positions: Positions) -> tuple[Positions, Positions]:
@@ -48,7 +48,7 @@ class Neighbours(Protocol):
 
 
 @dataclass(frozen=True)
-class Adjacency:
+class CsrAdjacency:
     """Edges grouped by the node they leave.
 
     Those of node `i` stand at `starts[i]` up to `starts[i + 1]`, ordered by neighbour: `nodes` are
@@ -64,24 +64,24 @@ class Adjacency:
     """Whether it is known that there are no parallel edges."""
 
     @classmethod
-    def build(cls, here: Positions, there: Positions, sizes: tuple[int, int]) -> Adjacency:
+    def build(cls, here: Positions, there: Positions, sizes: tuple[int, int]) -> CsrAdjacency:
         """Group edges, given by the positions of both their ends."""
         count, width = sizes
         narrow = np.int32 if max(width, len(here)) < 2**31 else np.int64
-        starts = _starts(here, count)
+        starts = _group_offsets(here, count)
         order: kernels.Numbers = np.arange(len(here)).astype(narrow)
-        wait = len(here) / SORTED_PER_SECOND
-        if len(here) <= FEW_EDGES or not kernels.grouped.is_ready(
+        wait = len(here) / NUMPY_SORTED_EDGES_PER_SECOND
+        if len(here) <= NUMPY_SORT_MAX_EDGES or not kernels.group_by_key.is_ready(
             here, order, starts, seconds=wait
         ):
             order = np.lexsort((there, here))
         else:
-            for keys, begin in ((there, _starts(there, width)), (here, starts.copy())):
-                order = kernels.grouped(keys, order, begin)
+            for keys, begin in ((there, _group_offsets(there, width)), (here, starts.copy())):
+                order = kernels.group_by_key(keys, order, begin)
         return cls(starts, there[order].astype(narrow), order.astype(narrow, copy=False), width)
 
     @property
-    def whole(self) -> Adjacency:
+    def whole(self) -> CsrAdjacency:
         """All edges as arrays: these."""
         return self
 
@@ -96,7 +96,7 @@ class Adjacency:
         return len(self.starts) - 1
 
     @cached_property
-    def simple(self) -> Adjacency:
+    def simple(self) -> CsrAdjacency:
         """The same without parallel edges; itself when there are none."""
         if self.is_simple:
             return self
@@ -110,7 +110,7 @@ class Adjacency:
         np.cumsum(repeated, out=before[1:])
         kept = ~repeated
         starts = self.starts - before[self.starts]
-        return Adjacency(starts, self.nodes[kept], self.edges[kept], self.width, is_simple=True)
+        return CsrAdjacency(starts, self.nodes[kept], self.edges[kept], self.width, is_simple=True)
 
     @cached_property
     def degrees(self) -> Positions:
@@ -121,7 +121,7 @@ class Adjacency:
         """Return how many edges the given nodes have, without making them."""
         return int((self.starts[positions + 1] - self.starts[positions]).sum())
 
-    def neighbours(self, positions: Positions) -> Walked:
+    def neighbours(self, positions: Positions) -> EdgeTuples:
         """Return every edge of the given nodes."""
         rows, places = self.places(positions)
         return rows, self.nodes[places].astype(np.int64), self.edges[places].astype(np.int64)
@@ -168,7 +168,7 @@ class Adjacency:
         return rows, np.arange(len(rows)) + shift
 
 
-def _starts(keys: Positions, count: int) -> Positions:
+def _group_offsets(keys: Positions, count: int) -> Positions:
     """Return where each key begins once all are in order."""
     starts = np.zeros(count + 1, np.int64)
     np.cumsum(np.bincount(keys, minlength=count), out=starts[1:])

@@ -18,43 +18,47 @@ from omnigraph.plan import ReadPlan, bind_parameters, compile_query
 from omnigraph.plan import operators as op
 from omnigraph.plan.expressions import Expression, FunctionCall, is_call, property_refs
 from omnigraph.plan.functions import FunctionKind
-from omnigraph.policy.scope import TypeScope
-from omnigraph.query.aggregate import aggregated, is_always_there
-from omnigraph.query.asked import TextVectors
-from omnigraph.query.budget import DEFAULT_MEMORY, PROCESS_MEMORY, Budget, MemoryPool
-from omnigraph.query.evaluate import Evaluator
-from omnigraph.query.execute import STEP, Execution, shown_rows, slice_bounds
-from omnigraph.query.expand import ExpandMode
+from omnigraph.policy.permissions import TypeScope
+from omnigraph.query.aggregation import compute_aggregates, group_rows, is_never_null
+from omnigraph.query.column_cache import ColumnCache, TypeTable
+from omnigraph.query.executor import STEP_ROWS, Execution, max_result_rows, slice_bounds
+from omnigraph.query.expansion import ExpandMode
 from omnigraph.query.explain import Explanation, explain_plan
+from omnigraph.query.expressions import Evaluator
 from omnigraph.query.frame import Frame
-from omnigraph.query.groups import group_rows
-from omnigraph.query.parts import parts_of
-from omnigraph.query.paths import Paths
+from omnigraph.query.limits import (
+    DEFAULT_MEMORY_BYTES,
+    PROCESS_MEMORY,
+    MemoryPool,
+    QueryBudget,
+    chunk_slices,
+)
 from omnigraph.query.result import Result, ResultStream
-from omnigraph.query.search import FEW, Search, is_fusion
+from omnigraph.query.search import ROW_BY_ROW_LIMIT, SearchEvaluator, is_fusion
+from omnigraph.query.shortest_paths import ShortestPaths
 from omnigraph.query.sorting import Sorter, column_values
-from omnigraph.query.store import Store, Table
-from omnigraph.query.topology import Topologies
-from omnigraph.query.words import Words
-from omnigraph.storage.recent import Recent
+from omnigraph.query.text_index_cache import TextIndexCache
+from omnigraph.query.topology import TopologyCache
+from omnigraph.query.vector_search import QueryEmbeddings
+from omnigraph.storage.lru_cache import LruCache
 
-PART = 65_536
+STREAM_BATCH_ROWS = 65_536
 """Rows of a result that are made at once when it is streamed."""
-MAX_PLANS, MAX_PLANNED_TEXT = 512, 65_536
+MAX_CACHED_PLANS, MAX_CACHED_PLAN_TEXT = 512, 65_536
 """Plans that are kept, and the longest text of which they are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class QuerySettings:
     """How a query may be executed."""
 
     timeout: float | None = None
-    memory: int = DEFAULT_MEMORY
+    memory: int = DEFAULT_MEMORY_BYTES
     """Bytes its rows may take."""
     pool: MemoryPool = PROCESS_MEMORY
     """Memory it shares with other queries."""
     expand: ExpandMode = ExpandMode.AUTO
-    few: int = FEW
+    few: int = ROW_BY_ROW_LIMIT
 
 
 class Engine:
@@ -63,11 +67,13 @@ class Engine:
     def __init__(
         self, manifest: Manifest, *, may_write: bool, embedder: Embedder | None = None
     ) -> None:
-        self.store = Store(manifest)
-        self._plans: Recent[tuple[str, TypeScope, str, str | None], ReadPlan] = Recent(MAX_PLANS)
+        self.store = ColumnCache(manifest)
+        self._plans: LruCache[tuple[str, TypeScope, str, str | None], ReadPlan] = LruCache(
+            MAX_CACHED_PLANS
+        )
         self.embedder = embedder or Embedder()
-        self.words = Words(self.store)
-        self.topologies = Topologies(manifest.location, may_write=may_write)
+        self.words = TextIndexCache(self.store)
+        self.topologies = TopologyCache(manifest.location, may_write=may_write)
 
     def run(
         self,
@@ -75,14 +81,14 @@ class Engine:
         source: str,
         parameters: Mapping[str, Any] | None,
         name: str | None = None,
-        settings: Settings | None = None,
+        settings: QuerySettings | None = None,
     ) -> Result:
         """Run one read query of a text on a snapshot."""
         plan = self.plan(snapshot, source, name)
         bound = bind_parameters(plan.parameters, parameters)
-        execution = self._execution(snapshot, plan, bound, settings or Settings())
+        execution = self._execution(snapshot, plan, bound, settings or QuerySettings())
         with execution.budget.kept():
-            columns = _Columns(execution).of(plan.root)
+            columns = _ResultColumns(execution).of(plan.root)
         types = {column.name: column.type for column in plan.columns}
         table = pa.table({name: columns[name] for name in types})
         return Result(plan.name, table, types, snapshot.commit_id)
@@ -93,7 +99,7 @@ class Engine:
         source: str,
         parameters: Mapping[str, Any] | None,
         name: str | None = None,
-        settings: Settings | None = None,
+        settings: QuerySettings | None = None,
     ) -> ResultStream:
         """Run one read query; which rows there are is known at once, values are read as they go.
 
@@ -101,10 +107,10 @@ class Engine:
         """
         plan = self.plan(snapshot, source, name)
         bound = bind_parameters(plan.parameters, parameters)
-        execution = self._execution(snapshot, plan, bound, settings or Settings())
+        execution = self._execution(snapshot, plan, bound, settings or QuerySettings())
         with execution.budget.kept(streams=True):
-            rows, made = _Columns(execution).parts(plan.root)
-        parts = _Parts(made, execution.budget)
+            rows, made = _ResultColumns(execution).parts(plan.root)
+        parts = _ResultBatches(made, execution.budget)
         types = {column.name: column.type for column in plan.columns}
         tables = (pa.table({name: part[name] for name in types}) for part in parts)
         return ResultStream(plan.name, types, snapshot.commit_id, rows, tables)
@@ -119,15 +125,15 @@ class Engine:
         source: str,
         parameters: Mapping[str, Any] | None = None,
         name: str | None = None,
-        settings: Settings | None = None,
+        settings: QuerySettings | None = None,
     ) -> Explanation:
         """Run a query and tell what happened."""
         plan = self.plan(snapshot, source, name)
         bound = bind_parameters(plan.parameters, parameters)
-        execution = self._execution(snapshot, plan, bound, settings or Settings())
+        execution = self._execution(snapshot, plan, bound, settings or QuerySettings())
         execution.trace = {}
         with execution.budget.kept():
-            _Columns(execution).of(plan.root)
+            _ResultColumns(execution).of(plan.root)
         return explain_plan(plan, snapshot, self.store, execution.trace)
 
     def _execution(
@@ -135,23 +141,23 @@ class Engine:
         snapshot: Snapshot,
         plan: ReadPlan,
         parameters: Mapping[str, Any],
-        settings: Settings,
+        settings: QuerySettings,
     ) -> Execution:
-        tables: dict[str, Table] = {}
-        embed = TextVectors(self.embedder).of
-        search = Search(self.store, None, embed, self.words, settings.few)
+        tables: dict[str, TypeTable] = {}
+        embed = QueryEmbeddings(self.embedder).of
+        search = SearchEvaluator(self.store, None, embed, self.words, settings.few)
         evaluator = Evaluator(parameters, datetime.now(UTC), tables, search)
-        search.depth = shown_rows(plan.root, evaluator)
+        search.depth = max_result_rows(plan.root, evaluator)
         execution = Execution(
             snapshot=snapshot,
             store=self.store,
             topologies=self.topologies,
             evaluator=evaluator,
-            budget=Budget(settings.timeout, settings.memory, settings.pool),
+            budget=QueryBudget(settings.timeout, settings.memory, settings.pool),
             mode=settings.expand,
             tables=tables,
         )
-        evaluator.paths = Paths(execution.walk, tables, execution.budget)
+        evaluator.paths = ShortestPaths(execution.walk, tables, execution.budget)
         return execution
 
     def plan(self, snapshot: Snapshot, source: str, name: str | None) -> ReadPlan:
@@ -164,13 +170,13 @@ class Engine:
         if not isinstance(plan, ReadPlan):
             message = f"query '{plan.name}' changes data; run it as a mutation"
             raise InvalidInput(message, code="query_not_a_read", query=plan.name)
-        return self._plans.put(key, plan) if len(source) <= MAX_PLANNED_TEXT else plan
+        return self._plans.put(key, plan) if len(source) <= MAX_CACHED_PLAN_TEXT else plan
 
 
-class _Parts:
+class _ResultBatches:
     """The parts of a stream; what it holds is given back at its end, or when nothing reads on."""
 
-    def __init__(self, parts: Iterator[dict[str, pa.Array]], budget: Budget) -> None:
+    def __init__(self, parts: Iterator[dict[str, pa.Array]], budget: QueryBudget) -> None:
         self._parts, self._budget = parts, budget
 
     def __iter__(self) -> Iterator[dict[str, pa.Array]]:
@@ -188,7 +194,7 @@ class _Parts:
 
 
 @dataclass(frozen=True, slots=True)
-class _Columns:
+class _ResultColumns:
     """Computes result columns."""
 
     execution: Execution
@@ -197,7 +203,7 @@ class _Columns:
         """Return the columns of an operator by name; `distinct` rows may be left out elsewhere."""
         begun = self.execution.now()
         found = self._of(operator, distinct=distinct)
-        self.execution.note(operator, _length(found), begun)
+        self.execution.note(operator, _column_length(found), begun)
         return found
 
     def _of(self, operator: op.ResultOperator, *, distinct: bool) -> dict[str, pa.Array]:
@@ -205,30 +211,32 @@ class _Columns:
         match operator:
             case op.Project(input=rows, columns=columns):
                 self._fuse(rows, columns)
-                weigh = distinct and all(_is_plain(column.expression) for column in columns)
+                weigh = distinct and all(
+                    _is_not_function_call(column.expression) for column in columns
+                )
                 frame = self.execution.rows(rows, _variables(columns), weigh=weigh)
                 self._check_size("Project", columns, frame)
                 return self._project(columns, frame) if distinct else self._chunks(columns, frame)
             case op.Aggregate(input=rows, keys=keys, measures=measures):
                 looked_at = tuple(m for m in measures if not _counts_rows(m.expression))
-                weigh = all(_may_weigh(measure.expression) for measure in measures)
+                weigh = all(_supports_row_weights(measure.expression) for measure in measures)
                 frame = self.execution.rows(rows, _variables((*keys, *looked_at)), weigh=weigh)
                 self._check_size("Aggregate", keys, frame)
-                return aggregated(operator, frame, evaluator)
+                return compute_aggregates(operator, frame, evaluator)
             case op.Distinct(input=source):
-                return _distinct(self.of(source, distinct=True))
+                return _distinct_rows(self.of(source, distinct=True))
             case op.SortColumns(input=source, keys=keys, tie_break=ties):
                 found = self.of(source)
                 wanted = [(column_values(found[key.name]), key.descending) for key in keys]
                 wanted += [(column_values(found[name]), False) for name in ties]
-                order = Sorter(wanted, self.execution.tick).order(np.arange(_length(found)))
-                for name in {key.name for key in keys} & _rankings(source):
+                order = Sorter(wanted, self.execution.tick).order(np.arange(_column_length(found)))
+                for name in {key.name for key in keys} & _ranking_columns(source):
                     order = order[np.asarray(found[name].is_valid())[order]]
-                return _take(found, order)
+                return _take_rows(found, order)
             case op.SliceColumns(input=source):
                 found = self.of(source)
-                start, stop = slice_bounds(operator, _length(found), evaluator)
-                return _take(found, np.arange(start, stop))
+                start, stop = slice_bounds(operator, _column_length(found), evaluator)
+                return _take_rows(found, np.arange(start, stop))
             case _ as unreachable:
                 assert_never(unreachable)
 
@@ -236,45 +244,54 @@ class _Columns:
         """Return how many rows there are, and their columns, some rows at a time."""
         if not isinstance(root, op.Project):
             found = self.of(root)
-            return _length(found), (_slice(found, at) for at in _starts(_length(found)))
+            return _column_length(found), (
+                _slice_rows(found, at) for at in _batch_starts(_column_length(found))
+            )
         self._fuse(root.input, root.columns)
         frame = self.execution.rows(root.input, _variables(root.columns))
-        some = (frame.take(np.arange(at, min(at + PART, frame.rows))) for at in _starts(frame.rows))
+        some = (
+            frame.take(np.arange(at, min(at + STREAM_BATCH_ROWS, frame.rows)))
+            for at in _batch_starts(frame.rows)
+        )
         return frame.rows, (self._project(root.columns, part) for part in some)
 
-    def _project(self, columns: tuple[op.Column, ...], frame: Frame) -> dict[str, pa.Array]:
+    def _project(self, columns: tuple[op.OutputColumn, ...], frame: Frame) -> dict[str, pa.Array]:
         evaluator = self.execution.evaluator
         evaluator.fetch((column.expression for column in columns), frame)
         return {c.name: evaluator.column(c.expression, frame) for c in columns}
 
-    def _chunks(self, columns: tuple[op.Column, ...], frame: Frame) -> dict[str, pa.Array]:
+    def _chunks(self, columns: tuple[op.OutputColumn, ...], frame: Frame) -> dict[str, pa.Array]:
         """Return columns that nothing looks at any more, made in steps where they are long."""
         references = (ref for column in columns for ref in property_refs(column.expression))
-        is_plain = all(_is_plain(column.expression) for column in columns)
+        is_plain = all(_is_not_function_call(column.expression) for column in columns)
         if (
-            frame.rows <= STEP
+            frame.rows <= STEP_ROWS
             or not is_plain
             or not self.execution.evaluator.is_at_hand(references)
         ):
             return self._project(columns, frame)
         found: dict[str, list[pa.Array]] = {column.name: [] for column in columns}
-        for part in parts_of(frame.rows, STEP):
+        for part in chunk_slices(frame.rows, STEP_ROWS):
             self.execution.budget.check("Project")
             for name, column in self._project(columns, frame.part(part)).items():
                 found[name].append(column)
         return {name: pa.chunked_array(chunks) for name, chunks in found.items()}
 
-    def _check_size(self, operator: str, columns: tuple[op.Column, ...], frame: Frame) -> None:
+    def _check_size(
+        self, operator: str, columns: tuple[op.OutputColumn, ...], frame: Frame
+    ) -> None:
         """Refuse values that would not fit, judging by those of the first rows."""
-        if frame.rows <= PART:
+        if frame.rows <= STREAM_BATCH_ROWS:
             return
-        some, evaluator = frame.take(np.arange(PART)), self.execution.evaluator
-        plain = [column.expression for column in columns if _is_plain(column.expression)]
+        some, evaluator = frame.take(np.arange(STREAM_BATCH_ROWS)), self.execution.evaluator
+        plain = [
+            column.expression for column in columns if _is_not_function_call(column.expression)
+        ]
         evaluator.fetch(plain, some)
         size = sum(evaluator.column(expression, some).nbytes for expression in plain)
-        self.execution.budget.check_bytes(operator, size * frame.rows // PART)
+        self.execution.budget.check_bytes(operator, size * frame.rows // STREAM_BATCH_ROWS)
 
-    def _fuse(self, rows: op.RowOperator, columns: tuple[op.Column, ...]) -> None:
+    def _fuse(self, rows: op.RowOperator, columns: tuple[op.OutputColumn, ...]) -> None:
         """Let fusions that are shown rank all rows of the match, before order and limit."""
         calls = [c.expression for c in columns if is_fusion(c.expression)]
         while calls and isinstance(rows, op.SortRows | op.SliceRows):
@@ -288,7 +305,7 @@ class _Columns:
                 self.execution.evaluator.column(call, frame)
 
 
-def _rankings(operator: op.ResultOperator) -> set[str]:
+def _ranking_columns(operator: op.ResultOperator) -> set[str]:
     """Return the columns that are rankings; rows they give no score are left out by an order."""
     if not isinstance(operator, op.Distinct) or not isinstance(operator.input, op.Project):
         return set()
@@ -296,11 +313,11 @@ def _rankings(operator: op.ResultOperator) -> set[str]:
     return {c.name for c in columns if is_call(c.expression, FunctionKind.RANK)}
 
 
-def _variables(columns: tuple[op.Column, ...]) -> set[str]:
+def _variables(columns: tuple[op.OutputColumn, ...]) -> set[str]:
     return {ref.variable for column in columns for ref in property_refs(column.expression)}
 
 
-def _is_plain(expression: Expression) -> bool:
+def _is_not_function_call(expression: Expression) -> bool:
     return not isinstance(expression, FunctionCall)
 
 
@@ -308,32 +325,32 @@ def _counts_rows(call: Expression) -> bool:
     """Tell whether a measure counts rows, whatever they are."""
     if not isinstance(call, FunctionCall) or call.distinct or call.function.name != "count":
         return False
-    return is_always_there(call.arguments[0])
+    return is_never_null(call.arguments[0])
 
 
-def _may_weigh(call: Expression) -> bool:
+def _supports_row_weights(call: Expression) -> bool:
     """Tell whether a measure is right for rows that say how often they count."""
     return isinstance(call, FunctionCall) and call.function.name in ("count", "min", "max")
 
 
-def _length(columns: Mapping[str, pa.Array]) -> int:
+def _column_length(columns: Mapping[str, pa.Array]) -> int:
     return len(next(iter(columns.values())))
 
 
-def _take(columns: Mapping[str, pa.Array], order: np.ndarray) -> dict[str, pa.Array]:
+def _take_rows(columns: Mapping[str, pa.Array], order: np.ndarray) -> dict[str, pa.Array]:
     return {name: column.take(pa.array(order)) for name, column in columns.items()}
 
 
-def _slice(columns: Mapping[str, pa.Array], at: int) -> dict[str, pa.Array]:
-    return {name: column.slice(at, PART) for name, column in columns.items()}
+def _slice_rows(columns: Mapping[str, pa.Array], at: int) -> dict[str, pa.Array]:
+    return {name: column.slice(at, STREAM_BATCH_ROWS) for name, column in columns.items()}
 
 
-def _starts(rows: int) -> range:
+def _batch_starts(rows: int) -> range:
     """Return where parts begin; no rows are one part, which tells the types."""
-    return range(0, max(rows, 1), PART)
+    return range(0, max(rows, 1), STREAM_BATCH_ROWS)
 
 
-def _distinct(columns: Mapping[str, pa.Array]) -> dict[str, pa.Array]:
+def _distinct_rows(columns: Mapping[str, pa.Array]) -> dict[str, pa.Array]:
     """Return each row once, where it first appears."""
-    _, first = group_rows(columns.values(), _length(columns))
-    return _take(columns, first)
+    _, first = group_rows(columns.values(), _column_length(columns))
+    return _take_rows(columns, first)

@@ -13,21 +13,21 @@ from omnigraph.plan import ReadPlan
 from omnigraph.plan import operators as op
 from omnigraph.plan.explain import describe_operator
 from omnigraph.plan.expressions import Expression, FunctionCall, property_refs
-from omnigraph.query.estimate import estimate
-from omnigraph.query.execute import Actual
-from omnigraph.query.neighbours import Neighbours
-from omnigraph.query.store import Store
-from omnigraph.query.weights import MAX_I64
+from omnigraph.query.column_cache import ColumnCache
+from omnigraph.query.cost_model import estimate_rows
+from omnigraph.query.exact_integers import MAX_I64
+from omnigraph.query.executor import OperatorStats
+from omnigraph.query.vector_search import NearestVectors
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ExplainedOperator:
     """One operator of a plan, with how deep it stands in the tree."""
 
     depth: int
     operator: str
     estimated_rows: int
-    actual: Actual | None = None
+    actual: OperatorStats | None = None
     index: str | None = None
     """The property whose index may be asked for the nearest, which may miss a few."""
 
@@ -66,7 +66,7 @@ class Explanation:
     """How a query is answered, top down."""
 
     name: str
-    steps: tuple[Step, ...]
+    steps: tuple[ExplainedOperator, ...]
 
     def __str__(self) -> str:
         return "\n".join(map(str, self.steps))
@@ -77,40 +77,43 @@ class Explanation:
 
 
 def explain_plan(
-    plan: ReadPlan, snapshot: Snapshot, store: Store, trace: Mapping[int, Actual] | None = None
+    plan: ReadPlan,
+    snapshot: Snapshot,
+    store: ColumnCache,
+    trace: Mapping[int, OperatorStats] | None = None,
 ) -> Explanation:
     """Return the operators of a plan; `trace` is what a run of it noted."""
     steps = (
-        Step(
+        ExplainedOperator(
             depth,
             describe_operator(operator),
-            ceil(min(estimate(operator, snapshot), MAX_I64)),
+            ceil(min(estimate_rows(operator, snapshot), MAX_I64)),
             (trace or {}).get(id(operator)),
-            _index(operator, snapshot, store),
+            _order_index(operator, snapshot, store),
         )
-        for depth, operator in op.walk(plan.root)
+        for depth, operator in op.walk_operators(plan.root)
     )
     return Explanation(plan.name, tuple(steps))
 
 
-def _index(operator: op.Operator, snapshot: Snapshot, store: Store) -> str | None:
+def _order_index(operator: op.PlanOperator, snapshot: Snapshot, store: ColumnCache) -> str | None:
     """Return the property whose index may be asked when rows are put in order."""
     if not isinstance(operator, op.SortRows):
         return None
-    for call in (c for key in operator.keys for c in _nearest(key.expression)):
+    for call in (c for key in operator.keys for c in _nearest_calls(key.expression)):
         reference = next(property_refs(call))
         binding = operator.variables[reference.variable]
         table = store.table(snapshot, TypeKind(binding.kind), binding.type_name)
-        if Neighbours(store, table, reference.property).has_index():
+        if NearestVectors(store, table, reference.property).has_index():
             return f"{binding.type_name}.{reference.property}"
     return None
 
 
-def _nearest(expression: Expression) -> Iterator[FunctionCall]:
+def _nearest_calls(expression: Expression) -> Iterator[FunctionCall]:
     """Yield the calls of `nearest` to one query for all rows."""
     if not isinstance(expression, FunctionCall):
         return
     if expression.function.name == "nearest" and len(list(property_refs(expression))) == 1:
         yield expression
     for argument in expression.arguments:
-        yield from _nearest(argument)
+        yield from _nearest_calls(argument)

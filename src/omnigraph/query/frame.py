@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from omnigraph.query.weights import Weights, product, totals_by
+from omnigraph.query.exact_integers import Weights, exact_product, sum_by_group
 from omnigraph.storage.columns import Positions
 
-ORIGIN = "#row"
+OUTER_ROW = "#row"
 """The column that remembers which outer row a row of a negation belongs to."""
 
 
@@ -46,12 +46,12 @@ class Frame:
 
     def only(self, names: Collection[str]) -> Frame:
         """Return the same rows without variables nobody needs."""
-        kept = {n: v for n, v in self.positions.items() if n in names or n == ORIGIN}
+        kept = {n: v for n, v in self.positions.items() if n in names or n == OUTER_ROW}
         return Frame(self.rows, kept, self.weights)
 
     def weighed(self, counts: npt.NDArray[np.int64]) -> Frame:
         """Return the rows that count, each so many times as often."""
-        weights = counts if self.weights is None else product(self.weights, counts)
+        weights = counts if self.weights is None else exact_product(self.weights, counts)
         there = weights > 0
         if there.all():
             return Frame(self.rows, self.positions, weights)
@@ -61,7 +61,7 @@ class Frame:
         """Return how often rows count by position."""
         if self.weights is None:
             return np.bincount(positions, minlength=count)
-        return totals_by(positions, self.weights, count)
+        return sum_by_group(positions, self.weights, count)
 
     @classmethod
     def joined(cls, frames: Sequence[Frame]) -> Frame:

@@ -22,7 +22,7 @@ _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 
-class Kernel(Generic[_P, _R]):
+class CompiledKernel(Generic[_P, _R]):
     """A function that is compiled for each combination of argument types it is called with."""
 
     def __init__(self, loop: Callable[_P, _R]) -> None:
@@ -42,11 +42,11 @@ class Kernel(Generic[_P, _R]):
 
         It is compiled in a thread of its own, which goes on when the time to wait is over.
         """
-        kind = _kind(args)
+        kind = _argument_type(args)
         with self._lock:
             job = self._jobs.get(kind)
             if job is None:
-                job = self._jobs[kind] = self._started(tuple(map(_example, args)))
+                job = self._jobs[kind] = self._started(tuple(map(_sample_argument, args)))
         try:
             job.result(seconds)
         except TimeoutError:
@@ -79,19 +79,19 @@ class Kernel(Generic[_P, _R]):
             return compiler(nogil=True)(self._loop)
 
 
-def _kind(value: Any) -> Any:  # noqa: ANN401 - an argument of a kernel
+def _argument_type(value: Any) -> Any:  # noqa: ANN401 - an argument of a kernel
     """Return what the compiled form depends on."""
     if isinstance(value, tuple):
-        return tuple(map(_kind, value))
+        return tuple(map(_argument_type, value))
     if isinstance(value, np.ndarray):
         return value.dtype.str, value.flags.writeable
     return type(value)
 
 
-def _example(value: Any) -> Any:  # noqa: ANN401 - an argument of a kernel
+def _sample_argument(value: Any) -> Any:  # noqa: ANN401 - an argument of a kernel
     """Return a value of the same type that takes no memory."""
     if isinstance(value, tuple):
-        return tuple(map(_example, value))
+        return tuple(map(_sample_argument, value))
     if not isinstance(value, np.ndarray):
         return value
     empty = np.empty(0, value.dtype)
@@ -99,8 +99,8 @@ def _example(value: Any) -> Any:  # noqa: ANN401 - an argument of a kernel
     return empty
 
 
-@Kernel
-def grouped(keys: Numbers, order: Numbers, starts: Numbers) -> Numbers:
+@CompiledKernel
+def group_by_key(keys: Numbers, order: Numbers, starts: Numbers) -> Numbers:
     """Return the members of `order` by their keys, in the same order among equals.
 
     `starts` says where each key begins, and is used up.
@@ -114,8 +114,8 @@ def grouped(keys: Numbers, order: Numbers, starts: Numbers) -> Numbers:
     return found
 
 
-@Kernel
-def common(
+@CompiledKernel
+def count_common_neighbours(
     one: tuple[Numbers, Numbers],
     here: Numbers,
     other: tuple[Numbers, Numbers],
@@ -143,8 +143,8 @@ def common(
     return found
 
 
-@Kernel
-def reached(
+@CompiledKernel
+def search_breadth_first(
     arrays: tuple[Numbers, Numbers],
     begin: Numbers,
     bounds: tuple[int, int],

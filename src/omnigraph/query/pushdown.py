@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from omnigraph.lang.query_tree import Operator
+from omnigraph.lang.query_tree import ComparisonOperator
 from omnigraph.plan.expressions import (
     Compare,
     Expression,
@@ -19,23 +19,29 @@ from omnigraph.plan.expressions import (
     PropertyRef,
 )
 from omnigraph.plan.functions import FunctionKind
-from omnigraph.query.evaluate import Evaluator
-from omnigraph.query.store import Table
-from omnigraph.storage.literals import sql_literals
+from omnigraph.query.column_cache import TypeTable
+from omnigraph.query.expressions import Evaluator
+from omnigraph.storage.row_lookup import sql_literals
 from omnigraph.types import PropertyType, entity_id
-from omnigraph.types.column import to_column
+from omnigraph.types.arrow import to_column
 
-_ORDERED = (Operator.EQ, Operator.LT, Operator.LE, Operator.GT, Operator.GE)
+_PUSHABLE_OPERATORS = (
+    ComparisonOperator.EQ,
+    ComparisonOperator.LT,
+    ComparisonOperator.LE,
+    ComparisonOperator.GT,
+    ComparisonOperator.GE,
+)
 
 
 def scan_filter(
-    predicates: Sequence[Predicate], table: Table, evaluator: Evaluator
+    predicates: Sequence[Predicate], table: TypeTable, evaluator: Evaluator
 ) -> tuple[str | None, list[Predicate]]:
     """Return a filter for storage, or None, and the predicates it does not answer."""
     pushed: list[str] = []
     left: list[Predicate] = []
     for predicate in predicates:
-        text = _filter(predicate, table, evaluator)
+        text = _filter_sql(predicate, table, evaluator)
         if text is None:
             left.append(predicate)
         else:
@@ -44,7 +50,7 @@ def scan_filter(
 
 
 def key_lookup(
-    predicates: Sequence[Predicate], table: Table, evaluator: Evaluator
+    predicates: Sequence[Predicate], table: TypeTable, evaluator: Evaluator
 ) -> tuple[str, list[Predicate]] | None:
     """Return the one id a whole key makes if predicates say what the key is, and other predicates.
 
@@ -66,30 +72,30 @@ def key_lookup(
 
 
 def _key_member(
-    predicate: Predicate, table: Table, evaluator: Evaluator
+    predicate: Predicate, table: TypeTable, evaluator: Evaluator
 ) -> tuple[str, tuple[object, PropertyType]] | None:
     """Return the key property a predicate gives a value, and that value, if ids tell it exactly."""
     match predicate:
         case Compare(
-            left=PropertyRef(property=name, type=type_), operator=Operator.EQ, right=right
+            left=PropertyRef(property=name, type=type_), operator=ComparisonOperator.EQ, right=right
         ) if name in table.members and _is_constant(right):
             value = evaluator.value(right)
             is_exact = isinstance(value, str) if type_.text else type(value) is int
-            return (name, (value, type_)) if is_exact and _tells(type_) else None
+            return (name, (value, type_)) if is_exact and _is_exact_key_type(type_) else None
         case _:
             return None
 
 
-def _tells(type_: PropertyType) -> bool:
+def _is_exact_key_type(type_: PropertyType) -> bool:
     return type_.text or type_.spec.integer
 
 
-def _filter(predicate: Predicate, table: Table, evaluator: Evaluator) -> str | None:
+def _filter_sql(predicate: Predicate, table: TypeTable, evaluator: Evaluator) -> str | None:
     match predicate:
         case Compare(
             left=PropertyRef(property=name, type=type_) as left, operator=operator, right=right
         ):
-            if operator not in _ORDERED or not _is_constant(right) or table.has(name):
+            if operator not in _PUSHABLE_OPERATORS or not _is_constant(right) or table.has(name):
                 return None
             literals = exact_literals([evaluator.value_beside(right, left)], type_)
             return literals and f"`{table.names[name]}` {operator} {literals}"

@@ -15,10 +15,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from omnigraph.types import PropertyType, Scalar
-from omnigraph.types.arrow import arrow_type
-from omnigraph.types.column import to_json
+from omnigraph.types.arrow import arrow_type, to_json
 
-TYPE = b"omnigraph:type"
+TYPE_METADATA_KEY = b"omnigraph:type"
 """Under this key the field of a column says which type of ours it has."""
 
 
@@ -52,7 +51,9 @@ class Result:
 
     def to_arrow(self) -> pa.Table:
         """Return an Arrow table; instants are timestamps in UTC."""
-        columns = {name: _plain(self.table[name], type_) for name, type_ in self.types.items()}
+        columns = {
+            name: _to_plain_column(self.table[name], type_) for name, type_ in self.types.items()
+        }
         return pa.table(columns)
 
     def to_pandas(self) -> Any:  # noqa: ANN401 - pandas may not be installed
@@ -126,12 +127,14 @@ class ResultStream:
         """Yield the rows as an Arrow stream, some bytes at a time; its fields tell our types."""
         reader, buffer = self.to_reader(), BytesIO()
         told = {name: msgspec.json.encode(type_.to_json()) for name, type_ in self.types.items()}
-        fields = [field.with_metadata({TYPE: told[field.name]}) for field in reader.schema]
+        fields = [
+            field.with_metadata({TYPE_METADATA_KEY: told[field.name]}) for field in reader.schema
+        ]
         with pa.ipc.new_stream(buffer, pa.schema(fields)) as stream:
             for batch in reader:
                 stream.write_batch(batch)
-                yield _taken(buffer)
-        yield _taken(buffer)
+                yield _drain_buffer(buffer)
+        yield _drain_buffer(buffer)
 
     def json_chunks(self) -> Iterator[bytes]:
         """Yield the rows as lines of JSON, some bytes at a time."""
@@ -159,25 +162,25 @@ class ResultStream:
 def column_types(schema: pa.Schema) -> dict[str, PropertyType]:
     """Return the types of the columns of a stream that `arrow_chunks` made."""
     return {
-        field.name: PropertyType.from_wire(msgspec.json.decode(field.metadata[TYPE]))
+        field.name: PropertyType.from_wire(msgspec.json.decode(field.metadata[TYPE_METADATA_KEY]))
         for field in schema
     }
 
 
-def stored_rows(table: pa.Table, types: Mapping[str, PropertyType]) -> pa.Table:
+def to_stored_types(table: pa.Table, types: Mapping[str, PropertyType]) -> pa.Table:
     """Return rows that were made for other libraries as a result holds them."""
-    columns = {name: _stored(table[name], type_) for name, type_ in types.items()}
+    columns = {name: _to_stored_column(table[name], type_) for name, type_ in types.items()}
     return pa.table(columns)
 
 
-def _stored(column: pa.ChunkedArray, type_: PropertyType) -> pa.ChunkedArray:
+def _to_stored_column(column: pa.ChunkedArray, type_: PropertyType) -> pa.ChunkedArray:
     if type_.scalar is not Scalar.DATE_TIME or type_.is_list:
         return column
     kind = arrow_type(type_)
     return pa.chunked_array([c.cast(pa.int64()).view(kind) for c in column.chunks], kind)
 
 
-def _taken(buffer: BytesIO) -> bytes:
+def _drain_buffer(buffer: BytesIO) -> bytes:
     """Return what a buffer holds, and empty it."""
     data = buffer.getvalue()
     buffer.seek(0)
@@ -185,7 +188,7 @@ def _taken(buffer: BytesIO) -> bytes:
     return data
 
 
-def _plain(column: pa.ChunkedArray, type_: PropertyType) -> pa.ChunkedArray:
+def _to_plain_column(column: pa.ChunkedArray, type_: PropertyType) -> pa.ChunkedArray:
     if type_.scalar is not Scalar.DATE_TIME or type_.is_list:
         return column
     stamps = pa.timestamp("ms", "UTC")

@@ -17,44 +17,47 @@ import pyarrow as pa
 from omnigraph.catalog import vector_metric
 from omnigraph.plan.expressions import Expression, FunctionCall, PropertyRef, property_refs
 from omnigraph.plan.functions import FunctionKind
-from omnigraph.query.evaluate import Evaluator
+from omnigraph.query.bm25 import DEFAULT_EDITS, TextIndex
+from omnigraph.query.column_cache import SPARSE_RATIO, ColumnCache, TypeTable
+from omnigraph.query.expressions import Evaluator
 from omnigraph.query.frame import Frame
-from omnigraph.query.fusion import RRF_K, Fusion, first_of_each, fuse, fuse_heads, id_places
-from omnigraph.query.neighbours import Neighbours
-from omnigraph.query.scored import Scored, Scores
-from omnigraph.query.store import SPARSE, Store, Table
-from omnigraph.query.text import DEFAULT_EDITS, Texts
-from omnigraph.query.vectors import (
-    distances,
-    matrix,
-    possibly_first,
+from omnigraph.query.ranking import (
+    RRF_K,
+    FusedRanking,
+    Scores,
+    SparseScores,
+    distinct_in_order,
+    fuse_rankings,
+    fuse_top_ranks,
+    id_sort_ranks,
 )
-from omnigraph.query.words import Words
+from omnigraph.query.text_index_cache import TextIndexCache
+from omnigraph.query.vector_search import NearestVectors, distances, to_matrix, top_k_candidates
 from omnigraph.storage.columns import Positions
 
-NOTHING = Scored(np.empty(0, np.int64), np.empty(0))
-FEW = 1024
+NO_SCORES = SparseScores(np.empty(0, np.int64), np.empty(0))
+ROW_BY_ROW_LIMIT = 1024
 """So many rows are ranked one by one."""
 
 
 @dataclass(slots=True)
-class Search:
+class SearchEvaluator:
     """Answers search functions for one run of a query.
 
     `depth` is how many nodes a `nearest` inside `rrf` ranks: those the result may show. More rows
     than `few` are not all ranked exactly when only the first are shown.
     """
 
-    store: Store
+    store: ColumnCache
     depth: int | None
-    embed: Callable[[Table, str, Sequence[str]], Mapping[str, npt.NDArray[np.float32]]]
-    words: Words
-    few: int = FEW
-    _fusions: list[tuple[FunctionCall, Fusion]] = field(default_factory=list)
-    _distances: list[tuple[FunctionCall, Scored]] = field(default_factory=list)
-    _relevances: dict[tuple[str, int, str, str], Scored] = field(default_factory=dict)
-    _firsts: dict[tuple[str, int, str, str], Scored] = field(default_factory=dict)
-    _shown: list[tuple[FunctionCall, Fusion]] = field(default_factory=list)
+    embed: Callable[[TypeTable, str, Sequence[str]], Mapping[str, npt.NDArray[np.float32]]]
+    words: TextIndexCache
+    few: int = ROW_BY_ROW_LIMIT
+    _fusions: list[tuple[FunctionCall, FusedRanking]] = field(default_factory=list)
+    _distances: list[tuple[FunctionCall, SparseScores]] = field(default_factory=list)
+    _relevances: dict[tuple[str, int, str, str], SparseScores] = field(default_factory=dict)
+    _firsts: dict[tuple[str, int, str, str], SparseScores] = field(default_factory=dict)
+    _shown: list[tuple[FunctionCall, FusedRanking]] = field(default_factory=list)
 
     def column(self, call: FunctionCall, frame: Frame, evaluator: Evaluator) -> pa.Array:
         """Return the answer for each row."""
@@ -66,22 +69,24 @@ class Search:
     # --- text predicates -----------------------------------------------------------------------
 
     def _holds(self, call: FunctionCall, frame: Frame, evaluator: Evaluator) -> pa.Array:
-        table, name, positions = _target(call, frame, evaluator)
+        table, name, positions = _search_target(call, frame, evaluator)
         query, *more = (evaluator.operand(argument, frame) for argument in call.arguments[1:])
         edits = more[0].as_py() if more else DEFAULT_EDITS
         texts, places = self._texts(table, name, positions)
         held = np.zeros(frame.rows, np.bool_)
-        for wanted, rows in _by_value(query, frame.rows):
+        for wanted, rows in _rows_by_query(query, frame.rows):
             if wanted is not None and edits is not None:
                 held[rows] = texts.holds(call.function.name, wanted, edits)[places[rows]]
         return pa.array(held)
 
-    def _texts(self, table: Table, name: str, positions: Positions) -> tuple[Texts, Positions]:
+    def _texts(
+        self, table: TypeTable, name: str, positions: Positions
+    ) -> tuple[TextIndex, Positions]:
         """Return texts, and which of them those at positions are; few are cut by themselves."""
-        if len(positions) * SPARSE > table.rows or self.words.known(table, name):
+        if len(positions) * SPARSE_RATIO > table.rows or self.words.known(table, name):
             return self.words.texts(table, name), positions
         wanted, back = np.unique(positions, return_inverse=True)
-        return Texts.of(table.values(name, wanted)), back
+        return TextIndex.of(table.values(name, wanted)), back
 
     # --- rankings ------------------------------------------------------------------------------
 
@@ -98,7 +103,7 @@ class Search:
         rows, scores = self._first_texts(call, frame, evaluator, count) or self._scored(
             call, frame, evaluator
         )
-        return rows[possibly_first(-scores, -scores, count)]
+        return rows[top_k_candidates(-scores, -scores, count)]
 
     def _first_texts(
         self, call: FunctionCall, frame: Frame, evaluator: Evaluator, count: int
@@ -106,7 +111,7 @@ class Search:
         """Return the most relevant texts, when all of a type are ranked; else None."""
         if call.function.name != "bm25" or isinstance(call.arguments[1], PropertyRef):
             return None
-        table, name, positions = _target(call, frame, evaluator)
+        table, name, positions = _search_target(call, frame, evaluator)
         query = evaluator.value(call.arguments[1])
         if query is None or positions is not table.everything:
             return None
@@ -123,21 +128,21 @@ class Search:
             scores = self.scores(call, frame, evaluator)[0]
             rows = np.flatnonzero(~np.isnan(scores))
             return rows, scores[rows]
-        variable = _ranked(call)
+        variable = _ranked_variable(call)
         if frame.positions[variable] is evaluator.tables[variable].everything:
             return found.positions, found.scores
         numbers = found.numbers(frame.positions[variable])
         rows = np.flatnonzero(numbers >= 0)
         return rows, found.scores[numbers[rows]]
 
-    def _whole(self, call: FunctionCall, frame: Frame, evaluator: Evaluator) -> Scored | None:
+    def _whole(self, call: FunctionCall, frame: Frame, evaluator: Evaluator) -> SparseScores | None:
         """Return what a ranking gives to all entities of the type, where that is known at once."""
         if call.function.name == "rrf":
             return self._fusion(call, frame, evaluator).scored
         if call.function.name == "bm25" and not isinstance(call.arguments[1], PropertyRef):
-            table, name, _ = _target(call, frame, evaluator)
+            table, name, _ = _search_target(call, frame, evaluator)
             query = evaluator.value(call.arguments[1])
-            return NOTHING if query is None else self._relevant(table, name, query)
+            return NO_SCORES if query is None else self._relevant(table, name, query)
         return None
 
     def _nearest(
@@ -146,14 +151,14 @@ class Search:
         """Return rows whose vectors may be the nearest; None for all rows."""
         if isinstance(call.arguments[1], PropertyRef):
             return None
-        table, name, positions = _target(call, frame, evaluator)
+        table, name, positions = _search_target(call, frame, evaluator)
         query = self._query_vectors(call, frame, evaluator)[0]
-        found = Neighbours(self.store, table, name).nearest(query, positions, count)
+        found = NearestVectors(self.store, table, name).nearest(query, positions, count)
         if found is None:
             return None
         rows, scores = found
         different, first = np.unique(positions[rows], return_index=True)
-        self._distances.append((call, Scored(different, scores[first])))
+        self._distances.append((call, SparseScores(different, scores[first])))
         return rows
 
     def scores(
@@ -169,26 +174,26 @@ class Search:
             case "rrf":
                 shown = next((fusion for known, fusion in self._shown if known == call), None)
                 found = shown or self._fusion(call, frame, evaluator)
-                return found.of(frame.positions[_ranked(call)])
+                return found.of(frame.positions[_ranked_variable(call)])
             case _ as name:
                 raise AssertionError(f"{name} is no ranking")
 
     def _relevance(self, call: FunctionCall, frame: Frame, evaluator: Evaluator) -> Scores:
-        table, name, positions = _target(call, frame, evaluator)
+        table, name, positions = _search_target(call, frame, evaluator)
         scores = np.full(frame.rows, np.nan)
-        for wanted, rows in _by_value(evaluator.operand(call.arguments[1], frame), frame.rows):
+        for wanted, rows in _rows_by_query(evaluator.operand(call.arguments[1], frame), frame.rows):
             if wanted is not None:
                 scores[rows] = self._relevant_at(table, name, wanted, positions[rows])
         return scores
 
-    def _relevant_at(self, table: Table, name: str, query: str, asked: Positions) -> Scores:
+    def _relevant_at(self, table: TypeTable, name: str, query: str, asked: Positions) -> Scores:
         known = self._firsts.get((*table.key, name, query))
         scores = known.at(asked) if known is not None else np.full(1, np.nan)
         if np.isnan(scores).any():
             scores = self._relevant(table, name, query).at(asked)
         return scores
 
-    def _relevant(self, table: Table, name: str, query: str) -> Scored:
+    def _relevant(self, table: TypeTable, name: str, query: str) -> SparseScores:
         key = (*table.key, name, query)
         if key not in self._relevances:
             self._relevances[key] = self.words.texts(table, name).relevance(query)
@@ -196,21 +201,21 @@ class Search:
 
     def _distance(self, call: FunctionCall, frame: Frame, evaluator: Evaluator) -> Scores:
         """Return distances by the metric of the property; a null has none."""
-        table, name, positions = _target(call, frame, evaluator)
+        table, name, positions = _search_target(call, frame, evaluator)
         metric = vector_metric(table.type.definition, name)
         queries = self._query_vectors(call, frame, evaluator)
         if isinstance(call.arguments[1], PropertyRef):
             return distances(
-                metric, matrix(table.values(name, positions), queries.shape[1]), queries
+                metric, to_matrix(table.values(name, positions), queries.shape[1]), queries
             )
         wanted, back = np.unique(positions, return_inverse=True)
         known = next((found for other, found in self._distances if other == call), None)
         scores = known.at(wanted) if known is not None else np.full(1, np.nan)
         if np.isnan(scores).any():
             scores = distances(
-                metric, matrix(table.values(name, wanted), queries.shape[1]), queries
+                metric, to_matrix(table.values(name, wanted), queries.shape[1]), queries
             )
-            self._distances.append((call, Scored(wanted, scores)))
+            self._distances.append((call, SparseScores(wanted, scores)))
         return scores[back]
 
     def _query_vectors(self, call: FunctionCall, frame: Frame, evaluator: Evaluator) -> Scores:
@@ -218,7 +223,7 @@ class Search:
         [target, *_] = property_refs(call.arguments[0])
         size, query = target.type.dimension or 0, call.arguments[1]
         if isinstance(query, PropertyRef) and not query.type.text:
-            return matrix(evaluator.operand(query, frame), size)
+            return to_matrix(evaluator.operand(query, frame), size)
         values: list[Any]
         if isinstance(query, PropertyRef):
             values = evaluator.operand(query, frame).to_pylist()
@@ -227,21 +232,21 @@ class Search:
         else:
             values = [evaluator.value(query)]
             texts = [value for value in values if isinstance(value, str)]
-        table, name, _ = _target(call, frame, evaluator)
+        table, name, _ = _search_target(call, frame, evaluator)
         embedded = self.embed(table, name, texts)
         values = [embedded.get(v) if isinstance(v, str) else v for v in values]
         missing = np.full(size, np.nan)
         rows = [missing if v is None else np.asarray(v, np.float64) for v in values]
         return np.array(rows).reshape(-1, size)
 
-    def _fusion(self, call: FunctionCall, frame: Frame, evaluator: Evaluator) -> Fusion:
+    def _fusion(self, call: FunctionCall, frame: Frame, evaluator: Evaluator) -> FusedRanking:
         """Return the fusion of two rankings; the rows that ask first are ranked."""
         found = next((fusion for known, fusion in self._fusions if known == call), None)
         if found is None:
             k = RRF_K if len(call.arguments) < 3 else evaluator.value(call.arguments[2])
-            variable, arms = _ranked(call), call.arguments[:2]
+            variable, arms = _ranked_variable(call), call.arguments[:2]
             one, other = (self._ranks(arm, variable, frame, evaluator) for arm in arms)
-            found = fuse(one, other, k)
+            found = fuse_rankings(one, other, k)
             self._fusions.append((call, found))
         return found
 
@@ -249,12 +254,12 @@ class Search:
         self, call: FunctionCall, frame: Frame, evaluator: Evaluator, count: int
     ) -> bool:
         """Fuse only what may be shown, when all nodes of a type are ranked; tell whether it is."""
-        table = evaluator.tables[_ranked(call)]
+        table = evaluator.tables[_ranked_variable(call)]
         alone = len(frame.positions) == 1 and len(list(property_refs(call))) == 2
         arms = [arm for arm in call.arguments[:2] if isinstance(arm, FunctionCall)]
         # One ranking has to be whole: a `nearest` is, with as many nodes as are shown.
         whole = count == self.depth and any(arm.function.name == "nearest" for arm in arms)
-        if not (alone and whole and frame.positions[_ranked(call)] is table.everything):
+        if not (alone and whole and frame.positions[_ranked_variable(call)] is table.everything):
             return False
         heads: list[Positions] = []
         for arm in arms:
@@ -267,7 +272,7 @@ class Search:
             return self._deeper(arms[number], nodes, frame, evaluator)
 
         k = RRF_K if len(call.arguments) < 3 else evaluator.value(call.arguments[2])
-        self._shown.append((call, fuse_heads(heads[0], heads[1], deeper, k)))
+        self._shown.append((call, fuse_top_ranks(heads[0], heads[1], deeper, k)))
         return True
 
     def _deeper(
@@ -275,7 +280,7 @@ class Search:
     ) -> tuple[Positions, Positions]:
         """Return those of some nodes that a ranking ranks, and their ranks among all."""
         nothing = np.empty(0, np.int64)
-        table, name, _ = _target(arm, frame, evaluator)
+        table, name, _ = _search_target(arm, frame, evaluator)
         query = evaluator.value(arm.arguments[1])
         if arm.function.name == "nearest" or query is None:
             return nothing, nothing
@@ -286,7 +291,7 @@ class Search:
         every = texts.above(query, scores.min()) if len(scores) else found
         for node, score in zip(there, scores, strict=True):
             equal = every.positions[every.scores == score]
-            ids = id_places(self.store, table, np.append(equal, node))
+            ids = id_sort_ranks(self.store, table, np.append(equal, node))
             before = np.count_nonzero(every.scores > score) + np.count_nonzero(ids[:-1] < ids[-1])
             ranks = np.append(ranks, before + 1)
         return there, ranks
@@ -304,16 +309,16 @@ class Search:
                 break
             order = rows[self._order(arm, frame.take(rows), evaluator)]
             # Of what is left out nothing is among the first rows; behind them it may be.
-            found = first_of_each(frame.positions[variable][order[:asked]])
+            found = distinct_in_order(frame.positions[variable][order[:asked]])
             if len(found) >= cut or len(order) < asked:
                 return found[:cut]
             asked *= 4
         order = self._order(arm, frame, evaluator)
-        return first_of_each(frame.positions[variable][order])[:cut]
+        return distinct_in_order(frame.positions[variable][order])[:cut]
 
     def _order(self, arm: FunctionCall, frame: Frame, evaluator: Evaluator) -> Positions:
         """Return the rows that have a score, best first; ties break by ids."""
-        if frame.rows <= FEW:
+        if frame.rows <= ROW_BY_ROW_LIMIT:
             dense = self.scores(arm, frame, evaluator)[0]
             rows = np.flatnonzero(~np.isnan(dense))
             scores = dense[rows]
@@ -322,8 +327,8 @@ class Search:
         best = -scores if arm.function.best_is_highest else scores
         named = sorted(name for name in frame.positions if name in evaluator.tables)
         ties = [
-            id_places(self.store, evaluator.tables[name], frame.positions[name][rows])
-            for name in dict.fromkeys([_ranked(arm), *named])
+            id_sort_ranks(self.store, evaluator.tables[name], frame.positions[name][rows])
+            for name in dict.fromkeys([_ranked_variable(arm), *named])
         ]
         return rows[np.lexsort([*reversed(ties), best])]
 
@@ -333,9 +338,9 @@ def is_fusion(expression: Expression) -> bool:
     return isinstance(expression, FunctionCall) and expression.function.name == "rrf"
 
 
-def _target(
+def _search_target(
     call: FunctionCall, frame: Frame, evaluator: Evaluator
-) -> tuple[Table, str, npt.NDArray[np.int64]]:
+) -> tuple[TypeTable, str, npt.NDArray[np.int64]]:
     """Return the property a function searches: its table, its name, the nodes asked about."""
     reference = call.arguments[0]
     assert isinstance(reference, PropertyRef), "the checker lets only a property be searched"
@@ -343,12 +348,12 @@ def _target(
     return evaluator.tables[variable], reference.property, frame.positions[variable]
 
 
-def _ranked(call: Expression) -> str:
+def _ranked_variable(call: Expression) -> str:
     """Return the variable whose nodes a ranking ranks; that of the first, if there are two."""
     return next(property_refs(call)).variable
 
 
-def _by_value(
+def _rows_by_query(
     operand: pa.Array | pa.Scalar, rows: int
 ) -> list[tuple[str | None, npt.NDArray[np.int64]]]:
     """Return the different queries and the rows that ask each."""

@@ -20,30 +20,30 @@ import pyarrow.compute as pc
 
 from omnigraph.commit.model import DatasetEntry
 from omnigraph.errors import GraphCorrupt, VersionReclaimed
-from omnigraph.plan.hops import Direction
-from omnigraph.query.adjacency import Adjacency, Neighbours
-from omnigraph.query.overlay import Added, Overlay, Shift
-from omnigraph.query.shelf import Made, Shelf
-from omnigraph.query.store import Table
+from omnigraph.plan.expressions import Direction
+from omnigraph.query.adjacency import AdjacencyIndex, CsrAdjacency
+from omnigraph.query.column_cache import TypeTable
+from omnigraph.query.delta_adjacency import AddedEdges, DeltaAdjacency, PositionMap
+from omnigraph.query.topology_files import StoredTopology, TopologyFiles
 from omnigraph.storage import Location
 from omnigraph.storage.columns import Positions
-from omnigraph.storage.recent import Recent
+from omnigraph.storage.lru_cache import LruCache
 
-WORTH_KEEPING = 100_000
+MIN_STORED_EDGES = 100_000
 """Edges from which on arrays are kept in files."""
-MEMORY_BYTES = 1024 * 1024 * 1024
+TOPOLOGY_MEMORY_BYTES = 1024 * 1024 * 1024
 """Arrays that are kept in memory, beside those that are mapped."""
-_SMALLEST = MEMORY_BYTES // 256
+_MIN_ENTRY_BYTES = TOPOLOGY_MEMORY_BYTES // 256
 """What a topology counts at least, so that there are not too many."""
 MAX_VERSIONS = 16
 """Topologies of one edge type that are kept; nobody asks again for most of them."""
-MAX_NOTED = 256
-FEW_CHANGES, SMALL_SHARE = 10_000, 0.01
+MAX_TRACKED_TOPOLOGIES = 256
+MAX_DELTA_ROWS, MAX_DELTA_SHARE = 10_000, 0.01
 """Changed rows that are laid over arrays: so many, or this share of all."""
-_PIECE = 2_000_000
+_LOOKUP_EDGES = 2_000_000
 """Edges whose ends are looked up at once."""
 
-Ends: TypeAlias = tuple[Table, Table, Table]
+EdgeTables: TypeAlias = tuple[TypeTable, TypeTable, TypeTable]
 """The tables of an edge type: its edges, the nodes they leave, the nodes they lead to."""
 
 
@@ -51,10 +51,10 @@ Ends: TypeAlias = tuple[Table, Table, Table]
 class Topology:
     """All edges of one type, from both ends."""
 
-    out: Neighbours
-    into: Neighbours
+    out: AdjacencyIndex
+    into: AdjacencyIndex
 
-    def along(self, direction: Direction) -> tuple[Neighbours, ...]:
+    def along(self, direction: Direction) -> tuple[AdjacencyIndex, ...]:
         """Return the adjacencies a direction follows: one, or both."""
         match direction:
             case Direction.OUT:
@@ -70,26 +70,31 @@ class Topology:
         return self.out.nbytes + self.into.nbytes
 
 
-class Topologies:
+class TopologyCache:
     """The topologies of one graph that are in memory or in files.
 
     `built` counts those that were made from scratch.
     """
 
     def __init__(self, location: Location, *, may_write: bool) -> None:
-        self._shelf = Shelf(location, may_write=may_write)
-        self._loaded: Recent[tuple[int, ...], Topology] = Recent(
-            MEMORY_BYTES, lambda made: made.nbytes + _SMALLEST, lambda key: key[:2], MAX_VERSIONS
+        self._shelf = TopologyFiles(location, may_write=may_write)
+        self._loaded: LruCache[tuple[int, ...], Topology] = LruCache(
+            TOPOLOGY_MEMORY_BYTES,
+            lambda made: made.nbytes + _MIN_ENTRY_BYTES,
+            lambda key: key[:2],
+            MAX_VERSIONS,
         )
-        self._bases: Recent[tuple[int, int], Made] = Recent(MAX_NOTED)
-        self._wholes: Recent[Overlay, Adjacency] = Recent(MEMORY_BYTES, lambda made: made.nbytes)
-        self._spent: Recent[tuple[int, ...], float] = Recent(MAX_NOTED)
+        self._bases: LruCache[tuple[int, int], StoredTopology] = LruCache(MAX_TRACKED_TOPOLOGIES)
+        self._wholes: LruCache[DeltaAdjacency, CsrAdjacency] = LruCache(
+            TOPOLOGY_MEMORY_BYTES, lambda made: made.nbytes
+        )
+        self._spent: LruCache[tuple[int, ...], float] = LruCache(MAX_TRACKED_TOPOLOGIES)
         self._finding, self._building = Lock(), Lock()
         self.built = 0
 
-    def find(self, ends: Ends) -> Topology | None:
+    def find(self, ends: EdgeTables) -> Topology | None:
         """Return a topology that is there, or can be had from one that nearly fits."""
-        key = _key(ends)
+        key = _topology_key(ends)
         found = self._loaded.get(key)
         if found is not None or self._spent.get(key) is not None:
             return found
@@ -103,13 +108,13 @@ class Topologies:
                 return None
             return self._loaded.put(key, found)
 
-    def spent(self, ends: Ends, more: float = 0.0) -> float:
+    def spent(self, ends: EdgeTables, more: float = 0.0) -> float:
         """Return what was spent on probes for want of a topology, after adding more."""
-        key = _key(ends)
+        key = _topology_key(ends)
         total = (self._spent.get(key) or 0.0) + more
         return self._spent.put(key, total) if more else total
 
-    def get(self, ends: Ends, tick: Callable[[], None]) -> Topology:
+    def get(self, ends: EdgeTables, tick: Callable[[], None]) -> Topology:
         """Return the topology of an edge type, made when it is not there.
 
         While it is made, `tick` is called now and then and may raise.
@@ -118,115 +123,117 @@ class Topologies:
         if found is not None:
             return found
         with self._building:  # somebody else may have made it while we waited
-            found = self._loaded.get(_key(ends))
-            return found or self._loaded.put(_key(ends), self._build(ends, tick))
+            found = self._loaded.get(_topology_key(ends))
+            return found or self._loaded.put(_topology_key(ends), self._build(ends, tick))
 
     # --- where from ----------------------------------------------------------------------------
 
-    def _at_hand(self, ends: Ends) -> Topology | None:
+    def _at_hand(self, ends: EdgeTables) -> Topology | None:
         """Return a topology for which little is read; a small one is made anew in no time."""
-        if _in_memory(ends):
+        if _is_small_and_cached(ends):
             return Topology(*_adjacencies(ends, lambda: None))
         return self._stored(ends) or self._overlaid(ends)
 
-    def _stored(self, ends: Ends) -> Topology | None:
+    def _stored(self, ends: EdgeTables) -> Topology | None:
         made = self._shelf.load(ends)
         return None if made is None else self._remember(made)
 
-    def _overlaid(self, ends: Ends) -> Topology | None:
+    def _overlaid(self, ends: EdgeTables) -> Topology | None:
         """Lay what changed over arrays of another version of the same dataset."""
         known = self._bases.get(ends[0].entry.key)
         for base in chain([known] if known else [], self._shelf.others(ends)):
             with suppress(VersionReclaimed):
-                made = overlay(base, ends, self._wholes)
+                made = apply_delta(base, ends, self._wholes)
                 if made is not None:
                     self._remember(base)
                     return made
         return None
 
-    def _build(self, ends: Ends, tick: Callable[[], None]) -> Topology:
-        made = Made.of(ends, *_adjacencies(ends, tick))
+    def _build(self, ends: EdgeTables, tick: Callable[[], None]) -> Topology:
+        made = StoredTopology.of(ends, *_adjacencies(ends, tick))
         self.built += 1
-        if ends[0].rows >= WORTH_KEEPING and self._shelf.save(made):
+        if ends[0].rows >= MIN_STORED_EDGES and self._shelf.save(made):
             made = self._shelf.load(ends) or made  # mapped files take no memory of ours
         return self._remember(made)
 
-    def _remember(self, made: Made) -> Topology:
+    def _remember(self, made: StoredTopology) -> Topology:
         self._bases.put(made.edge.key, made)
         return Topology(made.out, made.into)
 
 
-def overlay(base: Made, ends: Ends, wholes: Recent[Overlay, Adjacency]) -> Topology | None:
+def apply_delta(
+    base: StoredTopology, ends: EdgeTables, wholes: LruCache[DeltaAdjacency, CsrAdjacency]
+) -> Topology | None:
     """Return arrays with what changed since laid over them; None when that is too much."""
     edge, src, dst = ends
-    with edge.since(base.edge, _limit(edge)) as changed:
+    with edge.since(base.edge, _max_delta_rows(edge)) as changed:
         if changed is None:
             return None
         new = changed.added(["src", "dst"])
-    here = _node_shift(src, base.src)
-    there = here if src.key == dst.key else _node_shift(dst, base.dst)
+    here = _node_position_map(src, base.src)
+    there = here if src.key == dst.key else _node_position_map(dst, base.dst)
     if here is None or there is None:
         return None
-    edges = Shift(changed.removed, changed.shared)
+    edges = PositionMap(changed.removed, changed.shared)
     positions = np.arange(new.num_rows) + changed.shared
-    added = Added(src.positions_of(new["src"]), dst.positions_of(new["dst"]), positions)
+    added = AddedEdges(src.positions_of(new["src"]), dst.positions_of(new["dst"]), positions)
     sizes = (src.rows, dst.rows)
     return Topology(
-        Overlay(base.out, here, there, edges, added, sizes, wholes),
-        Overlay(base.into, there, here, edges, added.turned, sizes[::-1], wholes),
+        DeltaAdjacency(base.out, here, there, edges, added, sizes, wholes),
+        DeltaAdjacency(base.into, there, here, edges, added.turned, sizes[::-1], wholes),
     )
 
 
-def _limit(table: Table) -> int:
-    return max(FEW_CHANGES, int(table.rows * SMALL_SHARE))
+def _max_delta_rows(table: TypeTable) -> int:
+    return max(MAX_DELTA_ROWS, int(table.rows * MAX_DELTA_SHARE))
 
 
-def _node_shift(nodes: Table, old: DatasetEntry) -> Shift | None:
+def _node_position_map(nodes: TypeTable, old: DatasetEntry) -> PositionMap | None:
     """Return where nodes are now; a node whose row was written anew is the same node."""
-    with nodes.since(old, _limit(nodes)) as grown:
+    with nodes.since(old, _max_delta_rows(nodes)) as grown:
         if grown is None:
             return None
         lost, added = grown.lost(["id"])["id"], grown.added(["id"])["id"]
     places = pc.index_in(lost.combine_chunks(), value_set=added.combine_chunks())
     again = np.asarray(places.is_valid(), np.bool_)
     news = np.asarray(pc.fill_null(places, 0), np.int64)[again] + grown.shared
-    return Shift(grown.removed, grown.shared, (grown.removed[again], news))
+    return PositionMap(grown.removed, grown.shared, (grown.removed[again], news))
 
 
-def _in_memory(ends: Ends) -> bool:
+def _is_small_and_cached(ends: EdgeTables) -> bool:
     """Tell whether ends of edges and ids of nodes are few, and there without much reading."""
     edge, src, dst = ends
     columns = ((edge, "src"), (edge, "dst"), (src, "id"), (dst, "id"))
     return all(table.is_small and table.is_near(name) for table, name in columns)
 
 
-def _adjacencies(ends: Ends, tick: Callable[[], None]) -> tuple[Adjacency, Adjacency]:
+def _adjacencies(ends: EdgeTables, tick: Callable[[], None]) -> tuple[CsrAdjacency, CsrAdjacency]:
     _, src, dst = ends
-    here, there = _places(ends, tick)
-    out = Adjacency.build(here, there, (src.rows, dst.rows))
+    here, there = _endpoint_positions(ends, tick)
+    out = CsrAdjacency.build(here, there, (src.rows, dst.rows))
     tick()
-    return out, Adjacency.build(there, here, (dst.rows, src.rows))
+    return out, CsrAdjacency.build(there, here, (dst.rows, src.rows))
 
 
-def _places(ends: Ends, tick: Callable[[], None]) -> tuple[Positions, Positions]:
+def _endpoint_positions(ends: EdgeTables, tick: Callable[[], None]) -> tuple[Positions, Positions]:
     """Return the positions of the nodes at both ends of every edge, reading a part at a time."""
     edge, src, dst = ends
     ids = {"src": src.column("id"), "dst": dst.column("id")}
     parts: dict[str, list[Positions]] = {"src": [], "dst": []}
-    for rows in edge.pieces(["src", "dst"], _PIECE):
+    for rows in edge.pieces(["src", "dst"], _LOOKUP_EDGES):
         for end, found in parts.items():
             tick()
-            found.append(_find(rows[end], ids[end], edge, end))
+            found.append(_find_positions(rows[end], ids[end], edge, end))
     here, there = (np.concatenate([np.empty(0, np.int32), *found]) for found in parts.values())
     return here, there
 
 
-def _find(wanted: pa.ChunkedArray, ids: pa.Array, edge: Table, end: str) -> Positions:
+def _find_positions(wanted: pa.ChunkedArray, ids: pa.Array, edge: TypeTable, end: str) -> Positions:
     places = pc.index_in(wanted, value_set=ids)
     if places.null_count:
         raise GraphCorrupt(f"an edge of {edge.type.name} lacks its {end}")
     return np.asarray(places.combine_chunks(), np.int32)
 
 
-def _key(ends: Ends) -> tuple[int, ...]:
+def _topology_key(ends: EdgeTables) -> tuple[int, ...]:
     return tuple(fact for table in ends for fact in (*table.entry.key, table.entry.physical))

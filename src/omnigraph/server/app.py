@@ -16,42 +16,41 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from omnigraph.errors import Category, InvalidInput, OmniError
-from omnigraph.server.agents import AgentRoutes
-from omnigraph.server.asked import Asked, Front, json_response
-from omnigraph.server.clients import read_networks
 from omnigraph.server.endpoint import Endpoint
-from omnigraph.server.envelope import Envelope, note
-from omnigraph.server.failures import failure_response
-from omnigraph.server.lanes import ReadLanes
-from omnigraph.server.limits import STREAMS, WRITERS, Limits
-from omnigraph.server.metrics import Metrics
-from omnigraph.server.openapi import document
+from omnigraph.server.mcp_routes import McpRoutes
+from omnigraph.server.metrics import ServerMetrics
+from omnigraph.server.middleware import RequestMiddleware, parse_networks, record_route
+from omnigraph.server.openapi import build_openapi
+from omnigraph.server.read_scheduler import ReadScheduler
+from omnigraph.server.request import AppState, RequestContext, json_response
+from omnigraph.server.responses import error_response
 from omnigraph.server.routes import ENDPOINTS
-from omnigraph.service.visit import Service
+from omnigraph.server.settings import MAX_STREAMS, WRITER_THREADS, ServerLimits
+from omnigraph.service.session import GraphService
 
-_ALWAYS = ("/healthz", "/readyz")
+_HEALTH_PATHS = ("/healthz", "/readyz")
 """Routes that are there for agents alone, too."""
-_GONE = (("POST", "/graphs"), ("DELETE", "/graphs"))
+_REMOVED_ROUTES = (("POST", "/graphs"), ("DELETE", "/graphs"))
 """Routes there once were; they are answered like any other path that leads nowhere."""
 
 
 def create_app(
-    service: Service,
-    limits: Limits | None = None,
-    metrics: Metrics | None = None,
+    service: GraphService,
+    limits: ServerLimits | None = None,
+    metrics: ServerMetrics | None = None,
     *,
     agents_only: bool = False,
     trusted_proxies: Sequence[str] = (),
 ) -> Starlette:
     """Return the application that serves some graphs; with `agents_only`, to agents alone."""
-    chosen, counted = limits or Limits(), metrics or Metrics()
-    lanes = ReadLanes(chosen.threads, service.admission.reads_max, counted)
-    writers = ThreadPoolExecutor(WRITERS, thread_name_prefix="omnigraph-change")
-    proxies = read_networks(trusted_proxies)
-    front = Front(service, chosen, lanes, writers, asyncio.Semaphore(STREAMS))
-    agents = AgentRoutes(lanes)
-    shown = [e for e in ENDPOINTS if e.path in _ALWAYS or not agents_only]
-    described = document(shown, authenticated=bool(service.tokens))
+    chosen, counted = limits or ServerLimits(), metrics or ServerMetrics()
+    lanes = ReadScheduler(chosen.threads, service.admission.reads_max, counted)
+    writers = ThreadPoolExecutor(WRITER_THREADS, thread_name_prefix="omnigraph-change")
+    proxies = parse_networks(trusted_proxies)
+    front = AppState(service, chosen, lanes, writers, asyncio.Semaphore(MAX_STREAMS))
+    agents = McpRoutes(lanes)
+    shown = [e for e in ENDPOINTS if e.path in _HEALTH_PATHS or not agents_only]
+    described = build_openapi(shown, authenticated=bool(service.tokens))
 
     async def openapi(_: Request) -> Response:
         return json_response(described)
@@ -67,13 +66,15 @@ def create_app(
             pool.shutdown(wait=True)
 
     by_path = groupby(
-        sorted([*shown, *agents.endpoints], key=_place), key=lambda endpoint: endpoint.path
+        sorted([*shown, *agents.endpoints], key=_route_order), key=lambda endpoint: endpoint.path
     )
     routes = [_route(front, path, list(found)) for path, found in by_path]
     app = Starlette(
         routes=[*routes, Route("/openapi.json", openapi), Route("/metrics", measured)],
-        middleware=[Middleware(Envelope, metrics=counted, seconds=chosen.send, proxies=proxies)],
-        exception_handlers={HTTPException: _unrouted},
+        middleware=[
+            Middleware(RequestMiddleware, metrics=counted, seconds=chosen.send, proxies=proxies)
+        ],
+        exception_handlers={HTTPException: _route_not_found},
         lifespan=lifespan,
     )
     app.router.redirect_slashes = False
@@ -81,55 +82,55 @@ def create_app(
     return app
 
 
-def _place(endpoint: Endpoint) -> tuple[bool, str]:
+def _route_order(endpoint: Endpoint) -> tuple[bool, str]:
     """Fixed paths go first: `/branches/merge` is no branch."""
     return "{branch}" in endpoint.path, endpoint.path
 
 
-def _route(front: Front, path: str, endpoints: Sequence[Endpoint]) -> Route:
+def _route(front: AppState, path: str, endpoints: Sequence[Endpoint]) -> Route:
     by_method = {endpoint.method: endpoint for endpoint in endpoints}
 
     async def run(request: Request) -> Response:
         endpoint = by_method.get(request.method) or by_method["GET"]
-        note(request, path)
-        return await _answered(front, endpoint, request)
+        record_route(request, path)
+        return await _respond(front, endpoint, request)
 
     return Route(path, run, methods=list(by_method))
 
 
-async def _answered(front: Front, endpoint: Endpoint, request: Request) -> Response:
+async def _respond(front: AppState, endpoint: Endpoint, request: Request) -> Response:
     try:
         async with asyncio.timeout(front.limits.deadline):
-            return await _handled(front, endpoint, request)
+            return await _handle(front, endpoint, request)
     except TimeoutError:
         late = OmniError(
             f"there was no answer within {front.limits.deadline:g} s; a change may still happen",
             code="deadline",
             category=Category.UNAVAILABLE,
         )
-        return failure_response(late, changes=endpoint.changes)
+        return error_response(late, changes=endpoint.changes)
     except OmniError as error:
-        return failure_response(error, changes=endpoint.changes)
+        return error_response(error, changes=endpoint.changes)
 
 
-async def _handled(front: Front, endpoint: Endpoint, request: Request) -> Response:
+async def _handle(front: AppState, endpoint: Endpoint, request: Request) -> Response:
     service, actor = front.service, None
     if not endpoint.public:
         actor = service.identify(request.headers.get("authorization"))
-        note(request, endpoint.path, actor)
-    response = await endpoint.handle(Asked(front, request, service, actor))
+        record_route(request, endpoint.path, actor)
+    response = await endpoint.handle(RequestContext(front, request, service, actor))
     if endpoint.successor is not None:
         response.headers["Deprecation"] = "true"
         response.headers["Link"] = f'<{endpoint.successor}>; rel="successor-version"'
     return response
 
 
-async def _unrouted(request: Request, error: Exception) -> Response:
+async def _route_not_found(request: Request, error: Exception) -> Response:
     """Answer where no route is: with nothing, or with the methods there are."""
     assert isinstance(error, HTTPException), "nothing else is routed here"
-    if (request.method, request.url.path) in _GONE:
+    if (request.method, request.url.path) in _REMOVED_ROUTES:
         return Response(status_code=404)
     if error.status_code == 405:
         refused = InvalidInput("the path has no such method", code="method_not_allowed")
-        return failure_response(refused, headers=error.headers)
+        return error_response(refused, headers=error.headers)
     return Response(status_code=error.status_code, headers=error.headers)

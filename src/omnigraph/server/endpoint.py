@@ -8,13 +8,13 @@ from typing import Any, TypeAlias
 
 from starlette.responses import Response
 
-from omnigraph.server.asked import Asked
+from omnigraph.server.request import RequestContext
 
-Handler: TypeAlias = Callable[[Asked], Awaitable[Response]]
+Handler: TypeAlias = Callable[[RequestContext], Awaitable[Response]]
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class EndpointParameter:
     """A parameter of the query string, or with `header` of the headers."""
 
     name: str
@@ -43,7 +43,7 @@ class Endpoint:
     body_optional: bool = False
     answer: Any = None
     errors: tuple[int, ...] = ()
-    parameters: tuple[Query, ...] = ()
+    parameters: tuple[EndpointParameter, ...] = ()
     successor: str | None = None
     public: bool = False
     changes: bool = False

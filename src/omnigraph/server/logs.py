@@ -10,9 +10,9 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
-from omnigraph.service.request_log import current_request
+from omnigraph.service.session import current_request
 
-_FACTS = (
+_LOG_FIELDS = (
     "request_id",
     "method",
     "route",
@@ -28,10 +28,10 @@ _FACTS = (
     "pid",
     "exit_code",
 )
-LEVEL = "OMNIGRAPH_LOG"
+LOG_LEVEL_VARIABLE = "OMNIGRAPH_LOG"
 
 
-class JsonLines(logging.Formatter):
+class JsonLogFormatter(logging.Formatter):
     """Writes a record as one line of JSON."""
 
     def format(self, record: logging.LogRecord) -> str:
@@ -45,7 +45,7 @@ class JsonLines(logging.Formatter):
             **_request_fields(),
             "process": record.process,
         }
-        facts |= {name: getattr(record, name) for name in _FACTS if hasattr(record, name)}
+        facts |= {name: getattr(record, name) for name in _LOG_FIELDS if hasattr(record, name)}
         if record.exc_info:
             facts["exception"] = self.formatException(record.exc_info)
         return json.dumps(facts, ensure_ascii=False, default=str)
@@ -57,12 +57,12 @@ def _request_fields() -> dict[str, Any]:
     return {"request_id": None} if request is None else asdict(request)
 
 
-def configure(environment: Mapping[str, str]) -> None:
+def configure_logging(environment: Mapping[str, str]) -> None:
     """Send all logs to standard error; `OMNIGRAPH_LOG` says from which level on."""
-    wanted = environment.get(LEVEL, "").strip().upper() or "INFO"
+    wanted = environment.get(LOG_LEVEL_VARIABLE, "").strip().upper() or "INFO"
     level = logging.getLevelNamesMapping().get(wanted, logging.INFO)
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonLines())
+    handler.setFormatter(JsonLogFormatter())
     logging.basicConfig(level=level, handlers=[handler], force=True)
     # Each request has one line already.
     logging.getLogger("httpx").setLevel(logging.WARNING)

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from omnigraph.server.endpoint import Endpoint, Query
+from omnigraph.server.endpoint import Endpoint, EndpointParameter
 from omnigraph.server.links import LINKS
 from omnigraph.service import wire
 from omnigraph.version import __version__
@@ -20,9 +20,9 @@ _BLOB_HEADERS = ("Accept-Ranges", "Content-Length", "ETag", "Omnigraph-Snapshot-
 _NO_BODY = (302, 304)
 
 
-def document(endpoints: Sequence[Endpoint], *, authenticated: bool) -> bytes:
+def build_openapi(endpoints: Sequence[Endpoint], *, authenticated: bool) -> bytes:
     """Return the document as JSON; without tokens it speaks of no security."""
-    described = _Describing(authenticated=authenticated)
+    described = _OpenApiBuilder(authenticated=authenticated)
     paths: dict[str, dict[str, Any]] = {}
     for endpoint in endpoints:
         paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = described.one(endpoint)
@@ -39,7 +39,7 @@ def document(endpoints: Sequence[Endpoint], *, authenticated: bool) -> bytes:
     )
 
 
-class _Describing:
+class _OpenApiBuilder:
     """Describes endpoints and notes which shapes they have."""
 
     def __init__(self, *, authenticated: bool) -> None:
@@ -51,7 +51,7 @@ class _Describing:
     def schemas(self) -> dict[str, Any]:
         """Return the shapes by name."""
         either = [{"$ref": _REF.format(name=name)} for name in ("ReadOutput", "ChangeOutput")]
-        found = {name: _plain(schema) for name, schema in self._components.items()}
+        found = {name: _strip_schema(schema) for name, schema in self._components.items()}
         return dict(sorted({**found, "InvokeStoredQueryResponse": {"oneOf": either}}.items()))
 
     def one(self, endpoint: Endpoint) -> dict[str, Any]:
@@ -74,7 +74,7 @@ class _Describing:
             facts["security"] = [{"bearer_token": []}]
         return facts
 
-    def _parameter(self, parameter: Query) -> dict[str, Any]:
+    def _parameter(self, parameter: EndpointParameter) -> dict[str, Any]:
         schema = self._schema(parameter.schema)
         if parameter.schema is int:
             schema = {"type": "integer", "minimum": 0}
@@ -103,7 +103,9 @@ class _Describing:
         # A route of a graph answers 400 and 404 for a graph that is not served.
         found = {"200": self._success(endpoint)}
         if endpoint.operation_id == "cluster_getBlob":
-            found["206"] = _delivered(self._content(endpoint), (*_BLOB_HEADERS, "Content-Range"))
+            found["206"] = _blob_response(
+                self._content(endpoint), (*_BLOB_HEADERS, "Content-Range")
+            )
         for status in sorted({*endpoint.errors, *guarded}):
             answer: dict[str, Any] = {"description": HTTPStatus(status).phrase}
             if endpoint.method != "HEAD" and status not in _NO_BODY:
@@ -113,7 +115,7 @@ class _Describing:
 
     def _success(self, endpoint: Endpoint) -> dict[str, Any]:
         if endpoint.tag == "blobs":
-            return _delivered(self._content(endpoint), _BLOB_HEADERS)
+            return _blob_response(self._content(endpoint), _BLOB_HEADERS)
         return {"description": "OK", **self._content(endpoint), **_links(endpoint)}
 
     def _content(self, endpoint: Endpoint) -> dict[str, Any]:
@@ -140,7 +142,7 @@ class _Describing:
 
     def _schema(self, shape: Any) -> dict[str, Any]:  # noqa: ANN401 - a shape, or plain Python types
         [schema], _ = msgspec.json.schema_components([shape], ref_template=_REF)
-        plain: dict[str, Any] = _plain(schema)
+        plain: dict[str, Any] = _strip_schema(schema)
         return plain
 
 
@@ -150,7 +152,7 @@ def _links(endpoint: Endpoint) -> dict[str, Any]:
     return {"links": links} if links else {}
 
 
-def _delivered(content: dict[str, Any], headers: Sequence[str]) -> dict[str, Any]:
+def _blob_response(content: dict[str, Any], headers: Sequence[str]) -> dict[str, Any]:
     told = {name: {"schema": {"type": "string"}} for name in headers}
     return {"description": "OK", **content, "headers": told}
 
@@ -159,16 +161,16 @@ def _path_parameter(name: str) -> dict[str, Any]:
     return {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
 
 
-def _plain(schema: Any) -> Any:  # noqa: ANN401 - JSON
+def _strip_schema(schema: Any) -> Any:  # noqa: ANN401 - JSON
     """Leave out titles, and defaults that only say that something may be left out."""
     if isinstance(schema, list):
-        return [_plain(item) for item in schema]
+        return [_strip_schema(item) for item in schema]
     if not isinstance(schema, dict):
         return schema
     return {
-        key: {name: _plain(value) for name, value in part.items()}
+        key: {name: _strip_schema(value) for name, value in part.items()}
         if key == "properties"
-        else _plain(part)
+        else _strip_schema(part)
         for key, part in schema.items()
         if key not in ("title", "default")
     }

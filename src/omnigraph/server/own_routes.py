@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from omnigraph.server.endpoint import Endpoint, Query
+from omnigraph.server.endpoint import Endpoint, EndpointParameter
 from omnigraph.server.handlers import own, reading
 from omnigraph.service import wire
 
 _G = "/graphs/{graph_id}"
 _JSON = (400, 404, 408, 413, 415, 422)
 _WRITE = (*_JSON, 409, 424, 429, 503)
-_STATE = (Query("branch", str | None), Query("snapshot", str | None))
+_STATE = (EndpointParameter("branch", str | None), EndpointParameter("snapshot", str | None))
 
 OWN_ENDPOINTS = (
     Endpoint(
@@ -84,7 +84,11 @@ OWN_ENDPOINTS = (
         summary="Show one entity",
         answer=wire.EntityOutput,
         errors=(400, 404),
-        parameters=(Query("type", required=True), Query("id", required=True), *_STATE),
+        parameters=(
+            EndpointParameter("type", required=True),
+            EndpointParameter("id", required=True),
+            *_STATE,
+        ),
     ),
     Endpoint(
         method="GET",
@@ -105,7 +109,10 @@ OWN_ENDPOINTS = (
         summary="Find the best common ancestors of two states",
         answer=wire.MergeBaseOutput,
         errors=(400, 404),
-        parameters=(Query("one", required=True), Query("other", required=True)),
+        parameters=(
+            EndpointParameter("one", required=True),
+            EndpointParameter("other", required=True),
+        ),
     ),
     Endpoint(
         method="GET",

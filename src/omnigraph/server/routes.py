@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-from omnigraph.server.conditions import IF_GRAPH_COMMIT
-from omnigraph.server.endpoint import Endpoint, Query
+from omnigraph.server.endpoint import Endpoint, EndpointParameter
 from omnigraph.server.handlers import blobs, changes, reading, writing
 from omnigraph.server.own_routes import OWN_ENDPOINTS
+from omnigraph.server.request import IF_GRAPH_COMMIT
 from omnigraph.service import wire
 
 _G = "/graphs/{graph_id}"
-_BRANCH = Query("branch", str | None)
-_CONDITION = Query(IF_GRAPH_COMMIT, required=True, header=True)
+_BRANCH = EndpointParameter("branch", str | None)
+_CONDITION = EndpointParameter(IF_GRAPH_COMMIT, required=True, header=True)
 _FILTER = (
-    Query("kind", wire.EntityKindOutput, many=True),
-    Query("type", many=True),
-    Query("op", wire.ChangeOpOutput, many=True),
+    EndpointParameter("kind", wire.EntityKindOutput, many=True),
+    EndpointParameter("type", many=True),
+    EndpointParameter("op", wire.ChangeOpOutput, many=True),
 )
-_PAGE = (Query("page_token"), Query("limit", int))
+_PAGE = (EndpointParameter("page_token"), EndpointParameter("limit", int))
 _BLOB = (
-    Query("entity", wire.BlobEntityKind, required=True),
-    Query("type", required=True),
-    Query("id", required=True),
-    Query("property", required=True),
-    Query("branch"),
-    Query("snapshot"),
+    EndpointParameter("entity", wire.BlobEntityKind, required=True),
+    EndpointParameter("type", required=True),
+    EndpointParameter("id", required=True),
+    EndpointParameter("property", required=True),
+    EndpointParameter("branch"),
+    EndpointParameter("snapshot"),
     *(
-        Query(name, str | None, header=True)
+        EndpointParameter(name, str | None, header=True)
         for name in ("If-Match", "Range", "If-None-Match", "If-Range")
     ),
 )
@@ -62,7 +62,11 @@ ENDPOINTS = (
         summary="Show which version of each dataset the newest state of a branch is made of",
         answer=wire.SnapshotOutput,
         errors=(400, 404),
-        parameters=(_BRANCH, Query("snapshot", str | None), Query("schema", bool | None)),
+        parameters=(
+            _BRANCH,
+            EndpointParameter("snapshot", str | None),
+            EndpointParameter("schema", bool | None),
+        ),
     ),
     Endpoint(
         method="GET",
@@ -233,11 +237,11 @@ ENDPOINTS = (
         errors=_WRITE,
         parameters=(
             _BRANCH,
-            Query("from", str | None),
-            Query("mode", wire.LoadMode | None),
-            Query("message", str | None),
-            Query("partial", bool | None),
-            Query("vectors_from", str | None),
+            EndpointParameter("from", str | None),
+            EndpointParameter("mode", wire.LoadMode | None),
+            EndpointParameter("message", str | None),
+            EndpointParameter("partial", bool | None),
+            EndpointParameter("vectors_from", str | None),
         ),
     ),
     Endpoint(
@@ -303,7 +307,11 @@ ENDPOINTS = (
         summary="List the history of a branch, newest first",
         answer=wire.CommitListOutput,
         errors=(400, 404),
-        parameters=(_BRANCH, Query("limit", int), Query("actor", str | None)),
+        parameters=(
+            _BRANCH,
+            EndpointParameter("limit", int),
+            EndpointParameter("actor", str | None),
+        ),
     ),
     Endpoint(
         method="GET",
@@ -336,7 +344,13 @@ ENDPOINTS = (
         summary="Tell what happened on a branch since a place in its changes",
         answer=wire.ChangeFeedOutput,
         errors=(400, 404, 409, 410, 413, 500, 503),
-        parameters=(Query("branch"), Query("cursor"), Query("start"), *_PAGE, *_FILTER),
+        parameters=(
+            EndpointParameter("branch"),
+            EndpointParameter("cursor"),
+            EndpointParameter("start"),
+            *_PAGE,
+            *_FILTER,
+        ),
         changes=True,
     ),
     Endpoint(

@@ -12,33 +12,29 @@ import msgspec
 import uvicorn
 
 from omnigraph.errors import InvalidInput
-from omnigraph.server.activation import ClusterWatch
-from omnigraph.server.adoption import Adoption
 from omnigraph.server.app import create_app
-from omnigraph.server.boot import make_service
-from omnigraph.server.limits import Limits
-from omnigraph.server.metrics import Metrics
-from omnigraph.server.process import settle
-from omnigraph.server.protocol import PatientProtocol
-from omnigraph.server.reload import Reloader
-from omnigraph.server.settings import Settings
-from omnigraph.server.signals import RELOAD, accept_reload
-from omnigraph.server.telemetry import traced
+from omnigraph.server.connections import LimitedHttpProtocol, PeerSocketAcceptor
+from omnigraph.server.metrics import ServerMetrics
+from omnigraph.server.middleware import with_tracing
+from omnigraph.server.process import RELOAD_SIGNAL, prepare_process, unblock_reload_signal
+from omnigraph.server.reload import ClusterWatcher, Reloader
+from omnigraph.server.service_loader import build_service
+from omnigraph.server.settings import ServerLimits, ServerSettings
 
 BACKLOG = 2_048
 
 
-def bind_each(settings: Settings) -> list[socket.socket]:
+def bind_worker_sockets(settings: ServerSettings) -> list[socket.socket]:
     """Return a socket for each worker on one address; the kernel spreads connections over them."""
     # Without the option first: it would share the address with any other server that has it, too.
-    first = bind(settings)
+    first = bind_socket(settings)
     port = first.getsockname()[1]
     first.close()
     chosen = msgspec.structs.replace(settings, port=port)
-    return [bind(chosen, shared=True) for _ in range(settings.workers)]
+    return [bind_socket(chosen, shared=True) for _ in range(settings.workers)]
 
 
-def bind(settings: Settings, *, shared: bool = False) -> socket.socket:
+def bind_socket(settings: ServerSettings, *, shared: bool = False) -> socket.socket:
     """Take the address; no client can connect before a process listens."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     # Only of a socket that says it is TCP does asyncio send answers at once, without Nagle's wait.
@@ -56,14 +52,14 @@ def bind(settings: Settings, *, shared: bool = False) -> socket.socket:
     return found
 
 
-def address(listening: socket.socket) -> str:
+def listen_address(listening: socket.socket) -> str:
     """Return the address people connect to."""
     host, port = listening.getsockname()[:2]
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def run(
-    settings: Settings,
+def run_server(
+    settings: ServerSettings,
     environment: Mapping[str, str],
     *,
     listen: Callable[[], socket.socket],
@@ -75,20 +71,20 @@ def run(
 
     `others` are the sockets of other workers, whose connections are taken when they do not.
     """
-    settle()
-    service = make_service(settings, environment)
+    prepare_process()
+    service = build_service(settings, environment)
     plain = create_app(
         service,
         settings.limits,
-        Metrics(shared=shared),
+        ServerMetrics(shared=shared),
         agents_only=settings.agents_only,
         trusted_proxies=settings.trusted_proxies,
     )
-    app = traced(plain, environment)
+    app = with_tracing(plain, environment)
     listening = listen()
     config = uvicorn.Config(
         app,
-        http=_protocol(settings.limits),
+        http=_limited_protocol(settings.limits),
         loop="asyncio",
         ws="none",
         lifespan="on",
@@ -103,25 +99,25 @@ def run(
         ssl_keyfile=settings.key,
     )
     reloader = Reloader(settings, environment, plain.state.front, lambda: config.ssl)
-    watch = ClusterWatch(settings.cluster, plain.state.front, reloader.reload)
+    watch = ClusterWatcher(settings.cluster, plain.state.front, reloader.reload)
 
     def begin() -> None:
         watch.start()
         ready(listening)
 
-    _Server(config, begin, reloader, others).run(sockets=[listening])
+    _UvicornServer(config, begin, reloader, others).run(sockets=[listening])
 
 
-def _protocol(limits: Limits) -> type[PatientProtocol]:
+def _limited_protocol(limits: ServerLimits) -> type[LimitedHttpProtocol]:
     facts = {
         "idle_seconds": limits.idle,
         "age_seconds": limits.age,
         "connections_max": limits.connections,
     }
-    return type("LimitedProtocol", (PatientProtocol,), facts)
+    return type("LimitedProtocol", (LimitedHttpProtocol,), facts)
 
 
-class _Server(uvicorn.Server):
+class _UvicornServer(uvicorn.Server):
     """A server that reports when it listens, and reloads its files at a signal."""
 
     def __init__(
@@ -132,7 +128,7 @@ class _Server(uvicorn.Server):
         others: Sequence[socket.socket],
     ) -> None:
         super().__init__(config)
-        self._others = Adoption(others)
+        self._others = PeerSocketAcceptor(others)
         self._ready = ready
         self._reloader = reloader
         self._reloads: set[asyncio.Task[bool]] = set()
@@ -148,8 +144,8 @@ class _Server(uvicorn.Server):
         """Listen, and say so."""
         await super().startup(sockets)
         if self.started:
-            asyncio.get_running_loop().add_signal_handler(RELOAD, self._reload)
-            accept_reload()
+            asyncio.get_running_loop().add_signal_handler(RELOAD_SIGNAL, self._reload)
+            unblock_reload_signal()
             self._others.start(self._protocol, self.config.ssl)
             self._ready()
 

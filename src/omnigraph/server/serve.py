@@ -5,39 +5,39 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from omnigraph.errors import InvalidInput
-from omnigraph.server.clients import read_networks
-from omnigraph.server.limits import Limits
-from omnigraph.server.logs import configure
-from omnigraph.server.run import address, bind, run
-from omnigraph.server.settings import Settings
-from omnigraph.server.signals import stopping_normally
+from omnigraph.server.logs import configure_logging
+from omnigraph.server.middleware import parse_networks
+from omnigraph.server.process import exit_on_stop_signals
+from omnigraph.server.run import bind_socket, listen_address, run_server
+from omnigraph.server.settings import ServerLimits, ServerSettings, check_certificate
 from omnigraph.server.supervisor import Supervisor
-from omnigraph.server.tls import check_certificate
-from omnigraph.service.sources import ALL
+from omnigraph.service.graph_registry import ALL_GRAPHS
 
-__all__ = ["ALL", "Limits", "Settings", "check", "serve"]
+__all__ = ["ALL_GRAPHS", "ServerLimits", "ServerSettings", "check_settings", "serve"]
 
 
-def check(settings: Settings) -> None:
+def check_settings(settings: ServerSettings) -> None:
     """Refuse what no process could serve."""
     if not settings.graphs and settings.cluster is None:
         message = "there is no graph to serve: say --graph NAME=URI, or --cluster DIR"
         raise InvalidInput(message, code="no_graphs")
     check_certificate(settings)
-    read_networks(settings.trusted_proxies)
+    parse_networks(settings.trusted_proxies)
 
 
-def serve(settings: Settings, environment: Mapping[str, str], ready: Callable[[str], None]) -> None:
+def serve(
+    settings: ServerSettings, environment: Mapping[str, str], ready: Callable[[str], None]
+) -> None:
     """Serve until somebody says stop; `ready` is told the address once it listens."""
-    check(settings)
-    configure(environment)
-    with stopping_normally():
+    check_settings(settings)
+    configure_logging(environment)
+    with exit_on_stop_signals():
         if settings.workers > 1:
             Supervisor(settings, environment).run(ready)
             return
-        run(
+        run_server(
             settings,
             environment,
-            listen=lambda: bind(settings),
-            ready=lambda listening: ready(address(listening)),
+            listen=lambda: bind_socket(settings),
+            ready=lambda listening: ready(listen_address(listening)),
         )

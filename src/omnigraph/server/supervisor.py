@@ -22,21 +22,26 @@ import msgspec
 from prometheus_client.multiprocess import mark_process_dead
 
 from omnigraph.errors import Category, OmniError
-from omnigraph.server.run import address, bind_each
-from omnigraph.server.settings import Settings
-from omnigraph.server.signals import RELOAD, STOP, accept_reload, signals_blocked
+from omnigraph.server.process import (
+    RELOAD_SIGNAL,
+    STOP_SIGNALS,
+    blocked_signals,
+    unblock_reload_signal,
+)
+from omnigraph.server.run import bind_worker_sockets, listen_address
+from omnigraph.server.settings import ServerSettings
 
 READY = b"ready\n"
-SHARED_METRICS = "PROMETHEUS_MULTIPROC_DIR"
-FAILURES = 5
+METRICS_DIR_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
+MAX_START_FAILURES = 5
 """Processes that may die before they were ready, one after the other, while no other is ready."""
-RETRY_SECONDS = 10.0
+MAX_RESTART_PAUSE = 10.0
 """The longest pause before a worker that cannot start is started again."""
 _log = logging.getLogger("omnigraph.server")
 
 
 @dataclass(slots=True)
-class _Worker:
+class _WorkerProcess:
     """One process, the number of its socket, whether it listened, when it is to be replaced."""
 
     process: subprocess.Popen[bytes]
@@ -53,29 +58,29 @@ class _Worker:
 class Supervisor:
     """Keeps a number of processes running until a signal stops it."""
 
-    def __init__(self, settings: Settings, environment: Mapping[str, str]) -> None:
+    def __init__(self, settings: ServerSettings, environment: Mapping[str, str]) -> None:
         self._settings = settings
         self._environment = dict(environment)
         self._stop, self._reload = threading.Event(), threading.Event()
-        self._sockets = bind_each(settings)
+        self._sockets = bind_worker_sockets(settings)
         self._failures = 0
 
     def run(self, ready: Callable[[str], None]) -> None:
         """Start, tell the address once all listen, and replace what dies."""
-        for number in STOP:
+        for number in STOP_SIGNALS:
             signal.signal(number, lambda *_: self._stop.set())
-        signal.signal(RELOAD, lambda *_: self._reload.set())
-        accept_reload()
+        signal.signal(RELOAD_SIGNAL, lambda *_: self._reload.set())
+        unblock_reload_signal()
         with (
             tempfile.TemporaryDirectory(prefix="omnigraph-") as folder,
             tempfile.TemporaryDirectory(prefix="omnigraph-turns-") as turns,
         ):
-            self._environment[SHARED_METRICS] = folder
+            self._environment[METRICS_DIR_VARIABLE] = folder
             self._settings = msgspec.structs.replace(self._settings, turns=turns)
             workers = [self._start(number) for number in range(self._settings.workers)]
             try:
                 if self._all_ready(workers):
-                    ready(address(self._sockets[0]))
+                    ready(listen_address(self._sockets[0]))
                 while not self._stop.wait(0.1):
                     for worker in list(workers):
                         self._look_after(worker, workers, folder)
@@ -83,28 +88,28 @@ class Supervisor:
             finally:
                 self._ended(workers)
 
-    def _forward_reload(self, workers: list[_Worker]) -> None:
+    def _forward_reload(self, workers: list[_WorkerProcess]) -> None:
         """Let all workers reload; one that still starts keeps the signal until it listens."""
         if self._reload.is_set():
             self._reload.clear()
             for worker in workers:
                 if worker.replace_at is None:
-                    worker.process.send_signal(RELOAD)
+                    worker.process.send_signal(RELOAD_SIGNAL)
 
-    def _all_ready(self, workers: list[_Worker]) -> bool:
+    def _all_ready(self, workers: list[_WorkerProcess]) -> bool:
         """Wait until all workers listen; False when the server is stopped before."""
         for worker in workers:
             while not worker.ready.wait(0.05):
                 if self._stop.is_set():
                     return False
                 if worker.process.poll() is not None:
-                    raise _failed()
+                    raise _workers_failed()
         return True
 
-    def _start(self, number: int) -> _Worker:
+    def _start(self, number: int) -> _WorkerProcess:
         files = [found.fileno() for found in self._sockets]
         files = [files[number], *files[:number], *files[number + 1 :]]
-        with signals_blocked():
+        with blocked_signals():
             process = subprocess.Popen(  # noqa: S603 - ourselves
                 [sys.executable, "-m", "omnigraph.server.worker", *map(str, files)],
                 stdin=subprocess.PIPE,
@@ -113,11 +118,11 @@ class Supervisor:
                 env=self._environment,
                 start_new_session=True,
             )
-        worker = _Worker(process, number)
+        worker = _WorkerProcess(process, number)
         threading.Thread(target=self._introduce, args=(worker,), daemon=True).start()
         return worker
 
-    def _introduce(self, worker: _Worker) -> None:
+    def _introduce(self, worker: _WorkerProcess) -> None:
         """Tell a process what to serve, and wait until it does."""
         stdin, stdout = worker.process.stdin, worker.process.stdout
         assert stdin is not None, "it has a pipe"
@@ -131,25 +136,27 @@ class Supervisor:
         if stdout.readline() == READY:
             worker.ready.set()
 
-    def _look_after(self, worker: _Worker, workers: list[_Worker], folder: str) -> None:
+    def _look_after(
+        self, worker: _WorkerProcess, workers: list[_WorkerProcess], folder: str
+    ) -> None:
         """Replace a worker that died: at once, or after a pause if it could not even start."""
         code = worker.process.poll()
         if code is None:
             return
         if worker.replace_at is None:
             self._failures = 0 if worker.ready.is_set() else self._failures + 1
-            if self._failures >= FAILURES and not any(other.serves for other in workers):
-                raise _failed()
+            if self._failures >= MAX_START_FAILURES and not any(other.serves for other in workers):
+                raise _workers_failed()
             mark_process_dead(worker.process.pid, folder)  # type: ignore[no-untyped-call]
             message = "process %d ended with %d; another takes its place"
             _log.error(message, worker.process.pid, code)
-            _let_go(worker)
-            pause = min(0.1 * 2**self._failures, RETRY_SECONDS) if self._failures else 0.0
+            _close_pipes(worker)
+            pause = min(0.1 * 2**self._failures, MAX_RESTART_PAUSE) if self._failures else 0.0
             worker.replace_at = time.monotonic() + pause
         if time.monotonic() >= worker.replace_at:
             workers[worker.number] = self._start(worker.number)
 
-    def _ended(self, workers: list[_Worker]) -> None:
+    def _ended(self, workers: list[_WorkerProcess]) -> None:
         """Let every process finish what is under way; end those that do not."""
         for listening in self._sockets:
             listening.close()
@@ -163,7 +170,7 @@ class Supervisor:
                 worker.process.kill()
                 worker.process.wait()
             _log_exit(worker.process)
-            _let_go(worker)
+            _close_pipes(worker)
 
 
 def _log_exit(process: subprocess.Popen[bytes]) -> None:
@@ -173,12 +180,12 @@ def _log_exit(process: subprocess.Popen[bytes]) -> None:
     _log.log(level, "worker process %d exited with code %d", process.pid, code, extra=facts)
 
 
-def _let_go(worker: _Worker) -> None:
+def _close_pipes(worker: _WorkerProcess) -> None:
     for pipe in (worker.process.stdin, worker.process.stdout):
         if pipe is not None:
             pipe.close()
 
 
-def _failed() -> OmniError:
+def _workers_failed() -> OmniError:
     message = "the processes of the server cannot be started; their log says why"
     return OmniError(message, code="workers_failed", category=Category.UNAVAILABLE)

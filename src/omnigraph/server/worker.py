@@ -16,27 +16,27 @@ import threading
 import msgspec
 
 from omnigraph.errors import OmniError
-from omnigraph.server.logs import configure
-from omnigraph.server.run import run
-from omnigraph.server.settings import Settings
-from omnigraph.server.signals import stopping_normally
+from omnigraph.server.logs import configure_logging
+from omnigraph.server.process import exit_on_stop_signals
+from omnigraph.server.run import run_server
+from omnigraph.server.settings import ServerSettings
 
 
 def main() -> None:
     """Serve."""
-    with stopping_normally():
+    with exit_on_stop_signals():
         _serve()
 
 
 def _serve() -> None:
-    configure(os.environ)
-    settings = msgspec.json.decode(sys.stdin.buffer.readline(), type=Settings)
-    threading.Thread(target=_orphaned, daemon=True).start()
+    configure_logging(os.environ)
+    settings = msgspec.json.decode(sys.stdin.buffer.readline(), type=ServerSettings)
+    threading.Thread(target=_stop_when_orphaned, daemon=True).start()
     listening, *others = (socket.socket(fileno=int(text)) for text in sys.argv[1:])
     for other in others:
         other.setblocking(False)
     try:
-        run(
+        run_server(
             settings,
             os.environ,
             listen=lambda: listening,
@@ -54,7 +54,7 @@ def _ready() -> None:
     sys.stdout.flush()
 
 
-def _orphaned() -> None:
+def _stop_when_orphaned() -> None:
     # Not `sys.stdin`: a daemon thread that holds its lock aborts the interpreter when it exits.
     while os.read(0, 1):
         pass

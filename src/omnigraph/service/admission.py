@@ -14,10 +14,13 @@ from omnigraph.errors import Category, OmniError
 ANONYMOUS = "anonymous"
 BRANCH_BYTES = 256
 """What a change of branches is taken to weigh."""
-RETRY_AFTER = 60
+RETRY_AFTER_SECONDS = 60
 """Seconds after which a change that was refused may be sent again, unless it is known better."""
-READS = "OMNIGRAPH_PER_ACTOR_READS_MAX"
-INFLIGHT, BYTES = "OMNIGRAPH_PER_ACTOR_INFLIGHT_MAX", "OMNIGRAPH_PER_ACTOR_BYTES_MAX"
+MAX_READS_VARIABLE = "OMNIGRAPH_PER_ACTOR_READS_MAX"
+MAX_INFLIGHT_VARIABLE, MAX_BYTES_VARIABLE = (
+    "OMNIGRAPH_PER_ACTOR_INFLIGHT_MAX",
+    "OMNIGRAPH_PER_ACTOR_BYTES_MAX",
+)
 
 _log = logging.getLogger("omnigraph.service")
 
@@ -25,13 +28,13 @@ _log = logging.getLogger("omnigraph.service")
 class TooManyRequests(OmniError):
     """An actor has as much under way as it may have; it may ask again after some seconds."""
 
-    def __init__(self, message: str, *, retry_after: int = RETRY_AFTER) -> None:
+    def __init__(self, message: str, *, retry_after: int = RETRY_AFTER_SECONDS) -> None:
         super().__init__(message, code="too_many_requests", category=Category.LIMIT)
         self.retry_after = retry_after
 
 
 @dataclass(slots=True)
-class Admission:
+class AdmissionControl:
     """What each actor has under way in this process."""
 
     inflight_max: int = 16
@@ -42,13 +45,13 @@ class Admission:
     _lock: Lock = field(default_factory=Lock)
 
     @classmethod
-    def from_environment(cls, environment: Mapping[str, str]) -> Admission:
+    def from_environment(cls, environment: Mapping[str, str]) -> AdmissionControl:
         """Read the two limits; what is no positive number is told and not used."""
         defaults = cls()
         return cls(
-            _limit(environment, INFLIGHT, defaults.inflight_max),
-            _limit(environment, BYTES, defaults.bytes_max),
-            _limit(environment, READS, defaults.reads_max),
+            _limit(environment, MAX_INFLIGHT_VARIABLE, defaults.inflight_max),
+            _limit(environment, MAX_BYTES_VARIABLE, defaults.bytes_max),
+            _limit(environment, MAX_READS_VARIABLE, defaults.reads_max),
         )
 
     @contextmanager

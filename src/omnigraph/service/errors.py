@@ -17,11 +17,10 @@ from msgspec import UNSET, UnsetType
 from omnigraph.errors import Category, ExpectedVersionMismatch, OmniError
 from omnigraph.merge.conflicts import Conflict, ConflictKind, MergeConflicts
 from omnigraph.service import wire
-from omnigraph.service.admission import RETRY_AFTER
-from omnigraph.service.tokens import Unauthorized
-from omnigraph.write.inputs.grammar import STRUCTURAL_SLOTS
-from omnigraph.write.inputs.lines import LINE_BYTES
-from omnigraph.write.violations import Rule
+from omnigraph.service.admission import RETRY_AFTER_SECONDS
+from omnigraph.service.auth import Unauthorized
+from omnigraph.write.inputs.line_parser import MAX_LINE_BYTES, MAX_STRUCTURAL_CHARS
+from omnigraph.write.violations import ViolationRule
 
 _BY_CATEGORY: Mapping[Category, int] = MappingProxyType(
     {
@@ -83,7 +82,7 @@ _FIXED: Mapping[str, str] = MappingProxyType(
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class ErrorDescription:
     """What a caller is told."""
 
     status: int
@@ -97,14 +96,14 @@ class Failure:
         return wire.ChangeErrorOutput(**{name: getattr(self.body, name) for name in names})
 
 
-def describe(error: Exception) -> Failure:
+def describe_error(error: Exception) -> ErrorDescription:
     """Return what a caller is told of an error."""
     if not isinstance(error, OmniError):
-        return _hidden(500, "internal", Category.INTERNAL, _FIXED["internal"])
+        return _internal_error(500, "internal", Category.INTERNAL, _FIXED["internal"])
     status = status_of(error)
     if status == 500:
         text = _FIXED["storage" if error.category is Category.UNAVAILABLE else "internal"]
-        return _hidden(status, error.code, error.category, text)
+        return _internal_error(status, error.code, error.category, text)
     facts = {name: make(error) for name, make in _FACTS.items()}
     body = wire.ErrorOutput(
         error=error.message,
@@ -112,7 +111,7 @@ def describe(error: Exception) -> Failure:
         problem=_problem(error),
         **{name: fact for name, fact in facts.items() if fact is not None},
     )
-    return Failure(status, body, _headers(status, error))
+    return ErrorDescription(status, body, _headers(status, error))
 
 
 def status_of(error: OmniError) -> int:
@@ -127,9 +126,11 @@ def status_of(error: OmniError) -> int:
     return _BY_CODE.get(error.code, _BY_CATEGORY[error.category])
 
 
-def _hidden(status: int, code: str, category: Category, text: str) -> Failure:
+def _internal_error(status: int, code: str, category: Category, text: str) -> ErrorDescription:
     problem = wire.ProblemOutput(code=code, category=str(category))
-    return Failure(status, wire.ErrorOutput(error=text, code=_CODES[status], problem=problem))
+    return ErrorDescription(
+        status, wire.ErrorOutput(error=text, code=_CODES[status], problem=problem)
+    )
 
 
 def _code(status: int, error: OmniError) -> wire.ErrorCode | UnsetType:
@@ -140,21 +141,21 @@ def _code(status: int, error: OmniError) -> wire.ErrorCode | UnsetType:
 
 def _problem(error: OmniError) -> wire.ProblemOutput:
     details = {name: fact for name, fact in error.details.items() if name != "cause"}
-    plain = msgspec.to_builtins(details, enc_hook=_plain, str_keys=True)
+    plain = msgspec.to_builtins(details, enc_hook=_to_json_value, str_keys=True)
     kind = type(error).__name__
     return wire.ProblemOutput(
         code=error.code, category=str(error.category), kind=kind, details=plain
     )
 
 
-def _plain(value: Any) -> Any:  # noqa: ANN401 - whatever stands among the facts of an error
+def _to_json_value(value: Any) -> Any:  # noqa: ANN401 - whatever stands among the facts of an error
     """Return a value as JSON has it: numbers of arrays are numbers, the rest is text."""
     return value.item() if hasattr(value, "item") else str(value)
 
 
 def _headers(status: int, error: OmniError) -> dict[str, str]:
     if status == 429:
-        return {"Retry-After": str(getattr(error, "retry_after", RETRY_AFTER))}
+        return {"Retry-After": str(getattr(error, "retry_after", RETRY_AFTER_SECONDS))}
     if isinstance(error, Unauthorized):
         reason = ', error="invalid_token"' if error.is_invalid else ""
         return {"WWW-Authenticate": f'Bearer realm="omnigraph"{reason}'}
@@ -231,8 +232,8 @@ def _line_limit(error: OmniError) -> wire.ResourceLimitOutput | None:
 
 
 _LINE_LIMITS = {
-    Rule.LINE_BYTES: ("graph_batch_line_bytes", LINE_BYTES),
-    Rule.LINE_SLOTS: ("graph_batch_json_structural_slots", STRUCTURAL_SLOTS),
+    ViolationRule.LINE_BYTES: ("graph_batch_line_bytes", MAX_LINE_BYTES),
+    ViolationRule.LINE_SLOTS: ("graph_batch_json_structural_slots", MAX_STRUCTURAL_CHARS),
 }
 _QUERY_RESOURCES = {
     "query_timeout": "query_seconds",

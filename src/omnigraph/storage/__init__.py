@@ -6,6 +6,6 @@ translation of what storage raises into our errors. Nothing here knows what a gr
 
 from omnigraph.storage.datasets import Datasets
 from omnigraph.storage.location import Location, locate
-from omnigraph.storage.objects import ObjectInfo, Objects
+from omnigraph.storage.object_store import ObjectInfo, ObjectStore
 
-__all__ = ["Datasets", "Location", "ObjectInfo", "Objects", "locate"]
+__all__ = ["Datasets", "Location", "ObjectInfo", "ObjectStore", "locate"]

@@ -5,7 +5,8 @@ A version never changes, so a position means the same row as long as the version
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,25 +15,29 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from lance import LanceDataset
+from lance.file import LanceFileWriter
+from lance.fragment import FragmentMetadata
+from ulid import ULID
 
 from omnigraph.errors import GraphCorrupt, NotFound
-from omnigraph.storage.faults import translated
+from omnigraph.storage.datasets import Datasets
+from omnigraph.storage.error_translation import translate_errors
 
 Positions = npt.NDArray[np.int64]
-OFFSET = "_rowoffset"
-_BATCH = 65_536
+ROW_OFFSET = "_rowoffset"
+_BATCH_ROWS = 65_536
 
 
-def whole_column(handle: LanceDataset, column: str) -> pa.Array:
+def read_column(handle: LanceDataset, column: str) -> pa.Array:
     """Return one column of all rows."""
-    with translated(f"reading column {column}"):
+    with translate_errors(f"reading column {column}"):
         found = handle.to_table(columns=[column])[column]
         return found.chunk(0) if found.num_chunks == 1 else found.combine_chunks()
 
 
-def column_pieces(handle: LanceDataset, columns: Sequence[str], rows: int) -> Iterator[pa.Table]:
+def column_chunks(handle: LanceDataset, columns: Sequence[str], rows: int) -> Iterator[pa.Table]:
     """Yield all rows of some columns in order, at least so many at a time."""
-    with translated("reading columns"):
+    with translate_errors("reading columns"):
         piece: list[pa.RecordBatch] = []
         for batch in handle.scanner(columns=list(columns)).to_batches():
             piece.append(batch)
@@ -51,7 +56,7 @@ def id_ranks(ids: pa.Array) -> Positions:
 
 def positions_where(handle: LanceDataset, condition: str) -> Positions:
     """Return the positions of rows that satisfy a filter, ascending."""
-    found = rows_where(handle, condition, [])[OFFSET]
+    found = rows_where(handle, condition, [])[ROW_OFFSET]
     return np.sort(found.to_numpy().astype(np.int64))
 
 
@@ -59,18 +64,18 @@ def rows_where(
     handle: LanceDataset, condition: str, columns: Sequence[str], most: int | None = None
 ) -> pa.Table:
     """Return rows that satisfy a filter, with their positions as `_rowoffset`; at most so many."""
-    wanted: dict[str, Any] = {"columns": [*columns, OFFSET], "filter": condition, "limit": most}
+    wanted: dict[str, Any] = {"columns": [*columns, ROW_OFFSET], "filter": condition, "limit": most}
     try:
-        with translated("filtering rows"):
+        with translate_errors("filtering rows"):
             return handle.to_table(**wanted)
     except (NotFound, GraphCorrupt):
         # A file of an index may be gone or damaged; what it finds is found without it, too.
-        with translated("filtering rows without an index"):
+        with translate_errors("filtering rows without an index"):
             return handle.scanner(**wanted, use_scalar_index=False).to_table()
 
 
 @dataclass(frozen=True)
-class Addresses:
+class RowAddressMap:
     """Where the rows of a version are, fragment by fragment."""
 
     fragments: Sequence[Any]
@@ -79,9 +84,9 @@ class Addresses:
     _live: dict[int, npt.NDArray[np.uint64]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, handle: LanceDataset) -> Addresses:
+    def of(cls, handle: LanceDataset) -> RowAddressMap:
         """Look at the fragments of a version; nothing is read."""
-        with translated("reading row addresses"):
+        with translate_errors("reading row addresses"):
             fragments = handle.get_fragments()
             rows = [f.physical_rows - f.num_deletions for f in fragments]
         return cls(fragments, np.cumsum([0, *rows])[:-1].astype(np.int64))
@@ -116,7 +121,7 @@ class Addresses:
 
     def _live_rows(self, number: int) -> npt.NDArray[np.uint64]:
         if number not in self._live:
-            with translated("reading row addresses"):
+            with translate_errors("reading row addresses"):
                 scanner = self.fragments[number].scanner(columns=[], with_row_address=True)
                 self._live[number] = scanner.to_table()["_rowaddr"].to_numpy()
         return self._live[number]
@@ -132,7 +137,7 @@ def rows_at(
     handle: LanceDataset, addresses: npt.NDArray[np.uint64], columns: Sequence[str]
 ) -> pa.Table:
     """Return rows by address, in the order asked for, each once for each time it is asked for."""
-    with translated("taking rows"):
+    with translate_errors("taking rows"):
         # Without stable row ids a row id is an address; `take` would count deletions for each row.
         return handle._take_rows(addresses.tolist(), columns=list(columns))
 
@@ -150,10 +155,10 @@ class FragmentRows:
     offsets: npt.NDArray[np.uint32] | None = None
 
 
-def fragments_of(handle: LanceDataset) -> list[FragmentRows]:
+def list_fragments(handle: LanceDataset) -> list[FragmentRows]:
     """Return the fragments of a version in the order in which positions count their rows."""
     found = []
-    with translated("reading fragments"):
+    with translate_errors("reading fragments"):
         for fragment in handle.get_fragments():
             key = " ".join(file.path for file in fragment.metadata.files)
             offsets = None
@@ -165,13 +170,68 @@ def fragments_of(handle: LanceDataset) -> list[FragmentRows]:
     return found
 
 
-def column_of(
+def fragment_column(
     handle: LanceDataset, column: str, fragments: Sequence[FragmentRows]
 ) -> Iterator[pa.Array]:
     """Yield a column of some fragments, in their order."""
     wanted = {fragment.number for fragment in fragments}
     chosen = [f for f in handle.get_fragments() if f.fragment_id in wanted]
-    with translated(f"reading column {column}"):
-        scanner = handle.scanner(columns=[column], fragments=chosen, batch_size=_BATCH)
+    with translate_errors(f"reading column {column}"):
+        scanner = handle.scanner(columns=[column], fragments=chosen, batch_size=_BATCH_ROWS)
         for batch in scanner.to_batches():
             yield batch.column(0)
+
+
+# ----------------------------------------------------------------------
+# This module writes one column of a fragment as a file of its own, beside the files it has.
+#
+# The rows of the fragment stay where they are: only what the column holds changes. That is for
+# fragments no published version refers to; what others may read never changes.
+
+
+_REPLACED_FIELD_ID = -2
+"""Stands for a column of a file that another file has now, as Lance's format says."""
+
+
+def write_column(
+    datasets: Datasets, path: str, base: LanceDataset, column: str, values: Iterable[pa.Array]
+) -> dict[str, Any]:
+    """Write a column for all rows of a fragment; return what the file is, as plain JSON values.
+
+    `values` come piece by piece, in the order of the rows, those that are deleted included.
+    """
+    field, name = base.schema.field(column), f"{ULID()}.lance"
+    numbers = {found.name(): found.id() for found in base.lance_schema.fields()}
+    file = f"{path}/data/{name}"
+    version = base.data_storage_version
+    with translate_errors("writing a column"):
+        uri = datasets.location.child(file)
+        schema = pa.schema([field])
+        with LanceFileWriter(
+            uri, schema, version=version, storage_options=datasets.options
+        ) as writer:
+            for piece in values:
+                writer.write_batch(pa.record_batch([piece], schema=schema))
+    major, minor = (int(part) for part in version.split("."))
+    return {
+        "path": name,
+        "fields": [numbers[column]],
+        "column_indices": [0],
+        "file_major_version": major,
+        "file_minor_version": minor,
+        "file_size_bytes": datasets.objects.size(file),
+        "base_id": None,
+    }
+
+
+def with_column(fragment: FragmentMetadata, file: Mapping[str, Any]) -> FragmentMetadata:
+    """Return a fragment that has a column from a file; what it had of it before is forgotten."""
+    [number] = file["fields"]
+    document = fragment.to_json()
+    files = []
+    for known in document["files"]:
+        fields = [_REPLACED_FIELD_ID if field == number else field for field in known["fields"]]
+        if any(field != _REPLACED_FIELD_ID for field in fields):
+            files.append({**known, "fields": fields})
+    document["files"] = [*files, dict(file)]
+    return FragmentMetadata.from_json(json.dumps(document))

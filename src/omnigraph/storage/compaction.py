@@ -12,7 +12,7 @@ from typing import Any
 from lance import LanceDataset, LanceOperation
 from lance.optimize import Compaction, CompactionTask, RewriteResult
 
-from omnigraph.storage.faults import translated
+from omnigraph.storage.error_translation import translate_errors
 
 FRAGMENT_ROWS = 1024 * 1024
 """Rows a compacted fragment is to have."""
@@ -21,12 +21,12 @@ MANY_FRAGMENTS = 64
 SMALL_ROWS, SMALL_BYTES = 1_024, 1024 * 1024
 """Below both a fragment is small."""
 
-_RESULT = ("original_fragments", "new_fragments")
+_RESULT_FIELDS = ("original_fragments", "new_fragments")
 
 
 def compaction_tasks(base: LanceDataset) -> list[str]:
     """Return what is to be rewritten, each to be done by itself wherever that is; maybe nothing."""
-    with translated("compacting"):
+    with translate_errors("compacting"):
         plan = Compaction.plan(base, {"target_rows_per_fragment": FRAGMENT_ROWS})
         tasks: list[Any] = plan.tasks
         return [task.json() for task in tasks]
@@ -34,18 +34,18 @@ def compaction_tasks(base: LanceDataset) -> list[str]:
 
 def run_compaction(base: LanceDataset, task: str) -> str:
     """Rewrite some fragments; nobody sees the new ones yet."""
-    with translated("compacting"):
+    with translate_errors("compacting"):
         read: Any = CompactionTask
         done: str = read.from_json(task).execute(base).json()
         return done
 
 
-def compacted(base: LanceDataset, results: Sequence[str]) -> tuple[LanceDataset, int, int]:
+def stage_compaction(base: LanceDataset, results: Sequence[str]) -> tuple[LanceDataset, int, int]:
     """Stage what was rewritten; return how many fragments went and came."""
-    with translated("compacting"):
+    with translate_errors("compacting"):
         read: Any = RewriteResult
         done = [read.from_json(result) for result in results]
-        old, new = ([getattr(r, name) for r in done] for name in _RESULT)
+        old, new = ([getattr(r, name) for r in done] for name in _RESULT_FIELDS)
         pairs = zip(old, new, strict=True)
         groups = [LanceOperation.RewriteGroup(*pair) for pair in pairs]
         operation = LanceOperation.Rewrite(groups, [])
@@ -53,15 +53,15 @@ def compacted(base: LanceDataset, results: Sequence[str]) -> tuple[LanceDataset,
         return made, sum(map(len, old)), sum(map(len, new))
 
 
-def tidied(made: LanceDataset) -> LanceDataset:
+def compact_small_fragments(made: LanceDataset) -> LanceDataset:
     """Return a staged version with its small fragments put together, if there are many of them.
 
     Those an index covers stay as they are, for it would lose them.
     """
-    with translated("putting small fragments together"):
+    with translate_errors("putting small fragments together"):
         if len(made.get_fragments()) < MANY_FRAGMENTS:
             return made
-        small = _small(made)
+        small = _small_fragments(made)
         if len(small) < MANY_FRAGMENTS:
             return made
         plan = Compaction.plan(
@@ -73,10 +73,10 @@ def tidied(made: LanceDataset) -> LanceDataset:
             for task in tasks
             if {fragment.id for fragment in task.fragments} <= small
         ]
-        return compacted(made, results)[0] if results else made
+        return stage_compaction(made, results)[0] if results else made
 
 
-def _small(handle: LanceDataset) -> set[int]:
+def _small_fragments(handle: LanceDataset) -> set[int]:
     indexes: Any = handle.describe_indices()
     covered = {f for index in indexes for segment in index.segments for f in segment.fragment_ids}
     return {
@@ -88,7 +88,7 @@ def _small(handle: LanceDataset) -> set[int]:
     }
 
 
-def show_as_head(handle: LanceDataset) -> None:
+def restore_as_latest(handle: LanceDataset) -> None:
     """Make a version the newest one for readers that know nothing of ours; data is not copied."""
-    with translated("showing a version"):
+    with translate_errors("showing a version"):
         handle.restore()  # type: ignore[no-untyped-call]

@@ -24,11 +24,16 @@ from omnigraph.errors import (
     NotFound,
     StorageUnavailable,
 )
-from omnigraph.storage.faults import translated
-from omnigraph.storage.files import version_file
+from omnigraph.storage.checksums import (
+    expand_file_names,
+    file_checksums,
+    rename_with_checksums,
+    version_file_names,
+)
+from omnigraph.storage.error_translation import translate_errors
+from omnigraph.storage.layout import version_file
 from omnigraph.storage.location import Location
-from omnigraph.storage.objects import Objects
-from omnigraph.storage.sums import file_sums, files_below, named_by_sum, names_of
+from omnigraph.storage.object_store import ObjectStore
 
 MAX_HANDLES = 512
 MAX_VERSIONS = 8
@@ -37,7 +42,7 @@ METADATA_BYTES = 64 * 1024 * 1024
 """What Lance may remember of files: a writer would fill the gigabyte it takes with old ones."""
 MAX_FILE_LISTS = 64
 """Versions whose files are remembered: a writer needs those of the one before."""
-MAX_SUMS = 16_384
+MAX_CHECKSUMS = 16_384
 """Checksums of files that are remembered."""
 RETRY_SECONDS = "30"
 """Lance repeats no request after this long; by itself it would wait three minutes, six times."""
@@ -52,8 +57,8 @@ class Datasets:
 
     def __init__(self, location: Location) -> None:
         self.location = location
-        self.objects = Objects(location)
-        self.observe: Callable[[str], None] = _unobserved
+        self.objects = ObjectStore(location)
+        self.observe: Callable[[str], None] = _ignore_event
         self.session = lance.Session(metadata_cache_size_bytes=METADATA_BYTES)  # type: ignore[attr-defined]
         self._handles: OrderedDict[tuple[str, int], lance.LanceDataset] = OrderedDict()
         self._names: OrderedDict[tuple[str, int], frozenset[str]] = OrderedDict()
@@ -75,7 +80,7 @@ class Datasets:
             with suppress(AlreadyExists):
                 self.create(path, rows.slice(0, 0))
             base = self.open(path)
-        with translated(f"appending to {path}"):
+        with translate_errors(f"appending to {path}"):
             lance.write_dataset(rows, base, mode="append")
 
     def create(self, path: str, rows: pa.Table) -> int:
@@ -86,12 +91,12 @@ class Datasets:
         """
         uri = self.location.child(path)
         try:
-            with translated(f"creating {path}"):
+            with translate_errors(f"creating {path}"):
                 staged = write_fragments(
                     rows, uri, mode="create", return_transaction=True, storage_options=self.options
                 )
                 operation: Any = staged.operation
-                operation.fragments = named_by_sum(uri, operation.fragments)
+                operation.fragments = rename_with_checksums(uri, operation.fragments)
                 made = lance.LanceDataset.commit(
                     uri,
                     staged,
@@ -137,7 +142,7 @@ class Datasets:
 
     def open(self, path: str, version: int | None = None) -> lance.LanceDataset:
         """Return a new handle, which its owner may move; without a version, of the latest."""
-        with translated(f"opening {path}"):
+        with translate_errors(f"opening {path}"):
             return lance.dataset(
                 self.location.child(path),
                 version=version,
@@ -148,7 +153,8 @@ class Datasets:
     def new_sums(self, path: str, base: int | None, made: int) -> dict[str, str]:
         """Return the checksums of the files of a version that its base has not, by name.
 
-        None are known in a bucket (`storage/sums.py`). What was computed before is remembered, so
+        None are known in a bucket (`storage/checksums.py`). What was computed before is
+        remembered, so
         that staging the same files again on another base costs nothing.
         """
         if not self.location.is_local:
@@ -156,15 +162,15 @@ class Datasets:
         root, known = Path(self.location.child(path)), frozenset[str]()
         if base is not None:
             known = self._names_at(path, base)
-        new = files_below(root, self._names_at(path, made) - known)
+        new = expand_file_names(root, self._names_at(path, made) - known)
         with self._lock:
             found = {
                 name: self._sums[f"{path}/{name}"] for name in new if f"{path}/{name}" in self._sums
             }
-        found |= file_sums(root, new - found.keys())
+        found |= file_checksums(root, new - found.keys())
         with self._lock:
             self._sums |= {f"{path}/{name}": value for name, value in found.items()}
-            while len(self._sums) > MAX_SUMS:
+            while len(self._sums) > MAX_CHECKSUMS:
                 self._sums.popitem(last=False)
         return found
 
@@ -172,7 +178,7 @@ class Datasets:
         with self._lock:
             names = self._names.get((path, version))
         if names is None:
-            names = names_of(self.at(path, version))
+            names = version_file_names(self.at(path, version))
             with self._lock:
                 self._names[path, version] = names
                 while len(self._names) > MAX_FILE_LISTS:
@@ -194,5 +200,5 @@ class Datasets:
             raise GraphCorrupt(f"a file of {path} is missing", **error.details) from error
 
 
-def _unobserved(step: str) -> None:
+def _ignore_event(step: str) -> None:
     """Ignore a step."""

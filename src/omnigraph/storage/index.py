@@ -17,14 +17,14 @@ from lance import LanceDataset, LanceOperation
 from lance.dataset import Index
 
 from omnigraph.catalog import Metric
-from omnigraph.storage.faults import translated
+from omnigraph.storage.error_translation import translate_errors
 
 MAX_SEGMENTS = 8
 """Segments of one index before it is built anew as a whole."""
 
 VECTOR_ROWS = 100_000
 """Below this many vectors, looking at all of them is faster, and exact."""
-PROBES = 48
+VECTOR_PROBES = 48
 """Parts of a vector index that are looked into for one query."""
 
 
@@ -65,7 +65,7 @@ class IndexTask:
         return [replace(self, fragments=self.fragments[at::parts]) for at in range(parts)]
 
 
-def build_btree(base: LanceDataset, column: str) -> LanceDataset | None:
+def stage_btree_index(base: LanceDataset, column: str) -> LanceDataset | None:
     """Stage an index that finds rows by a column; None when all fragments have one."""
     task = index_task(base, column, IndexKind.BTREE)
     return None if task is None else add_index(base, task, build_segment(base, task))
@@ -79,8 +79,8 @@ def index_task(
     One with many segments is built anew as a whole. Vectors are near each other by the metric.
     """
     name = index_name(column, kind, metric)
-    with translated(f"indexing {column}"):
-        missing = uncovered(base, name)
+    with translate_errors(f"indexing {column}"):
+        missing = uncovered_fragments(base, name)
         if not missing:
             return None
         anew = len(_segments(base, name)) >= MAX_SEGMENTS
@@ -90,24 +90,24 @@ def index_task(
 
 def build_segment(base: LanceDataset, task: IndexTask) -> Index:
     """Build a segment; nobody sees it before it is added."""
-    with translated(f"indexing {task.column}"):
-        return _segment(base, task.column, task.kind, task.fragments, task.metric)
+    with translate_errors(f"indexing {task.column}"):
+        return _create_segment(base, task.column, task.kind, task.fragments, task.metric)
 
 
-def put_together(base: LanceDataset, task: IndexTask, segments: Sequence[Index]) -> Index:
+def merge_segments(base: LanceDataset, task: IndexTask, segments: Sequence[Index]) -> Index:
     """Return one segment of those that were built for a task, on the very base they were built on.
 
     Numbers of staged versions have no order, and Lance refuses what seems to be of a later one.
     """
     if len(segments) == 1:
         return segments[0]
-    with translated(f"indexing {task.column}"):
+    with translate_errors(f"indexing {task.column}"):
         return replace(base.merge_existing_index_segments(list(segments)), name=task.name)
 
 
 def add_index(base: LanceDataset, task: IndexTask, made: Index) -> LanceDataset:
     """Stage an index with the segment that was built for a task."""
-    with translated(f"indexing {task.column}"):
+    with translate_errors(f"indexing {task.column}"):
         old = _segments(base, task.name) if task.anew else []
         for other in Metric if task.kind is IndexKind.VECTOR else ():
             if other != task.metric:
@@ -117,7 +117,7 @@ def add_index(base: LanceDataset, task: IndexTask, made: Index) -> LanceDataset:
         return LanceDataset.commit(base, operation, read_version=base.version, detached=True)
 
 
-def _segment(
+def _create_segment(
     base: LanceDataset, column: str, kind: IndexKind, fragments: Sequence[int], metric: Metric
 ) -> Index:
     name = index_name(column, kind, metric)
@@ -144,7 +144,7 @@ def _segment(
             )
 
 
-def uncovered(base: LanceDataset, name: str) -> list[int]:
+def uncovered_fragments(base: LanceDataset, name: str) -> list[int]:
     """Return the fragments no segment of an index covers."""
     covered = {f for segment in _segments(base, name) for f in segment.fragment_ids}
     return [f.fragment_id for f in base.get_fragments() if f.fragment_id not in covered]
@@ -180,8 +180,8 @@ def nearest_rows(
         "q": query,
         "k": count,
         "metric": str(metric),
-        "nprobes": PROBES,
+        "nprobes": VECTOR_PROBES,
     }
-    with translated(f"searching {column}"):
+    with translate_errors(f"searching {column}"):
         columns = ["_rowaddr", "_distance", column]
         return handle.scanner(columns=columns, nearest=nearest).to_table().drop("_distance")

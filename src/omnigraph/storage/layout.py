@@ -8,15 +8,17 @@ from itertools import chain, count
 import lance
 import pyarrow as pa
 import pyarrow.compute as pc
+from lance import LanceDataset
 
 from omnigraph.errors import GraphCorrupt
+from omnigraph.storage.error_translation import translate_errors
 from omnigraph.types import PropertyType, Scalar
 from omnigraph.types.arrow import arrow_type
 
 MANIFEST = "__manifest"
 BRANCHES = "__branches"
 INTENTS = "__recovery"
-RUNS = "__pipelines"
+PIPELINE_RUNS = "__pipelines"
 POSITIONS, IDS, VECTORS = "at", "ids", "vectors"
 """Folders of a run while it lasts: where rows stood, ids to be added up, vectors of texts."""
 SCRATCH = "_scratch"
@@ -58,12 +60,12 @@ def property_column(name: str, type_: PropertyType, property_id: int) -> pa.Fiel
     return field.with_metadata({**(field.metadata or {}), **mark})
 
 
-def free_name(name: str, taken: Iterable[str]) -> str:
+def unused_column_name(name: str, taken: Iterable[str]) -> str:
     """Return a name for a new column: that of its property, unless another one has it.
 
     Case makes no difference: not every engine that reads a column tells names apart by it.
 
-    >>> free_name("city", ["id", "City", "city_2"])
+    >>> unused_column_name("city", ["id", "City", "city_2"])
     'city_3'
     """
     used = {other.lower() for other in taken}
@@ -80,13 +82,15 @@ def physical_columns(schema: pa.Schema) -> dict[int, str]:
     """
     marked = ((field, (field.metadata or {}).get(PROPERTY_ID)) for field in schema)
     try:
-        return _Columns((int(mark, 16), field.name) for field, mark in marked if mark is not None)
+        return _PhysicalColumns(
+            (int(mark, 16), field.name) for field, mark in marked if mark is not None
+        )
     except ValueError as error:
         message = "a column has an invalid property identity; `omnigraph verify --deep` names files"
         raise GraphCorrupt(message, cause=str(error)) from error
 
 
-class _Columns(dict[int, str]):
+class _PhysicalColumns(dict[int, str]):
     def __missing__(self, property_id: int) -> str:
         message = f"no column holds property {property_id:016x}"
         raise GraphCorrupt(f"{message}; `omnigraph verify --deep` names damaged files")
@@ -106,11 +110,11 @@ def to_physical(rows: pa.Table, schema: pa.Schema, names: Mapping[str, str]) -> 
         field = schema.field(names[name])
         column = rows[name]
         fields.append(field)
-        columns.append(_blobs(column, field.type) if is_blob(field) else column)
+        columns.append(_encode_blobs(column, field.type) if is_blob(field) else column)
     return pa.Table.from_arrays(columns, schema=pa.schema(fields))
 
 
-def _blobs(column: pa.ChunkedArray, type_: pa.DataType) -> pa.ChunkedArray:
+def _encode_blobs(column: pa.ChunkedArray, type_: pa.DataType) -> pa.ChunkedArray:
     """Wrap bytes and URIs as Lance wants them."""
     chunks = []
     for chunk in column.chunks:
@@ -134,3 +138,59 @@ def empty_table(schema: pa.Schema) -> pa.Table:
 def is_blob(field: pa.Field) -> bool:
     """Tell whether a column holds blobs."""
     return isinstance(field.type, pa.BaseExtensionType)
+
+
+# ----------------------------------------------------------------------
+# This module says which files a version of a dataset is made of.
+
+
+_DETACHED = 1 << 63
+_LATEST_FIRST = (1 << 64) - 1
+
+
+def version_file(version: int) -> str:
+    """Return the path of a version's manifest below its dataset."""
+    if version >= _DETACHED:
+        return f"_versions/d{version}.manifest"
+    return f"_versions/{_LATEST_FIRST - version:020d}.manifest"
+
+
+def parse_version_file(path: str) -> int | None:
+    """Return the version a path below a dataset is the manifest of, None when it is another file.
+
+    Detached versions, which have no order, count as other files.
+    """
+    name = path.removeprefix("_versions/").removesuffix(".manifest")
+    if not name.isdigit() or version_file(_LATEST_FIRST - int(name)) != path:
+        return None
+    return _LATEST_FIRST - int(name)
+
+
+def referenced_files(handle: LanceDataset) -> set[str]:
+    """Return the data and deletion files of a version, below its dataset."""
+    with translate_errors("listing the files of a version"):
+        found = {version_file(int(handle.version))}
+        for fragment in handle.get_fragments():
+            found |= {f"data/{file.path}" for file in fragment.metadata.files}
+            deletions = fragment.deletion_file()
+            if deletions is not None:
+                found.add(deletions)
+        return found
+
+
+def same_files(one: LanceDataset, other: LanceDataset) -> bool:
+    """Tell whether two versions are made of the same data and deletion files."""
+    files = [referenced_files(h) - {version_file(int(h.version))} for h in (one, other)]
+    return files[0] == files[1]
+
+
+def referenced_folders(handle: LanceDataset) -> set[str]:
+    """Return the folders a version needs whole, below its dataset: indexes and large blobs.
+
+    Blobs too large for a data file stand in a folder of their own, named like the data file.
+    """
+    with translate_errors("listing the folders of a version"):
+        segments = [segment for index in handle.describe_indices() for segment in index.segments]
+        indexes = {f"_indices/{segment.uuid}/" for segment in segments}
+        files = [file.path for f in handle.get_fragments() for file in f.metadata.files]
+        return indexes | {f"data/{path.removesuffix('.lance')}/" for path in files}

@@ -5,9 +5,13 @@ the canonical text from which ids are made. Nothing here knows a schema, a query
 A value that does not fit raises ValueError with a sentence; the caller knows where it came from.
 """
 
-from omnigraph.types.identity import entity_id, key_text
-from omnigraph.types.pattern import pattern_problem
-from omnigraph.types.property_type import MAX_VECTOR_DIMENSION, PropertyType
+from omnigraph.types.property_type import (
+    MAX_VECTOR_DIMENSION,
+    PropertyType,
+    entity_id,
+    key_text,
+    pattern_problem,
+)
 from omnigraph.types.scalar import BASE_NAMES, SCALARS, Scalar, ScalarSpec, json_kind
 from omnigraph.types.temporal import parse_date, parse_datetime
 

@@ -130,7 +130,7 @@ def _integer(name: str, low: int, high: int) -> Callable[[Any], int]:
         else:
             raise ValueError(f"expected integer number, got {json_kind(value)}")
         if not low <= number <= high:
-            raise ValueError(f"value {_shown(number)} exceeds {name} ({low}..{high})")
+            raise ValueError(f"value {_number_for_message(number)} exceeds {name} ({low}..{high})")
         return number
 
     return convert
@@ -143,7 +143,7 @@ def _float(name: str, width: str) -> Callable[[Any], float]:
         try:
             number: float = struct.unpack(width, struct.pack(width, float(value)))[0]
         except OverflowError as error:
-            raise ValueError(f"value {_shown(value)} exceeds {name}") from error
+            raise ValueError(f"value {_number_for_message(value)} exceeds {name}") from error
         if not isfinite(number):
             raise ValueError(f"value {value} is not a finite {name}")
         return number
@@ -151,7 +151,7 @@ def _float(name: str, width: str) -> Callable[[Any], float]:
     return convert
 
 
-def _shown(number: float) -> str:
+def _number_for_message(number: float) -> str:
     """Write a number for a message; Python refuses to write very large integers at all."""
     if isinstance(number, int) and number.bit_length() > _MAX_SHOWN_BITS:
         return f"of {number.bit_length()} bits"
@@ -177,7 +177,7 @@ def _vector(value: Any) -> list[float]:
     return [convert(item) for item in value]
 
 
-def _plain(number: str) -> str:
+def _decimal_text(number: str) -> str:
     """Write a decimal without exponent and without needless zeros, as `1`, `0.1`, `-2.5`."""
     text = format(Decimal(number), "f")
     return text.rstrip("0").rstrip(".") if "." in text else text
@@ -186,7 +186,7 @@ def _plain(number: str) -> str:
 def _float_text(value: float, shortest: str) -> str:
     if not isfinite(value):
         raise ValueError(f"non-finite value {value} cannot identify an entity")
-    return "0" if value == 0 else _plain(shortest)
+    return "0" if value == 0 else _decimal_text(shortest)
 
 
 def _f64_text(value: float) -> str:

@@ -5,22 +5,100 @@ It is the only thing the validator and the stager look at, whoever made it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
 
+from omnigraph.catalog import AcceptedSchema, AcceptedType, TypeKind
+from omnigraph.catalog.model import EdgeType, NodeType, Property
 from omnigraph.commit.model import DatasetEntry
-from omnigraph.embed.config import VectorsFrom, model_of
-from omnigraph.write.shape import AT, Shape
-from omnigraph.write.violations import Findings, Place
+from omnigraph.embed.config import VectorsFrom, model_for_property
+from omnigraph.types.arrow import arrow_type
+from omnigraph.write.violations import InputLocation, ViolationCollector
+
+# ----------------------------------------------------------------------
+# This module says how the entities of one type look while they are on their way into a graph.
+
+
+INPUT_POSITION = "@at"
+"""The column that remembers where in the input a row came from; no property has such a name."""
+
+GIVEN_PROPERTIES = "@given"
+"""The column of a partial batch that says which properties a row gives."""
+
+_NODE_SYSTEM = ("id",)
+_EDGE_SYSTEM = ("id", "src", "dst")
+
+
+@dataclass(frozen=True)
+class RowSchema:
+    """A type as a change sees it: `id`, endpoints, and properties by name.
+
+    `key` names the key properties in the order in which they form ids; it is empty when ids are
+    generated.
+    """
+
+    type: AcceptedType
+    key: tuple[str, ...]
+
+    @property
+    def table_key(self) -> str:
+        """The name of the dataset: `node:Ship` or `edge:CallsAt`."""
+        return self.type.entity
+
+    @property
+    def kind(self) -> TypeKind:
+        """Node or edge."""
+        return self.type.kind
+
+    @property
+    def name(self) -> str:
+        """The name of the type."""
+        return self.type.name
+
+    @property
+    def definition(self) -> NodeType | EdgeType:
+        """What the schema says of the type."""
+        assert isinstance(self.type.definition, NodeType | EdgeType), "interfaces store nothing"
+        return self.type.definition
+
+    @property
+    def properties(self) -> Mapping[str, Property]:
+        """The properties by name."""
+        return self.definition.properties
+
+    @property
+    def system(self) -> tuple[str, ...]:
+        """The columns that are no properties."""
+        return _EDGE_SYSTEM if self.kind is TypeKind.EDGE else _NODE_SYSTEM
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The columns of a whole row, in order."""
+        fields = [pa.field(name, pa.string()) for name in self.system]
+        properties = self.properties.values()
+        return pa.schema([*fields, *((p.name, arrow_type(p.type)) for p in properties)])
+
+    def no_rows(self) -> pa.Table:
+        """Return a table of this shape without rows."""
+        return pa.schema([*self.schema, (INPUT_POSITION, pa.int64())]).empty_table()
+
+
+def find_row_schema(schema: AcceptedSchema, kind: TypeKind, name: str) -> RowSchema:
+    """Return the shape of a type that exists."""
+    type_ = schema.find(kind, name)
+    assert type_ is not None, "the caller looked the name up"
+    return RowSchema(type_, schema.key_order(name) if kind is TypeKind.NODE else ())
+
 
 _FILE_BITS = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class RowBatch:
     """Rows that were given together: one load, or one statement.
 
     `rows` has the columns of the shape. `fresh` tells that every id was just made, so none can
@@ -47,8 +125,8 @@ class TypeChange:
     vectors the batches give, if it is known.
     """
 
-    shape: Shape
-    batches: list[Batch] = field(default_factory=list)
+    shape: RowSchema
+    batches: list[RowBatch] = field(default_factory=list)
     deleted: dict[str, None] = field(default_factory=dict)
     strict: bool = False
     replace: bool = False
@@ -62,7 +140,7 @@ class TypeChange:
 
     def given_by(self, name: str) -> str | None:
         """Return the model that made the vectors given to a property, if that is known."""
-        return model_of(self.vectors_from, f"{self.shape.name}.{name}")
+        return model_for_property(self.vectors_from, f"{self.shape.name}.{name}")
 
     @property
     def is_empty(self) -> bool:
@@ -80,10 +158,10 @@ class ChangeSet:
 
     types: dict[str, TypeChange] = field(default_factory=dict)
     files: Sequence[tuple[str, str]] = ()
-    findings: Findings = field(default_factory=Findings)
+    findings: ViolationCollector = field(default_factory=ViolationCollector)
     spoiled: set[int] = field(default_factory=set)
 
-    def of(self, shape: Shape) -> TypeChange:
+    def of(self, shape: RowSchema) -> TypeChange:
         """Return the change of a type, made when first needed."""
         return self.types.setdefault(shape.table_key, TypeChange(shape))
 
@@ -99,25 +177,25 @@ class ChangeSet:
             key=lambda change: (change.shape.kind != "node", change.shape.name),
         )
 
-    def place(self, rows: pa.Table, index: int) -> Place | None:
+    def place(self, rows: pa.Table, index: int) -> InputLocation | None:
         """Return where a row stood in the input."""
-        if AT not in rows.column_names:
+        if INPUT_POSITION not in rows.column_names:
             return None
-        position = rows[AT][index].as_py()
+        position = rows[INPUT_POSITION][index].as_py()
         if position is None:
             return None
-        return place_of(self.files, position)
+        return locate_position(self.files, position)
 
 
-def place_of(files: Sequence[tuple[str, str]], position: int) -> Place | None:
+def locate_position(files: Sequence[tuple[str, str]], position: int) -> InputLocation | None:
     """Return the place a position means; None when it is of no file people know."""
-    number, row = divmod(int(position), position_base(1))
+    number, row = divmod(int(position), file_position_base(1))
     if number >= len(files):
         return None
     name, unit = files[number]
-    return Place(name, row, unit)
+    return InputLocation(name, row, unit)
 
 
-def position_base(file_number: int) -> int:
+def file_position_base(file_number: int) -> int:
     """Return what to add to a line number of a file to get a position."""
     return file_number << _FILE_BITS

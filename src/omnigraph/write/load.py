@@ -2,33 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+import pyarrow as pa
+
 from omnigraph.catalog import TypeKind
 from omnigraph.commit.branches import create_branch, delete_branch
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import MAIN, Commit, Snapshot
-from omnigraph.commit.snapshot import head_snapshot
-from omnigraph.commit.view import seen
+from omnigraph.commit.snapshot import apply_scope, head_snapshot
 from omnigraph.errors import InvalidInput, NotFound, OmniError, OutcomeUnknown, SchemaMoved
-from omnigraph.write.apply import apply
+from omnigraph.query.entities import find_type
 from omnigraph.write.change_set import ChangeSet
-from omnigraph.write.coerce import Rules
-from omnigraph.write.committed import Committed
-from omnigraph.write.external import ExternalBlobs
-from omnigraph.write.inputs.sources import read_all, total_bytes
-from omnigraph.write.inputs.streams import check_encoding
-from omnigraph.write.intake import Intake
-from omnigraph.write.progress import Listener, Meter
-from omnigraph.write.request import Request
-from omnigraph.write.rows import Spill
+from omnigraph.write.coercion import CoercionRules
+from omnigraph.write.committed_state import CommittedState, incident_edges
+from omnigraph.write.external_blobs import ExternalBlobs
+from omnigraph.write.inputs.byte_streams import check_encoding, lines_as_file
+from omnigraph.write.inputs.ndjson_reader import read_ndjson
+from omnigraph.write.inputs.sources import read_sources, total_bytes
+from omnigraph.write.progress import ProgressListener, ProgressMeter
+from omnigraph.write.request import WriteRequest
+from omnigraph.write.row_builder import RowBuilder
+from omnigraph.write.spilling import SpillManager
+from omnigraph.write.transaction import apply_changes
 
 
-class Mode(StrEnum):
+class WriteMode(StrEnum):
     """What becomes of entities that exist: refuse, replace by id, or replace whole types."""
 
     APPEND = "append"
@@ -45,27 +48,27 @@ class LoadOptions:
     UTF-8. With `always`, a load that changes nothing is a commit, too: one that records something.
     """
 
-    mode: Mode = Mode.MERGE
+    mode: WriteMode = WriteMode.MERGE
     partial: bool = False
     strict: bool = True
     from_: str | None = None
     always: bool = False
-    progress: Listener | None = None
+    progress: ProgressListener | None = None
     encoding: str | None = None
 
     def __post_init__(self) -> None:
         check_encoding(self.encoding)
-        if self.partial and self.mode is not Mode.MERGE:
+        if self.partial and self.mode is not WriteMode.MERGE:
             message = f"a partial load merges; it cannot {self.mode}"
             raise InvalidInput(message, code="load_mode_invalid")
 
 
-def mode_of(word: str) -> Mode:
+def parse_load_mode(word: str) -> WriteMode:
     """Return the mode a word names."""
     try:
-        return Mode(word)
+        return WriteMode(word)
     except ValueError:
-        known = ", ".join(Mode)
+        known = ", ".join(WriteMode)
         message = f"unknown load mode '{word}'; it is one of {known}"
         raise InvalidInput(message, code="load_mode_invalid") from None
 
@@ -77,7 +80,7 @@ class LoadResult:
     `commit` counts what changed, and is None when nothing did.
     """
 
-    mode: Mode
+    mode: WriteMode
     branch: str
     commit: Commit | None
     base_branch: str | None = None
@@ -98,42 +101,42 @@ class LoadResult:
             "base_branch": self.base_branch,
             "branch_created": self.branch_created,
             "mode": str(self.mode),
-            "nodes": _counts(self.nodes),
-            "edges": _counts(self.edges),
+            "nodes": _sorted_counts(self.nodes),
+            "edges": _sorted_counts(self.edges),
             "total_entities": self.total,
             "actor_id": self.actor,
             "commit": self.commit.to_json() if self.commit is not None else None,
         }
 
 
-def _counts(counts: dict[str, int]) -> list[dict[str, Any]]:
+def _sorted_counts(counts: dict[str, int]) -> list[dict[str, Any]]:
     return [{"name": name, "entities_loaded": counts[name]} for name in sorted(counts)]
 
 
 def load(
     manifest: Manifest,
-    request: Request,
+    request: WriteRequest,
     data: Any,  # noqa: ANN401 - what people gave
     options: LoadOptions,
 ) -> LoadResult:
     """Load everything that is given as one commit."""
-    meter = Meter(options.progress, total_bytes(data))
-    source, exists = start(manifest, request.branch, options.from_)
-    with Spill() as spill:
-        rules = Rules(external=ExternalBlobs.below(request.external_blobs))
-        shown = seen(manifest, source, request.rights.named)
-        intake = Intake(
+    meter = ProgressMeter(options.progress, total_bytes(data))
+    source, exists = find_start_snapshot(manifest, request.branch, options.from_)
+    with SpillManager() as spill:
+        rules = CoercionRules(external=ExternalBlobs.below(request.external_blobs))
+        shown = apply_scope(manifest, source, request.rights.named)
+        intake = RowBuilder(
             shown.schema, spill, partial=options.partial, rules=rules, encoding=options.encoding
         )
-        read_all(data, intake, meter, strict=options.strict)
+        read_sources(data, intake, meter, strict=options.strict)
         changes = intake.finish(
-            strict=options.mode is Mode.APPEND, replace=options.mode is Mode.OVERWRITE
+            strict=options.mode is WriteMode.APPEND, replace=options.mode is WriteMode.OVERWRITE
         )
         if not intake.is_whole:
             # What was not read might be what other rows rely on.
             changes.findings.check()
         meter.enter("write")
-        with on_branch(manifest, request, source, exists=exists):
+        with fork_branch_if_missing(manifest, request, source, exists=exists):
             commit = _publish(manifest, request, changes, source, options)
     return LoadResult(
         mode=options.mode,
@@ -147,7 +150,9 @@ def load(
     )
 
 
-def start(manifest: Manifest, branch: str, from_: str | None) -> tuple[Snapshot, bool]:
+def find_start_snapshot(
+    manifest: Manifest, branch: str, from_: str | None
+) -> tuple[Snapshot, bool]:
     """Return the state to start from, and whether it is that of the branch itself."""
     if branch.strip() == MAIN or branch.strip() in manifest.branches():
         return head_snapshot(manifest, branch), True
@@ -158,20 +163,20 @@ def start(manifest: Manifest, branch: str, from_: str | None) -> tuple[Snapshot,
 
 
 @contextmanager
-def on_branch(
-    manifest: Manifest, request: Request, source: Snapshot, *, exists: bool
+def fork_branch_if_missing(
+    manifest: Manifest, request: WriteRequest, source: Snapshot, *, exists: bool
 ) -> Iterator[None]:
     """Fork the branch if it does not exist, and remove it again if the load fails."""
     if exists:
         yield
         return
     create_branch(manifest, request.branch, source, actor=request.actor)
-    with removing_branch(manifest, request.branch, source.commit_id):
+    with delete_branch_on_failure(manifest, request.branch, source.commit_id):
         yield
 
 
 @contextmanager
-def removing_branch(manifest: Manifest, branch: str, head: str) -> Iterator[None]:
+def delete_branch_on_failure(manifest: Manifest, branch: str, head: str) -> Iterator[None]:
     """Remove a branch that was forked at a commit if what it was forked for fails."""
     try:
         yield
@@ -186,9 +191,13 @@ def removing_branch(manifest: Manifest, branch: str, head: str) -> Iterator[None
 
 
 def _publish(
-    manifest: Manifest, request: Request, changes: ChangeSet, source: Snapshot, options: LoadOptions
+    manifest: Manifest,
+    request: WriteRequest,
+    changes: ChangeSet,
+    source: Snapshot,
+    options: LoadOptions,
 ) -> Commit | None:
-    def prepare(committed: Committed) -> ChangeSet:
+    def prepare(committed: CommittedState) -> ChangeSet:
         read, now = source.head.schema_hash, committed.snapshot.head.schema_hash
         if read != now:
             # The rows were made for the types of another schema.
@@ -199,6 +208,62 @@ def _publish(
     always = options.always or changes.is_empty
 
     def again() -> bool:
-        return options.mode is not Mode.OVERWRITE
+        return options.mode is not WriteMode.OVERWRITE
 
-    return apply(manifest, request, prepare, again=again, always=always)
+    return apply_changes(manifest, request, prepare, again=again, always=always)
+
+
+# ----------------------------------------------------------------------
+# This module repeats changes made elsewhere: entities as they are now, ids that are gone.
+#
+# What is repeated is a state, not a step, so doing it again on top of what others did is fine.
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayedChanges:
+    """Entities as lines that `load` reads, and ids that are gone, by `node:T` and `edge:E`."""
+
+    lines: Iterable[str]
+    gone: Mapping[str, Iterable[str]] = field(default_factory=dict)
+
+
+def replay_changes(manifest: Manifest, request: WriteRequest, changes: ReplayedChanges) -> Commit:
+    """Make a branch show these entities, and not those, as one commit.
+
+    Edges of a node that is gone go with it, whoever made them.
+    """
+    source = head_snapshot(manifest, request.branch)
+    gone = {find_type(source, k).entity: dict.fromkeys(ids) for k, ids in changes.gone.items()}
+    with SpillManager() as spill:
+        rules = CoercionRules(external=ExternalBlobs.below(request.external_blobs))
+        intake = RowBuilder(source.schema, spill, rules=rules)
+        read_ndjson(lines_as_file(iter(changes.lines)), intake, ProgressMeter(None, None))
+        found = intake.finish(strict=False, replace=False)
+        found.findings.check()
+
+        def prepare(committed: CommittedState) -> ChangeSet:
+            read, now = source.head.schema_hash, committed.snapshot.head.schema_hash
+            if read != now:
+                # The rows were made for the types of another schema.
+                raise SchemaMoved(read, now)
+            _delete_ids(found, committed, gone)
+            return found
+
+        commit = apply_changes(manifest, request, prepare, again=lambda: True, always=True)
+    assert commit is not None, "a replay always commits"
+    return commit
+
+
+def _delete_ids(
+    changes: ChangeSet, committed: CommittedState, gone: Mapping[str, Mapping[str, None]]
+) -> None:
+    """Mark what is gone, and what goes with it in this state."""
+    for change in changes.types.values():
+        change.deleted = {}
+    for table_key, ids in gone.items():
+        kind, _, name = table_key.partition(":")
+        shape = committed.shape(TypeKind(kind), name)
+        changes.of(shape).deleted.update(ids)
+        if shape.kind is TypeKind.NODE and ids:
+            for incident, edges in incident_edges(committed, shape, pa.array(ids, pa.string())):
+                changes.of(incident).deleted.update(dict.fromkeys(edges.to_pylist()))

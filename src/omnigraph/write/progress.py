@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-INTERVAL = 0.2
+REPORT_INTERVAL_SECONDS = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,13 +20,15 @@ class Progress:
     total_bytes: int | None = None
 
 
-Listener: TypeAlias = Callable[[Progress], None]
+ProgressListener: TypeAlias = Callable[[Progress], None]
 
 
-class Meter:
+class ProgressMeter:
     """Counts, and tells a listener about five times a second and at each new phase."""
 
-    def __init__(self, listener: Listener | None = None, total_bytes: int | None = None) -> None:
+    def __init__(
+        self, listener: ProgressListener | None = None, total_bytes: int | None = None
+    ) -> None:
         self._listener = listener
         self._total = total_bytes
         self._phase = "read"
@@ -50,7 +52,7 @@ class Meter:
 
     def _tell(self, *, now: bool = False) -> None:
         moment = time.monotonic()
-        if self._listener is None or not (now or moment - self._told >= INTERVAL):
+        if self._listener is None or not (now or moment - self._told >= REPORT_INTERVAL_SECONDS):
             return
         self._told = moment
         self._listener(Progress(self._phase, self._rows, self._bytes, self._total))

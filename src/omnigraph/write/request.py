@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from omnigraph.catalog import AcceptedType, TypeKind
+from omnigraph.catalog.model import DST, ID, SRC
 from omnigraph.commit.model import CommitId
 from omnigraph.embed import Embedder
 from omnigraph.embed.config import VectorsFrom
 from omnigraph.errors import InvalidInput
-from omnigraph.policy.gate import ALL_RIGHTS, Rights
+from omnigraph.plan.expressions import EntityKind, predicate_refs
+from omnigraph.plan.query_plan import Delete, MutationPlan, Update
+from omnigraph.policy import PolicyDenied
+from omnigraph.policy.authorization import ALL_RIGHTS, AccessRights
+from omnigraph.write.change_set import ChangeSet
+from omnigraph.write.committed_state import CommittedState
 
-UPKEEP = "optimize"
+MAINTENANCE_OPERATION = "optimize"
 """The operation of commits that change no entity."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class WriteRequest:
     """Who wants a change, where, and under which condition.
 
     `external_blobs` are the bases below which blobs may stay where they are, `embedder` makes
@@ -31,7 +39,7 @@ class Request:
     external_blobs: tuple[str, ...] = ()
     embedder: Embedder = field(default_factory=Embedder)
     vectors_from: VectorsFrom = None
-    rights: Rights = ALL_RIGHTS
+    rights: AccessRights = ALL_RIGHTS
 
     def __post_init__(self) -> None:
         for word, text in (("an actor", self.actor), ("a message", self.message)):
@@ -40,3 +48,99 @@ class Request:
             except UnicodeEncodeError as error:
                 message = f"{word} with half of a surrogate pair is no Unicode"
                 raise InvalidInput(message, code="text_invalid") from error
+
+
+# ----------------------------------------------------------------------
+# This module holds changes against what an actor may change and see, type by type.
+#
+# It looks at what is written of the schema and the change, never at entities: whether something is
+# refused tells nothing about what is in types that may not be seen.
+
+
+_SYSTEM_PROPERTIES = frozenset(property_.name for property_ in (ID, SRC, DST))
+
+
+def check_mutation_allowed(
+    plan: MutationPlan, request: WriteRequest, committed: CommittedState
+) -> None:
+    """Refuse a mutation that asks about what may not be read.
+
+    How many entities an update or a delete finds tells something about what it looks for.
+    """
+    if request.rights.read.is_everything:
+        return
+    shown, unread = committed.seen(request.rights.read).catalog, set[str]()
+    for statement in plan.statements:
+        if isinstance(statement, Update | Delete):
+            is_node, name = statement.kind is EntityKind.NODE, statement.type_name
+            found = shown.nodes.get(name) if is_node else shown.edges.get(name)
+            asked = [ref.property for test in statement.tests for ref in predicate_refs(test)]
+            if found is None:
+                unread.add(name)
+            else:
+                known = found.properties.keys() | _SYSTEM_PROPERTIES
+                unread |= {f"{name}.{property_}" for property_ in asked if property_ not in known}
+    if unread:
+        _deny(request, f"look for {', '.join(sorted(unread))}")
+
+
+def check_changes_allowed(
+    changes: ChangeSet, request: WriteRequest, committed: CommittedState
+) -> None:
+    """Refuse a change of types that may not be changed.
+
+    Deleted nodes take edges with them, which has to be allowed, too; and as their number is told,
+    they have to be seen.
+    """
+    rights = request.rights
+    if rights.is_everything:
+        return
+    shown = committed.seen(rights.read).catalog
+    given = [change for change in changes.types.values() if not change.is_empty]
+    refused = {c.shape.name for c in given if not rights.change.covers(c.shape.name)}
+    for change in given:
+        if change.shape.kind is TypeKind.NODE and (change.deleted or change.replace):
+            edges = committed.snapshot.catalog.incident_edges(change.shape.name)
+            refused |= {
+                edge.name
+                for edge in edges
+                if edge.name not in shown.edges or not rights.change.covers(edge.name)
+            }
+    _deny_types(refused, request, committed)
+
+
+def check_whole_types_allowed(
+    types: Iterable[AcceptedType], request: WriteRequest, committed: CommittedState
+) -> None:
+    """Refuse what shows whole entities of types, unless they may be changed and seen whole."""
+    rights = request.rights
+    if rights.is_everything:
+        return
+    schema = committed.seen(rights.read).schema
+    refused = set[str]()
+    for type_ in types:
+        shown = schema.find(type_.kind, type_.name)
+        is_whole = shown is not None and shown.property_ids.keys() == type_.property_ids.keys()
+        if not is_whole or not rights.change.covers(type_.name):
+            refused.add(type_.name)
+    _deny_types(refused, request, committed)
+
+
+def check_schema_changes_allowed(hashes: Iterable[str], request: WriteRequest) -> None:
+    """Refuse to bring changes across schemas to who may not see or change all of them."""
+    if not request.rights.is_everything and len(set(hashes)) > 1:
+        _deny(request, "bring changes of the schema")
+
+
+def _deny_types(names: set[str], request: WriteRequest, committed: CommittedState) -> None:
+    """Refuse to change types; those that may not even be named are not."""
+    known = committed.seen(request.rights.named).catalog
+    told = sorted(name for name in names if name in known.nodes or name in known.edges)
+    if names:
+        others = [] if len(told) == len(names) else ["types that it may not see"]
+        _deny(request, f"change {', '.join([*told, *others])}")
+
+
+def _deny(request: WriteRequest, what: str) -> None:
+    message = f"policy does not let actor '{request.actor}' {what} on branch '{request.branch}'"
+    raise PolicyDenied(message, actor=request.actor, branch=request.branch)

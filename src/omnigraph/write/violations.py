@@ -15,11 +15,11 @@ from typing import Any
 from omnigraph.errors import Category, OmniError
 
 MAX_LISTED = 100
-_SHOWN = 3
-_MAX_VALUE = 200
+_SUMMARIZED = 3
+_MAX_VALUE_CHARS = 200
 
 
-class Rule(StrEnum):
+class ViolationRule(StrEnum):
     """What a violation violates."""
 
     SYNTAX = "syntax"
@@ -41,7 +41,7 @@ class Rule(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class InputLocation:
     """Where in the input something stands: a file and a line, or a row of a table.
 
     Without a number it is the whole file.
@@ -64,7 +64,7 @@ class Place:
         return {"file": self.name or None, **number}
 
     @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> Place:
+    def from_json(cls, document: Mapping[str, Any]) -> InputLocation:
         """Return the place that plain JSON values tell."""
         [(unit, number)] = [(k, v) for k, v in document.items() if k != "file"] or [("line", None)]
         return cls(document["file"] or "", number, unit)
@@ -77,14 +77,14 @@ class Violation:
     `record` is the row or line as it was given, where that is at hand.
     """
 
-    rule: Rule
+    rule: ViolationRule
     message: str
     kind: str | None = None
     type: str | None = None
     id: str | None = None
     property: str | None = None
     value: Any = None
-    source: Place | None = None
+    source: InputLocation | None = None
     at: int | None = field(default=None, compare=False)
     record: Any = field(default=None, compare=False)
 
@@ -111,17 +111,17 @@ class Violation:
         """Return the violation that plain JSON values tell."""
         source = document.get("source")
         facts = {name: fact for name, fact in document.items() if name not in ("rule", "source")}
-        place = None if source is None else Place.from_json(source)
-        return cls(rule=Rule(document["rule"]), source=place, at=at, **facts)
+        place = None if source is None else InputLocation.from_json(source)
+        return cls(rule=ViolationRule(document["rule"]), source=place, at=at, **facts)
 
 
-class Findings:
+class ViolationCollector:
     """The violations of one change: all are counted, the first ones kept."""
 
     def __init__(self, limit: int = MAX_LISTED) -> None:
         self.limit = limit
         self.listed: list[Violation] = []
-        self.totals: Counter[Rule] = Counter()
+        self.totals: Counter[ViolationRule] = Counter()
 
     def __bool__(self) -> bool:
         return bool(self.totals)
@@ -137,22 +137,22 @@ class Findings:
         if self.room:
             self.listed.append(violation)
 
-    def make_room(self, rule: Rule, number: int) -> int:
+    def make_room(self, rule: ViolationRule, number: int) -> int:
         """Return how many of so many violations will be kept; the others are counted."""
         kept = min(number, self.room)
         if number > kept:
             self.count(rule, number - kept)
         return kept
 
-    def count(self, rule: Rule, number: int) -> None:
+    def count(self, rule: ViolationRule, number: int) -> None:
         """Count violations for which there was no room."""
         self.totals[rule] += number
 
     def check(self) -> None:
         """Raise what was found, if anything was."""
         if self:
-            self.listed.sort(key=in_order)
-            only_keys = set(self.totals) == {Rule.KEY_CONFLICT}
+            self.listed.sort(key=violation_sort_key)
+            only_keys = set(self.totals) == {ViolationRule.KEY_CONFLICT}
             raise (KeyConflict if only_keys else ValidationFailed)(self.listed, self.totals)
 
 
@@ -162,10 +162,10 @@ class ValidationFailed(OmniError):
     code_text = "validation_failed"
     category_of = Category.INVALID
 
-    def __init__(self, violations: Sequence[Violation], totals: Counter[Rule]) -> None:
+    def __init__(self, violations: Sequence[Violation], totals: Counter[ViolationRule]) -> None:
         self.violations = tuple(violations)
         self.total = sum(totals.values())
-        self.totals = {str(rule): totals[rule] for rule in Rule if totals[rule]}
+        self.totals = {str(rule): totals[rule] for rule in ViolationRule if totals[rule]}
         super().__init__(
             _summary(self.violations, self.total),
             code=self.code_text,
@@ -184,7 +184,7 @@ class KeyConflict(ValidationFailed):
     code_text = "key_conflict"
     category_of = Category.CONFLICT
 
-    def __init__(self, violations: Sequence[Violation], totals: Counter[Rule]) -> None:
+    def __init__(self, violations: Sequence[Violation], totals: Counter[ViolationRule]) -> None:
         super().__init__(violations, totals)
         first = self.violations[0]
         self.details |= {
@@ -195,26 +195,26 @@ class KeyConflict(ValidationFailed):
         }
 
 
-def in_order(violation: Violation) -> tuple[str, int]:
+def violation_sort_key(violation: Violation) -> tuple[str, int]:
     """Return what violations are listed by: the place in the input."""
     place = violation.source
     return ("", 0) if place is None else (place.name, place.number or 0)
 
 
-def shown_value(value: Any) -> Any:  # noqa: ANN401 - whatever stood in the input
+def abbreviate_value(value: Any) -> Any:  # noqa: ANN401 - whatever stood in the input
     """Return a value short enough for a report."""
-    if isinstance(value, str) and len(value) > _MAX_VALUE:
-        return value[:_MAX_VALUE] + "…"
+    if isinstance(value, str) and len(value) > _MAX_VALUE_CHARS:
+        return value[:_MAX_VALUE_CHARS] + "…"
     if isinstance(value, float) and not math.isfinite(value):
         # JSON has no such number.
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     if isinstance(value, bool | int | float | str) or value is None:
         return value
     text = str(value)
-    return text if len(text) <= _MAX_VALUE else text[:_MAX_VALUE] + "…"
+    return text if len(text) <= _MAX_VALUE_CHARS else text[:_MAX_VALUE_CHARS] + "…"
 
 
 def _summary(violations: Sequence[Violation], total: int) -> str:
-    shown = [str(violation) for violation in violations[:_SHOWN]]
+    shown = [str(violation) for violation in violations[:_SUMMARIZED]]
     more = total - len(shown)
     return "; ".join(shown) + (f"; and {more} more" if more else "")

@@ -7,12 +7,12 @@ from typing import assert_never
 
 from omnigraph.catalog import EdgeType, NodeType
 from omnigraph.lang import query_tree as qt
-from omnigraph.lang.query_tree import ANONYMOUS, Operator
+from omnigraph.lang.query_tree import ANONYMOUS, ComparisonOperator
 from tests.support.reference.model import Edge, Entity, Row, World
 from tests.support.reference.values import compare, holds, operands
 
 
-def match(clauses: Iterable[qt.Clause], rows: Iterable[Row], world: World) -> list[Row]:
+def match(clauses: Iterable[qt.MatchClause], rows: Iterable[Row], world: World) -> list[Row]:
     """Extend rows by what clauses bind, and keep those for which they hold."""
     found = list(rows)
     types: dict[str, NodeType | EdgeType] = {}
@@ -20,16 +20,16 @@ def match(clauses: Iterable[qt.Clause], rows: Iterable[Row], world: World) -> li
         types = {name: entity.type for name, entity in row.items()}
     for clause in clauses:
         match clause:
-            case qt.Binding():
+            case qt.BindingClause():
                 found = [new for row in found for new in _bind(clause, row, world)]
                 types.setdefault(clause.variable.name, world.catalog.nodes[clause.type_name.text])
-            case qt.Traversal():
+            case qt.TraversalClause():
                 walk = _Walk(clause, types, world)
                 found = [new for row in found for new in walk.extend(row)]
                 types = walk.types
-            case qt.Filter(condition=condition):
+            case qt.FilterClause(condition=condition):
                 found = [row for row in found if holds(condition, row, world)]
-            case qt.Negation(clauses=inner):
+            case qt.NegationClause(clauses=inner):
                 found = [row for row in found if not match(inner, [row], world)]
             case _ as unreachable:
                 assert_never(unreachable)
@@ -46,7 +46,7 @@ def _with(row: Row, variable: qt.Variable | None, entity: Entity) -> Row:
 # --- bindings ----------------------------------------------------------------------------------
 
 
-def _bind(clause: qt.Binding, row: Row, world: World) -> Iterator[Row]:
+def _bind(clause: qt.BindingClause, row: Row, world: World) -> Iterator[Row]:
     known = row.get(clause.variable.name)
     type_ = world.catalog.nodes[clause.type_name.text]
     for node in world.nodes(type_) if known is None else [known]:
@@ -56,9 +56,9 @@ def _bind(clause: qt.Binding, row: Row, world: World) -> Iterator[Row]:
 
 def _matches(written: qt.PropertyMatch, node: Entity, world: World) -> bool:
     """Tell whether a property equals the value or, being a list, contains it."""
-    access = qt.Access(qt.Variable("it"), written.property)
+    access = qt.PropertyAccess(qt.Variable("it"), written.property)
     left, right = operands(access, written.value, {"it": node}, world)
-    sign = Operator.CONTAINS if isinstance(left, list) else Operator.EQ
+    sign = ComparisonOperator.CONTAINS if isinstance(left, list) else ComparisonOperator.EQ
     return compare(sign, left, right)
 
 
@@ -69,7 +69,7 @@ class _Walk:
     """One traversal clause: from each node on the left to those on the right."""
 
     def __init__(
-        self, clause: qt.Traversal, known: dict[str, NodeType | EdgeType], world: World
+        self, clause: qt.TraversalClause, known: dict[str, NodeType | EdgeType], world: World
     ) -> None:
         self.clause = clause
         self.world = world

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from omnigraph.lang import query_tree as qt
-from omnigraph.lang.tree import Name
+from omnigraph.lang.source import Name
 from tests.support.reference.model import Row, World
 
 PATHS = ("shortest_path", "path_length")
 
 
-def path(call: qt.Call, row: Row, world: World) -> list[str] | int | None:
+def path(call: qt.CallExpression, row: Row, world: World) -> list[str] | int | None:
     """Return the ids on the first of the shortest paths, or how many edges it has."""
     start, along, end = call.arguments
     assert isinstance(start, qt.Variable)
     assert isinstance(end, qt.Variable)
     if isinstance(along, qt.AliasRef):
-        along = qt.EdgePath(Name(along.name))
-    assert isinstance(along, qt.EdgePath)
+        along = qt.EdgePathExpression(Name(along.name))
+    assert isinstance(along, qt.EdgePathExpression)
     found = _first_shortest(start.name, along, end.name, row, world)
     low = 1 if along.hops is None else along.hops.minimum
     high = None if along.hops is None else along.hops.maximum
@@ -26,7 +26,7 @@ def path(call: qt.Call, row: Row, world: World) -> list[str] | int | None:
 
 
 def _first_shortest(
-    start: str, along: qt.EdgePath, end: str, row: Row, world: World
+    start: str, along: qt.EdgePathExpression, end: str, row: Row, world: World
 ) -> list[str] | None:
     edge = world.catalog.edge(along.edge.text)
     assert edge is not None

@@ -16,16 +16,16 @@ BEST_IS_HIGHEST = {"bm25": True, "nearest": False, "rrf": True}
 
 def is_ranking(expr: qt.Expr) -> bool:
     """Tell whether an expression is a ranking."""
-    return isinstance(expr, qt.Call) and expr.function.text in BEST_IS_HIGHEST
+    return isinstance(expr, qt.CallExpression) and expr.function.text in BEST_IS_HIGHEST
 
 
 def ranked_variables(expr: qt.Expr) -> set[str]:
     """Return the variables whose nodes a ranking ranks."""
-    assert isinstance(expr, qt.Call)
+    assert isinstance(expr, qt.CallExpression)
     if expr.function.text == "rrf":
         return {name for arm in expr.arguments[:2] for name in ranked_variables(arm)}
     field = expr.arguments[0]
-    assert isinstance(field, qt.Access)
+    assert isinstance(field, qt.PropertyAccess)
     return {field.variable.name}
 
 
@@ -33,11 +33,11 @@ def scores(
     call: qt.Expr, rows: Sequence[Row], world: World, depth: int | None
 ) -> list[Inexact | None]:
     """Return the score of each row; `depth` is how many nodes a `nearest` in `rrf` ranks."""
-    assert isinstance(call, qt.Call)
+    assert isinstance(call, qt.CallExpression)
     if call.function.text == "rrf":
         return fusion(call, rows, world, depth)[0]
     field, query = call.arguments
-    assert isinstance(field, qt.Access)
+    assert isinstance(field, qt.PropertyAccess)
     found: list[Inexact | None] = []
     relevance: dict[str, Mapping[str, float]] = {}
     for row in rows:
@@ -56,7 +56,7 @@ def scores(
     return found
 
 
-def _texts(field: qt.Access, row: Row, world: World) -> dict[str, str | None]:
+def _texts(field: qt.PropertyAccess, row: Row, world: World) -> dict[str, str | None]:
     """Return the texts of all nodes of the type, whichever the query asks about."""
     nodes = world.graph.nodes[row[field.variable.name].type.name]
     name = field.property.text
@@ -64,11 +64,11 @@ def _texts(field: qt.Access, row: Row, world: World) -> dict[str, str | None]:
 
 
 def _embedded(
-    query: qt.Expr, words: str, field: qt.Access, row: Row, world: World
+    query: qt.Expr, words: str, field: qt.PropertyAccess, row: Row, world: World
 ) -> Sequence[float] | None:
     """Return the vector of a text; an empty one of an entity has none, another is refused."""
     if not words.strip():
-        if isinstance(query, qt.Access):
+        if isinstance(query, qt.PropertyAccess):
             return None
         raise RefusedError("an empty text is asked for")
     assert world.embed is not None, "a text is embedded by the caller"
@@ -102,7 +102,7 @@ def _distance(
 
 
 def fusion(
-    call: qt.Call, rows: Sequence[Row], world: World, depth: int | None
+    call: qt.CallExpression, rows: Sequence[Row], world: World, depth: int | None
 ) -> tuple[list[Inexact | None], list[int]]:
     """Return the fused score of each row, and its place by which ties are broken.
 
@@ -123,7 +123,7 @@ def _ranks(
     arm: qt.Expr, variable: str, rows: Sequence[Row], world: World, depth: int | None
 ) -> dict[str, int]:
     """Number the different nodes of a variable from 1, best row first."""
-    assert isinstance(arm, qt.Call)
+    assert isinstance(arm, qt.CallExpression)
     name = arm.function.text
     sign = -1 if BEST_IS_HIGHEST[name] else 1
     ranked = sorted(ranked_variables(arm))

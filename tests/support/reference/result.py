@@ -9,7 +9,7 @@ from math import inf
 from typing import Any, NamedTuple
 
 from omnigraph.lang import query_tree as qt
-from omnigraph.lang.tree import Name
+from omnigraph.lang.source import Name
 from tests.support.reference.matching import match
 from tests.support.reference.model import Answer, Inexact, RefusedError, World
 from tests.support.reference.ranking import (
@@ -63,7 +63,7 @@ class _Reader:
         self.exprs = [projection.expr for projection in body.projections]
         self.rows = match(body.clauses, [{}], world)
 
-    def _count(self, written: qt.Count | None, word: str) -> int | None:
+    def _count(self, written: qt.CountExpression | None, word: str) -> int | None:
         if written is None:
             return None
         number: int | None = value(written, {}, self.world)
@@ -113,7 +113,7 @@ class _Reader:
             groups.setdefault(name, []).append(place)
         columns = []
         for expr in self.exprs:
-            if isinstance(expr, qt.Call) and _is_aggregate(expr):
+            if isinstance(expr, qt.CallExpression) and _is_aggregate(expr):
                 whole = self._column(expr.arguments[0])
                 parts = [[whole[place] for place in places] for places in groups.values()]
                 columns.append([_aggregate(expr, part) for part in parts])
@@ -150,7 +150,7 @@ class _Reader:
             expr = self._meant(ordering)
             descending = _is_descending(ordering, expr)
             keys.append(Key(self._column(expr), descending, is_ranking(expr)))
-            if isinstance(expr, qt.Call) and is_ranking(expr):
+            if isinstance(expr, qt.CallExpression) and is_ranking(expr):
                 ranked |= ranked_variables(expr)
                 if expr.function.text == "rrf":
                     keys.append(Key(fusion(expr, self.rows, self.world, self.depth)[1]))
@@ -159,7 +159,7 @@ class _Reader:
         together = Key([[row[name].id for name in sorted(ranked)] for row in self.rows])
         return [*keys, together, Key([ids_of(row) for row in self.rows])]
 
-    def _meant(self, ordering: qt.Ordering) -> qt.Expr:
+    def _meant(self, ordering: qt.OrderingTerm) -> qt.Expr:
         """Return the expression to order by, that of a column when its alias is written."""
         if isinstance(ordering.expr, qt.AliasRef):
             return self.exprs[self.names.index(ordering.expr.name)]
@@ -168,7 +168,7 @@ class _Reader:
     def _bare(self, expr: qt.Expr) -> qt.Expr:
         """Write the id of a node in one way: `$x` means `$x.id`."""
         if isinstance(expr, qt.Variable) and expr.name not in self.world.parameters:
-            return qt.Access(expr, Name("id"))
+            return qt.PropertyAccess(expr, Name("id"))
         return expr
 
 
@@ -192,21 +192,21 @@ def _positive_zero(found: Any) -> Any:
     return 0.0 if isinstance(found, float) and found == 0 else found
 
 
-def _is_descending(ordering: qt.Ordering, expr: qt.Expr) -> bool:
+def _is_descending(ordering: qt.OrderingTerm, expr: qt.Expr) -> bool:
     """Tell the direction; a ranking puts the best first, whatever is written."""
-    if isinstance(expr, qt.Call) and is_ranking(expr):
+    if isinstance(expr, qt.CallExpression) and is_ranking(expr):
         return BEST_IS_HIGHEST[expr.function.text]
-    return ordering.direction is qt.Direction.DESC
+    return ordering.direction is qt.SortDirection.DESC
 
 
 # --- aggregates --------------------------------------------------------------------------------
 
 
 def _is_aggregate(expr: qt.Expr) -> bool:
-    return isinstance(expr, qt.Call) and expr.function.text in AGGREGATES
+    return isinstance(expr, qt.CallExpression) and expr.function.text in AGGREGATES
 
 
-def _aggregate(call: qt.Call, found: Sequence[Any]) -> Any:
+def _aggregate(call: qt.CallExpression, found: Sequence[Any]) -> Any:
     """Return an aggregate of the values that are not null."""
     values = [item for item in found if item is not None]
     if call.function.text == "count":
@@ -254,11 +254,11 @@ def column_name(projection: qt.Projection) -> str:
 
 def _name(expr: qt.Expr) -> str:
     match expr:
-        case qt.Access(variable=variable, property=property_):
+        case qt.PropertyAccess(variable=variable, property=property_):
             return f"{variable.name}.{property_.text}"
         case qt.Variable(name=name) | qt.AliasRef(name=name):
             return name
-        case qt.Call(function=function, arguments=arguments):
+        case qt.CallExpression(function=function, arguments=arguments):
             return _name(arguments[0]) if function.text in AGGREGATES else function.text
         case _:
             return "literal"

@@ -10,7 +10,7 @@ from math import isfinite
 from typing import Any, assert_never
 
 from omnigraph.lang import query_tree as qt
-from omnigraph.lang.query_tree import Operator
+from omnigraph.lang.query_tree import ComparisonOperator
 from omnigraph.types import Scalar, parse_date, parse_datetime
 from tests.support.reference import text
 from tests.support.reference.model import Row, World
@@ -32,10 +32,10 @@ def value(expr: qt.Expr, row: Row, world: World) -> Any:
             return [constant(item) for item in items if isinstance(item, qt.Literal)]
         case qt.Variable(name=name):
             return world.parameters[name] if name in world.parameters else row[name].id
-        case qt.Access(variable=variable, property=name):
+        case qt.PropertyAccess(variable=variable, property=name):
             entity = row[variable.name]
             return entity.id if name.text == "id" else entity.properties.get(name.text)
-        case qt.Call(function=function, arguments=arguments):
+        case qt.CallExpression(function=function, arguments=arguments):
             if function.text == "now":
                 return world.now
             if function.text in PATHS:
@@ -45,7 +45,7 @@ def value(expr: qt.Expr, row: Row, world: World) -> Any:
             return None not in given and PREDICATES[function.text](*given)
         case qt.AliasRef():
             raise AssertionError("an alias stands in `order` only")
-        case qt.EdgePath():
+        case qt.EdgePathExpression():
             raise AssertionError("a way along edges has no value")
         case _ as unreachable:
             assert_never(unreachable)
@@ -74,18 +74,18 @@ def constant(literal: qt.Literal) -> Any:
 def holds(condition: qt.Condition, row: Row, world: World) -> bool:
     """Tell whether a condition is true; unknown is as good as false, as nothing negates it."""
     match condition:
-        case qt.Comparison(left=left, operator=sign, right=right):
+        case qt.ComparisonCondition(left=left, operator=sign, right=right):
             return compare(sign, *operands(left, right, row, world))
-        case qt.NullTest(operand=operand, negated=negated):
+        case qt.NullCondition(operand=operand, negated=negated):
             return (value(operand, row, world) is None) != negated
-        case qt.Membership(operand=operand, choices=choices):
+        case qt.MembershipCondition(operand=operand, choices=choices):
             wanted, offered = operands(operand, choices, row, world)
-            return compare(Operator.CONTAINS, offered, wanted)
+            return compare(ComparisonOperator.CONTAINS, offered, wanted)
         case qt.CallCondition(call=call):
             return bool(value(call, row, world))
-        case qt.AllOf(conditions=parts):
+        case qt.AndCondition(conditions=parts):
             return all(holds(part, row, world) for part in parts)
-        case qt.AnyOf(conditions=parts):
+        case qt.OrCondition(conditions=parts):
             return any(holds(part, row, world) for part in parts)
         case _ as unreachable:
             assert_never(unreachable)
@@ -102,7 +102,7 @@ def operands(left: qt.Expr, right: qt.Expr, row: Row, world: World) -> tuple[Any
 
 
 def _is_f32(expr: qt.Expr, row: Row) -> bool:
-    if not isinstance(expr, qt.Access):
+    if not isinstance(expr, qt.PropertyAccess):
         return False
     found = row[expr.variable.name].type.lookup(expr.property.text)
     return found is not None and found.type.scalar is Scalar.F32
@@ -127,22 +127,22 @@ def round_to_f32(number: float) -> float:
 
 # Python compares int with float by exact value, and text by code point, which is the order of
 # its UTF-8 bytes.
-_SIGNS: Mapping[Operator, Callable[[Any, Any], bool]] = {
-    Operator.EQ: operator.eq,
-    Operator.NE: operator.ne,
-    Operator.LT: operator.lt,
-    Operator.LE: operator.le,
-    Operator.GT: operator.gt,
-    Operator.GE: operator.ge,
-    Operator.STARTS_WITH: str.startswith,
+_SIGNS: Mapping[ComparisonOperator, Callable[[Any, Any], bool]] = {
+    ComparisonOperator.EQ: operator.eq,
+    ComparisonOperator.NE: operator.ne,
+    ComparisonOperator.LT: operator.lt,
+    ComparisonOperator.LE: operator.le,
+    ComparisonOperator.GT: operator.gt,
+    ComparisonOperator.GE: operator.ge,
+    ComparisonOperator.STARTS_WITH: str.startswith,
 }
 
 
-def compare(sign: Operator, left: Any, right: Any) -> bool:
+def compare(sign: ComparisonOperator, left: Any, right: Any) -> bool:
     """Tell whether a comparison is true; with a null on either side it is not."""
     if left is None or right is None:
         return False
-    if sign is Operator.CONTAINS:
+    if sign is ComparisonOperator.CONTAINS:
         if isinstance(left, str):
             return right in left
         return any(item is not None and item == right for item in left)

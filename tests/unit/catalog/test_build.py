@@ -16,16 +16,16 @@ from omnigraph.catalog import (
     load_catalog,
     read_catalog,
 )
-from omnigraph.lang import Code, Report, SchemaError, Source, admit
+from omnigraph.lang import Code, DiagnosticReport, SchemaError, SourceText, report_for_text
 from omnigraph.lang.schema_tree import (
+    AnnotationArgument,
     AnnotationDecl,
-    Argument,
     ArgumentKind,
     NodeDecl,
     PropertyDecl,
     SchemaTree,
 )
-from omnigraph.lang.tree import Name, TypeExpr
+from omnigraph.lang.source import Name, TypeExpr
 from omnigraph.types import PropertyType, Scalar
 from tests.support.catalogs import HARBOUR, marked, places, read, refused, sound, warned
 
@@ -320,10 +320,10 @@ def test_a_property_without_usable_type_is_reported_once():
 
 
 def test_a_shorthand_with_a_value_is_refused_in_trees_made_by_hand():
-    value = Argument(ArgumentKind.STRING, "x")
+    value = AnnotationArgument(ArgumentKind.STRING, "x")
     annotation = AnnotationDecl(Name("unique"), value)
     property_ = PropertyDecl(Name("x"), TypeExpr("I32"), (annotation,))
-    report = Report(Source(""))
+    report = DiagnosticReport(SourceText(""))
     catalog = build_catalog(SchemaTree((NodeDecl(Name("A"), members=(property_,)),)), report)
     assert [str(d) for d in report.errors] == ["S206: @unique takes no value here"]
     assert catalog.nodes["A"].constraints == ()
@@ -572,7 +572,7 @@ def test_load_returns_the_catalog():
 
 
 def test_text_that_cannot_be_read_gives_an_empty_catalog():
-    report = admit("node {", "x.pg", Code.SCHEMA_UNREADABLE)
+    report = report_for_text("node {", "x.pg", Code.SCHEMA_UNREADABLE)
     assert read_catalog(report) == Catalog()
     assert [d.code for d in report.errors] == [Code.SCHEMA_SYNTAX]
 

@@ -9,10 +9,10 @@ from omnigraph.catalog import (
     Annotation,
     IdentityError,
     SequentialAllocator,
-    accept,
+    accept_schema,
     plan_migration,
 )
-from omnigraph.catalog.steps import UnsupportedChange
+from omnigraph.catalog.migration_steps import UnsupportedChange
 from omnigraph.lang import Code
 from tests.support.catalogs import DOMAIN, HARBOUR, after, changed, first, lines, plan, sound
 
@@ -691,7 +691,7 @@ def test_a_property_cannot_satisfy_another_property_of_the_same_name():
 
 def test_schemas_of_different_graphs_cannot_be_compared():
     other = "01BX5ZZKBKACTAV9WEVGEMMVRZ"
-    desired = accept(sound("node A {}"), allocator=SequentialAllocator(), domain=other)
+    desired = accept_schema(sound("node A {}"), allocator=SequentialAllocator(), domain=other)
     with pytest.raises(IdentityError, match=f"different graphs: {DOMAIN} and {other}") as refusal:
         plan_migration(first("node A {}"), desired)
     assert refusal.value.code == "schema_identity"

@@ -8,8 +8,8 @@ from omnigraph.catalog import (
     IdentityError,
     SequentialAllocator,
     TypeKind,
-    accept,
-    resolve,
+    accept_schema,
+    resolve_schema,
 )
 from omnigraph.lang import Code, SchemaError, Severity
 from omnigraph.types import entity_id
@@ -78,7 +78,7 @@ def test_rename_hints_of_a_first_schema_are_told_and_not_kept():
         'edge «E: N -> N @rename_from("F") { «w: I32 @rename_from("v") }'
     )
     catalog, report = read(text)
-    accepted = accept(catalog, allocator=SequentialAllocator(), domain=DOMAIN, report=report)
+    accepted = accept_schema(catalog, allocator=SequentialAllocator(), domain=DOMAIN, report=report)
     assert places(report.in_order()) == [f"S392 {mark}" for mark in marks]
     assert {d.severity for d in report.diagnostics} == {Severity.INFO}
     assert {d.code.slug for d in report.diagnostics} == {"inert_initialization_rename_hint"}
@@ -330,7 +330,7 @@ def test_a_schema_with_errors_is_not_resolved():
     accepted = first(OLD)
     catalog, report = read("node A { x: I32? @key }")
     with pytest.raises(SchemaError) as refusal:
-        resolve(catalog, accepted, allocator=SequentialAllocator(100), report=report)
+        resolve_schema(catalog, accepted, allocator=SequentialAllocator(100), report=report)
     assert refusal.value.code == "S203"
 
 
@@ -382,6 +382,6 @@ def test_a_type_without_key_has_no_key_order():
 
 def test_resolution_does_not_touch_the_catalog_it_is_given():
     catalog = sound('node A { b: I32 @rename_from("c") a: I32 }')
-    accept(catalog, allocator=SequentialAllocator(), domain=DOMAIN)
+    accept_schema(catalog, allocator=SequentialAllocator(), domain=DOMAIN)
     assert list(catalog.nodes["A"].properties) == ["b", "a"]
     assert catalog.nodes["A"].properties["b"].rename_from == "c"

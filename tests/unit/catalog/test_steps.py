@@ -14,8 +14,7 @@ from omnigraph.catalog import (
     Range,
     TypeKind,
 )
-from omnigraph.catalog.model import Unique
-from omnigraph.catalog.steps import (
+from omnigraph.catalog.migration_steps import (
     AddConstraint,
     AddProperty,
     AddType,
@@ -25,15 +24,16 @@ from omnigraph.catalog.steps import (
     ExtendEnum,
     MakeOptional,
     MakeRequired,
+    MigrationStep,
     RemoveConstraint,
     RenameProperty,
     RenameType,
-    Step,
     UnsupportedChange,
     UpdatePropertyMetadata,
     UpdateTypeMetadata,
     WidenProperty,
 )
+from omnigraph.catalog.model import Unique
 from omnigraph.lang import Code
 from omnigraph.types import PropertyType, Scalar
 
@@ -259,7 +259,7 @@ def test_a_step_has_one_wire_form_and_one_line(step, wire, text):
 
 
 def test_every_step_has_a_case():
-    assert {type(step) for step, _, _ in STEPS} == set(Step.__args__)
+    assert {type(step) for step, _, _ in STEPS} == set(MigrationStep.__args__)
 
 
 @pytest.mark.parametrize(

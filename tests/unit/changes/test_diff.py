@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 import pytest
 
 from omnigraph.catalog import TypeKind
-from omnigraph.changes import Change, Image, Op
-from omnigraph.changes.summary import Tally, compared, difference
+from omnigraph.changes import Change, ChangeOp, EntityImage
+from omnigraph.changes.diff import ChangeTotals, change_json, comparison_json
 from omnigraph.errors import NotFound
 from tests.support.graphs import (
     CALLS_AT,
@@ -38,21 +38,21 @@ def test_insert_update_and_delete_are_told_with_images(graph):
     upsert(graph, SHIP, {"s": {"name": "Aurora", "tons": 2}})
     delete(graph, PORT, ["q"])
     assert list(graph.diff("start", "main")) == [
-        Change(kind=NODE, type="Note", id="n", op=Op.INSERT, after=Image({"text": ""})),
+        Change(kind=NODE, type="Note", id="n", op=ChangeOp.INSERT, after=EntityImage({"text": ""})),
         Change(
             kind=NODE,
             type="Port",
             id="q",
-            op=Op.DELETE,
-            before=Image({"city": "Bergen", "depth": None}),
+            op=ChangeOp.DELETE,
+            before=EntityImage({"city": "Bergen", "depth": None}),
         ),
         Change(
             kind=NODE,
             type="Ship",
             id="s",
-            op=Op.UPDATE,
-            before=Image({"name": "Aurora", "tons": 1}),
-            after=Image({"name": "Aurora", "tons": 2}),
+            op=ChangeOp.UPDATE,
+            before=EntityImage({"name": "Aurora", "tons": 1}),
+            after=EntityImage({"name": "Aurora", "tons": 2}),
         ),
     ]
 
@@ -133,16 +133,16 @@ def test_renamed_type_is_the_same_and_both_names_find_it(graph):
 
 
 def test_negative_zero_is_told_as_changed():
-    images = {"before": Image({"x": 0.0, "y": 1}), "after": Image({"x": -0.0, "y": 1})}
-    assert Change(kind=NODE, type="T", id="i", op=Op.UPDATE, **images).changed == ["x"]
+    images = {"before": EntityImage({"x": 0.0, "y": 1}), "after": EntityImage({"x": -0.0, "y": 1})}
+    assert Change(kind=NODE, type="T", id="i", op=ChangeOp.UPDATE, **images).changed == ["x"]
 
 
 def test_summary_has_the_wire_shape(graph):
     insert(graph, NOTE, {"n": {"text": "x"}})
     delete(graph, CALLS_AT, ["c"])
-    old, new, tally = graph.snapshot("start"), graph.snapshot(), Tally()
-    changes = [difference(c, old, new) for c in tally.counting(graph.diff(old, new))]
-    assert compared(old, new) == {
+    old, new, tally = graph.snapshot("start"), graph.snapshot(), ChangeTotals()
+    changes = [change_json(c, old, new) for c in tally.counting(graph.diff(old, new))]
+    assert comparison_json(old, new) == {
         "from_graph_commit_id": old.commit_id,
         "to_graph_commit_id": new.commit_id,
         "from_graph_manifest_version": old.manifest_version,

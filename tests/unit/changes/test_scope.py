@@ -4,8 +4,7 @@ import pytest
 
 import omnigraph.graph as og
 from omnigraph.catalog import TypeKind
-from omnigraph.changes.model import Op, Scope
-from omnigraph.changes.scope import check_types, read_scope
+from omnigraph.changes.model import ChangeFilter, ChangeOp, check_filter_types, parse_change_filter
 from omnigraph.errors import InvalidInput, NotFound
 from tests.support.graphs import SCHEMA
 
@@ -16,13 +15,15 @@ def schema(tmp_path_factory):
 
 
 def test_words_become_a_scope():
-    assert read_scope(["edge"], ["Ship"], ["update"]) == Scope(
-        frozenset({TypeKind.EDGE}), frozenset({"Ship"}), frozenset({Op.UPDATE})
+    assert parse_change_filter(["edge"], ["Ship"], ["update"]) == ChangeFilter(
+        frozenset({TypeKind.EDGE}), frozenset({"Ship"}), frozenset({ChangeOp.UPDATE})
     )
 
 
 def test_one_word_may_stand_alone():
-    assert read_scope("edge", "Ship", "update") == read_scope(["edge"], ["Ship"], ["update"])
+    assert parse_change_filter("edge", "Ship", "update") == parse_change_filter(
+        ["edge"], ["Ship"], ["update"]
+    )
 
 
 @pytest.mark.parametrize(
@@ -36,15 +37,15 @@ def test_one_word_may_stand_alone():
 )
 def test_word_nobody_knows_is_refused(given, code, message):
     with pytest.raises(InvalidInput) as caught:
-        read_scope(**given)
+        parse_change_filter(**given)
     assert caught.value.code == code
     assert caught.value.message.startswith(message)
 
 
 def test_type_nobody_knows_is_refused(schema):
-    check_types(read_scope(types=["Ship", "CallsAt"]), [schema])
+    check_filter_types(parse_change_filter(types=["Ship", "CallsAt"]), [schema])
     with pytest.raises(NotFound) as caught:
-        check_types(read_scope(types=["Shp"]), [schema])
+        check_filter_types(parse_change_filter(types=["Shp"]), [schema])
     assert caught.value.code == "unknown_type"
     assert caught.value.message == "unknown type 'Shp': did you mean `Ship`?"
     assert caught.value.details == {"type": "Shp"}

@@ -3,15 +3,15 @@
 import pytest
 
 import omnigraph.graph as og
-from omnigraph.changes import delta
-from omnigraph.changes.steps import Steps
+from omnigraph.changes import type_delta
+from omnigraph.changes.version_history import VersionHistory
 from tests.support.graphs import NOTE, clean_at_once, insert, upsert
 
 
 @pytest.fixture(autouse=True)
 def many(monkeypatch):
     """Take the way of large types for small ones."""
-    monkeypatch.setattr(delta, "MANY_REWRITTEN", 0)
+    monkeypatch.setattr(type_delta, "REWRITTEN_ROWS_THRESHOLD", 0)
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def states(graph):
 def runs(graph, states, one, other):
     """Return the pairs of states that are compared, by name."""
     names = {state.entry(NOTE).physical: name for name, state in reversed(states.items())}
-    steps = Steps(graph._manifest, (states[one], states[other]))
+    steps = VersionHistory(graph._manifest, (states[one], states[other]))
     found = steps.runs(states[one].entry(NOTE), states[other].entry(NOTE))
     return [(names[old.physical], names[new.physical]) for old, new in found]
 
@@ -104,7 +104,7 @@ def test_version_adopted_by_a_merge_leads_back_to_where_it_was_made(graph):
     assert made is not None
     merged = graph.snapshot()
     assert merged.entry(NOTE).physical == graph.snapshot("work").entry(NOTE).physical
-    steps = Steps(graph._manifest, (base, merged))
+    steps = VersionHistory(graph._manifest, (base, merged))
     [(old, new)] = steps.runs(base.entry(NOTE), merged.entry(NOTE))
     assert (old.physical, new.physical) == (tidy.entry(NOTE).physical, merged.entry(NOTE).physical)
     assert [c.id for c in graph.commits.changes(made.id).changes] == ["c"]

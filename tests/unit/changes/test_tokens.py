@@ -8,25 +8,25 @@ from itertools import combinations, permutations
 
 import pytest
 
-from omnigraph.changes.errors import CursorRejected
-from omnigraph.changes.scope import read_scope
-from omnigraph.changes.tokens import (
-    BOUND,
+from omnigraph.changes.cursors import (
     MAX_EXACT_ID,
-    MAX_TOKEN,
-    Place,
+    MAX_TOKEN_LENGTH,
+    TOKEN_MISMATCH_MESSAGES,
+    PagePosition,
     TokenKind,
-    decode,
-    encode,
+    decode_token,
+    encode_token,
     filter_digest,
 )
+from omnigraph.changes.errors import CursorRejected
+from omnigraph.changes.model import parse_change_filter
 
-BINDING = {name: f"this {name}" for name in BOUND}
+BINDING = {name: f"this {name}" for name in TOKEN_MISMATCH_MESSAGES}
 POSITION = {"done": "01M7H26EYJTYZ18MHHDC64QB0R", "cut": 7}
 
 
 def token(kind=TokenKind.FEED_CURSOR):
-    return encode(kind, BINDING, POSITION)
+    return encode_token(kind, BINDING, POSITION)
 
 
 def forged(facts):
@@ -37,7 +37,7 @@ def forged(facts):
 
 def refusal(text, kind=TokenKind.FEED_CURSOR, bound=BINDING):
     with pytest.raises(CursorRejected) as caught:
-        decode(text, kind, bound)
+        decode_token(text, kind, bound)
     assert caught.value.code == "change_cursor_rejected"
     assert caught.value.category == "invalid"
     prefix, _, reason = caught.value.message.partition("change cursor rejected: ")
@@ -47,7 +47,7 @@ def refusal(text, kind=TokenKind.FEED_CURSOR, bound=BINDING):
 
 @pytest.mark.parametrize("kind", TokenKind)
 def test_token_gives_back_its_position(kind):
-    assert decode(token(kind), kind, BINDING) == POSITION
+    assert decode_token(token(kind), kind, BINDING) == POSITION
 
 
 def test_token_is_url_safe_text_without_padding():
@@ -80,7 +80,10 @@ def test_random_text_is_refused():
 
 
 def test_token_that_is_too_long_is_refused():
-    assert refusal("A" * (MAX_TOKEN + 1)) == f"it is longer than {MAX_TOKEN:,} characters"
+    assert (
+        refusal("A" * (MAX_TOKEN_LENGTH + 1))
+        == f"it is longer than {MAX_TOKEN_LENGTH:,} characters"
+    )
 
 
 @pytest.mark.parametrize(("one", "other"), list(permutations(TokenKind, 2)))
@@ -88,11 +91,11 @@ def test_token_for_another_use_is_refused(one, other):
     assert refusal(token(one), other) == f"it is a {one} token, not a {other} token"
 
 
-@pytest.mark.parametrize("name", BOUND)
+@pytest.mark.parametrize("name", TOKEN_MISMATCH_MESSAGES)
 def test_token_for_something_else_is_refused(name):
-    assert refusal(token(), bound={**BINDING, name: "another"}) == BOUND[name]
+    assert refusal(token(), bound={**BINDING, name: "another"}) == TOKEN_MISMATCH_MESSAGES[name]
     without = {other: value for other, value in BINDING.items() if other != name}
-    assert refusal(token(), bound=without) == BOUND[name]
+    assert refusal(token(), bound=without) == TOKEN_MISMATCH_MESSAGES[name]
 
 
 @pytest.mark.parametrize(
@@ -127,23 +130,23 @@ def test_token_of_another_version_is_refused():
 )
 def test_forged_places_are_refused(facts):
     with pytest.raises(CursorRejected):
-        Place.from_json(facts)
+        PagePosition.from_json(facts)
 
 
 @pytest.mark.parametrize(
     "id_", ["", "x", "x" * MAX_EXACT_ID, "x" * (MAX_EXACT_ID + 1), "€" * 400, "\0" * 1000]
 )
 def test_place_is_small_and_survives_a_token(id_):
-    place = Place.behind("t" * 43, id_)
-    text = encode(TokenKind.COMMIT_PAGE, BINDING, place.to_json())
-    assert len(text) <= MAX_TOKEN
-    assert Place.from_json(decode(text, TokenKind.COMMIT_PAGE, BINDING)) == place
+    place = PagePosition.behind("t" * 43, id_)
+    text = encode_token(TokenKind.COMMIT_PAGE, BINDING, place.to_json())
+    assert len(text) <= MAX_TOKEN_LENGTH
+    assert PagePosition.from_json(decode_token(text, TokenKind.COMMIT_PAGE, BINDING)) == place
     assert id_.startswith(place.id)
     assert (place.exact is None) == (len(id_.encode()) <= MAX_EXACT_ID)
 
 
 def test_long_ids_that_begin_alike_are_different_places():
-    one, other = (Place.behind("t", "x" * 1000 + end) for end in "ab")
+    one, other = (PagePosition.behind("t", "x" * 1000 + end) for end in "ab")
     assert one.id == other.id
     assert one != other
 
@@ -153,28 +156,28 @@ def test_long_ids_that_begin_alike_are_different_places():
 
 def test_filters_that_ask_for_the_same_have_one_digest():
     scopes = [
-        read_scope(["node"], ["A", "B"], ["insert", "delete"]),
-        read_scope(["node", "node"], ["B", "A", "B"], ["delete", "insert"]),
+        parse_change_filter(["node"], ["A", "B"], ["insert", "delete"]),
+        parse_change_filter(["node", "node"], ["B", "A", "B"], ["delete", "insert"]),
     ]
     assert len(set(map(filter_digest, scopes))) == 1
 
 
 def test_asking_for_every_kind_and_op_is_asking_for_all():
-    everything = read_scope(["edge", "node"], [], ["update", "insert", "delete"])
-    assert filter_digest(everything) == filter_digest(read_scope())
+    everything = parse_change_filter(["edge", "node"], [], ["update", "insert", "delete"])
+    assert filter_digest(everything) == filter_digest(parse_change_filter())
 
 
 def test_filters_that_ask_for_something_else_have_other_digests():
     scopes = [
-        read_scope(),
-        read_scope(kinds=["node"]),
-        read_scope(kinds=["edge"]),
-        read_scope(types=["node"]),
-        read_scope(types=["A", "B"]),
-        read_scope(types=['A", "B']),
-        read_scope(types=["A,B"]),
-        read_scope(ops=["insert"]),
-        read_scope(ops=["insert", "update"]),
+        parse_change_filter(),
+        parse_change_filter(kinds=["node"]),
+        parse_change_filter(kinds=["edge"]),
+        parse_change_filter(types=["node"]),
+        parse_change_filter(types=["A", "B"]),
+        parse_change_filter(types=['A", "B']),
+        parse_change_filter(types=["A,B"]),
+        parse_change_filter(ops=["insert"]),
+        parse_change_filter(ops=["insert", "update"]),
     ]
     for one, other in combinations(map(filter_digest, scopes), 2):
         assert one != other

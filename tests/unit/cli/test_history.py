@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from omnigraph.cli.history import draw
+from omnigraph.cli.commands.commit import draw_history
 
 
 @dataclass(frozen=True)
@@ -36,5 +36,5 @@ CASES = {
 def test_drawing(name):
     written, wanted = CASES[name]
     commits = [Named(first, tuple(rest)) for first, *rest in (line.split() for line in written)]
-    drawn = [f"{line} {commit.id}" if commit else line for line, commit in draw(commits)]
+    drawn = [f"{line} {commit.id}" if commit else line for line, commit in draw_history(commits)]
     assert drawn == wanted

@@ -5,8 +5,8 @@ from pathlib import Path
 import click
 import pytest
 
-from omnigraph.cli.scope import Given, Scope, is_local, resolve
-from omnigraph.service.config import Defaults, Operator, Profile
+from omnigraph.cli.graph_address import AddressOptions, GraphAddress, is_local, resolve_address
+from omnigraph.service.user_config import ConfigDefaults, Profile, UserConfig
 
 SET_UP = {
     "servers": {"lab": "https://lab.example"},
@@ -21,43 +21,53 @@ SET_UP = {
 
 
 def operator(**defaults):
-    return Operator(folder=Path("/nowhere"), defaults=Defaults(**defaults), **SET_UP)
+    return UserConfig(folder=Path("/nowhere"), defaults=ConfigDefaults(**defaults), **SET_UP)
 
 
 @pytest.mark.parametrize(
     ("given", "verb", "defaults", "expected"),
     [
-        ({"uri": "./g"}, "query", {}, Scope("store", "./g")),
-        ({"store": "s3://b/g"}, "query", {}, Scope("store", "s3://b/g")),
+        ({"uri": "./g"}, "query", {}, GraphAddress("store", "./g")),
+        ({"store": "s3://b/g"}, "query", {}, GraphAddress("store", "s3://b/g")),
         (
             {"server": "lab", "graph": "g"},
             "query",
             {},
-            Scope("server", "https://lab.example", "g"),
+            GraphAddress("server", "https://lab.example", "g"),
         ),
-        ({"server": "http://x:1/"}, "query", {}, Scope("server", "http://x:1")),
-        ({"profile": "lab"}, "load", {}, Scope("server", "https://lab.example", "notes")),
+        ({"server": "http://x:1/"}, "query", {}, GraphAddress("server", "http://x:1")),
+        ({"profile": "lab"}, "load", {}, GraphAddress("server", "https://lab.example", "notes")),
         (
             {"profile": "lab", "graph": "other"},
             "load",
             {},
-            Scope("server", "https://lab.example", "other"),
+            GraphAddress("server", "https://lab.example", "other"),
         ),
-        ({"profile": "mine"}, "optimize", {}, Scope("store", "./mine")),
-        ({"profile": "ops", "graph": "g"}, "cleanup", {}, Scope("cluster", "s3://bucket/lab", "g")),
-        ({"cluster": "./dir"}, "optimize", {}, Scope("cluster", "./dir")),
-        ({"uri": "./g", "profile": "lab"}, "query", {"server": "lab"}, Scope("store", "./g")),
+        ({"profile": "mine"}, "optimize", {}, GraphAddress("store", "./mine")),
+        (
+            {"profile": "ops", "graph": "g"},
+            "cleanup",
+            {},
+            GraphAddress("cluster", "s3://bucket/lab", "g"),
+        ),
+        ({"cluster": "./dir"}, "optimize", {}, GraphAddress("cluster", "./dir")),
+        (
+            {"uri": "./g", "profile": "lab"},
+            "query",
+            {"server": "lab"},
+            GraphAddress("store", "./g"),
+        ),
         (
             {},
             "query",
             {"server": "lab", "default_graph": "d"},
-            Scope("server", "https://lab.example", "d"),
+            GraphAddress("server", "https://lab.example", "d"),
         ),
-        ({}, "query", {"store": "./d"}, Scope("store", "./d")),
+        ({}, "query", {"store": "./d"}, GraphAddress("store", "./d")),
     ],
 )
 def test_graph_is_found(given, verb, defaults, expected):
-    assert resolve(Given(**given), verb, operator(**defaults)) == expected
+    assert resolve_address(AddressOptions(**given), verb, operator(**defaults)) == expected
 
 
 @pytest.mark.parametrize(
@@ -79,7 +89,7 @@ def test_graph_is_found(given, verb, defaults, expected):
 )
 def test_unclear_address_is_refused(given, verb, message):
     with pytest.raises(click.UsageError) as caught:
-        resolve(Given(**given), verb, operator())
+        resolve_address(AddressOptions(**given), verb, operator())
     assert message in caught.value.message
 
 

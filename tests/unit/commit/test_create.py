@@ -3,7 +3,7 @@
 import pytest
 
 import omnigraph.graph as og
-from omnigraph.commit.create import create_graph
+from omnigraph.commit.graph_creation import create_graph
 from omnigraph.commit.manifest import Manifest
 from omnigraph.errors import AlreadyExists, InvalidInput
 from omnigraph.lang import SchemaError

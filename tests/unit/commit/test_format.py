@@ -5,8 +5,8 @@ import pyarrow as pa
 import pytest
 
 import omnigraph.graph as og
-from omnigraph.commit.format import check_stamp
-from omnigraph.commit.rows import STAMP
+from omnigraph.commit.lineage import check_format_version
+from omnigraph.commit.manifest_rows import FORMAT_VERSION_KEY
 from omnigraph.errors import FormatUnsupported
 from tests.support.graphs import NOTE, SCHEMA, Change, insert, prepare, publish_prepared
 
@@ -17,27 +17,27 @@ UNREADABLE = "no readable format stamp"
 
 def restamp(root, stamp):
     handle = lance.dataset(f"{root}/__manifest")
-    handle.update_schema_metadata({STAMP.decode(): stamp})
+    handle.update_schema_metadata({FORMAT_VERSION_KEY.decode(): stamp})
 
 
 def test_present_format_passes():
-    assert check_stamp({STAMP: b"1"}) is None
+    assert check_format_version({FORMAT_VERSION_KEY: b"1"}) is None
 
 
 @pytest.mark.parametrize(
     ("metadata", "says", "found"),
     [
-        ({STAMP: b"7"}, NEWER, "7"),
-        ({STAMP: b"0"}, OLDER, "0"),
-        ({STAMP: b"one"}, UNREADABLE, "one"),
-        ({STAMP: b"\xff"}, UNREADABLE, "\ufffd"),
+        ({FORMAT_VERSION_KEY: b"7"}, NEWER, "7"),
+        ({FORMAT_VERSION_KEY: b"0"}, OLDER, "0"),
+        ({FORMAT_VERSION_KEY: b"one"}, UNREADABLE, "one"),
+        ({FORMAT_VERSION_KEY: b"\xff"}, UNREADABLE, "\ufffd"),
         ({}, UNREADABLE, None),
         (None, UNREADABLE, None),
     ],
 )
 def test_other_format_is_refused_with_advice(metadata, says, found):
     with pytest.raises(FormatUnsupported) as caught:
-        check_stamp(metadata)
+        check_format_version(metadata)
     assert says in caught.value.message
     assert caught.value.details == {"found": found}
     assert caught.value.code == "format_unsupported"

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omnigraph.commit.history import ancestors, merge_bases, newest_first
+from omnigraph.commit.manifest_rows import CommitRow
 from omnigraph.commit.model import Commit
-from omnigraph.commit.rows import CommitRow
 from omnigraph.errors import GraphCorrupt
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

@@ -100,7 +100,7 @@ def test_commit_only_a_deleted_branch_had_is_gone_although_its_lineage_is_kept(g
 
 
 def test_many_generations_need_few_lineages(graph, monkeypatch):
-    monkeypatch.setattr(module, "MAX_ORIGINS", 3)
+    monkeypatch.setattr(module, "MAX_ANCESTOR_LINEAGES", 3)
     commits = generations(graph, 10)
     most = max(len(graph._manifest.head_state("g9")[1].head.origins), 1)
     assert most <= 3
@@ -114,7 +114,7 @@ def test_many_generations_need_few_lineages(graph, monkeypatch):
 
 
 def test_every_state_of_many_generations_reads_until_it_is_cleaned_up(graph, monkeypatch):
-    monkeypatch.setattr(module, "MAX_ORIGINS", 2)
+    monkeypatch.setattr(module, "MAX_ANCESTOR_LINEAGES", 2)
     commits = generations(graph, 7)
     fresh = og.open(graph.uri)
     texts = [text(fresh, commit.id) for commit in commits]

@@ -9,11 +9,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import omnigraph.graph as og
-from omnigraph.commit.intents import Intents
+from omnigraph.commit.intent_log import IntentLog
 from omnigraph.commit.model import Counts
-from omnigraph.commit.staged import StagedCommit, StagedDataset, StagedSchema
+from omnigraph.commit.staged_commit import StagedCommit, StagedDataset, StagedSchema
 from omnigraph.errors import FormatUnsupported, GraphCorrupt
-from omnigraph.storage import Objects, locate
+from omnigraph.storage import ObjectStore, locate
 from tests.support.intents import age
 
 U64 = (1 << 64) - 1
@@ -53,12 +53,12 @@ STAGED = StagedCommit(id="01ARZ3NDEKTSV4RRFFQ69G5FAV", operation="load")
 
 @pytest.fixture
 def objects(tmp_path):
-    return Objects(locate(tmp_path))
+    return ObjectStore(locate(tmp_path))
 
 
 @pytest.fixture
 def intents(objects):
-    return Intents(objects)
+    return IntentLog(objects)
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -137,12 +137,12 @@ def test_record_of_another_version_is_refused(intents, objects, version):
 def test_recovery_waits_for_what_somebody_may_go_on_with(tmp_path):
     graph = og.init(tmp_path / "graph", "node A { name: String @key }")
     objects = graph._manifest.objects
-    patient = Intents(objects).begin("main", None, STAGED, patience=timedelta(days=1))
+    patient = IntentLog(objects).begin("main", None, STAGED, patience=timedelta(days=1))
     other = replace(STAGED, id="01ARZ3NDEKTSV4RRFFQ69G5FAW")
-    impatient = Intents(objects).begin("main", None, other)
+    impatient = IntentLog(objects).begin("main", None, other)
     for minutes, left in ((23 * 60, [patient.id]), (25 * 60, [])):
         for intent in (patient, impatient):
             if objects.exists(intent.path):
                 age(graph, intent, timedelta(minutes=minutes))
         og.open(graph.uri)
-        assert [intent.id for intent in Intents(objects).list()] == left
+        assert [intent.id for intent in IntentLog(objects).list()] == left

@@ -145,7 +145,7 @@ def test_manifest_without_a_head_is_corrupt(graph):
 
 
 def test_swap_that_took_long_is_looked_for_before_it_counts(graph, monkeypatch):
-    monkeypatch.setattr(module, "STALLED_SECONDS", -1.0)
+    monkeypatch.setattr(module, "SLOW_SWAP_SECONDS", -1.0)
     made = insert(graph, NOTE, {"a": {}})
     other = og.open(graph.uri)
 
@@ -162,7 +162,7 @@ def test_swap_that_took_long_is_looked_for_before_it_counts(graph, monkeypatch):
 
 
 def test_swap_that_slept_while_its_lineage_was_removed_does_not_count(graph, monkeypatch):
-    monkeypatch.setattr(module, "STALLED_SECONDS", -1.0)
+    monkeypatch.setattr(module, "SLOW_SWAP_SECONDS", -1.0)
     branch = graph.branches.create("side")
     prepared = prepare(graph, Change("insert", NOTE, {"a": {}}), branch="side")
     folder = Path(graph.uri) / "__branches" / branch.native

@@ -8,7 +8,7 @@ import pytest
 import omnigraph.graph as og
 from omnigraph.commit import lineage
 from omnigraph.commit.lineage import LineageState
-from omnigraph.commit.manifest import hand_over
+from omnigraph.commit.manifest import without_branch
 from omnigraph.commit.model import Branch
 from omnigraph.errors import GraphCorrupt, NotFound
 from tests.support.graphs import NOTE, dump, insert, upsert
@@ -128,7 +128,7 @@ def test_descendants_of_a_branch_that_goes_are_handed_to_its_parent():
         name: Branch(name=name, native=name, parent=parent)
         for name, parent in (("a", "main"), ("b", "a"), ("c", "b"), ("d", "a"))
     }
-    left = hand_over(branches, "a")
+    left = without_branch(branches, "a")
     assert {name: branch.parent for name, branch in left.items()} == {
         "b": "main",
         "c": "b",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from omnigraph.commit.names import MAX_NAME, check_name, is_commit_id
+from omnigraph.commit.model import MAX_NAME_LENGTH, check_ref_name, is_commit_id
 from omnigraph.errors import InvalidInput
 
 COMMIT = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
@@ -22,7 +22,7 @@ COMMIT = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
         "a.b",
         "mainly",
         "main/sub",
-        "a" * MAX_NAME,
+        "a" * MAX_NAME_LENGTH,
         "locked",
         "x.lock/y",
         COMMIT.lower(),
@@ -31,11 +31,11 @@ COMMIT = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
     ],
 )
 def test_usable_name_is_accepted_as_it_is(name):
-    assert check_name(name) == name
+    assert check_ref_name(name) == name
 
 
 def test_space_around_a_name_is_dropped():
-    assert check_name("  agent/42\n") == "agent/42"
+    assert check_ref_name("  agent/42\n") == "agent/42"
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_space_around_a_name_is_dropped():
         ("", "it is empty"),
         ("   ", "it is empty"),
         ("main", "main always exists"),
-        ("a" * (MAX_NAME + 1), "longer than 200 characters"),
+        ("a" * (MAX_NAME_LENGTH + 1), "longer than 200 characters"),
         ("__manifest", "are reserved"),
         (COMMIT, "looks like a commit id"),
         ("a..b", "`..` and a final `.lock`"),
@@ -65,7 +65,7 @@ def test_space_around_a_name_is_dropped():
 @pytest.mark.parametrize("what", ["branch", "tag"])
 def test_unusable_name_is_refused_with_the_reason(name, says, what):
     with pytest.raises(InvalidInput) as caught:
-        check_name(name, what)
+        check_ref_name(name, what)
     assert caught.value.code == f"{what}_name_invalid"
     assert f"cannot be a {what} name: " in caught.value.message
     assert says in caught.value.message

@@ -6,7 +6,7 @@ import pytest
 
 import omnigraph.graph as og
 from omnigraph.commit.model import Counts
-from omnigraph.commit.staged import StagedCommit, StagedDataset, StagedSchema, mint_commit_id
+from omnigraph.commit.staged_commit import StagedCommit, StagedDataset, StagedSchema, new_commit_id
 from omnigraph.errors import (
     ExpectedVersionMismatch,
     NotFound,
@@ -122,7 +122,7 @@ def test_dataset_that_was_dropped_has_no_actual_version(graph):
     entry = graph.snapshot().entries()[NOTE]
     late = prepare(graph, NEW)
     gone = StagedDataset(NOTE, *entry.key, expected=entry.physical, physical=None)
-    publish_as(graph, late, id=mint_commit_id(), datasets=(gone,))
+    publish_as(graph, late, id=new_commit_id(), datasets=(gone,))
     with pytest.raises(ExpectedVersionMismatch) as caught:
         publish_prepared(graph, late)
     assert (caught.value.expected, caught.value.actual) == (1, None)
@@ -140,7 +140,7 @@ def test_schema_that_moved_is_refused(graph):
     late = prepare(graph, NEW)
     snapshot = graph.snapshot()
     schema = StagedSchema("0" * 64, "// as before", snapshot.schema.to_json())
-    moved = StagedCommit(id=mint_commit_id(), operation="schema_apply", schema=schema)
+    moved = StagedCommit(id=new_commit_id(), operation="schema_apply", schema=schema)
     publish_prepared(graph, replace(late, staged=moved))
     with pytest.raises(SchemaMoved) as caught:
         publish_prepared(graph, late)
@@ -155,7 +155,7 @@ def test_accepted_schema_is_stored_once(graph):
     late, source = prepare(graph), graph.snapshot()
     schema = StagedSchema("0" * 64, "// again", source.schema.to_json())
     for _ in range(2):
-        staged = StagedCommit(id=mint_commit_id(), operation="schema_apply", schema=schema)
+        staged = StagedCommit(id=new_commit_id(), operation="schema_apply", schema=schema)
         publish_prepared(graph, replace(late, staged=staged))
     rows = graph._manifest.main.state().rows("object_type = 'schema'")
     assert len(rows) == 2
@@ -194,7 +194,7 @@ def test_dataset_that_was_dropped_may_come_back(graph):
     dropped = StagedDataset(NOTE, *entry.key, entry.physical, None)
     adopted = StagedDataset(NOTE, *entry.key, None, entry.physical, entry.rows, location)
     for change in (dropped, adopted, replace(dropped), adopted):
-        publish_as(graph, prepare(graph), id=mint_commit_id(), datasets=(change,))
+        publish_as(graph, prepare(graph), id=new_commit_id(), datasets=(change,))
     assert dump(og.open(graph.uri))[NOTE] == {"a": {"text": None}}
     assert og.open(graph.uri).verify().problems == []
 
@@ -211,7 +211,7 @@ def test_merged_parents_stand_behind_the_first(graph):
 
 def test_new_dataset_is_registered_with_its_location(graph):
     new = StagedDataset("node:New", 42, 43, expected=None, physical=1, location="nodes/x")
-    publish_as(graph, prepare(graph), datasets=(new,), id=mint_commit_id())
+    publish_as(graph, prepare(graph), datasets=(new,), id=new_commit_id())
     (row,) = graph._manifest.main.state().rows("table_key = 'node:New' AND object_type = 'table'")
     assert row.row["location"] == "nodes/x"
 
@@ -243,7 +243,7 @@ def test_branch_deleted_by_another_process_is_not_found(graph):
 def test_commit_changes_a_dataset_once(graph):
     (change,) = prepare(graph, NEW).staged.datasets
     with pytest.raises(ValueError, match="a commit changes a dataset once"):
-        StagedCommit(id=mint_commit_id(), operation="load", datasets=(change, change))
+        StagedCommit(id=new_commit_id(), operation="load", datasets=(change, change))
 
 
 @pytest.mark.parametrize("missing", [{"physical": None}, {"location": None}])

@@ -4,7 +4,7 @@ import pytest
 
 import omnigraph.graph as og
 from omnigraph.commit import publish as module
-from omnigraph.commit.publish import PUBLISHER_RETRY_BUDGET, retrying
+from omnigraph.commit.publish import PUBLISHER_RETRY_BUDGET, retry_swap
 from omnigraph.errors import (
     Contention,
     ExpectedVersionMismatch,
@@ -197,7 +197,7 @@ def test_small_swap_is_repeated_until_it_is_not_preempted():
         if failures:
             raise failures.pop()
 
-    retrying(attempt)
+    retry_swap(attempt)
     assert failures == []
 
 
@@ -206,13 +206,13 @@ def test_small_swap_gives_up_when_its_budget_is_spent(pauses):
         raise BEHIND
 
     with pytest.raises(Contention):
-        retrying(attempt, budget=3)
+        retry_swap(attempt, budget=3)
     assert len(pauses) == 3
 
 
 def test_pauses_grow_and_differ(monkeypatch, pauses):
     for attempt in (0, 3, 0, 3):
-        module._pause(attempt)
+        module._back_off(attempt)
     short, long = pauses[::2], pauses[1::2]
     assert max(short) < min(long)
     assert short[0] != short[1]

@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 import omnigraph.graph as og
-from omnigraph.commit.intents import Intents
+from omnigraph.commit.intent_log import IntentLog
 from omnigraph.commit.recovery import RecoveryKind, recover
-from omnigraph.commit.staged import StagedCommit, StagedDataset, StagedSchema, mint_commit_id
+from omnigraph.commit.staged_commit import StagedCommit, StagedDataset, StagedSchema, new_commit_id
 from omnigraph.errors import Contention, StorageUnavailable
 from tests.support.graphs import (
     NOTE,
@@ -40,7 +40,7 @@ def left_behind(graph, *, complete, branch="main", **facts):
     """Leave an intent as a process does that dies before it publishes."""
     prepared = prepare(graph, NEW, branch=branch)
     staged = replace(prepared.staged, actor="act-ada", **facts)
-    intents = Intents(graph._manifest.objects)
+    intents = IntentLog(graph._manifest.objects)
     intent = intents.begin(branch, prepared.native, staged)
     return prepared, intents.update(intent, staged, complete=complete)
 
@@ -52,7 +52,7 @@ def kinds(graph, **how):
 def move_schema(graph):
     document = graph.snapshot().schema.to_json()
     schema = StagedSchema("0" * 64, "// as before", document)
-    staged = StagedCommit(id=mint_commit_id(), operation="schema_apply", schema=schema)
+    staged = StagedCommit(id=new_commit_id(), operation="schema_apply", schema=schema)
     publish_prepared(graph, replace(prepare(graph), staged=staged))
 
 
@@ -90,7 +90,7 @@ def test_intent_is_finished_when_it_still_applies_and_undone_otherwise(
     expected = {**before[NOTE], **({"new": {"text": "n"}} if kind is FORWARD else {})}
     assert dump(fresh) == {**before, NOTE: expected}
     assert fresh.verify().problems == []
-    assert Intents(graph._manifest.objects).list() == []
+    assert IntentLog(graph._manifest.objects).list() == []
     (audit,) = fresh.recoveries()
     assert (audit["recovery_kind"], audit["operation_id"]) == (kind, intent.id)
     if kind is FORWARD:
@@ -121,7 +121,7 @@ def test_intent_of_a_deleted_branch_is_discarded(graph, complete):
 def test_intent_of_a_lineage_that_is_gone_is_discarded(graph):
     _, intent = left_behind(graph, complete=True)
     gone = replace(intent, native="01ARZ3NDEKTSV4RRFFQ69G5FAV", branch="side")
-    Intents(graph._manifest.objects).update(gone, gone.staged, complete=True)
+    IntentLog(graph._manifest.objects).update(gone, gone.staged, complete=True)
     assert kinds(graph) == [ORPHANED]
 
 
@@ -143,7 +143,7 @@ def test_intent_with_a_fresh_heartbeat_is_left_alone(graph):
     left_behind(graph, complete=True)
     assert kinds(graph, stale_after=timedelta(minutes=10)) == []
     assert recover(graph._manifest) == []
-    assert len(Intents(graph._manifest.objects).list()) == 1
+    assert len(IntentLog(graph._manifest.objects).list()) == 1
     (problem,) = graph.verify().problems
     assert (problem.harmless, problem.message) == (True, "load on branch main is in flight")
 
@@ -187,7 +187,7 @@ def test_slow_writer_that_publishes_before_the_fence_wins(graph):
 def test_fenced_intent_stays_undone(graph):
     _, intent = left_behind(graph, complete=False)
     assert kinds(graph) == [BACK]
-    Intents(graph._manifest.objects).update(intent, intent.staged, complete=True)
+    IntentLog(graph._manifest.objects).update(intent, intent.staged, complete=True)
     assert kinds(graph) == [BACK]
     assert len(graph.recoveries()) == 1
     assert dump(graph)[NOTE] == {}
@@ -288,5 +288,5 @@ def test_audit_that_cannot_be_written_keeps_the_intent(graph, monkeypatch):
     monkeypatch.setattr(graph._manifest.datasets, "append", fail)
     with pytest.raises(StorageUnavailable):
         graph.recover(stale_after=NOW)
-    assert len(Intents(graph._manifest.objects).list()) == 1
+    assert len(IntentLog(graph._manifest.objects).list()) == 1
     assert [r.kind for r in og.open(graph.uri).recover(stale_after=NOW)] == [PUBLISHED]

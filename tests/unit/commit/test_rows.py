@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omnigraph.catalog import IncarnationId, TypeId
-from omnigraph.commit.model import Branch, Commit, Counts, DatasetEntry, Head, Tag
-from omnigraph.commit.rows import (
+from omnigraph.commit.manifest_rows import (
+    FORMAT_VERSION_KEY,
     MANIFEST_SCHEMA,
-    STAMP,
     branch_row,
     commit_row,
     head_row,
+    manifest_table,
     read_branch,
     read_commit,
     read_head,
@@ -24,10 +24,10 @@ from omnigraph.commit.rows import (
     schema_row,
     table_row,
     tag_row,
-    to_table,
     tombstone_row,
     version_row,
 )
+from omnigraph.commit.model import Branch, Commit, Counts, DatasetEntry, Head, Tag
 from omnigraph.errors import GraphCorrupt, OmniError
 
 U63, U64 = (1 << 63) - 1, (1 << 64) - 1
@@ -71,7 +71,7 @@ ENTRY = DatasetEntry(TypeId(U63), IncarnationId(U63), 10_000_000, U64, 10_000_00
 
 def through_arrow(row):
     """Write a row into a table of the manifest and take it out again."""
-    (found,) = to_table([row]).to_pylist()
+    (found,) = manifest_table([row]).to_pylist()
     return found
 
 
@@ -152,9 +152,9 @@ def test_rows_of_a_dataset_share_its_identity_and_differ_in_their_keys():
 
 
 def test_manifest_carries_its_format_and_its_key():
-    table = to_table([])
+    table = manifest_table([])
     assert table.schema == MANIFEST_SCHEMA
-    assert table.schema.metadata == {STAMP: b"1"}
+    assert table.schema.metadata == {FORMAT_VERSION_KEY: b"1"}
     key = table.schema.field("object_id")
     assert (key.nullable, key.metadata) == (
         False,

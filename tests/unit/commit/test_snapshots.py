@@ -5,11 +5,11 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 import omnigraph.graph as og
-from omnigraph.commit.history import refold
+from omnigraph.commit.history import datasets_at_commit
 from omnigraph.commit.lineage import MAX_TAIL_FRAGMENTS
+from omnigraph.commit.lineage_maintenance import remove_old_versions
 from omnigraph.commit.snapshot import resolve_snapshot, snapshot_at_version
-from omnigraph.commit.staged import StagedDataset
-from omnigraph.commit.upkeep import forget_versions
+from omnigraph.commit.staged_commit import StagedDataset
 from omnigraph.errors import NotFound, VersionReclaimed
 from tests.support.clock import Clock
 from tests.support.graphs import (
@@ -218,7 +218,7 @@ def test_every_commit_refolds_to_what_its_head_was(graph):
                 commit.manifest_version
             )
             assert shown.head.commit_id == commit.id
-            assert refold(graph._manifest.line(state), commit.id) == shown.head.datasets
+            assert datasets_at_commit(graph._manifest.line(state), commit.id) == shown.head.datasets
     assert entry.key not in graph._manifest.head_state("side")[1].head.datasets
 
 
@@ -240,7 +240,7 @@ def test_state_at_a_version_that_was_cleaned_up_comes_from_history(graph, histor
     for _ in range(2 * MAX_TAIL_FRAGMENTS):
         upsert(graph, NOTE, {"n": {"text": "more"}}, branch=branch)
     before, lineage = versions(graph, branch), graph._manifest.head_state(branch)[1].lineage
-    forget_versions(lineage, datetime.now(UTC))
+    remove_old_versions(lineage, datetime.now(UTC))
     with pytest.raises(VersionReclaimed):
         og.open(graph.uri)._manifest.lineage(lineage.native).at(2)
     assert versions(og.open(graph.uri), branch) == before

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 import omnigraph.graph as og
-from omnigraph.commit import upkeep as module
+from omnigraph.commit import lineage_maintenance as module
 from omnigraph.commit.lineage import MAX_TAIL_FRAGMENTS
+from omnigraph.commit.lineage_maintenance import remove_old_versions
 from omnigraph.commit.snapshot import snapshot_at_version
-from omnigraph.commit.upkeep import forget_versions
 from omnigraph.errors import VersionReclaimed
-from omnigraph.storage.files import version_file, version_of
+from omnigraph.storage.layout import parse_version_file, version_file
 from tests.support.graphs import NOTE, dump, insert, upsert
 
 
@@ -21,9 +21,9 @@ from tests.support.graphs import NOTE, dump, insert, upsert
 def hasty(monkeypatch):
     """Let publishers forget whatever is not among the newest few, however young."""
     monkeypatch.setattr(module, "VERSIONS_KEPT", 8)
-    monkeypatch.setattr(module, "VERSIONS_ROUND", 4)
-    monkeypatch.setattr(module, "OLD_ON_DISK", timedelta(0))
-    monkeypatch.setattr(module, "_SLACK", timedelta(0))
+    monkeypatch.setattr(module, "VERSIONS_PER_REMOVAL", 4)
+    monkeypatch.setattr(module, "MIN_AGE_ON_DISK", timedelta(0))
+    monkeypatch.setattr(module, "_CLOCK_SLACK", timedelta(0))
 
 
 def folder(graph, native=None):
@@ -36,7 +36,7 @@ def stored(graph, native=None):
 
 
 def versions(graph, native=None):
-    found = {version_of(path) for path in stored(graph, native)}
+    found = {parse_version_file(path) for path in stored(graph, native)}
     return sorted(found - {None})
 
 
@@ -59,7 +59,7 @@ def test_publishers_keep_the_number_of_versions_and_files_small(graph, hasty, br
 
 def test_young_versions_stay_however_many(graph, monkeypatch):
     monkeypatch.setattr(module, "VERSIONS_KEPT", 8)
-    monkeypatch.setattr(module, "VERSIONS_ROUND", 4)
+    monkeypatch.setattr(module, "VERSIONS_PER_REMOVAL", 4)
     before = stored(graph)
     write(graph, 4 * MAX_TAIL_FRAGMENTS)
     newest = graph._manifest.main.state().version
@@ -71,7 +71,7 @@ def test_one_that_was_the_newest_at_the_time_and_all_since_stay(graph):
     write(graph, 4)
     made = (folder(graph) / version_file(3)).stat().st_mtime
     before = datetime.fromtimestamp(made, UTC) + timedelta(microseconds=1)
-    forget_versions(graph._manifest.main, before)
+    remove_old_versions(graph._manifest.main, before)
     assert versions(graph) == [3, 4, 5]
     fresh = og.open(graph.uri)._manifest.main
     for version in (1, 2):
@@ -83,7 +83,7 @@ def test_one_that_was_the_newest_at_the_time_and_all_since_stay(graph):
 @pytest.mark.parametrize("keep", [0, 1, 2, 99])
 def test_newest_ones_stay_whatever_the_time(graph, keep):
     write(graph, 4)
-    forget_versions(graph._manifest.main, datetime.now(UTC) + timedelta(1), keep=keep)
+    remove_old_versions(graph._manifest.main, datetime.now(UTC) + timedelta(1), keep=keep)
     assert versions(graph) == list(range(max(1, 5 - keep), 6))
 
 
@@ -93,7 +93,7 @@ def test_reader_at_a_version_that_stays_is_not_disturbed(graph, hasty):
     state = reader._manifest.main.state()
     rows = len(state.rows("object_id IS NOT NULL"))
     write(graph, 6)
-    forget_versions(graph._manifest.main, datetime.now(UTC), keep=7)
+    remove_old_versions(graph._manifest.main, datetime.now(UTC), keep=7)
     assert len(state.rows("object_id IS NOT NULL")) == rows
 
 
@@ -102,7 +102,7 @@ def test_forgetting_leaves_branches_whole(graph, hasty):
         upsert(graph, NOTE, {"n": {"text": str(number)}})
         graph.branches.create(f"b{number}")
     write(graph, 2 * MAX_TAIL_FRAGMENTS)
-    forget_versions(graph._manifest.main, datetime.now(UTC))
+    remove_old_versions(graph._manifest.main, datetime.now(UTC))
     fresh = og.open(graph.uri)
     assert [dump(fresh, f"b{n}")[NOTE]["n"]["text"] for n in range(4)] == ["0", "1", "2", "3"]
     assert [len(fresh.commits.list(f"b{n}")) for n in range(4)] == [2, 3, 4, 5]
@@ -120,7 +120,7 @@ def test_copied_graph_whose_files_have_any_age_loses_no_state(graph, hasty, seed
     for path in folder(graph).rglob("*"):
         then = now - chance.uniform(0, 10_000)
         os.utime(path, (then, then))
-    forget_versions(og.open(graph.uri)._manifest.main, datetime.now(UTC), keep=20)
+    remove_old_versions(og.open(graph.uri)._manifest.main, datetime.now(UTC), keep=20)
     fresh = og.open(graph.uri)
     assert {v: dump(fresh, snapshot_at_version(fresh._manifest, v)) for v in shown} == shown
     assert fresh.verify().problems == []
@@ -140,4 +140,4 @@ def test_copied_graph_whose_files_have_any_age_loses_no_state(graph, hasty, seed
     ],
 )
 def test_path_tells_its_version(path, version):
-    assert version_of(path) == version
+    assert parse_version_file(path) == version

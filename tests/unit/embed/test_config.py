@@ -5,10 +5,16 @@ import logging
 import pytest
 
 from omnigraph import OmniError
-from omnigraph.embed.config import Kind, build, read_settings, same_model, settings_for
+from omnigraph.embed.config import (
+    ProviderKind,
+    build_provider,
+    read_settings,
+    same_model,
+    settings_for_model,
+)
 from omnigraph.embed.embedder import Embedder, check_model
-from omnigraph.embed.local import MODEL as LOCAL
-from omnigraph.embed.mock import MockProvider
+from omnigraph.embed.local_providers import LOCAL_MODEL as LOCAL
+from omnigraph.embed.local_providers import MockProvider
 from omnigraph.embed.provider import Role
 
 P, U, M = "OMNIGRAPH_EMBED_PROVIDER", "OMNIGRAPH_EMBED_BASE_URL", "OMNIGRAPH_EMBED_MODEL"
@@ -72,7 +78,7 @@ KEYS = {"OPENAI_API_KEY": "k1", "OPENROUTER_API_KEY": "k2", "GEMINI_API_KEY": "k
 def test_environment_decides(environ, kind, model, base_url, key):
     found = read_settings(None, environ)
     assert (found.kind, found.model, found.base_url, found.key) == (kind, model, base_url, key)
-    assert build(found).model == model
+    assert build_provider(found).model == model
 
 
 @pytest.mark.parametrize("word", ["1", "true", "YES", " on "])
@@ -80,13 +86,13 @@ def test_mock_switch_wins_with_a_warning(word, caplog):
     environ = {"OMNIGRAPH_EMBEDDINGS_MOCK": word, P: "openai", U: "http://h", M: "m"}
     with caplog.at_level(logging.WARNING, "omnigraph.embed"):
         found = read_settings(None, environ)
-    assert (found.kind, found.model) == (Kind.MOCK, "m")
+    assert (found.kind, found.model) == (ProviderKind.MOCK, "m")
     assert ["OMNIGRAPH_EMBEDDINGS_MOCK" in record.message for record in caplog.records] == [True]
 
 
 @pytest.mark.parametrize("word", ["", "0", "false", "no", "off"])
 def test_mock_switch_that_is_off_changes_nothing(word):
-    assert read_settings(None, {"OMNIGRAPH_EMBEDDINGS_MOCK": word}).kind is Kind.LOCAL
+    assert read_settings(None, {"OMNIGRAPH_EMBEDDINGS_MOCK": word}).kind is ProviderKind.LOCAL
 
 
 @pytest.mark.parametrize(
@@ -210,10 +216,10 @@ def test_wrong_configuration_is_told_with_what_to_do(profile, environ, code, sai
     ],
 )
 def test_environment_gives_the_model_vectors_were_made_by(model, environ, kind, name, key):
-    found = settings_for(model, environ)
+    found = settings_for_model(model, environ)
     assert found is not None
     assert (found.kind, found.model, found.key) == (kind, name, key)
-    assert same_model(build(found).model, model)
+    assert same_model(build_provider(found).model, model)
 
 
 @pytest.mark.parametrize(
@@ -232,7 +238,7 @@ def test_environment_gives_the_model_vectors_were_made_by(model, environ, kind, 
     ],
 )
 def test_environment_is_not_second_guessed(model, environ):
-    assert settings_for(model, environ) is None
+    assert settings_for_model(model, environ) is None
 
 
 def test_embedder_chosen_by_the_caller_is_kept():

@@ -6,22 +6,24 @@ import os
 import pytest
 
 from omnigraph import OmniError
-from omnigraph.embed import lines as module
-from omnigraph.embed.embedder import Embedder
-from omnigraph.embed.lines import embed_file, record_text
-from omnigraph.embed.seed import (
-    Job,
-    Mode,
-    Selector,
-    Spec,
-    Target,
+from omnigraph.embed import file_embedding as module
+from omnigraph.embed.embed_spec import (
+    EmbedFileJob,
+    EmbedFileMode,
+    EmbedSpec,
+    EmbedTarget,
+    RecordSelector,
     read_manifest,
     read_selector,
     read_spec,
 )
+from omnigraph.embed.embedder import Embedder
+from omnigraph.embed.file_embedding import embed_file, record_text
 from tests.support.embedding import MOCK, mock_vector
 
-SPEC = Spec(3, {"Doc": Target("v", ("title", "tags")), "Port": Target("w", ("name",))})
+SPEC = EmbedSpec(
+    3, {"Doc": EmbedTarget("v", ("title", "tags")), "Port": EmbedTarget("w", ("name",))}
+)
 LINES = [
     '{"type": "Doc",  "data": {"k": "a", "title": "Ship", "tags": ["x", "y"]}}',
     '{"type":"Doc","data":{"k":"b","title":"Port","v":[1,0,0]}}',
@@ -41,9 +43,9 @@ TEXTS = {
 
 @pytest.fixture
 def run(tmp_path):
-    def embed(mode=Mode.FILL, lines=LINES, types=(), selectors=()):
+    def embed(mode=EmbedFileMode.FILL, lines=LINES, types=(), selectors=()):
         (tmp_path / "in.jsonl").write_text("\n".join(lines), encoding="utf-8")
-        job = Job(
+        job = EmbedFileJob(
             input=tmp_path / "in.jsonl",
             output=tmp_path / "out" / "out.jsonl",
             spec=SPEC,
@@ -94,13 +96,13 @@ def test_filling_again_changes_nothing(run):
 
 
 def test_all_vectors_are_made_again(run):
-    report, made = run(Mode.ALL)
+    report, made = run(EmbedFileMode.ALL)
     assert json.loads(made[1])["data"]["v"] == made_for("b")
     assert counts(report) == [6, 4, 4, 0]
 
 
 def test_clean_takes_vectors_away_and_needs_no_provider(run):
-    report, made = run(Mode.CLEAN)
+    report, made = run(EmbedFileMode.CLEAN)
     assert [json.loads(made[n])["data"] for n in (1, 3, 5)] == [
         {"k": "b", "title": "Port"},
         {"name": "Ærø", "depth": 14.1},
@@ -127,7 +129,7 @@ def test_clean_takes_vectors_away_and_needs_no_provider(run):
     ],
 )
 def test_only_selected_records_are_embedded(run, types, selectors, ids):
-    report, made = run(Mode.SELECTED, LINES, types, map(read_selector, selectors))
+    report, made = run(EmbedFileMode.SELECTED, LINES, types, map(read_selector, selectors))
     assert counts(report) == [6, len(ids), len(ids), 0]
     before = [line for line in LINES if line]
     changed = [json.loads(new)["data"] for old, new in zip(before, made, strict=True) if old != new]
@@ -137,7 +139,7 @@ def test_only_selected_records_are_embedded(run, types, selectors, ids):
 
 
 def test_large_file_goes_through_in_parts(run, monkeypatch):
-    monkeypatch.setattr(module, "AT_ONCE", 7)
+    monkeypatch.setattr(module, "BATCH_LINES", 7)
     report, made = run(lines=LINES * 20)
     assert counts(report) == [120, 80, 60, 0]
     assert json.loads(made[-6])["data"]["v"] == made_for("a")
@@ -171,7 +173,9 @@ def test_interrupt_leaves_the_older_output(tmp_path, monkeypatch):
 
     (tmp_path / "in").write_text(LINES[0], encoding="utf-8")
     (tmp_path / "out").write_text("older", encoding="utf-8")
-    job = Job(input=tmp_path / "in", output=tmp_path / "out", spec=SPEC, mode=Mode.FILL)
+    job = EmbedFileJob(
+        input=tmp_path / "in", output=tmp_path / "out", spec=SPEC, mode=EmbedFileMode.FILL
+    )
     with pytest.raises(KeyboardInterrupt):
         embed_file(job, Embedder(Interrupted()))
     assert sorted(os.listdir(tmp_path)) == ["in", "out"]
@@ -181,14 +185,18 @@ def test_interrupt_leaves_the_older_output(tmp_path, monkeypatch):
 def test_file_may_be_embedded_in_its_place(tmp_path):
     path = tmp_path / "f"
     path.write_text(LINES[0], encoding="utf-8")
-    embed_file(Job(input=path, output=path, spec=SPEC, mode=Mode.FILL), Embedder(MOCK))
+    embed_file(
+        EmbedFileJob(input=path, output=path, spec=SPEC, mode=EmbedFileMode.FILL), Embedder(MOCK)
+    )
     assert json.loads(path.read_text(encoding="utf-8"))["data"]["v"] == made_for("a")
 
 
 def test_missing_file_is_told(tmp_path):
     with pytest.raises(OmniError) as caught:
         embed_file(
-            Job(input=tmp_path / "no", output=tmp_path / "out", spec=SPEC, mode=Mode.FILL),
+            EmbedFileJob(
+                input=tmp_path / "no", output=tmp_path / "out", spec=SPEC, mode=EmbedFileMode.FILL
+            ),
             Embedder(MOCK),
         )
     assert caught.value.code == "file_not_found"
@@ -212,7 +220,7 @@ def test_missing_file_is_told(tmp_path):
     ],
 )
 def test_text_has_a_line_for_each_property_that_is_not_empty(value, shown):
-    text = record_text("T", {"f": value}, Target("v", ("f", "absent")))
+    text = record_text("T", {"f": value}, EmbedTarget("v", ("f", "absent")))
     assert text == ("type: T" if shown is None else f"type: T\n{shown}")
 
 
@@ -270,7 +278,7 @@ def test_manifest_is_read_with_paths_of_its_folder(tmp_path, text, source, outpu
     assert found == (
         tmp_path / source,
         tmp_path / output,
-        Spec(3, {"Doc": Target("v", ("title",))}),
+        EmbedSpec(3, {"Doc": EmbedTarget("v", ("title",))}),
     )
 
 
@@ -300,10 +308,10 @@ def test_wrong_manifest_is_told(tmp_path, text, code, said):
 @pytest.mark.parametrize(
     ("text", "selector"),
     [
-        ("a=b", Selector(None, "a", "b")),
-        ("T:a=b=c", Selector("T", "a", "b=c")),
-        ("a=x:y", Selector(None, "a", "x:y")),
-        ("a=", Selector(None, "a", "")),
+        ("a=b", RecordSelector(None, "a", "b")),
+        ("T:a=b=c", RecordSelector("T", "a", "b=c")),
+        ("a=x:y", RecordSelector(None, "a", "x:y")),
+        ("a=", RecordSelector(None, "a", "")),
     ],
 )
 def test_selector_is_read(text, selector):
@@ -318,10 +326,12 @@ def test_wrong_selector_is_told(text):
 
 
 @pytest.mark.parametrize(
-    "more", [{"types": frozenset({"No"})}, {"selectors": (Selector("No", "a", "b"),)}]
+    "more", [{"types": frozenset({"No"})}, {"selectors": (RecordSelector("No", "a", "b"),)}]
 )
 def test_type_that_the_spec_does_not_know_is_told(tmp_path, more):
     with pytest.raises(OmniError) as caught:
-        Job(input=tmp_path, output=tmp_path, spec=SPEC, mode=Mode.SELECTED, **more)
+        EmbedFileJob(
+            input=tmp_path, output=tmp_path, spec=SPEC, mode=EmbedFileMode.SELECTED, **more
+        )
     assert caught.value.code == "embed_type_unknown"
     assert "which has Doc, Port" in caught.value.message

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from omnigraph import OmniError
-from omnigraph.embed.local import LocalProvider, _model
+from omnigraph.embed.local_providers import LocalProvider, _load_model
 from omnigraph.embed.provider import Role
 
 PAIRS = [
@@ -57,7 +57,7 @@ def test_further_numbers_are_zeros_and_change_no_cosine():
 
 
 def test_text_is_the_mean_of_its_tokens():
-    words, tokenizer = _model()
+    words, tokenizer = _load_model()
     ids = tokenizer.encode("grey seal", add_special_tokens=False).ids
     mean = words[ids].mean(0)
     assert np.allclose(embed(["grey seal"])[0], mean / np.linalg.norm(mean), atol=1e-6)
@@ -84,7 +84,7 @@ def test_model_is_loaded_with_the_first_text_and_downloads_nothing():
 import socket, sys
 def refuse(*a, **k): raise AssertionError("something was sent")
 socket.socket.connect = socket.create_connection = socket.getaddrinfo = refuse
-from omnigraph.embed.local import LocalProvider, _model
+from omnigraph.embed.local_providers import LocalProvider, _load_model
 provider = LocalProvider()
 assert not {"tokenizers", "safetensors", "httpx", "wordllama"} & set(sys.modules)
 assert provider.embed(["harbour"], 8, "query").shape == (1, 8)

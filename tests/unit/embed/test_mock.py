@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from omnigraph.embed.mock import MockProvider
+from omnigraph.embed.local_providers import MockProvider
 from omnigraph.embed.provider import Role
 from tests.support.embedding import mock_vector
 

@@ -8,8 +8,8 @@ import pytest
 
 from omnigraph import OmniError
 from omnigraph.embed import Role
-from omnigraph.embed.config import build, read_settings
-from omnigraph.embed.openai import AT_ONCE
+from omnigraph.embed.config import build_provider, read_settings
+from omnigraph.embed.remote_providers import TEXTS_PER_REQUEST
 from tests.support.embedding_service import (
     Reply,
     embedding_service,
@@ -23,7 +23,7 @@ QUICK = {"OMNIGRAPH_EMBED_RETRY_BACKOFF_MS": "1"}
 
 
 def provider(service, kind="openai-compatible", **env):
-    return build(
+    return build_provider(
         read_settings(
             None,
             {
@@ -79,10 +79,14 @@ def test_openai_is_asked_for_many_texts_at_once_and_answers_in_any_order(openai,
 
 
 def test_more_texts_than_fit_a_request_are_asked_in_parts(openai):
-    texts = [f"{n} " * (n % 7 + 1) for n in range(AT_ONCE * 2 + 5)]
+    texts = [f"{n} " * (n % 7 + 1) for n in range(TEXTS_PER_REQUEST * 2 + 5)]
     found = provider(openai).embed(texts, 3, Role.DOCUMENT)
     assert found.tolist() == [unit(text, 3) for text in texts]
-    assert [len(request.body["input"]) for request in openai.asked] == [AT_ONCE, AT_ONCE, 5]
+    assert [len(request.body["input"]) for request in openai.asked] == [
+        TEXTS_PER_REQUEST,
+        TEXTS_PER_REQUEST,
+        5,
+    ]
 
 
 def test_no_text_asks_nothing(openai, gemini):

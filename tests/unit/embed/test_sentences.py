@@ -5,8 +5,8 @@ import sys
 import pytest
 
 from omnigraph import OmniError
+from omnigraph.embed.local_providers import SentenceTransformersProvider
 from omnigraph.embed.provider import Role
-from omnigraph.embed.sentences import SentenceProvider
 
 LIBRARY = """
 class SentenceTransformer:
@@ -21,7 +21,7 @@ class SentenceTransformer:
 def test_missing_library_is_told_with_how_to_get_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
     with pytest.raises(OmniError) as caught:
-        SentenceProvider("m1").embed(["a"], 2, Role.QUERY)
+        SentenceTransformersProvider("m1").embed(["a"], 2, Role.QUERY)
     assert caught.value.code == "embedding_library_missing"
     assert "pip install sentence-transformers" in caught.value.message
 
@@ -30,7 +30,7 @@ def test_library_is_loaded_once_and_its_vectors_become_unit_vectors(monkeypatch,
     (tmp_path / "sentence_transformers.py").write_text(LIBRARY, encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "sentence_transformers", raising=False)
-    provider = SentenceProvider("m1")
+    provider = SentenceTransformersProvider("m1")
     for _ in range(2):
         [vector] = provider.embed(["a"], 2, Role.DOCUMENT)
         assert vector.tolist() == pytest.approx([0.5**0.5] * 2)

@@ -8,13 +8,13 @@ import pytest
 from omnigraph.lang import (
     Code,
     Severity,
-    decode,
     format_queries,
     format_schema,
     read_queries,
     read_schema,
+    report_for_bytes,
 )
-from omnigraph.lang.cursor import MAX_NESTING
+from omnigraph.lang.base_parser import MAX_NESTING
 from tests.support.told import told, told_queries, told_schema
 
 TEN_MB = 10_000_000
@@ -31,7 +31,7 @@ both = pytest.mark.parametrize(
 def read_in_time(data, read, code):
     """Read, draw and tell within the time allowed; return the report."""
     before = time.process_time()
-    report = decode(data, "bad", code)
+    report = report_for_bytes(data, "bad", code)
     read(report)
     for diagnostic in report.in_order():
         assert len(diagnostic.render()) < 2000
@@ -95,7 +95,7 @@ def test_a_ten_megabyte_schema_is_accepted():
     )
     assert len(text) > 9_900_000
     before = time.process_time()
-    report = decode(text.encode(), "big.pg", Code.SCHEMA_UNREADABLE)
+    report = report_for_bytes(text.encode(), "big.pg", Code.SCHEMA_UNREADABLE)
     assert len(read_schema(report).declarations) == TEN_MB // 850
     assert told(report) == []
     assert format_schema(text).count("\n") == TEN_MB // 850 * 4 - 1
@@ -108,7 +108,7 @@ def test_a_ten_megabyte_query_file_is_accepted():
     text = "".join(query.format(n=n, about=about) for n in range(TEN_MB // 850))
     assert len(text) > 9_900_000
     before = time.process_time()
-    report = decode(text.encode(), "big.gq", Code.QUERY_UNREADABLE)
+    report = report_for_bytes(text.encode(), "big.gq", Code.QUERY_UNREADABLE)
     assert len(read_queries(report).queries) == TEN_MB // 850
     assert told(report) == []
     assert format_queries(text).count("/*") == TEN_MB // 850
@@ -205,7 +205,9 @@ def test_odd_characters_are_told_or_harmless(text, lines):
 
 
 def test_every_error_of_bad_text_is_an_error():
-    report = decode(b"node a {} $ ' \xc3\xa9 node B { x: Foo", "bad", Code.SCHEMA_UNREADABLE)
+    report = report_for_bytes(
+        b"node a {} $ ' \xc3\xa9 node B { x: Foo", "bad", Code.SCHEMA_UNREADABLE
+    )
     read_schema(report)
     assert {d.severity for d in report.diagnostics} == {Severity.ERROR}
     assert {d.code for d in report.diagnostics} == {Code.SCHEMA_SYNTAX}

@@ -3,20 +3,31 @@
 import pytest
 
 from omnigraph.errors import Category, OmniError
-from omnigraph.lang import Code, Diagnostic, QueryError, Report, SchemaError, Severity, Source, Span
+from omnigraph.lang import (
+    Code,
+    Diagnostic,
+    DiagnosticReport,
+    QueryError,
+    SchemaError,
+    Severity,
+    SourceText,
+    TextSpan,
+)
 from omnigraph.lang.diagnostics import MAX_DIAGNOSTICS, quote
 
 
 def drawn(text, start, end=None, **facts):
     """Return the snippet under a diagnostic, below the line that says where it is."""
-    span = Span(start, start + 1 if end is None else end)
-    diagnostic = Diagnostic(Code.QUERY_SYNTAX, "m", span, source=Source(text, "f"), **facts)
+    span = TextSpan(start, start + 1 if end is None else end)
+    diagnostic = Diagnostic(Code.QUERY_SYNTAX, "m", span, source=SourceText(text, "f"), **facts)
     return diagnostic.render().split("\n")[2:]
 
 
 def test_a_diagnostic_shows_headline_place_snippet_and_hint():
-    source = Source("node A {}\nnode b {}\n", "my.pg")
-    diagnostic = Diagnostic(Code.SCHEMA_SYNTAX, "no `b`", Span(15, 16), "try `B`", source=source)
+    source = SourceText("node A {}\nnode b {}\n", "my.pg")
+    diagnostic = Diagnostic(
+        Code.SCHEMA_SYNTAX, "no `b`", TextSpan(15, 16), "try `B`", source=source
+    )
     assert diagnostic.render() == (
         "error[S000]: no `b`\n"
         "  --> my.pg:2:6\n"
@@ -30,7 +41,7 @@ def test_a_diagnostic_shows_headline_place_snippet_and_hint():
 
 
 def test_a_diagnostic_without_a_place_shows_what_it_knows():
-    named = Diagnostic(Code.QUERY_NOT_FOUND, "m", source=Source("", "f"))
+    named = Diagnostic(Code.QUERY_NOT_FOUND, "m", source=SourceText("", "f"))
     assert named.render() == "error[Q004]: m\n  --> f"
     assert named.location == "f"
     assert Diagnostic(Code.QUERY_NOT_FOUND, "m").render() == "error[Q004]: m"
@@ -90,8 +101,8 @@ def test_quoted_text_is_short_and_printable(text, shown):
 
 
 def test_json_has_the_same_facts():
-    source = Source("a\nbc\nd", "f")
-    full = Diagnostic(Code.NO_PARAMS, "m", Span(2, 6), "h", Severity.WARNING, source)
+    source = SourceText("a\nbc\nd", "f")
+    full = Diagnostic(Code.NO_PARAMS, "m", TextSpan(2, 6), "h", Severity.WARNING, source)
     assert full.to_json() == {
         "code": "L101",
         "name": "no_params",
@@ -111,7 +122,7 @@ def test_json_has_the_same_facts():
 
 
 def test_severity_is_the_codes_own_unless_given():
-    report = Report(Source(""))
+    report = DiagnosticReport(SourceText(""))
     report.add(Code.NO_PARAMS, "a")
     report.add(Code.NO_PARAMS, "b", severity=Severity.ERROR)
     assert [d.severity for d in report.diagnostics] == [Severity.WARNING, Severity.ERROR]
@@ -119,22 +130,22 @@ def test_severity_is_the_codes_own_unless_given():
 
 
 def test_the_same_about_the_same_place_is_told_once():
-    report = Report(Source("abc"))
+    report = DiagnosticReport(SourceText("abc"))
     for start in (0, 1, 0):
-        report.add(Code.QUERY_SYNTAX, "m", Span(start, 2))
+        report.add(Code.QUERY_SYNTAX, "m", TextSpan(start, 2))
     assert [d.span for d in report.diagnostics] == [(0, 2), (1, 2)]
 
 
 def test_a_report_is_read_in_the_order_of_the_text():
-    report = Report(Source("abc"))
-    report.add(Code.QUERY_SYNTAX, "late", Span(2, 3))
-    report.add(Code.QUERY_SYNTAX, "early", Span(0, 1))
+    report = DiagnosticReport(SourceText("abc"))
+    report.add(Code.QUERY_SYNTAX, "late", TextSpan(2, 3))
+    report.add(Code.QUERY_SYNTAX, "early", TextSpan(0, 1))
     report.add(Code.QUERY_NOT_FOUND, "nowhere")
     assert [d.message for d in report.in_order()] == ["nowhere", "early", "late"]
 
 
 def test_a_report_keeps_a_hundred_errors_and_always_room_for_one():
-    report = Report(Source(""))
+    report = DiagnosticReport(SourceText(""))
     for number in range(MAX_DIAGNOSTICS + 50):
         report.add(Code.NO_PARAMS, f"warning {number}")
     assert len(report.diagnostics) == MAX_DIAGNOSTICS
@@ -146,7 +157,7 @@ def test_a_report_keeps_a_hundred_errors_and_always_room_for_one():
 
 
 def test_names_that_would_fill_a_screen_are_cut_in_messages_and_hints():
-    report = Report(Source(""))
+    report = DiagnosticReport(SourceText(""))
     name = "a" * 1000
     report.add(Code.QUERY_SYNTAX, f"no `{name}` in `b`", hint=f"try `{name}`")
     [diagnostic] = report.diagnostics

@@ -4,12 +4,19 @@ import pytest
 
 from omnigraph.lang import QueryError, parse_queries
 from omnigraph.lang import query_tree as qt
-from omnigraph.lang.query_tree import Access, AliasRef, Call, ListLiteral, Literal, Variable
-from omnigraph.lang.tree import Name, TypeExpr
+from omnigraph.lang.query_tree import (
+    AliasRef,
+    CallExpression,
+    ListLiteral,
+    Literal,
+    PropertyAccess,
+    Variable,
+)
+from omnigraph.lang.source import Name, TypeExpr
 from omnigraph.types import Scalar
 
 X, Y, Z = Variable("x"), Variable("y"), Variable("z")
-XA, XB = Access(X, Name("a")), Access(X, Name("b"))
+XA, XB = PropertyAccess(X, Name("a")), PropertyAccess(X, Name("b"))
 
 
 def whole(value):
@@ -21,8 +28,8 @@ def text(value):
 
 
 ONE, TWO = whole(1), whole(2)
-P = qt.Comparison(XA, qt.Operator.EQ, ONE)
-Q = qt.Comparison(XB, qt.Operator.EQ, TWO)
+P = qt.ComparisonCondition(XA, qt.ComparisonOperator.EQ, ONE)
+Q = qt.ComparisonCondition(XB, qt.ComparisonOperator.EQ, TWO)
 
 
 def read(written):
@@ -56,9 +63,9 @@ def test_a_header_holds_parameters_and_annotations():
     )
     assert query.name == Name("q")
     assert query.parameters == (
-        qt.Parameter(Variable("a"), TypeExpr("I32")),
-        qt.Parameter(Variable("b"), TypeExpr("String", is_list=True, nullable=True)),
-        qt.Parameter(Variable("c"), TypeExpr("Vector", dimension=3)),
+        qt.ParameterDeclaration(Variable("a"), TypeExpr("I32")),
+        qt.ParameterDeclaration(Variable("b"), TypeExpr("String", is_list=True, nullable=True)),
+        qt.ParameterDeclaration(Variable("c"), TypeExpr("Vector", dimension=3)),
     )
     assert query.annotations == (
         qt.QueryAnnotation(Name("instruction"), "i"),
@@ -90,13 +97,16 @@ def test_a_header_holds_parameters_and_annotations():
         ("[]", ListLiteral(())),
         ('[1, "s"]', ListLiteral((ONE, text("s")))),
         ("[[1], []]", ListLiteral((ListLiteral((ONE,)), ListLiteral(())))),
-        ("now()", Call(Name("now"))),
-        ("count($x)", Call(Name("count"), (X,))),
-        ("count(distinct $x)", Call(Name("count"), (X,), distinct=True)),
-        ("count(distinct)", Call(Name("count"), (AliasRef("distinct"),))),
-        ("f(distinct, 1)", Call(Name("f"), (AliasRef("distinct"), ONE))),
-        ("f(distinct($x))", Call(Name("f"), (Call(Name("distinct"), (X,)),))),
-        ("rrf (g($x.a), 1, 2)", Call(Name("rrf"), (Call(Name("g"), (XA,)), ONE, TWO))),
+        ("now()", CallExpression(Name("now"))),
+        ("count($x)", CallExpression(Name("count"), (X,))),
+        ("count(distinct $x)", CallExpression(Name("count"), (X,), distinct=True)),
+        ("count(distinct)", CallExpression(Name("count"), (AliasRef("distinct"),))),
+        ("f(distinct, 1)", CallExpression(Name("f"), (AliasRef("distinct"), ONE))),
+        ("f(distinct($x))", CallExpression(Name("f"), (CallExpression(Name("distinct"), (X,)),))),
+        (
+            "rrf (g($x.a), 1, 2)",
+            CallExpression(Name("rrf"), (CallExpression(Name("g"), (XA,)), ONE, TWO)),
+        ),
     ],
 )
 def test_expressions(written, expected):
@@ -106,26 +116,32 @@ def test_expressions(written, expected):
 @pytest.mark.parametrize(
     ("written", "expected"),
     [
-        *((f"$x.a {op} 1", qt.Comparison(XA, op, ONE)) for op in qt.Operator),
-        ('"s" contains $x.a', qt.Comparison(text("s"), qt.Operator.CONTAINS, XA)),
-        ("$x contains $y.a", qt.Comparison(X, qt.Operator.CONTAINS, Access(Y, Name("a")))),
-        ("($x contains $y)", qt.Comparison(X, qt.Operator.CONTAINS, Y)),
-        ("$x = $y", qt.Comparison(X, qt.Operator.EQ, Y)),
-        ("$x < $y", qt.Comparison(X, qt.Operator.LT, Y)),
-        ("$x.a is null", qt.NullTest(XA, negated=False)),
-        ("$x.a is not null", qt.NullTest(XA, negated=True)),
-        ("$x is null", qt.NullTest(X, negated=False)),
-        ("$x.a in [1]", qt.Membership(XA, ListLiteral((ONE,)))),
-        ("$x.a in $y", qt.Membership(XA, Y)),
-        ("($x in $y)", qt.Membership(X, Y)),
-        ("search($x.a, 1)", qt.CallCondition(Call(Name("search"), (XA, ONE)))),
+        *((f"$x.a {op} 1", qt.ComparisonCondition(XA, op, ONE)) for op in qt.ComparisonOperator),
+        (
+            '"s" contains $x.a',
+            qt.ComparisonCondition(text("s"), qt.ComparisonOperator.CONTAINS, XA),
+        ),
+        (
+            "$x contains $y.a",
+            qt.ComparisonCondition(X, qt.ComparisonOperator.CONTAINS, PropertyAccess(Y, Name("a"))),
+        ),
+        ("($x contains $y)", qt.ComparisonCondition(X, qt.ComparisonOperator.CONTAINS, Y)),
+        ("$x = $y", qt.ComparisonCondition(X, qt.ComparisonOperator.EQ, Y)),
+        ("$x < $y", qt.ComparisonCondition(X, qt.ComparisonOperator.LT, Y)),
+        ("$x.a is null", qt.NullCondition(XA, negated=False)),
+        ("$x.a is not null", qt.NullCondition(XA, negated=True)),
+        ("$x is null", qt.NullCondition(X, negated=False)),
+        ("$x.a in [1]", qt.MembershipCondition(XA, ListLiteral((ONE,)))),
+        ("$x.a in $y", qt.MembershipCondition(XA, Y)),
+        ("($x in $y)", qt.MembershipCondition(X, Y)),
+        ("search($x.a, 1)", qt.CallCondition(CallExpression(Name("search"), (XA, ONE)))),
         ("($x.a = 1)", P),
         ("((($x.a = 1)))", P),
-        ("($x.a = 1 and $x.b = 2)", qt.AllOf((P, Q))),
-        ("($x.a = 1 or $x.b = 2)", qt.AnyOf((P, Q))),
-        ("($x.a = 1 or $x.a = 1 and $x.b = 2)", qt.AnyOf((P, qt.AllOf((P, Q))))),
-        ("(($x.a = 1 or $x.a = 1) and $x.b = 2)", qt.AllOf((qt.AnyOf((P, P)), Q))),
-        ("($x.a = 1 or ($x.a = 1 or $x.b = 2))", qt.AnyOf((P, qt.AnyOf((P, Q))))),
+        ("($x.a = 1 and $x.b = 2)", qt.AndCondition((P, Q))),
+        ("($x.a = 1 or $x.b = 2)", qt.OrCondition((P, Q))),
+        ("($x.a = 1 or $x.a = 1 and $x.b = 2)", qt.OrCondition((P, qt.AndCondition((P, Q))))),
+        ("(($x.a = 1 or $x.a = 1) and $x.b = 2)", qt.AndCondition((qt.OrCondition((P, P)), Q))),
+        ("($x.a = 1 or ($x.a = 1 or $x.b = 2))", qt.OrCondition((P, qt.OrCondition((P, Q))))),
     ],
 )
 def test_conditions(written, expected):
@@ -138,43 +154,50 @@ KNOWS = Name("knows")
 @pytest.mark.parametrize(
     ("written", "expected"),
     [
-        ("$x: T", [qt.Binding(X, Name("T"))]),
+        ("$x: T", [qt.BindingClause(X, Name("T"))]),
         (
             "$x: T { a: 1, b: $y, c: now(), }",
             [
-                qt.Binding(
+                qt.BindingClause(
                     X,
                     Name("T"),
                     (
                         qt.PropertyMatch(Name("a"), ONE),
                         qt.PropertyMatch(Name("b"), Y),
-                        qt.PropertyMatch(Name("c"), Call(Name("now"))),
+                        qt.PropertyMatch(Name("c"), CallExpression(Name("now"))),
                     ),
                 )
             ],
         ),
-        ("$x knows $y", [qt.Traversal(X, KNOWS, Y)]),
-        ("$x contains $y", [qt.Traversal(X, Name("contains"), Y)]),
-        ("$x in $y", [qt.Traversal(X, Name("in"), Y)]),
-        ("$x <knows> $y", [qt.Traversal(X, KNOWS, Y, undirected=True)]),
-        ("$x $z:knows $y", [qt.Traversal(X, KNOWS, Y, Z)]),
-        ("$x knows{1,3} $_", [qt.Traversal(X, KNOWS, Variable("_"), hops=qt.Hops(1, 3))]),
+        ("$x knows $y", [qt.TraversalClause(X, KNOWS, Y)]),
+        ("$x contains $y", [qt.TraversalClause(X, Name("contains"), Y)]),
+        ("$x in $y", [qt.TraversalClause(X, Name("in"), Y)]),
+        ("$x <knows> $y", [qt.TraversalClause(X, KNOWS, Y, undirected=True)]),
+        ("$x $z:knows $y", [qt.TraversalClause(X, KNOWS, Y, Z)]),
+        ("$x knows{1,3} $_", [qt.TraversalClause(X, KNOWS, Variable("_"), hops=qt.HopRange(1, 3))]),
         (
             "$x $z:<knows>{0,} $y",
-            [qt.Traversal(X, KNOWS, Y, Z, undirected=True, hops=qt.Hops(0, None))],
+            [qt.TraversalClause(X, KNOWS, Y, Z, undirected=True, hops=qt.HopRange(0, None))],
         ),
-        ("not { $x: T }", [qt.Negation((qt.Binding(X, Name("T")),))]),
+        ("not { $x: T }", [qt.NegationClause((qt.BindingClause(X, Name("T")),))]),
         (
             "not { not { $x knows $y } $y: T }",
-            [qt.Negation((qt.Negation((qt.Traversal(X, KNOWS, Y),)), qt.Binding(Y, Name("T"))))],
+            [
+                qt.NegationClause(
+                    (
+                        qt.NegationClause((qt.TraversalClause(X, KNOWS, Y),)),
+                        qt.BindingClause(Y, Name("T")),
+                    )
+                )
+            ],
         ),
         (
             "$x knows $y $y: T $x.a = 1 ($x.b = 2)",
             [
-                qt.Traversal(X, KNOWS, Y),
-                qt.Binding(Y, Name("T")),
-                qt.Filter(P),
-                qt.Filter(Q),
+                qt.TraversalClause(X, KNOWS, Y),
+                qt.BindingClause(Y, Name("T")),
+                qt.FilterClause(P),
+                qt.FilterClause(Q),
             ],
         ),
     ],
@@ -183,7 +206,7 @@ def test_clauses(written, expected):
     assert clauses(written) == tuple(expected)
 
 
-PLAIN = qt.ReadBody((qt.Binding(X, Name("T")),), (qt.Projection(X),))
+PLAIN = qt.ReadBody((qt.BindingClause(X, Name("T")),), (qt.Projection(X),))
 
 
 @pytest.mark.parametrize(
@@ -211,9 +234,9 @@ PLAIN = qt.ReadBody((qt.Binding(X, Name("T")),), (qt.Projection(X),))
             "return { $x } order { $x.a, n desc, f($x) asc }",
             {
                 "orderings": (
-                    qt.Ordering(XA),
-                    qt.Ordering(AliasRef("n"), qt.Direction.DESC),
-                    qt.Ordering(Call(Name("f"), (X,)), qt.Direction.ASC),
+                    qt.OrderingTerm(XA),
+                    qt.OrderingTerm(AliasRef("n"), qt.SortDirection.DESC),
+                    qt.OrderingTerm(CallExpression(Name("f"), (X,)), qt.SortDirection.ASC),
                 )
             },
         ),
@@ -235,20 +258,20 @@ A, B = Name("a"), Name("b")
 @pytest.mark.parametrize(
     ("written", "expected"),
     [
-        ("insert T { a: 1 }", [qt.Insert(Name("T"), (qt.Assignment(A, ONE),))]),
+        ("insert T { a: 1 }", [qt.InsertStatement(Name("T"), (qt.Assignment(A, ONE),))]),
         (
             "insert T { a: 1 b: $x, }",
-            [qt.Insert(Name("T"), (qt.Assignment(A, ONE), qt.Assignment(B, X)))],
+            [qt.InsertStatement(Name("T"), (qt.Assignment(A, ONE), qt.Assignment(B, X)))],
         ),
         (
             "update T set { a: now() } where b != 2 and a >= $x",
             [
-                qt.Update(
+                qt.UpdateStatement(
                     Name("T"),
-                    (qt.Assignment(A, Call(Name("now"))),),
+                    (qt.Assignment(A, CallExpression(Name("now"))),),
                     (
-                        qt.MutationTest(B, qt.Operator.NE, TWO),
-                        qt.MutationTest(A, qt.Operator.GE, X),
+                        qt.MutationCondition(B, qt.ComparisonOperator.NE, TWO),
+                        qt.MutationCondition(A, qt.ComparisonOperator.GE, X),
                     ),
                 )
             ],
@@ -256,8 +279,12 @@ A, B = Name("a"), Name("b")
         (
             "delete T where a = 1 delete T where b < -1",
             [
-                qt.Delete(Name("T"), (qt.MutationTest(A, qt.Operator.EQ, ONE),)),
-                qt.Delete(Name("T"), (qt.MutationTest(B, qt.Operator.LT, whole(-1)),)),
+                qt.DeleteStatement(
+                    Name("T"), (qt.MutationCondition(A, qt.ComparisonOperator.EQ, ONE),)
+                ),
+                qt.DeleteStatement(
+                    Name("T"), (qt.MutationCondition(B, qt.ComparisonOperator.LT, whole(-1)),)
+                ),
             ],
         ),
     ],

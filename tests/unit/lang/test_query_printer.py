@@ -5,7 +5,7 @@ import pytest
 from omnigraph.lang import parse_queries, print_queries
 from omnigraph.lang import query_tree as qt
 from omnigraph.lang.query_printer import print_condition, print_expr
-from omnigraph.lang.tree import Name
+from omnigraph.lang.source import Name
 from omnigraph.types import Scalar
 
 
@@ -161,8 +161,11 @@ def test_clauses_are_printed_as_they_would_be_read(written, printed):
         (qt.Literal(Scalar.DATE, "2024-01-01"), 'date("2024-01-01")'),
         (qt.Literal(Scalar.DATE_TIME, "x"), 'datetime("x")'),
         (qt.ListLiteral(()), "[]"),
-        (qt.Call(Name("count"), (qt.Variable("x"),), distinct=True), "count(distinct $x)"),
-        (qt.Access(qt.Variable("x"), Name("a")), "$x.a"),
+        (
+            qt.CallExpression(Name("count"), (qt.Variable("x"),), distinct=True),
+            "count(distinct $x)",
+        ),
+        (qt.PropertyAccess(qt.Variable("x"), Name("a")), "$x.a"),
         (qt.AliasRef("n"), "n"),
     ],
 )
@@ -171,7 +174,7 @@ def test_expression_is_printed(expr, text):
 
 
 def test_condition_is_printed():
-    test = qt.NullTest(qt.Variable("x"), negated=False)
-    assert print_condition(qt.AnyOf((test, qt.AllOf((test, test))))) == (
+    test = qt.NullCondition(qt.Variable("x"), negated=False)
+    assert print_condition(qt.OrCondition((test, qt.AndCondition((test, test))))) == (
         "($x is null or $x is null and $x is null)"
     )

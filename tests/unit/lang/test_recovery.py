@@ -2,7 +2,7 @@
 
 import pytest
 
-from omnigraph.lang import Code, admit, read_queries, read_schema
+from omnigraph.lang import Code, read_queries, read_schema, report_for_text
 from omnigraph.lang.diagnostics import MAX_DIAGNOSTICS
 from tests.support.told import told_queries, told_schema
 
@@ -188,11 +188,15 @@ def test_queries_are_told(text, lines):
 
 
 def test_what_could_be_read_is_in_the_tree():
-    schema = admit("node A { x: I32 y: Foo }\nnode b {}\nnode C {}", "", Code.SCHEMA_UNREADABLE)
+    schema = report_for_text(
+        "node A { x: I32 y: Foo }\nnode b {}\nnode C {}", "", Code.SCHEMA_UNREADABLE
+    )
     tree = read_schema(schema)
     assert [d.name.text for d in tree.declarations] == ["A", "C"]
     assert [m.name.text for m in tree.declarations[0].members] == ["x"]
-    queries = admit("query a() { x }\nquery b() { delete T where a = 1 }", "", Code.QUERY_SYNTAX)
+    queries = report_for_text(
+        "query a() { x }\nquery b() { delete T where a = 1 }", "", Code.QUERY_SYNTAX
+    )
     assert [q.name.text for q in read_queries(queries).queries] == ["a", "b"]
 
 

@@ -4,8 +4,8 @@ import pytest
 
 from omnigraph.lang import SchemaError, parse_schema
 from omnigraph.lang.schema_tree import (
+    AnnotationArgument,
     AnnotationDecl,
-    Argument,
     ArgumentKind,
     CardinalityDecl,
     ConstraintDecl,
@@ -17,7 +17,7 @@ from omnigraph.lang.schema_tree import (
     RangeBounds,
     SchemaTree,
 )
-from omnigraph.lang.tree import Name, TypeExpr
+from omnigraph.lang.source import Name, TypeExpr
 from omnigraph.types import BASE_NAMES
 from tests.support.told import told_schema
 
@@ -127,21 +127,21 @@ def test_types_with_arguments(text, type_):
     ("text", "annotation"),
     [
         ("@key", AnnotationDecl(Name("key"))),
-        ('@d("a\\n")', AnnotationDecl(Name("d"), Argument(STRING, "a\n"))),
-        ("@d(007)", AnnotationDecl(Name("d"), Argument(INT, "007"))),
-        ("@d(- 1)", AnnotationDecl(Name("d"), Argument(INT, "-1"))),
-        ("@d(-/* 1.5 */2)", AnnotationDecl(Name("d"), Argument(INT, "-2"))),
-        ("@d(-2.50)", AnnotationDecl(Name("d"), Argument(FLOAT, "-2.50"))),
-        ("@d(true)", AnnotationDecl(Name("d"), Argument(BOOL, "true"))),
-        ("@d(title)", AnnotationDecl(Name("d"), Argument(NAME, "title"))),
+        ('@d("a\\n")', AnnotationDecl(Name("d"), AnnotationArgument(STRING, "a\n"))),
+        ("@d(007)", AnnotationDecl(Name("d"), AnnotationArgument(INT, "007"))),
+        ("@d(- 1)", AnnotationDecl(Name("d"), AnnotationArgument(INT, "-1"))),
+        ("@d(-/* 1.5 */2)", AnnotationDecl(Name("d"), AnnotationArgument(INT, "-2"))),
+        ("@d(-2.50)", AnnotationDecl(Name("d"), AnnotationArgument(FLOAT, "-2.50"))),
+        ("@d(true)", AnnotationDecl(Name("d"), AnnotationArgument(BOOL, "true"))),
+        ("@d(title)", AnnotationDecl(Name("d"), AnnotationArgument(NAME, "title"))),
         (
             '@embed(t, model="m", n=1)',
             AnnotationDecl(
                 Name("embed"),
-                Argument(NAME, "t"),
+                AnnotationArgument(NAME, "t"),
                 (
-                    NamedArgument(Name("model"), Argument(STRING, "m")),
-                    NamedArgument(Name("n"), Argument(INT, "1")),
+                    NamedArgument(Name("model"), AnnotationArgument(STRING, "m")),
+                    NamedArgument(Name("n"), AnnotationArgument(INT, "1")),
                 ),
             ),
         ),
@@ -157,9 +157,12 @@ def test_annotations(text, annotation):
         ("@key(a, b)", names("a", "b")),
         ("@unique(src, dst)", names("src", "dst")),
         ("@index(a)", names("a")),
-        ('@check(a, "^x$")', (Name("a"), Argument(STRING, "^x$"))),
-        ("@check(true, -2.5)", (Argument(BOOL, "true"), Argument(FLOAT, "-2.5"))),
-        ("@check(1)", (Argument(INT, "1"),)),
+        ('@check(a, "^x$")', (Name("a"), AnnotationArgument(STRING, "^x$"))),
+        (
+            "@check(true, -2.5)",
+            (AnnotationArgument(BOOL, "true"), AnnotationArgument(FLOAT, "-2.5")),
+        ),
+        ("@check(1)", (AnnotationArgument(INT, "1"),)),
         ("@range(a, 0..9)", (Name("a"), RangeBounds(0, 9))),
         ("@range(a, -1..-0.5)", (Name("a"), RangeBounds(-1, -0.5))),
         ("@range(a, 1..)", (Name("a"), RangeBounds(1, None))),

@@ -4,15 +4,15 @@ import pytest
 
 from omnigraph.lang import parse_schema, print_schema, print_type
 from omnigraph.lang.schema_tree import (
+    AnnotationArgument,
     AnnotationDecl,
-    Argument,
     ArgumentKind,
     ConstraintDecl,
     NodeDecl,
     RangeBounds,
     SchemaTree,
 )
-from omnigraph.lang.tree import Name, TypeExpr
+from omnigraph.lang.source import Name, TypeExpr
 
 LONG_ENUM = ", ".join(f"value-number-{n}" for n in range(8))
 
@@ -60,7 +60,7 @@ def test_tree_is_printed(text, printed):
 
 
 def test_a_tree_that_was_built_prints_like_one_that_was_read():
-    argument = Argument(ArgumentKind.STRING, 'a"b')
+    argument = AnnotationArgument(ArgumentKind.STRING, 'a"b')
     constraint = ConstraintDecl(Name("range"), (Name("p"), RangeBounds(1e-7, 1e21)))
     node = NodeDecl(Name("A"), (AnnotationDecl(Name("d"), argument),), members=(constraint,))
     assert print_schema(SchemaTree((node,))) == (

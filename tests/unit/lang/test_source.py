@@ -2,7 +2,7 @@
 
 import pytest
 
-from omnigraph.lang import Position, Source, Span
+from omnigraph.lang import SourceText, TextPosition, TextSpan
 
 
 @pytest.mark.parametrize(
@@ -21,17 +21,17 @@ from omnigraph.lang import Position, Source, Span
     ],
 )
 def test_lines_end_at_line_feeds_and_columns_count_characters(text, offset, position):
-    assert Source(text).position(offset) == Position(*position)
+    assert SourceText(text).position(offset) == TextPosition(*position)
 
 
 def test_a_line_comes_without_its_line_break():
-    source = Source("a\r\n\nb")
+    source = SourceText("a\r\n\nb")
     assert [source.line(number) for number in (1, 2, 3)] == ["a", "", "b"]
 
 
 def test_spans_join_from_start_to_end():
-    assert Span(1, 2).to(Span(5, 9)) == Span(1, 9)
+    assert TextSpan(1, 2).to(TextSpan(5, 9)) == TextSpan(1, 9)
 
 
 def test_text_without_a_name_has_one():
-    assert Source("x").name == "<text>"
+    assert SourceText("x").name == "<text>"

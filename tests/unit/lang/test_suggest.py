@@ -5,7 +5,7 @@ import time
 import pytest
 
 from omnigraph.lang import did_you_mean
-from omnigraph.lang.suggest import nearest_name
+from omnigraph.lang.diagnostics import nearest_name
 
 EDGES = ("WorksAt", "Knows", "CallsAt")
 

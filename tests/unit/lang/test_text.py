@@ -2,8 +2,8 @@
 
 import pytest
 
-from omnigraph.lang import Code, admit, decode, read_queries, read_schema
-from omnigraph.lang.text import MAX_SOURCE_BYTES
+from omnigraph.lang import Code, read_queries, read_schema, report_for_bytes, report_for_text
+from omnigraph.lang.diagnostics import MAX_SOURCE_BYTES
 from tests.support.told import told
 
 CODE = Code.SCHEMA_UNREADABLE
@@ -21,7 +21,7 @@ CODE = Code.SCHEMA_UNREADABLE
     ],
 )
 def test_utf_8_is_read_and_one_byte_order_mark_dropped(data, text):
-    report = decode(data, "f", CODE)
+    report = report_for_bytes(data, "f", CODE)
     assert report.source.text == text
     assert report.source.name == "f"
     assert told(report) == []
@@ -42,7 +42,7 @@ def test_utf_8_is_read_and_one_byte_order_mark_dropped(data, text):
     ],
 )
 def test_what_is_not_utf_8_is_told_with_its_place(data, place, byte):
-    report = decode(data, "f", CODE)
+    report = report_for_bytes(data, "f", CODE)
     assert told(report) == [f"{place} byte {byte} is not valid UTF-8 | save the file as UTF-8"]
     assert report.diagnostics[0].code is CODE
     assert "�" in report.diagnostics[0].render()
@@ -52,7 +52,7 @@ def test_what_is_not_utf_8_is_told_with_its_place(data, place, byte):
     ("text", "place"), [("\ud800", "1:1"), ("ab\udc80", "1:3"), ("\ufeffa\n\udfff", "2:1")]
 )
 def test_half_a_surrogate_pair_is_told_with_its_place(text, place):
-    report = admit(text, "f", CODE)
+    report = report_for_text(text, "f", CODE)
     assert told(report) == [f"{place} the text holds half of a surrogate pair"]
     assert "?" in report.diagnostics[0].render()
     report.diagnostics[0].render().encode("utf-8")
@@ -60,8 +60,8 @@ def test_half_a_surrogate_pair_is_told_with_its_place(text, place):
 
 def test_text_larger_than_the_limit_is_refused_and_not_read():
     at_limit = b"//" + b"x" * (MAX_SOURCE_BYTES - 2)
-    assert told(decode(at_limit, "f", CODE)) == []
-    report = decode(at_limit + b"x", "f", CODE)
+    assert told(report_for_bytes(at_limit, "f", CODE)) == []
+    report = report_for_bytes(at_limit + b"x", "f", CODE)
     assert told(report) == [
         "1:1 the text is 16,777,217 bytes long; 16,777,216 is the limit"
         " | split it into several files"
@@ -69,7 +69,7 @@ def test_text_larger_than_the_limit_is_refused_and_not_read():
 
 
 def test_the_limit_counts_bytes():
-    report = admit("é" * (MAX_SOURCE_BYTES // 2 + 1), "f", CODE)
+    report = report_for_text("é" * (MAX_SOURCE_BYTES // 2 + 1), "f", CODE)
     assert [d.message for d in report.errors] == [
         "the text is 16,777,218 bytes long; 16,777,216 is the limit"
     ]
@@ -77,7 +77,7 @@ def test_the_limit_counts_bytes():
 
 @pytest.mark.parametrize("read", [read_schema, read_queries])
 def test_unreadable_text_is_told_once_and_gives_an_empty_tree(read):
-    report = decode(b"node A {}\xff broken", "f", CODE)
+    report = report_for_bytes(b"node A {}\xff broken", "f", CODE)
     tree = read(report)
     assert tree == type(tree)()
     assert len(report.diagnostics) == 1

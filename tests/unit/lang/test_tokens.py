@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnigraph.lang import Code, Source, admit
+from omnigraph.lang import Code, SourceText, report_for_text
 from omnigraph.lang import tokens as tk
-from omnigraph.lang.source import Span
+from omnigraph.lang.source import TextSpan
 from tests.support.told import told
 
 CODE = Code.QUERY_SYNTAX
@@ -16,7 +16,7 @@ CODE = Code.QUERY_SYNTAX
 
 def cut(text):
     """Return the tokens as `kind:text` (a sign just as itself) and what was told."""
-    report = admit(text, "test", CODE)
+    report = report_for_text(text, "test", CODE)
     tokens = list(takewhile(lambda token: token.kind != tk.END, tk.tokenize(report, CODE)))
     return [t.kind if t.kind == t.text else f"{t.kind}:{t.text}" for t in tokens], told(report)
 
@@ -98,7 +98,7 @@ def test_what_is_no_token_is_told_and_passed_over(text, tokens, faults):
 
 def test_spans_cover_what_was_written():
     text = 'a $b  "c"\n->/* d */1.5'
-    report = admit(text, "test", CODE)
+    report = report_for_text(text, "test", CODE)
     tokens = takewhile(lambda token: token.kind != tk.END, tk.tokenize(report, CODE))
     assert [text[slice(*token.span)] for token in tokens] == ["a", "$b", '"c"', "->", "1.5"]
 
@@ -107,9 +107,9 @@ def test_spans_cover_what_was_written():
     ("text", "span"), [("ab", (2, 2)), ("ab  ", (4, 4)), ('ab "c', (3, 5)), ("ab /* c", (3, 7))]
 )
 def test_end_repeats_for_ever_and_covers_what_was_not_read(text, span):
-    tokens = tk.tokenize(admit(text, "test", CODE), CODE)
+    tokens = tk.tokenize(report_for_text(text, "test", CODE), CODE)
     assert next(tokens).text == "ab"
-    assert [next(tokens) for _ in range(3)] == [tk.Token(tk.END, "", Span(*span))] * 3
+    assert [next(tokens) for _ in range(3)] == [tk.Token(tk.END, "", TextSpan(*span))] * 3
 
 
 @pytest.mark.parametrize(
@@ -124,13 +124,13 @@ def test_end_repeats_for_ever_and_covers_what_was_not_read(text, span):
     ],
 )
 def test_string_is_decoded(written, value):
-    report = admit(written, "test", CODE)
+    report = report_for_text(written, "test", CODE)
     assert tk.decode_string(report, CODE, next(tk.tokenize(report, CODE))) == value
     assert told(report) == []
 
 
 def test_every_unknown_escape_of_a_string_is_told_at_its_place():
-    report = admit('x "\\q ok \\\\q \\\n"', "test", CODE)
+    report = report_for_text('x "\\q ok \\\\q \\\n"', "test", CODE)
     tokens = tk.tokenize(report, CODE)
     next(tokens)
     assert tk.decode_string(report, CODE, next(tokens)) == "\\q ok \\q \\\n"
@@ -143,19 +143,19 @@ def test_every_unknown_escape_of_a_string_is_told_at_its_place():
 
 @given(st.text())
 def test_encoding_a_string_can_be_undone(value):
-    report = admit(tk.encode_string(value), "test", CODE)
+    report = report_for_text(tk.encode_string(value), "test", CODE)
     assert tk.decode_string(report, CODE, next(tk.tokenize(report, CODE))) == value
     assert told(report) == []
 
 
 def test_comments_are_found_with_their_places():
-    source = Source('a // b\n"// no" /* c\n d */ //')
+    source = SourceText('a // b\n"// no" /* c\n d */ //')
     found = tk.find_comments(source)
     assert [comment.text for comment in found] == ["// b", "/* c\n d */", "//"]
     assert [source.text[slice(*c.span)] for c in found] == [c.text for c in found]
 
 
 def test_a_sign_is_found_outside_strings_and_comments():
-    source = Source('a "{" /* { */ { {')
-    assert tk.find_sign(source, "{", 0) == 15
-    assert tk.find_sign(source, "{", 15) == 17
+    source = SourceText('a "{" /* { */ { {')
+    assert tk.find_punctuation(source, "{", 0) == 15
+    assert tk.find_punctuation(source, "{", 15) == 17

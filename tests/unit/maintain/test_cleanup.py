@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import omnigraph.graph as og
-from omnigraph.commit.intents import Intents
+from omnigraph.commit.intent_log import IntentLog
 from omnigraph.errors import InvalidInput, VersionReclaimed
 from tests.support.clock import Clock
 from tests.support.graphs import (
@@ -182,14 +182,14 @@ def test_data_only_a_deleted_branch_needed_is_removed(graph):
 
 def test_what_an_operation_in_flight_staged_is_retained(graph, commits):
     prepared = prepare(graph, Change("upsert", NOTE, {"new": {"text": "n"}}))
-    intent = Intents(graph._manifest.objects).begin("main", None, prepared.staged)
+    intent = IntentLog(graph._manifest.objects).begin("main", None, prepared.staged)
     upsert(graph, NOTE, {"moved": {}})
     sweep(graph, keep=1)
     (change,) = prepared.staged.datasets
     fresh = og.open(graph.uri)
     for version in (change.expected, change.physical):
         assert fresh._manifest.datasets.open(folder(graph, NOTE), version).count_rows() > 0
-    Intents(graph._manifest.objects).end(intent)
+    IntentLog(graph._manifest.objects).end(intent)
     sweep(graph, keep=1)
     with pytest.raises(Exception, match="not there"):
         fresh._manifest.datasets.open(folder(graph, NOTE), change.physical)

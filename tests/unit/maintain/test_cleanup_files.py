@@ -10,12 +10,11 @@ import pyarrow as pa
 import pytest
 
 import omnigraph.graph as og
-from omnigraph.commit.intents import Intents
-from omnigraph.commit.staged import StagedCommit, StagedDataset, mint_commit_id
+from omnigraph.commit.intent_log import IntentLog
+from omnigraph.commit.staged_commit import StagedCommit, StagedDataset, new_commit_id
 from omnigraph.errors import NotFound, StorageUnavailable
-from omnigraph.storage import stage
-from omnigraph.storage.files import version_file
-from omnigraph.storage.layout import dataset_path
+from omnigraph.storage import staged_writes
+from omnigraph.storage.layout import dataset_path, version_file
 from tests.support.graphs import (
     NOTE,
     SHIP,
@@ -45,7 +44,7 @@ def publish_dataset(graph, table_key, handle):
     physical = None if handle is None else int(handle.version)
     rows = 0 if handle is None else handle.count_rows()
     change = StagedDataset(table_key, *entry.key, entry.physical, physical, rows)
-    staged = StagedCommit(id=mint_commit_id(), operation="load", datasets=(change,))
+    staged = StagedCommit(id=new_commit_id(), operation="load", datasets=(change,))
     publish_prepared(graph, replace(prepare(graph), staged=staged))
 
 
@@ -79,7 +78,7 @@ def test_large_blobs_of_retained_versions_stay(tmp_path):
     base = base_of(graph, "node:File")
     for content in (b"old" * 100_000, b"new" * 100_000):
         rows = pa.table([["f"], lance.blob_array([content])], schema=base.schema)
-        base = stage.overwrite(base, rows)
+        base = staged_writes.overwrite(base, rows)
         publish_dataset(graph, "node:File", base)
     blobs = lambda: list((tmp_path / "g").rglob("*.blob"))  # noqa: E731
     assert len(blobs()) == 2
@@ -184,7 +183,7 @@ def test_interrupted_cleanup_is_taken_up_by_the_next(graph, monkeypatch):
 
 def test_stale_operations_are_settled_first(graph):
     prepared = prepare(graph, Change("insert", NOTE, {"b": {}}))
-    intents = Intents(graph._manifest.objects)
+    intents = IntentLog(graph._manifest.objects)
     intent = intents.begin("main", None, prepared.staged)
     age(graph, intent, timedelta(hours=1))
     sweep(graph, dry_run=True)

@@ -5,13 +5,13 @@ from datetime import timedelta
 import pytest
 
 import omnigraph.graph as og
-from omnigraph.commit import sweeps
-from omnigraph.commit.intents import Intents
-from omnigraph.commit.staged import StagedCommit, mint_commit_id
+from omnigraph.commit import cleanup_lease
+from omnigraph.commit.intent_log import IntentLog
+from omnigraph.commit.staged_commit import StagedCommit, new_commit_id
 from omnigraph.errors import Contention, NotFound, OmniError, VersionReclaimed
 from omnigraph.maintain import cleanup as module
 from omnigraph.storage.layout import dataset_path
-from omnigraph.storage.read import count_ids
+from omnigraph.storage.scan import count_ids
 from tests.support.graphs import (
     NOTE,
     SHIP,
@@ -74,7 +74,7 @@ STEPS = ("cleanup: announced", "cleanup: marked", "cleanup: files removed", "cle
 
 @pytest.fixture(autouse=True)
 def _file_by_file(monkeypatch):
-    monkeypatch.setattr(module, "BATCH", 1)
+    monkeypatch.setattr(module, "DELETE_BATCH_FILES", 1)
 
 
 # --- names given meanwhile ---------------------------------------------------------------------
@@ -167,7 +167,7 @@ def test_cleanup_that_died_is_in_the_way_of_old_commits_only_and_not_for_ever(
     graph, commits, monkeypatch
 ):
     with monkeypatch.context() as patch:
-        patch.setattr(sweeps.Sweep, "conclude", lambda sweep: None)
+        patch.setattr(cleanup_lease.CleanupLease, "conclude", lambda sweep: None)
         patch.setattr(module, "_mark_and_sweep", lambda *arguments: None)
         sweep(graph)
     survivor = og.open(graph.uri)
@@ -175,7 +175,7 @@ def test_cleanup_that_died_is_in_the_way_of_old_commits_only_and_not_for_ever(
     survivor.branches.create("head")
     upsert(survivor, NOTE, {"n": {"text": "new"}})
     with monkeypatch.context() as patch:
-        patch.setattr(sweeps, "DEAD_AFTER", FLOOR)
+        patch.setattr(cleanup_lease, "LEASE_TIMEOUT", FLOOR)
         survivor.branches.create("late", commits[2].id)
     sweep(survivor)
     check(survivor)
@@ -185,9 +185,9 @@ def test_cleanup_that_died_is_in_the_way_of_old_commits_only_and_not_for_ever(
 def test_cleanup_that_was_taken_for_dead_gives_up(graph, commits, monkeypatch):
     def take_for_dead():
         with monkeypatch.context() as patch:
-            patch.setattr(sweeps, "DEAD_AFTER", FLOOR)
+            patch.setattr(cleanup_lease, "LEASE_TIMEOUT", FLOOR)
             sweep(og.open(graph.uri), keep=9)
-        monkeypatch.setattr(sweeps, "RENEW_AFTER", FLOOR)
+        monkeypatch.setattr(cleanup_lease, "LEASE_RENEWAL", FLOOR)
 
     at_step(graph, "cleanup: marked", take_for_dead)
     with pytest.raises(Contention, match="taken for dead; run it again"):
@@ -198,7 +198,7 @@ def test_cleanup_that_was_taken_for_dead_gives_up(graph, commits, monkeypatch):
 
 
 def test_cleanup_that_takes_long_renews_its_announcement(graph, commits, monkeypatch):
-    monkeypatch.setattr(sweeps, "RENEW_AFTER", FLOOR)
+    monkeypatch.setattr(cleanup_lease, "LEASE_RENEWAL", FLOOR)
     seen = set()
 
     def observe(step):
@@ -266,8 +266,8 @@ def test_what_was_staged_within_the_floor_is_published(graph, commits):
 
 
 def test_long_operation_under_an_intent_keeps_all_it_wrote_since_it_began(graph, commits):
-    intents = Intents(graph._manifest.objects)
-    commit_id = mint_commit_id()
+    intents = IntentLog(graph._manifest.objects)
+    commit_id = new_commit_id()
     intent = intents.begin("main", None, StagedCommit(id=commit_id, operation="load"))
     prepared = prepare(graph, Change("upsert", NOTE, {"n": {"text": "long"}}), commit_id=commit_id)
     sweep(og.open(graph.uri))  # the intent does not tell yet what is staged

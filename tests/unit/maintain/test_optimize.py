@@ -7,11 +7,11 @@ import pytest
 
 import omnigraph as og
 from omnigraph.errors import ExpectedVersionMismatch
-from omnigraph.maintain.indexes import wanted_indexes
-from omnigraph.maintain.optimize import OwnHands, optimize
+from omnigraph.maintain.indexes import required_indexes
+from omnigraph.maintain.optimize import LocalMaintenanceExecutor, optimize
 from omnigraph.storage.index import MAX_SEGMENTS, IndexKind, build_segment
 from omnigraph.storage.layout import dataset_path
-from omnigraph.write.request import UPKEEP
+from omnigraph.write.request import MAINTENANCE_OPERATION
 
 SCHEMA = """
 node Note {
@@ -184,11 +184,11 @@ def test_upkeep_beside_writers_in_threads_loses_nothing(graph):
 
 def test_vectors_are_indexed_only_when_there_are_many(graph):
     type_ = graph.snapshot().schema.find("node", "Note")
-    assert ("far", IndexKind.VECTOR) not in list(wanted_indexes(type_, 99_999))
-    assert ("far", IndexKind.VECTOR) in list(wanted_indexes(type_, 100_000))
+    assert ("far", IndexKind.VECTOR) not in list(required_indexes(type_, 99_999))
+    assert ("far", IndexKind.VECTOR) in list(required_indexes(type_, 100_000))
 
 
-class Pieces(OwnHands):
+class Pieces(LocalMaintenanceExecutor):
     """Builds what can be put together in as many pieces as there are fragments."""
 
     def index(self, base, place, tasks):
@@ -199,7 +199,7 @@ class Pieces(OwnHands):
 def test_indexes_built_in_pieces_are_put_together(graph, monkeypatch, luck):
     """Numbers of staged versions are random, and so is whether Lance takes one for a later one."""
     monkeypatch.setattr("omnigraph.storage.compaction.FRAGMENT_ROWS", 1)
-    request = graph._request(UPKEEP, None, None)
+    request = graph._request(MAINTENANCE_OPERATION, None, None)
     optimize(graph._manifest, request, hands=Pieces())
     assert fragments(graph) > 2
     assert {(one.covered, one.segments) for one in graph.indexes.status() if one.rows} == {(12, 1)}

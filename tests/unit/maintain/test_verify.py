@@ -7,12 +7,11 @@ from pathlib import Path
 import pytest
 
 import omnigraph.graph as og
-from omnigraph.commit.intents import Intents
-from omnigraph.commit.rows import Row
-from omnigraph.commit.staged import StagedCommit, StagedDataset, mint_commit_id
-from omnigraph.storage import stage
-from omnigraph.storage.files import version_file
-from omnigraph.storage.layout import dataset_path
+from omnigraph.commit.intent_log import IntentLog
+from omnigraph.commit.manifest_rows import NewManifestRow
+from omnigraph.commit.staged_commit import StagedCommit, StagedDataset, new_commit_id
+from omnigraph.storage import staged_writes
+from omnigraph.storage.layout import dataset_path, version_file
 from tests.support.graphs import (
     NOTE,
     SHIP,
@@ -58,7 +57,7 @@ def folder(graph, table_key):
 def publish_dataset(graph, table_key, physical, rows):
     entry = graph.snapshot().entries()[table_key]
     change = StagedDataset(table_key, *entry.key, entry.physical, physical, rows)
-    staged = StagedCommit(id=mint_commit_id(), operation="load", datasets=(change,))
+    staged = StagedCommit(id=new_commit_id(), operation="load", datasets=(change,))
     publish_prepared(graph, replace(prepare(graph), staged=staged))
 
 
@@ -132,7 +131,7 @@ def test_wrong_row_count_is_found(graph):
 
 def test_id_that_stands_twice_is_found(graph):
     with graph._manifest.reading(SHIP, graph.snapshot().entries()[SHIP]) as base:
-        doubled = stage.append(base, base.to_table())
+        doubled = staged_writes.append(base, base.to_table())
     publish_dataset(graph, SHIP, int(doubled.version), rows=2)
     assert [message for _, message in damage(graph)] == ["version 3 has 2 rows but only 1 ids"]
 
@@ -144,7 +143,7 @@ def test_manifest_row_that_stands_twice_is_found(graph):
     commit = graph.commits.list()[0]
 
     def again(state):
-        return Row(**state.row(f"commit:{commit.id}").row)
+        return NewManifestRow(**state.row(f"commit:{commit.id}").row)
 
     swap(graph, rows=[again])
     assert damage(graph) == [("branch main", f"manifest row commit:{commit.id} exists 2 times")]
@@ -277,7 +276,7 @@ def test_leftovers_are_named_and_harmless(graph):
     branch = graph.branches.create("side")
     graph.branches.delete("side")
     prepared = prepare(graph, Change("insert", NOTE, {"c": {}}))
-    intent = Intents(graph._manifest.objects).begin("main", None, prepared.staged)
+    intent = IntentLog(graph._manifest.objects).begin("main", None, prepared.staged)
     found = og.open(graph.uri, "ro").verify()
     assert found.ok
     assert {(p.where, p.message) for p in found.problems} == {

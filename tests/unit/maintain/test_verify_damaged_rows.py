@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 import omnigraph.graph as og
-from omnigraph.commit.rows import Row
+from omnigraph.commit.manifest_rows import NewManifestRow
 from omnigraph.errors import OmniError
 from tests.support.graphs import CALLS_AT, NOTE, PORT, SHIP, insert
 
@@ -63,7 +63,7 @@ def plant(graph, kind, changed):
         "table": f"table:{note.type_id:016x}",
     }.get(kind, f"{kind}:")
     found = next(f for f in state.rows("object_id <> 'x'") if f.row["object_id"].startswith(start))
-    row = replace(Row(**found.row), **changed)
+    row = replace(NewManifestRow(**found.row), **changed)
     assert asdict(row) != found.row
     state.lineage.swap(state, state.head, [row], [found])
     return row.object_id

@@ -11,15 +11,14 @@ from pathlib import Path
 import pytest
 
 import omnigraph.graph as og
-from omnigraph.commit.rows import Row
+from omnigraph.commit.manifest_rows import NewManifestRow
 from omnigraph.errors import GraphCorrupt
-from omnigraph.maintain import limited
-from omnigraph.maintain.limited import verify_limited
-from omnigraph.maintain.verify import Problem
+from omnigraph.maintain import verify_subprocess
+from omnigraph.maintain.verify import IntegrityProblem
+from omnigraph.maintain.verify_subprocess import verify_in_subprocess
 from omnigraph.storage import Location
-from omnigraph.storage.files import version_file
-from omnigraph.storage.layout import dataset_path
-from omnigraph.storage.sums import check_again
+from omnigraph.storage.checksums import clear_checked_files
+from omnigraph.storage.layout import dataset_path, version_file
 from tests.support.damage import PEAK_BYTES, examine, make_graph
 from tests.support.graphs import NOTE, SHIP, insert, upsert
 
@@ -89,7 +88,7 @@ def test_flipped_value_of_a_property_is_found(graph):
     assert "{" + "z" * 49 in [row["t"] for row in rows], "the damage is served"
     commit = graph.commits.list()[0].id
     path = f"nodes/{folder(graph, NOTE).name}"
-    problem = Problem(
+    problem = IntegrityProblem(
         path,
         f"version 3 is damaged: data/{file.name} does not match its checksum "
         f"(first shown by commit {commit})",
@@ -100,11 +99,11 @@ def test_flipped_value_of_a_property_is_found(graph):
 def test_flipped_value_in_a_row_of_the_manifest_is_a_typed_error(graph):
     file = newest((Path(graph.uri) / "__manifest" / "data").iterdir())
     flip(file, file.stat().st_size // 2)
-    check_again()  # what this process wrote counts as compared
+    clear_checked_files()  # what this process wrote counts as compared
     with pytest.raises(GraphCorrupt) as caught:
         og.open(graph.uri)
     assert caught.value.details["file"] == f"__manifest/data/{file.name}"
-    found = verify_limited(Location(graph.uri))
+    found = verify_in_subprocess(Location(graph.uri))
     assert [file.name in problem.message for problem in found.problems] == [True]
 
 
@@ -134,7 +133,7 @@ def test_graph_of_an_older_release_is_decoded_and_optimize_adds_the_checksum_of_
 def _without_files(row):
     metadata = json.loads(row["metadata"])
     metadata.pop("files")
-    return Row(**{**row, "metadata": json.dumps(metadata)})
+    return NewManifestRow(**{**row, "metadata": json.dumps(metadata)})
 
 
 def _forget_row_sum(graph):
@@ -144,9 +143,9 @@ def _forget_row_sum(graph):
 
 
 def test_child_that_dies_is_a_problem(graph, monkeypatch):
-    monkeypatch.setattr(limited, "_PROGRAM", "import os; os.abort()")
+    monkeypatch.setattr(verify_subprocess, "_PROGRAM", "import os; os.abort()")
     [problem] = graph.verify(deep=True).problems
     assert problem.message.startswith("reading it ended a process with limited memory (SIGABRT")
-    monkeypatch.setattr(limited, "_PROGRAM", "import time; time.sleep(60)")
-    [problem] = verify_limited(Location(graph.uri), silence=0.2).problems
+    monkeypatch.setattr(verify_subprocess, "_PROGRAM", "import time; time.sleep(60)")
+    [problem] = verify_in_subprocess(Location(graph.uri), silence=0.2).problems
     assert problem.message.startswith("reading it took longer than 0 seconds")

@@ -3,22 +3,24 @@
 import pytest
 
 from omnigraph.errors import Category, InvalidInput, OmniError
-from omnigraph.mcp.failures import SHOWN, failure_of
+from omnigraph.mcp.errors import MAX_LIST_ITEMS, describe_failure
 
 
 @pytest.mark.parametrize("category", list(Category))
 def test_every_category_has_an_advice(category):
-    told = failure_of(OmniError("it broke", code="some_code", category=category))
+    told = describe_failure(OmniError("it broke", code="some_code", category=category))
     assert (told["code"], told["category"]) == ("some_code", str(category))
     assert told["next"].endswith(".")
 
 
 def test_long_lists_among_the_facts_are_cut():
-    told = failure_of(InvalidInput("many", code="many", problems=list(range(SHOWN + 5))))
-    assert told["details"]["problems"] == [*range(SHOWN), "and 5 more"]
+    told = describe_failure(
+        InvalidInput("many", code="many", problems=list(range(MAX_LIST_ITEMS + 5)))
+    )
+    assert told["details"]["problems"] == [*range(MAX_LIST_ITEMS), "and 5 more"]
 
 
 def test_what_is_not_expected_is_not_shown():
-    told = failure_of(ValueError("/secret/path"))
+    told = describe_failure(ValueError("/secret/path"))
     assert (told["code"], told["category"]) == ("internal", "internal")
     assert "secret" not in str(told)

@@ -5,7 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from omnigraph.merge.classify import Sides, Verdict, classify
+from omnigraph.merge.conflict_rules import MergeVerdict, ThreeWayComparison, classify_rows
 
 VALUES = (None, "A", "B", "C")
 
@@ -13,23 +13,23 @@ VALUES = (None, "A", "B", "C")
 def expected(base, source, target):
     """Say what becomes of an entity, case by case."""
     if source == target:
-        return Verdict.KEEP_TARGET
+        return MergeVerdict.KEEP_TARGET
     if source == base:
-        return Verdict.KEEP_TARGET
+        return MergeVerdict.KEEP_TARGET
     if target == base:
-        return Verdict.TAKE_SOURCE
+        return MergeVerdict.TAKE_SOURCE
     if base is None:
-        return Verdict.DIVERGENT_INSERT
+        return MergeVerdict.DIVERGENT_INSERT
     if source is None or target is None:
-        return Verdict.DELETE_VS_UPDATE
-    return Verdict.DIVERGENT_UPDATE
+        return MergeVerdict.DELETE_VS_UPDATE
+    return MergeVerdict.DIVERGENT_UPDATE
 
 
 def sides(*cases):
     def column(test):
         return np.array([test(*case) for case in cases], np.bool_)
 
-    return Sides(
+    return ThreeWayComparison(
         in_base=column(lambda b, s, t: b is not None),
         in_source=column(lambda b, s, t: s is not None),
         in_target=column(lambda b, s, t: t is not None),
@@ -41,13 +41,13 @@ def sides(*cases):
 
 @pytest.mark.parametrize(("base", "source", "target"), list(product(VALUES, repeat=3)))
 def test_one_entity(base, source, target):
-    assert classify(sides((base, source, target))).tolist() == [expected(base, source, target)]
+    assert classify_rows(sides((base, source, target))).tolist() == [expected(base, source, target)]
 
 
 def test_all_at_once():
     cases = list(product(VALUES, repeat=3))
-    assert classify(sides(*cases)).tolist() == [expected(*case) for case in cases]
+    assert classify_rows(sides(*cases)).tolist() == [expected(*case) for case in cases]
 
 
 def test_every_verdict_comes_up():
-    assert {expected(*case) for case in product(VALUES, repeat=3)} == set(Verdict)
+    assert {expected(*case) for case in product(VALUES, repeat=3)} == set(MergeVerdict)

@@ -10,28 +10,28 @@ from pathlib import Path
 
 import pytest
 
-from omnigraph.pipeline.drivers import Driver
+from omnigraph.pipeline.drivers import RunOwner
 from omnigraph.pipeline.errors import RunStopped
-from omnigraph.pipeline.runs import Runs, RunState
-from omnigraph.storage import Objects, locate
+from omnigraph.pipeline.runs import RunState, RunStore
+from omnigraph.storage import ObjectStore, locate
 
 NOW = datetime.now(UTC)
 LONG_AGO = NOW - timedelta(minutes=11)
 DEAD = """
 import json
-from omnigraph.pipeline.drivers import Driver
+from omnigraph.pipeline.drivers import RunOwner
 print(json.dumps(Driver.here().to_json()))
 """
 
 
 @pytest.fixture
 def objects(tmp_path):
-    return Objects(locate(tmp_path))
+    return ObjectStore(locate(tmp_path))
 
 
 @pytest.fixture
 def runs(objects):
-    return Runs(objects)
+    return RunStore(objects)
 
 
 def put(objects, run, **changes):
@@ -67,7 +67,7 @@ def test_a_run_is_refused_to_others_while_its_process_lives(runs, objects):
 
 def test_a_run_of_a_process_that_died_is_taken_over_at_once(runs, objects):
     told = subprocess.run([sys.executable, "-c", DEAD], capture_output=True, check=True)
-    dead = Driver.from_json(json.loads(told.stdout))
+    dead = RunOwner.from_json(json.loads(told.stdout))
     run = put(objects, runs.begin("main"), driver=dead)
     assert run.is_interrupted
     mine = runs.claim(run)
@@ -79,7 +79,7 @@ def test_a_run_of_a_process_that_died_is_taken_over_at_once(runs, objects):
 
 
 def test_elsewhere_only_the_heartbeat_tells(runs, objects):
-    there = replace(Driver.here(), host="elsewhere")
+    there = replace(RunOwner.here(), host="elsewhere")
     run = put(objects, runs.begin("main"), driver=there)
     assert code(runs.claim, run) == "run_alive"  # it was just written
     age(objects, run)

@@ -9,8 +9,8 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from omnigraph.errors import NotFound
-from omnigraph.pipeline.document import Limit
-from omnigraph.pipeline.fields import SECTIONS, Kind
+from omnigraph.pipeline.document import RejectLimit
+from omnigraph.pipeline.fields import SECTIONS, FieldKind
 from omnigraph.pipeline.json_schema import json_schema
 from omnigraph.pipeline.spec import PipelineError, read_pipeline
 from tests.support.cases import ROOT, parse_cases
@@ -105,7 +105,7 @@ def test_variables_come_from_the_command_line_then_the_environment(
 
 def test_limits_are_counts_or_shares(write):
     text = TEXT.replace("version: 1", "version: 1\non_violation: reject\nmax_rejects: {}")
-    for word, wanted in (("12", Limit(count=12)), ("2.5%", Limit(share=0.025))):
+    for word, wanted in (("12", RejectLimit(count=12)), ("2.5%", RejectLimit(share=0.025))):
         found = read_pipeline(write(text.replace("{}", word, 1)), {"DAY": "x"})
         assert found.max_rejects == wanted
 
@@ -161,7 +161,7 @@ def test_every_section_of_the_registry_is_used():
     named = {f.section for fields in SECTIONS.values() for f in fields if f.section}
     assert named | {"pipeline"} == set(SECTIONS)
     kinds = {f.kind for fields in SECTIONS.values() for f in fields}
-    assert kinds == set(Kind)
+    assert kinds == set(FieldKind)
 
 
 def test_spark_is_not_imported_before_it_is_needed():

@@ -4,7 +4,7 @@ import pytest
 
 from omnigraph.lang import Code
 from omnigraph.plan import FUNCTIONS, FunctionKind
-from omnigraph.plan.functions import Takes
+from omnigraph.plan.functions import FunctionArgumentKind
 from omnigraph.types import PropertyType, Scalar
 
 every_function = pytest.mark.parametrize("spec", FUNCTIONS.values(), ids=FUNCTIONS)
@@ -54,7 +54,10 @@ def test_only_rankings_need_a_limit_or_have_a_best(spec):
 @every_function
 def test_search_functions_look_into_a_property_first(spec):
     if spec.kind is FunctionKind.PREDICATE or spec.name in ("bm25", "nearest"):
-        assert spec.arguments[0].takes in (Takes.TEXT_PROPERTY, Takes.VECTOR_PROPERTY)
+        assert spec.arguments[0].takes in (
+            FunctionArgumentKind.TEXT_PROPERTY,
+            FunctionArgumentKind.VECTOR_PROPERTY,
+        )
 
 
 @pytest.mark.parametrize(

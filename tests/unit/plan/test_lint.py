@@ -2,7 +2,7 @@
 
 import pytest
 
-from omnigraph.lang import Code, admit
+from omnigraph.lang import Code, report_for_text
 from omnigraph.plan import lint_queries
 from tests.support.plans import catalog
 
@@ -13,7 +13,7 @@ HARDCODED = 'query note() { insert Note { text: "t" } }'
 
 def lint(*texts, schema="harbour"):
     files = [
-        admit(text, f"file{number}.gq", Code.QUERY_UNREADABLE)
+        report_for_text(text, f"file{number}.gq", Code.QUERY_UNREADABLE)
         for number, text in enumerate(texts, 1)
     ]
     return lint_queries(files, catalog(schema))

@@ -2,11 +2,16 @@
 
 import pytest
 
-from omnigraph.plan.expressions import Binding, EntityKind
-from omnigraph.plan.hops import Direction, Hops
+from omnigraph.plan.expressions import (
+    Binding,
+    Direction,
+    EntityKind,
+    Hops,
+    MatchPattern,
+    PatternStep,
+)
 from omnigraph.plan.lower import lower_pattern
-from omnigraph.plan.operators import AntiJoin, Close, Cross, Expand, Filter, OuterRow, Scan
-from omnigraph.plan.pattern import Pattern, Step
+from omnigraph.plan.operators import AntiJoin, Cross, Expand, Filter, OuterRow, Scan, SemiJoin
 from tests.support.plans import CALL, SHIP, equals, read_plan, text
 
 
@@ -18,7 +23,7 @@ A, B, C, D = (port(name) for name in "abcd")
 
 
 def step(src, dst, **changes):
-    return Step(src=src, edge="Route", dst=dst, **({"direction": Direction.OUT} | changes))
+    return PatternStep(src=src, edge="Route", dst=dst, **({"direction": Direction.OUT} | changes))
 
 
 def expand(rows, src, dst, direction=Direction.OUT, **changes):
@@ -30,64 +35,64 @@ def turned(rows, src, dst, direction=Direction.IN, **changes):
 
 
 def close(rows, src, dst, direction=Direction.OUT, **changes):
-    return Close(
+    return SemiJoin(
         input=rows, src=src.name, edge="Route", direction=direction, dst=dst.name, **changes
     )
 
 
 PATTERNS = {
-    "a declared binding is scanned": (Pattern([A]), Scan(A)),
+    "a declared binding is scanned": (MatchPattern([A]), Scan(A)),
     "a component starts at its first declared binding": (
-        Pattern([B, A], [step(A, B)]),
+        MatchPattern([B, A], [step(A, B)]),
         turned(Scan(B), B, A),
     ),
     "a component without declared binding starts at the first endpoint written": (
-        Pattern([], [step(A, B), step(C, D)]),
+        MatchPattern([], [step(A, B), step(C, D)]),
         Cross(expand(Scan(A), A, B), expand(Scan(C), C, D)),
     ),
     "a declared binding comes before the first endpoint of its component": (
-        Pattern([C], [step(A, B), step(B, C)]),
+        MatchPattern([C], [step(A, B), step(B, C)]),
         turned(turned(Scan(C), C, B), B, A),
     ),
     "steps are followed in the order of the text as far as they can be": (
-        Pattern([A], [step(C, D), step(A, B), step(B, C)]),
+        MatchPattern([A], [step(C, D), step(A, B), step(B, C)]),
         expand(expand(expand(Scan(A), A, B), B, C), C, D),
     ),
     "a step between bound nodes closes": (
-        Pattern([A], [step(A, B), step(B, C), step(C, A)]),
+        MatchPattern([A], [step(A, B), step(B, C), step(C, A)]),
         close(expand(expand(Scan(A), A, B), B, C), C, A),
     ),
     "two steps between the same nodes: one expands, one closes": (
-        Pattern([A], [step(A, B), step(A, B, hops=Hops(2, 3))]),
+        MatchPattern([A], [step(A, B), step(A, B, hops=Hops(2, 3))]),
         close(expand(Scan(A), A, B), A, B, hops=Hops(2, 3)),
     ),
-    "a self-loop closes": (Pattern([A], [step(A, A)]), close(Scan(A), A, A)),
+    "a self-loop closes": (MatchPattern([A], [step(A, A)]), close(Scan(A), A, A)),
     "both declared endpoints make one component": (
-        Pattern([A, B], [step(A, B)]),
+        MatchPattern([A, B], [step(A, B)]),
         expand(Scan(A), A, B),
     ),
     "components are planned on their own and crossed in the order of their roots": (
-        Pattern([A, C], [step(C, D), step(A, B)]),
+        MatchPattern([A, C], [step(C, D), step(A, B)]),
         Cross(expand(Scan(A), A, B), expand(Scan(C), C, D)),
     ),
     "three components lean to the left": (
-        Pattern([A, B, C]),
+        MatchPattern([A, B, C]),
         Cross(Cross(Scan(A), Scan(B)), Scan(C)),
     ),
     "bounds, edge variable and both directions survive being turned around": (
-        Pattern([B], [step(A, B, edge_binding=CALL, direction=Direction.BOTH)]),
+        MatchPattern([B], [step(A, B, edge_binding=CALL, direction=Direction.BOTH)]),
         turned(Scan(B), B, A, Direction.BOTH, edge_binding=CALL),
     ),
     "an edge variable may close": (
-        Pattern([A], [step(A, B), step(B, A, edge_binding=CALL)]),
+        MatchPattern([A], [step(A, B), step(B, A, edge_binding=CALL)]),
         close(expand(Scan(A), A, B), B, A, edge_binding=CALL),
     ),
     "filters stand above the steps, negations above the filters": (
-        Pattern(
+        MatchPattern(
             [A],
             [step(A, B)],
             [equals(text(A), "x"), equals(text(B), "y")],
-            [Pattern([], [step(B, C)])],
+            [MatchPattern([], [step(B, C)])],
         ),
         AntiJoin(
             Filter(Filter(expand(Scan(A), A, B), equals(text(A), "x")), equals(text(B), "y")),
@@ -95,22 +100,26 @@ PATTERNS = {
         ),
     ),
     "a negation that introduces a node of its own crosses it with the outer row": (
-        Pattern([A], negations=[Pattern([B], filters=[equals(text(A), text(B))])]),
+        MatchPattern([A], negations=[MatchPattern([B], filters=[equals(text(A), text(B))])]),
         AntiJoin(Scan(A), Filter(Cross(OuterRow((A,)), Scan(B)), equals(text(A), text(B)))),
     ),
     "a negation about outer nodes only closes": (
-        Pattern([A, B], negations=[Pattern([], [step(A, B)])]),
+        MatchPattern([A, B], negations=[MatchPattern([], [step(A, B)])]),
         AntiJoin(Cross(Scan(A), Scan(B)), close(OuterRow((A, B)), A, B)),
     ),
     "a nested negation starts at the rows of the one around it": (
-        Pattern([A], negations=[Pattern([], [step(A, B)], [], [Pattern([], [step(B, C)])])]),
+        MatchPattern(
+            [A], negations=[MatchPattern([], [step(A, B)], [], [MatchPattern([], [step(B, C)])])]
+        ),
         AntiJoin(
             Scan(A),
             AntiJoin(expand(OuterRow((A,)), A, B), expand(OuterRow((A, B)), B, C)),
         ),
     ),
     "several negations are checked one after the other": (
-        Pattern([A], negations=[Pattern([], [step(A, B)]), Pattern([], [step(A, C)])]),
+        MatchPattern(
+            [A], negations=[MatchPattern([], [step(A, B)]), MatchPattern([], [step(A, C)])]
+        ),
         AntiJoin(AntiJoin(Scan(A), expand(OuterRow((A,)), A, B)), expand(OuterRow((A,)), A, C)),
     ),
 }
@@ -122,7 +131,9 @@ def test_a_pattern_becomes_operators(pattern, rows):
 
 
 def test_a_pattern_inside_a_negation_keeps_the_outer_bindings():
-    assert lower_pattern(Pattern([B], [step(A, B)]), [A, SHIP]) == expand(OuterRow((A, SHIP)), A, B)
+    assert lower_pattern(MatchPattern([B], [step(A, B)]), [A, SHIP]) == expand(
+        OuterRow((A, SHIP)), A, B
+    )
 
 
 def bindings(operator, found=None):

@@ -2,38 +2,39 @@
 
 import pytest
 
-from omnigraph.lang.query_tree import Operator
+from omnigraph.lang.query_tree import ComparisonOperator
 from omnigraph.plan.expressions import (
     Compare,
     Constant,
+    Direction,
     EntityKind,
     FunctionCall,
-    Holds,
+    Hops,
     IsIn,
     ParameterRef,
+    PatternStep,
+    PredicateCall,
     PropertyRef,
 )
 from omnigraph.plan.functions import FUNCTIONS
-from omnigraph.plan.hops import Direction, Hops
 from omnigraph.plan.operators import (
     Aggregate,
     AntiJoin,
-    Close,
-    Column,
-    ColumnKey,
+    ColumnSortKey,
     Cross,
     Distinct,
     Expand,
     Filter,
     OuterRow,
+    OutputColumn,
     Project,
     Scan,
+    SemiJoin,
     SortColumns,
     SortKey,
     SortRows,
 )
-from omnigraph.plan.pattern import Step
-from omnigraph.plan.query import Delete, InsertNode, MutationPlan, Update
+from omnigraph.plan.query_plan import Delete, InsertNode, MutationPlan, Update
 from omnigraph.types import PropertyType, Scalar
 from tests.support.plans import CALL, NUMBER, OTHER_PORT, PORT, SHIP, TEXT, equals, text
 
@@ -45,7 +46,7 @@ DAY = PropertyType(Scalar.DATE)
 SHIPS = Scan(SHIP)
 ABOUT_PORT = equals(text(PORT), "x")
 COUNT = FunctionCall(FUNCTIONS["count"], (text(SHIP),), NUMBER)
-LABEL = Column("label", text(SHIP))
+LABEL = OutputColumn("label", text(SHIP))
 LABELS = Project(SHIPS, (LABEL,))
 ASSIGNED = {"label": Constant("x", TEXT)}
 TESTED = (equals(text(SHIP), "x"),)
@@ -69,12 +70,12 @@ def expand(**changes):
 def close(**changes):
     both = Cross(SHIPS, Scan(PORT))
     given = {"input": both, "src": "s", "edge": "CallsAt", "direction": Direction.OUT, "dst": "p"}
-    return lambda: Close(**(given | changes))
+    return lambda: SemiJoin(**(given | changes))
 
 
 def step(**changes):
     given = {"src": SHIP, "edge": "CallsAt", "dst": PORT, "direction": Direction.OUT}
-    return lambda: Step(**(given | changes))
+    return lambda: PatternStep(**(given | changes))
 
 
 def mutation(*statements):
@@ -87,9 +88,9 @@ SENSE = {
     "close": close(),
     "close with an edge variable": close(edge_binding=CALL),
     "step with bounds": step(hops=Hops(1, 3)),
-    "compare numbers": compare(NUMBER, Operator.LT, PropertyType(Scalar.F32)),
-    "contains in a list": compare(LIST, Operator.CONTAINS, TEXT),
-    "contains in text": compare(TEXT, Operator.CONTAINS, TEXT),
+    "compare numbers": compare(NUMBER, ComparisonOperator.LT, PropertyType(Scalar.F32)),
+    "contains in a list": compare(LIST, ComparisonOperator.CONTAINS, TEXT),
+    "contains in text": compare(TEXT, ComparisonOperator.CONTAINS, TEXT),
     "mutation that inserts and updates": mutation(InsertNode("Ship", ASSIGNED, True), UPDATE),
     "mutation that deletes": mutation(DELETE, DELETE),
 }
@@ -115,25 +116,25 @@ NONSENSE = {
         "sum cannot be distinct",
     ),
     "compare text with a number": (
-        compare(TEXT, Operator.EQ, NUMBER),
+        compare(TEXT, ComparisonOperator.EQ, NUMBER),
         "cannot compare String = I64",
     ),
     "compare lists": (
-        compare(LIST, Operator.EQ, LIST),
+        compare(LIST, ComparisonOperator.EQ, LIST),
         r"cannot compare \[String\] = \[String\]",
     ),
-    "compare vectors": (compare(VECTOR, Operator.NE, VECTOR), "cannot compare Vector"),
-    "compare blobs": (compare(BLOB, Operator.EQ, BLOB), "cannot compare Blob = Blob"),
+    "compare vectors": (compare(VECTOR, ComparisonOperator.NE, VECTOR), "cannot compare Vector"),
+    "compare blobs": (compare(BLOB, ComparisonOperator.EQ, BLOB), "cannot compare Blob = Blob"),
     "contains in a number": (
-        compare(NUMBER, Operator.CONTAINS, NUMBER),
+        compare(NUMBER, ComparisonOperator.CONTAINS, NUMBER),
         "cannot compare I64 contains I64",
     ),
     "contains of another type": (
-        compare(LIST, Operator.CONTAINS, NUMBER),
+        compare(LIST, ComparisonOperator.CONTAINS, NUMBER),
         r"cannot compare \[String\] contains I64",
     ),
     "starts_with of a list": (
-        compare(LIST, Operator.STARTS_WITH, TEXT),
+        compare(LIST, ComparisonOperator.STARTS_WITH, TEXT),
         r"cannot compare \[String\] starts_with String",
     ),
     "membership in no list": (
@@ -144,7 +145,7 @@ NONSENSE = {
         lambda: IsIn(parameter(DAY), parameter(LIST)),
         r"cannot look for Date in \[String\]",
     ),
-    "a count that holds": (lambda: Holds(COUNT), "count is no predicate"),
+    "a count that holds": (lambda: PredicateCall(COUNT), "count is no predicate"),
     # patterns
     "no hops": (lambda: Hops(0, 1), r"hops 0\.\.1 are out of order"),
     "hops backwards": (lambda: Hops(3, 2), r"hops 3\.\.2 are out of order"),
@@ -208,15 +209,17 @@ NONSENSE = {
         "result columns have different names",
     ),
     "column of another binding": (
-        lambda: Project(SHIPS, (Column("code", text(PORT)),)),
+        lambda: Project(SHIPS, (OutputColumn("code", text(PORT)),)),
         r"column code refers to unbound \['p'\]",
     ),
     "measure of another binding": (
-        lambda: Aggregate(Scan(PORT), (), (Column("n", COUNT),), ("n",)),
+        lambda: Aggregate(Scan(PORT), (), (OutputColumn("n", COUNT),), ("n",)),
         r"column n refers to unbound \['s'\]",
     ),
     "key and measure of one name": (
-        lambda: Aggregate(SHIPS, (Column("n", text(SHIP)),), (Column("n", COUNT),), ("n",)),
+        lambda: Aggregate(
+            SHIPS, (OutputColumn("n", text(SHIP)),), (OutputColumn("n", COUNT),), ("n",)
+        ),
         "result columns have different names",
     ),
     "measure without aggregate": (
@@ -224,16 +227,16 @@ NONSENSE = {
         "a measure is an aggregate",
     ),
     "group by an aggregate": (
-        lambda: Aggregate(SHIPS, (Column("n", COUNT),), (), ("n",)),
+        lambda: Aggregate(SHIPS, (OutputColumn("n", COUNT),), (), ("n",)),
         "a group key is no aggregate",
     ),
     "group without a name": (
-        lambda: Aggregate(SHIPS, (LABEL,), (Column("n", COUNT),), ("n",)),
+        lambda: Aggregate(SHIPS, (LABEL,), (OutputColumn("n", COUNT),), ("n",)),
         "names list every key and measure once",
     ),
     "distinct twice": (lambda: Distinct(Distinct(LABELS)), "only projected rows are made distinct"),
     "sort by an unknown column": (
-        lambda: SortColumns(LABELS, (ColumnKey("x"),), ("y",)),
+        lambda: SortColumns(LABELS, (ColumnSortKey("x"),), ("y",)),
         r"order refers to unknown columns \['x', 'y'\]",
     ),
     # mutations

@@ -4,44 +4,45 @@ from dataclasses import replace
 
 import pytest
 
-from omnigraph.lang.query_tree import Operator
+from omnigraph.lang.query_tree import ComparisonOperator
 from omnigraph.plan.expressions import (
     And,
     Binding,
     Compare,
     Constant,
+    Direction,
     EntityKind,
     FunctionCall,
-    Holds,
+    Hops,
     IsIn,
     IsNull,
     Or,
     ParameterRef,
+    PatternStep,
+    PredicateCall,
     is_call,
     predicate_variables,
 )
 from omnigraph.plan.functions import FUNCTIONS, FunctionKind
-from omnigraph.plan.hops import Direction, Hops
 from omnigraph.plan.operators import (
     Aggregate,
     AntiJoin,
-    Close,
-    Column,
-    ColumnKey,
+    ColumnSortKey,
     Cross,
     Distinct,
     Expand,
     Filter,
     OuterRow,
+    OutputColumn,
     Project,
     Scan,
+    SemiJoin,
     SliceColumns,
     SliceRows,
     SortColumns,
     SortRows,
-    inputs,
+    operator_inputs,
 )
-from omnigraph.plan.pattern import Step
 from omnigraph.types import PropertyType, Scalar
 from tests.support.plans import CALL, NUMBER, PORT, SHIP, TEXT, equals, text
 
@@ -52,14 +53,14 @@ EXPAND = Expand(input=SHIPS, src="s", edge="CallsAt", direction=Direction.OUT, d
 EXPAND_EDGE = Expand(
     input=SHIPS, src="s", edge="CallsAt", direction=Direction.OUT, dst=PORT, edge_binding=CALL
 )
-CLOSE = Close(input=BOTH, src="s", edge="CallsAt", direction=Direction.OUT, dst="p")
-CLOSE_EDGE = Close(
+CLOSE = SemiJoin(input=BOTH, src="s", edge="CallsAt", direction=Direction.OUT, dst="p")
+CLOSE_EDGE = SemiJoin(
     input=BOTH, src="s", edge="CallsAt", direction=Direction.OUT, dst="p", edge_binding=CALL
 )
 COUNT = FunctionCall(FUNCTIONS["count"], (text(SHIP),), NUMBER)
-LABEL = Column("label", text(SHIP))
+LABEL = OutputColumn("label", text(SHIP))
 LABELS = Project(SHIPS, (LABEL,))
-GROUPS = Aggregate(SHIPS, (LABEL,), (Column("n", COUNT),), ("n", "label"))
+GROUPS = Aggregate(SHIPS, (LABEL,), (OutputColumn("n", COUNT),), ("n", "label"))
 
 
 @pytest.mark.parametrize(
@@ -88,7 +89,7 @@ def test_rows_know_their_bindings_by_name(operator, bindings):
         (LABELS, ("label",)),
         (GROUPS, ("n", "label")),
         (Distinct(LABELS), ("label",)),
-        (SortColumns(GROUPS, (ColumnKey("n"),), ("label",)), ("n", "label")),
+        (SortColumns(GROUPS, (ColumnSortKey("n"),), ("label",)), ("n", "label")),
         (SliceColumns(Distinct(LABELS), None, 5), ("label",)),
     ],
 )
@@ -109,7 +110,7 @@ def test_results_know_their_columns_in_order(operator, names):
     ],
 )
 def test_inputs_are_what_an_operator_reads_from(operator, sources):
-    assert inputs(operator) == sources
+    assert operator_inputs(operator) == sources
 
 
 SEARCH = FunctionCall(FUNCTIONS["search"], (text(SHIP), text(PORT)), PropertyType(Scalar.BOOL))
@@ -119,12 +120,12 @@ LIST = PropertyType(Scalar.STRING, is_list=True)
 @pytest.mark.parametrize(
     ("predicate", "variables"),
     [
-        (Compare(ParameterRef("x", TEXT), Operator.EQ, Constant("y", TEXT)), set()),
+        (Compare(ParameterRef("x", TEXT), ComparisonOperator.EQ, Constant("y", TEXT)), set()),
         (equals(text(SHIP), "x"), {"s"}),
         (equals(text(SHIP), text(PORT)), {"s", "p"}),
         (IsNull(text(PORT)), {"p"}),
         (IsIn(text(SHIP), Constant(["x"], LIST)), {"s"}),
-        (Holds(SEARCH), {"s", "p"}),
+        (PredicateCall(SEARCH), {"s", "p"}),
         (And((IsNull(text(SHIP)), Or((IsNull(text(PORT)), IsNull(text(CALL)))))), {"s", "p", "c"}),
     ],
 )
@@ -155,7 +156,7 @@ def test_only_the_anonymous_variable_is_not_named(name, named):
     ],
 )
 def test_a_step_walked_backwards_follows_the_same_edges(direction, backwards):
-    step = Step(src=SHIP, edge="CallsAt", dst=PORT, direction=direction, hops=Hops(1, 3))
-    turned = Step(src=PORT, edge="CallsAt", dst=SHIP, direction=backwards, hops=Hops(1, 3))
+    step = PatternStep(src=SHIP, edge="CallsAt", dst=PORT, direction=direction, hops=Hops(1, 3))
+    turned = PatternStep(src=PORT, edge="CallsAt", dst=SHIP, direction=backwards, hops=Hops(1, 3))
     assert step.backwards == replace(turned, from_end=True)
     assert step.backwards.backwards == step

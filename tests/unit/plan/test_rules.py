@@ -2,24 +2,23 @@
 
 import pytest
 
-from omnigraph.plan.expressions import And, Constant, IsNull, Or
-from omnigraph.plan.hops import Direction
+from omnigraph.plan.expressions import And, Constant, Direction, IsNull, Or
 from omnigraph.plan.operators import (
     AntiJoin,
-    Close,
-    Column,
     Cross,
     Distinct,
     Expand,
     Filter,
     OuterRow,
+    OutputColumn,
     Project,
     Scan,
+    SemiJoin,
     SliceColumns,
     SliceRows,
     SortRows,
 )
-from omnigraph.plan.rules import push_filters_down, rewrite
+from omnigraph.plan.rewrite_rules import push_filters_down, rewrite
 from omnigraph.types import PropertyType, Scalar
 from tests.support.plans import CALL, OTHER_PORT, PORT, SHIP, equals, text
 
@@ -42,7 +41,7 @@ def expand(rows=SHIPS, dst=PORT, predicates=(), **changes):
 
 
 def close(rows):
-    return Close(input=rows, src="s", edge="CallsAt", direction=Direction.OUT, dst="p")
+    return SemiJoin(input=rows, src="s", edge="CallsAt", direction=Direction.OUT, dst="p")
 
 
 def filters(rows, *predicates):
@@ -139,7 +138,7 @@ def test_moving_filters_again_changes_nothing(rows):
 
 
 def test_rules_reach_the_rows_under_any_result():
-    column = Column("label", text(SHIP))
+    column = OutputColumn("label", text(SHIP))
     before = SliceColumns(Distinct(Project(filters(SHIPS, ABOUT_SHIP), (column,))), 1, None)
     after = SliceColumns(Distinct(Project(Scan(SHIP, (ABOUT_SHIP,)), (column,))), 1, None)
     assert rewrite(before) == after

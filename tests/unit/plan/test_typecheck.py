@@ -4,7 +4,7 @@ import pytest
 
 from omnigraph.lang import Code, QueryError, Severity
 from omnigraph.plan import MutationPlan, Parameter, ReadPlan, explain
-from omnigraph.plan.typecheck import MAX_MATCH_SIZE, MAX_RESULT_SIZE
+from omnigraph.plan.type_checker import MAX_MATCH_SIZE, MAX_RESULT_SIZE
 from omnigraph.types import PropertyType, Scalar
 from tests.support.plans import TEXT, plan_of, typechecked
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 
 from omnigraph.errors import Category, InvalidInput
-from omnigraph.policy import Action, Policy
+from omnigraph.policy import Policy, PolicyAction
 from tests.support.policies import (
     ACTIONS,
     ACTORS,
@@ -145,7 +145,7 @@ def test_unknown_action_is_told_with_the_one_that_was_meant():
 
 
 def test_every_action_of_a_graph_is_in_the_table():
-    assert {*ACTIONS, "graph_list"} == set(Action)
+    assert {*ACTIONS, "graph_list"} == set(PolicyAction)
 
 
 def test_types_of_all_rules_that_match_add_up():

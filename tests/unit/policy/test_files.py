@@ -5,7 +5,7 @@ import re
 import pytest
 
 from omnigraph.errors import InvalidInput
-from omnigraph.policy import Policy, PolicyInvalid, mismatches, read_cases
+from omnigraph.policy import Policy, PolicyInvalid, find_policy_test_failures, read_policy_tests
 
 GOOD = """\
 version: 1
@@ -188,7 +188,7 @@ cases:
 
 def test_cases_tell_every_decision_that_differs():
     policy = Policy.parse(RULE + "{actors: {group: team}, actions: [read]}")
-    assert list(map(str, mismatches(policy, read_cases(CASES)))) == [
+    assert list(map(str, find_policy_test_failures(policy, read_policy_tests(CASES)))) == [
         "wrong: expected allow, but policy denied action 'change' for actor 'act-ada'",
         "wrong-too: expected deny, but policy allowed action 'read' targeting branch 'main' "
         "for actor 'act-ada'",
@@ -210,4 +210,4 @@ def test_cases_tell_every_decision_that_differs():
 )
 def test_bad_file_of_cases_is_refused(old, new, problem):
     with pytest.raises(PolicyInvalid, match=re.escape(problem)):
-        read_cases(CASES.replace(old, new))
+        read_policy_tests(CASES.replace(old, new))

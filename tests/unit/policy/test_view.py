@@ -3,9 +3,9 @@
 import pytest
 
 from omnigraph.catalog import load_catalog
-from omnigraph.catalog.shape import schema_shape
-from omnigraph.policy.scope import EVERYTHING, NOTHING, Grant, TypeScope
-from omnigraph.policy.view import reduce_schema
+from omnigraph.catalog.fingerprint import schema_shape
+from omnigraph.policy.permissions import ALL_TYPES, NO_TYPES, TypeGrant, TypeScope
+from omnigraph.policy.schema_view import reduce_schema
 from tests.support.catalogs import first
 
 SCHEMA = """
@@ -29,7 +29,7 @@ edge WorksAt: Person -> Firm @card(0..1)
 
 def scope(*grants):
     return TypeScope.of(
-        Grant(
+        TypeGrant(
             frozenset(types),
             frozenset((name, hidden) for name, names in mask.items() for hidden in names),
         )
@@ -90,7 +90,7 @@ edge Knows: Person -> Person {
     ),
     "a mask of a key from an interface": (scope((["Person", "Knows"], {"Person": ["name"]})), ""),
     "a mask of nothing there": (scope((["Person", "Knows"], {"Knows": ["whyy"]})), None),
-    "nothing": (NOTHING, ""),
+    "nothing": (NO_TYPES, ""),
 }
 
 
@@ -123,4 +123,4 @@ def test_rules_add_up_property_by_property():
     )
     person = reduced(one).schema.catalog.nodes["Person"]
     assert sorted(person.properties) == ["bio", "bonus", "city", "name", "vec", "wage"]
-    assert schema_shape(reduced(EVERYTHING).schema.catalog) == schema_shape(load_catalog(SCHEMA))
+    assert schema_shape(reduced(ALL_TYPES).schema.catalog) == schema_shape(load_catalog(SCHEMA))

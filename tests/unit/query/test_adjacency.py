@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from omnigraph.query import kernels
-from omnigraph.query.adjacency import Adjacency, distinct_pairs
-from omnigraph.query.overlay import Added, Overlay, Shift
-from omnigraph.storage.recent import Recent
+from omnigraph.query.adjacency import CsrAdjacency, distinct_pairs
+from omnigraph.query.delta_adjacency import AddedEdges, DeltaAdjacency, PositionMap
+from omnigraph.storage.lru_cache import LruCache
 
 NODES = 12
 SEEDS = range(40)
@@ -20,7 +20,7 @@ def some_edges(chance, count=40):
 
 def adjacency(edges, nodes=NODES):
     here, there = (np.array([e[end] for e in edges], np.int64) for end in (0, 1))
-    return Adjacency.build(here, there, (nodes, nodes))
+    return CsrAdjacency.build(here, there, (nodes, nodes))
 
 
 def walked(adjacency, positions):
@@ -39,7 +39,7 @@ def expected(edges, positions):
 
 @pytest.fixture(params=[0, 1_000_000], ids=["kernel", "sort"])
 def few_edges(request, monkeypatch):
-    monkeypatch.setattr("omnigraph.query.adjacency.FEW_EDGES", request.param)
+    monkeypatch.setattr("omnigraph.query.adjacency.NUMPY_SORT_MAX_EDGES", request.param)
 
 
 @pytest.mark.usefixtures("few_edges")
@@ -67,7 +67,7 @@ def test_neighbours_in_common_are_counted(seed):
     chance = Random(seed)
     one, other = some_edges(chance), some_edges(chance)
     here, there = (np.array([chance.randrange(NODES) for _ in range(30)]) for _ in range(2))
-    found = kernels.common(
+    found = kernels.count_common_neighbours(
         adjacency(one).simple.arrays,
         here,
         adjacency(other).simple.arrays,
@@ -85,7 +85,9 @@ def test_neighbours_in_common_are_counted(seed):
 def test_a_search_stops_when_there_is_no_room(room):
     ring = adjacency([(n, (n + 1) % NODES) for n in range(NODES)])
     starts = np.arange(NODES)
-    done, rows, nodes = kernels.reached(ring.arrays, starts, (1, 2), np.zeros(NODES), room)
+    done, rows, nodes = kernels.search_breadth_first(
+        ring.arrays, starts, (1, 2), np.zeros(NODES), room
+    )
     assert done == (1 if room == 0 else NODES)
     told = sorted(zip(rows.tolist(), nodes.tolist(), strict=True))
     assert told == sorted((n, (n + hop) % NODES) for n in range(done) for hop in (1, 2))
@@ -113,26 +115,26 @@ def test_an_overlay_walks_like_arrays_made_anew(seed):
 
     removed = [old_nodes.index(n) for n in old_nodes if n in gone or n in rewritten]
     again = sorted(old_nodes.index(n) for n in rewritten)
-    shift = Shift(
+    shift = PositionMap(
         np.array(removed, np.int64),
         shared_nodes,
         (np.array(again), np.array([nodes.index(old_nodes[p]) for p in again])),
     )
     lost = np.array(sorted(set(range(len(old_edges))) - set(left)), np.int64)
     more = places(edges[shared_edges:], nodes)
-    added = Added(
+    added = AddedEdges(
         np.array([a for a, _ in more]),
         np.array([b for _, b in more]),
         np.arange(shared_edges, len(edges)),
     )
-    laid = Overlay(
+    laid = DeltaAdjacency(
         adjacency(places(old_edges, old_nodes)),
         shift,
         shift,
-        Shift(lost, shared_edges),
+        PositionMap(lost, shared_edges),
         added,
         (len(nodes), len(nodes)),
-        Recent(4),
+        LruCache(4),
     )
     anew = adjacency(places(edges, nodes), len(nodes))
     every = np.arange(len(nodes))

@@ -3,7 +3,7 @@
 import pytest
 
 import omnigraph as og
-from omnigraph.embed.mock import MockProvider
+from omnigraph.embed.local_providers import MockProvider
 from tests.support.embedding import MOCK, mock_vector
 
 SCHEMA = """

@@ -4,7 +4,7 @@ import pytest
 
 import omnigraph as og
 from omnigraph.errors import InvalidInput, NotFound
-from omnigraph.query.blob import CHUNK
+from omnigraph.query.entities import BLOB_CHUNK_BYTES
 
 SCHEMA = """
 node File { name: String @key  size: I64?  body: Blob? }
@@ -54,12 +54,15 @@ def test_other_properties_are_no_blobs(graph):
 
 
 def test_large_blob_comes_in_chunks(graph):
-    data = bytes(range(256)) * (CHUNK // 256) + b"tail"
+    data = bytes(range(256)) * (BLOB_CHUNK_BYTES // 256) + b"tail"
     graph.put_blob("File", "hello", "body", data)
     blob = graph.blob("File", "hello", "body")
-    assert [len(chunk) for chunk in blob.chunks()] == [CHUNK, 4]
+    assert [len(chunk) for chunk in blob.chunks()] == [BLOB_CHUNK_BYTES, 4]
     assert blob.read() == data
-    assert blob.read(CHUNK - 2, CHUNK + 2) == data[CHUNK - 2 : CHUNK + 2]
+    assert (
+        blob.read(BLOB_CHUNK_BYTES - 2, BLOB_CHUNK_BYTES + 2)
+        == data[BLOB_CHUNK_BYTES - 2 : BLOB_CHUNK_BYTES + 2]
+    )
 
 
 def test_reader_stays_on_its_version(graph):

@@ -12,10 +12,10 @@ import pytest
 
 import omnigraph.graph as og
 from omnigraph.catalog import TypeKind
-from omnigraph.plan.hops import Direction, Hops
+from omnigraph.plan.expressions import Direction, Hops
 from omnigraph.query import kernels
-from omnigraph.query.budget import Budget
-from omnigraph.query.expand import EdgeWalk, ExpandMode
+from omnigraph.query.expansion import EdgeExpansion, ExpandMode
+from omnigraph.query.limits import QueryBudget
 
 NODES = 400
 CHILD = Path(__file__).parents[2] / "support" / "first_query.py"
@@ -40,13 +40,13 @@ def graph(tmp_path_factory):
 def walk_of(graph, direction=Direction.OUT):
     snapshot, store = graph.snapshot(), graph._engine.store
     nodes = store.table(snapshot, TypeKind.NODE, "P")
-    return EdgeWalk(
+    return EdgeExpansion(
         edge=store.table(snapshot, TypeKind.EDGE, "Knows"),
         src=nodes,
         dst=nodes,
         direction=direction,
         topologies=graph._engine.topologies,
-        budget=Budget(),
+        budget=QueryBudget(),
         mode=ExpandMode.TOPOLOGY,
     )
 
@@ -80,7 +80,7 @@ def test_both_ways_of_counting_and_searching_agree(graph, monkeypatch, direction
     here, there = chance.integers(0, NODES, (2, 5_000))
     every = np.arange(NODES)
     compiled = walk.common(here, back, there), walk.reach(every, Hops(1, 3))
-    monkeypatch.setattr(kernels.Kernel, "is_ready", lambda *_, **__: False)
+    monkeypatch.setattr(kernels.CompiledKernel, "is_ready", lambda *_, **__: False)
     plain = walk.common(here, back, there), walk.reach(every, Hops(1, 3))
     assert compiled[0].tolist() == plain[0].tolist()
     assert sorted(zip(*compiled[1], strict=True)) == sorted(zip(*plain[1], strict=True))
@@ -89,6 +89,6 @@ def test_both_ways_of_counting_and_searching_agree(graph, monkeypatch, direction
 def test_a_kernel_is_compiled_once_for_the_same_types():
     numbers = np.arange(5)
     arguments = (numbers, numbers.copy(), np.arange(6))
-    assert kernels.grouped.is_ready(*arguments, seconds=None)
-    assert kernels.grouped.is_ready(*arguments, seconds=0.0)
-    assert kernels.grouped(*arguments).tolist() == [0, 1, 2, 3, 4]
+    assert kernels.group_by_key.is_ready(*arguments, seconds=None)
+    assert kernels.group_by_key.is_ready(*arguments, seconds=0.0)
+    assert kernels.group_by_key(*arguments).tolist() == [0, 1, 2, 3, 4]

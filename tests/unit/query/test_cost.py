@@ -1,6 +1,6 @@
 import pytest
 
-from omnigraph.query.cost import Step
+from omnigraph.query.cost_model import ExpansionCost
 
 LARGE = {"edges": 10_000_000, "nodes": 1_000_000}
 
@@ -31,12 +31,12 @@ LARGE = {"edges": 10_000_000, "nodes": 1_000_000}
     ],
 )
 def test_the_cheaper_way_is_taken(facts, arrays):
-    assert Step(**facts).takes_arrays is arrays
+    assert ExpansionCost(**facts).takes_arrays is arrays
 
 
 def test_probes_cost_more_the_more_nodes_and_the_less_is_covered():
     costs = [
-        Step(**LARGE, frontier=frontier, covered=covered).probes_cost
+        ExpansionCost(**LARGE, frontier=frontier, covered=covered).probes_cost
         for frontier, covered in ((1, 1.0), (10, 1.0), (10, 0.5), (10, 0.0))
     ]
     assert costs == sorted(costs)
@@ -44,7 +44,7 @@ def test_probes_cost_more_the_more_nodes_and_the_less_is_covered():
 
 
 def test_what_was_spent_on_probes_makes_arrays_pay_in_the_end():
-    step, spent, probes = Step(**LARGE, frontier=10, covered=1.0), 0.0, 0
-    while not Step(**LARGE, frontier=10, covered=1.0, spent=spent).takes_arrays:
+    step, spent, probes = ExpansionCost(**LARGE, frontier=10, covered=1.0), 0.0, 0
+    while not ExpansionCost(**LARGE, frontier=10, covered=1.0, spent=spent).takes_arrays:
         spent, probes = spent + step.probes_cost, probes + 1
     assert probes == step.arrays_cost // step.probes_cost

@@ -32,7 +32,7 @@ QUERIES = {
 
 @pytest.mark.parametrize("operator", QUERIES)
 def test_only_a_part_of_the_rows_is_made(graph, operator, monkeypatch):
-    monkeypatch.setattr("omnigraph.query.execute.FIRST_PART", 16)
+    monkeypatch.setattr("omnigraph.query.executor.FIRST_SCAN_ROWS", 16)
     text = f"query q() {{ match {{ {QUERIES[operator]} }}"
     steps = graph.explain(text, analyze=True).steps
     [rows] = {
@@ -46,7 +46,7 @@ def test_only_a_part_of_the_rows_is_made(graph, operator, monkeypatch):
 
 
 def test_rows_that_are_rare_are_found_in_later_parts(graph, monkeypatch):
-    monkeypatch.setattr("omnigraph.query.execute.FIRST_PART", 16)
+    monkeypatch.setattr("omnigraph.query.executor.FIRST_SCAN_ROWS", 16)
     body = "$p: Person  $p knows $f  $p.age > 1990  $f.age > $p.age } return { $p.age as age }"
     found = graph.query(f"query q() {{ match {{ {body} limit 100 }}")
     assert sorted(row["age"] for row in found) == list(range(1991, PEOPLE - 1))

@@ -7,10 +7,10 @@ import pyarrow as pa
 import pytest
 
 import omnigraph.graph as og
-from omnigraph.query import weights
-from omnigraph.query.budget import QueryLimit
-from omnigraph.query.engine import Settings
-from omnigraph.query.expand import ExpandMode
+from omnigraph.query import exact_integers
+from omnigraph.query.engine import QuerySettings
+from omnigraph.query.expansion import ExpandMode
+from omnigraph.query.limits import QueryLimit
 
 NODES = 300
 HOPS = 9
@@ -41,7 +41,7 @@ def path(hops):
 
 
 def run(graph, body, **settings):
-    settings = Settings(timeout=60, **settings)
+    settings = QuerySettings(timeout=60, **settings)
     text = f"query q() {{ match {{ {body} }}"
     return graph._engine.run(graph.snapshot(), text, {}, None, settings)
 
@@ -120,9 +120,9 @@ NUMBERS = [0, 1, 2**31, 2**32 - 1, 2**53 + 1, 2**62, 2**63 - 1]
 def test_products_are_exact():
     one = np.array(NUMBERS, np.int64)
     for factor in NUMBERS:
-        found = weights.product(one, np.full(len(one), factor, np.int64))
+        found = exact_integers.exact_product(one, np.full(len(one), factor, np.int64))
         assert [int(n) for n in found] == [n * factor for n in NUMBERS]
-        again = weights.product(found, one)
+        again = exact_integers.exact_product(found, one)
         assert [int(n) for n in again] == [n * factor * n for n in NUMBERS]
 
 

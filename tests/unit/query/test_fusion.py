@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from omnigraph.query.fusion import first_of_each, fuse, fuse_heads
+from omnigraph.query.ranking import distinct_in_order, fuse_rankings, fuse_top_ranks
 
 
 def naive(first, second, k):
@@ -22,7 +22,7 @@ def naive(first, second, k):
 def test_scores_and_places_are_those_of_dictionaries(seed):
     draw = random.Random(seed)
     first, second = (draw.sample(range(30), draw.randrange(12)) for _ in range(2))
-    found = fuse(np.array(first, np.int64), np.array(second, np.int64), 7)
+    found = fuse_rankings(np.array(first, np.int64), np.array(second, np.int64), 7)
     expected = naive(first, second, 7)
     scores, places = found.of(np.arange(35))
     for node in range(35):
@@ -33,7 +33,7 @@ def test_scores_and_places_are_those_of_dictionaries(seed):
 
 
 def test_nodes_are_kept_where_they_first_appear():
-    assert first_of_each(np.array([5, 2, 5, 9, 2, 0])).tolist() == [5, 2, 9, 0]
+    assert distinct_in_order(np.array([5, 2, 5, 9, 2, 0])).tolist() == [5, 2, 9, 0]
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -54,5 +54,5 @@ def test_the_first_of_a_fusion_come_from_a_whole_ranking_and_the_first_of_anothe
 
     whole = draw.randrange(2)
     arms[whole] = arms[whole][:count]
-    heads = fuse_heads(arms[0][:count], arms[1][:count], deeper, 60)
-    assert first(heads) == first(fuse(*arms, 60))
+    heads = fuse_top_ranks(arms[0][:count], arms[1][:count], deeper, 60)
+    assert first(heads) == first(fuse_rankings(*arms, 60))

@@ -7,10 +7,10 @@ import pytest
 import omnigraph.graph as og
 from omnigraph.catalog import TypeKind
 from omnigraph.errors import InvalidInput
-from omnigraph.plan.hops import Direction, Hops
-from omnigraph.query.budget import Budget, QueryLimit
-from omnigraph.query.engine import Settings
-from omnigraph.query.expand import EdgeWalk, ExpandMode
+from omnigraph.plan.expressions import Direction, Hops
+from omnigraph.query.engine import QuerySettings
+from omnigraph.query.expansion import EdgeExpansion, ExpandMode
+from omnigraph.query.limits import QueryBudget, QueryLimit
 
 SCHEMA = """
 node Person { name: String @key }
@@ -35,7 +35,7 @@ def graph(tmp_path_factory):
 
 def run(graph, body, **settings):
     text = f"query q() {{ match {{ {body} }}"
-    return graph._engine.run(graph.snapshot(), text, {}, None, Settings(**settings))
+    return graph._engine.run(graph.snapshot(), text, {}, None, QuerySettings(**settings))
 
 
 HUNGRY = {
@@ -92,7 +92,7 @@ def test_memory_the_machine_does_not_have_is_told_alike(graph, monkeypatch):
     def broken(*_):
         raise MemoryError
 
-    monkeypatch.setattr("omnigraph.query.execute.Frame.take", broken)
+    monkeypatch.setattr("omnigraph.query.executor.Frame.take", broken)
     with pytest.raises(QueryLimit, match="more memory than there is"):
         run(graph, HUNGRY["Cross"])
 
@@ -124,13 +124,13 @@ WORK = {
 def test_long_work_looks_at_the_clock(graph, name):
     snapshot, store = graph.snapshot(), graph._engine.store
     person = store.table(snapshot, TypeKind.NODE, "Person")
-    walk = EdgeWalk(
+    walk = EdgeExpansion(
         edge=store.table(snapshot, TypeKind.EDGE, "Knows"),
         src=person,
         dst=person,
         direction=Direction.OUT,
         topologies=graph._engine.topologies,
-        budget=Budget(0.0),
+        budget=QueryBudget(0.0),
         mode=ExpandMode.TOPOLOGY,
     )
     with pytest.raises(QueryLimit, match="Expand") as refused:
@@ -144,7 +144,7 @@ def test_making_arrays_looks_at_the_clock(graph):
     person = store.table(snapshot, TypeKind.NODE, "Person")
     ends = (store.table(snapshot, TypeKind.EDGE, "Knows"), person, person)
     with pytest.raises(QueryLimit):
-        fresh._engine.topologies.get(ends, lambda: Budget(0.0).check("Expand"))
+        fresh._engine.topologies.get(ends, lambda: QueryBudget(0.0).check("Expand"))
     assert fresh._engine.topologies.built == 0
     found = fresh._engine.topologies.get(ends, lambda: None)
     assert found.out.counts(np.arange(PEOPLE)).sum() == 1600

@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 
 import omnigraph.graph as og
-from omnigraph.query.sorting import order_of
+from omnigraph.query.sorting import sort_indices
 from omnigraph.types import PropertyType, Scalar
-from omnigraph.types.column import to_column
+from omnigraph.types.arrow import to_column
 
 SCHEMA = """
 node P { name: String @key  g: I32  tags: [String]?  v: Vector(2)?  days: [Date]? }
@@ -61,21 +61,21 @@ def test_lists_compare_element_by_element_then_by_length(scalar):
     for seed in range(20):
         shuffled = np.random.default_rng(seed).permutation(len(expected))
         column = to_column([expected[place] for place in shuffled], type_)
-        order = order_of([(column, False)], len(column))
+        order = sort_indices([(column, False)], len(column))
         assert column.take(pa.array(order)).to_pylist() == expected
-        order = order_of([(column, True)], len(column))
+        order = sort_indices([(column, True)], len(column))
         assert column.take(pa.array(order)).to_pylist() == expected[::-1]
 
 
 def test_a_slice_of_lists_is_ordered_like_any_other():
     column = pa.array([[9], [3], [], [2, 1], None, [2]]).slice(1, 4)
-    assert order_of([(column, False)], 4).tolist() == [3, 1, 2, 0]
+    assert sort_indices([(column, False)], 4).tolist() == [3, 1, 2, 0]
 
 
 def test_vectors_compare_like_lists():
     vectors = [[-1.0, 0.0], [0.0, -1.0], [0.0, 0.5], [2.0, -5.0]]
     for shuffled in permutations(range(4)):
         column = pa.array([vectors[place] for place in shuffled], pa.list_(pa.float32(), 2))
-        order = order_of([(column, False)], 4)
+        order = sort_indices([(column, False)], 4)
         assert column.take(pa.array(order)).to_pylist() == vectors
-    assert order_of([(column.slice(2, 0), False)], 0).tolist() == []
+    assert sort_indices([(column.slice(2, 0), False)], 0).tolist() == []

@@ -12,8 +12,8 @@ import pytest
 import omnigraph
 import omnigraph.graph as og
 from omnigraph.errors import InvalidInput
-from omnigraph.query.budget import PROCESS_MEMORY, MemoryPool, QueryLimit
-from omnigraph.query.engine import Settings
+from omnigraph.query.engine import QuerySettings
+from omnigraph.query.limits import PROCESS_MEMORY, MemoryPool, QueryLimit
 
 NODES = 260
 SCHEMA = """
@@ -64,7 +64,9 @@ def test_edges_that_would_not_fit_are_refused_before_they_are_made(uri, mode, na
 
 def hungry(graph, pool, **settings):
     text = f"query q() {{ match {{ {FIRST} }} return {{ $e.since as n }} }}"
-    return graph._engine.stream(graph.snapshot(), text, {}, None, Settings(pool=pool, **settings))
+    return graph._engine.stream(
+        graph.snapshot(), text, {}, None, QuerySettings(pool=pool, **settings)
+    )
 
 
 def test_queries_of_a_process_share_memory_and_give_it_back(uri):
@@ -99,13 +101,13 @@ def test_a_query_that_never_fits_the_process_is_not_worth_trying_again(uri):
 def test_a_query_that_ends_or_fails_holds_nothing(uri):
     graph, pool = og.open(uri, mode="ro"), MemoryPool(100_000_000)
     text = f"query q() {{ match {{ {FIRST} }} return {{ sum($e.since) as n }} }}"
-    settings = Settings(pool=pool)
+    settings = QuerySettings(pool=pool)
     assert graph._engine.run(graph.snapshot(), text, {}, None, settings).rows == [{"n": NODES**2}]
     assert pool.used == 0
     graph._engine.analyze(graph.snapshot(), text, {}, None, settings)
     assert pool.used == 0
     with pytest.raises(QueryLimit):
-        graph._engine.run(graph.snapshot(), text, {}, None, Settings(pool=pool, memory=1000))
+        graph._engine.run(graph.snapshot(), text, {}, None, QuerySettings(pool=pool, memory=1000))
     assert pool.used == 0
 
 
@@ -116,7 +118,9 @@ def test_concurrent_queries_stay_within_the_memory_of_the_process(uri):
 
     def ask():
         try:
-            done.append(graph._engine.run(graph.snapshot(), text, {}, None, Settings(pool=pool)))
+            done.append(
+                graph._engine.run(graph.snapshot(), text, {}, None, QuerySettings(pool=pool))
+            )
         except QueryLimit as refused:
             codes.append(refused.code)
 

@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from omnigraph.query import sorting
-from omnigraph.query.sorting import Sorter, column_values, order_of
+from omnigraph.query.sorting import Sorter, column_values, sort_indices
 
 CHANCE = np.random.default_rng(7)
 ROWS = 500
@@ -35,15 +35,15 @@ NUMBER = pa.array(CHANCE.permutation(ROWS))
 
 @pytest.fixture(params=[4, 50])
 def small(monkeypatch, request):
-    monkeypatch.setattr(sorting, "RUN", request.param)
-    monkeypatch.setattr(sorting, "STEP", 20 * request.param)
+    monkeypatch.setattr(sorting, "SORT_RUN_ROWS", request.param)
+    monkeypatch.setattr(sorting, "BUCKET_STEP_ROWS", 20 * request.param)
 
 
 @pytest.mark.parametrize("descending", [False, True])
 @pytest.mark.parametrize("name", COLUMNS)
 def test_sorting_in_steps_gives_the_order_of_one_sort(small, name, descending):
     keys = [(COLUMNS[name], descending), (COLUMNS["texts"], False), (NUMBER, True)]
-    expected = order_of(keys, ROWS)
+    expected = sort_indices(keys, ROWS)
     sorter = Sorter([(column_values(c), down) for c, down in keys], lambda: None)
     assert sorter.order(np.arange(ROWS)).tolist() == expected.tolist()
     some_rows = np.flatnonzero(CHANCE.random(ROWS) < 0.5)

@@ -7,8 +7,8 @@ import pytest
 
 import omnigraph.graph as og
 from omnigraph.catalog import TypeKind
-from omnigraph.query import store as module
-from omnigraph.storage.columns import whole_column
+from omnigraph.query import column_cache as module
+from omnigraph.storage.columns import read_column
 
 SCHEMA = """
 node Person { name: String @key  age: I32? }
@@ -42,9 +42,9 @@ def reads(monkeypatch):
 
     def noted(handle, column):
         found.append(column)
-        return whole_column(handle, column)
+        return read_column(handle, column)
 
-    monkeypatch.setattr(module, "whole_column", noted)
+    monkeypatch.setattr(module, "read_column", noted)
     return found
 
 

@@ -50,7 +50,7 @@ def graph(tmp_path_factory):
 
 @pytest.fixture(params=[3, 65_536])
 def part(request, monkeypatch):
-    monkeypatch.setattr(engine, "PART", request.param)
+    monkeypatch.setattr(engine, "STREAM_BATCH_ROWS", request.param)
     return request.param
 
 
@@ -92,7 +92,7 @@ def test_other_libraries_take_results(graph):
 
 
 def test_values_are_read_as_they_are_taken(graph, monkeypatch):
-    monkeypatch.setattr(engine, "PART", 2)
+    monkeypatch.setattr(engine, "STREAM_BATCH_ROWS", 2)
     stream = graph.stream(f"query q() {{ {QUERIES['plain']} }}")
     taken = iter(stream)
     first = next(taken)

@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from omnigraph.query.segment import Segment
-from omnigraph.query.text import Part, Texts
+from omnigraph.query.bm25 import SegmentView, TextIndex
+from omnigraph.query.inverted_index import TextSegment
 from tests.support.reference import text as reference
 
 WORDS = (
@@ -33,13 +33,13 @@ def in_parts(texts, seed):
     for some in np.array_split(places, 3):
         slots = draw.permutation([*some.tolist(), *[-1] * 7])
         column = ["ship of the port abc" if p < 0 else texts[p] for p in slots]
-        parts.append(Part(Segment.build([pa.array(column, pa.string())]), slots))
-    return Texts(len(texts), tuple(parts))
+        parts.append(SegmentView(TextSegment.build([pa.array(column, pa.string())]), slots))
+    return TextIndex(len(texts), tuple(parts))
 
 
 def both_forms(seed):
     texts = some_texts(seed)
-    return texts, (Texts.of(pa.array(texts, pa.string())), in_parts(texts, seed))
+    return texts, (TextIndex.of(pa.array(texts, pa.string())), in_parts(texts, seed))
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -95,14 +95,14 @@ def test_predicates_hold_where_the_reference_says(seed):
 
 
 def test_the_order_of_words_in_a_query_changes_no_score():
-    texts = Texts.of(pa.array(["abc ship port sail", "sail port", "ship abc", "port ship"]))
+    texts = TextIndex.of(pa.array(["abc ship port sail", "sail port", "ship abc", "port ship"]))
     one, other = texts.relevance("abc ship port sail"), texts.relevance("sail port ship abc")
     assert one.positions.tolist() == other.positions.tolist() == [0, 1, 2, 3]
     assert one.scores.tolist() == other.scores.tolist()
 
 
 def test_no_texts_have_no_words():
-    texts = Texts.of(pa.array([None, "", "the of"], pa.string()))
+    texts = TextIndex.of(pa.array([None, "", "the of"], pa.string()))
     assert texts.relevance("ship").positions.tolist() == []
     assert not texts.holds("fuzzy", "ship", 2).any()
-    assert Texts.of(pa.array([], pa.string())).relevance("ship").positions.tolist() == []
+    assert TextIndex.of(pa.array([], pa.string())).relevance("ship").positions.tolist() == []

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 import omnigraph.graph as og
-from omnigraph.query.budget import QueryLimit
+from omnigraph.query.limits import QueryLimit
 
 SCHEMA = "node P { name: String @key  age: I32  city: String? }"
 ROWS = 4_000

@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from omnigraph.catalog import Metric
-from omnigraph.query.vectors import (
-    Vectors,
+from omnigraph.query.vector_search import (
+    VectorColumn,
     distances,
-    items_of,
-    lengths_of,
-    matrix,
-    possibly_first,
+    to_matrix,
+    top_k_candidates,
+    vector_items,
+    vector_norms,
 )
 
 SIZE = 5
@@ -29,7 +29,7 @@ def column_of(vectors):
 
 
 def vectors_of(column):
-    return Vectors(items_of(column, SIZE), lengths_of(column, SIZE))
+    return VectorColumn(vector_items(column, SIZE), vector_norms(column, SIZE))
 
 
 @every_metric
@@ -39,7 +39,7 @@ def vectors_of(column):
 )
 def test_bounds_hold_whatever_the_numbers(metric, vectors, query):
     column, wanted = column_of([*vectors.tolist(), None]), query.astype(np.float64)
-    exact = distances(metric, matrix(column, SIZE), wanted[None])
+    exact = distances(metric, to_matrix(column, SIZE), wanted[None])
     low, high = vectors_of(column).bounds(metric, wanted, None)
     known = ~np.isnan(exact)
     assert not known[-1]
@@ -56,9 +56,9 @@ def test_the_first_are_among_those_that_may_be(metric):
         values = draw.integers(-2, 3, (400, SIZE)).astype(np.float32)
         query = draw.integers(-2, 3, SIZE).astype(np.float64)
         column = column_of(values.tolist())
-        exact = distances(metric, matrix(column, SIZE), query[None])
+        exact = distances(metric, to_matrix(column, SIZE), query[None])
         low, high = vectors_of(column).bounds(metric, query, None)
-        found = possibly_first(low, high, 10)
+        found = top_k_candidates(low, high, 10)
         ranked = np.argsort(exact[~np.isnan(exact)], kind="stable")
         last = exact[~np.isnan(exact)][ranked[:10]].max(initial=-np.inf)
         assert set(np.flatnonzero(exact <= last)) <= set(found)
@@ -76,15 +76,15 @@ def test_bounds_of_some_positions_are_those_of_all():
 
 def test_a_slice_of_a_column_has_its_own_vectors():
     column = column_of([[1] * SIZE, None, [2] * SIZE, [3] * SIZE])[1:]
-    assert items_of(column, SIZE)[1:].tolist() == [[2] * SIZE, [3] * SIZE]
-    assert lengths_of(column, SIZE)[1:] == pytest.approx([2 * SIZE**0.5, 3 * SIZE**0.5])
-    assert np.isnan(lengths_of(column, SIZE)[0])
+    assert vector_items(column, SIZE)[1:].tolist() == [[2] * SIZE, [3] * SIZE]
+    assert vector_norms(column, SIZE)[1:] == pytest.approx([2 * SIZE**0.5, 3 * SIZE**0.5])
+    assert np.isnan(vector_norms(column, SIZE)[0])
 
 
 def test_no_rows_are_the_first_of_none():
     nothing = np.empty(0)
-    assert possibly_first(nothing, nothing, 3).tolist() == []
+    assert top_k_candidates(nothing, nothing, 3).tolist() == []
     values = np.array([2.0, np.nan, 1.0])
-    assert possibly_first(values, values, 0).tolist() == []
-    assert possibly_first(values, values, 1).tolist() == [2]
-    assert possibly_first(values, values, 5).tolist() == [0, 2]
+    assert top_k_candidates(values, values, 0).tolist() == []
+    assert top_k_candidates(values, values, 1).tolist() == [2]
+    assert top_k_candidates(values, values, 5).tolist() == [0, 2]

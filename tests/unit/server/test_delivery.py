@@ -3,9 +3,9 @@
 import pytest
 
 from omnigraph.errors import InvalidInput
-from omnigraph.query.blob import Blob
-from omnigraph.server.delivery import Asking, deliver
-from omnigraph.storage.read import BlobCell
+from omnigraph.query.entities import Blob
+from omnigraph.server.responses import BlobRequestHeaders, plan_delivery
+from omnigraph.storage.scan import BlobCell
 
 ETAG = '"abc"'
 
@@ -26,12 +26,12 @@ def blob(size=10, uri=None):
 
 def test_a_blob_that_is_elsewhere_is_pointed_at_whatever_is_asked():
     for asking in (
-        Asking(),
-        Asking("bytes=0-1"),
-        Asking(if_match='"x"'),
-        Asking(if_none_match="*"),
+        BlobRequestHeaders(),
+        BlobRequestHeaders("bytes=0-1"),
+        BlobRequestHeaders(if_match='"x"'),
+        BlobRequestHeaders(if_none_match="*"),
     ):
-        found = deliver(blob(uri="https://far/away"), asking)
+        found = plan_delivery(blob(uri="https://far/away"), asking)
         assert found.status == 302
         assert found.headers == {"Location": "https://far/away", "Cache-Control": "no-store"}
 
@@ -39,44 +39,44 @@ def test_a_blob_that_is_elsewhere_is_pointed_at_whatever_is_asked():
 @pytest.mark.parametrize(
     ("asking", "status", "range_"),
     [
-        (Asking(), 200, (0, 10)),
-        (Asking("bytes=2-3"), 206, (2, 4)),
-        (Asking("bytes=2-3", if_match=ETAG), 206, (2, 4)),
-        (Asking("bytes=2-3", if_none_match=ETAG), 304, (0, 0)),
-        (Asking("bytes=2-3", if_none_match='"x"'), 206, (2, 4)),
-        (Asking("bytes=2-3", if_range=ETAG), 206, (2, 4)),
-        (Asking("bytes=2-3", if_range='"x"'), 200, (0, 10)),
-        (Asking("bytes=2-3", if_range="Mon, 16 Nov 2026 05:00:00 GMT"), 200, (0, 10)),
-        (Asking("bytes=99999999999999999999-"), 200, (0, 10)),
-        (Asking("BYTES=0-1"), 200, (0, 10)),
-        (Asking(if_none_match="nonsense"), 200, (0, 10)),
-        (Asking(if_none_match=f"W/{ETAG}"), 304, (0, 0)),
+        (BlobRequestHeaders(), 200, (0, 10)),
+        (BlobRequestHeaders("bytes=2-3"), 206, (2, 4)),
+        (BlobRequestHeaders("bytes=2-3", if_match=ETAG), 206, (2, 4)),
+        (BlobRequestHeaders("bytes=2-3", if_none_match=ETAG), 304, (0, 0)),
+        (BlobRequestHeaders("bytes=2-3", if_none_match='"x"'), 206, (2, 4)),
+        (BlobRequestHeaders("bytes=2-3", if_range=ETAG), 206, (2, 4)),
+        (BlobRequestHeaders("bytes=2-3", if_range='"x"'), 200, (0, 10)),
+        (BlobRequestHeaders("bytes=2-3", if_range="Mon, 16 Nov 2026 05:00:00 GMT"), 200, (0, 10)),
+        (BlobRequestHeaders("bytes=99999999999999999999-"), 200, (0, 10)),
+        (BlobRequestHeaders("BYTES=0-1"), 200, (0, 10)),
+        (BlobRequestHeaders(if_none_match="nonsense"), 200, (0, 10)),
+        (BlobRequestHeaders(if_none_match=f"W/{ETAG}"), 304, (0, 0)),
     ],
 )
 def test_conditions_go_before_ranges(asking, status, range_):
-    found = deliver(blob(), asking)
+    found = plan_delivery(blob(), asking)
     assert (found.status, found.range) == (status, range_)
 
 
 @pytest.mark.parametrize(
     ("asking", "code"),
     [
-        (Asking(if_match='"x"'), "blob_changed"),
-        (Asking(if_match=f"W/{ETAG}"), "blob_changed"),
-        (Asking(if_match="abc"), "blob_changed"),
-        (Asking("bytes=10-"), "blob_range_not_satisfiable"),
-        (Asking("bytes=-0"), "blob_range_not_satisfiable"),
-        (Asking("bytes=50-60", if_match='"x"'), "blob_changed"),
+        (BlobRequestHeaders(if_match='"x"'), "blob_changed"),
+        (BlobRequestHeaders(if_match=f"W/{ETAG}"), "blob_changed"),
+        (BlobRequestHeaders(if_match="abc"), "blob_changed"),
+        (BlobRequestHeaders("bytes=10-"), "blob_range_not_satisfiable"),
+        (BlobRequestHeaders("bytes=-0"), "blob_range_not_satisfiable"),
+        (BlobRequestHeaders("bytes=50-60", if_match='"x"'), "blob_changed"),
     ],
 )
 def test_what_cannot_be_delivered_is_refused(asking, code):
     with pytest.raises(InvalidInput) as caught:
-        deliver(blob(), asking)
+        plan_delivery(blob(), asking)
     assert caught.value.code == code
 
 
 @pytest.mark.parametrize("asked", ["bytes=0-", "bytes=0-0", "bytes=-1"])
 def test_nothing_has_no_ranges(asked):
-    assert deliver(blob(0), Asking()).range == (0, 0)
+    assert plan_delivery(blob(0), BlobRequestHeaders()).range == (0, 0)
     with pytest.raises(InvalidInput):
-        deliver(blob(0), Asking(asked))
+        plan_delivery(blob(0), BlobRequestHeaders(asked))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from omnigraph.server.paths import original, parted
+from omnigraph.server.request import decode_path, decode_path_parameter
 
 
 @pytest.mark.parametrize(
@@ -18,14 +18,14 @@ from omnigraph.server.paths import original, parted
     ],
 )
 def test_parts_stay_parts(raw, parts):
-    found = parted({"raw_path": raw, "path": "?"})
-    assert [original(part) for part in found.split("/")] == parts
+    found = decode_path({"raw_path": raw, "path": "?"})
+    assert [decode_path_parameter(part) for part in found.split("/")] == parts
 
 
 @pytest.mark.parametrize("raw", [b"/%ff", b"/a%00b", b"/a\x00b"])
 def test_what_is_no_path_is_none(raw):
-    assert parted({"raw_path": raw, "path": "?"}) is None
+    assert decode_path({"raw_path": raw, "path": "?"}) is None
 
 
 def test_without_raw_bytes_the_path_is_taken():
-    assert parted({"path": "/a/b"}) == "/a/b"
+    assert decode_path({"path": "/a/b"}) == "/a/b"

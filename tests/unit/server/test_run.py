@@ -2,11 +2,11 @@
 
 import socket
 
-from omnigraph.server.run import bind
-from omnigraph.server.settings import Settings
+from omnigraph.server.run import bind_socket
+from omnigraph.server.settings import ServerSettings
 
 
 def test_answers_are_sent_at_once():
     """Of other sockets asyncio leaves Nagle's wait on: 40 ms for every answer in two pieces."""
-    with bind(Settings(port=0)) as listening:
+    with bind_socket(ServerSettings(port=0)) as listening:
         assert listening.proto == socket.IPPROTO_TCP

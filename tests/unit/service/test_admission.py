@@ -2,11 +2,11 @@
 
 import pytest
 
-from omnigraph.service.admission import Admission, TooManyRequests
+from omnigraph.service.admission import AdmissionControl, TooManyRequests
 
 
 def test_actors_do_not_take_from_each_other():
-    admission = Admission(inflight_max=1)
+    admission = AdmissionControl(inflight_max=1)
     with admission.admit("a", 1):
         with pytest.raises(TooManyRequests), admission.admit("a", 1):
             pass
@@ -17,7 +17,7 @@ def test_actors_do_not_take_from_each_other():
 
 
 def test_nobody_known_is_one_actor():
-    admission = Admission(inflight_max=1)
+    admission = AdmissionControl(inflight_max=1)
     with (
         admission.admit(None, 1),
         pytest.raises(TooManyRequests, match="anonymous"),
@@ -27,7 +27,7 @@ def test_nobody_known_is_one_actor():
 
 
 def test_what_failed_is_let_go_too():
-    admission = Admission(inflight_max=1, bytes_max=10)
+    admission = AdmissionControl(inflight_max=1, bytes_max=10)
     with pytest.raises(KeyError), admission.admit("a", 10):
         raise KeyError
     with admission.admit("a", 10), pytest.raises(TooManyRequests), admission.admit("a", 1):
@@ -38,6 +38,6 @@ def test_what_failed_is_let_go_too():
     ("text", "expected"), [("3", 3), (" 7 ", 7), ("0", 16), ("-1", 16), ("many", 16), ("", 16)]
 )
 def test_limits_come_from_the_environment_or_stay(text, expected):
-    found = Admission.from_environment({"OMNIGRAPH_PER_ACTOR_INFLIGHT_MAX": text})
+    found = AdmissionControl.from_environment({"OMNIGRAPH_PER_ACTOR_INFLIGHT_MAX": text})
     assert found.inflight_max == expected
     assert found.bytes_max == 4294967296

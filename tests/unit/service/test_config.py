@@ -5,12 +5,12 @@ import stat
 import pytest
 
 from omnigraph.errors import InvalidInput
-from omnigraph.service.config import (
-    Alias,
-    Defaults,
+from omnigraph.service.user_config import (
+    ConfigDefaults,
     Profile,
-    forget_token,
-    read_operator,
+    QueryAlias,
+    delete_token,
+    read_user_config,
     store_token,
     token_for,
 )
@@ -36,14 +36,14 @@ def home(tmp_path):
 
 
 def test_everything_is_read(home):
-    found = read_operator(home)
+    found = read_user_config(home)
     assert (found.actor, found.clusters) == ("act-dana", {"admin": "s3://bkt/lab"})
     assert found.servers == {"lab": "https://lab.example", "lab-two": "https://lab.example/two"}
     assert found.profiles == {"lab": Profile("lab", server="lab", default_graph="notes")}
-    assert found.defaults == Defaults(
+    assert found.defaults == ConfigDefaults(
         output="kv", table_max_column_width=20, server="lab", default_graph="notes"
     )
-    assert found.aliases["weekly"] == Alias(
+    assert found.aliases["weekly"] == QueryAlias(
         name="weekly",
         server="lab",
         graph="notes",
@@ -55,13 +55,13 @@ def test_everything_is_read(home):
 
 
 def test_nothing_set_up_is_fine(tmp_path):
-    found = read_operator({"OMNIGRAPH_HOME": str(tmp_path / "none")})
-    assert (found.servers, found.actor, found.defaults) == ({}, None, Defaults())
+    found = read_user_config({"OMNIGRAPH_HOME": str(tmp_path / "none")})
+    assert (found.servers, found.actor, found.defaults) == ({}, None, ConfigDefaults())
 
 
 def test_unknown_keys_are_told_and_ignored(home, tmp_path):
     (tmp_path / "config.yaml").write_text("colour: red\nservers: { a: { url: 'http://a', x: 1 } }")
-    found = read_operator(home)
+    found = read_user_config(home)
     assert found.servers == {"a": "http://a"}
     assert [warning.partition("`")[2] for warning in found.warnings] == [
         "colour` is ignored",
@@ -87,26 +87,26 @@ def test_unknown_keys_are_told_and_ignored(home, tmp_path):
 def test_wrong_configuration_is_refused(home, tmp_path, text):
     (tmp_path / "config.yaml").write_text(text)
     with pytest.raises(InvalidInput) as caught:
-        read_operator(home)
+        read_user_config(home)
     assert caught.value.code == "config_invalid"
 
 
 def test_token_is_kept_for_its_owner_alone(home, tmp_path):
-    operator = read_operator(home)
+    operator = read_user_config(home)
     store_token(operator, "lab", " t-1 ")
     store_token(operator, "other", "t-2")
     path = tmp_path / "credentials"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert path.read_text() == "[lab]\ntoken = t-1\n[other]\ntoken = t-2\n"
     assert token_for("https://lab.example/graphs/g", operator, {}) == "t-1"
-    forget_token(operator, "lab")
-    forget_token(operator, "lab")
+    delete_token(operator, "lab")
+    delete_token(operator, "lab")
     assert path.read_text() == "[other]\ntoken = t-2\n"
     assert token_for("https://lab.example", operator, {}) is None
 
 
 def test_credentials_others_can_read_are_refused(home, tmp_path):
-    operator = read_operator(home)
+    operator = read_user_config(home)
     store_token(operator, "lab", "t-1")
     (tmp_path / "credentials").chmod(0o640)
     with pytest.raises(InvalidInput) as caught:
@@ -115,7 +115,7 @@ def test_credentials_others_can_read_are_refused(home, tmp_path):
 
 
 def test_broken_credentials_do_not_show_what_they_hold(home, tmp_path):
-    operator = read_operator(home)
+    operator = read_user_config(home)
     path = tmp_path / "credentials"
     path.write_text("token = secret-1\n")
     path.chmod(0o600)
@@ -127,11 +127,11 @@ def test_broken_credentials_do_not_show_what_they_hold(home, tmp_path):
 @pytest.mark.parametrize(("name", "token"), [("lab", "  "), ("lab", "a\nb"), ("a]b", "t")])
 def test_impossible_token_or_name_is_refused(home, name, token):
     with pytest.raises(InvalidInput):
-        store_token(read_operator(home), name, token)
+        store_token(read_user_config(home), name, token)
 
 
 def test_token_of_the_nearest_server_is_taken(home):
-    operator = read_operator(home)
+    operator = read_user_config(home)
     store_token(operator, "lab", "one")
     store_token(operator, "lab-two", "two")
     environment = {"OMNIGRAPH_BEARER_TOKEN": "any"}

@@ -21,7 +21,7 @@ from omnigraph.errors import (
     VersionReclaimed,
 )
 from omnigraph.policy import PolicyDenied
-from omnigraph.service.errors import describe
+from omnigraph.service.errors import describe_error
 from tests.support.shapes import validator
 
 PATH = "/secret/place"
@@ -114,7 +114,7 @@ PATH = "/secret/place"
     ],
 )
 def test_an_error_is_told_with_its_facts(error, status, code, facts):
-    failure = describe(error)
+    failure = describe_error(error)
     body = msgspec.to_builtins(failure.body)
     assert failure.status == status
     assert body.get("code") == code
@@ -138,7 +138,7 @@ def test_an_error_is_told_with_its_facts(error, status, code, facts):
     ],
 )
 def test_what_is_our_fault_is_told_by_a_fixed_text(error):
-    failure = describe(error)
+    failure = describe_error(error)
     assert failure.status == 500
     assert failure.body.code == "internal"
     assert PATH not in msgspec.json.encode(failure.body).decode()
@@ -146,4 +146,4 @@ def test_what_is_our_fault_is_told_by_a_fixed_text(error):
 
 def test_what_is_told_can_be_written_whatever_is_in_it():
     error = InvalidInput("m", code="x", kind=Category.LIMIT, values={1: {2, 3}}, at=object)
-    assert msgspec.json.encode(describe(error).body)
+    assert msgspec.json.encode(describe_error(error).body)

@@ -4,8 +4,12 @@ import pytest
 
 from omnigraph.errors import InvalidInput, NotFound
 from omnigraph.policy import Policy
-from omnigraph.service.registry import GraphSource, check_graph_id, open_registry
-from omnigraph.service.stored import StoredText, read_stored, stored_texts
+from omnigraph.service.graph_registry import GraphSource, check_graph_id, open_registry
+from omnigraph.service.stored_queries import (
+    StoredQueryFile,
+    compile_stored_queries,
+    read_query_files,
+)
 from tests.support.serving import STORED, make_graph
 
 POLICY = "version: 1\ngroups: {all: [act-ada]}\n"
@@ -28,9 +32,9 @@ def test_other_ids_are_refused(graph_id):
 def test_what_is_broken_in_one_graph_is_its_own_trouble(tmp_path):
     good, other = make_graph(tmp_path / "good"), make_graph(tmp_path / "other")
     sources = [
-        GraphSource(id="good", uri=good, queries=lambda: [StoredText("s.gq", STORED)]),
+        GraphSource(id="good", uri=good, queries=lambda: [StoredQueryFile("s.gq", STORED)]),
         GraphSource(id="gone", uri=str(tmp_path / "gone")),
-        GraphSource(id="queries", uri=other, queries=lambda: [StoredText("s.gq", "nonsense")]),
+        GraphSource(id="queries", uri=other, queries=lambda: [StoredQueryFile("s.gq", "nonsense")]),
         GraphSource(id="policy", uri=other, policy=lambda: Policy.parse("version: 7")),
         GraphSource(id="guarded", uri=other, policy=lambda: Policy.parse(POLICY)),
     ]
@@ -59,14 +63,14 @@ def test_stored_queries_tell_everything_that_is_wrong(tmp_path):
     registry = open_registry([GraphSource(id="g", uri=make_graph(tmp_path / "g"))])
     catalog = registry.get("g").graph.schema.catalog
     texts = [
-        StoredText("a.gq", STORED),
-        StoredText("b.gq", "query adults() { match { $p: Person } return { $p } }"),
-        StoredText("c.gq", "query broken("),
-        StoredText("d.gq", "query typo() { match { $p: Persn } return { $p } }"),
-        StoredText("e.gq", STORED, name="missing"),
+        StoredQueryFile("a.gq", STORED),
+        StoredQueryFile("b.gq", "query adults() { match { $p: Person } return { $p } }"),
+        StoredQueryFile("c.gq", "query broken("),
+        StoredQueryFile("d.gq", "query typo() { match { $p: Persn } return { $p } }"),
+        StoredQueryFile("e.gq", STORED, name="missing"),
     ]
     with pytest.raises(InvalidInput) as caught:
-        read_stored(texts, catalog)
+        compile_stored_queries(texts, catalog)
     labels = [problem.partition(":")[0] for problem in caught.value.details["problems"]]
     assert labels == ["b.gq", "c.gq", "d.gq", "e.gq"]
     assert "another stored query is called 'adults'" in caught.value.message
@@ -76,9 +80,9 @@ def test_a_folder_of_stored_queries_is_there(tmp_path):
     (tmp_path / "b.gq").write_text("b")
     (tmp_path / "a.gq").write_text("a")
     (tmp_path / "notes.txt").write_text("c")
-    assert [text.label for text in stored_texts(tmp_path)] == ["a.gq", "b.gq"]
+    assert [text.label for text in read_query_files(tmp_path)] == ["a.gq", "b.gq"]
     with pytest.raises(InvalidInput, match="there is no folder"):
-        stored_texts(tmp_path / "nowhere")
+        read_query_files(tmp_path / "nowhere")
     (tmp_path / "c.gq").write_bytes(b"\xff")
     with pytest.raises(InvalidInput, match="cannot read"):
-        stored_texts(tmp_path)
+        read_query_files(tmp_path)

@@ -7,60 +7,69 @@ import boto3
 import pytest
 
 from omnigraph.errors import InvalidInput
-from omnigraph.service.tokens import FILE, INLINE, SECRET, SINGLE, Tokens, Unauthorized
+from omnigraph.service.auth import (
+    AWS_SECRET_VARIABLE,
+    TOKEN_VARIABLE,
+    TOKENS_FILE_VARIABLE,
+    TOKENS_JSON_VARIABLE,
+    TokenStore,
+    Unauthorized,
+)
 
 
 def actors(environment):
-    return sorted(actor for _, actor in Tokens.from_environment(environment).entries)
+    return sorted(actor for _, actor in TokenStore.from_environment(environment).entries)
 
 
 def test_nothing_set_means_no_tokens():
-    assert not Tokens.from_environment({})
-    assert not Tokens.from_environment({SINGLE: " ", INLINE: "", FILE: "\n"})
+    assert not TokenStore.from_environment({})
+    assert not TokenStore.from_environment(
+        {TOKEN_VARIABLE: " ", TOKENS_JSON_VARIABLE: "", TOKENS_FILE_VARIABLE: "\n"}
+    )
 
 
 def test_sources_go_before_each_other_and_the_single_token_is_added(tmp_path):
     file = tmp_path / "tokens.json"
     file.write_text(json.dumps({"act-file": "f"}))
     inline = json.dumps({"act-inline": "i"})
-    assert actors({FILE: str(file), INLINE: inline}) == ["act-file"]
-    assert actors({INLINE: inline}) == ["act-inline"]
-    assert actors({INLINE: inline, SINGLE: "s"}) == ["act-inline", "default"]
-    assert actors({FILE: str(file), SINGLE: "s"}) == ["act-file", "default"]
-    assert actors({SINGLE: "s"}) == ["default"]
+    assert actors({TOKENS_FILE_VARIABLE: str(file), TOKENS_JSON_VARIABLE: inline}) == ["act-file"]
+    assert actors({TOKENS_JSON_VARIABLE: inline}) == ["act-inline"]
+    assert actors({TOKENS_JSON_VARIABLE: inline, TOKEN_VARIABLE: "s"}) == ["act-inline", "default"]
+    assert actors({TOKENS_FILE_VARIABLE: str(file), TOKEN_VARIABLE: "s"}) == ["act-file", "default"]
+    assert actors({TOKEN_VARIABLE: "s"}) == ["default"]
 
 
 @pytest.mark.parametrize(
     "environment",
     [
-        {FILE: "/nowhere/tokens.json"},
-        {INLINE: "not json"},
-        {INLINE: "[]"},
-        {INLINE: '{"a": 1}'},
-        {INLINE: '{"a": " "}'},
-        {INLINE: '{" ": "x"}'},
-        {INLINE: '{"a": "x", "a": "y"}'},
-        {INLINE: '{"a": "x", " a ": "y"}'},
-        {INLINE: '{"a": "x", "b": " x "}'},
-        {INLINE: '{"default": "x"}', SINGLE: "y"},
-        {INLINE: '{"a": "same"}', SINGLE: "same"},
-        {INLINE: '{"a": []}'},
-        {INLINE: '{"a": ["x", "same", "z"]}'},
-        {INLINE: '{"a": ["same", "same"]}'},
-        {INLINE: '{"a": ["x", 1]}'},
-        {INLINE: '{"a": {"x": "y"}}'},
-        {INLINE: '{"a": ["x", " "]}'},
+        {TOKENS_FILE_VARIABLE: "/nowhere/tokens.json"},
+        {TOKENS_JSON_VARIABLE: "not json"},
+        {TOKENS_JSON_VARIABLE: "[]"},
+        {TOKENS_JSON_VARIABLE: '{"a": 1}'},
+        {TOKENS_JSON_VARIABLE: '{"a": " "}'},
+        {TOKENS_JSON_VARIABLE: '{" ": "x"}'},
+        {TOKENS_JSON_VARIABLE: '{"a": "x", "a": "y"}'},
+        {TOKENS_JSON_VARIABLE: '{"a": "x", " a ": "y"}'},
+        {TOKENS_JSON_VARIABLE: '{"a": "x", "b": " x "}'},
+        {TOKENS_JSON_VARIABLE: '{"default": "x"}', TOKEN_VARIABLE: "y"},
+        {TOKENS_JSON_VARIABLE: '{"a": "same"}', TOKEN_VARIABLE: "same"},
+        {TOKENS_JSON_VARIABLE: '{"a": []}'},
+        {TOKENS_JSON_VARIABLE: '{"a": ["x", "same", "z"]}'},
+        {TOKENS_JSON_VARIABLE: '{"a": ["same", "same"]}'},
+        {TOKENS_JSON_VARIABLE: '{"a": ["x", 1]}'},
+        {TOKENS_JSON_VARIABLE: '{"a": {"x": "y"}}'},
+        {TOKENS_JSON_VARIABLE: '{"a": ["x", " "]}'},
     ],
 )
 def test_what_is_wrong_is_refused_without_showing_a_token(environment):
     with pytest.raises(InvalidInput) as caught:
-        Tokens.from_environment(environment)
+        TokenStore.from_environment(environment)
     assert caught.value.code == "tokens_invalid"
     assert "same" not in caught.value.message.replace("the same", "")
 
 
 def test_only_digests_are_kept():
-    tokens = Tokens.of([("ada", "very-secret")])
+    tokens = TokenStore.of([("ada", "very-secret")])
     assert "very-secret" not in repr(tokens)
     assert tokens.actor_of("Bearer very-secret") == "ada"
     assert tokens.actor_of("Bearer  very-secret ") == "ada"
@@ -68,7 +77,9 @@ def test_only_digests_are_kept():
 
 
 def test_an_actor_may_hold_two_tokens_while_they_are_rotated():
-    tokens = Tokens.from_environment({INLINE: '{"ada": ["new", "old"], "bob": "b"}'})
+    tokens = TokenStore.from_environment(
+        {TOKENS_JSON_VARIABLE: '{"ada": ["new", "old"], "bob": "b"}'}
+    )
     shown = [tokens.actor_of(f"Bearer {token}") for token in ("new", "old", "b")]
     assert shown == ["ada", "ada", "bob"]
 
@@ -87,16 +98,16 @@ def test_an_actor_may_hold_two_tokens_while_they_are_rotated():
 )
 def test_a_header_without_a_good_token_is_refused(header, message):
     with pytest.raises(Unauthorized, match=message):
-        Tokens.of([("ada", "very-secret")]).actor_of(header)
+        TokenStore.of([("ada", "very-secret")]).actor_of(header)
 
 
 def test_every_digest_is_compared(monkeypatch):
     seen = []
     monkeypatch.setattr(
-        "omnigraph.service.tokens.hmac.compare_digest",
+        "omnigraph.service.auth.hmac.compare_digest",
         lambda one, other: seen.append(one) or one == other,
     )
-    tokens = Tokens.of([("a", "1"), ("b", "2"), ("c", "3")])
+    tokens = TokenStore.of([("a", "1"), ("b", "2"), ("c", "3")])
     assert tokens.actor_of("Bearer 1") == "a"
     assert len(seen) == 3
 
@@ -111,9 +122,9 @@ def secrets(s3, monkeypatch):
 
 def test_secret_of_aws_goes_before_everything_else(secrets, s3):
     made = secrets.create_secret(Name="tokens", SecretString='{"act-aws": "a", "act-ada": "b"}')
-    around = {**s3.environment, INLINE: '{"act-inline": "i"}', SINGLE: "s"}
-    assert actors({SECRET: "tokens", **around}) == ["act-ada", "act-aws"]
-    assert actors({SECRET: made["ARN"], **around, "AWS_REGION": "eu-west-1"}) == [
+    around = {**s3.environment, TOKENS_JSON_VARIABLE: '{"act-inline": "i"}', TOKEN_VARIABLE: "s"}
+    assert actors({AWS_SECRET_VARIABLE: "tokens", **around}) == ["act-ada", "act-aws"]
+    assert actors({AWS_SECRET_VARIABLE: made["ARN"], **around, "AWS_REGION": "eu-west-1"}) == [
         "act-ada",
         "act-aws",
     ]
@@ -133,11 +144,11 @@ def test_secret_of_aws_that_gives_no_tokens_is_refused(secrets, s3, content, tol
     if content is not None:
         secrets.create_secret(Name=name, **content)
     with pytest.raises(InvalidInput, match=told) as caught:
-        Tokens.from_environment({SECRET: name, **s3.environment})
+        TokenStore.from_environment({AWS_SECRET_VARIABLE: name, **s3.environment})
     assert "hush" not in caught.value.message
 
 
 def test_secret_of_aws_needs_what_speaks_with_aws(monkeypatch):
     monkeypatch.setitem(sys.modules, "boto3", None)
     with pytest.raises(InvalidInput, match="needs boto3"):
-        Tokens.from_environment({SECRET: "tokens"})
+        TokenStore.from_environment({AWS_SECRET_VARIABLE: "tokens"})

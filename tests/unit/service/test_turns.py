@@ -4,13 +4,13 @@ import threading
 
 import pytest
 
-from omnigraph.service.turns import Turns
+from omnigraph.service.write_queue import WriteQueue
 
 LONG = 120.0
 
 
 def test_turns_are_taken_in_order():
-    turns, order = Turns(LONG), []
+    turns, order = WriteQueue(LONG), []
 
     def change(number):
         with turns.take("main"):
@@ -33,21 +33,21 @@ def test_turns_are_taken_in_order():
 
 
 def test_branches_do_not_wait_for_each_other():
-    turns = Turns(LONG)
+    turns = WriteQueue(LONG)
     with turns.take("main"), turns.take("other"):
         assert set(turns._waiting) == {"main", "other"}
     assert turns._waiting == {}
 
 
 def test_whoever_waited_long_enough_goes_ahead():
-    turns = Turns(0.01)
+    turns = WriteQueue(0.01)
     with turns.take("main"), turns.take("main"), turns.take("main"):
         assert len(turns._waiting["main"]) == 3
     assert turns._waiting == {}
 
 
 def test_a_change_that_fails_gives_its_turn_away():
-    turns = Turns(LONG)
+    turns = WriteQueue(LONG)
     with pytest.raises(KeyError), turns.take("main"):
         raise KeyError
     with turns.take("main"):
@@ -57,7 +57,7 @@ def test_a_change_that_fails_gives_its_turn_away():
 
 def test_processes_take_turns_one_after_the_other(tmp_path):
     """Two that share a folder are two processes: each has a line of its own."""
-    one, other = Turns(LONG, tmp_path), Turns(LONG, tmp_path)
+    one, other = WriteQueue(LONG, tmp_path), WriteQueue(LONG, tmp_path)
     order, begun = [], threading.Event()
 
     def change():
@@ -76,7 +76,7 @@ def test_processes_take_turns_one_after_the_other(tmp_path):
 
 
 def test_a_busy_process_does_not_give_every_turn_to_itself(tmp_path):
-    one, other = Turns(LONG, tmp_path), Turns(LONG, tmp_path)
+    one, other = WriteQueue(LONG, tmp_path), WriteQueue(LONG, tmp_path)
     waiting, done = threading.Event(), threading.Event()
 
     def change():
@@ -97,6 +97,6 @@ def test_a_busy_process_does_not_give_every_turn_to_itself(tmp_path):
 
 
 def test_a_process_that_holds_its_turn_for_ever_is_not_waited_for(tmp_path):
-    one, other = Turns(LONG, tmp_path), Turns(0.01, tmp_path)
+    one, other = WriteQueue(LONG, tmp_path), WriteQueue(0.01, tmp_path)
     with one.take("main"), other.take("main"):
         assert set(other._waiting) == {"main"}

@@ -2,9 +2,9 @@
 
 import pytest
 
-from omnigraph.storage import compaction, stage
-from omnigraph.storage.compaction import tidied
-from omnigraph.storage.index import build_btree, coverage
+from omnigraph.storage import compaction, staged_writes
+from omnigraph.storage.compaction import compact_small_fragments
+from omnigraph.storage.index import coverage, stage_btree_index
 
 
 @pytest.fixture
@@ -13,7 +13,7 @@ def grown(empty, table):
 
     def grow(count, base=empty, letter="r"):
         for n in range(count):
-            base = stage.append(base, table({f"{letter}{n}": (f"text {n}", n)}))
+            base = staged_writes.append(base, table({f"{letter}{n}": (f"text {n}", n)}))
         return base
 
     return grow
@@ -34,20 +34,20 @@ def order(handle):
 
 def test_few_fragments_stay(many, grown):
     base = grown(5)
-    assert tidied(base) is base
+    assert compact_small_fragments(base) is base
 
 
 def test_many_become_one_and_rows_keep_their_order(many, grown, rows):
     base = grown(6)
-    made = tidied(base)
+    made = compact_small_fragments(base)
     assert sizes(made) == [6]
     assert order(made) == order(base)
     assert rows(made) == rows(base)
 
 
 def test_rows_taken_out_stay_out(many, grown, rows):
-    base = stage.delete(grown(9), ["r2", "r7"])
-    made = tidied(base)
+    base = staged_writes.delete(grown(9), ["r2", "r7"])
+    made = compact_small_fragments(base)
     assert sizes(made) == [7]
     assert rows(made) == rows(base)
     assert set(rows(made)) == {f"r{n}" for n in range(9)} - {"r2", "r7"}
@@ -55,18 +55,18 @@ def test_rows_taken_out_stay_out(many, grown, rows):
 
 def test_large_ones_stay_as_they_are(many, monkeypatch, grown, table, rows):
     monkeypatch.setattr(compaction, "SMALL_ROWS", 20)
-    large = stage.append(grown(3), table({f"l{n}": ("large", n) for n in range(20)}))
+    large = staged_writes.append(grown(3), table({f"l{n}": ("large", n) for n in range(20)}))
     base = grown(4, large, "s")
-    made = tidied(base)
+    made = compact_small_fragments(base)
     assert sizes(made) == [20, 3, 4]
     assert rows(made) == rows(base)
 
 
 def test_what_an_index_covers_stays(many, grown, rows):
-    indexed = build_btree(grown(7), "id")
-    assert tidied(indexed) is indexed
+    indexed = stage_btree_index(grown(7), "id")
+    assert compact_small_fragments(indexed) is indexed
     base = grown(6, indexed, "s")
-    made = tidied(base)
+    made = compact_small_fragments(base)
     assert sizes(made) == [1] * 7 + [6]
     assert coverage(made, "id_btree") == (7, 1)
     assert rows(made) == rows(base)
@@ -79,7 +79,7 @@ def test_it_ends(many, grown):
     base = grown(1)
     seen = []
     for n in range(40):
-        base = tidied(grown(1, base, f"w{n}-"))
+        base = compact_small_fragments(grown(1, base, f"w{n}-"))
         seen.append(len(base.get_fragments()))
     assert max(seen) < 6
     assert base.count_rows() == 41

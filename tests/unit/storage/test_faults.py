@@ -4,7 +4,7 @@ import pytest
 from lance.commit import CommitConflictError
 
 from omnigraph.errors import Contention, GraphCorrupt, NotFound, OmniError, StorageUnavailable
-from omnigraph.storage.faults import translate, translated
+from omnigraph.storage.error_translation import translate_error, translate_errors
 
 PATH = "/data/nodes/687836403d43ece0-68783720d43ece11/data/0403.lance"
 
@@ -39,44 +39,44 @@ PATH = "/data/nodes/687836403d43ece0-68783720d43ece11/data/0403.lance"
     ids=lambda value: str(value)[:40] if isinstance(value, Exception) else "",
 )
 def test_error_of_storage_becomes_ours(raised, kind, code):
-    error = translate(raised, "opening x")
+    error = translate_error(raised, "opening x")
     assert (type(error), error.code) == (kind, code)
     assert error.message.startswith("opening x: ")
     assert "/data" not in error.message, "messages show no physical paths"
 
 
 def test_cause_is_kept_and_short():
-    error = translate(OSError("boom " * 1000), "opening x")
+    error = translate_error(OSError("boom " * 1000), "opening x")
     assert error.details["cause"].startswith("boom boom")
     assert len(error.details["cause"]) == 300
 
 
 def test_translation_chains_the_original():
     original = OSError("boom")
-    with pytest.raises(StorageUnavailable) as caught, translated("opening x"):
+    with pytest.raises(StorageUnavailable) as caught, translate_errors("opening x"):
         raise original
     assert caught.value.__cause__ is original
 
 
 def test_our_own_errors_pass_unchanged():
     ours = NotFound("no such branch", code="branch_not_found")
-    with pytest.raises(OmniError) as caught, translated("opening x"):
+    with pytest.raises(OmniError) as caught, translate_errors("opening x"):
         raise ours
     assert caught.value is ours
 
 
 def test_bugs_are_not_hidden():
-    with pytest.raises(KeyError), translated("opening x"):
+    with pytest.raises(KeyError), translate_errors("opening x"):
         raise KeyError("bug")
 
 
 def test_panic_of_lance_is_damage():
     panic = type("PanicException", (BaseException,), {})("range end index 12 out of range")
-    with pytest.raises(GraphCorrupt) as caught, translated("reading x"):
+    with pytest.raises(GraphCorrupt) as caught, translate_errors("reading x"):
         raise panic
     assert caught.value.details["cause"] == "range end index 12 out of range"
 
 
 def test_other_base_exceptions_pass():
-    with pytest.raises(KeyboardInterrupt), translated("reading x"):
+    with pytest.raises(KeyboardInterrupt), translate_errors("reading x"):
         raise KeyboardInterrupt

@@ -6,8 +6,8 @@ import lance
 import pyarrow as pa
 import pytest
 
-from omnigraph.storage.literals import sql_literals, sql_text
-from omnigraph.types.column import to_column
+from omnigraph.storage.row_lookup import sql_literals, sql_text
+from omnigraph.types.arrow import to_column
 from tests.support.scalars import ODD, SCALARS
 
 

@@ -5,12 +5,12 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from omnigraph.errors import StorageUnavailable
-from omnigraph.storage import Objects, locate
+from omnigraph.storage import ObjectStore, locate
 
 
 @pytest.fixture
 def objects(tmp_path):
-    return Objects(locate(tmp_path / "root"))
+    return ObjectStore(locate(tmp_path / "root"))
 
 
 def paths(objects, prefix):
@@ -97,7 +97,7 @@ def test_probe_accepts_a_disk_and_leaves_nothing_behind(objects):
     assert paths(objects, "") == []
 
 
-class Lying(Objects):
+class Lying(ObjectStore):
     """A store that lets everybody create, as some S3 look-alikes do."""
 
     def put_if_absent(self, path, data):
@@ -117,6 +117,6 @@ def test_probe_refuses_a_store_that_ignores_create_if_absent(tmp_path):
 def test_file_in_the_place_of_the_folder_is_a_typed_error(tmp_path):
     (tmp_path / "root").write_text("not a folder")
     with pytest.raises(StorageUnavailable) as caught:
-        Objects(locate(tmp_path / "root")).put("a", b"")
+        ObjectStore(locate(tmp_path / "root")).put("a", b"")
     assert caught.value.code == "storage_not_a_folder"
     assert "a file stands where a folder should be" in caught.value.message

@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from omnigraph.storage import stage
+from omnigraph.storage import staged_writes
 from omnigraph.storage.layout import (
     PRIMARY_KEY,
     embedding_model,
@@ -17,7 +17,7 @@ WIDE = property_column("score_wide", PropertyType(Scalar.I64), 8)
 
 
 def widen(base):
-    return stage.widen_column(base, "score", WIDE, lambda old: old.cast(pa.int64()))
+    return staged_writes.widen_column(base, "score", WIDE, lambda old: old.cast(pa.int64()))
 
 
 def column(handle, name):
@@ -31,22 +31,22 @@ def files(folder):
 
 def test_added_column_is_null_everywhere_and_writes_no_data(base, tmp_path):
     before = files(tmp_path)
-    staged = stage.add_columns(base, [COLOUR])
+    staged = staged_writes.add_columns(base, [COLOUR])
     assert column(staged, "colour") == dict.fromkeys("abcde")
     assert files(tmp_path) == before
     assert base.schema.names == ["id", "text", "score"]
 
 
 def test_added_column_is_filled_by_later_writes(base):
-    staged = stage.add_columns(base, [COLOUR])
+    staged = staged_writes.add_columns(base, [COLOUR])
     row = {"id": ["b"], "text": ["bee"], "score": [2], "colour": ["yellow"]}
-    filled = stage.upsert(staged, pa.table(row, schema=staged.schema))
+    filled = staged_writes.upsert(staged, pa.table(row, schema=staged.schema))
     assert column(filled, "colour") == {**dict.fromkeys("acde"), "b": "yellow"}
 
 
 def test_several_columns_are_added_to_an_empty_dataset(empty):
     other = property_column("size", PropertyType(Scalar.F64), 10)
-    staged = stage.add_columns(empty, [COLOUR, other])
+    staged = staged_writes.add_columns(empty, [COLOUR, other])
     assert staged.schema.names == ["id", "text", "score", "colour", "size"]
     assert staged.count_rows() == 0
 
@@ -66,9 +66,9 @@ def test_widening_writes_one_file_per_fragment(base, tmp_path):
 
 
 def test_widening_after_deletes_keeps_values_with_their_rows(base):
-    staged = widen(stage.delete(base, ["a", "d"]))
+    staged = widen(staged_writes.delete(base, ["a", "d"]))
     assert column(staged, "score_wide") == {"b": 2, "c": 3, "e": 5}
-    assert column(stage.delete(staged, ["b"]), "score_wide") == {"c": 3, "e": 5}
+    assert column(staged_writes.delete(staged, ["b"]), "score_wide") == {"c": 3, "e": 5}
 
 
 def test_widening_an_empty_dataset_adds_the_column(empty):
@@ -78,51 +78,55 @@ def test_widening_an_empty_dataset_adds_the_column(empty):
 
 
 def test_widened_and_added_columns_live_through_every_later_change(base):
-    staged = stage.add_columns(widen(base), [COLOUR])
+    staged = staged_writes.add_columns(widen(base), [COLOUR])
     row = {"id": ["f"], "text": ["fox"], "score": [6], "score_wide": [1 << 40], "colour": ["red"]}
-    staged = stage.delete(stage.append(staged, pa.table(row, schema=staged.schema)), ["a"])
+    staged = staged_writes.delete(
+        staged_writes.append(staged, pa.table(row, schema=staged.schema)), ["a"]
+    )
     assert column(staged, "score_wide") == {"b": 2, "c": 3, "d": 4, "e": 5, "f": 1 << 40}
     assert column(staged, "colour") == {**dict.fromkeys("bcde"), "f": "red"}
 
 
 def test_filled_column_has_the_value_everywhere_and_writes_only_itself(base, tmp_path):
     before = files(tmp_path)
-    staged = stage.fill_column(stage.delete(base, ["a"]), COLOUR, pa.scalar("red"))
+    staged = staged_writes.fill_column(staged_writes.delete(base, ["a"]), COLOUR, pa.scalar("red"))
     assert column(staged, "colour") == dict.fromkeys("bcde", "red")
     assert len(files(tmp_path) - before) == len(base.get_fragments())
 
 
 def test_filling_an_empty_dataset_adds_the_column(empty):
-    staged = stage.fill_column(empty, COLOUR, pa.scalar("red"))
+    staged = staged_writes.fill_column(empty, COLOUR, pa.scalar("red"))
     assert staged.schema.names == ["id", "text", "score", "colour"]
 
 
 def test_rewritten_dataset_has_only_the_columns_asked_for(base):
-    staged = stage.rewrite(stage.delete(base, ["a"]), ["id", "score"])
+    staged = staged_writes.rewrite_columns(staged_writes.delete(base, ["a"]), ["id", "score"])
     assert staged.schema.names == ["id", "score"]
     assert column(staged, "score") == {"b": 2, "c": 3, "d": 4, "e": 5}
-    later = stage.fill_column(stage.add_columns(staged, [COLOUR]), WIDE, pa.scalar(7, pa.int64()))
+    later = staged_writes.fill_column(
+        staged_writes.add_columns(staged, [COLOUR]), WIDE, pa.scalar(7, pa.int64())
+    )
     assert column(later, "colour") == dict.fromkeys("bcde")
     assert column(later, "score_wide") == dict.fromkeys("bcde", 7)
     assert column(later, "score") == {"b": 2, "c": 3, "d": 4, "e": 5}
 
 
 def test_an_empty_dataset_is_rewritten_too(empty):
-    staged = stage.rewrite(empty, ["id"])
+    staged = staged_writes.rewrite_columns(empty, ["id"])
     assert (staged.schema.names, staged.count_rows()) == (["id"], 0)
 
 
 @pytest.mark.parametrize(
     "change",
     [
-        lambda base: stage.add_columns(base, [COLOUR]),
+        lambda base: staged_writes.add_columns(base, [COLOUR]),
         widen,
-        lambda base: stage.fill_column(base, COLOUR, pa.scalar("red")),
-        lambda base: stage.rewrite(base, ["id", "score", "text"]),
-        lambda base: stage.overwrite(base, base.to_table()),
-        lambda base: stage.upsert(base, base.to_table().slice(0, 2)),
-        lambda base: stage.delete(base, ["a"]),
-        lambda base: stage.append(base, base.to_table().slice(0, 0)),
+        lambda base: staged_writes.fill_column(base, COLOUR, pa.scalar("red")),
+        lambda base: staged_writes.rewrite_columns(base, ["id", "score", "text"]),
+        lambda base: staged_writes.overwrite(base, base.to_table()),
+        lambda base: staged_writes.upsert(base, base.to_table().slice(0, 2)),
+        lambda base: staged_writes.delete(base, ["a"]),
+        lambda base: staged_writes.append(base, base.to_table().slice(0, 0)),
     ],
     ids=["add", "widen", "fill", "rewrite", "overwrite", "upsert", "delete", "append"],
 )
@@ -135,8 +139,8 @@ def test_identities_of_columns_survive(base, change):
 
 
 def test_model_of_a_column_is_marked_on_a_new_version_only(base, rows):
-    marked = stage.mark_models(base, {"text": "m1"})
+    marked = staged_writes.record_embedding_models(base, {"text": "m1"})
     assert rows(marked) == rows(base)
     assert embedding_model(marked.schema.field("text")) == "m1"
     assert embedding_model(base.schema.field("text")) is None
-    assert stage.mark_models(marked, {"text": None}).schema == base.schema
+    assert staged_writes.record_embedding_models(marked, {"text": None}).schema == base.schema

@@ -7,12 +7,12 @@ import pyarrow.compute as pc
 import pytest
 
 from omnigraph.errors import Contention, GraphCorrupt
-from omnigraph.storage.swap import (
-    ANCHOR,
-    read_first,
-    read_oldest,
+from omnigraph.storage.compare_and_swap import (
+    ANCHOR_FRAGMENT,
+    compare_and_swap,
+    read_head_row,
+    read_oldest_row,
     read_rows,
-    swap,
 )
 
 
@@ -27,7 +27,7 @@ def handle(datasets):
 
 
 def swapped(handle, rows, stale=(), observe=lambda step: None):
-    return swap(handle, [rows], observe, stale)
+    return compare_and_swap(handle, [rows], observe, stale)
 
 
 def content(handle):
@@ -62,7 +62,7 @@ def test_fragment_every_swap_touches_is_never_removed(handle):
     with pytest.raises(AssertionError, match="the anchor"):
         swapped(handle, table(head="h2"), read_rows(handle, "key IS NOT NULL"))
     with pytest.raises(AssertionError, match="the anchor"):
-        swap(handle, [table(head="h2")], lambda step: None, merged=[ANCHOR])
+        compare_and_swap(handle, [table(head="h2")], lambda step: None, merged=[ANCHOR_FRAGMENT])
     assert content(handle) == {"head": "h1", "one": "1", "two": "2"}
 
 
@@ -73,7 +73,7 @@ def merged(handle, head="merged", stale=()):
     others = rows.filter(pc.not_equal(rows["key"], "head"))
     ids = [fragment.fragment_id for fragment in tail]
     tables = [others, table(head=head)] if others.num_rows else [table(head=head)]
-    return swap(handle, tables, lambda step: None, stale, ids)
+    return compare_and_swap(handle, tables, lambda step: None, stale, ids)
 
 
 def test_second_swap_from_one_base_is_refused_and_changes_nothing(handle, datasets):
@@ -109,7 +109,7 @@ def test_merged_fragments_hold_the_same_rows(handle):
     compacted = merged(swapped(made, table(head="h4", c="c")), head="h4")
     assert content(compacted) == {**content(made), "head": "h4", "c": "c"}
     assert [fragment.count_rows() for fragment in compacted.get_fragments()] == [3, 3, 1]
-    assert read_first(compacted, ["value"]) == {"value": "h4"}
+    assert read_head_row(compacted, ["value"]) == {"value": "h4"}
     again = swapped(compacted, table(head="h5"))
     assert [fragment.num_deletions for fragment in again.get_fragments()] == [0, 0, 0, 0]
 
@@ -119,17 +119,17 @@ def test_swap_can_merge_fragments_and_remove_rows_of_others(handle):
     made = merged(made, "h4", read_rows(made, "key = 'one'"))
     assert content(made) == {"head": "h4", "two": "2", "a": "a", "b": "b", "c": "c"}
     assert [fragment.count_rows() for fragment in made.get_fragments()] == [2, 3, 1]
-    assert read_first(made, ["value"]) == {"value": "h4"}
+    assert read_head_row(made, ["value"]) == {"value": "h4"}
 
 
 def test_oldest_row_is_found_without_reading_the_newer_fragments(handle, tmp_path):
     before = set((tmp_path / "root" / "m" / "data").iterdir())
     made = swapped(handle, table(head="h2", a="a"))
-    assert read_oldest(made, "key = 'a'").row == {"key": "a", "value": "a"}
-    assert read_oldest(made, "key = 'nobody'") is None
+    assert read_oldest_row(made, "key = 'a'").row == {"key": "a", "value": "a"}
+    assert read_oldest_row(made, "key = 'nobody'") is None
     (newer,) = set((tmp_path / "root" / "m" / "data").iterdir()) - before
     newer.unlink()
-    assert read_oldest(made, "key = 'one'").row == {"key": "one", "value": "1"}
+    assert read_oldest_row(made, "key = 'one'").row == {"key": "one", "value": "1"}
 
 
 def test_swap_from_a_base_that_was_merged_since_is_refused(handle, datasets):
@@ -158,14 +158,14 @@ def test_steps_are_told_in_order(handle):
 
 def test_head_is_the_first_row_of_the_newest_fragment(handle):
     made = swapped(swapped(handle, table(head="h2", a="a")), table(head="h3"))
-    assert read_first(made, ["key", "value"]) == {"key": "head", "value": "h3"}
-    assert read_first(handle, ["value"]) == {"value": "h1"}
+    assert read_head_row(made, ["key", "value"]) == {"key": "head", "value": "h3"}
+    assert read_head_row(handle, ["value"]) == {"value": "h1"}
 
 
 def test_newest_fragment_that_something_was_taken_from_has_no_first_row(handle):
     made = swapped(handle, table(head="h2", a="a"))
     made.delete("key = 'head'")
-    assert read_first(made, ["value"]) is None
+    assert read_head_row(made, ["value"]) is None
 
 
 def test_dataset_whose_anchor_is_gone_is_not_written_to(handle):

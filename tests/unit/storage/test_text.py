@@ -6,7 +6,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnigraph.storage.text import Analyser, words
+from omnigraph.storage.text_analyzer import TextAnalyzer, tokenize_text
 
 POOL = (
     *("ship", "Ships", "the", "of", "a", "running", "café", "CAFÉ", "日本", "日本語", "Straße"),
@@ -26,7 +26,7 @@ def cut(analyser, texts):
 
 
 def one_by_one(texts):
-    return [[] if text is None else list(words(text)) for text in texts]
+    return [[] if text is None else list(tokenize_text(text)) for text in texts]
 
 
 def test_words_of_many_scripts_are_cut_as_one_by_one():
@@ -36,21 +36,21 @@ def test_words_of_many_scripts_are_cut_as_one_by_one():
         "".join(draw.choice(POOL) + draw.choice(separators) for _ in range(draw.randrange(8)))
         for _ in range(1000)
     ]
-    assert cut(Analyser(), [*texts, None, ""]) == one_by_one([*texts, None, ""])
+    assert cut(TextAnalyzer(), [*texts, None, ""]) == one_by_one([*texts, None, ""])
 
 
 @given(st.lists(st.none() | st.text(max_size=12), max_size=6))
 def test_any_text_is_cut_as_one_by_one(texts):
-    assert cut(Analyser(), texts) == one_by_one(texts)
+    assert cut(TextAnalyzer(), texts) == one_by_one(texts)
 
 
 def test_what_was_learned_from_earlier_texts_changes_nothing():
-    analyser = Analyser()
+    analyser = TextAnalyzer()
     cut(analyser, ["The ships, 日本 ½", "naïve"])
     assert cut(analyser, ["a naïve ship½ of 日本語"]) == one_by_one(["a naïve ship½ of 日本語"])
 
 
 def test_slices_of_a_column_are_cut_by_themselves():
     column = pa.array(["a ship", None, "ports of call", "日本"])
-    stems, rows, _ = Analyser().cut(column[2:])
+    stems, rows, _ = TextAnalyzer().cut(column[2:])
     assert (len(stems), rows.tolist()) == (3, [0, 0, 1])

@@ -7,7 +7,7 @@ import pytest
 
 from omnigraph.catalog import load_catalog
 from omnigraph.lang import parse_queries
-from omnigraph.lang.query_tree import Operator
+from omnigraph.lang.query_tree import ComparisonOperator
 from omnigraph.plan import FUNCTIONS, bind_parameters, compile_query
 from omnigraph.types import Scalar
 from tests.support.cases import parse_cases
@@ -56,7 +56,7 @@ def test_what_is_printed_is_a_case(drawn):
     "written",
     [
         *(f"{name}(" for name in FUNCTIONS),
-        *(f" {sign} " for sign in Operator),
+        *(f" {sign} " for sign in ComparisonOperator),
         *(" in ", " in [", "is null", "is not null", " or ", " and ", "not {", "$_"),
         *(
             "distinct {",

@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from omnigraph.types.equal import same_values
+from omnigraph.types.arrow import same_values
 
 VECTOR = pa.list_(pa.float32(), 2)
 STRUCT = pa.struct([("data", pa.large_binary()), ("uri", pa.string())])

@@ -6,10 +6,9 @@ import pytest
 import omnigraph.graph as og
 from omnigraph.catalog import TypeKind
 from omnigraph.commit.snapshot import head_snapshot
-from omnigraph.types.column import to_column
-from omnigraph.write.change_set import Batch, ChangeSet
-from omnigraph.write.committed import Committed
-from omnigraph.write.shape import AT
+from omnigraph.types.arrow import to_column
+from omnigraph.write.change_set import INPUT_POSITION, ChangeSet, RowBatch
+from omnigraph.write.committed_state import CommittedState
 from tests.support.changes import property_type
 
 SCHEMA = """
@@ -47,7 +46,7 @@ def graph(tmp_path):
 
 @pytest.fixture
 def committed(graph):
-    return Committed(graph._manifest, head_snapshot(graph._manifest, "main"))
+    return CommittedState(graph._manifest, head_snapshot(graph._manifest, "main"))
 
 
 @pytest.fixture
@@ -70,7 +69,11 @@ def rows(committed):
             type_ = property_type(committed.snapshot.catalog, shape.name, name)
             columns[name] = to_column([row.get(name) for row in listed], type_)
         made = pa.table(columns, schema=shape.schema)
-        return made if places is None else made.append_column(AT, pa.array(places, pa.int64()))
+        return (
+            made
+            if places is None
+            else made.append_column(INPUT_POSITION, pa.array(places, pa.int64()))
+        )
 
     return make
 
@@ -82,7 +85,9 @@ def changes(rows):
     def make(shape, *batches, **facts):
         made = ChangeSet(files=[("people.jsonl", "line")])
         change = made.of(shape)
-        change.batches = [Batch(b if isinstance(b, pa.Table) else rows(shape, b)) for b in batches]
+        change.batches = [
+            RowBatch(b if isinstance(b, pa.Table) else rows(shape, b)) for b in batches
+        ]
         for name, value in facts.items():
             setattr(change, name, value)
         return made

@@ -6,9 +6,9 @@ import pyarrow as pa
 import pytest
 
 from omnigraph.types import PropertyType, Scalar
-from omnigraph.types.column import to_values
-from omnigraph.write.coerce import Rules, coerce, coerce_values
-from omnigraph.write.external import ExternalBlobs
+from omnigraph.types.arrow import to_values
+from omnigraph.write.coercion import CoercionRules, coerce_column, coerce_values
+from omnigraph.write.external_blobs import ExternalBlobs
 
 STRING, BOOL = PropertyType(Scalar.STRING), PropertyType(Scalar.BOOL)
 I32, I64, U64 = (PropertyType(s) for s in (Scalar.I32, Scalar.I64, Scalar.U64))
@@ -27,8 +27,8 @@ def read(column, type_, **rules):
     def report(row, value, reason):
         told.append((row, reason))
 
-    convert = coerce if isinstance(column, pa.Array) else coerce_values
-    return to_values(convert(column, type_, report, Rules(**rules)), type_), told
+    convert = coerce_column if isinstance(column, pa.Array) else coerce_values
+    return to_values(convert(column, type_, report, CoercionRules(**rules)), type_), told
 
 
 @pytest.mark.parametrize(

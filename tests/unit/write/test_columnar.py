@@ -290,7 +290,7 @@ def test_name_of_a_node_and_an_edge_type_needs_its_kind(tmp_path):
 
 
 def test_large_columns_are_taken_piece_by_piece(graph, monkeypatch):
-    monkeypatch.setattr("omnigraph.write.inputs.columnar.SLICE_ROWS", 3)
+    monkeypatch.setattr("omnigraph.write.inputs.table_reader.SLICE_ROWS", 3)
     table = pa.table({"slug": [str(n) for n in range(10)], "small": list(range(10))})
     graph.load({"Thing": table})
     found = {row["slug"]: row["small"] for row in all_rows(graph, "node:Thing")}

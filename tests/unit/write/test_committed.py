@@ -4,8 +4,8 @@ import pyarrow as pa
 
 from omnigraph.catalog import TypeKind
 from omnigraph.types import PropertyType, Scalar
-from omnigraph.types.column import to_json
-from omnigraph.write.committed import ROW_ADDRESS
+from omnigraph.types.arrow import to_json
+from omnigraph.write.committed_state import ROW_ADDRESS
 
 
 def test_entities_are_found_by_a_column(committed, person):

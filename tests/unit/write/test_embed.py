@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import omnigraph as og
-from omnigraph.embed.mock import MockProvider
-from omnigraph.write import embed as module
+from omnigraph.embed.local_providers import MockProvider
+from omnigraph.write import embedding_backfill as module
 from tests.support.embedding import MOCK, mock_vector
 
 SCHEMA = """
@@ -126,7 +126,7 @@ def test_history_keeps_what_was(graph):
 
 
 def test_many_entities_go_through_in_parts(graph, monkeypatch):
-    monkeypatch.setattr(module, "AT_ONCE", 7)
+    monkeypatch.setattr(module, "BATCH_ROWS", 7)
     rows = [{"k": f"n{n:03}", "text": f"text {n % 40}" if n % 10 else " "} for n in range(100)]
     graph.load({"Doc": rows}, mode="overwrite")
     assert graph.embed("Doc").total == 90

@@ -1,7 +1,7 @@
 import pytest
 
 from omnigraph.errors import InvalidInput
-from omnigraph.write.external import NO_EXTERNAL_BLOBS, ExternalBlobs
+from omnigraph.write.external_blobs import NO_EXTERNAL_BLOBS, ExternalBlobs
 
 ALLOWED = ExternalBlobs.below(["s3://pictures/public", "file:///data/files/"])
 

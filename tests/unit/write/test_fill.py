@@ -5,8 +5,8 @@ import pyarrow as pa
 import pytest
 
 import omnigraph as og
-from omnigraph.write import fill as module
-from omnigraph.write.fill import has_words, replaced
+from omnigraph.write import row_embeddings as module
+from omnigraph.write.row_embeddings import has_text, replace_vectors
 from tests.support.embedding import MOCK, mock_vector
 from tests.unit.write.test_embed import Watched, asked_by, close, model_of, vectors
 
@@ -31,7 +31,7 @@ def test_insert_makes_the_vector(graph):
 
 
 def test_load_makes_vectors_in_parts_and_keeps_those_given(graph, monkeypatch):
-    monkeypatch.setattr(module, "AT_ONCE", 8)
+    monkeypatch.setattr(module, "EMBED_BATCH_ROWS", 8)
     rows = [{"k": f"{n:02}", "text": f"t{n % 5}"} for n in range(30)]
     rows[7]["v"] = rows[20]["v"] = [1.0, 0.0, 0.0]
     provider, asked = watched(graph)
@@ -138,16 +138,18 @@ def test_declared_model_is_needed_to_make_a_vector(tmp_path):
 
 def test_words_are_what_is_left_without_white_space():
     texts = pa.array(["a", "", " ", "\t\n", "\u3000", None, " x "])
-    assert has_words(texts).to_pylist() == [True, False, False, False, False, False, True]
+    assert has_text(texts).to_pylist() == [True, False, False, False, False, False, True]
 
 
 def test_vectors_are_put_in_their_places():
     column = pa.array([[1, 2], None, [3, 4], None], pa.list_(pa.field("item", pa.float32()), 2))
     where = np.array([False, True, True, False])
-    found = replaced(column, where, np.array([[5, 6], [7, 8]], np.float32))
+    found = replace_vectors(column, where, np.array([[5, 6], [7, 8]], np.float32))
     assert found.to_pylist() == [[1, 2], [5, 6], [7, 8], None]
     assert found.type == column.type
-    assert replaced(column.slice(2), where[2:], np.array([[9, 9]], np.float32)).to_pylist() == [
+    assert replace_vectors(
+        column.slice(2), where[2:], np.array([[9, 9]], np.float32)
+    ).to_pylist() == [
         [9, 9],
         None,
     ]

@@ -4,15 +4,14 @@ import pyarrow as pa
 import pytest
 
 from omnigraph.types import PropertyType, Scalar
-from omnigraph.types.column import to_values
-from omnigraph.write.change_set import Batch, ChangeSet
-from omnigraph.write.committed import ROW_ADDRESS
-from omnigraph.write.image import changed_ids, removed_ids, resolve
-from omnigraph.write.shape import GIVEN
+from omnigraph.types.arrow import to_values
+from omnigraph.write.change_set import GIVEN_PROPERTIES, ChangeSet, RowBatch
+from omnigraph.write.committed_state import ROW_ADDRESS
+from omnigraph.write.resolved_change import changed_ids, removed_ids, resolve_changes
 
 
 def image(changes, committed):
-    [found] = resolve(changes, committed).values()
+    [found] = resolve_changes(changes, committed).values()
     return found
 
 
@@ -67,20 +66,20 @@ def test_replacing_a_type_by_nothing_removes_everything(committed, person, chang
 
 def test_fresh_rows_look_nothing_up(committed, knows, rows):
     made = ChangeSet()
-    made.of(knows).batches.append(Batch(rows(knows, [{"id": "k1", "src": "a"}]), fresh=True))
+    made.of(knows).batches.append(RowBatch(rows(knows, [{"id": "k1", "src": "a"}]), fresh=True))
     assert image(made, committed).replaced.num_rows == 0
 
 
 def test_types_without_a_change_have_no_image(committed, person, knows, changes):
     made = changes(person, [{"id": "x", "name": "x"}])
     made.of(knows)
-    assert list(resolve(made, committed)) == ["node:Person"]
+    assert list(resolve_changes(made, committed)) == ["node:Person"]
 
 
 def test_nodes_come_before_edges(committed, person, knows, changes):
     made = changes(knows, [{"id": "k", "src": "ann", "dst": "bo"}])
     made.of(person).deleted = {"cy": None}
-    assert list(resolve(made, committed)) == ["node:Person", "edge:Knows"]
+    assert list(resolve_changes(made, committed)) == ["node:Person", "edge:Knows"]
 
 
 # --- partial rows ------------------------------------------------------------------------------
@@ -90,7 +89,9 @@ def partial(shape, table, *given):
     """Return a change whose rows give the named properties only."""
     made = ChangeSet()
     numbers = pa.array([n % len(given) for n in range(table.num_rows)], pa.int32())
-    batch = Batch(table.append_column(GIVEN, numbers), given=tuple(map(frozenset, given)))
+    batch = RowBatch(
+        table.append_column(GIVEN_PROPERTIES, numbers), given=tuple(map(frozenset, given))
+    )
     made.of(shape).batches.append(batch)
     return made
 

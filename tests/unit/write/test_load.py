@@ -6,7 +6,7 @@ import pytest
 
 import omnigraph.graph as og
 from omnigraph.commit.publish import publish
-from omnigraph.commit.staged import StagedCommit, StagedSchema, mint_commit_id
+from omnigraph.commit.staged_commit import StagedCommit, StagedSchema, new_commit_id
 from omnigraph.errors import (
     ExpectedVersionMismatch,
     InvalidInput,
@@ -14,7 +14,7 @@ from omnigraph.errors import (
     SchemaMoved,
     StorageUnavailable,
 )
-from omnigraph.storage import stage
+from omnigraph.storage import staged_writes
 from omnigraph.write import KeyConflict, ValidationFailed
 from omnigraph.write.progress import Progress
 from tests.support.loads import SCHEMA, all_rows, ndjson, thing
@@ -340,7 +340,7 @@ def iter_file(data):
 
 def test_rows_that_were_written_are_not_written_again_after_a_lost_race(graph, monkeypatch):
     written = []
-    write = stage.new_fragments
+    write = staged_writes.write_new_fragments
 
     def counted(rows, *rest):
         written.append(rows.num_rows)
@@ -349,7 +349,7 @@ def test_rows_that_were_written_are_not_written_again_after_a_lost_race(graph, m
     graph.load(ndjson(thing("a", small=1), thing("b", small=1)))
     other = og.open(graph.uri)
     racing(graph, lambda: other.load(ndjson(thing("b", small=2), thing("c", small=2))))
-    monkeypatch.setattr(stage, "new_fragments", counted)
+    monkeypatch.setattr(staged_writes, "write_new_fragments", counted)
     graph.load(ndjson(thing("a", small=3), thing("b", small=3), thing("d", small=3)))
     assert written == [3, 2]
     rows = [(row["slug"], row["small"]) for row in all_rows(graph, "node:Thing")]
@@ -377,7 +377,7 @@ def test_schema_that_moved_while_loading_is_told(graph):
     def move():
         document = graph.snapshot().schema.to_json()
         schema = StagedSchema("0" * 64, "// as before", document)
-        staged = StagedCommit(id=mint_commit_id(), operation="schema_apply", schema=schema)
+        staged = StagedCommit(id=new_commit_id(), operation="schema_apply", schema=schema)
         publish(graph._manifest.main, "main", staged)
 
     racing(graph, move)
@@ -389,7 +389,7 @@ def test_schema_that_moved_while_loading_is_told(graph):
 
 
 def test_rows_that_do_not_fit_memory_wait_in_files(graph, spills, monkeypatch):
-    monkeypatch.setattr("omnigraph.write.rows.Spill.__init__.__defaults__", (10_000,))
+    monkeypatch.setattr("omnigraph.write.spilling.SpillManager.__init__.__defaults__", (10_000,))
     seen = []
     graph._manifest.datasets.observe = lambda step: seen.append(sorted(spills.rglob("*.arrow")))
     graph.load(
@@ -402,7 +402,7 @@ def test_rows_that_do_not_fit_memory_wait_in_files(graph, spills, monkeypatch):
 
 @pytest.mark.parametrize("phase", ["read", "write", "staged"])
 def test_interrupted_load_leaves_nothing(graph, spills, monkeypatch, phase):
-    monkeypatch.setattr("omnigraph.write.rows.Spill.__init__.__defaults__", (10_000,))
+    monkeypatch.setattr("omnigraph.write.spilling.SpillManager.__init__.__defaults__", (10_000,))
     before = graph.snapshot().commit_id
 
     def interrupt(*_):
@@ -412,7 +412,7 @@ def test_interrupted_load_leaves_nothing(graph, spills, monkeypatch, phase):
         if now.phase == phase:
             interrupt()
 
-    monkeypatch.setattr("omnigraph.write.progress.INTERVAL", 0)
+    monkeypatch.setattr("omnigraph.write.progress.REPORT_INTERVAL_SECONDS", 0)
     if phase == "staged":
         graph._manifest.datasets.observe = lambda step: interrupt() if "staged" in step else None
     with pytest.raises(KeyboardInterrupt):
@@ -429,7 +429,7 @@ def test_interrupted_load_leaves_nothing(graph, spills, monkeypatch, phase):
 
 
 def test_progress_counts_rows_and_bytes(graph, tmp_path, monkeypatch):
-    monkeypatch.setattr("omnigraph.write.progress.INTERVAL", 0)
+    monkeypatch.setattr("omnigraph.write.progress.REPORT_INTERVAL_SECONDS", 0)
     path = tmp_path / "t.jsonl"
     path.write_bytes(ndjson(*(thing(str(n)) for n in range(10))))
     size = path.stat().st_size

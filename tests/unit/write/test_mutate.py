@@ -7,7 +7,7 @@ import pytest
 import omnigraph.graph as og
 from omnigraph.errors import ExpectedVersionMismatch, InvalidInput, PreconditionFailed
 from omnigraph.lang import QueryError
-from omnigraph.write import run as write_run
+from omnigraph.write import mutation as write_run
 from omnigraph.write.violations import ValidationFailed
 from tests.support.changes import is_generated, read_state
 
@@ -298,17 +298,17 @@ def test_a_read_only_graph_is_not_changed(harbour):
 def interrupted(monkeypatch, graph, statement):
     """Let another writer change the graph between the first look of a mutation and its publish."""
     other = og.open(graph.uri)
-    real, times = write_run.Mutation.run, []
+    real, times = write_run.MutationExecutor.run, []
 
     def run(self):
         changes = real(self)
         if not times:
             times.append(1)
-            monkeypatch.setattr(write_run.Mutation, "run", real)
+            monkeypatch.setattr(write_run.MutationExecutor, "run", real)
             mutate(other, statement)
         return changes
 
-    monkeypatch.setattr(write_run.Mutation, "run", run)
+    monkeypatch.setattr(write_run.MutationExecutor, "run", run)
 
 
 def test_an_insert_that_lost_a_race_is_made_anew(harbour, monkeypatch):

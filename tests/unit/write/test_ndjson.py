@@ -6,11 +6,16 @@ import tracemalloc
 import pyarrow as pa
 import pytest
 
-from omnigraph.write.inputs.lines import LINE_BYTES, Block, TooLong, blocks
-from omnigraph.write.inputs.ndjson import read_ndjson
-from omnigraph.write.intake import Intake
-from omnigraph.write.progress import Meter
-from omnigraph.write.rows import Spill
+from omnigraph.write.inputs.line_parser import (
+    MAX_LINE_BYTES,
+    LineBlock,
+    OversizedLine,
+    read_line_blocks,
+)
+from omnigraph.write.inputs.ndjson_reader import read_ndjson
+from omnigraph.write.progress import ProgressMeter
+from omnigraph.write.row_builder import RowBuilder
+from omnigraph.write.spilling import SpillManager
 from tests.support.loads import accepted, ndjson, taken, thing
 
 
@@ -217,9 +222,9 @@ def test_file_objects_and_packed_bytes_are_read_alike():
 
 
 def _slugs(source):
-    with Spill() as spill:
-        intake = Intake(accepted(), spill)
-        read_ndjson(source, intake, Meter())
+    with SpillManager() as spill:
+        intake = RowBuilder(accepted(), spill)
+        read_ndjson(source, intake, ProgressMeter())
         assert not intake.changes.findings
         assert intake.is_whole
         [batch] = intake.finish().types["node:Thing"].batches
@@ -232,9 +237,9 @@ def test_packed_file_that_ends_too_early_is_told(pack):
     with pa.CompressedOutputStream(stream, pack) as packing:
         packing.write(ndjson(*(thing(str(n)) for n in range(1000))))
     packed = stream.getvalue().to_pybytes()
-    with Spill() as spill:
-        intake = Intake(accepted(), spill)
-        read_ndjson(packed[: len(packed) // 2], intake, Meter())
+    with SpillManager() as spill:
+        intake = RowBuilder(accepted(), spill)
+        read_ndjson(packed[: len(packed) // 2], intake, ProgressMeter())
         assert not intake.is_whole
         assert [str(v) for v in intake.changes.findings.listed] == [
             "the packed data ends too early"
@@ -246,16 +251,16 @@ def test_packed_file_that_ends_too_early_is_told(pack):
 
 def test_line_beyond_the_limit_is_skipped_and_the_rest_is_read():
     pieces = [b"a\n", b"b" * 6, b"b" * 6, b"b\nc\n", b"d"]
-    assert list(blocks(pieces, limit=10)) == [
-        Block(b"a\n", 1),
-        TooLong(2),
-        Block(b"c\n", 3),
-        Block(b"d\n", 4),
+    assert list(read_line_blocks(pieces, limit=10)) == [
+        LineBlock(b"a\n", 1),
+        OversizedLine(2),
+        LineBlock(b"c\n", 3),
+        LineBlock(b"d\n", 4),
     ]
 
 
 def test_last_line_beyond_the_limit_is_told():
-    assert list(blocks([b"x" * 11], limit=10)) == [TooLong(1)]
+    assert list(read_line_blocks([b"x" * 11], limit=10)) == [OversizedLine(1)]
 
 
 class _Endless(io.RawIOBase):
@@ -276,17 +281,17 @@ class _Endless(io.RawIOBase):
 
 
 def test_line_of_a_gigabyte_takes_no_gigabyte_of_memory():
-    with Spill() as spill:
-        intake = Intake(accepted(), spill)
+    with SpillManager() as spill:
+        intake = RowBuilder(accepted(), spill)
         tracemalloc.start()
         try:
-            read_ndjson(_Endless(), intake, Meter())
+            read_ndjson(_Endless(), intake, ProgressMeter())
             _, peak = tracemalloc.get_traced_memory()
         finally:
             tracemalloc.stop()
-        assert peak < 4 * LINE_BYTES
+        assert peak < 4 * MAX_LINE_BYTES
         assert [str(v) for v in intake.changes.findings.listed] == [
-            f"line 2: the line is longer than {LINE_BYTES} bytes"
+            f"line 2: the line is longer than {MAX_LINE_BYTES} bytes"
         ]
         [batch] = intake.finish().types["node:Thing"].batches
         assert batch.rows["slug"].to_pylist() == ["a", "b"]

@@ -4,8 +4,8 @@ import pytest
 
 import omnigraph.graph as og
 from omnigraph.write import ValidationFailed
-from omnigraph.write.inputs.permissive import json_values
-from omnigraph.write.inputs.streams import Broken
+from omnigraph.write.inputs.byte_streams import UnreadableInput
+from omnigraph.write.inputs.permissive_json import json_values
 from tests.support.loads import SCHEMA, all_rows, ndjson, thing
 
 KEYED = """
@@ -121,11 +121,11 @@ def test_values_are_found_wherever_the_stream_is_cut():
 
 @pytest.mark.parametrize("text", [b"{", b'{"a":NaN}', b"\xff", b"[" * 100_000, b"{} }"])
 def test_stream_without_values_is_broken(text):
-    with pytest.raises(Broken):
+    with pytest.raises(UnreadableInput):
         list(json_values([text]))
 
 
 def test_value_that_never_ends_is_given_up():
     pieces = (b'{"a":"' if n == 0 else b"x" * 10 for n in range(10**9))
-    with pytest.raises(Broken, match="record 1"):
+    with pytest.raises(UnreadableInput, match="record 1"):
         list(json_values(pieces, limit=100))

@@ -7,20 +7,20 @@ import lance
 import pyarrow as pa
 import pytest
 
-from omnigraph.lang.query_tree import Operator
+from omnigraph.lang.query_tree import ComparisonOperator
 from omnigraph.types import PropertyType, Scalar
-from omnigraph.types.column import to_column, to_values
-from omnigraph.write.predicate import Test as Where
-from omnigraph.write.predicate import filter_text, passing
+from omnigraph.types.arrow import to_column, to_values
+from omnigraph.write.mutation_filter import PropertyTest as Where
+from omnigraph.write.mutation_filter import filter_rows, to_filter_sql
 from tests.support.scalars import ODD, SCALARS, f32
 
 COMPARE = {
-    Operator.EQ: operator.eq,
-    Operator.NE: operator.ne,
-    Operator.LT: operator.lt,
-    Operator.LE: operator.le,
-    Operator.GT: operator.gt,
-    Operator.GE: operator.ge,
+    ComparisonOperator.EQ: operator.eq,
+    ComparisonOperator.NE: operator.ne,
+    ComparisonOperator.LT: operator.lt,
+    ComparisonOperator.LE: operator.le,
+    ComparisonOperator.GT: operator.gt,
+    ComparisonOperator.GE: operator.ge,
 }
 NUMBERS = (
     *(-(2**63), -1, 0, 1, 2**31, 2**53, 2**53 + 1, 2**63 - 1, 2**63, 2**64 - 1),
@@ -58,7 +58,7 @@ def test_what_passes_is_what_exact_comparison_says(stored):
         for word in COMPARE:
             test = Where("v", type_, word, value)
             wanted = expected(values, test)
-            assert passing(rows, [test])["n"].to_pylist() == wanted, test
+            assert filter_rows(rows, [test])["n"].to_pylist() == wanted, test
             for handle in (plain, indexed):
                 found = handle.to_table(filter=test.filter("v"))["n"].to_pylist()
                 assert sorted(found) == wanted, (test, test.filter("v"))
@@ -69,7 +69,7 @@ def test_nothing_passes_a_comparison_with_null_or_a_list(stored, word):
     type_, _, plain, _ = stored
     for value in (None, [], ["a"]):
         test = Where("v", type_, word, value)
-        assert passing(plain.to_table(), [test]).num_rows == 0
+        assert filter_rows(plain.to_table(), [test]).num_rows == 0
         assert plain.to_table(filter=test.filter("v")).num_rows == 0
 
 
@@ -95,36 +95,36 @@ def test_stored_values_are_what_was_given(stored):
 )
 def test_integers_are_compared_with_numbers_no_integer_is(word, value, wanted):
     rows = pa.table({"v": pa.array([1, 2, 3, None], pa.int64())})
-    test = Where("v", PropertyType(Scalar.I64), Operator(word), value)
-    assert passing(rows, [test])["v"].to_pylist() == wanted
+    test = Where("v", PropertyType(Scalar.I64), ComparisonOperator(word), value)
+    assert filter_rows(rows, [test])["v"].to_pylist() == wanted
 
 
 def test_a_32_bit_float_is_not_the_64_bit_one_it_was_rounded_from():
     type_ = PropertyType(Scalar.F32)
     rows = pa.table({"v": pa.array([f32(0.1)], pa.float32())})
-    assert passing(rows, [Where("v", type_, Operator.EQ, 0.1)]).num_rows == 0
-    assert passing(rows, [Where("v", type_, Operator.GT, 0.1)]).num_rows == 1
-    assert passing(rows, [Where("v", type_, Operator.EQ, f32(0.1))]).num_rows == 1
+    assert filter_rows(rows, [Where("v", type_, ComparisonOperator.EQ, 0.1)]).num_rows == 0
+    assert filter_rows(rows, [Where("v", type_, ComparisonOperator.GT, 0.1)]).num_rows == 1
+    assert filter_rows(rows, [Where("v", type_, ComparisonOperator.EQ, f32(0.1))]).num_rows == 1
 
 
 def test_times_of_one_day_differ():
     type_ = PropertyType(Scalar.DATE_TIME)
     times = [datetime(2024, 5, 1, 12, 0, 0, ms * 1000, UTC) for ms in (0, 1, 2)]
     rows = pa.table({"v": to_column(times, type_)})
-    found = passing(rows, [Where("v", type_, Operator.GE, times[1])])
+    found = filter_rows(rows, [Where("v", type_, ComparisonOperator.GE, times[1])])
     assert to_values(found["v"], type_) == times[1:]
 
 
 def test_several_tests_must_all_pass():
     rows = pa.table({"a": [1, 1, 2], "b": ["x", "y", "x"]})
     tests = [
-        Where("a", PropertyType(Scalar.I64), Operator.EQ, 1),
-        Where("b", PropertyType(Scalar.STRING), Operator.NE, "y"),
+        Where("a", PropertyType(Scalar.I64), ComparisonOperator.EQ, 1),
+        Where("b", PropertyType(Scalar.STRING), ComparisonOperator.NE, "y"),
     ]
-    assert passing(rows, tests).to_pylist() == [{"a": 1, "b": "x"}]
-    assert filter_text(tests, {"a": "one", "b": "two"}) == "`one` = 1 AND `two` != 'y'"
+    assert filter_rows(rows, tests).to_pylist() == [{"a": 1, "b": "x"}]
+    assert to_filter_sql(tests, {"a": "one", "b": "two"}) == "`one` = 1 AND `two` != 'y'"
 
 
 def test_a_day_is_a_date_literal():
-    test = Where("v", PropertyType(Scalar.DATE), Operator.LT, date(2024, 5, 1))
+    test = Where("v", PropertyType(Scalar.DATE), ComparisonOperator.LT, date(2024, 5, 1))
     assert test.filter("on") == "`on` < date '2024-05-01'"

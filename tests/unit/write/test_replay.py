@@ -6,7 +6,7 @@ import pytest
 
 import omnigraph as og
 from omnigraph.errors import NotFound, OmniError
-from omnigraph.write.replay import Replay, replay
+from omnigraph.write.load import ReplayedChanges, replay_changes
 
 SCHEMA = """
 node Person { name: String @key  age: I32? }
@@ -27,8 +27,8 @@ def line(name, **data):
 
 
 def again(graph, lines=(), gone=None):
-    return replay(
-        graph._manifest, graph._request("stream", None, "told"), Replay(lines, gone or {})
+    return replay_changes(
+        graph._manifest, graph._request("stream", None, "told"), ReplayedChanges(lines, gone or {})
     )
 
 

@@ -4,9 +4,9 @@ import pyarrow as pa
 import pytest
 
 from omnigraph.commit.snapshot import head_snapshot
-from omnigraph.write.committed import Committed
-from omnigraph.write.validate import validate
-from omnigraph.write.violations import MAX_LISTED, KeyConflict, Rule, ValidationFailed
+from omnigraph.write.committed_state import CommittedState
+from omnigraph.write.validator import validate
+from omnigraph.write.violations import MAX_LISTED, KeyConflict, ValidationFailed, ViolationRule
 
 
 def people(count, **values):
@@ -55,7 +55,7 @@ def test_committed_holders_are_counted_and_the_first_ones_listed(graph, person, 
 
 
 def fresh(graph):
-    return Committed(graph._manifest, head_snapshot(graph._manifest, "main"))
+    return CommittedState(graph._manifest, head_snapshot(graph._manifest, "main"))
 
 
 def test_a_violation_says_where_in_the_input_it_stands(committed, person, rows, changes):
@@ -89,7 +89,11 @@ def test_what_is_no_number_is_in_no_range(committed, person, rows, changes):
     odd = pa.array([float("nan"), 0.75, None], pa.float64())
     table = table.set_column(table.column_names.index("big"), "big", odd)
     [violation] = refusal(changes(person, table), committed).violations
-    assert (violation.rule, violation.id, violation.property) == (Rule.RANGE, "p0000", "big")
+    assert (violation.rule, violation.id, violation.property) == (
+        ViolationRule.RANGE,
+        "p0000",
+        "big",
+    )
     assert violation.message == "@range violation on Person.big: value is NaN"
 
 
@@ -117,8 +121,8 @@ def test_violations_come_nodes_first_then_edges_by_name(committed, person, knows
     )
     error = refusal(made, committed)
     assert [(v.rule, v.type) for v in error.violations] == [
-        (Rule.RANGE, "Person"),
-        (Rule.ENDPOINT, "Knows"),
+        (ViolationRule.RANGE, "Person"),
+        (ViolationRule.ENDPOINT, "Knows"),
     ]
 
 

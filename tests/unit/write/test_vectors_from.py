@@ -7,9 +7,9 @@ import pytest
 
 import omnigraph as og
 from omnigraph.embed import config
-from omnigraph.embed.config import Kind, Remote
-from omnigraph.embed.local import MODEL as LOCAL
-from omnigraph.embed.mock import MockProvider
+from omnigraph.embed.config import ProviderKind, RemoteDefaults
+from omnigraph.embed.local_providers import LOCAL_MODEL as LOCAL
+from omnigraph.embed.local_providers import MockProvider
 from tests.support.embedding import MOCK, mock_vector
 from tests.support.embedding_service import embedding_service, openai_answer
 
@@ -300,8 +300,12 @@ def test_model_of_a_service_needs_its_key(graph):
 def test_key_of_a_service_is_used_for_the_model_of_the_vectors(graph, monkeypatch):
     graph.load({"Doc": DOCS}, vectors_from="openai/text-embedding-3-small")
     with embedding_service(openai_answer) as service:
-        routed = {Kind.OPENAI: Remote(service.url, "text-embedding-3-large", ("OPENAI_API_KEY",))}
-        monkeypatch.setattr(config, "REMOTES", {**config.REMOTES, **routed})
+        routed = {
+            ProviderKind.OPENAI: RemoteDefaults(
+                service.url, "text-embedding-3-large", ("OPENAI_API_KEY",)
+            )
+        }
+        monkeypatch.setattr(config, "REMOTE_DEFAULTS", {**config.REMOTE_DEFAULTS, **routed})
         monkeypatch.setenv("OPENAI_API_KEY", "sk-none")
         assert len(best(og.open(graph.uri))) == 1
         [request] = service.asked

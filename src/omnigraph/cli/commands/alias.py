@@ -9,14 +9,13 @@ from typing import Any
 
 import click
 
-from omnigraph.cli.addresses import WrongUse
-from omnigraph.cli.graphs import set_up
-from omnigraph.cli.queries import read_params
+from omnigraph.cli.graph_address import GraphAddress, server_url
+from omnigraph.cli.open_graph import load_user_config
+from omnigraph.cli.options import InvalidUsage
+from omnigraph.cli.queries import output_style, read_params
+from omnigraph.cli.remote import open_remote_graph
 from omnigraph.cli.results import write_result
-from omnigraph.cli.scope import Scope, server_url
-from omnigraph.cli.served import open_served
-from omnigraph.cli.stored import output_style
-from omnigraph.service.config import FORMATS, Alias
+from omnigraph.service.user_config import OUTPUT_FORMATS, QueryAlias
 
 
 @click.command()
@@ -24,7 +23,7 @@ from omnigraph.service.config import FORMATS, Alias
 @click.argument("values", metavar="[ARGS]...", nargs=-1)
 @click.option("--params", help="Parameters as a JSON object.")
 @click.option("--params-file", type=click.Path(path_type=Path), help="File with parameters.")
-@click.option("--format", "format_", type=click.Choice(FORMATS), help="How to print rows.")
+@click.option("--format", "format_", type=click.Choice(OUTPUT_FORMATS), help="How to print rows.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def alias(
     name: str,
@@ -35,14 +34,14 @@ def alias(
     as_json: bool,
 ) -> None:
     """Run the stored query that was set up as NAME."""
-    operator = set_up()
+    operator = load_user_config()
     found = operator.aliases.get(name)
     if found is None:
         known = ", ".join(sorted(operator.aliases)) or "none"
-        raise WrongUse(f"unknown alias '{name}'; set up are: {known}")
+        raise InvalidUsage(f"unknown alias '{name}'; set up are: {known}")
     url = server_url(found.server, operator.servers)
     graph = found.graph or operator.defaults.default_graph
-    served = open_served(Scope("server", url, graph), operator)
+    served = open_remote_graph(GraphAddress("server", url, graph), operator)
     merged = {**found.params, **_positional(found, values)}
     merged |= read_params(params, params_file) or {}
     answer = served.invoke(found.query, merged, expect_mutation=False)
@@ -50,10 +49,10 @@ def alias(
     write_result(answer, {"branch": served.on, "snapshot": None}, chosen, sys.stdout.buffer, style)
 
 
-def _positional(found: Alias, values: tuple[str, ...]) -> dict[str, Any]:
+def _positional(found: QueryAlias, values: tuple[str, ...]) -> dict[str, Any]:
     if len(values) > len(found.args):
         wanted = " ".join(found.args) or "none"
-        raise WrongUse(f"alias '{found.name}' takes these arguments: {wanted}")
+        raise InvalidUsage(f"alias '{found.name}' takes these arguments: {wanted}")
     return {name: _value(text) for name, text in zip(found.args, values, strict=False)}
 
 

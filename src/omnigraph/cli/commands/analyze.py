@@ -8,10 +8,10 @@ from typing import Any, TypeVar
 import click
 
 from omnigraph import pipeline
-from omnigraph.cli.addresses import actor_option, graph_options
-from omnigraph.cli.graphs import open_addressed
+from omnigraph.cli.open_graph import open_addressed_graph
+from omnigraph.cli.options import actor_option, graph_options
 from omnigraph.cli.output import count_text, print_json
-from omnigraph.cli.progress import showing
+from omnigraph.cli.progress import show_progress
 
 _CommandT = TypeVar("_CommandT", bound=Callable[..., Any])
 _EDGES = "Edge type to follow; repeatable."
@@ -40,7 +40,7 @@ def _options(command: _CommandT) -> _CommandT:
 
 
 def _run(algorithm: str, asked: dict[str, Any], **options: Any) -> None:  # noqa: ANN401 - as click has them
-    graph = open_addressed(asked["uri"], asked["store"], mode="rw", actor=asked["actor"])
+    graph = open_addressed_graph(asked["uri"], asked["store"], mode="rw", actor=asked["actor"])
     names = ("into", "branch", "from_", "message")
     analysis = pipeline.Analysis(
         algorithm=algorithm,
@@ -48,7 +48,7 @@ def _run(algorithm: str, asked: dict[str, Any], **options: Any) -> None:  # noqa
         options={name: value for name, value in options.items() if value is not None},
         **{name: asked[name] for name in names},
     )
-    with showing(algorithm, pipeline.running_tasks):
+    with show_progress(algorithm, pipeline.running_tasks):
         done = pipeline.analyze(graph, analysis)
     if asked["as_json"]:
         print_json({"uri": graph.uri, **done.to_json()})

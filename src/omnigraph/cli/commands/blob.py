@@ -9,13 +9,13 @@ from typing import Any, TypeVar
 
 import click
 
-from omnigraph.cli.addresses import actor_option, graph_options
 from omnigraph.cli.files import read_bytes
-from omnigraph.cli.graphs import open_addressed
+from omnigraph.cli.open_graph import open_addressed_graph
+from omnigraph.cli.options import actor_option, graph_options
 from omnigraph.cli.output import count_text, print_json
-from omnigraph.errors import writing_file
+from omnigraph.errors import translate_disk_errors
 from omnigraph.graph import Graph
-from omnigraph.query.blob import Blob
+from omnigraph.query.entities import Blob
 
 _CommandT = TypeVar("_CommandT", bound=Callable[..., Any])
 
@@ -67,7 +67,7 @@ def get(
 ) -> None:
     """Write the bytes of a blob to a file or to standard output."""
     selector = (entity, type_name, id_, property_name)
-    found = _open(open_addressed(uri, store), selector, branch, snapshot)
+    found = _open(open_addressed_graph(uri, store), selector, branch, snapshot)
     end = None
     if length is not None and found.size is not None:
         end = min(offset + length, found.size)
@@ -77,7 +77,7 @@ def get(
             sys.stdout.buffer.write(chunk)
         return
     first = next(chunks, b"")  # so that a blob that cannot be read makes no file
-    with writing_file(out), out.open("wb") as file:
+    with translate_disk_errors(out), out.open("wb") as file:
         file.write(first)
         file.writelines(chunks)
 
@@ -99,7 +99,7 @@ def stat(
     as_json: bool,
 ) -> None:
     """Tell where a blob is and how large."""
-    graph = open_addressed(uri, store)
+    graph = open_addressed_graph(uri, store)
     found = _open(graph, (entity, type_name, id_, property_name), branch, snapshot)
     resolved = graph.snapshot(branch or snapshot or "main").commit_id
     asked = {"snapshot": snapshot} if snapshot is not None else {"branch": branch or "main"}
@@ -133,7 +133,7 @@ def put(
 ) -> None:
     """Set a blob of an entity to the bytes of FILE, as one commit."""
     data = read_bytes(file)
-    graph = open_addressed(uri, store, mode="rw", actor=actor)
+    graph = open_addressed_graph(uri, store, mode="rw", actor=actor)
     commit = graph.put_blob(f"{entity}:{type_name}", id_, property_name, data, branch=branch)
     if as_json:
         facts = None if commit is None else commit.to_json()
@@ -163,7 +163,7 @@ def clear(
     as_json: bool,
 ) -> None:
     """Set an optional blob of an entity to null, as one commit."""
-    graph = open_addressed(uri, store, mode="rw", actor=actor)
+    graph = open_addressed_graph(uri, store, mode="rw", actor=actor)
     commit = graph.clear_blob(f"{entity}:{type_name}", id_, property_name, branch=branch)
     if as_json:
         print_json({"uri": graph.uri, "commit": None if commit is None else commit.to_json()})

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
-from omnigraph.cli.addresses import actor_option, graph_options
 from omnigraph.cli.commands.merge import merge
-from omnigraph.cli.graphs import open_addressed
+from omnigraph.cli.open_graph import open_addressed_graph
+from omnigraph.cli.options import actor_option, graph_options
 from omnigraph.cli.output import print_json
 
 
@@ -28,7 +28,7 @@ def create(
     uri: str | None, store: str | None, actor: str | None, source: str, name: str, as_json: bool
 ) -> None:
     """Create a branch."""
-    graph = open_addressed(uri, store, mode="rw", actor=actor)
+    graph = open_addressed_graph(uri, store, mode="rw", actor=actor)
     made = graph.branches.create(name, from_=source)
     if as_json:
         print_json({"uri": graph.uri, "from": source, "name": made.name, "actor_id": made.actor})
@@ -41,7 +41,7 @@ def create(
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def list_branches(uri: str | None, store: str | None, as_json: bool) -> None:
     """List all branches."""
-    names = open_addressed(uri, store).branches.list()
+    names = open_addressed_graph(uri, store).branches.list()
     if as_json:
         print_json({"branches": names})
         return
@@ -59,7 +59,7 @@ def delete(
     uri: str | None, store: str | None, actor: str | None, name: str, force: bool, as_json: bool
 ) -> None:
     """Delete a branch."""
-    graph = open_addressed(uri, store, mode="rw", actor=actor, destroys=True)
+    graph = open_addressed_graph(uri, store, mode="rw", actor=actor, destroys=True)
     graph.branches.delete(name, force=force)
     if as_json:
         print_json({"uri": graph.uri, "name": name, "actor_id": graph.actor})

@@ -9,16 +9,15 @@ from typing import Any
 
 import click
 
-from omnigraph.changes import Block, Limits
-from omnigraph.changes.block import MAX_CHANGES
-from omnigraph.changes.commit_page import CommitPage
+from omnigraph.changes import ChangeBlock, Limits
+from omnigraph.changes.commit_changes import MAX_CHANGES, CommitChangesPage
 from omnigraph.changes.feed import FeedPage
-from omnigraph.cli.addresses import graph_options
-from omnigraph.cli.changes import print_block, scope_options
+from omnigraph.cli.changes import change_filter_options, print_block
 from omnigraph.cli.files import replaced_file
-from omnigraph.cli.graphs import open_addressed
+from omnigraph.cli.open_graph import open_addressed_graph
+from omnigraph.cli.options import graph_options
 from omnigraph.cli.output import count_text, print_json, stream_json
-from omnigraph.cli.progress import counted, showing
+from omnigraph.cli.progress import report_line_counts, show_progress
 from omnigraph.graph import Graph
 
 
@@ -33,7 +32,7 @@ def changes() -> None:
 @click.option("--cursor", help="Where an earlier poll ended.")
 @click.option("--start", help="`now` (the default), `beginning` or `after:ID`.")
 @click.option("--limit", type=int, default=MAX_CHANGES, help="Changes fetched at a time.")
-@scope_options
+@change_filter_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def poll(
     uri: str | None,
@@ -48,11 +47,11 @@ def poll(
     as_json: bool,
 ) -> None:
     """Tell what happened since a cursor, and the cursor to go on with."""
-    graph = open_addressed(uri, store)
+    graph = open_addressed_graph(uri, store)
     scope: dict[str, Any] = {"kinds": kinds, "types": types, "ops": ops}
     asked = {"branch": branch, "limits": Limits(changes=limit), **scope}
     first = graph.changes.poll(**asked, cursor=cursor, start=start)
-    pages = _Pages(graph, asked, first)
+    pages = _ChangePages(graph, asked, first)
     if as_json:
         blocks = (block.to_json() for block in pages)
         stream_json({}, "blocks", blocks, lambda: _end(pages.last))
@@ -67,7 +66,7 @@ def _end(page: FeedPage) -> dict[str, Any]:
     return {"cursor": page.cursor, "caught_up": page.caught_up}
 
 
-class _Pages:
+class _ChangePages:
     """The blocks from one page up to its cut, each whole; `last` is the page at the cut."""
 
     def __init__(self, graph: Graph, asked: dict[str, Any], first: FeedPage) -> None:
@@ -75,8 +74,8 @@ class _Pages:
         self._asked = asked
         self.last = first
 
-    def __iter__(self) -> Iterator[Block]:
-        open_: Block | None = None
+    def __iter__(self) -> Iterator[ChangeBlock]:
+        open_: ChangeBlock | None = None
         while True:
             for block in self.last.blocks:
                 if open_ is not None and open_.commit.id == block.commit.id:
@@ -98,7 +97,7 @@ class _Pages:
 @click.argument("commit_id", metavar="ID")
 @click.option("--limit", type=int, default=MAX_CHANGES, help="Changes fetched at a time.")
 @click.option("--page-token", help="Only the page this token of an earlier one leads to.")
-@scope_options
+@change_filter_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def commit_changes(
     uri: str | None,
@@ -112,26 +111,28 @@ def commit_changes(
     as_json: bool,
 ) -> None:
     """Tell what a commit changed against its first parent."""
-    graph = open_addressed(uri, store)
+    graph = open_addressed_graph(uri, store)
     scope: dict[str, Any] = {"kinds": kinds, "types": types, "ops": ops}
     asked = {"limits": Limits(changes=limit), **scope}
     page = graph.commits.changes(commit_id, **asked, page_token=page_token)
     if page_token is not None and as_json:
         print_json(page.to_json())
     elif page_token is not None:
-        print_block(Block(page.commit, page.changes))
+        print_block(ChangeBlock(page.commit, page.changes))
         if page.next_page_token is not None:
             click.echo(f"next_page_token: {page.next_page_token}")
     elif as_json:
-        head = {"cause": Block(page.commit, ()).to_json()["cause"]}
+        head = {"cause": ChangeBlock(page.commit, ()).to_json()["cause"]}
         pages = _all_pages(graph, page, asked)
         stream_json(head, "changes", (c.to_json() for p in pages for c in p.changes), dict)
     else:
         found = tuple(c for p in _all_pages(graph, page, asked) for c in p.changes)
-        print_block(Block(page.commit, found))
+        print_block(ChangeBlock(page.commit, found))
 
 
-def _all_pages(graph: Graph, page: CommitPage, asked: dict[str, Any]) -> Iterator[CommitPage]:
+def _all_pages(
+    graph: Graph, page: CommitChangesPage, asked: dict[str, Any]
+) -> Iterator[CommitChangesPage]:
     yield page
     while page.next_page_token is not None:
         page = graph.commits.changes(page.commit.id, **asked, page_token=page.next_page_token)
@@ -141,7 +142,7 @@ def _all_pages(graph: Graph, page: CommitPage, asked: dict[str, Any]) -> Iterato
 @changes.command()
 @graph_options(positional=False)
 @click.option("--branch", default="main", help="Branch to follow.")
-@scope_options
+@change_filter_options
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="File to write.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def baseline(
@@ -158,10 +159,10 @@ def baseline(
 
     The file is there whole or not at all; `load` reads it.
     """
-    graph = open_addressed(uri, store)
+    graph = open_addressed_graph(uri, store)
     found, count = graph.changes.baseline(branch=branch, kinds=kinds, types=types, ops=ops), 0
-    with replaced_file(out) as file, showing("writing the baseline") as progress:
-        for line in counted(found.lines, progress):
+    with replaced_file(out) as file, show_progress("writing the baseline") as progress:
+        for line in report_line_counts(found.lines, progress):
             file.write(f"{line}\n".encode())
             count += 1
     if as_json:

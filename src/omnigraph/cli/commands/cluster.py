@@ -9,14 +9,14 @@ from typing import Any, TypeVar
 
 import click
 
-from omnigraph.cli.addresses import WrongUse, acting, actor_option
-from omnigraph.cli.graphs import set_up
 from omnigraph.cli.migrations import step_text
+from omnigraph.cli.open_graph import load_user_config
+from omnigraph.cli.options import InvalidUsage, actor_and_policy, actor_option
 from omnigraph.cli.output import print_json
-from omnigraph.cli.progress import showing
+from omnigraph.cli.progress import show_progress
 from omnigraph.service import cluster as control
-from omnigraph.service.client.steps import read_steps
-from omnigraph.service.cluster import Outcome
+from omnigraph.service.client.migration_steps import read_steps
+from omnigraph.service.cluster import ClusterCommandResult
 
 _CommandT = TypeVar("_CommandT", bound=Callable[..., Any])
 
@@ -28,7 +28,7 @@ def cluster() -> None:
 
 def _actor(given: str | None) -> str | None:
     """Return who acts: as the command line says, or as was set up."""
-    return acting(given).actor or set_up().actor
+    return actor_and_policy(given).actor or load_user_config().actor
 
 
 def _options(command: _CommandT) -> _CommandT:
@@ -48,7 +48,7 @@ def validate(config: Path, as_json: bool) -> None:
     head = (
         f"cluster config valid: {len(facts['resources'])} resource(s), {edges} dependency edge(s)"
     )
-    _tell(done, as_json, [head])
+    _print_result(done, as_json, [head])
 
 
 @cluster.command()
@@ -59,11 +59,11 @@ def plan(config: Path, as_json: bool) -> None:
     changes, gates = done.facts["changes"], done.facts["approvals_required"]
     lines = [f"cluster plan: {len(changes)} change(s), {len(gates)} approval gate(s)"]
     for change in changes:
-        lines += _planned(change)
-    _tell(done, as_json, lines)
+        lines += _plan_lines(change)
+    _print_result(done, as_json, lines)
 
 
-def _planned(change: dict[str, Any]) -> Iterator[str]:
+def _plan_lines(change: dict[str, Any]) -> Iterator[str]:
     bindings = " [bindings]" if change.get("binding_change") else ""
     yield f"  {change['operation'].capitalize()} {change['resource']}{bindings}"
     migration = change.get("migration")
@@ -79,7 +79,7 @@ def _planned(change: dict[str, Any]) -> Iterator[str]:
 def apply(actor: str | None, config: Path, as_json: bool) -> None:
     """Make storage what cluster.yaml says."""
     who = _actor(actor)
-    with showing("applying"):
+    with show_progress("applying"):
         done = control.apply(config, actor=who)
     facts = done.facts
     lines = [
@@ -93,7 +93,7 @@ def apply(actor: str | None, config: Path, as_json: bool) -> None:
     revision = facts["state_observations"].get("state_revision", 0)
     words = [str(facts[name]).lower() for name in ("converged", "state_written")]
     lines.append(f"  state: revision {revision}, converged: {words[0]}, written: {words[1]}")
-    _tell(done, as_json, lines)
+    _print_result(done, as_json, lines)
 
 
 @cluster.command()
@@ -104,7 +104,7 @@ def approve(resource: str, actor: str | None, config: Path, as_json: bool) -> No
     """Approve that a graph is deleted, as it is planned now."""
     who = _actor(actor)
     if who is None:
-        raise WrongUse("an approval is somebody's word: say whose with --as ACTOR")
+        raise InvalidUsage("an approval is somebody's word: say whose with --as ACTOR")
     done = control.approve(config, resource, who)
     facts = done.facts
     lines = []
@@ -112,7 +112,7 @@ def approve(resource: str, actor: str | None, config: Path, as_json: bool) -> No
         what = f"{facts['operation']} {facts['resource']}"
         by = f"approved by {facts['approved_by']} (approval {facts['approval_id']})"
         lines.append(f"cluster approve: {what} {by}")
-    _tell(done, as_json, lines)
+    _print_result(done, as_json, lines)
 
 
 @cluster.command()
@@ -120,16 +120,16 @@ def approve(resource: str, actor: str | None, config: Path, as_json: bool) -> No
 def status(config: Path, as_json: bool) -> None:
     """Tell what was applied, without taking the lock."""
     done = control.status(config)
-    _tell(done, as_json, _state_lines("cluster state", done))
+    _print_result(done, as_json, _state_lines("cluster state", done))
 
 
 @cluster.command()
 @_options
 def refresh(config: Path, as_json: bool) -> None:
     """Look at the graphs, and note in the ledger what is there."""
-    with showing("refreshing"):
+    with show_progress("refreshing"):
         done = control.refresh(config)
-    _tell(done, as_json, _state_lines("cluster refresh", done))
+    _print_result(done, as_json, _state_lines("cluster refresh", done))
 
 
 @cluster.command("import")
@@ -137,7 +137,7 @@ def refresh(config: Path, as_json: bool) -> None:
 def import_(config: Path, as_json: bool) -> None:
     """Make the first ledger, with the graphs that exist already."""
     done = control.import_state(config)
-    _tell(done, as_json, _state_lines("cluster import", done))
+    _print_result(done, as_json, _state_lines("cluster import", done))
 
 
 @cluster.command("force-unlock")
@@ -147,10 +147,10 @@ def force_unlock(lock_id: str, config: Path, as_json: bool) -> None:
     """Remove the lock of a command that is gone."""
     done = control.force_unlock(config, lock_id)
     lines = [f"cluster force-unlock: removed lock (id={lock_id})"]
-    _tell(done, as_json, lines if done.facts["lock_removed"] else [])
+    _print_result(done, as_json, lines if done.facts["lock_removed"] else [])
 
 
-def _state_lines(title: str, done: Outcome) -> list[str]:
+def _state_lines(title: str, done: ClusterCommandResult) -> list[str]:
     seen = done.facts["state_observations"]
     if not seen:
         return []
@@ -164,7 +164,7 @@ def _state_lines(title: str, done: Outcome) -> list[str]:
     return lines
 
 
-def _tell(done: Outcome, as_json: bool, lines: list[str]) -> None:
+def _print_result(done: ClusterCommandResult, as_json: bool, lines: list[str]) -> None:
     """Print an answer; exit with 1 when there was an error."""
     if as_json:
         print_json(done.to_json())

@@ -2,18 +2,71 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import click
 
-from omnigraph.cli.addresses import graph_options
 from omnigraph.cli.commands.changes import commit_changes
-from omnigraph.cli.graphs import open_addressed
-from omnigraph.cli.history import draw as drawing
+from omnigraph.cli.open_graph import open_addressed_graph
+from omnigraph.cli.options import graph_options
 from omnigraph.cli.output import print_json
 from omnigraph.commit.model import Commit
 from omnigraph.graph import Graph
+
+# ----------------------------------------------------------------------
+# This module draws history: commits newest first, with lines to their parents.
+
+
+def draw_history(commits: Sequence[Commit]) -> Iterator[tuple[str, Commit | None]]:
+    """Yield lines of a drawing, each with the commit whose line it is, or None between commits.
+
+    Children must come before their parents. What is not listed is drawn as going on.
+    """
+    lanes: list[str] = []
+    for commit in commits:
+        if commit.id not in lanes:
+            lanes.append(commit.id)
+        place = lanes.index(commit.id)
+        for other in reversed(range(place + 1, len(lanes))):
+            if lanes[other] == commit.id:
+                yield _join_lane(len(lanes), place, other), None
+                del lanes[other]
+        marks = ("*" if number == place else "|" for number in range(len(lanes)))
+        yield " ".join(marks), commit
+        first, *others = commit.parents or ("",)
+        lanes[place] = first
+        for extra in others:
+            if lanes[place + 1 : place + 2] == [extra]:
+                yield _connect_lane(len(lanes), place), None
+            else:
+                yield _branch_lane(len(lanes), place), None
+                lanes.insert(place + 1, extra)
+        if not first:
+            del lanes[place]
+
+
+def _join_lane(lanes: int, place: int, other: int) -> str:
+    """Draw a lane that ends in one further left."""
+    text = ""
+    for number in range(other):
+        text += "|" + ("_" if place <= number < other - 1 else " ")
+    rest = " ".join("|" for _ in range(other + 1, lanes))
+    return f"{text[:-1]}/ {rest}".rstrip()
+
+
+def _branch_lane(lanes: int, place: int) -> str:
+    """Draw a lane that begins to the right of another."""
+    left = " ".join("|" for _ in range(place + 1))
+    rest = " ".join("\\" for _ in range(place + 1, lanes))
+    return f"{left}\\ {rest}".rstrip()
+
+
+def _connect_lane(lanes: int, place: int) -> str:
+    """Draw a line to the lane on the right."""
+    left = " ".join("|" for _ in range(place + 1))
+    right = " ".join("|" for _ in range(place + 1, lanes))
+    return f"{left}\\{right}"
 
 
 @click.group()
@@ -51,7 +104,7 @@ def list_commits(
     as_json: bool,
 ) -> None:
     """List commits, newest first."""
-    commits = open_addressed(uri, store).commits.list(branch, limit=limit, actor=actor)
+    commits = open_addressed_graph(uri, store).commits.list(branch, limit=limit, actor=actor)
     if as_json:
         print_json({"commits": [found.to_json() for found in commits]})
         return
@@ -78,18 +131,18 @@ def log(
     as_json: bool,
 ) -> None:
     """Show the history of a branch with names, authors and counts, newest first."""
-    graph = open_addressed(uri, store)
+    graph = open_addressed_graph(uri, store)
     commits = graph.commits.list(branch, limit=limit, actor=actor)
-    names = _names(graph)
+    names = _refs_by_commit(graph)
     if as_json:
         print_json({"commits": [{**c.to_json(), "names": names.get(c.id, [])} for c in commits]})
         return
-    for line, found in drawing(commits) if draw else (("", found) for found in commits):
-        text = "" if found is None else _described(found, names.get(found.id, ()))
+    for line, found in draw_history(commits) if draw else (("", found) for found in commits):
+        text = "" if found is None else _commit_line(found, names.get(found.id, ()))
         click.echo(f"{line} {text}".strip() if draw else text)
 
 
-def _names(graph: Graph) -> dict[str, list[str]]:
+def _refs_by_commit(graph: Graph) -> dict[str, list[str]]:
     """Return the branches and tags that stand at each commit."""
     found: dict[str, list[str]] = {}
     for name in graph.branches.list():
@@ -99,7 +152,7 @@ def _names(graph: Graph) -> dict[str, list[str]]:
     return found
 
 
-def _described(found: Commit, names: Sequence[str]) -> str:
+def _commit_line(found: Commit, names: Sequence[str]) -> str:
     """Return a commit in a line: its id, who stands there, when, who, what."""
     here = click.style(f" ({', '.join(names)})", fg="green") if names else ""
     when = f"{found.created_at:%Y-%m-%d %H:%M:%S}"
@@ -117,7 +170,7 @@ def _described(found: Commit, names: Sequence[str]) -> str:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def show(uri: str | None, store: str | None, commit_id: str, as_json: bool) -> None:
     """Show one commit."""
-    found = open_addressed(uri, store).commits.get(commit_id)
+    found = open_addressed_graph(uri, store).commits.get(commit_id)
     if as_json:
         print_json(found.to_json())
         return

@@ -7,11 +7,11 @@ from collections import deque
 
 import click
 
-from omnigraph.changes.summary import Tally, compared, difference
-from omnigraph.cli.addresses import acting_option, is_addressed, policy_option
-from omnigraph.cli.addresses import scope_options as address_options
-from omnigraph.cli.changes import print_change, scope_options, stat_lines, summary_text
-from omnigraph.cli.graphs import open_addressed
+from omnigraph.changes.diff import ChangeTotals, change_json, comparison_json
+from omnigraph.cli.changes import change_filter_options, print_change, stat_lines, summary_text
+from omnigraph.cli.open_graph import open_addressed_graph
+from omnigraph.cli.options import has_location, policy_actor_option, policy_option
+from omnigraph.cli.options import location_options as address_options
 from omnigraph.cli.output import print_json, stream_json
 
 
@@ -19,9 +19,9 @@ from omnigraph.cli.output import print_json, stream_json
 @click.argument("places", nargs=-1, metavar="GRAPH A B")
 @click.option("--store", help="Address of the graph, instead of GRAPH.")
 @address_options
-@acting_option
+@policy_actor_option
 @policy_option
-@scope_options
+@change_filter_options
 @click.option("--stat", is_flag=True, help="Only count the changes of each type.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--jsonl", "as_lines", is_flag=True, help="Print a line of JSON for each change.")
@@ -40,21 +40,21 @@ def diff(
     A and B are branches, tags, commit ids or times.
     """
     uri, a, b = _places(places, store)
-    graph, tally = open_addressed(uri, store), Tally()
+    graph, tally = open_addressed_graph(uri, store), ChangeTotals()
     old, new = graph.snapshot(a), graph.snapshot(b)
     changes = tally.counting(graph.diff(old, new, kinds=kinds, types=types, ops=ops))
     if stat:
         deque(changes, maxlen=0)
         if as_json:
-            print_json({**compared(old, new), "stats": tally.to_json()})
+            print_json({**comparison_json(old, new), "stats": tally.to_json()})
         else:
             click.echo("\n".join([*stat_lines(tally), summary_text(tally)]))
     elif as_json:
-        found = (difference(change, old, new) for change in changes)
-        stream_json(compared(old, new), "changes", found, lambda: {"stats": tally.to_json()})
+        found = (change_json(change, old, new) for change in changes)
+        stream_json(comparison_json(old, new), "changes", found, lambda: {"stats": tally.to_json()})
     elif as_lines:
         for change in changes:
-            click.echo(json.dumps(difference(change, old, new), ensure_ascii=False))
+            click.echo(json.dumps(change_json(change, old, new), ensure_ascii=False))
     else:
         for change in changes:
             print_change(change)
@@ -63,7 +63,7 @@ def diff(
 
 def _places(places: tuple[str, ...], store: str | None) -> tuple[str | None, str, str]:
     match places:
-        case (a, b) if store is not None or is_addressed():
+        case (a, b) if store is not None or has_location():
             return None, a, b
         case (uri, a, b) if store is None:
             return uri, a, b

@@ -8,12 +8,19 @@ from typing import Any
 
 import click
 
-from omnigraph.cli.addresses import actor_option
+from omnigraph.cli.options import actor_option
 from omnigraph.cli.output import count_text, print_json
-from omnigraph.cli.progress import showing
+from omnigraph.cli.progress import show_progress
+from omnigraph.embed.embed_spec import (
+    EmbedFileJob,
+    EmbedFileMode,
+    EmbedSpec,
+    read_manifest,
+    read_selector,
+    read_spec,
+)
 from omnigraph.embed.embedder import Embedder
-from omnigraph.embed.lines import FileReport, embed_file
-from omnigraph.embed.seed import Job, Mode, Spec, read_manifest, read_selector, read_spec
+from omnigraph.embed.file_embedding import EmbedFileReport, embed_file
 
 _FILE = click.Path(path_type=Path)
 _FORMS = (
@@ -66,12 +73,12 @@ def embed(
     as_json: bool,
 ) -> None:
     """Make vectors from texts: those a type of a graph lacks, or those of records in a file."""
-    if _is_about_a_graph(context):
+    if _is_graph_form(context):
         if stale and everything:
             raise click.UsageError("--stale and --all are mutually exclusive")
-        address, type_name = _addressed(graph_and_type, store)
-        graph = _opened(address, actor)
-        with showing("embedding") as progress:
+        address, type_name = _graph_address(graph_and_type, store)
+        graph = _open_graph(address, actor)
+        with show_progress("embedding") as progress:
             done = graph.embed(
                 type_name,
                 property_,
@@ -80,13 +87,13 @@ def embed(
                 message=message,
                 progress=progress,
             )
-        _tell_graph(graph.uri, done, as_json)
+        _print_graph_report(graph.uri, done, as_json)
         return
     mode = _mode(clean, reembed_all, bool(types or selects))
     job = _job(_files(seed, source, output, spec_path), mode, types, selects)
-    with showing("embedding") as progress:
+    with show_progress("embedding") as progress:
         report = embed_file(job, Embedder(), progress)
-    _tell_file(report, as_json)
+    _print_file_report(report, as_json)
 
 
 _GRAPH = {
@@ -102,7 +109,7 @@ _GRAPH = {
 _OF_FILES = {"seed", "source", "output", "spec_path", "clean", "reembed_all", "types", "selects"}
 
 
-def _is_about_a_graph(context: click.Context) -> bool:
+def _is_graph_form(context: click.Context) -> bool:
     """Tell the two forms apart; what was given must be of one of them."""
     given = {name for name, value in context.params.items() if value not in (None, False, ())}
     graph, files = given & _GRAPH, given & _OF_FILES
@@ -113,14 +120,14 @@ def _is_about_a_graph(context: click.Context) -> bool:
     return bool(graph)
 
 
-def _opened(address: str, actor: str | None) -> Any:  # noqa: ANN401 - a Graph
+def _open_graph(address: str, actor: str | None) -> Any:  # noqa: ANN401 - a Graph
     # Storage takes half a second to import, and files need none of it.
-    return import_module("omnigraph.cli.graphs").open_addressed(
+    return import_module("omnigraph.cli.open_graph").open_addressed_graph(
         address, None, mode="rw", actor=actor
     )
 
 
-def _addressed(words: tuple[str, ...], store: str | None) -> tuple[str, str]:
+def _graph_address(words: tuple[str, ...], store: str | None) -> tuple[str, str]:
     given = words if store is None else (store, *words)
     if len(given) != 2:
         wrong = ("no graph is addressed", "the type is missing", "too many words")[
@@ -133,19 +140,19 @@ def _addressed(words: tuple[str, ...], store: str | None) -> tuple[str, str]:
     return given[0], given[1]
 
 
-def _mode(clean: bool, reembed_all: bool, selective: bool) -> Mode:
+def _mode(clean: bool, reembed_all: bool, selective: bool) -> EmbedFileMode:
     if clean and reembed_all:
         raise click.UsageError("--clean and --reembed-all are mutually exclusive")
     if clean:
-        return Mode.CLEAN
+        return EmbedFileMode.CLEAN
     if reembed_all:
-        return Mode.ALL
-    return Mode.SELECTED if selective else Mode.FILL
+        return EmbedFileMode.ALL
+    return EmbedFileMode.SELECTED if selective else EmbedFileMode.FILL
 
 
 def _files(
     seed: Path | None, source: Path | None, output: Path | None, spec: Path | None
-) -> tuple[Path, Path, Spec]:
+) -> tuple[Path, Path, EmbedSpec]:
     if seed is not None:
         if source or output or spec:
             raise click.UsageError("--seed says it all: leave out --input, --output and --spec")
@@ -158,11 +165,14 @@ def _files(
 
 
 def _job(
-    files: tuple[Path, Path, Spec], mode: Mode, types: tuple[str, ...], selects: tuple[str, ...]
-) -> Job:
+    files: tuple[Path, Path, EmbedSpec],
+    mode: EmbedFileMode,
+    types: tuple[str, ...],
+    selects: tuple[str, ...],
+) -> EmbedFileJob:
     source, output, spec = files
     selectors = tuple(read_selector(text) for text in selects)
-    return Job(
+    return EmbedFileJob(
         input=source,
         output=output,
         spec=spec,
@@ -172,7 +182,7 @@ def _job(
     )
 
 
-def _tell_graph(uri: str, done: Any, as_json: bool) -> None:  # noqa: ANN401 - an EmbedResult
+def _print_graph_report(uri: str, done: Any, as_json: bool) -> None:  # noqa: ANN401 - an EmbedResult
     if as_json:
         print_json({"uri": uri, **done.to_json()})
         return
@@ -185,7 +195,7 @@ def _tell_graph(uri: str, done: Any, as_json: bool) -> None:  # noqa: ANN401 - a
         click.echo("  no vector changed" if done.total else "  nothing to do")
 
 
-def _tell_file(report: FileReport, as_json: bool) -> None:
+def _print_file_report(report: EmbedFileReport, as_json: bool) -> None:
     if as_json:
         print_json(report.to_json())
         return

@@ -8,14 +8,19 @@ from pathlib import Path
 
 import click
 
-from omnigraph.cli.addresses import engine_option, graph_options
-from omnigraph.cli.graphs import open_addressed
-from omnigraph.cli.older import warn_older
+from omnigraph.cli.open_graph import open_addressed_graph
+from omnigraph.cli.options import (
+    actor_and_policy,
+    actor_option,
+    engine_option,
+    graph_options,
+    warn_deprecated,
+)
 from omnigraph.cli.output import count_text, print_json
-from omnigraph.cli.progress import counted, showing, spark_details
-from omnigraph.graph import Graph
+from omnigraph.cli.progress import report_line_counts, show_progress, spark_details
+from omnigraph.graph import Graph, import_archive
 from omnigraph.maintain.archive import ArchiveReport
-from omnigraph.query.choice import SPARK
+from omnigraph.query.limits import SPARK_ENGINE
 
 
 @click.command()
@@ -70,40 +75,44 @@ def export(
 ) -> None:
     """Write out all entities, as lines that `load` reads back."""
     if jsonl:
-        warn_older("export --jsonl", "export")
-    ways = [name for name, given in _ways(folder, parts, archive).items() if given is not None]
+        warn_deprecated("export --jsonl", "export")
+    ways = [
+        name for name, given in _destinations(folder, parts, archive).items() if given is not None
+    ]
     if len(ways) > 1:
         raise click.UsageError(f"{' and '.join(ways)} exclude each other")
     if archive is not None and types:
         raise click.UsageError("--archive takes no --type: it holds everything")
     if history and archive is None:
         raise click.UsageError("--history needs --archive FILE")
-    if engine == SPARK and parts is None:
+    if engine == SPARK_ENGINE and parts is None:
         raise click.UsageError("--engine spark needs --parts FOLDER: executors write files")
-    graph = open_addressed(uri, store)
+    graph = open_addressed_graph(uri, store)
     if archive is not None:
-        with showing("exporting"):
+        with show_progress("exporting"):
             made = graph.export_archive(archive, at, history=history)
-        _tell_archive(graph, archive, made, as_json)
+        _print_archive(graph, archive, made, as_json)
     elif parts is not None:
-        with showing("exporting", spark_details(engine)):
+        with show_progress("exporting", spark_details(engine)):
             counts = graph.export_parts(parts, at, types=types, format=format_, engine=engine)
-        _tell(graph, parts, counts, as_json)
+        _print_export(graph, parts, counts, as_json)
     elif folder is not None:
-        with showing("exporting"):
+        with show_progress("exporting"):
             counts = graph.export_parquet(folder, at, types=types)
-        _tell(graph, str(folder), counts, as_json)
+        _print_export(graph, str(folder), counts, as_json)
     else:
-        with nullcontext() if sys.stdout.isatty() else showing("exporting") as progress:
-            for line in counted(graph.export(at, types=types), progress):
+        with nullcontext() if sys.stdout.isatty() else show_progress("exporting") as progress:
+            for line in report_line_counts(graph.export(at, types=types), progress):
                 click.echo(line)
 
 
-def _ways(folder: Path | None, parts: str | None, archive: Path | None) -> dict[str, object]:
+def _destinations(
+    folder: Path | None, parts: str | None, archive: Path | None
+) -> dict[str, object]:
     return {"--parquet": folder, "--parts": parts, "--archive": archive}
 
 
-def _tell_archive(graph: Graph, path: Path, made: ArchiveReport, as_json: bool) -> None:
+def _print_archive(graph: Graph, path: Path, made: ArchiveReport, as_json: bool) -> None:
     if as_json:
         print_json({"uri": graph.uri, **made.to_json()})
         return
@@ -115,9 +124,32 @@ def _tell_archive(graph: Graph, path: Path, made: ArchiveReport, as_json: bool) 
     click.echo(f"exported {graph.uri} with {what} to {path}: {made.bytes:,} bytes")
 
 
-def _tell(graph: Graph, folder: str, counts: dict[str, int], as_json: bool) -> None:
+def _print_export(graph: Graph, folder: str, counts: dict[str, int], as_json: bool) -> None:
     if as_json:
         print_json({"uri": graph.uri, "folder": folder, "entities": counts})
         return
     total = count_text(sum(counts.values()), "entity", "entities")
     click.echo(f"exported {total} of {count_text(len(counts), 'type')} to {folder}")
+
+
+# ----------------------------------------------------------------------
+# This module is `omnigraph import`.
+
+
+@click.command("import")
+@actor_option
+@click.argument("archive", type=click.Path(path_type=Path))
+@click.argument("uri")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def import_(actor: str | None, archive: Path, uri: str, as_json: bool) -> None:
+    """Make a graph of a file that `export --archive` wrote."""
+    who = actor_and_policy(actor)
+    with show_progress("importing"):
+        made = import_archive(archive, uri, policy=who.policy, actor=who.actor)
+    if as_json:
+        print_json({"uri": uri, **made.to_json()})
+        return
+    what = "all of its history"
+    if not made.history:
+        what = count_text(made.entities or 0, "entity", "entities")
+    click.echo(f"imported {archive} with {what} as {uri}")

@@ -12,12 +12,12 @@ import click
 from omnigraph.cli.errors import diagnostics_text
 from omnigraph.cli.files import expand_paths, read_query_report, read_schema_report
 from omnigraph.cli.output import count_text, print_json
-from omnigraph.errors import writing_file
+from omnigraph.errors import translate_disk_errors
 from omnigraph.lang import DiagnosticError, QueryError, SchemaError, format_queries, format_schema
 
 
 @dataclass(frozen=True, slots=True)
-class Formatted:
+class FormatResult:
     """What formatting one file would do."""
 
     path: Path
@@ -44,16 +44,16 @@ def fmt(paths: tuple[Path, ...], check: bool, as_json: bool) -> None:
     if as_json:
         print_json(_facts(files, check=check))
     else:
-        _tell(files, check=check)
+        _print_results(files, check=check)
     sys.exit(1 if broken or (check and changed) else 0)
 
 
-def _format(path: Path) -> Formatted:
+def _format(path: Path) -> FormatResult:
     try:
         text = _formatted_queries(path) if path.suffix == ".gq" else _formatted_schema(path)
     except DiagnosticError as error:
-        return Formatted(path, error=error)
-    return Formatted(path, text, text.encode() != path.read_bytes())
+        return FormatResult(path, error=error)
+    return FormatResult(path, text, text.encode() != path.read_bytes())
 
 
 def _formatted_queries(path: Path) -> str:
@@ -74,7 +74,7 @@ def _replace(path: Path, text: str) -> None:
     """Write beside the file and rename over it, so that no interruption can lose a line."""
     beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        with writing_file(path):
+        with translate_disk_errors(path):
             beside.write_bytes(text.encode())
             beside.chmod(path.stat().st_mode)
             beside.replace(path)
@@ -82,7 +82,7 @@ def _replace(path: Path, text: str) -> None:
         beside.unlink(missing_ok=True)
 
 
-def _facts(files: list[Formatted], *, check: bool) -> dict[str, object]:
+def _facts(files: list[FormatResult], *, check: bool) -> dict[str, object]:
     return {
         "checked": len(files),
         "changed": [str(file.path) for file in files if file.changed],
@@ -91,7 +91,7 @@ def _facts(files: list[Formatted], *, check: bool) -> dict[str, object]:
     }
 
 
-def _tell(files: list[Formatted], *, check: bool) -> None:
+def _print_results(files: list[FormatResult], *, check: bool) -> None:
     for file in files:
         if file.error is not None:
             click.echo(diagnostics_text(file.error.diagnostics), err=True)

@@ -6,12 +6,17 @@ import os
 
 import click
 
-from omnigraph.cli.addresses import WrongUse, refuse_scope, scope_options, verb
-from omnigraph.cli.graphs import given, set_up
+from omnigraph.cli.graph_address import resolve_address
+from omnigraph.cli.open_graph import address_options, load_user_config
+from omnigraph.cli.options import (
+    InvalidUsage,
+    command_words,
+    location_options,
+    refuse_unused_options,
+)
 from omnigraph.cli.output import print_json
-from omnigraph.cli.scope import resolve
 from omnigraph.service.client import list_graphs
-from omnigraph.service.config import token_for
+from omnigraph.service.user_config import token_for
 
 
 @click.group()
@@ -20,16 +25,16 @@ def graphs() -> None:
 
 
 @graphs.command("list")
-@scope_options
+@location_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def list_served(as_json: bool) -> None:
     """List the graphs that a server serves."""
-    refuse_scope(verb())
-    operator = set_up()
-    scope = resolve(given(None, None), verb(), operator)
+    refuse_unused_options(command_words())
+    operator = load_user_config()
+    scope = resolve_address(address_options(None, None), command_words(), operator)
     if scope.kind != "server":
-        message = f"`{verb()}` asks a server: a graph or a cluster does not apply"
-        raise WrongUse(message)
+        message = f"`{command_words()}` asks a server: a graph or a cluster does not apply"
+        raise InvalidUsage(message)
     found = list_graphs(scope.address, token=token_for(scope.address, operator, os.environ))
     if as_json:
         print_json({"graphs": found})

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import click
 
-from omnigraph.cli.addresses import actor_option, graph_options
-from omnigraph.cli.graphs import open_addressed
+from omnigraph.cli.open_graph import open_addressed_graph
+from omnigraph.cli.options import actor_option, graph_options
 from omnigraph.cli.output import count_text, print_json, print_table
-from omnigraph.cli.progress import showing
+from omnigraph.cli.progress import show_progress
 
 
 @click.group()
@@ -21,7 +21,7 @@ def index() -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def status(uri: str | None, store: str | None, at: str, as_json: bool) -> None:
     """List the indexes the schema asks for and how much they cover."""
-    graph = open_addressed(uri, store)
+    graph = open_addressed_graph(uri, store)
     found = graph.indexes.status(at)
     if as_json:
         print_json({"uri": graph.uri, "indexes": [one.to_json() for one in found]})
@@ -42,8 +42,8 @@ def build(
     uri: str | None, store: str | None, actor: str | None, branch: str, as_json: bool
 ) -> None:
     """Build what is missing, as one commit that changes no entity."""
-    graph = open_addressed(uri, store, mode="rw", actor=actor)
-    with showing("building indexes"):
+    graph = open_addressed_graph(uri, store, mode="rw", actor=actor)
+    with show_progress("building indexes"):
         done = graph.indexes.ensure(branch=branch)
     if as_json:
         print_json({"uri": graph.uri, **done.to_json()})

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
-from omnigraph.cli.addresses import acting
 from omnigraph.cli.files import open_catalog
+from omnigraph.cli.options import actor_and_policy
 from omnigraph.cli.output import print_json
 from omnigraph.graph import init as create
 
@@ -28,8 +28,8 @@ def init(uri: str, schema_path: Path, force: bool, as_json: bool) -> None:
     """Create an empty graph: a folder, or an s3:// address."""
     # What failed attempts leave stands in nobody's way here, and a graph is never replaced.
     _, report = open_catalog(schema_path)
-    import_module("omnigraph.service.cluster.managed").refuse_managed(uri, "declare it")
-    who = acting()
+    import_module("omnigraph.service.cluster.store").refuse_managed(uri, "declare it")
+    who = actor_and_policy()
     graph = create(uri, report.source.text, policy=who.policy, actor=who.actor)
     if as_json:
         print_json({"uri": graph.uri, "graph_commit_id": graph.snapshot().commit_id})

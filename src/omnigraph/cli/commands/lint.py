@@ -10,9 +10,9 @@ from typing import Any
 
 import click
 
-from omnigraph.cli.addresses import is_addressed, scope_options
 from omnigraph.cli.errors import diagnostics_text
 from omnigraph.cli.files import expand_paths, open_catalog, read_query_report
+from omnigraph.cli.options import has_location, location_options
 from omnigraph.cli.output import count_text, print_json
 from omnigraph.lang import Diagnostic, Severity
 from omnigraph.plan import FileLint, QueryLint, lint_queries
@@ -33,7 +33,7 @@ from omnigraph.plan import FileLint, QueryLint, lint_queries
     type=click.Path(path_type=Path),
     help="Query file (.gq) or folder of such; may be given several times.",
 )
-@scope_options
+@location_options
 @click.argument("rest", metavar="[GRAPH] [FILES]...", nargs=-1)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def lint(
@@ -45,7 +45,7 @@ def lint(
 ) -> None:
     """Check query files against a schema file or a graph; exit 1 on errors only."""
     # Without a schema file, what stands first is the address of a graph.
-    named = schema_path is not None or is_addressed()
+    named = schema_path is not None or has_location()
     graphs, files_too = ((), rest) if named else (rest[:1], rest[1:])
     if schema_path is not None and store is not None:
         raise click.UsageError("--schema and --store are mutually exclusive")
@@ -56,7 +56,7 @@ def lint(
         catalog, _ = open_catalog(schema_path)
         source = {"kind": "file", "path": str(schema_path)}
     else:
-        graph = import_module("omnigraph.cli.graphs").open_addressed(
+        graph = import_module("omnigraph.cli.open_graph").open_addressed_graph(
             next(iter(graphs), None), store
         )
         catalog, source = graph.schema.catalog, {"kind": "graph", "uri": graph.uri}
@@ -67,7 +67,7 @@ def lint(
         print_json(_facts(files, source, single=single))
     else:
         for file in files:
-            _tell(file, several=len(files) > 1)
+            _print_file(file, several=len(files) > 1)
         _summarise(files)
     sys.exit(0 if all(file.ok for file in files) else 1)
 
@@ -86,16 +86,16 @@ def _facts(files: list[FileLint], source: dict[str, str], *, single: bool) -> di
     }
 
 
-def _tell(file: FileLint, *, several: bool) -> None:
+def _print_file(file: FileLint, *, several: bool) -> None:
     if several:
         click.echo(click.style(file.path, bold=True))
     for result in file.results:
         click.echo(f"{_label(result)} query `{result.name}` ({_kind(result)})")
-        _tell_all(result.diagnostics)
-    _tell_all([finding.diagnostic for finding in file.findings])
+        _print_files(result.diagnostics)
+    _print_files([finding.diagnostic for finding in file.findings])
 
 
-def _tell_all(diagnostics: Sequence[Diagnostic]) -> None:
+def _print_files(diagnostics: Sequence[Diagnostic]) -> None:
     if diagnostics:
         click.echo(diagnostics_text(diagnostics) + "\n")
 

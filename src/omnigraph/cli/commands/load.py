@@ -9,10 +9,11 @@ from typing import Any
 
 import click
 
-from omnigraph.cli.addresses import actor_option, engine_option, graph_options
-from omnigraph.cli.graphs import open_addressed
+from omnigraph.cli.open_graph import open_addressed_graph
+from omnigraph.cli.options import actor_option, engine_option, graph_options, warn_deprecated
 from omnigraph.cli.output import print_json
-from omnigraph.cli.progress import showing, spark_details
+from omnigraph.cli.progress import show_progress, spark_details
+from omnigraph.write.load import LoadResult
 
 MODES = ("append", "merge", "overwrite")
 
@@ -64,8 +65,8 @@ def load(
     """Load data as one commit: all of it, or nothing."""
     data = _data(paths, nodes, edges)
     destroys = mode == "overwrite"
-    graph = open_addressed(uri, store, mode="rw", actor=actor, destroys=destroys)
-    with showing("loading", spark_details(engine)) as progress:
+    graph = open_addressed_graph(uri, store, mode="rw", actor=actor, destroys=destroys)
+    with show_progress("loading", spark_details(engine)) as progress:
         done = graph.load(
             data,
             mode=mode,
@@ -97,10 +98,10 @@ def _data(paths: Sequence[Path], nodes: Sequence[str], edges: Sequence[str]) -> 
         raise click.UsageError("give data: either --data FILE, or --node T=FILE and --edge E=FILE")
     if tables:
         return tables
-    return [opened(path) for path in paths]
+    return [open_input(path) for path in paths]
 
 
-def opened(path: Path) -> Any:  # noqa: ANN401 - a path or an open stream
+def open_input(path: Path) -> Any:  # noqa: ANN401 - a path or an open stream
     """Return what a path stands for; `-` is standard input."""
     return sys.stdin.buffer if str(path) == "-" else path
 
@@ -115,3 +116,52 @@ def _tables(kind: str, pairs: Sequence[str]) -> dict[str, Path]:
             raise click.UsageError(f"--{kind} {name} is given twice")
         found[f"{kind}:{name}"] = Path(path)
     return found
+
+
+# ----------------------------------------------------------------------
+# This module is `omnigraph ingest`, which `load` took the place of.
+
+
+@click.command(hidden=True)
+@graph_options(positional=True)
+@actor_option
+@click.option(
+    "--data",
+    "path",
+    required=True,
+    type=click.Path(path_type=Path, allow_dash=True),
+    help="File of JSON values, one after the other; `-` for standard input.",
+)
+@click.option("--branch", default="main", help="Branch to load into.")
+@click.option("--from", "base", default="main", help="Branch to make it from, if it is missing.")
+@click.option("--mode", default="merge", type=click.Choice(MODES), help="What becomes of existing.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def ingest(
+    uri: str | None,
+    store: str | None,
+    actor: str | None,
+    path: Path,
+    branch: str,
+    base: str,
+    mode: str,
+    as_json: bool,
+) -> None:
+    """Load records of the older, forgiving grammar as one commit."""
+    warn_deprecated("ingest", "load")
+    graph = open_addressed_graph(uri, store, mode="rw", actor=actor, destroys=mode == "overwrite")
+    with show_progress("loading") as progress:
+        done = graph.load(
+            open_input(path), mode=mode, branch=branch, from_=base, strict=False, progress=progress
+        )
+    if as_json:
+        print_json({"uri": graph.uri, **done.to_json()})
+        return
+    click.echo(_load_facts(done, path, base))
+    for name, count in (*done.nodes.items(), *done.edges.items()):
+        click.echo(f"  {name}: {count:,}")
+
+
+def _load_facts(done: LoadResult, path: Path, base: str) -> str:
+    became = "created" if done.branch_created else "exists"
+    where = f"into branch {done.branch} from {base}"
+    return f"ingested {done.total} entities from {path} {where} with {done.mode} (branch {became})"

@@ -8,7 +8,7 @@ import sys
 import click
 
 from omnigraph.cli.output import print_json
-from omnigraph.service.config import read_operator, store_token
+from omnigraph.service.user_config import delete_token, read_user_config, store_token
 
 
 @click.command()
@@ -17,7 +17,7 @@ from omnigraph.service.config import read_operator, store_token
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def login(name: str, token: str | None, as_json: bool) -> None:
     """Keep a token for the server NAME, where only you can read it."""
-    operator = read_operator(os.environ)
+    operator = read_user_config(os.environ)
     given = token
     if given is None:
         if sys.stdin.isatty():
@@ -33,3 +33,20 @@ def login(name: str, token: str | None, as_json: bool) -> None:
         print_json({"server": name, "credentials_path": path, "declared": declared})
         return
     click.echo(f"stored credential for '{name}' in {operator.credentials}")
+
+
+# ----------------------------------------------------------------------
+# This module is `omnigraph logout`.
+
+
+@click.command()
+@click.argument("name")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def logout(name: str, as_json: bool) -> None:
+    """Forget the token for the server NAME."""
+    operator = read_user_config(os.environ)
+    delete_token(operator, name)
+    if as_json:
+        print_json({"server": name, "credentials_path": str(operator.credentials)})
+        return
+    click.echo(f"removed credential for '{name}' from {operator.credentials}")

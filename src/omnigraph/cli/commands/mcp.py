@@ -7,10 +7,15 @@ from typing import Any
 
 import click
 
-from omnigraph.cli.addresses import actor_option
-from omnigraph.cli.commands.serve import announce, bind_address, named, serving_room
+from omnigraph.cli.commands.serve import (
+    bind_address,
+    import_server_module,
+    parse_named_values,
+    print_listen_address,
+)
+from omnigraph.cli.options import actor_option
 
-SOLE = "graph"
+DEFAULT_GRAPH_ID = "graph"
 """What the graph is called that `--store` addresses."""
 
 
@@ -33,37 +38,37 @@ def mcp(**options: Any) -> None:  # noqa: ANN401 - one of each option
         return
     if options["bind"] is not None or options["unauthenticated"]:
         raise click.UsageError("--bind and --unauthenticated belong to --http")
-    room = serving_room("omnigraph.mcp.stdio")
-    local = room.Local(**_told(options, room.ALL), actor=options["actor"])
+    room = import_server_module("omnigraph.mcp.stdio")
+    local = room.StdioOptions(**_graph_settings(options, room.ALL_GRAPHS), actor=options["actor"])
     room.serve(local)
 
 
 def _serve_http(options: dict[str, Any]) -> None:
     if options["actor"] is not None:
         raise click.UsageError("over HTTP, a token says who acts: --as does not go with --http")
-    room = serving_room()
+    room = import_server_module()
     host, port = bind_address(options["bind"] or "127.0.0.1:8080")
-    settings = room.Settings(
-        **_told(options, room.ALL),
+    settings = room.ServerSettings(
+        **_graph_settings(options, room.ALL_GRAPHS),
         host=host,
         port=port,
         unauthenticated=options["unauthenticated"],
         agents_only=True,
     )
-    room.serve(settings, os.environ, announce)
+    room.serve(settings, os.environ, print_listen_address)
 
 
-def _told(options: dict[str, Any], all_: str) -> dict[str, Any]:
-    graphs = named(options["graphs"], "--graph")
+def _graph_settings(options: dict[str, Any], all_: str) -> dict[str, Any]:
+    graphs = parse_named_values(options["graphs"], "--graph")
     if options["store"] is not None:
         if graphs:
             raise click.UsageError("--graph and --store are mutually exclusive")
-        graphs = {SOLE: options["store"]}
+        graphs = {DEFAULT_GRAPH_ID: options["store"]}
     if not graphs:
         raise click.UsageError("no graph addressed: give --store URI or --graph NAME=URI")
     return {
         "graphs": graphs,
-        "queries": named(options["queries"], "--queries", all_=all_),
-        "policies": named(options["policies"], "--policy", all_=all_),
+        "queries": parse_named_values(options["queries"], "--queries", all_=all_),
+        "policies": parse_named_values(options["policies"], "--policy", all_=all_),
         "server_policy": options["server_policy"],
     }

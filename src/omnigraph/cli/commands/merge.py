@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import click
 
-from omnigraph.cli.addresses import actor_option, graph_options
-from omnigraph.cli.graphs import open_addressed
-from omnigraph.cli.merging import read_resolution, resolve_option, show_result
-from omnigraph.cli.progress import showing
+from omnigraph.cli.changes import (
+    commit_options,
+    print_merge_result,
+    read_resolution,
+    resolve_option,
+)
+from omnigraph.cli.open_graph import open_addressed_graph
+from omnigraph.cli.options import actor_option, graph_options
+from omnigraph.cli.progress import show_progress
 
 
 @click.command()
@@ -35,8 +40,8 @@ def merge(
     as_json: bool,
 ) -> None:
     """Merge a branch into another."""
-    graph = open_addressed(uri, store, mode="rw", actor=actor)
-    with showing("merging"):
+    graph = open_addressed_graph(uri, store, mode="rw", actor=actor)
+    with show_progress("merging"):
         result = graph.merge(
             source,
             into,
@@ -46,4 +51,58 @@ def merge(
             delete_branch=delete_branch,
             message=message,
         )
-    show_result(result, "merged", dry_run=dry_run, as_json=as_json)
+    print_merge_result(result, "merged", dry_run=dry_run, as_json=as_json)
+
+
+# ----------------------------------------------------------------------
+# This module is `omnigraph revert`.
+
+
+@click.command("revert")
+@commit_options
+def revert(
+    uri: str | None,
+    store: str | None,
+    actor: str | None,
+    commit_id: str,
+    branch: str,
+    dry_run: bool,
+    resolve: str | None,
+    message: str | None,
+    as_json: bool,
+) -> None:
+    """Undo what a commit did, as a new commit."""
+    graph = open_addressed_graph(uri, store, mode="rw", actor=actor)
+    decisions = read_resolution(resolve)
+    with show_progress("reverting"):
+        result = graph.revert(
+            commit_id, branch=branch, dry_run=dry_run, resolve=decisions, message=message
+        )
+    print_merge_result(result, "reverted", dry_run=dry_run, as_json=as_json)
+
+
+# ----------------------------------------------------------------------
+# This module is `omnigraph cherry-pick`.
+
+
+@click.command("cherry-pick")
+@commit_options
+def cherry_pick(
+    uri: str | None,
+    store: str | None,
+    actor: str | None,
+    commit_id: str,
+    branch: str,
+    dry_run: bool,
+    resolve: str | None,
+    message: str | None,
+    as_json: bool,
+) -> None:
+    """Do on a branch what a commit did elsewhere."""
+    graph = open_addressed_graph(uri, store, mode="rw", actor=actor)
+    decisions = read_resolution(resolve)
+    with show_progress("applying the commit"):
+        result = graph.cherry_pick(
+            commit_id, branch=branch, dry_run=dry_run, resolve=decisions, message=message
+        )
+    print_merge_result(result, "picked", dry_run=dry_run, as_json=as_json)

@@ -9,14 +9,19 @@ from pathlib import Path
 import click
 from msgspec import to_builtins
 
-from omnigraph.cli.addresses import actor_option, graph_options
-from omnigraph.cli.graphs import open_addressed
+from omnigraph.cli.open_graph import open_addressed_graph
+from omnigraph.cli.options import actor_option, graph_options
 from omnigraph.cli.output import print_json
-from omnigraph.cli.queries import is_stored, query_options, read_params, read_query
-from omnigraph.cli.stored import run_stored
+from omnigraph.cli.queries import (
+    is_stored,
+    query_options,
+    read_params,
+    read_query,
+    run_stored_mutation,
+)
 from omnigraph.errors import PreconditionFailed
 
-LOST_RACE = 4
+PRECONDITION_EXIT_CODE = 4
 """The exit code of a mutation whose `--if-commit` did not hold."""
 
 
@@ -46,17 +51,17 @@ def mutate(
     """Run a mutation as one commit; NAME says which of several, or alone a stored one."""
     source = None if is_stored(name, query_path, query_text) else read_query(query_path, query_text)
     values = read_params(params, params_file)
-    graph = open_addressed(uri, store, mode="rw", actor=actor)
+    graph = open_addressed_graph(uri, store, mode="rw", actor=actor)
     try:
         if source is None:
-            done = run_stored(graph, name or "", values, branch, if_commit)
+            done = run_stored_mutation(graph, name or "", values, branch, if_commit)
         else:
             done = graph.mutate(
                 source, values, name=name, branch=branch, if_commit=if_commit, message=message
             )
     except PreconditionFailed as error:
-        _tell_lost(error, as_json)
-        sys.exit(LOST_RACE)
+        _print_precondition_failed(error, as_json)
+        sys.exit(PRECONDITION_EXIT_CODE)
     if as_json:
         print_json(done.to_json())
         return
@@ -66,9 +71,9 @@ def mutate(
         click.echo(f"actor_id: {done.actor}")
 
 
-def _tell_lost(error: PreconditionFailed, as_json: bool) -> None:
+def _print_precondition_failed(error: PreconditionFailed, as_json: bool) -> None:
     """Say that somebody was faster; as JSON, in the words of a server."""
     if as_json:
-        told = import_module("omnigraph.service.errors").describe(error)
+        told = import_module("omnigraph.service.errors").describe_error(error)
         print_json(to_builtins(told.body))
     click.echo(f"error[{error.code}]: {error.message}", err=True)

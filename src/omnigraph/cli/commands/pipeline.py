@@ -10,21 +10,23 @@ from typing import Any, TypeVar
 import click
 
 import omnigraph.pipeline as spark
-from omnigraph.cli.addresses import actor_option, graph_options, scope_options
 from omnigraph.cli.commands.pipeline_warmup import warmup
-from omnigraph.cli.declared import declared_by, find_declared, list_declared
 from omnigraph.cli.errors import diagnostics_text
 from omnigraph.cli.files import open_catalog, replaced_file
-from omnigraph.cli.graphs import open_addressed
+from omnigraph.cli.open_graph import open_addressed_graph
+from omnigraph.cli.options import actor_option, graph_options, location_options
 from omnigraph.cli.output import count_text, print_json
 from omnigraph.cli.pipelines import (
+    find_cluster_pipeline,
+    find_run_pipeline,
+    list_cluster_pipelines,
+    print_pipeline_plan,
+    print_run_report,
+    print_runs,
     read_variables,
-    tell_plan,
-    tell_report,
-    tell_runs,
     unchecked_text,
 )
-from omnigraph.cli.progress import showing
+from omnigraph.cli.progress import show_progress
 from omnigraph.graph import Graph
 from omnigraph.pipeline.page import report_page
 from omnigraph.pipeline.report import RunReport
@@ -115,12 +117,12 @@ def plan(
 ) -> None:
     """Tell what a run would read, create and change; write nothing."""
     graph, source = _addressed(path, uri, store, pairs)
-    with showing("planning", spark.running_tasks):
+    with show_progress("planning", spark.running_tasks):
         made = graph.pipeline.plan(source, read_variables(pairs), count=count)
     if as_json:
         print_json(made.to_json())
         return
-    tell_plan(made)
+    print_pipeline_plan(made)
 
 
 @pipeline.command()
@@ -166,9 +168,9 @@ def resume(
     as_json: bool,
 ) -> None:
     """Go on with a run that was interrupted; what it finished is not done again."""
-    graph = open_addressed(uri, store, mode="rw", actor=actor)
+    graph = open_addressed_graph(uri, store, mode="rw", actor=actor)
     variables = read_variables(pairs)
-    source = path or declared_by(graph, run_id)
+    source = path or find_run_pipeline(graph, run_id)
     report = _interruptible(
         lambda progress: graph.pipeline.resume(run_id, source, variables, progress=progress)
     )
@@ -176,11 +178,11 @@ def resume(
 
 
 @pipeline.command("list")
-@scope_options
+@location_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def list_(as_json: bool) -> None:
     """List the pipelines that were applied to a cluster."""
-    found = list_declared()
+    found = list_cluster_pipelines()
     if as_json:
         facts = [{"name": p.name, "graph_id": p.graph, "digest": p.digest} for p in found]
         print_json({"pipelines": facts})
@@ -195,13 +197,13 @@ def list_(as_json: bool) -> None:
 @_run_options
 def status(uri: str | None, store: str | None, run_id: str | None, as_json: bool) -> None:
     """List the runs of a graph, or show one."""
-    found = open_addressed(uri, store).pipeline.status()
+    found = open_addressed_graph(uri, store).pipeline.status()
     if run_id is not None:
         found = [run for run in found if run.id == run_id]
     if as_json:
         print_json({"runs": [run.to_json() for run in found]})
         return
-    tell_runs(found)
+    print_runs(found)
 
 
 @pipeline.command()
@@ -213,7 +215,7 @@ def abort(
     uri: str | None, store: str | None, actor: str | None, run_id: str, as_json: bool
 ) -> None:
     """Give a run up and remove what it staged."""
-    done = open_addressed(uri, store, mode="rw", actor=actor).pipeline.abort(run_id)
+    done = open_addressed_graph(uri, store, mode="rw", actor=actor).pipeline.abort(run_id)
     if as_json:
         print_json(done.to_json())
         return
@@ -227,12 +229,12 @@ def report(
     uri: str | None, store: str | None, run_id: str | None, as_json: bool, html: Path | None
 ) -> None:
     """Show the report of a run, by default of the newest."""
-    found = open_addressed(uri, store).pipeline.report(run_id)
+    found = open_addressed_graph(uri, store).pipeline.report(run_id)
     _write_page(found, html)
     if as_json:
         print_json(found.to_json())
     else:
-        tell_report(found)
+        print_run_report(found)
 
 
 def _addressed(
@@ -245,20 +247,20 @@ def _addressed(
     actor: str | None = None,
 ) -> tuple[Graph, PipelineSource]:
     """Open the graph of the command line, of the cluster, or of the file; return the pipeline."""
-    declared = None if uri or store else find_declared(str(path))
+    declared = None if uri or store else find_cluster_pipeline(str(path))
     if declared is not None:
-        graph = open_addressed(None, None, mode=mode, actor=actor, graph_id=declared.graph)
+        graph = open_addressed_graph(None, None, mode=mode, actor=actor, graph_id=declared.graph)
         return graph, declared.source
     if uri is None and store is None:
         found: Pipeline = read_pipeline(path, read_variables(pairs))
         if found.graph is not None:
             uri = found.address(found.graph)
-    return open_addressed(uri, store, mode=mode, actor=actor), path
+    return open_addressed_graph(uri, store, mode=mode, actor=actor), path
 
 
 def _interruptible(work: Callable[[Any], RunReport]) -> RunReport:
     try:
-        with showing("pipeline", spark.running_tasks) as progress:
+        with show_progress("pipeline", spark.running_tasks) as progress:
             return work(progress)
     except PipelineInterrupted as error:
         click.echo(_interruption(error), err=True)
@@ -277,7 +279,7 @@ def _show(report: RunReport, html: Path | None, *, as_json: bool) -> None:
     if as_json:
         print_json(report.to_json())
     else:
-        tell_report(report)
+        print_run_report(report)
     if not report.is_done:
         sys.exit(1)
 

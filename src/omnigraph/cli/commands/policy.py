@@ -8,28 +8,28 @@ from typing import Any
 
 import click
 
-from omnigraph.cli.addresses import (
-    WrongUse,
-    acting,
+from omnigraph.cli.graph_address import cluster_address
+from omnigraph.cli.open_graph import address_options, load_user_config
+from omnigraph.cli.options import (
+    InvalidUsage,
+    actor_and_policy,
+    command_words,
+    location_options,
     policy_option,
-    refuse_scope,
-    scope_options,
-    verb,
+    refuse_unused_options,
 )
-from omnigraph.cli.graphs import given, set_up
 from omnigraph.cli.output import count_text, print_json
-from omnigraph.cli.scope import cluster_scope
 from omnigraph.policy import (
-    Action,
     BundleScope,
-    Decision,
     Policy,
+    PolicyAction,
+    PolicyDecision,
     TypeScope,
-    mismatches,
-    read_cases,
+    find_policy_test_failures,
+    read_policy_tests,
 )
-from omnigraph.policy.policy import read_text
-from omnigraph.service.cluster.serving import read_serving
+from omnigraph.policy.policy import read_policy_text
+from omnigraph.service.cluster.serving import read_applied_revision
 
 _FILE = click.Path(path_type=Path)
 _kind = click.option(
@@ -47,7 +47,7 @@ def policy() -> None:
 
 @policy.command()
 @policy_option
-@scope_options
+@location_options
 @_kind
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def validate(kind: str, as_json: bool) -> None:
@@ -62,15 +62,15 @@ def validate(kind: str, as_json: bool) -> None:
 
 @policy.command()
 @policy_option
-@scope_options
+@location_options
 @_kind
 @click.option("--tests", "path", type=_FILE, required=True, help="Cases (YAML) to decide.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def test(kind: str, path: Path, as_json: bool) -> None:
     """Decide cases; exit 1 and list those that were expected otherwise."""
     _, found = _read(kind)
-    cases = read_cases(read_text(path))
-    failed = mismatches(found, cases)
+    cases = read_policy_tests(read_policy_text(path))
+    failed = find_policy_test_failures(found, cases)
     if as_json:
         print_json({"cases": len(cases), "failed": [case.to_json() for case in failed]})
     elif failed:
@@ -84,13 +84,13 @@ def test(kind: str, path: Path, as_json: bool) -> None:
 
 @policy.command()
 @policy_option
-@scope_options
+@location_options
 @_kind
 @click.option("--actor", required=True, help="Who wants to act.")
 @click.option(
     "--action",
     required=True,
-    type=click.Choice([action.value for action in Action]),
+    type=click.Choice([action.value for action in PolicyAction]),
     help="What to do.",
 )
 @click.option("--branch", help="On which branch.")
@@ -123,7 +123,7 @@ def explain(
             click.echo(f"{key}: {value}")
 
 
-def _reasons(decision: Decision) -> dict[str, Any]:
+def _reasons(decision: PolicyDecision) -> dict[str, Any]:
     facts = {"matched_rule": decision.matched_rule_id, "message": decision.message}
     limited = decision.allowed and not decision.scope.is_everything
     return {**facts, "types": _types(decision.scope)} if limited else facts
@@ -139,25 +139,25 @@ def _types(scope: TypeScope) -> str:
 
 
 def _read(kind: str) -> tuple[str, Policy]:
-    path = acting().policy
+    path = actor_and_policy().policy
     if path is not None:
-        return path.stem, Policy.parse(read_text(path), kind)
-    refuse_scope(verb())
-    scope = cluster_scope(given(None, None), set_up())
+        return path.stem, Policy.parse(read_policy_text(path), kind)
+    refuse_unused_options(command_words())
+    scope = cluster_address(address_options(None, None), load_user_config())
     if scope is None:
         message = "no policy: give its file with --policy, or --cluster DIR|URI, or a profile"
-        raise WrongUse(message)
+        raise InvalidUsage(message)
     return _applied(scope.address, scope.graph)
 
 
 def _applied(cluster: str, graph: str | None) -> tuple[str, Policy]:
     """Return a policy that was applied: that of a graph or of the cluster, or the only one."""
-    serving = read_serving(cluster)
+    serving = read_applied_revision(cluster)
     found = serving.policy_of(graph) or serving.policy_of(None)
     if graph is None:
         found = serving.policies[0] if len(serving.policies) == 1 else None
     if found is None:
         names = ", ".join(policy.name for policy in serving.policies) or "none"
-        raise WrongUse(f"say whose policy with --graph ID; the cluster has: {names}")
+        raise InvalidUsage(f"say whose policy with --graph ID; the cluster has: {names}")
     scope = BundleScope.SERVER if found.cluster else BundleScope.GRAPH
     return found.name, Policy.parse(found.text, scope)

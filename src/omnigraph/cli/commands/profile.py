@@ -7,10 +7,10 @@ from typing import Any
 
 import click
 
-from omnigraph.cli.addresses import WrongUse, noted
+from omnigraph.cli.graph_address import profile_address
+from omnigraph.cli.options import InvalidUsage, option_value
 from omnigraph.cli.output import print_json
-from omnigraph.cli.scope import profile_scope
-from omnigraph.service.config import PROFILE, Operator, Profile, read_operator
+from omnigraph.service.user_config import PROFILE_VARIABLE, Profile, UserConfig, read_user_config
 
 
 @click.group()
@@ -22,7 +22,7 @@ def profile() -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def list_profiles(as_json: bool) -> None:
     """List all profiles."""
-    operator = read_operator(os.environ)
+    operator = read_user_config(os.environ)
     facts = [_listed(one, operator) for _, one in sorted(operator.profiles.items())]
     if as_json:
         print_json(facts)
@@ -34,14 +34,14 @@ def list_profiles(as_json: bool) -> None:
 
 
 def _active() -> str | None:
-    return noted("profile") or os.environ.get(PROFILE, "").strip() or None
+    return option_value("profile") or os.environ.get(PROFILE_VARIABLE, "").strip() or None
 
 
-def _listed(found: Profile, operator: Operator) -> dict[str, Any]:
+def _listed(found: Profile, operator: UserConfig) -> dict[str, Any]:
     error = None
     try:
-        profile_scope(found, None, operator)
-    except WrongUse as refused:
+        profile_address(found, None, operator)
+    except InvalidUsage as refused:
         error = refused.message
     target = found.target
     return {
@@ -61,11 +61,11 @@ def _listed(found: Profile, operator: Operator) -> dict[str, Any]:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def show(name: str | None, as_json: bool) -> None:
     """Show a profile, the active one, or what holds without any."""
-    operator = read_operator(os.environ)
+    operator = read_user_config(os.environ)
     wanted = name or _active()
     if wanted is not None and wanted not in operator.profiles:
         known = ", ".join(sorted(operator.profiles)) or "none"
-        raise WrongUse(f"unknown profile '{wanted}'; set up are: {known}")
+        raise InvalidUsage(f"unknown profile '{wanted}'; set up are: {known}")
     defaults = operator.defaults
     found = (
         Profile("(defaults)", defaults.server, None, defaults.store, defaults.default_graph)
@@ -78,7 +78,7 @@ def show(name: str | None, as_json: bool) -> None:
         "name": found.name,
         "scope_kind": "none" if nothing else found.kind,
         "target": target,
-        "endpoint": None if target is None else profile_scope(found, None, operator).address,
+        "endpoint": None if target is None else profile_address(found, None, operator).address,
         "default_graph": found.default_graph,
         "output_format": defaults.output,
     }

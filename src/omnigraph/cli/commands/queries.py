@@ -9,15 +9,20 @@ from typing import Any
 
 import click
 
-from omnigraph.cli.addresses import WrongUse, refuse_scope, scope_options, verb
-from omnigraph.cli.graphs import given, set_up
+from omnigraph.cli.graph_address import cluster_address
+from omnigraph.cli.open_graph import address_options, load_user_config
+from omnigraph.cli.options import (
+    InvalidUsage,
+    command_words,
+    location_options,
+    refuse_unused_options,
+)
 from omnigraph.cli.output import print_json
-from omnigraph.cli.scope import cluster_scope
 from omnigraph.errors import InvalidInput, OmniError
 from omnigraph.graph import open as open_graph
 from omnigraph.plan import MutationPlan, compile_query
-from omnigraph.plan.query import QueryPlan
-from omnigraph.service.cluster.serving import ServedGraph, read_serving
+from omnigraph.plan.query_plan import QueryPlan
+from omnigraph.service.cluster.serving import ServedGraph, read_applied_revision
 
 
 @click.group()
@@ -26,7 +31,7 @@ def queries() -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Stored:
+class _StoredQueryCheck:
     """A stored query, or why it is none."""
 
     name: str
@@ -35,7 +40,7 @@ class _Stored:
 
 
 @queries.command("list")
-@scope_options
+@location_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def list_stored(as_json: bool) -> None:
     """List the stored queries that were applied."""
@@ -51,7 +56,7 @@ def list_stored(as_json: bool) -> None:
 
 
 @queries.command()
-@scope_options
+@location_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def validate(as_json: bool) -> None:
     """Check the stored queries that were applied against the graphs as they are."""
@@ -69,25 +74,25 @@ def validate(as_json: bool) -> None:
         sys.exit(1)
 
 
-def _stored() -> Iterator[_Stored]:
+def _stored() -> Iterator[_StoredQueryCheck]:
     for graph in _graphs():
         opened = open_graph(graph.uri, mode="ro")
         for name, text in sorted(graph.queries.items()):
             try:
                 plan = compile_query(opened.schema.catalog, text, name, source_name=f"{name}.gq")
             except OmniError as error:
-                yield _Stored(name, error=error.message)
+                yield _StoredQueryCheck(name, error=error.message)
             else:
-                yield _Stored(name, plan)
+                yield _StoredQueryCheck(name, plan)
 
 
 def _graphs() -> tuple[ServedGraph, ...]:
     """Return the graphs of the cluster that was addressed, or the one that was named."""
-    refuse_scope(verb())
-    scope = cluster_scope(given(None, None), set_up())
+    refuse_unused_options(command_words())
+    scope = cluster_address(address_options(None, None), load_user_config())
     if scope is None:
-        raise WrongUse("say which cluster: --cluster DIR|URI, or a profile of one")
-    serving, wanted = read_serving(scope.address), scope.graph
+        raise InvalidUsage("say which cluster: --cluster DIR|URI, or a profile of one")
+    serving, wanted = read_applied_revision(scope.address), scope.graph
     found = tuple(graph for graph in serving.graphs if wanted in (None, graph.id))
     if not found:
         ids = ", ".join(graph.id for graph in serving.graphs)
@@ -96,7 +101,7 @@ def _graphs() -> tuple[ServedGraph, ...]:
     return found
 
 
-def _lines(one: _Stored) -> Iterator[str]:
+def _lines(one: _StoredQueryCheck) -> Iterator[str]:
     assert one.plan is not None, "only what can be run is listed"
     params = ", ".join(f"${p.name}: {p.type}" for p in one.plan.parameters)
     kind = "mutation" if isinstance(one.plan, MutationPlan) else "read"
@@ -106,7 +111,7 @@ def _lines(one: _Stored) -> Iterator[str]:
             yield f"    {text}"
 
 
-def _facts(one: _Stored) -> dict[str, Any]:
+def _facts(one: _StoredQueryCheck) -> dict[str, Any]:
     plan = one.plan
     assert plan is not None, "only what can be run is listed"
     facts: dict[str, Any] = {

@@ -7,12 +7,19 @@ from pathlib import Path
 
 import click
 
-from omnigraph.cli.addresses import engine_option, graph_options
-from omnigraph.cli.graphs import open_addressed
-from omnigraph.cli.queries import is_stored, query_options, read_params, read_query
-from omnigraph.cli.results import FORMATS, write_result
-from omnigraph.cli.stored import output_style, stored
-from omnigraph.errors import writing_file
+from omnigraph.cli.open_graph import open_addressed_graph
+from omnigraph.cli.options import engine_option, graph_options
+from omnigraph.cli.output import print_json
+from omnigraph.cli.queries import (
+    is_stored,
+    output_style,
+    query_options,
+    read_params,
+    read_query,
+    require_stored_queries,
+)
+from omnigraph.cli.results import RESULT_FORMATS, write_result
+from omnigraph.errors import translate_disk_errors
 from omnigraph.query.result import Result, ResultStream
 
 
@@ -23,7 +30,7 @@ from omnigraph.query.result import Result, ResultStream
 @click.option("--branch", help="Branch to read; main by default.")
 @click.option("--snapshot", help="Commit id, tag or time to read instead of a branch.")
 @click.option("--timeout", type=click.FloatRange(min=0), help="Seconds after which to give up.")
-@click.option("--format", "format_", type=click.Choice(FORMATS), help="How to print rows.")
+@click.option("--format", "format_", type=click.Choice(RESULT_FORMATS), help="How to print rows.")
 @click.option("--out", type=click.Path(path_type=Path), help="File to write to.")
 @engine_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -48,11 +55,13 @@ def query(
         raise click.UsageError("--branch and --snapshot are mutually exclusive")
     source = None if is_stored(name, query_path, query_text) else read_query(query_path, query_text)
     values = read_params(params, params_file)
-    graph = open_addressed(uri, store)
+    graph = open_addressed_graph(uri, store)
     at = branch or snapshot or "main"
     result: ResultStream | Result
     if source is None:
-        result = stored(graph).invoke(name or "", values, at=at, expect_mutation=False)
+        result = require_stored_queries(graph).invoke(
+            name or "", values, at=at, expect_mutation=False
+        )
     else:
         result = graph.stream(source, values, name=name, at=at, timeout=timeout, engine=engine)
     target = {"branch": None if snapshot is not None else at, "snapshot": snapshot}
@@ -60,5 +69,39 @@ def query(
     if out is None:
         write_result(result, target, chosen, sys.stdout.buffer, style)
         return
-    with writing_file(out), out.open("wb") as file:
+    with translate_disk_errors(out), out.open("wb") as file:
         write_result(result, target, chosen, file, style)
+
+
+# ----------------------------------------------------------------------
+# This module is `omnigraph explain`.
+
+
+@click.command()
+@click.argument("name", required=False)
+@graph_options(positional=False)
+@query_options
+@click.option("--branch", "at", default="main", help="Branch, tag, commit id or time.")
+@click.option("--analyze", is_flag=True, help="Run the query and show what happened.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def explain(
+    name: str | None,
+    uri: str | None,
+    store: str | None,
+    query_path: Path | None,
+    query_text: str | None,
+    params: str | None,
+    params_file: Path | None,
+    at: str,
+    analyze: bool,
+    as_json: bool,
+) -> None:
+    """Show how a query is answered: its operators, with estimates."""
+    source = read_query(query_path, query_text)
+    values = read_params(params, params_file)
+    graph = open_addressed_graph(uri, store)
+    found = graph.explain(source, values, name=name, at=at, analyze=analyze)
+    if as_json:
+        print_json(found.to_json())
+        return
+    click.echo(found)

@@ -18,18 +18,18 @@ from omnigraph.catalog import (
     shape_hash,
 )
 from omnigraph.catalog.model import constraint_columns, constraint_word
-from omnigraph.cli.addresses import (
-    acting_option,
+from omnigraph.cli.files import open_catalog
+from omnigraph.cli.migrations import print_file_plan, print_migration_plan
+from omnigraph.cli.options import (
     actor_option,
     graph_options,
-    is_addressed,
+    has_location,
+    location_options,
+    policy_actor_option,
     policy_option,
-    scope_options,
 )
-from omnigraph.cli.files import open_catalog
-from omnigraph.cli.migrations import plan_files, tell_plan
 from omnigraph.cli.output import print_json, print_table
-from omnigraph.cli.progress import showing
+from omnigraph.cli.progress import show_progress
 
 _FILE = click.Path(path_type=Path)
 
@@ -57,7 +57,7 @@ def plan(
 ) -> None:
     """List the steps from one schema to another, or what stands in the way."""
     if old_path is not None and new_path is not None:
-        plan_files(old_path, new_path, allow_data_loss=allow_data_loss, as_json=as_json)
+        print_file_plan(old_path, new_path, allow_data_loss=allow_data_loss, as_json=as_json)
     elif wanted is not None:
         _plan_graph((uri, store), wanted, allow_data_loss, as_json)
     else:
@@ -68,12 +68,12 @@ def _plan_graph(
     address: tuple[str | None, str | None], wanted: Path, allow_data_loss: bool, as_json: bool
 ) -> None:
     _, report = open_catalog(wanted)
-    graph = import_module("omnigraph.cli.graphs").open_addressed(*address)
+    graph = import_module("omnigraph.cli.open_graph").open_addressed_graph(*address)
     steps = graph.schema.plan(report.source.text, allow_data_loss=allow_data_loss)
     if as_json:
         print_json({"uri": graph.uri, **steps.to_json()})
         return
-    tell_plan(steps, f"schema plan for {graph.uri}")
+    print_migration_plan(steps, f"schema plan for {graph.uri}")
 
 
 @schema.command()
@@ -104,12 +104,12 @@ def apply(
     if (path is None) == (wanted is None):
         raise click.UsageError("give the wanted schema: a file after the graph, or --schema FILE")
     _, report = open_catalog(path or wanted or Path())
-    opened = import_module("omnigraph.cli.graphs").open_addressed
+    opened = import_module("omnigraph.cli.open_graph").open_addressed_graph
     graph = opened(uri, store, mode="rw", actor=actor)
     if not graph.uri.startswith(("http://", "https://")):
-        managed = import_module("omnigraph.service.cluster.managed")
+        managed = import_module("omnigraph.service.cluster.store")
         managed.refuse_managed(graph.uri, "change its schema")
-    with showing("applying the schema") as progress:
+    with show_progress("applying the schema") as progress:
         done = graph.schema.apply(
             report.source.text,
             branch=branch,
@@ -122,7 +122,7 @@ def apply(
         print_json({"uri": graph.uri, **done.to_json()})
         return
     told = {"applied": done.applied, "graph_manifest_version": done.manifest_version}
-    tell_plan(done.plan, f"schema apply for {graph.uri} on branch {done.branch}", **told)
+    print_migration_plan(done.plan, f"schema apply for {graph.uri} on branch {done.branch}", **told)
 
 
 @schema.command()
@@ -135,10 +135,10 @@ def diff(uri: str | None, store: str | None, old: str, new: str, as_json: bool) 
 
     With --uri or --store, FROM is a branch, tag, commit or time, and TO another or a file.
     """
-    if uri is None and store is None and not is_addressed():
-        plan_files(Path(old), Path(new), allow_data_loss=False, as_json=as_json)
+    if uri is None and store is None and not has_location():
+        print_file_plan(Path(old), Path(new), allow_data_loss=False, as_json=as_json)
         return
-    graph = import_module("omnigraph.cli.graphs").open_addressed(uri, store)
+    graph = import_module("omnigraph.cli.open_graph").open_addressed_graph(uri, store)
     if new.endswith(".pg"):
         steps = graph.schema.plan(open_catalog(Path(new))[1].source.text, at=old)
     else:
@@ -146,21 +146,21 @@ def diff(uri: str | None, store: str | None, old: str, new: str, as_json: bool) 
     if as_json:
         print_json({"uri": graph.uri, "from": old, "to": new, **steps.to_json()})
         return
-    tell_plan(steps, f"schema diff of {graph.uri} from {old} to {new}")
+    print_migration_plan(steps, f"schema diff of {graph.uri} from {old} to {new}")
 
 
 @schema.command()
 @click.argument("uri", metavar="FILE|GRAPH", required=False)
 @click.option("--store", help="Address of the graph.")
-@scope_options
-@acting_option
+@location_options
+@policy_actor_option
 @policy_option
 @click.option("--at", help="Branch, tag, commit or time of a graph; main unless given.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def show(uri: str | None, store: str | None, at: str | None, as_json: bool) -> None:
     """Show what a schema file declares, resolved, or the text of a graph's schema."""
     if uri is None or not uri.endswith(".pg"):
-        graph = import_module("omnigraph.cli.graphs").open_addressed(uri, store)
+        graph = import_module("omnigraph.cli.open_graph").open_addressed_graph(uri, store)
         source = graph.snapshot(at).schema_source
         if as_json:
             print_json({"schema_source": source})
@@ -173,13 +173,13 @@ def show(uri: str | None, store: str | None, at: str | None, as_json: bool) -> N
         facts = {"path": str(path), "shape_hash": shape_hash(catalog)}
         print_json({**facts, **schema_shape(catalog)})
         return
-    _tell_catalog(catalog)
+    _print_catalog(catalog)
 
 
 schema.add_command(show, "get")
 
 
-def _tell_catalog(catalog: Catalog) -> None:
+def _print_catalog(catalog: Catalog) -> None:
     headers = ("property", "type", "rules", "description")
     kinds: tuple[InterfaceType | NodeType | EdgeType, ...] = (
         *catalog.interfaces.values(),

@@ -14,7 +14,7 @@ from omnigraph.errors import InvalidInput
 
 _FALSE = ("", "0", "false")
 _BIND = "127.0.0.1:8080"
-_APART = {
+_OPTION_BY_FIELD = {
     "graphs": "graph",
     "queries": "queries",
     "policies": "policy",
@@ -71,21 +71,21 @@ _APART = {
 @click.option("--connections", type=click.IntRange(1), default=1_000, help="Connections at once.")
 def serve(**options: Any) -> None:  # noqa: ANN401 - one of each option
     """Serve graphs over HTTP until somebody says stop."""
-    serving = serving_room()
+    serving = import_server_module()
     environment = os.environ
     host, port = bind_address(options["bind"] or environment.get("OMNIGRAPH_BIND") or _BIND)
-    apart = [name for name in _APART if options[name]]
+    apart = [name for name in _OPTION_BY_FIELD if options[name]]
     cluster = options["cluster"]
     if cluster is None and not options["graphs"]:
         cluster = environment.get("OMNIGRAPH_CLUSTER") or None
     if cluster is not None and apart:
-        given = ", ".join(f"--{_APART[name]}" for name in apart)
+        given = ", ".join(f"--{_OPTION_BY_FIELD[name]}" for name in apart)
         raise click.UsageError(f"--cluster says all of that; leave out {given}")
-    settings = serving.Settings(
+    settings = serving.ServerSettings(
         cluster=cluster,
-        graphs=named(options["graphs"], "--graph"),
-        queries=named(options["queries"], "--queries", all_=serving.ALL),
-        policies=named(options["policies"], "--policy", all_=serving.ALL),
+        graphs=parse_named_values(options["graphs"], "--graph"),
+        queries=parse_named_values(options["queries"], "--queries", all_=serving.ALL_GRAPHS),
+        policies=parse_named_values(options["policies"], "--policy", all_=serving.ALL_GRAPHS),
         server_policy=options["server_policy"],
         external_blobs=list(options["external_blobs"]),
         unauthenticated=options["unauthenticated"]
@@ -102,7 +102,7 @@ def serve(**options: Any) -> None:  # noqa: ANN401 - one of each option
         query_seconds=options["query_timeout"],
         query_memory=options["query_memory"],
         query_memory_total=options["query_memory_total"],
-        limits=serving.Limits(
+        limits=serving.ServerLimits(
             deadline=options["deadline"],
             body=options["body_timeout"],
             idle=options["idle_timeout"],
@@ -111,10 +111,10 @@ def serve(**options: Any) -> None:  # noqa: ANN401 - one of each option
             connections=options["connections"],
         ),
     )
-    serving.serve(settings, environment, announce)
+    serving.serve(settings, environment, print_listen_address)
 
 
-def serving_room(name: str = "omnigraph.server.serve") -> Any:  # noqa: ANN401 - a module
+def import_server_module(name: str = "omnigraph.server.serve") -> Any:  # noqa: ANN401 - a module
     """Return a module of an optional room."""
     try:
         return import_module(name)
@@ -131,12 +131,14 @@ def bind_address(text: str) -> tuple[str, int]:
     return host.strip("[]"), int(port)
 
 
-def announce(address: str) -> None:
+def print_listen_address(address: str) -> None:
     """Say where we listen, for programs that wait for it."""
     click.echo(f"OMNIGRAPH_LISTEN_ADDR={address}")
 
 
-def named(given: Iterable[str], option: str, all_: str | None = None) -> dict[str, str]:
+def parse_named_values(
+    given: Iterable[str], option: str, all_: str | None = None
+) -> dict[str, str]:
     """Read `NAME=VALUE`; without a name, where that is allowed, it is for all."""
     found: dict[str, str] = {}
     for text in given:

@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
-from omnigraph.cli.addresses import graph_options
-from omnigraph.cli.graphs import open_addressed
+from omnigraph.cli.open_graph import open_addressed_graph
+from omnigraph.cli.options import graph_options
 from omnigraph.cli.output import print_json
 from omnigraph.commit.model import Snapshot
 from omnigraph.version import INTERNAL_SCHEMA_VERSION
@@ -19,7 +19,7 @@ from omnigraph.version import INTERNAL_SCHEMA_VERSION
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def snapshot(uri: str | None, store: str | None, at: str, as_json: bool) -> None:
     """Show which version of each dataset a state of the graph is made of."""
-    facts = _facts(open_addressed(uri, store).snapshot(at))
+    facts = _facts(open_addressed_graph(uri, store).snapshot(at))
     if as_json:
         print_json(facts)
         return

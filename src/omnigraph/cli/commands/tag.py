@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from omnigraph.cli.addresses import actor_option, graph_options
-from omnigraph.cli.graphs import open_addressed
+from omnigraph.cli.open_graph import open_addressed_graph
+from omnigraph.cli.options import actor_option, graph_options
 from omnigraph.cli.output import print_json
 
 
@@ -24,7 +24,7 @@ def create(
     uri: str | None, store: str | None, actor: str | None, at: str, name: str, as_json: bool
 ) -> None:
     """Create a tag."""
-    graph = open_addressed(uri, store, mode="rw", actor=actor)
+    graph = open_addressed_graph(uri, store, mode="rw", actor=actor)
     made = graph.tags.create(name, at=at)
     if as_json:
         print_json({"uri": graph.uri, "name": made.name, "graph_commit_id": made.commit_id})
@@ -37,7 +37,7 @@ def create(
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def list_tags(uri: str | None, store: str | None, as_json: bool) -> None:
     """List all tags."""
-    tags = open_addressed(uri, store).tags.list()
+    tags = open_addressed_graph(uri, store).tags.list()
     if as_json:
         facts = [
             {"name": t.name, "graph_commit_id": t.commit_id, "actor_id": t.actor} for t in tags
@@ -54,7 +54,7 @@ def list_tags(uri: str | None, store: str | None, as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def delete(uri: str | None, store: str | None, name: str, as_json: bool) -> None:
     """Delete a tag; the commit stays."""
-    graph = open_addressed(uri, store, mode="rw")
+    graph = open_addressed_graph(uri, store, mode="rw")
     graph.tags.delete(name)
     if as_json:
         print_json({"uri": graph.uri, "name": name})

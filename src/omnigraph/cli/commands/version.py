@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import click
+from click.shell_completion import get_completion_class
 
 from omnigraph.cli.output import print_json
 from omnigraph.version import INTERNAL_SCHEMA_VERSION, __version__
@@ -17,3 +18,20 @@ def version(as_json: bool) -> None:
         return
     click.echo(f"omnigraph {__version__}")
     click.echo(f"internal-schema {INTERNAL_SCHEMA_VERSION}")
+
+
+# ----------------------------------------------------------------------
+# This module is `omnigraph completion`.
+
+
+_SHELLS = ("bash", "zsh", "fish")
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(_SHELLS))
+def completion(shell: str) -> None:
+    """Print a script that makes SHELL complete commands: source it when the shell starts."""
+    kind = get_completion_class(shell)
+    assert kind is not None, "the library knows all three"
+    root = click.get_current_context().find_root().command
+    click.echo(kind(root, {}, "omnigraph", "_OMNIGRAPH_COMPLETE").source())

@@ -9,15 +9,15 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from omnigraph.pipeline.analytics.network import DST, NODE, SRC, VALUE, Network, settled
+from omnigraph.pipeline.analytics.network import DST, NODE, SRC, VALUE, Network, materialize
 
 
 def components(network: Network) -> tuple[DataFrame, int]:
     """Return the first node of the component of each node, and how many rounds that took."""
-    links = settled(network.edges.where(F.col(SRC) != F.col(DST)).distinct())
+    links = materialize(network.edges.where(F.col(SRC) != F.col(DST)).distinct())
     rounds, before = 0, None
     while True:
-        links = settled(_small_star(_large_star(links)))
+        links = materialize(_small_star(_large_star(links)))
         rounds += 1
         now = links.agg(F.count("*"), F.sum(F.xxhash64(SRC, DST).cast("decimal(38,0)"))).first()
         if now == before:

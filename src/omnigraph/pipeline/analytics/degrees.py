@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from omnigraph.pipeline.analytics.network import DST, NODE, SRC, VALUE, Network
-from omnigraph.plan.hops import Direction
+from omnigraph.plan.expressions import Direction
 
 _ENDS = {Direction.OUT: (SRC,), Direction.IN: (DST,), Direction.BOTH: (SRC, DST)}
 

@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from omnigraph.errors import InvalidInput
-from omnigraph.pipeline.analytics.network import DST, NODE, SRC, VALUE, Network, settled
+from omnigraph.pipeline.analytics.network import DST, NODE, SRC, VALUE, Network, materialize
 
 
 def label_propagation(network: Network, iterations: int = 20) -> tuple[DataFrame, int]:
@@ -29,7 +29,7 @@ def label_propagation(network: Network, iterations: int = 20) -> tuple[DataFrame
         best = F.min(F.struct(-F.col("votes"), F.col("label").alias("chosen")))
         chosen = votes.groupBy(NODE).agg(best.alias("best"))
         new = chosen.select(F.col(NODE).alias("who"), F.col("best.chosen").alias("chosen"))
-        found = settled(labels.join(new, F.col(NODE) == F.col("who")).drop("who"))
+        found = materialize(labels.join(new, F.col(NODE) == F.col("who")).drop("who"))
         changed = not found.where(F.col("label") != F.col("chosen")).isEmpty()
         labels = found.select(NODE, F.col("chosen").alias("label"))
         if not changed:

@@ -13,12 +13,12 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from omnigraph.catalog import TypeKind
-from omnigraph.catalog.ends import end_names
+from omnigraph.catalog.model import endpoint_column_names
 from omnigraph.commit.model import Snapshot
 from omnigraph.errors import InvalidInput
 from omnigraph.pipeline.frames import read
-from omnigraph.pipeline.graphs import OpenGraph
-from omnigraph.query.entity import find_type
+from omnigraph.pipeline.graphs import GraphHandle
+from omnigraph.query.entities import find_type
 
 NODE, SRC, DST, VALUE = "node", "src", "dst", "value"
 """The columns of nodes, of edges, and of what an algorithm gives."""
@@ -50,7 +50,7 @@ def node_key(type_name: str, id_: Column) -> Column:
 
 def read_network(
     spark: SparkSession,
-    graph: OpenGraph,
+    graph: GraphHandle,
     snapshot: Snapshot,
     edge_types: Sequence[str],
     node_types: Sequence[str],
@@ -72,14 +72,14 @@ def read_network(
     ]
     edges = []
     for edge in known:
-        src, dst = end_names(edge.properties).values()
+        src, dst = endpoint_column_names(edge.properties).values()
         keys = node_key(edge.src, F.col(src)).alias(SRC), node_key(edge.dst, F.col(dst)).alias(DST)
         edges.append(frame(TypeKind.EDGE, edge.name, [src, dst]).select(*keys))
     together = (reduce(DataFrame.unionAll, frames).persist() for frames in (nodes, edges))
     return Network(*together)
 
 
-def settled(frame: DataFrame) -> DataFrame:
+def materialize(frame: DataFrame) -> DataFrame:
     """Return rows as they are now, made once: what comes next starts from them.
 
     They survive the loss of an executor where a checkpoint folder is set.

@@ -12,9 +12,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from omnigraph.errors import InvalidInput
-from omnigraph.pipeline.analytics.network import DST, NODE, SRC, VALUE, Network, settled
+from omnigraph.pipeline.analytics.network import DST, NODE, SRC, VALUE, Network, materialize
 
-WHOLE = 2**60
+FIXED_POINT_ONE = 2**60
 """What all ranks add up to."""
 
 
@@ -46,20 +46,20 @@ def pagerank(network: Network, options: PageRankOptions) -> tuple[DataFrame, int
         return network.nodes.withColumn(VALUE, F.lit(0.0)), 0
     degrees = network.edges.groupBy(F.col(SRC).alias("from")).agg(F.count("*").alias("degree"))
     known = network.nodes.join(degrees, F.col(NODE) == F.col("from"), "left").drop("from")
-    first = F.lit(WHOLE // count).alias("rank")
-    nodes = settled(known.select(NODE, "degree", first, F.lit(0).alias("change")))
+    first = F.lit(FIXED_POINT_ONE // count).alias("rank")
+    nodes = materialize(known.select(NODE, "degree", first, F.lit(0).alias("change")))
     rounds = 0
     while rounds < options.iterations:
-        change, stuck = _told(nodes)
-        if rounds and change <= options.tolerance * WHOLE:
+        change, stuck = _convergence(nodes)
+        if rounds and change <= options.tolerance * FIXED_POINT_ONE:
             break
-        everyone = ((1 - options.damping) * WHOLE + options.damping * stuck) / count
-        nodes = settled(_passed_on(network, nodes, everyone, options.damping))
+        everyone = ((1 - options.damping) * FIXED_POINT_ONE + options.damping * stuck) / count
+        nodes = materialize(_distribute_ranks(network, nodes, everyone, options.damping))
         rounds += 1
-    return nodes.select(NODE, (F.col("rank") / float(WHOLE)).alias(VALUE)), rounds
+    return nodes.select(NODE, (F.col("rank") / float(FIXED_POINT_ONE)).alias(VALUE)), rounds
 
 
-def _told(nodes: DataFrame) -> tuple[int, int]:
+def _convergence(nodes: DataFrame) -> tuple[int, int]:
     """Return by how much ranks changed, and how much is at nodes that lead nowhere."""
     stuck = F.sum(F.when(F.col("degree").isNull(), F.col("rank")).otherwise(0))
     row = nodes.agg(F.sum("change"), stuck).first()
@@ -67,7 +67,9 @@ def _told(nodes: DataFrame) -> tuple[int, int]:
     return row[0], row[1]
 
 
-def _passed_on(network: Network, nodes: DataFrame, everyone: float, damping: float) -> DataFrame:
+def _distribute_ranks(
+    network: Network, nodes: DataFrame, everyone: float, damping: float
+) -> DataFrame:
     """Return nodes with new ranks: what everyone gets, and what edges bring."""
     given = network.edges.join(nodes, F.col(SRC) == F.col(NODE)).select(
         F.col(DST).alias("to"), F.expr("rank div degree").alias("part")

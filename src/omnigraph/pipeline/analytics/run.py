@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from omnigraph.catalog.model import NodeType
 from omnigraph.commit.model import Snapshot
-from omnigraph.commit.snapshot import Target
+from omnigraph.commit.snapshot import SnapshotRef
 from omnigraph.errors import InvalidInput
 from omnigraph.pipeline.analytics.components import components
 from omnigraph.pipeline.analytics.degrees import degrees
@@ -20,14 +20,14 @@ from omnigraph.pipeline.analytics.labels import label_propagation
 from omnigraph.pipeline.analytics.network import NODE, VALUE, Network, node_key, read_network
 from omnigraph.pipeline.analytics.pagerank import PageRankOptions, pagerank
 from omnigraph.pipeline.frames import read
-from omnigraph.pipeline.graphs import OpenGraph
+from omnigraph.pipeline.graphs import GraphHandle
 from omnigraph.pipeline.load import load_frames, load_result
-from omnigraph.pipeline.model import Input, SparkLoadOptions
+from omnigraph.pipeline.model import SparkLoadOptions, TypeFrame
 from omnigraph.pipeline.sessions import session
-from omnigraph.plan.hops import Direction
-from omnigraph.query.entity import find_type
+from omnigraph.plan.expressions import Direction
+from omnigraph.query.entities import find_type
 from omnigraph.types import PropertyType, Scalar
-from omnigraph.write.load import LoadResult, Mode
+from omnigraph.write.load import LoadResult, WriteMode
 
 _TEXT = (Scalar.STRING,)
 _NUMBER = (Scalar.F64, Scalar.F32)
@@ -80,7 +80,7 @@ class Analysis:
     edges: Sequence[str]
     into: str
     options: Mapping[str, Any]
-    at: Target | None = None
+    at: SnapshotRef | None = None
     branch: str | None = None
     from_: str | None = None
     message: str | None = None
@@ -109,20 +109,20 @@ class AnalysisResult:
 
 
 def analyze(
-    graph: OpenGraph, asked: Analysis, *, spark: SparkSession | None = None
+    graph: GraphHandle, asked: Analysis, *, spark: SparkSession | None = None
 ) -> AnalysisResult:
     """Run an algorithm over the edges of a graph and store its values, as one commit."""
     algorithm = _algorithm(asked.algorithm)
     source = graph.snapshot(asked.at or asked.from_ or asked.branch)
     type_name, property_ = _target(source, asked.into, algorithm)
     request = graph._request("load", asked.branch, asked.message or _message(asked))
-    options = SparkLoadOptions(mode=Mode.MERGE, partial=True, from_=asked.from_)
+    options = SparkLoadOptions(mode=WriteMode.MERGE, partial=True, from_=asked.from_)
     found = spark or session()
     network = read_network(found, graph, source, asked.edges, [type_name])
     try:
         values, rounds = algorithm.run(network, **asked.options)
         rows = _rows(found, graph, source, (type_name, property_), values)
-        given = [Input(f"node:{type_name}", rows)]
+        given = [TypeFrame(f"node:{type_name}", rows)]
         outcome = load_frames(graph._manifest, request, given, options, found)
     finally:
         network.release()
@@ -173,7 +173,7 @@ def _message(asked: Analysis) -> str:
 
 def _rows(
     spark: SparkSession,
-    graph: OpenGraph,
+    graph: GraphHandle,
     snapshot: Snapshot,
     target: tuple[str, str],
     values: DataFrame,

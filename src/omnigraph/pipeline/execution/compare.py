@@ -14,28 +14,28 @@ from typing import Any
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from omnigraph.lang.query_tree import Operator
+from omnigraph.lang.query_tree import ComparisonOperator
 from omnigraph.pipeline.execution.values import literal
 from omnigraph.types import PropertyType, Scalar
 
-_SIGNS: Mapping[Operator, Callable[[Any, Any], Any]] = MappingProxyType(
+_SIGNS: Mapping[ComparisonOperator, Callable[[Any, Any], Any]] = MappingProxyType(
     {
-        Operator.EQ: operator.eq,
-        Operator.NE: operator.ne,
-        Operator.LT: operator.lt,
-        Operator.LE: operator.le,
-        Operator.GT: operator.gt,
-        Operator.GE: operator.ge,
+        ComparisonOperator.EQ: operator.eq,
+        ComparisonOperator.NE: operator.ne,
+        ComparisonOperator.LT: operator.lt,
+        ComparisonOperator.LE: operator.le,
+        ComparisonOperator.GT: operator.gt,
+        ComparisonOperator.GE: operator.ge,
     }
 )
-_MIRRORED: Mapping[Operator, Operator] = MappingProxyType(
+_MIRRORED: Mapping[ComparisonOperator, ComparisonOperator] = MappingProxyType(
     {
-        Operator.EQ: Operator.EQ,
-        Operator.NE: Operator.NE,
-        Operator.LT: Operator.GT,
-        Operator.LE: Operator.GE,
-        Operator.GT: Operator.LT,
-        Operator.GE: Operator.LE,
+        ComparisonOperator.EQ: ComparisonOperator.EQ,
+        ComparisonOperator.NE: ComparisonOperator.NE,
+        ComparisonOperator.LT: ComparisonOperator.GT,
+        ComparisonOperator.LE: ComparisonOperator.GE,
+        ComparisonOperator.GT: ComparisonOperator.LT,
+        ComparisonOperator.GE: ComparisonOperator.LE,
     }
 )
 _EXACT = 2**53
@@ -43,7 +43,7 @@ _WIDE = "decimal(20,0)"
 
 
 @dataclass(frozen=True, slots=True)
-class Operand:
+class SparkOperand:
     """One side of a comparison; of a constant, the value is known."""
 
     column: Column
@@ -51,7 +51,7 @@ class Operand:
     value: Any = None
 
     @classmethod
-    def of(cls, value: Any, type_: PropertyType) -> Operand:  # noqa: ANN401 - of the type
+    def of(cls, value: Any, type_: PropertyType) -> SparkOperand:  # noqa: ANN401 - of the type
         """Return a constant."""
         return cls(literal(value, type_), type_, value)
 
@@ -68,7 +68,7 @@ class Operand:
         return self.type.scalar in (Scalar.I32, Scalar.U32)
 
 
-def compare(left: Operand, sign: Operator, right: Operand) -> Column:
+def compare(left: SparkOperand, sign: ComparisonOperator, right: SparkOperand) -> Column:
     """Return where a comparison holds; nothing compares with null."""
     if not (left.type.numeric and right.type.numeric):
         return _sign(left.column, sign, right.column)
@@ -84,12 +84,12 @@ def compare(left: Operand, sign: Operator, right: Operand) -> Column:
     return _compare_with_float(left.column, sign, right.column.cast("double"))
 
 
-def _sign(left: Column, sign: Operator, right: Column) -> Column:
+def _sign(left: Column, sign: ComparisonOperator, right: Column) -> Column:
     held: Column = _SIGNS[sign](left, right)
     return held
 
 
-def _compare_with_float(integer: Column, sign: Operator, number: Column) -> Column:
+def _compare_with_float(integer: Column, sign: ComparisonOperator, number: Column) -> Column:
     """Compare any integer with any float.
 
     Rounding keeps the order, so it decides except where both become equal; there the float is whole
@@ -97,12 +97,15 @@ def _compare_with_float(integer: Column, sign: Operator, number: Column) -> Colu
     """
     rounded, exact, whole = integer.cast("double"), integer.cast(_WIDE), _whole(number)
     tied = rounded == number
-    if sign is Operator.EQ:
+    if sign is ComparisonOperator.EQ:
         return tied & F.coalesce(exact == whole, F.lit(False))
-    if sign is Operator.NE:
+    if sign is ComparisonOperator.NE:
         return (rounded != number) | (tied & F.coalesce(exact != whole, F.lit(True)))
-    strict = {Operator.LE: Operator.LT, Operator.GE: Operator.GT}.get(sign, sign)
-    beyond = F.lit(strict is Operator.LT)
+    strict = {
+        ComparisonOperator.LE: ComparisonOperator.LT,
+        ComparisonOperator.GE: ComparisonOperator.GT,
+    }.get(sign, sign)
+    beyond = F.lit(strict is ComparisonOperator.LT)
     return _sign(rounded, strict, number) | (tied & F.coalesce(_sign(exact, sign, whole), beyond))
 
 

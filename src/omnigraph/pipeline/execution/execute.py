@@ -13,23 +13,27 @@ from pyspark.sql import DataFrame
 from omnigraph.catalog import Metric, TypeKind, vector_metric
 from omnigraph.commit.model import Snapshot
 from omnigraph.pipeline.execution import refusals
-from omnigraph.pipeline.execution.expressions import Expressions, Names, Ranking
-from omnigraph.pipeline.execution.results import Results
-from omnigraph.pipeline.execution.rows import Rows, needed_properties
-from omnigraph.pipeline.execution.tables import Reader, Tables
+from omnigraph.pipeline.execution.expressions import (
+    ExpressionCompiler,
+    FrameColumnNames,
+    VectorRanking,
+)
+from omnigraph.pipeline.execution.results import ResultCompiler
+from omnigraph.pipeline.execution.rows import RowCompiler, needed_properties
+from omnigraph.pipeline.execution.tables import SnapshotTables, TableReader
 from omnigraph.pipeline.execution.values import from_spark
 from omnigraph.plan import ReadPlan, bind_parameters
 from omnigraph.plan import operators as op
 from omnigraph.plan.expressions import Binding, PropertyRef
-from omnigraph.query.asked import TextVectors
-from omnigraph.query.constants import Constants
 from omnigraph.query.engine import Engine
-from omnigraph.query.execute import shown_rows
+from omnigraph.query.executor import max_result_rows
+from omnigraph.query.expressions import Constants
 from omnigraph.query.result import ResultStream
+from omnigraph.query.vector_search import QueryEmbeddings
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class QueryFrame:
     """The rows of a query, not made yet, and the state they are of."""
 
     plan: ReadPlan
@@ -48,7 +52,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class QueryInput:
     """A query as text, which of several it is, and its parameters."""
 
     source: str
@@ -56,26 +60,28 @@ class Question:
     params: Mapping[str, Any] | None = None
 
 
-def answer(engine: Engine, snapshot: Snapshot, question: Question, read: Reader) -> Answer:
+def build_query_frame(
+    engine: Engine, snapshot: Snapshot, question: QueryInput, read: TableReader
+) -> QueryFrame:
     """Turn a query into a data frame over what `read` gives of a snapshot."""
     plan = engine.plan(snapshot, question.source, question.name)
     bound = bind_parameters(plan.parameters, question.params)
-    refusals.check(plan)
+    refusals.check_supported(plan)
     constants = Constants(bound, datetime.now(UTC))
-    shown_rows(plan.root, constants)  # refuses a negative limit even where nothing is read
+    max_result_rows(plan.root, constants)  # refuses a negative limit even where nothing is read
     ranking = _ranking(engine, snapshot, plan)
-    rows = Rows(
-        tables=Tables(read),
+    rows = RowCompiler(
+        tables=SnapshotTables(read),
         catalog=snapshot.catalog,
-        expressions=Expressions(Names(), constants, ranking),
+        expressions=ExpressionCompiler(FrameColumnNames(), constants, ranking),
         needed=needed_properties(plan.root),
     )
-    return Answer(plan, Results(rows).of(plan.root), snapshot.commit_id)
+    return QueryFrame(plan, ResultCompiler(rows).of(plan.root), snapshot.commit_id)
 
 
-def _ranking(engine: Engine, snapshot: Snapshot, plan: ReadPlan) -> Ranking:
+def _ranking(engine: Engine, snapshot: Snapshot, plan: ReadPlan) -> VectorRanking:
     bindings = _bindings(plan.root)
-    vectors = TextVectors(engine.embedder)
+    vectors = QueryEmbeddings(engine.embedder)
 
     def metric(target: PropertyRef) -> Metric:
         definition = snapshot.catalog.nodes[bindings[target.variable].type_name]
@@ -87,12 +93,12 @@ def _ranking(engine: Engine, snapshot: Snapshot, plan: ReadPlan) -> Ranking:
         found: list[float] = vectors.of(table, target.property, [text])[text].tolist()
         return found
 
-    return Ranking(metric, embedded)
+    return VectorRanking(metric, embedded)
 
 
 def _bindings(root: op.ResultOperator) -> dict[str, Binding]:
     """Return the variables of the match; rankings stand nowhere else."""
-    below: op.Operator = root
+    below: op.PlanOperator = root
     while isinstance(below, op.ResultOperator):
         below = below.input
     return below.variables

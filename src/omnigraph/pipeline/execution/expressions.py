@@ -11,8 +11,8 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from omnigraph.catalog import Metric
-from omnigraph.lang.query_tree import Operator
-from omnigraph.pipeline.execution.compare import Operand, compare
+from omnigraph.lang.query_tree import ComparisonOperator
+from omnigraph.pipeline.execution.compare import SparkOperand, compare
 from omnigraph.pipeline.execution.values import literal
 from omnigraph.plan.expressions import (
     And,
@@ -21,21 +21,21 @@ from omnigraph.plan.expressions import (
     EdgePath,
     Expression,
     FunctionCall,
-    Holds,
     IsIn,
     IsNull,
     Or,
     ParameterRef,
     Predicate,
+    PredicateCall,
     PropertyRef,
 )
 from omnigraph.plan.functions import FunctionKind
-from omnigraph.query.constants import Constants
+from omnigraph.query.expressions import Constants
 from omnigraph.types import PropertyType, Scalar
 
 
 @dataclass(slots=True)
-class Names:
+class FrameColumnNames:
     """The columns in which frames keep properties; Spark does not tell `a` from `A`."""
 
     _known: dict[tuple[str, str], str] = field(default_factory=dict)
@@ -46,7 +46,7 @@ class Names:
 
 
 @dataclass(frozen=True, slots=True)
-class Ranking:
+class VectorRanking:
     """What a `nearest` compares with: the vector it asks for, and by which metric."""
 
     metric: Callable[[PropertyRef], Metric]
@@ -54,12 +54,12 @@ class Ranking:
 
 
 @dataclass(frozen=True, slots=True)
-class Expressions:
+class ExpressionCompiler:
     """Knows where properties are, and the values of constants."""
 
-    names: Names
+    names: FrameColumnNames
     constants: Constants
-    ranking: Ranking
+    ranking: VectorRanking
 
     def column(self, expression: Expression) -> Column:
         """Return the value of an expression for each row."""
@@ -90,7 +90,7 @@ class Expressions:
                 return found.isNotNull() if negated else found.isNull()
             case IsIn(operand=operand, choices=choices):
                 return self._is_in(operand, choices)
-            case Holds():
+            case PredicateCall():
                 raise AssertionError("what Spark cannot do was refused")
             case And(parts=parts):
                 return reduce(lambda a, b: a & b, map(self.holds, parts), F.lit(True))
@@ -99,21 +99,21 @@ class Expressions:
             case _ as unreachable:
                 assert_never(unreachable)
 
-    def _compare(self, left: Expression, sign: Operator, right: Expression) -> Column:
-        if sign is Operator.CONTAINS and left.type.is_list:
+    def _compare(self, left: Expression, sign: ComparisonOperator, right: Expression) -> Column:
+        if sign is ComparisonOperator.CONTAINS and left.type.is_list:
             return self._is_in(right, left)
         one, other = self._beside(left, right), self._beside(right, left)
-        if sign is Operator.CONTAINS:
+        if sign is ComparisonOperator.CONTAINS:
             return one.column.contains(other.column)
-        if sign is Operator.STARTS_WITH:
+        if sign is ComparisonOperator.STARTS_WITH:
             return one.column.startswith(other.column)
         return compare(one, sign, other)
 
-    def _beside(self, expression: Expression, other: Expression) -> Operand:
+    def _beside(self, expression: Expression, other: Expression) -> SparkOperand:
         if isinstance(expression, PropertyRef):
-            return Operand(self.column(expression), expression.type)
+            return SparkOperand(self.column(expression), expression.type)
         value = self.constants.value_beside(expression, other)
-        return Operand.of(value, expression.type)
+        return SparkOperand.of(value, expression.type)
 
     def _is_in(self, operand: Expression, choices: Expression) -> Column:
         element = choices.type.element
@@ -121,14 +121,16 @@ class Expressions:
             needle = self._beside(operand, choices)
             return F.exists(
                 self.column(choices),
-                lambda item: compare(Operand(item, element), Operator.EQ, needle),
+                lambda item: compare(SparkOperand(item, element), ComparisonOperator.EQ, needle),
             )
         values = self.constants.value_beside(choices, operand) or []
         wanted = [value for value in values if value is not None]
-        column = Operand(self.column(operand), operand.type)
+        column = SparkOperand(self.column(operand), operand.type)
         if element.text:
             return column.column.isin(wanted) if wanted else F.lit(False)
-        tests = (compare(column, Operator.EQ, _choice(value, element)) for value in wanted)
+        tests = (
+            compare(column, ComparisonOperator.EQ, _choice(value, element)) for value in wanted
+        )
         return reduce(lambda a, b: a | b, tests, F.lit(False))
 
     # --- distances -----------------------------------------------------------------------------
@@ -160,11 +162,11 @@ class Expressions:
         return literal(value, target.type)
 
 
-def _choice(value: Any, type_: PropertyType) -> Operand:  # noqa: ANN401 - of the type
+def _choice(value: Any, type_: PropertyType) -> SparkOperand:  # noqa: ANN401 - of the type
     """Return one of a list of choices; an integer among floats stays what it is."""
     if type_.numeric and isinstance(value, int):
-        return Operand.of(value, PropertyType(Scalar.I64 if value < 2**63 else Scalar.U64))
-    return Operand.of(value, type_)
+        return SparkOperand.of(value, PropertyType(Scalar.I64 if value < 2**63 else Scalar.U64))
+    return SparkOperand.of(value, type_)
 
 
 def _double(number: Column) -> Column:

@@ -10,8 +10,8 @@ from datetime import date, datetime
 from types import MappingProxyType
 from typing import Any
 
-from omnigraph.lang.query_tree import Operator
-from omnigraph.pipeline.filters import Condition
+from omnigraph.lang.query_tree import ComparisonOperator
+from omnigraph.pipeline.filters import FilterCondition
 from omnigraph.plan.expressions import (
     Compare,
     Constant,
@@ -20,23 +20,23 @@ from omnigraph.plan.expressions import (
     Predicate,
     PropertyRef,
 )
-from omnigraph.query.constants import Constants
+from omnigraph.query.expressions import Constants
 from omnigraph.types import PropertyType, Scalar
 
-_WORDS: Mapping[Operator, str] = MappingProxyType(
+_OPERATOR_NAMES: Mapping[ComparisonOperator, str] = MappingProxyType(
     {
-        Operator.EQ: "=",
-        Operator.LT: "<",
-        Operator.LE: "<=",
-        Operator.GT: ">",
-        Operator.GE: ">=",
+        ComparisonOperator.EQ: "=",
+        ComparisonOperator.LT: "<",
+        ComparisonOperator.LE: "<=",
+        ComparisonOperator.GT: ">",
+        ComparisonOperator.GE: ">=",
     }
 )
 
 
-def conditions(
+def pushdown_conditions(
     predicates: Iterable[Predicate], variable: str, constants: Constants
-) -> Iterator[Condition]:
+) -> Iterator[FilterCondition]:
     """Yield what storage may leave out entities of a variable by."""
     for predicate in predicates:
         match predicate:
@@ -44,10 +44,10 @@ def conditions(
                 left=PropertyRef(variable=of, property=name, type=type_),
                 operator=sign,
                 right=Constant() | ParameterRef() as right,
-            ) if of == variable and sign in _WORDS:
+            ) if of == variable and sign in _OPERATOR_NAMES:
                 value = constants.value(right)
                 if _is_exact(value, type_):
-                    yield name, _WORDS[sign], value
+                    yield name, _OPERATOR_NAMES[sign], value
             case IsIn(
                 operand=PropertyRef(variable=of, property=name, type=type_),
                 choices=Constant() | ParameterRef() as choices,

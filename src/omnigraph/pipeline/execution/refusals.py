@@ -11,24 +11,24 @@ from omnigraph.plan.expressions import (
     And,
     Expression,
     FunctionCall,
-    Holds,
     Or,
     Predicate,
+    PredicateCall,
     PropertyRef,
 )
 from omnigraph.plan.functions import FunctionKind
 
-_WHY = {
+_UNSUPPORTED_REASONS = {
     FunctionKind.PREDICATE: "text is searched by the local engine only",
     FunctionKind.RANK: "this ranking needs the words of a whole type",
     FunctionKind.PATH: "paths are found by the local engine only",
 }
 
 
-def check(plan: ReadPlan) -> None:
+def check_supported(plan: ReadPlan) -> None:
     """Raise InvalidInput naming everything in a plan that Spark cannot do."""
     found: dict[str, str] = {}
-    for _, operator in op.walk(plan.root):
+    for _, operator in op.walk_operators(plan.root):
         for call in _calls(operator):
             why = _reason(call)
             if why is not None:
@@ -46,11 +46,11 @@ def _reason(call: FunctionCall) -> str | None:
         if isinstance(query, PropertyRef) and query.type.text:
             return "a text of every row would have to be embedded"
         return None
-    return _WHY.get(call.function.kind)
+    return _UNSUPPORTED_REASONS.get(call.function.kind)
 
 
-def _calls(operator: op.Operator) -> Iterator[FunctionCall]:
-    for expression in op.expressions(operator):
+def _calls(operator: op.PlanOperator) -> Iterator[FunctionCall]:
+    for expression in op.operator_expressions(operator):
         yield from _calls_in(expression)
     match operator:
         case op.Scan(predicates=predicates) | op.Expand(predicates=predicates):
@@ -64,7 +64,7 @@ def _calls(operator: op.Operator) -> Iterator[FunctionCall]:
 
 def _predicate_calls(predicate: Predicate) -> Iterator[FunctionCall]:
     match predicate:
-        case Holds(call=call):
+        case PredicateCall(call=call):
             yield call
         case And(parts=parts) | Or(parts=parts):
             for part in parts:

@@ -11,7 +11,7 @@ from typing import assert_never
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from omnigraph.pipeline.execution.rows import Rows, ordered
+from omnigraph.pipeline.execution.rows import RowCompiler, sort_column
 from omnigraph.plan import operators as op
 from omnigraph.plan.expressions import Expression, FunctionCall, is_call
 from omnigraph.plan.functions import FunctionKind
@@ -22,10 +22,10 @@ INTEGER = "decimal(20,0)"
 
 
 @dataclass(frozen=True, slots=True)
-class Results:
+class ResultCompiler:
     """Makes the result of one query."""
 
-    rows: Rows
+    rows: RowCompiler
 
     def of(self, root: op.ResultOperator) -> DataFrame:
         """Return the result under the names of its columns."""
@@ -70,10 +70,10 @@ class Results:
 
     def _sort(self, sort: op.SortColumns) -> DataFrame:
         found, places = self._of(sort.input), {n: _name(i) for i, n in enumerate(sort.names)}
-        keys = [ordered(F.col(places[k.name]), descending=k.descending) for k in sort.keys]
+        keys = [sort_column(F.col(places[k.name]), descending=k.descending) for k in sort.keys]
         for name in {key.name for key in sort.keys} & rankings(sort.input):
             found = found.where(F.col(places[name]).isNotNull())
-        ties = (ordered(F.col(places[name]), descending=False) for name in sort.tie_break)
+        ties = (sort_column(F.col(places[name]), descending=False) for name in sort.tie_break)
         return found.orderBy(*keys, *ties)
 
 

@@ -15,13 +15,14 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from omnigraph.catalog import Catalog, TypeKind
-from omnigraph.pipeline.execution.expressions import Expressions
-from omnigraph.pipeline.execution.pushdown import conditions
-from omnigraph.pipeline.execution.tables import Tables
-from omnigraph.pipeline.execution.walk import FAR, NEAR, Walk
+from omnigraph.pipeline.execution.expressions import ExpressionCompiler
+from omnigraph.pipeline.execution.pushdown import pushdown_conditions
+from omnigraph.pipeline.execution.tables import SnapshotTables
+from omnigraph.pipeline.execution.walk import FAR, NEAR, EdgeTraversal
 from omnigraph.plan import operators as op
 from omnigraph.plan.expressions import (
     Binding,
+    Direction,
     FunctionCall,
     Predicate,
     is_call,
@@ -29,19 +30,18 @@ from omnigraph.plan.expressions import (
     property_refs,
 )
 from omnigraph.plan.functions import FunctionKind
-from omnigraph.plan.hops import Direction
 
 MAX_COUNT = 2**31 - 1
 """The most rows Spark can be told to skip and keep together; further rows it does not collect."""
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class RowCompiler:
     """Makes the frames of one query; `outer` are the rows a negation is asked about."""
 
-    tables: Tables
+    tables: SnapshotTables
     catalog: Catalog
-    expressions: Expressions
+    expressions: ExpressionCompiler
     needed: Mapping[str, frozenset[str]]
     """The properties that are looked at, by variable."""
     outer: DataFrame | None = None
@@ -56,7 +56,7 @@ class Rows:
                 return self.outer
             case op.Expand():
                 return self._expand(operator)
-            case op.Close():
+            case op.SemiJoin():
                 return self._close(operator)
             case op.Cross(left=left, right=right):
                 return self.of(left).crossJoin(self.of(right))
@@ -100,7 +100,7 @@ class Rows:
 
     def _entities(self, binding: Binding, predicates: Iterable[Predicate]) -> DataFrame:
         kind, columns = TypeKind(binding.kind), self._named(binding)
-        where = conditions(predicates, binding.name, self.expressions.constants)
+        where = pushdown_conditions(predicates, binding.name, self.expressions.constants)
         return self.tables.frame(kind, binding.type_name, columns, where)
 
     def _where(self, frame: DataFrame, predicates: Iterable[Predicate]) -> DataFrame:
@@ -110,10 +110,10 @@ class Rows:
 
     # --- edges ---------------------------------------------------------------------------------
 
-    def _walk(self, edge: str, direction: Direction) -> Walk:
-        return Walk(self.tables, self.catalog, edge, direction)
+    def _walk(self, edge: str, direction: Direction) -> EdgeTraversal:
+        return EdgeTraversal(self.tables, self.catalog, edge, direction)
 
-    def _bound_edges(self, step: op.Expand | op.Close, binding: Binding) -> DataFrame:
+    def _bound_edges(self, step: op.Expand | op.SemiJoin, binding: Binding) -> DataFrame:
         """Return every edge of a step with the columns of its variable."""
         return self._walk(step.edge, step.direction).edges(self._named(binding))
 
@@ -134,7 +134,7 @@ class Rows:
             rows = rows.join(found, F.col(FAR) == F.col(dst)).drop(FAR)
         return self._where(rows, expand.predicates)
 
-    def _close(self, close: op.Close) -> DataFrame:
+    def _close(self, close: op.SemiJoin) -> DataFrame:
         source = self.of(close.input)
         here, there = (F.col(self._name(name)) for name in (close.src, close.dst))
         ends = (here == F.col(NEAR)) & (there == F.col(FAR))
@@ -173,23 +173,27 @@ class Rows:
             if is_call(key.expression, FunctionKind.RANK):
                 assert isinstance(key.expression, FunctionCall), "a ranking is a call"
                 rows = rows.where(column.isNotNull())
-                keys.append(ordered(column, descending=key.expression.function.best_is_highest))
+                keys.append(sort_column(column, descending=key.expression.function.best_is_highest))
             else:
-                keys.append(ordered(column, descending=key.descending))
+                keys.append(sort_column(column, descending=key.descending))
         ties = (F.col(self._name(name)) for name in sort.tie_break)
-        return rows.orderBy(*keys, *(ordered(tie, descending=False) for tie in ties))
+        return rows.orderBy(*keys, *(sort_column(tie, descending=False) for tie in ties))
 
 
-def ordered(column: Column, *, descending: bool) -> Column:
+def sort_column(column: Column, *, descending: bool) -> Column:
     """Return a column to order by; null is lower than every value."""
     return column.desc_nulls_last() if descending else column.asc_nulls_first()
 
 
-def needed_properties(root: op.Operator) -> dict[str, frozenset[str]]:
+def needed_properties(root: op.PlanOperator) -> dict[str, frozenset[str]]:
     """Return the properties a plan looks at, by variable, besides ids."""
     found: dict[str, set[str]] = {}
-    for _, operator in op.walk(root):
-        refs = [ref for expression in op.expressions(operator) for ref in property_refs(expression)]
+    for _, operator in op.walk_operators(root):
+        refs = [
+            ref
+            for expression in op.operator_expressions(operator)
+            for ref in property_refs(expression)
+        ]
         for predicate in predicates_of(operator):
             refs += predicate_refs(predicate)
         for ref in refs:
@@ -197,7 +201,7 @@ def needed_properties(root: op.Operator) -> dict[str, frozenset[str]]:
     return {name: frozenset(properties) for name, properties in found.items()}
 
 
-def predicates_of(operator: op.Operator) -> tuple[Predicate, ...]:
+def predicates_of(operator: op.PlanOperator) -> tuple[Predicate, ...]:
     """Return what an operator tests rows for."""
     match operator:
         case op.Scan(predicates=predicates) | op.Expand(predicates=predicates):
@@ -208,14 +212,14 @@ def predicates_of(operator: op.Operator) -> tuple[Predicate, ...]:
             return ()
 
 
-def used_variables(operator: op.Operator) -> set[str]:
+def used_variables(operator: op.PlanOperator) -> set[str]:
     """Return every variable an operator or one below it looks at."""
     found: set[str] = set()
-    for _, below in op.walk(operator):
+    for _, below in op.walk_operators(operator):
         match below:
             case op.Expand(src=src):
                 found.add(src)
-            case op.Close(src=src, dst=dst):
+            case op.SemiJoin(src=src, dst=dst):
                 found |= {src, dst}
             case _:
                 pass

@@ -9,9 +9,11 @@ from typing import TypeAlias
 from pyspark.sql import DataFrame
 
 from omnigraph.catalog import TypeKind
-from omnigraph.pipeline.filters import Condition
+from omnigraph.pipeline.filters import FilterCondition
 
-Reader: TypeAlias = Callable[[TypeKind, str, Sequence[str], Sequence[Condition]], DataFrame]
+TableReader: TypeAlias = Callable[
+    [TypeKind, str, Sequence[str], Sequence[FilterCondition]], DataFrame
+]
 """Reads columns of a type: `id`, of an edge `from` and `to`, and properties by name.
 
 Rows for which the conditions do not hold may be left out.
@@ -19,17 +21,17 @@ Rows for which the conditions do not hold may be left out.
 
 
 @dataclass(frozen=True, slots=True)
-class Tables:
+class SnapshotTables:
     """The entities a query reads, all of one snapshot."""
 
-    read: Reader
+    read: TableReader
 
     def frame(
         self,
         kind: TypeKind,
         name: str,
         columns: Mapping[str, str],
-        where: Iterable[Condition] = (),
+        where: Iterable[FilterCondition] = (),
     ) -> DataFrame:
         """Return columns of all entities of a type under other names.
 

@@ -42,11 +42,11 @@ def literal(value: Any, type_: PropertyType) -> Column:  # noqa: ANN401 - a valu
 def from_spark(column: pa.ChunkedArray, type_: PropertyType) -> pa.ChunkedArray:
     """Return a column that came from Spark in the type in which we have such values."""
     wanted = arrow_type(type_)
-    chunks = [_ours(chunk, type_, wanted) for chunk in column.chunks]
+    chunks = [_cast_to_stored(chunk, type_, wanted) for chunk in column.chunks]
     return pa.chunked_array(chunks, wanted)
 
 
-def _ours(chunk: pa.Array, type_: PropertyType, wanted: pa.DataType) -> pa.Array:
+def _cast_to_stored(chunk: pa.Array, type_: PropertyType, wanted: pa.DataType) -> pa.Array:
     if type_.dimension is not None:
         return _vectors(chunk, type_.dimension)
     if type_.scalar is not Scalar.DATE_TIME:

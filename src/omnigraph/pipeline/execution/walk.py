@@ -13,9 +13,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from omnigraph.catalog import Catalog, TypeKind
-from omnigraph.catalog.ends import end_names
-from omnigraph.pipeline.execution.tables import Tables
-from omnigraph.plan.hops import Direction, Hops
+from omnigraph.catalog.model import endpoint_column_names
+from omnigraph.pipeline.execution.tables import SnapshotTables
+from omnigraph.plan.expressions import Direction, Hops
 
 NEAR, FAR = "near", "far"
 """The columns of what is reached: the node it is reached from, and the node."""
@@ -25,17 +25,17 @@ _START, _NODE, _HOPS, _NEXT = "start", "node", "hops", "next"
 
 
 @dataclass(frozen=True, slots=True)
-class Walk:
+class EdgeTraversal:
     """The edges of one type, to be followed in one direction."""
 
-    tables: Tables
+    tables: SnapshotTables
     catalog: Catalog
     edge: str
     direction: Direction
 
     def edges(self, own: Mapping[str, str] | None = None) -> DataFrame:
         """Return every edge as NEAR, FAR and `own` columns renamed; a self-loop is one edge."""
-        src, dst = end_names(self.catalog.edges[self.edge].properties).values()
+        src, dst = endpoint_column_names(self.catalog.edges[self.edge].properties).values()
         names = {src: NEAR, dst: FAR, **(own or {})}
         forwards = self.tables.frame(TypeKind.EDGE, self.edge, names)
         if self.direction is Direction.OUT:
@@ -80,7 +80,7 @@ class Walk:
             F.col(NEAR).alias(_START), F.col(NEAR).alias(_NODE), F.lit(0).alias(_HOPS)
         )
         for hop in range(1, most + 1):
-            state = _one_hop_further(state, steps, hop)
+            state = _expand_frontier(state, steps, hop)
             if hop % LAZY_HOPS == 0 and hop < most:
                 state = state.localCheckpoint()
                 if state.where(F.col(_HOPS) == hop).isEmpty():
@@ -88,7 +88,7 @@ class Walk:
         return state
 
 
-def _one_hop_further(state: DataFrame, steps: DataFrame, hop: int) -> DataFrame:
+def _expand_frontier(state: DataFrame, steps: DataFrame, hop: int) -> DataFrame:
     """Add what is one hop away from what was reached last; a node keeps its least distance."""
     last = (F.col(_NODE) == F.col(NEAR)) & (F.col(_HOPS) == hop - 1)
     stays = F.struct(F.col(_NODE), F.col(_HOPS))

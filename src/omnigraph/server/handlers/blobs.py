@@ -8,10 +8,15 @@ import msgspec
 from starlette.responses import Response
 
 from omnigraph.errors import InvalidInput
-from omnigraph.server.asked import Asked
-from omnigraph.server.delivery import Asking, Delivery, deliver, identity_of
-from omnigraph.server.failures import failure_response
-from omnigraph.server.streams import stream
+from omnigraph.server.request import RequestContext
+from omnigraph.server.responses import (
+    BlobDelivery,
+    BlobRequestHeaders,
+    blob_identity_headers,
+    error_response,
+    plan_delivery,
+)
+from omnigraph.server.streaming import stream_response
 from omnigraph.service import operations, wire
 
 _REQUIRED = ("entity", "type", "id", "property")
@@ -19,10 +24,10 @@ _OPTIONAL = ("branch", "snapshot")
 _BYTES = {"Content-Type": "application/octet-stream"}
 
 
-async def get_blob(asked: Asked) -> Response:
+async def get_blob(asked: RequestContext) -> Response:
     """Send a blob, or say where it is."""
     opened = await _opened(asked)
-    delivery = _delivered(opened, Asking.of(asked.request.headers))
+    delivery = _delivered(opened, BlobRequestHeaders.of(asked.request.headers))
     if isinstance(delivery, Response):
         return delivery
     if delivery.status not in (200, 206):
@@ -31,30 +36,32 @@ async def get_blob(asked: Asked) -> Response:
     blob, (start, end) = opened.blob, delivery.range
     if start == end:
         return Response(b"", headers=headers)
-    return await stream(asked, lambda: blob.chunks(start, end), headers, delivery.status)
+    return await stream_response(asked, lambda: blob.chunks(start, end), headers, delivery.status)
 
 
-async def head_blob(asked: Asked) -> Response:
+async def head_blob(asked: RequestContext) -> Response:
     """Say what there is; ranges are not looked at."""
     opened = await _opened(asked)
-    delivery = _delivered(opened, Asking.of(asked.request.headers, ranges=False))
+    delivery = _delivered(opened, BlobRequestHeaders.of(asked.request.headers, ranges=False))
     if isinstance(delivery, Response):
         return delivery
     headers = {**delivery.headers, **(_BYTES if delivery.status == 200 else {})}
     return Response(status_code=delivery.status, headers=headers)
 
 
-def _delivered(opened: operations.OpenedBlob, asking: Asking) -> Delivery | Response:
+def _delivered(
+    opened: operations.OpenedBlob, asking: BlobRequestHeaders
+) -> BlobDelivery | Response:
     """Decide how to deliver; a refusal tells which blob it is about, too."""
     snapshot = {"Omnigraph-Snapshot-Id": opened.commit_id}
     try:
-        found = deliver(opened.blob, asking)
+        found = plan_delivery(opened.blob, asking)
     except InvalidInput as error:
-        return failure_response(error, headers={**snapshot, **identity_of(opened.blob)})
+        return error_response(error, headers={**snapshot, **blob_identity_headers(opened.blob)})
     return replace(found, headers={**snapshot, **found.headers})
 
 
-async def _opened(asked: Asked) -> operations.OpenedBlob:
+async def _opened(asked: RequestContext) -> operations.OpenedBlob:
     visit = asked.visit
     given = {name: asked.one(name) for name in (*_REQUIRED, *_OPTIONAL)}
     missing = [f"`{name}`" for name in _REQUIRED if given[name] is None]

@@ -8,8 +8,8 @@ import msgspec
 from starlette.responses import Response
 
 from omnigraph.errors import InvalidInput
-from omnigraph.server.asked import Asked
-from omnigraph.server.streams import stream_lines
+from omnigraph.server.request import RequestContext
+from omnigraph.server.streaming import stream_ndjson
 from omnigraph.service import operations, wire
 
 MANY = ("kind", "type", "op")
@@ -17,20 +17,20 @@ OF_COMMIT = ("page_token", "limit")
 OF_BRANCH = ("branch", "cursor", "start", *OF_COMMIT)
 
 
-async def commit_changes(asked: Asked) -> Response:
+async def commit_changes(asked: RequestContext) -> Response:
     """Tell what a commit changed."""
     visit, commit_id = asked.visit, asked.path("commit_id")
     wanted = _asked(asked, OF_COMMIT)
     return await asked.answer(lambda: operations.commit_changes(visit, commit_id, wanted))
 
 
-async def poll(asked: Asked) -> Response:
+async def poll(asked: RequestContext) -> Response:
     """Tell what changed on a branch."""
     visit, wanted = asked.visit, _asked(asked, OF_BRANCH)
     return await asked.answer(lambda: operations.poll_changes(visit, wanted))
 
 
-async def baseline(asked: Asked) -> Response:
+async def baseline(asked: RequestContext) -> Response:
     """Send a whole state."""
     visit = asked.visit
     try:
@@ -39,10 +39,10 @@ async def baseline(asked: Asked) -> Response:
         if error.code == "body_invalid":
             raise InvalidInput(error.message, code="baseline_invalid") from error
         raise
-    return await stream_lines(asked, lambda: operations.baseline(visit, request))
+    return await stream_ndjson(asked, lambda: operations.baseline(visit, request))
 
 
-def _asked(asked: Asked, single: Sequence[str]) -> wire.ChangesQuery:
+def _asked(asked: RequestContext, single: Sequence[str]) -> wire.ChangesQuery:
     given = asked.request.query_params
     for name in given:
         if name not in (*single, *MANY):

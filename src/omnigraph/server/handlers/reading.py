@@ -6,21 +6,21 @@ import msgspec
 from starlette.responses import Response
 
 from omnigraph.errors import InvalidInput
-from omnigraph.server.asked import Asked, json_response
 from omnigraph.server.readiness import not_ready
-from omnigraph.server.streams import NDJSON, stream, stream_lines
+from omnigraph.server.request import RequestContext, json_response
+from omnigraph.server.streaming import NDJSON, stream_ndjson, stream_response
 from omnigraph.service import operations, wire
 
 ARROW = "application/vnd.apache.arrow.stream"
 _LINES = "application/x-ndjson"
 
 
-async def health(_: Asked) -> Response:
+async def health(_: RequestContext) -> Response:
     """Say that the server is ready, even while all threads are busy."""
     return json_response(msgspec.json.encode(operations.health()))
 
 
-async def ready(asked: Asked) -> Response:
+async def ready(asked: RequestContext) -> Response:
     """Report whether the storage of the graphs answers."""
     graphs = asked.service.registry.graphs
     count = await asked.front.readiness.count(graphs.values())
@@ -31,19 +31,19 @@ async def ready(asked: Asked) -> Response:
     return json_response(msgspec.json.encode(told))
 
 
-async def graphs(asked: Asked) -> Response:
+async def graphs(asked: RequestContext) -> Response:
     """List graphs."""
     return await asked.answer(lambda: operations.list_graphs(asked.service, asked.actor))
 
 
-async def snapshot(asked: Asked) -> Response:
+async def snapshot(asked: RequestContext) -> Response:
     """Show a state."""
     visit, branch, at = asked.visit, asked.one("branch"), asked.one("snapshot")
     schema = asked.one("schema") == "true"
     return await asked.answer(lambda: operations.snapshot(visit, branch, at, schema=schema))
 
 
-async def query(asked: Asked) -> Response:
+async def query(asked: RequestContext) -> Response:
     """Answer a query: as one object, or as the rows alone if the caller accepts only those."""
     request = await asked.json(wire.QueryRequest)
     try:
@@ -58,7 +58,7 @@ async def query(asked: Asked) -> Response:
         ) from error
 
 
-async def answer_query(asked: Asked, request: wire.QueryRequest) -> Response:
+async def answer_query(asked: RequestContext, request: wire.QueryRequest) -> Response:
     """Send the rows as JSON, as an Arrow stream or as lines, by what the caller accepts."""
     visit = asked.visit
     accepted = asked.request.headers.get("accept", "")
@@ -69,7 +69,7 @@ async def answer_query(asked: Asked, request: wire.QueryRequest) -> Response:
     return await asked.answer(lambda: operations.query(visit, request))
 
 
-async def _rows(asked: Asked, request: wire.QueryRequest, media: str) -> Response:
+async def _rows(asked: RequestContext, request: wire.QueryRequest, media: str) -> Response:
     visit = asked.visit
     found = await asked.read(lambda: operations.stream(visit, request))
     headers = {
@@ -79,16 +79,16 @@ async def _rows(asked: Asked, request: wire.QueryRequest, media: str) -> Respons
         "Omnigraph-Row-Count": str(found.row_count),
     }
     make = found.arrow_chunks if media == ARROW else found.json_chunks
-    return await stream(asked, make, headers)
+    return await stream_response(asked, make, headers)
 
 
-async def read(asked: Asked) -> Response:
+async def read(asked: RequestContext) -> Response:
     """Answer a query as older clients ask it."""
     visit, request = asked.visit, await asked.json(wire.ReadRequest)
     return await asked.answer(lambda: operations.query(visit, request.modern()).legacy())
 
 
-async def export(asked: Asked) -> Response:
+async def export(asked: RequestContext) -> Response:
     """Send every entity."""
     visit = asked.visit
     try:
@@ -97,35 +97,35 @@ async def export(asked: Asked) -> Response:
         if error.code == "body_invalid":
             raise InvalidInput(error.message, code="export_invalid") from error
         raise
-    return await stream_lines(asked, lambda: operations.export(visit, request))
+    return await stream_ndjson(asked, lambda: operations.export(visit, request))
 
 
-async def queries(asked: Asked) -> Response:
+async def queries(asked: RequestContext) -> Response:
     """List stored queries."""
     visit = asked.visit
     return await asked.answer(lambda: operations.list_queries(visit))
 
 
-async def schema(asked: Asked) -> Response:
+async def schema(asked: RequestContext) -> Response:
     """Show the schema."""
     visit = asked.visit
     return await asked.answer(lambda: operations.get_schema(visit))
 
 
-async def branches(asked: Asked) -> Response:
+async def branches(asked: RequestContext) -> Response:
     """List branches."""
     visit = asked.visit
     return await asked.answer(lambda: operations.list_branches(visit))
 
 
-async def commits(asked: Asked) -> Response:
+async def commits(asked: RequestContext) -> Response:
     """List commits."""
     visit, branch, author = asked.visit, asked.one("branch"), asked.one("actor")
     limit = asked.number("limit")
     return await asked.answer(lambda: operations.list_commits(visit, branch, limit, author))
 
 
-async def commit(asked: Asked) -> Response:
+async def commit(asked: RequestContext) -> Response:
     """Show a commit."""
     visit, commit_id = asked.visit, asked.path("commit_id")
     return await asked.answer(lambda: operations.get_commit(visit, commit_id))

@@ -10,11 +10,11 @@ from urllib.parse import unquote, urlsplit
 
 from omnigraph.errors import InvalidInput, NotFound
 from omnigraph.policy import PolicyDenied
-from omnigraph.service.client.parts import Address
-from omnigraph.service.client.remote import RemoteGraph
-from omnigraph.service.client.transport import Call, Patience, Transport
+from omnigraph.service.client.graph import RemoteGraph
+from omnigraph.service.client.resources import RemoteAddress
+from omnigraph.service.client.transport import RemoteCall, RetryPolicy, Transport
 
-__all__ = ["Patience", "RemoteGraph", "connect", "list_graphs"]
+__all__ = ["RemoteGraph", "RetryPolicy", "connect", "list_graphs"]
 
 
 def connect(
@@ -22,7 +22,7 @@ def connect(
     *,
     token: str | None = None,
     graph: str | None = None,
-    patience: Patience | None = None,
+    patience: RetryPolicy | None = None,
 ) -> RemoteGraph:
     """Connect to a graph that a server serves.
 
@@ -34,12 +34,12 @@ def connect(
         message = f"the address names graph '{named}', not '{graph}'"
         raise InvalidInput(message, code="graph_ambiguous")
     transport = Transport(base, token, patience)
-    wanted = graph or named or _only(transport)
-    return RemoteGraph(Address(transport, wanted))
+    wanted = graph or named or _single_graph(transport)
+    return RemoteGraph(RemoteAddress(transport, wanted))
 
 
 def list_graphs(
-    url: str, *, token: str | None = None, patience: Patience | None = None
+    url: str, *, token: str | None = None, patience: RetryPolicy | None = None
 ) -> list[dict[str, str]]:
     """Return the graphs a server serves, each with its `graph_id` and `uri`."""
     transport = Transport(_split(url)[0], token, patience)
@@ -50,7 +50,7 @@ def list_graphs(
 
 
 def _graphs(transport: Transport) -> list[dict[str, str]]:
-    call = Call(method="GET", path="/graphs", reads=True)
+    call = RemoteCall(method="GET", path="/graphs", reads=True)
     found: list[dict[str, str]] = transport.json(call)["graphs"]
     return found
 
@@ -68,23 +68,23 @@ def _split(url: str) -> tuple[str, str | None]:
     return f"{parts.scheme}://{parts.netloc}{path}", unquote(name) if found else None
 
 
-def _only(transport: Transport) -> str | None:
+def _single_graph(transport: Transport) -> str | None:
     """Return the one graph a server has; None where no list is, for that is a graph itself."""
     try:
         ids = [graph["graph_id"] for graph in _graphs(transport)]
     except NotFound:
         return None
     except PolicyDenied as error:
-        return _default(transport, error)
+        return _default_graph(transport, error)
     if len(ids) == 1:
         return ids[0]
     what = f"graphs {', '.join(ids)}" if ids else "no graph"
     raise InvalidInput(f"the server has {what}; name one with `graph`", code="graph_ambiguous")
 
 
-def _default(transport: Transport, denied: PolicyDenied) -> str:
+def _default_graph(transport: Transport, denied: PolicyDenied) -> str:
     """Return the one graph of a server that does not list its graphs."""
-    call = Call(method="GET", path="/default-graph", reads=True)
+    call = RemoteCall(method="GET", path="/default-graph", reads=True)
     try:
         return str(transport.json(call)["graph_id"])
     except (NotFound, PolicyDenied):

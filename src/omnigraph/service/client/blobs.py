@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from omnigraph.errors import InvalidInput, OmniError
-from omnigraph.service.client.parts import Address
-from omnigraph.service.client.transport import Call
+from omnigraph.service.client.resources import RemoteAddress
+from omnigraph.service.client.transport import RemoteCall
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,8 +25,8 @@ class RemoteBlob:
     etag: str
     size: int | None
     uri: str | None = None
-    _call: Call = field(repr=False)
-    _address: Address = field(repr=False)
+    _call: RemoteCall = field(repr=False)
+    _address: RemoteAddress = field(repr=False)
 
     def read(self, start: int = 0, end: int | None = None) -> bytes:
         """Return the bytes from `start` up to, not including, `end`."""
@@ -65,10 +65,10 @@ class RemoteBlob:
         return {**facts, "uri": self.uri}
 
 
-def find_blob(address: Address, kind: str, selector: dict[str, str], at: str) -> RemoteBlob:
+def find_blob(address: RemoteAddress, kind: str, selector: dict[str, str], at: str) -> RemoteBlob:
     """Ask for a blob of the state of a commit; its bytes are read later."""
     query = tuple({"entity": kind, **selector, "snapshot": at}.items())
-    call = Call(method="HEAD", path=address.path("blob"), query=query, reads=True)
+    call = RemoteCall(method="HEAD", path=address.path("blob"), query=query, reads=True)
     try:
         response = address.transport.send(call)
     except OmniError:

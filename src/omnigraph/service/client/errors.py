@@ -11,7 +11,7 @@ import httpx
 import msgspec
 
 from omnigraph.catalog import SchemaChangeRefused
-from omnigraph.catalog.steps import UnsupportedChange
+from omnigraph.catalog.migration_steps import UnsupportedChange
 from omnigraph.changes import (
     ChangeFeedGap,
     ChangeSchemaBoundary,
@@ -34,18 +34,18 @@ from omnigraph.errors import (
     StorageUnavailable,
     VersionReclaimed,
 )
-from omnigraph.lang import Diagnostic, QueryError, SchemaError, Severity, Source, Span
+from omnigraph.lang import Diagnostic, QueryError, SchemaError, Severity, SourceText, TextSpan
 from omnigraph.merge.conflicts import MergeConflicts
 from omnigraph.policy import PolicyDenied
-from omnigraph.query.budget import QueryLimit
-from omnigraph.service.client.steps import read_code
-from omnigraph.service.client.values import read_conflict
-from omnigraph.service.tokens import Unauthorized
+from omnigraph.query.limits import QueryLimit
+from omnigraph.service.auth import Unauthorized
+from omnigraph.service.client.decode import read_conflict
+from omnigraph.service.client.migration_steps import read_code
 from omnigraph.write import KeyConflict, ValidationFailed, Violation
-from omnigraph.write.violations import Place, Rule
+from omnigraph.write.violations import InputLocation, ViolationRule
 
 _ErrorT = TypeVar("_ErrorT", bound=OmniError)
-_PLAIN = {
+_SIMPLE_ERRORS = {
     error.__name__: error
     for error in (
         AlreadyExists,
@@ -77,21 +77,21 @@ _BY_CATEGORY: Mapping[Category, type[OmniError]] = MappingProxyType(
 )
 
 
-def error_of(response: httpx.Response, text: str | None = None) -> OmniError:
+def decode_error(response: httpx.Response, text: str | None = None) -> OmniError:
     """Return what an answer tells; `text` is the query or schema that was sent."""
     try:
         body = msgspec.json.decode(response.content)
         message, problem = body["error"], body.get("problem") or {}
     except (msgspec.DecodeError, KeyError, TypeError, AttributeError):
-        return _foreign(response)
+        return _unknown_server_error(response)
     if not problem:
-        return _bare(response, message, body)
-    facts = _Facts(message, problem, text)
+        return _contract_error(response, message, body)
+    facts = _ErrorFacts(message, problem, text)
     make = _MAKERS.get(problem.get("kind", ""))
     return facts.plain() if make is None else make(facts)
 
 
-def _foreign(response: httpx.Response) -> OmniError:
+def _unknown_server_error(response: httpx.Response) -> OmniError:
     """Return an error for an answer that is none of ours."""
     status = response.status_code
     message = f"{response.request.url.host} answered with status {status}"
@@ -101,7 +101,7 @@ def _foreign(response: httpx.Response) -> OmniError:
     return OmniError(message, code=f"http_{status}", category=category)
 
 
-def _bare(response: httpx.Response, message: str, body: Mapping[str, Any]) -> OmniError:
+def _contract_error(response: httpx.Response, message: str, body: Mapping[str, Any]) -> OmniError:
     """Return an error of a server that tells no more than the common contract."""
     status = response.status_code
     if status == 412 and "precondition_failure" in body:
@@ -111,10 +111,10 @@ def _bare(response: httpx.Response, message: str, body: Mapping[str, Any]) -> Om
     category = Category.UNAVAILABLE if status >= 500 else Category.INVALID
     plain = OmniError(message, code=body.get("code") or f"http_{status}", category=category)
     kind = classes.get(status)
-    return plain if kind is None else _as(kind, plain)
+    return plain if kind is None else _convert_error(kind, plain)
 
 
-class _Facts:
+class _ErrorFacts:
     """What a server tells about an error."""
 
     def __init__(self, message: str, problem: Mapping[str, Any], text: str | None) -> None:
@@ -133,11 +133,11 @@ class _Facts:
 
     def plain(self) -> OmniError:
         """Return an error that holds nothing but what every error holds."""
-        kind = _PLAIN.get(self.kind) or _BY_CATEGORY.get(self.category, OmniError)
-        return _as(kind, self.bare())
+        kind = _SIMPLE_ERRORS.get(self.kind) or _BY_CATEGORY.get(self.category, OmniError)
+        return _convert_error(kind, self.bare())
 
 
-def _as(kind: type[_ErrorT], error: OmniError) -> _ErrorT:
+def _convert_error(kind: type[_ErrorT], error: OmniError) -> _ErrorT:
     """Return an error as one of another class, with the same facts."""
     made = kind.__new__(kind, error.message)
     OmniError.__init__(
@@ -146,40 +146,40 @@ def _as(kind: type[_ErrorT], error: OmniError) -> _ErrorT:
     return made
 
 
-def _version(facts: _Facts) -> OmniError:
-    made = _as(ExpectedVersionMismatch, facts.bare())
+def _version(facts: _ErrorFacts) -> OmniError:
+    made = _convert_error(ExpectedVersionMismatch, facts.bare())
     details = facts.details
     made.table_key = details["table_key"]
     made.expected, made.actual = details["expected"], details["actual"]
     return made
 
 
-def _precondition(facts: _Facts) -> OmniError:
-    made = _as(PreconditionFailed, facts.bare())
+def _precondition(facts: _ErrorFacts) -> OmniError:
+    made = _convert_error(PreconditionFailed, facts.bare())
     made.expected, made.actual = facts.details["expected"], facts.details["actual"]
     return made
 
 
-def _unknown(facts: _Facts) -> OmniError:
-    made = _as(OutcomeUnknown, facts.bare())
+def _unknown(facts: _ErrorFacts) -> OmniError:
+    made = _convert_error(OutcomeUnknown, facts.bare())
     made.commit_id = facts.details["commit_id"]
     return made
 
 
-def _gap(facts: _Facts) -> OmniError:
-    made = _as(ChangeFeedGap, facts.bare())
+def _gap(facts: _ErrorFacts) -> OmniError:
+    made = _convert_error(ChangeFeedGap, facts.bare())
     made.commit_id = facts.details["first_unreadable_commit_id"]
     return made
 
 
-def _conflicts(facts: _Facts) -> OmniError:
-    made = _as(MergeConflicts, facts.bare())
+def _conflicts(facts: _ErrorFacts) -> OmniError:
+    made = _convert_error(MergeConflicts, facts.bare())
     made.conflicts = tuple(read_conflict(one) for one in facts.details["merge_conflicts"])
     return made
 
 
-def _refused(facts: _Facts) -> OmniError:
-    made = _as(SchemaChangeRefused, facts.bare())
+def _refused(facts: _ErrorFacts) -> OmniError:
+    made = _convert_error(SchemaChangeRefused, facts.bare())
     made.refusals = tuple(
         UnsupportedChange(s["entity"], s["reason"], read_code(s["code"]) if "code" in s else None)
         for s in facts.details["steps"]
@@ -187,9 +187,9 @@ def _refused(facts: _Facts) -> OmniError:
     return made
 
 
-def _violations(kind: type[ValidationFailed]) -> Callable[[_Facts], OmniError]:
-    def make(facts: _Facts) -> OmniError:
-        made = _as(kind, facts.bare())
+def _violations(kind: type[ValidationFailed]) -> Callable[[_ErrorFacts], OmniError]:
+    def make(facts: _ErrorFacts) -> OmniError:
+        made = _convert_error(kind, facts.bare())
         made.violations = tuple(_violation(one) for one in facts.details["violations"])
         made.total = facts.details["total"]
         made.totals = dict(Counter(facts.details["totals"]))
@@ -202,22 +202,22 @@ def _violation(told: Mapping[str, Any]) -> Violation:
     source = told.get("source")
     names = ("kind", "type", "id", "property", "value")
     return Violation(
-        rule=Rule(told["rule"]),
+        rule=ViolationRule(told["rule"]),
         message=told["message"],
-        source=None if source is None else _place(source),
+        source=None if source is None else _read_place(source),
         **{name: told.get(name) for name in names},
     )
 
 
-def _place(told: Mapping[str, Any]) -> Place:
+def _read_place(told: Mapping[str, Any]) -> InputLocation:
     numbers = [(unit, number) for unit, number in told.items() if unit != "file"]
     unit, number = numbers[0] if numbers else ("line", None)
-    return Place(told.get("file") or "", number, unit)
+    return InputLocation(told.get("file") or "", number, unit)
 
 
-def _diagnosed(kind: type[QueryError] | type[SchemaError]) -> Callable[[_Facts], OmniError]:
-    def make(facts: _Facts) -> OmniError:
-        made = _as(kind, facts.bare())
+def _diagnosed(kind: type[QueryError] | type[SchemaError]) -> Callable[[_ErrorFacts], OmniError]:
+    def make(facts: _ErrorFacts) -> OmniError:
+        made = _convert_error(kind, facts.bare())
         found = (_diagnostic(one, facts.text) for one in facts.details["diagnostics"])
         made.diagnostics = tuple(found)
         return made
@@ -231,14 +231,14 @@ def _diagnostic(told: Mapping[str, Any], text: str | None) -> Diagnostic:
     return Diagnostic(
         read_code(told["code"]),
         told["message"],
-        None if span is None else Span(span["start"], span["end"]),
+        None if span is None else TextSpan(span["start"], span["end"]),
         told.get("hint"),
         Severity(told["severity"]),
-        None if name is None or text is None else Source(text.removeprefix("\ufeff"), name),
+        None if name is None or text is None else SourceText(text.removeprefix("\ufeff"), name),
     )
 
 
-_MAKERS: Mapping[str, Callable[[_Facts], OmniError]] = MappingProxyType(
+_MAKERS: Mapping[str, Callable[[_ErrorFacts], OmniError]] = MappingProxyType(
     {
         "ChangeFeedGap": _gap,
         "ExpectedVersionMismatch": _version,

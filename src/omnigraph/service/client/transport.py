@@ -17,17 +17,17 @@ import httpx
 import msgspec
 
 from omnigraph.errors import Category, InvalidInput, OmniError, StorageUnavailable
-from omnigraph.service.client.errors import error_of
+from omnigraph.service.client.errors import decode_error
 from omnigraph.version import __version__
 
 _AnswerT = TypeVar("_AnswerT")
-_UNSENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
-_AGAIN = (502, 504)
+_NOT_SENT_ERRORS = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
+_RETRIED_STATUSES = (502, 504)
 """What something between us and the server says when it did not get an answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Patience:
+class RetryPolicy:
     """How long to wait: for a connection, for an answer, and how often and long to try again."""
 
     connect: float = 10.0
@@ -38,7 +38,7 @@ class Patience:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class RemoteCall:
     """One request; `reads` says that it may be sent twice. `text` is what errors point into."""
 
     method: str
@@ -54,9 +54,9 @@ class Call:
 class Transport:
     """Connections to one server, shared by everything that is bound to it."""
 
-    def __init__(self, base: str, token: str | None, patience: Patience | None = None) -> None:
+    def __init__(self, base: str, token: str | None, patience: RetryPolicy | None = None) -> None:
         self.base = base.rstrip("/")
-        self._patience = patience or Patience()
+        self._patience = patience or RetryPolicy()
         self._client = httpx.Client(
             timeout=httpx.Timeout(self._patience.answer, connect=self._patience.connect),
             headers={
@@ -72,26 +72,26 @@ class Transport:
         """Close all connections."""
         self._client.close()
 
-    def json(self, call: Call) -> Any:  # noqa: ANN401 - any JSON value
+    def json(self, call: RemoteCall) -> Any:  # noqa: ANN401 - any JSON value
         """Return the answer to a request."""
         return self._retried(call, lambda: self._decoded(call))
 
-    def send(self, call: Call) -> httpx.Response:
+    def send(self, call: RemoteCall) -> httpx.Response:
         """Return the whole answer to a request, whatever its body is."""
         return self._retried(call, lambda: self._answered(call))
 
     @contextmanager
-    def stream(self, call: Call) -> Iterator[httpx.Response]:
+    def stream(self, call: RemoteCall) -> Iterator[httpx.Response]:
         """Give the answer to a request that is read as it comes."""
         response = self._retried(call, lambda: self._opened(call))
         try:
             yield response
         except httpx.TransportError as error:
-            raise _lost(self.base, call) from error
+            raise _response_lost(self.base, call) from error
         finally:
             response.close()
 
-    def _decoded(self, call: Call) -> Any:  # noqa: ANN401 - any JSON value
+    def _decoded(self, call: RemoteCall) -> Any:  # noqa: ANN401 - any JSON value
         response = self._answered(call)
         try:
             return msgspec.json.decode(response.content)
@@ -99,7 +99,7 @@ class Transport:
             message = f"{self.base} does not answer as an omnigraph server does"
             raise StorageUnavailable(message, code="server_unknown") from error
 
-    def _answered(self, call: Call) -> httpx.Response:
+    def _answered(self, call: RemoteCall) -> httpx.Response:
         response = self._opened(call)
         try:
             response.read()
@@ -107,15 +107,15 @@ class Transport:
             response.close()
         return response
 
-    def _opened(self, call: Call) -> httpx.Response:
+    def _opened(self, call: RemoteCall) -> httpx.Response:
         response = self._client.send(self._built(call), stream=True)
         if response.status_code >= 400:
             response.read()
             response.close()
-            raise _Refused(response, error_of(response, call.text))
+            raise _ErrorStatus(response, decode_error(response, call.text))
         return response
 
-    def _built(self, call: Call) -> httpx.Request:
+    def _built(self, call: RemoteCall) -> httpx.Request:
         try:
             return self._client.build_request(
                 call.method,
@@ -129,30 +129,30 @@ class Transport:
             message = "a text with half of a surrogate pair is no Unicode"
             raise InvalidInput(message, code="text_invalid") from error
 
-    def _retried(self, call: Call, run: Callable[[], _AnswerT]) -> _AnswerT:
+    def _retried(self, call: RemoteCall, run: Callable[[], _AnswerT]) -> _AnswerT:
         left = self._patience.wait
         for attempt in range(self._patience.attempts):
             pause = min(0.1 * 4**attempt, left)
             try:
-                with _told():
+                with _read_error():
                     return run()
-            except _Refused as refused:
-                wanted = _pause(refused.response, call, pause)
+            except _ErrorStatus as refused:
+                wanted = _retry_pause(refused.response, call, pause)
                 if wanted is None or wanted > left or attempt + 1 == self._patience.attempts:
                     raise refused.error from None
                 pause = wanted
-            except _Unsent as unsent:
+            except _RequestNotSent as unsent:
                 if attempt + 1 == self._patience.attempts:
                     raise _unreachable(self.base, unsent.cause) from unsent.cause
-            except _Lost as lost:
+            except _ResponseLost as lost:
                 if not call.reads or attempt + 1 == self._patience.attempts:
-                    raise _lost(self.base, call) from lost.cause
+                    raise _response_lost(self.base, call) from lost.cause
             time.sleep(pause)
             left -= pause
         raise AssertionError("the last attempt returns or raises")
 
 
-class _Refused(Exception):
+class _ErrorStatus(Exception):
     """The server answered with an error."""
 
     def __init__(self, response: httpx.Response, error: OmniError) -> None:
@@ -161,7 +161,7 @@ class _Refused(Exception):
         self.error = error
 
 
-class _Unsent(Exception):
+class _RequestNotSent(Exception):
     """A request did not reach the server."""
 
     def __init__(self, cause: Exception) -> None:
@@ -169,7 +169,7 @@ class _Unsent(Exception):
         self.cause = cause
 
 
-class _Lost(Exception):
+class _ResponseLost(Exception):
     """A request was sent, and no whole answer came."""
 
     def __init__(self, cause: Exception) -> None:
@@ -178,23 +178,23 @@ class _Lost(Exception):
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def _read_error() -> Iterator[None]:
     try:
         yield
-    except _UNSENT as error:
-        raise _Unsent(error) from error
+    except _NOT_SENT_ERRORS as error:
+        raise _RequestNotSent(error) from error
     except httpx.TransportError as error:
-        raise _Lost(error) from error
+        raise _ResponseLost(error) from error
 
 
-def _pause(response: httpx.Response, call: Call, pause: float) -> float | None:
+def _retry_pause(response: httpx.Response, call: RemoteCall, pause: float) -> float | None:
     """Return after how long a refused request may be sent again, or None if it may not."""
     if response.status_code == 429:
         try:
             return max(float(response.headers.get("Retry-After", "")), 0.0)
         except ValueError:
             return pause
-    return pause if call.reads and response.status_code in _AGAIN else None
+    return pause if call.reads and response.status_code in _RETRIED_STATUSES else None
 
 
 def _unreachable(base: str, cause: Exception) -> OmniError:
@@ -202,7 +202,7 @@ def _unreachable(base: str, cause: Exception) -> OmniError:
     return StorageUnavailable(message, code="server_unreachable", server=base)
 
 
-def _lost(base: str, call: Call) -> OmniError:
+def _response_lost(base: str, call: RemoteCall) -> OmniError:
     if call.reads:
         message = f"{base} did not answer in time, or broke off"
         return StorageUnavailable(message, code="server_unreachable", server=base)

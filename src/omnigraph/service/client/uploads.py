@@ -18,27 +18,32 @@ from typing import Any
 import pyarrow as pa
 
 from omnigraph.catalog import Catalog
-from omnigraph.catalog.ends import ends_meant
+from omnigraph.catalog.model import resolve_endpoint_columns
 from omnigraph.errors import InvalidInput, NotFound
 from omnigraph.lang import did_you_mean
 from omnigraph.types import Scalar
 from omnigraph.types.temporal import to_milliseconds
-from omnigraph.write.inputs.columnar import Table
+from omnigraph.write.inputs.byte_streams import UnreadableInput, open_source, source_name
 from omnigraph.write.inputs.sources import check_source
-from omnigraph.write.inputs.streams import Broken, opened, source_name
-from omnigraph.write.inputs.tables import memory_table, opened_table, table_files
-from omnigraph.write.progress import Meter
-from omnigraph.write.violations import Place, Rule, ValidationFailed, Violation, in_order
+from omnigraph.write.inputs.table_reader import InputTable, memory_table, open_table, table_files
+from omnigraph.write.progress import ProgressMeter
+from omnigraph.write.violations import (
+    InputLocation,
+    ValidationFailed,
+    Violation,
+    ViolationRule,
+    violation_sort_key,
+)
 
 _FIRST = re.compile(r"(?<=\(first at )line (\d+)(?=\)$)")
 """How a message says where an entity was given before."""
-_INSTANT = pa.timestamp("ms", "UTC")
-_INSTANTS = {pa.date64(): _INSTANT, pa.list_(pa.date64()): pa.list_(_INSTANT)}
-_WORDS = {"src": "from", "dst": "to"}
+_TIMESTAMP = pa.timestamp("ms", "UTC")
+_TIMESTAMP_CASTS = {pa.date64(): _TIMESTAMP, pa.list_(pa.date64()): pa.list_(_TIMESTAMP)}
+_ENDPOINT_NAMES = {"src": "from", "dst": "to"}
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class UploadChunk:
     """Lines that came from one place, and what people call a line of it."""
 
     name: str
@@ -51,7 +56,7 @@ class Piece:
 class Upload:
     """What is sent: pieces one after the other."""
 
-    pieces: tuple[Piece, ...]
+    pieces: tuple[UploadChunk, ...]
 
     @property
     def content(self) -> bytes:
@@ -60,8 +65,10 @@ class Upload:
 
     def placed(self, error: ValidationFailed) -> ValidationFailed:
         """Return what a server says is wrong with lines, at the places where they come from."""
-        found = sorted((self._moved(violation) for violation in error.violations), key=in_order)
-        totals = Counter({Rule(rule): number for rule, number in error.totals.items()})
+        found = sorted(
+            (self._moved(violation) for violation in error.violations), key=violation_sort_key
+        )
+        totals = Counter({ViolationRule(rule): number for rule, number in error.totals.items()})
         return type(error)(found, totals)
 
     def _moved(self, violation: Violation) -> Violation:
@@ -71,51 +78,53 @@ class Upload:
             place = self._place(place.number)
         return replace(violation, message=message, source=place)
 
-    def _place(self, line: int) -> Place:
+    def _place(self, line: int) -> InputLocation:
         number = line
         for piece in self.pieces:
             if number <= piece.lines:
-                return Place(piece.name, number, piece.unit)
+                return InputLocation(piece.name, number, piece.unit)
             number -= piece.lines
-        return Place("", line)
+        return InputLocation("", line)
 
 
-def to_lines(
+def to_upload(
     data: Any,  # noqa: ANN401 - what people gave
     catalog: Catalog,
     encoding: str | None = None,
 ) -> Upload:
     """Return lines of JSON for whatever a load takes; `encoding` is that of files with lines."""
     if isinstance(data, Mapping):
-        return Upload(tuple(p for key, rows in data.items() for p in _typed(key, rows, catalog)))
+        return Upload(
+            tuple(p for key, rows in data.items() for p in _typed_chunks(key, rows, catalog))
+        )
     sources = data if isinstance(data, list | tuple) else [data]
-    return Upload(tuple(_whole(source, encoding) for source in sources))
+    return Upload(tuple(_read_chunk(source, encoding) for source in sources))
 
 
-def _whole(source: Any, encoding: str | None) -> Piece:  # noqa: ANN401 - a path, a file or bytes
+def _read_chunk(source: Any, encoding: str | None) -> UploadChunk:  # noqa: ANN401 - a path, a file or bytes
     check_source(source)
-    with opened(source, Meter(), encoding) as stream:
+    with open_source(source, ProgressMeter(), encoding) as stream:
         content = stream.read()
     if not content.endswith(b"\n"):
         content += b"\n"
-    return Piece(source_name(source), "line", content, content.count(b"\n"))
+    return UploadChunk(source_name(source), "line", content, content.count(b"\n"))
 
 
-def _typed(key: str, rows: Any, catalog: Catalog) -> Iterator[Piece]:  # noqa: ANN401
+def _typed_chunks(key: str, rows: Any, catalog: Catalog) -> Iterator[UploadChunk]:  # noqa: ANN401
     kind, name = _type(key, catalog)
     properties = (catalog.nodes if kind == "node" else catalog.edges)[name].properties
     moments = frozenset(p.name for p in properties.values() if p.type.scalar is Scalar.DATE_TIME)
     for place, found in _tables(name, rows, moments):
         lines = [_line(kind, name, row, properties) for row in found]
-        yield Piece(place, "row", b"".join(lines), len(lines))
+        yield UploadChunk(place, "row", b"".join(lines), len(lines))
 
 
 def _line(kind: str, name: str, row: Mapping[str, Any], properties: Collection[str]) -> bytes:
     values = {column: plain_value(value) for column, value in row.items()}
     line: dict[str, Any] = {"type": name, "data": values}
     if kind == "edge":
-        meant = ends_meant(values, properties)
-        ends = {_WORDS[meant[c]]: values.pop(c) for c in list(values) if c in meant}
+        meant = resolve_endpoint_columns(values, properties)
+        ends = {_ENDPOINT_NAMES[meant[c]]: values.pop(c) for c in list(values) if c in meant}
         line = {"edge": name, **ends, "data": values}
     try:
         return json.dumps(line, ensure_ascii=False).encode() + b"\n"
@@ -151,9 +160,9 @@ def _tables(
     if isinstance(data, str | os.PathLike):
         for file in table_files(data):
             try:
-                with opened_table(file, Meter()) as table:
+                with open_table(file, ProgressMeter()) as table:
                     yield str(file), _cells(table, str(file), moments)
-            except Broken as error:
+            except UnreadableInput as error:
                 raise InvalidInput(f"{file}: {error}", code="input_unreadable") from error
         return
     if isinstance(data, list | tuple) and data and isinstance(data[0], str | os.PathLike):
@@ -170,18 +179,18 @@ def _tables(
         raise InvalidInput(message, code="input_unknown", type=name)
 
 
-def _cells(table: Table, name: str, moments: Collection[str]) -> Iterator[Mapping[str, Any]]:
+def _cells(table: InputTable, name: str, moments: Collection[str]) -> Iterator[Mapping[str, Any]]:
     if table.text:
         message = f"{name}: a server takes no CSV; read it into a table with types first"
         raise InvalidInput(message, code="remote_unsupported")
     for batch in table.batches:
-        yield from _timed(batch, moments).to_pylist()
+        yield from _cast_timestamps(batch, moments).to_pylist()
 
 
-def _timed(batch: pa.RecordBatch, moments: Collection[str]) -> pa.RecordBatch:
+def _cast_timestamps(batch: pa.RecordBatch, moments: Collection[str]) -> pa.RecordBatch:
     """Return a batch whose `date64` columns of instants keep the time of day when they are read."""
     for place, field in enumerate(batch.schema):
-        wanted = _INSTANTS.get(field.type) if field.name in moments else None
+        wanted = _TIMESTAMP_CASTS.get(field.type) if field.name in moments else None
         if wanted is not None:
             batch = batch.set_column(place, field.name, batch.column(place).cast(wanted))
     return batch

@@ -6,30 +6,29 @@ compare-and-swap; an interrupted command is settled by the next one.
 """
 
 from omnigraph.service.cluster.apply import apply
-from omnigraph.service.cluster.commands import approve, force_unlock, validate
-from omnigraph.service.cluster.observe import import_state, refresh, status
-from omnigraph.service.cluster.plan import plan
+from omnigraph.service.cluster.commands import approve, force_unlock, plan, validate
+from omnigraph.service.cluster.drift import import_state, refresh, status
 from omnigraph.service.cluster.serving import (
+    AppliedRevision,
     ServedGraph,
     ServedPolicy,
-    Serving,
     ServingRefused,
-    read_serving,
+    read_applied_revision,
 )
-from omnigraph.service.cluster.session import Outcome
+from omnigraph.service.cluster.session import ClusterCommandResult
 
 __all__ = [
-    "Outcome",
+    "AppliedRevision",
+    "ClusterCommandResult",
     "ServedGraph",
     "ServedPolicy",
-    "Serving",
     "ServingRefused",
     "apply",
     "approve",
     "force_unlock",
     "import_state",
     "plan",
-    "read_serving",
+    "read_applied_revision",
     "refresh",
     "status",
     "validate",

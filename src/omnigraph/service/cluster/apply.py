@@ -15,36 +15,36 @@ from typing import Any
 from omnigraph.errors import AlreadyExists, Category, OmniError
 from omnigraph.graph import init as create_graph
 from omnigraph.graph import open as open_graph
-from omnigraph.service.cluster.approvals import consume, valid_approvals
-from omnigraph.service.cluster.changes import (
-    APPLIED,
-    BLOCKED,
-    DEFERRED,
-    Change,
-    Situation,
-    applied_resources,
-    classify,
-    difference,
-    gated,
-)
-from omnigraph.service.cluster.findings import Refused
-from omnigraph.service.cluster.ledger import State, Status
-from omnigraph.service.cluster.live import look
+from omnigraph.service.cluster.approvals import consume_approval, valid_approvals
+from omnigraph.service.cluster.diagnostics import ClusterOperationRefused
+from omnigraph.service.cluster.ledger import ClusterState, ResourceStatus
+from omnigraph.service.cluster.live_graph import inspect_graph
 from omnigraph.service.cluster.recovery import (
     CREATE,
     DELETE,
     MIGRATE,
-    Intent,
-    Swept,
-    forget_graph,
-    sweep,
+    ClusterIntent,
+    RecoveredState,
+    recover_intents,
+    remove_graph_entries,
     write_intent,
 )
-from omnigraph.service.cluster.resources import Desired
-from omnigraph.service.cluster.session import Outcome, Session, wire
+from omnigraph.service.cluster.resource_changes import (
+    APPLIED,
+    BLOCKED,
+    DEFERRED,
+    ApplyConditions,
+    ResourceChange,
+    applied_resources,
+    changes_requiring_approval,
+    classify_changes,
+    diff_resources,
+)
+from omnigraph.service.cluster.resources import DesiredState
+from omnigraph.service.cluster.session import ClusterCommandResult, ClusterSession, to_wire_map
 from omnigraph.service.cluster.store import PAYLOADS, RECOVERIES
 
-_UNSURE = (Category.UNAVAILABLE, Category.OUTCOME_UNKNOWN, Category.INTERNAL)
+_UNCERTAIN_CATEGORIES = (Category.UNAVAILABLE, Category.OUTCOME_UNKNOWN, Category.INTERNAL)
 StepObserver = Callable[[str], None]
 """Is told of every step before it is taken; tests stop an apply there."""
 
@@ -55,14 +55,14 @@ def apply(
     actor: str | None = None,
     options: Mapping[str, str] | None = None,
     observer: StepObserver | None = None,
-) -> Outcome:
+) -> ClusterCommandResult:
     """Make a cluster what its configuration says."""
-    session = Session(folder, options)
+    session = ClusterSession(folder, options)
     desired = session.desired()
     run = None
     if desired is not None:
         with session.findings.catching(session.path), session.locked("apply", desired.config):
-            run = _Run(session, desired, actor, observer or (lambda _: None))
+            run = _ApplyRun(session, desired, actor, observer or (lambda _: None))
             run.go()
     changes = [] if run is None else run.changes
     facts: dict[str, Any] = {} if actor is None else {"actor": actor}
@@ -75,15 +75,19 @@ def apply(
         deferred_count=sum(not change.is_done for change in changes),
         converged=run is not None and run.converged,
         state_written=run is not None and run.written,
-        resource_statuses=wire(session.ledger.state.statuses),
+        resource_statuses=to_wire_map(session.ledger.state.statuses),
     )
 
 
-class _Run:
+class _ApplyRun:
     """One apply, from the sweep to the ledger."""
 
     def __init__(
-        self, session: Session, desired: Desired, actor: str | None, observer: StepObserver
+        self,
+        session: ClusterSession,
+        desired: DesiredState,
+        actor: str | None,
+        observer: StepObserver,
     ) -> None:
         self._session = session
         self._desired = desired
@@ -91,9 +95,9 @@ class _Run:
         self._observer = observer
         self._failed: dict[str, str] = {}
         self._approved: dict[str, str] = {}
-        self._swept = Swept(State())
-        self._open: Intent | None = None
-        self.changes: list[Change] = []
+        self._swept = RecoveredState(ClusterState())
+        self._open: ClusterIntent | None = None
+        self.changes: list[ResourceChange] = []
         self.converged = False
         self.written = False
 
@@ -102,7 +106,7 @@ class _Run:
         base = self._session.need_state()
         self._check_digests(base.state)
         store, findings = self._session.store, self._session.findings
-        self._swept = sweep(store, base.state, self._schemas(), findings)
+        self._swept = recover_intents(store, base.state, self._schemas(), findings)
         if not findings.ok:
             return
         self._decide()
@@ -124,25 +128,29 @@ class _Run:
         graphs = self._desired.config.graphs
         return {id_: (self._desired.schema(id_), digests[f"schema.{id_}"]) for id_ in graphs}
 
-    def _check_digests(self, state: State) -> None:
+    def _check_digests(self, state: ClusterState) -> None:
         for graph in state.graph_ids:
             if state.graph_digest(graph) not in (None, state.resources[f"graph.{graph}"].digest):
                 message = "what the ledger says about the graph does not fit its digest"
-                raise Refused("external_blob_policy_digest_mismatch", f"graph.{graph}", message)
+                raise ClusterOperationRefused(
+                    "external_blob_policy_digest_mismatch", f"graph.{graph}", message
+                )
 
     def _decide(self) -> None:
         """Say of every change what becomes of it, by what is known so far."""
         state, entries = self._swept.state, self._desired.entries
-        changes = difference(entries, state)
+        changes = diff_resources(entries, state)
         if not self._approved:
             store, digest = self._session.store, self._desired.digest
-            self._approved = valid_approvals(store, gated(changes), digest, self._session.findings)
-        situation = Situation(self._swept.pending, self._approved, self._failed)
-        self.changes = classify(changes, entries, state, situation)
+            self._approved = valid_approvals(
+                store, changes_requiring_approval(changes), digest, self._session.findings
+            )
+        situation = ApplyConditions(self._swept.pending, self._approved, self._failed)
+        self.changes = classify_changes(changes, entries, state, situation)
 
     # --- graphs
 
-    def _move(self, operation: str, kind: str, action: Callable[[Change], None]) -> None:
+    def _move(self, operation: str, kind: str, action: Callable[[ResourceChange], None]) -> None:
         """Change graphs one by one; after the first failure no other is touched."""
         word = {"create": "graph_create", "update": "schema_apply", "delete": "graph_delete"}
         for change in self.changes:
@@ -167,8 +175,8 @@ class _Run:
         if self._failed:
             self._decide()
 
-    def _intent(self, change: Change, kind: str, **facts: Any) -> Intent:  # noqa: ANN401
-        intent = Intent(
+    def _intent(self, change: ResourceChange, kind: str, **facts: Any) -> ClusterIntent:  # noqa: ANN401
+        intent = ClusterIntent(
             kind=kind,
             graph_id=change.graph,
             graph_uri=self._session.store.graph_uri(change.graph),
@@ -183,10 +191,10 @@ class _Run:
 
     def _give_up(self, error: OmniError) -> None:
         """Take the record of a failed operation back, if it is sure that nothing happened."""
-        if self._open is not None and error.category not in _UNSURE:
+        if self._open is not None and error.category not in _UNCERTAIN_CATEGORIES:
             self._session.store.delete_record(RECOVERIES, self._open.operation_id)
 
-    def _create(self, change: Change) -> None:
+    def _create(self, change: ResourceChange) -> None:
         store = self._session.store
         digest = self._desired.digests[f"schema.{change.graph}"]
         intent = self._intent(change, CREATE, desired_schema_digest=digest)
@@ -202,14 +210,14 @@ class _Run:
         self._observer(f"{CREATE}: note {change.graph}")
         write_intent(store, replace(intent, expected_manifest_version=version))
 
-    def _migrate(self, change: Change) -> None:
+    def _migrate(self, change: ResourceChange) -> None:
         store = self._session.store
-        live = look(store, change.graph)
+        live = inspect_graph(store, change.graph)
         if live.graph is None:
             message = (
                 live.error or "there is no graph; `cluster refresh` takes it out of the ledger"
             )
-            raise Refused("schema_apply_failed", change.resource, message)
+            raise ClusterOperationRefused("schema_apply_failed", change.resource, message)
         text = self._desired.schema(change.graph)
         intent = self._intent(
             change,
@@ -225,12 +233,12 @@ class _Run:
         self._observer(f"{MIGRATE}: note {change.graph}")
         write_intent(store, replace(intent, expected_manifest_version=done.manifest_version))
 
-    def _delete(self, change: Change) -> None:
+    def _delete(self, change: ResourceChange) -> None:
         intent = self._intent(change, DELETE, approval_id=self._approved[change.resource])
         self._observer(f"{DELETE}: remove {change.graph}")
         self._session.store.remove_graph(change.graph)
         self._observer(f"{DELETE}: removed {change.graph}")
-        forget_graph(self._swept, intent)
+        remove_graph_entries(self._swept, intent)
 
     # --- contents and ledger
 
@@ -244,13 +252,13 @@ class _Run:
                 digest, content = resource.entry.digest, resource.content
                 self._session.store.put_payload(change.resource, digest, content)
 
-    def _applied(self) -> State:
+    def _applied(self) -> ClusterState:
         """Return the state with everything that was done."""
         state, entries = self._swept.state, self._desired.entries
-        left = [change for change in self.changes if not _is_gone(change, state)]
+        left = [change for change in self.changes if not _is_deleted(change, state)]
         resources = applied_resources(left, entries, state)
         folded = replace(state, resources=resources).folded()
-        self.converged = not difference(entries, folded)
+        self.converged = not diff_resources(entries, folded)
         digest = self._desired.digest if self.converged else state.config_digest
         return replace(
             folded,
@@ -264,23 +272,25 @@ class _Run:
         moved = {c.graph for c in self.changes if c.kind == "schema" and c.is_done}
         schemas = self._schemas()
         return {
-            f"graph.{id_}": look(self._session.store, id_).observation(f"graph.{id_}", schemas[id_])
+            f"graph.{id_}": inspect_graph(self._session.store, id_).observation(
+                f"graph.{id_}", schemas[id_]
+            )
             for id_ in sorted(moved & set(schemas))
         }
 
-    def _statuses(self, state: State) -> dict[str, Status]:
+    def _statuses(self, state: ClusterState) -> dict[str, ResourceStatus]:
         statuses = {a: found for a, found in state.statuses.items() if a in state.resources}
         for change in self.changes:
             if change.is_done and change.operation != "delete":
-                statuses[change.resource] = Status("applied")
+                statuses[change.resource] = ResourceStatus("applied")
             elif change.reason in self._failed.values():
-                statuses[change.resource] = Status("error", (change.reason or "",))
+                statuses[change.resource] = ResourceStatus("error", (change.reason or "",))
             elif change.disposition == BLOCKED:
-                statuses[change.resource] = Status("blocked", (change.reason or "",))
+                statuses[change.resource] = ResourceStatus("blocked", (change.reason or "",))
             elif change.disposition == DEFERRED:
-                statuses[change.resource] = Status("pending", (change.reason or "",))
+                statuses[change.resource] = ResourceStatus("pending", (change.reason or "",))
         for address in state.resources:
-            statuses.setdefault(address, Status("applied"))
+            statuses.setdefault(address, ResourceStatus("applied"))
         unsettled = {f"graph.{graph}" for graph in self._swept.pending}
         kept = {a: found for a, found in state.statuses.items() if a in unsettled}
         return {**statuses, **kept}
@@ -292,7 +302,7 @@ class _Run:
             self._observer(f"forget {operation}")
             store.delete_record(RECOVERIES, operation)
         for approval, operation in self._swept.approvals.items():
-            consume(store, approval, operation)
+            consume_approval(store, approval, operation)
 
     def _tell(self) -> None:
         for change in self.changes:
@@ -306,6 +316,6 @@ class _Run:
                 self._session.findings.warn(code, change.resource, message)
 
 
-def _is_gone(change: Change, state: State) -> bool:
+def _is_deleted(change: ResourceChange, state: ClusterState) -> bool:
     """Tell whether a deletion is in the state already."""
     return change.operation == "delete" and change.resource not in state.resources

@@ -8,12 +8,12 @@ from typing import Any
 
 from ulid import ULID
 
-from omnigraph.service.cluster.changes import Change
-from omnigraph.service.cluster.findings import Findings
-from omnigraph.service.cluster.live import now
+from omnigraph.service.cluster.diagnostics import ClusterDiagnostics
+from omnigraph.service.cluster.live_graph import utc_now_text
+from omnigraph.service.cluster.resource_changes import ResourceChange
 from omnigraph.service.cluster.store import APPROVALS, ClusterStore
 
-REASON = "deletes the graph and all of its data"
+APPROVAL_REASON = "deletes the graph and all of its data"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,16 +23,16 @@ class Approval:
     approval_id: str = field(default_factory=lambda: str(ULID()))
     resource: str
     operation: str
-    reason: str = REASON
+    reason: str = APPROVAL_REASON
     bound_config_digest: str
     bound_before_digest: str | None
     bound_after_digest: str | None
     approved_by: str
-    created_at: str = field(default_factory=now)
+    created_at: str = field(default_factory=utc_now_text)
     consumed_at: str | None = None
     consumed_by_operation: str | None = None
 
-    def fits(self, change: Change, config_digest: str) -> bool:
+    def fits(self, change: ResourceChange, config_digest: str) -> bool:
         """Tell whether this is still about the change at hand."""
         seen = (self.bound_config_digest, self.bound_before_digest, self.bound_after_digest)
         return self.operation == change.operation and seen == (
@@ -53,12 +53,15 @@ def write_approval(store: ClusterStore, approval: Approval) -> None:
 
 
 def valid_approvals(
-    store: ClusterStore, changes: list[Change], config_digest: str, findings: Findings
+    store: ClusterStore,
+    changes: list[ResourceChange],
+    config_digest: str,
+    findings: ClusterDiagnostics,
 ) -> dict[str, str]:
     """Return the approvals that count for changes, by resource; warn of those that are stale."""
     wanted = {change.resource: change for change in changes}
     found: dict[str, str] = {}
-    for approval in _read(store):
+    for approval in _read_approvals(store):
         change = wanted.get(approval.resource)
         if change is None or approval.consumed_at is not None:
             continue
@@ -73,25 +76,25 @@ def valid_approvals(
     return found
 
 
-def consume(store: ClusterStore, approval_id: str, operation: str) -> None:
+def consume_approval(store: ClusterStore, approval_id: str, operation: str) -> None:
     """Note in an approval that it is used up."""
-    for approval in _read(store):
+    for approval in _read_approvals(store):
         if approval.approval_id == approval_id and approval.consumed_at is None:
-            used = replace(approval, consumed_at=now(), consumed_by_operation=operation)
+            used = replace(approval, consumed_at=utc_now_text(), consumed_by_operation=operation)
             write_approval(store, used)
 
 
-def consumed(
+def add_consumed_approval(
     records: Mapping[str, Mapping[str, Any]], approval_id: str | None, operation: str
 ) -> Mapping[str, Mapping[str, Any]]:
     """Return the approval records of a ledger with one more that is used up."""
     if approval_id is None:
         return records
-    used = {"consumed_at": now(), "consumed_by_operation": operation}
+    used = {"consumed_at": utc_now_text(), "consumed_by_operation": operation}
     return {**records, approval_id: used}
 
 
-def _read(store: ClusterStore) -> list[Approval]:
+def _read_approvals(store: ClusterStore) -> list[Approval]:
     """Return all approvals, oldest first; what is none is passed over, for it approves nothing."""
     found = []
     for facts in store.records(APPROVALS).values():

@@ -3,21 +3,114 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from omnigraph.service.cluster.approvals import Approval, write_approval
-from omnigraph.service.cluster.changes import difference, gated
-from omnigraph.service.cluster.config import FILE
-from omnigraph.service.cluster.findings import Refused
-from omnigraph.service.cluster.plan import wire_dependencies
-from omnigraph.service.cluster.resources import Desired
-from omnigraph.service.cluster.session import Outcome, Session
+from omnigraph.errors import OmniError
+from omnigraph.service.cluster.approvals import (
+    APPROVAL_REASON,
+    Approval,
+    valid_approvals,
+    write_approval,
+)
+from omnigraph.service.cluster.config import CONFIG_FILE
+from omnigraph.service.cluster.diagnostics import ClusterOperationRefused
+from omnigraph.service.cluster.live_graph import inspect_graph
+from omnigraph.service.cluster.recovery import read_intents
+from omnigraph.service.cluster.resource_changes import (
+    ApplyConditions,
+    ResourceChange,
+    changes_requiring_approval,
+    classify_changes,
+    diff_resources,
+)
+from omnigraph.service.cluster.resources import DesiredState, dependents
+from omnigraph.service.cluster.session import ClusterCommandResult, ClusterSession
+
+# ----------------------------------------------------------------------
+# This module plans: what `cluster apply` would do, told without doing it.
 
 
-def validate(folder: Path) -> Outcome:
+def plan(folder: Path, options: Mapping[str, str] | None = None) -> ClusterCommandResult:
+    """Tell what separates a cluster from its configuration."""
+    session = ClusterSession(folder, options)
+    desired = session.desired()
+    facts: dict[str, Any] = {"changes": [], "blast_radius": [], "approvals_required": []}
+    if desired is not None:
+        with session.findings.catching(session.path), session.locked("plan", desired.config):
+            facts = _plan(session, desired)
+    return session.outcome(
+        desired_revision={} if desired is None else {"config_digest": desired.digest},
+        resource_digests={} if desired is None else desired.digests,
+        dependencies=[] if desired is None else wire_dependencies(desired),
+        state_observations=session.observations(),
+        **facts,
+    )
+
+
+def wire_dependencies(desired: DesiredState) -> list[dict[str, str]]:
+    """Return who depends on whom, in the wire form."""
+    return [{"from": one, "to": other} for one, other in desired.dependencies()]
+
+
+def _plan(session: ClusterSession, desired: DesiredState) -> dict[str, Any]:
+    ledger = session.read()
+    if ledger.text is None:
+        message = "there is no ledger yet; make it with: omnigraph cluster import"
+        session.findings.warn("state_missing", session.store.state_path, message)
+    pending = set()
+    for intent in read_intents(session.store):
+        pending.add(intent.graph_id)
+        message = f"{intent.kind} was interrupted; `cluster apply` settles it first"
+        session.findings.warn("cluster_recovery_pending", f"graph.{intent.graph_id}", message)
+    changes = diff_resources(desired.entries, ledger.state)
+    approved = valid_approvals(
+        session.store, changes_requiring_approval(changes), desired.digest, session.findings
+    )
+    situation = ApplyConditions(pending, approved)
+    decided = classify_changes(changes, desired.entries, ledger.state, situation)
+    shown = [_with_migration(session, desired, change) for change in decided]
+    dependencies = desired.dependencies()
+    radius = {change.resource: dependents(change.resource, dependencies) for change in changes}
+    return {
+        "changes": [change.to_json() for change in shown],
+        "blast_radius": [
+            {"resource": address, "affected": affected}
+            for address, affected in radius.items()
+            if affected
+        ],
+        "approvals_required": [
+            {"resource": c.resource, "reason": APPROVAL_REASON, "satisfied": c.resource in approved}
+            for c in changes_requiring_approval(changes)
+        ],
+    }
+
+
+def _with_migration(
+    session: ClusterSession, desired: DesiredState, change: ResourceChange
+) -> ResourceChange:
+    """Return a change of a schema with the steps it takes."""
+    if change.kind != "schema" or change.operation != "update":
+        return change
+    live = inspect_graph(session.store, change.graph)
+    reason = live.error or "there is no graph"
+    if live.graph is not None:
+        try:
+            steps = live.plan(desired.schema(change.graph)).to_json()
+        except OmniError as error:
+            reason = error.message
+        else:
+            migration = {"supported": steps["supported"], "steps": steps["steps"]}
+            return replace(change, migration=migration)
+    message = f"cannot tell the steps: {reason}"
+    session.findings.warn("schema_preview_unavailable", change.resource, message)
+    return change
+
+
+def validate(folder: Path) -> ClusterCommandResult:
     """Check a configuration and every file it names; storage is not looked at."""
-    session = Session(folder)
+    session = ClusterSession(folder)
     desired = session.desired()
     if desired is not None:
         for graph in desired.config.graphs.values():
@@ -27,7 +120,7 @@ def validate(folder: Path) -> Outcome:
                 session.findings.warn("external_blob_ingress_default_deny", place, message)
     resources = [] if desired is None else list(desired.resources.values())
     return session.outcome(
-        config_file=str(folder / FILE),
+        config_file=str(folder / CONFIG_FILE),
         resource_digests={} if desired is None else desired.digests,
         resources=[resource.to_json() for resource in resources],
         dependencies=[] if desired is None else wire_dependencies(desired),
@@ -36,9 +129,9 @@ def validate(folder: Path) -> Outcome:
 
 def approve(
     folder: Path, resource: str, actor: str, options: Mapping[str, str] | None = None
-) -> Outcome:
+) -> ClusterCommandResult:
     """Approve one pending deletion, as it is planned now."""
-    session = Session(folder, options)
+    session = ClusterSession(folder, options)
     desired = session.desired()
     facts: dict[str, Any] = {}
     if desired is not None:
@@ -47,14 +140,19 @@ def approve(
     return session.outcome(**facts)
 
 
-def _approve(session: Session, desired: Desired, resource: str, actor: str) -> dict[str, Any]:
+def _approve(
+    session: ClusterSession, desired: DesiredState, resource: str, actor: str
+) -> dict[str, Any]:
     state = session.need_state().state
-    pending = {change.resource: change for change in gated(difference(desired.entries, state))}
+    pending = {
+        change.resource: change
+        for change in changes_requiring_approval(diff_resources(desired.entries, state))
+    }
     change = pending.get(resource)
     if change is None:
         waiting = f"; what does: {', '.join(pending)}" if pending else ""
         message = f"{resource} has no change that needs an approval{waiting}"
-        raise Refused("approval_not_required", resource, message)
+        raise ClusterOperationRefused("approval_not_required", resource, message)
     approval = Approval(
         resource=resource,
         operation=change.operation,
@@ -72,9 +170,11 @@ def _approve(session: Session, desired: Desired, resource: str, actor: str) -> d
     }
 
 
-def force_unlock(folder: Path, lock_id: str, options: Mapping[str, str] | None = None) -> Outcome:
+def force_unlock(
+    folder: Path, lock_id: str, options: Mapping[str, str] | None = None
+) -> ClusterCommandResult:
     """Remove a lock that was left behind; its id says that it is this one and no other."""
-    session = Session(folder, options)
+    session = ClusterSession(folder, options)
     removed = False
     if session.config() is not None:
         with session.findings.catching(session.path):
@@ -85,11 +185,13 @@ def force_unlock(folder: Path, lock_id: str, options: Mapping[str, str] | None =
     return session.outcome(state_observations=session.observations(), lock_removed=removed)
 
 
-def _unlock(session: Session, lock_id: str) -> bool:
+def _unlock(session: ClusterSession, lock_id: str) -> bool:
     store, held = session.store, session.lock
     if held is None:
-        raise Refused("state_lock_missing", store.lock_path, "nobody holds the lock")
+        raise ClusterOperationRefused(
+            "state_lock_missing", store.lock_path, "nobody holds the lock"
+        )
     if held.lock_id != lock_id:
         message = f"the lock is {held.lock_id}, not {lock_id}"
-        raise Refused("state_lock_id_mismatch", store.lock_path, message)
+        raise ClusterOperationRefused("state_lock_id_mismatch", store.lock_path, message)
     return store.release_lock(lock_id)

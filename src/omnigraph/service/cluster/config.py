@@ -12,22 +12,22 @@ from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 from typing import Any
 
-from omnigraph.embed.config import REMOTES, Kind
+from omnigraph.embed.config import REMOTE_DEFAULTS, ProviderKind
 from omnigraph.errors import InvalidInput
-from omnigraph.service.cluster.documents import Document, Path, read_document
-from omnigraph.service.cluster.findings import Findings
+from omnigraph.service.cluster.diagnostics import ClusterDiagnostics
+from omnigraph.service.cluster.yaml_document import YamlDocument, YamlPath, read_yaml
 from omnigraph.storage import locate
-from omnigraph.write.external import ExternalBlobs
+from omnigraph.write.external_blobs import ExternalBlobs
 
-FILE = "cluster.yaml"
+CONFIG_FILE = "cluster.yaml"
 CLUSTER = "cluster"
 SCOPES = ("server_safe", "embedded_only")
 
 _ID = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 _SERVED_ID = re.compile(r"[A-Za-z0-9-]{1,64}")
-_SERVED_NEVER = ("policies", "healthz", "openapi", "graphs")
+_RESERVED_GRAPH_IDS = ("policies", "healthz", "openapi", "graphs")
 _REFERENCE = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}")
-_LATER = ("apply", "env_file", "embeddings", "ui", "aliases", "bindings")
+_RESERVED_KEYS = ("apply", "env_file", "embeddings", "ui", "aliases", "bindings")
 _KINDS = ("graph", "schema", "query", "policy", "provider", "pipeline")
 
 
@@ -37,7 +37,7 @@ class QueryFiles:
 
     path: str
     name: str | None
-    place: Path
+    place: YamlPath
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +75,7 @@ class ClusterConfig:
     """What `cluster.yaml` says."""
 
     folder: FilePath
-    document: Document
+    document: YamlDocument
     name: str | None = None
     storage: str | None = None
     lock: bool = True
@@ -94,48 +94,48 @@ class ClusterConfig:
         return str(self.folder / self.storage)
 
 
-def read_config(folder: FilePath, findings: Findings) -> ClusterConfig | None:
+def read_config(folder: FilePath, findings: ClusterDiagnostics) -> ClusterConfig | None:
     """Read the configuration in a folder; return None when it cannot be used at all."""
     if not folder.is_dir():
         findings.error("config_dir_not_found", str(folder), "there is no such folder")
         return None
-    file = folder / FILE
+    file = folder / CONFIG_FILE
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
         findings.error("cluster_config_read_error", str(file), f"cannot read it: {reason}")
         return None
-    document = read_document(text)
+    document = read_yaml(text)
     for mistake in document.mistakes:
         code = "duplicate_yaml_key" if mistake.duplicate else "invalid_cluster_yaml"
-        path = _dotted(mistake.path) or FILE
-        findings.error(code, path, mistake.message, file=FILE, line=mistake.line)
+        path = _path_text(mistake.path) or CONFIG_FILE
+        findings.error(code, path, mistake.message, file=CONFIG_FILE, line=mistake.line)
     if not isinstance(document.value, dict):
         if not document.mistakes:
             message = "the file holds keys: `version`, `graphs` and others"
-            findings.error("invalid_cluster_yaml", FILE, message, file=FILE, line=1)
+            findings.error("invalid_cluster_yaml", CONFIG_FILE, message, file=CONFIG_FILE, line=1)
         return None
-    return _Decoder(document, findings).cluster(folder)
+    return _ClusterConfigDecoder(document, findings).cluster(folder)
 
 
-def _dotted(path: Path) -> str:
+def _path_text(path: YamlPath) -> str:
     return ".".join(str(part) for part in path)
 
 
-class _Decoder:
+class _ClusterConfigDecoder:
     """Turns plain values into a configuration and tells what is wrong with them."""
 
-    def __init__(self, document: Document, findings: Findings) -> None:
+    def __init__(self, document: YamlDocument, findings: ClusterDiagnostics) -> None:
         self._document = document
         self._findings = findings
 
     def cluster(self, folder: FilePath) -> ClusterConfig:
         value = self._document.value
-        for key in (key for key in _LATER if key in value):
+        for key in (key for key in _RESERVED_KEYS if key in value):
             self._error("future_phase_field", (key,), f"`{key}` means nothing yet; leave it out")
         known = ("version", "metadata", "storage", "state", "providers", "graphs", "policies")
-        top = self._mapping(value, (), known=(*known, "pipelines", *_LATER))
+        top = self._mapping(value, (), known=(*known, "pipelines", *_RESERVED_KEYS))
         if top.get("version") != 1 or top.get("version") is True:
             message = "`version` must be 1"
             self._error("unsupported_cluster_config_version", ("version",), message)
@@ -190,14 +190,14 @@ class _Decoder:
     # --- providers
 
     def _providers(self, value: object) -> dict[str, Mapping[str, str]]:
-        place: Path = ("providers", "embedding")
+        place: YamlPath = ("providers", "embedding")
         section = self._mapping(value, ("providers",), known=("embedding",)).get("embedding")
         found = {}
         for name, stated in self._named(section, place):
             found[name] = self._provider(stated, (*place, name))
         return found
 
-    def _provider(self, value: object, place: Path) -> Mapping[str, str]:
+    def _provider(self, value: object, place: YamlPath) -> Mapping[str, str]:
         known = ("kind", "provider", "base_url", "model", "api_key")
         stated = self._mapping(value, place, known=known)
         profile = {}
@@ -208,18 +208,18 @@ class _Decoder:
         code = "invalid_embedding_provider"
         if "kind" in profile and "provider" in profile:
             self._error(code, place, "`kind` and `provider` mean the same: give one")
-        kind = profile.pop("provider", None) or profile.pop("kind", Kind.OPENAI_COMPATIBLE)
-        if kind not in list(Kind):
-            known_kinds = ", ".join(Kind)
+        kind = profile.pop("provider", None) or profile.pop("kind", ProviderKind.OPENAI_COMPATIBLE)
+        if kind not in list(ProviderKind):
+            known_kinds = ", ".join(ProviderKind)
             self._error(code, (*place, "kind"), f"'{kind}' is none of {known_kinds}")
         profile.pop("kind", None)
         self._key(kind, profile.get("api_key"), place)
         order = ("base_url", "model", "api_key")
         return {"kind": str(kind), **{key: profile[key] for key in order if key in profile}}
 
-    def _key(self, kind: str, key: str | None, place: Path) -> None:
+    def _key(self, kind: str, key: str | None, place: YamlPath) -> None:
         if key is None:
-            if kind in [str(remote) for remote in REMOTES]:
+            if kind in [str(remote) for remote in REMOTE_DEFAULTS]:
                 message = "`api_key` is missing; write ${NAME} of an environment variable"
                 self._error("embedding_api_key_required", place, message)
         elif _REFERENCE.fullmatch(key.strip()) is None:
@@ -231,8 +231,8 @@ class _Decoder:
     def _graphs(self, value: object, providers: Mapping[str, object]) -> dict[str, GraphConfig]:
         found = {}
         for id_, stated in self._named(value, ("graphs",)):
-            place: Path = ("graphs", id_)
-            if _SERVED_ID.fullmatch(id_) is None or id_ in _SERVED_NEVER:
+            place: YamlPath = ("graphs", id_)
+            if _SERVED_ID.fullmatch(id_) is None or id_ in _RESERVED_GRAPH_IDS:
                 message = (
                     f"a server does not serve a graph called '{id_}': it takes letters, digits"
                     " and `-`, at most 64, and no name of a route"
@@ -244,7 +244,7 @@ class _Decoder:
         return found
 
     def _graph(
-        self, id_: str, value: object, place: Path, providers: Mapping[str, object]
+        self, id_: str, value: object, place: YamlPath, providers: Mapping[str, object]
     ) -> GraphConfig | None:
         if isinstance(value, dict) and "streaming" in value:
             message = "`streaming` is not declared any more; leave it out"
@@ -266,7 +266,7 @@ class _Decoder:
             external_blobs=self._external(stated.get("external_blobs"), (*place, "external_blobs")),
         )
 
-    def _queries(self, value: object, place: Path) -> Iterator[QueryFiles]:
+    def _queries(self, value: object, place: YamlPath) -> Iterator[QueryFiles]:
         if value is None:
             return
         if isinstance(value, str):
@@ -285,7 +285,9 @@ class _Decoder:
         else:
             self._invalid(place, "`queries` is a path, a list of paths, or names with a `file`")
 
-    def _reference(self, value: object, place: Path, providers: Mapping[str, object]) -> str | None:
+    def _reference(
+        self, value: object, place: YamlPath, providers: Mapping[str, object]
+    ) -> str | None:
         if value is None:
             return None
         text = self._text(value, place)
@@ -301,7 +303,7 @@ class _Decoder:
             self._error("dangling_embedding_provider_reference", place, message)
         return name
 
-    def _external(self, value: object, place: Path) -> tuple[tuple[str, str], ...]:
+    def _external(self, value: object, place: YamlPath) -> tuple[tuple[str, str], ...]:
         if value is None:
             return ()
         allow = self._mapping(value, place, known=("allow",)).get("allow")
@@ -328,7 +330,7 @@ class _Decoder:
                 self._error("invalid_external_blob_policy", place, error.message)
         return tuple(bases)
 
-    def _base(self, base: str, place: Path) -> None:
+    def _base(self, base: str, place: YamlPath) -> None:
         try:
             ExternalBlobs.below([base])
         except InvalidInput as error:
@@ -340,7 +342,7 @@ class _Decoder:
         found = {}
         taken: dict[str, str] = {}
         for name, stated in self._named(value, ("policies",)):
-            place: Path = ("policies", name)
+            place: YamlPath = ("policies", name)
             section = self._mapping(stated, place, known=("file", "applies_to"))
             file = self._text(section.get("file"), (*place, "file"))
             scopes = self._scopes(section.get("applies_to"), (*place, "applies_to"), graphs)
@@ -353,7 +355,9 @@ class _Decoder:
                 found[name] = PolicyConfig(name, file, scopes)
         return found
 
-    def _scopes(self, value: object, place: Path, graphs: Mapping[str, object]) -> tuple[str, ...]:
+    def _scopes(
+        self, value: object, place: YamlPath, graphs: Mapping[str, object]
+    ) -> tuple[str, ...]:
         if not isinstance(value, list) or not value:
             message = "`applies_to` lists what the policy decides about: `cluster`, or graphs"
             self._error("policy_missing_applies_to", place, message)
@@ -371,7 +375,7 @@ class _Decoder:
             self._error("policy_mixed_binding_kinds", place, message)
         return tuple(sorted(found))
 
-    def _scope(self, value: object, place: Path, graphs: Mapping[str, object]) -> str | None:
+    def _scope(self, value: object, place: YamlPath, graphs: Mapping[str, object]) -> str | None:
         text = self._text(value, place)
         if text is None or text == CLUSTER:
             return text
@@ -390,7 +394,7 @@ class _Decoder:
     def _pipelines(self, value: object, graphs: Mapping[str, object]) -> dict[str, PipelineConfig]:
         found = {}
         for name, stated in self._named(value, ("pipelines",)):
-            place: Path = ("pipelines", name)
+            place: YamlPath = ("pipelines", name)
             section = self._mapping(stated, place, known=("file", "graph"))
             file = self._text(section.get("file"), (*place, "file"))
             graph = self._scope(section.get("graph"), (*place, "graph"), graphs)
@@ -403,7 +407,7 @@ class _Decoder:
 
     # --- parts of every section
 
-    def _mapping(self, value: object, place: Path, *, known: tuple[str, ...]) -> dict[str, Any]:
+    def _mapping(self, value: object, place: YamlPath, *, known: tuple[str, ...]) -> dict[str, Any]:
         if value is None:
             return {}
         if not isinstance(value, dict):
@@ -415,7 +419,7 @@ class _Decoder:
                 self._invalid((*place, key), message)
         return {key: stated for key, stated in value.items() if key in known}
 
-    def _named(self, value: object, place: Path) -> Iterator[tuple[str, Any]]:
+    def _named(self, value: object, place: YamlPath) -> Iterator[tuple[str, Any]]:
         if value is None:
             return
         if not isinstance(value, dict):
@@ -428,19 +432,23 @@ class _Decoder:
             else:
                 yield name, stated
 
-    def _text(self, value: object, place: Path) -> str | None:
+    def _text(self, value: object, place: YamlPath) -> str | None:
         if not isinstance(value, str) or not value.strip():
             self._invalid(place, f"`{place[-1]}` is a text")
             return None
         return value
 
-    def _invalid(self, place: Path, message: str) -> None:
+    def _invalid(self, place: YamlPath, message: str) -> None:
         self._error("invalid_cluster_yaml", place, message)
 
-    def _error(self, code: str, place: Path, message: str) -> None:
+    def _error(self, code: str, place: YamlPath, message: str) -> None:
         line = self._document.line(place)
-        self._findings.error(code, _dotted(place) or FILE, message, file=FILE, line=line)
+        self._findings.error(
+            code, _path_text(place) or CONFIG_FILE, message, file=CONFIG_FILE, line=line
+        )
 
-    def _warn(self, code: str, place: Path, message: str) -> None:
+    def _warn(self, code: str, place: YamlPath, message: str) -> None:
         line = self._document.line(place)
-        self._findings.warn(code, _dotted(place) or FILE, message, file=FILE, line=line)
+        self._findings.warn(
+            code, _path_text(place) or CONFIG_FILE, message, file=CONFIG_FILE, line=line
+        )

@@ -10,13 +10,58 @@ from typing import Any
 
 import msgspec
 
-from omnigraph.service.cluster.digests import graph_digest
-from omnigraph.service.cluster.findings import Refused
+from omnigraph.service.cluster.diagnostics import ClusterOperationRefused
 
-VERSION = 1
+# ----------------------------------------------------------------------
+# This module gives every resource of a cluster its digest: SHA-256 over what it consists of.
 
 
-class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+def content_digest(data: bytes) -> str:
+    """Return the digest of a file."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def provider_digest(profile: Mapping[str, str]) -> str:
+    """Return the digest of an embedding profile."""
+    return content_digest(b"embedding-provider\0" + _canonical_json(profile))
+
+
+def graph_digest(
+    id_: str,
+    schema: str,
+    queries: Mapping[str, str],
+    provider: tuple[str, str] | None,
+    external_blobs: Mapping[str, Any] | None,
+) -> str:
+    """Return the digest of a graph: over those of its schema, queries by name, and the rest.
+
+    `provider` is the address and the digest of what embeds for the graph.
+    """
+    parts = [b"graph", id_.encode(), b"schema", schema.encode()]
+    for name, digest in sorted(queries.items()):
+        parts += [b"query", name.encode(), digest.encode()]
+    if provider is not None:
+        parts += [b"embedding_provider", provider[0].encode(), provider[1].encode()]
+    if external_blobs is not None:
+        parts += [b"external_blob_policy", _canonical_json(external_blobs)]
+    return content_digest(b"".join(part + b"\0" for part in parts))
+
+
+def config_digest(config: Mapping[str, Any], resources: Iterable[tuple[str, str]]) -> str:
+    """Return the digest of a whole configuration and of all it names."""
+    text = json.dumps(config, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    listed = b"".join(f"{address}\0{digest}\0".encode() for address, digest in sorted(resources))
+    return content_digest(b"cluster-config\0" + text.encode() + b"\0" + listed)
+
+
+def _canonical_json(value: Mapping[str, Any]) -> bytes:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+LEDGER_VERSION = 1
+
+
+class LedgerEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """What was applied of one resource: its digest, and what belongs to its kind."""
 
     digest: str
@@ -26,7 +71,7 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     external_blob_policy: dict[str, Any] | None = None
 
 
-class Status(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class ResourceStatus(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """How a resource fares: pending, planned, applying, applied, drifted, blocked or error."""
 
     status: str
@@ -34,31 +79,31 @@ class Status(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     message: str | None = None
 
 
-class Revision(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class AppliedResources(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The resources that were applied, and the last configuration that was applied as a whole."""
 
     config_digest: str | None = None
-    resources: dict[str, Entry] = {}
+    resources: dict[str, LedgerEntry] = {}
 
 
-class _Wire(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _LedgerDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     version: int
     state_revision: int = 0
-    applied_revision: Revision = Revision()
-    resource_statuses: dict[str, Status] = {}
+    applied_revision: AppliedResources = AppliedResources()
+    resource_statuses: dict[str, ResourceStatus] = {}
     approval_records: dict[str, dict[str, Any]] = {}
     recovery_records: dict[str, dict[str, Any]] = {}
     observations: dict[str, dict[str, Any]] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class State:
+class ClusterState:
     """Everything a ledger holds."""
 
     revision: int = 0
     config_digest: str | None = None
-    resources: Mapping[str, Entry] = field(default_factory=dict)
-    statuses: Mapping[str, Status] = field(default_factory=dict)
+    resources: Mapping[str, LedgerEntry] = field(default_factory=dict)
+    statuses: Mapping[str, ResourceStatus] = field(default_factory=dict)
     approvals: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     recoveries: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     observations: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -66,7 +111,7 @@ class State:
     @property
     def graph_ids(self) -> list[str]:
         """The graphs that were applied."""
-        return sorted(names_of(self.resources, "graph"))
+        return sorted(resource_names(self.resources, "graph"))
 
     def queries(self, graph: str) -> dict[str, str]:
         """Return the stored queries of a graph by name, with their digests."""
@@ -90,7 +135,7 @@ class State:
         blobs = entry.external_blob_policy
         return graph_digest(graph, schema.digest, self.queries(graph), provider, blobs)
 
-    def folded(self) -> State:
+    def folded(self) -> ClusterState:
         """Return the state with the digest of every graph made of those of its parts."""
         resources = dict(self.resources)
         for graph in self.graph_ids:
@@ -101,28 +146,30 @@ class State:
         return replace(self, resources=resources)
 
 
-def names_of(addresses: Iterable[str], kind: str) -> list[str]:
+def resource_names(addresses: Iterable[str], kind: str) -> list[str]:
     """Return the names of the resources of one kind among addresses."""
     prefix = f"{kind}."
     return [address.removeprefix(prefix) for address in addresses if address.startswith(prefix)]
 
 
-def read_state(text: bytes, path: str) -> State:
+def read_state(text: bytes, path: str) -> ClusterState:
     """Read a ledger; refuse what this version cannot read as a whole."""
     try:
         version = json.loads(text)["version"]
     except (ValueError, KeyError, TypeError) as error:
         message = "the ledger is no JSON with a version; restore it from a backup"
-        raise Refused("invalid_state_json", path, message) from error
-    if version != VERSION:
-        message = f"the ledger has version {version}, this program reads {VERSION}: upgrade it"
-        raise Refused("unsupported_state_version", path, message)
+        raise ClusterOperationRefused("invalid_state_json", path, message) from error
+    if version != LEDGER_VERSION:
+        message = (
+            f"the ledger has version {version}, this program reads {LEDGER_VERSION}: upgrade it"
+        )
+        raise ClusterOperationRefused("unsupported_state_version", path, message)
     try:
-        wire = msgspec.json.decode(text, type=_Wire)
+        wire = msgspec.json.decode(text, type=_LedgerDocument)
     except msgspec.ValidationError as error:
         message = f"the ledger cannot be read: {error}"
-        raise Refused("invalid_state_json", path, message) from error
-    return State(
+        raise ClusterOperationRefused("invalid_state_json", path, message) from error
+    return ClusterState(
         revision=wire.state_revision,
         config_digest=wire.applied_revision.config_digest,
         resources=wire.applied_revision.resources,
@@ -133,10 +180,10 @@ def read_state(text: bytes, path: str) -> State:
     )
 
 
-def write_state(state: State) -> bytes:
+def write_state(state: ClusterState) -> bytes:
     """Return the text of a ledger."""
     facts = {
-        "version": VERSION,
+        "version": LEDGER_VERSION,
         "state_revision": state.revision,
         "applied_revision": {
             "config_digest": state.config_digest,

@@ -9,32 +9,31 @@ from pathlib import Path
 
 from omnigraph.catalog import Catalog
 from omnigraph.errors import NotFound
-from omnigraph.lang import Report
+from omnigraph.lang import DiagnosticReport
 from omnigraph.pipeline.resolve import report_types
 from omnigraph.pipeline.spec import StoredPipeline, parse_pipeline
 from omnigraph.service.cluster.config import read_config
-from omnigraph.service.cluster.digests import content_digest
-from omnigraph.service.cluster.findings import Findings, Refused
-from omnigraph.service.cluster.ledger import names_of
+from omnigraph.service.cluster.diagnostics import ClusterDiagnostics, ClusterOperationRefused
+from omnigraph.service.cluster.ledger import content_digest, resource_names
 from omnigraph.service.cluster.store import ClusterStore
 
 
-class _AnyValue(dict[str, str]):
+class _PlaceholderVariables(dict[str, str]):
     """Gives variables without a value one: what they are is known once a pipeline runs."""
 
     def get(self, name: str, default: str | None = None) -> str:  # type: ignore[override]
         return "0" if default is None else default
 
 
-def check_declared(report: Report, folder: Path, catalog: Catalog | None) -> None:
+def check_pipeline_file(report: DiagnosticReport, folder: Path, catalog: Catalog | None) -> None:
     """Report what is wrong with a pipeline file; its sources are not looked at."""
-    pipeline = parse_pipeline(report, folder, environment=_AnyValue())
+    pipeline = parse_pipeline(report, folder, environment=_PlaceholderVariables())
     if pipeline is not None and catalog is not None:
         report_types(pipeline, catalog)
 
 
 @dataclass(frozen=True, slots=True)
-class DeclaredPipeline:
+class AppliedPipeline:
     """A pipeline that was applied, and the graph it loads into."""
 
     name: str
@@ -42,18 +41,18 @@ class DeclaredPipeline:
     digest: str
 
 
-def applied_pipelines(store: ClusterStore) -> list[DeclaredPipeline]:
+def applied_pipelines(store: ClusterStore) -> list[AppliedPipeline]:
     """Return the pipelines of the applied revision by name."""
     resources = store.read().state.resources
     found = []
-    for name in sorted(names_of(resources, "pipeline")):
+    for name in sorted(resource_names(resources, "pipeline")):
         entry = resources[f"pipeline.{name}"]
         graph = (entry.applies_to or ("",))[0].removeprefix("graph.")
-        found.append(DeclaredPipeline(name, graph, entry.digest))
+        found.append(AppliedPipeline(name, graph, entry.digest))
     return found
 
 
-def find_pipeline(store: ClusterStore, name: str) -> DeclaredPipeline:
+def find_pipeline(store: ClusterStore, name: str) -> AppliedPipeline:
     """Return an applied pipeline by name."""
     found = {pipeline.name: pipeline for pipeline in applied_pipelines(store)}
     if name not in found:
@@ -62,8 +61,8 @@ def find_pipeline(store: ClusterStore, name: str) -> DeclaredPipeline:
     return found[name]
 
 
-def read_applied(
-    store: ClusterStore, pipeline: DeclaredPipeline, source: str | os.PathLike[str]
+def read_pipeline_text(
+    store: ClusterStore, pipeline: AppliedPipeline, source: str | os.PathLike[str]
 ) -> StoredPipeline:
     """Return the text of a pipeline as it was applied.
 
@@ -75,14 +74,14 @@ def read_applied(
     if content is None or content_digest(content) != pipeline.digest:
         code = "catalog_payload_missing" if content is None else "catalog_payload_digest_mismatch"
         message = "its content is not what was applied; run `cluster refresh` and `cluster apply`"
-        raise Refused(code, address, message)
+        raise ClusterOperationRefused(code, address, message)
     folder = _folders(source).get(pipeline.name, Path.cwd())
     return StoredPipeline(pipeline.name, content, folder)
 
 
 def _folders(source: str | os.PathLike[str]) -> Mapping[str, Path]:
     text = os.fspath(source)
-    config = None if "://" in text else read_config(Path(text), Findings())
+    config = None if "://" in text else read_config(Path(text), ClusterDiagnostics())
     if config is None:
         return {}
     declared = config.pipelines.values()

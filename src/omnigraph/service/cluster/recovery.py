@@ -13,11 +13,15 @@ from typing import Any
 
 from ulid import ULID
 
-from omnigraph.service.cluster.approvals import consumed
-from omnigraph.service.cluster.digests import content_digest
-from omnigraph.service.cluster.findings import Findings, Refused
-from omnigraph.service.cluster.ledger import Entry, State, Status
-from omnigraph.service.cluster.live import Live, look, now
+from omnigraph.service.cluster.approvals import add_consumed_approval
+from omnigraph.service.cluster.diagnostics import ClusterDiagnostics, ClusterOperationRefused
+from omnigraph.service.cluster.ledger import (
+    ClusterState,
+    LedgerEntry,
+    ResourceStatus,
+    content_digest,
+)
+from omnigraph.service.cluster.live_graph import LiveGraph, inspect_graph, utc_now_text
 from omnigraph.service.cluster.store import RECOVERIES, ClusterStore
 
 CREATE = "graph_create"
@@ -26,11 +30,11 @@ DELETE = "graph_delete"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Intent:
+class ClusterIntent:
     """What a command is about to do to a graph."""
 
     operation_id: str = field(default_factory=lambda: str(ULID()))
-    started_at: str = field(default_factory=now)
+    started_at: str = field(default_factory=utc_now_text)
     actor: str | None = None
     kind: str
     graph_id: str
@@ -47,60 +51,62 @@ class Intent:
         return {"schema_version": 1, **{name: getattr(self, name) for name in names}}
 
 
-def write_intent(store: ClusterStore, intent: Intent) -> None:
+def write_intent(store: ClusterStore, intent: ClusterIntent) -> None:
     """Write down what is about to happen."""
     store.put_record(RECOVERIES, intent.operation_id, intent.to_json())
 
 
-def read_intents(store: ClusterStore) -> list[Intent]:
+def read_intents(store: ClusterStore) -> list[ClusterIntent]:
     """Return what is written down, oldest first; refuse what cannot be read."""
     found = []
     for id_, facts in store.records(RECOVERIES).items():
-        intent = _intent(id_, facts)
+        intent = _read_intent(id_, facts)
         if intent is None:
             message = "the record of an interrupted operation cannot be read; look at it"
             path = store.root.child(f"{RECOVERIES}/{id_}.json")
-            raise Refused("recovery_sidecar_read_error", path, message)
+            raise ClusterOperationRefused("recovery_sidecar_read_error", path, message)
         found.append(intent)
     return found
 
 
-def _intent(id_: str, facts: dict[str, Any] | None) -> Intent | None:
+def _read_intent(id_: str, facts: dict[str, Any] | None) -> ClusterIntent | None:
     """Return what a record says, or None when it says nothing we know."""
     stated = dict(facts or {})
     if stated.pop("schema_version", None) != 1 or stated.get("operation_id") != id_:
         return None
     try:
-        intent = Intent(**stated)
+        intent = ClusterIntent(**stated)
     except TypeError:
         return None
     return intent if intent.kind in (CREATE, MIGRATE, DELETE) else None
 
 
 @dataclass(slots=True)
-class Swept:
+class RecoveredState:
     """What a sweep made of a state; records in `settled` go once the state is written."""
 
-    state: State
+    state: ClusterState
     pending: set[str] = field(default_factory=set)
     settled: list[str] = field(default_factory=list)
     approvals: dict[str, str] = field(default_factory=dict)
     """Approvals that were used up, with the operation that did."""
 
 
-def sweep(
+def recover_intents(
     store: ClusterStore,
-    state: State,
+    state: ClusterState,
     wanted: Mapping[str, tuple[str, str]],
-    findings: Findings,
-) -> Swept:
+    findings: ClusterDiagnostics,
+) -> RecoveredState:
     """Settle every record; `wanted` is the schema of each declared graph, with its digest."""
-    swept = Swept(state)
+    swept = RecoveredState(state)
     for intent in read_intents(store):
         settled = (
             _settle_delete(store, intent, swept, findings)
             if intent.kind == DELETE
-            else _settle(look(store, intent.graph_id), intent, swept, (wanted, findings))
+            else _settle_intent(
+                inspect_graph(store, intent.graph_id), intent, swept, (wanted, findings)
+            )
         )
         if settled:
             swept.settled.append(intent.operation_id)
@@ -109,11 +115,11 @@ def sweep(
     return swept
 
 
-def _settle(
-    live: Live,
-    intent: Intent,
-    swept: Swept,
-    context: tuple[Mapping[str, tuple[str, str]], Findings],
+def _settle_intent(
+    live: LiveGraph,
+    intent: ClusterIntent,
+    swept: RecoveredState,
+    context: tuple[Mapping[str, tuple[str, str]], ClusterDiagnostics],
 ) -> bool:
     """Settle the record of a creation or a migration; tell whether it can go."""
     wanted, findings = context
@@ -124,7 +130,7 @@ def _settle(
     if not live.exists:
         return True
     recorded = swept.state.resources.get(f"schema.{intent.graph_id}")
-    if _happened(live, intent, wanted.get(intent.graph_id)):
+    if _is_applied(live, intent, wanted.get(intent.graph_id)):
         if recorded is None or recorded.digest != intent.desired_schema_digest:
             _roll_forward(intent, swept)
             message = f"an interrupted {intent.kind} had succeeded and is now in the ledger"
@@ -133,7 +139,7 @@ def _settle(
     unmoved = live.manifest_version == intent.observed_manifest_version
     if unmoved or (recorded is not None and live.digest() == recorded.digest):
         return True
-    status = Status(
+    status = ResourceStatus(
         "drifted", ("actual_applied_state_pending",), "its schema is neither old nor new"
     )
     _set_status(swept, address, status)
@@ -142,7 +148,7 @@ def _settle(
     return False
 
 
-def _happened(live: Live, intent: Intent, wanted: tuple[str, str] | None) -> bool:
+def _is_applied(live: LiveGraph, intent: ClusterIntent, wanted: tuple[str, str] | None) -> bool:
     """Tell whether a graph has the schema it was meant to get."""
     assert live.schema is not None, "it opens"
     if content_digest(live.schema.encode()) == intent.desired_schema_digest:
@@ -152,10 +158,14 @@ def _happened(live: Live, intent: Intent, wanted: tuple[str, str] | None) -> boo
     return live.digest(*wanted) == intent.desired_schema_digest
 
 
-def _unopened(live: Live, intent: Intent, swept: Swept, findings: Findings) -> None:
+def _unopened(
+    live: LiveGraph, intent: ClusterIntent, swept: RecoveredState, findings: ClusterDiagnostics
+) -> None:
     address = f"graph.{intent.graph_id}"
     if intent.kind == CREATE:
-        _set_status(swept, address, Status("error", ("graph_create_incomplete",), live.error))
+        _set_status(
+            swept, address, ResourceStatus("error", ("graph_create_incomplete",), live.error)
+        )
         message = f"its creation was interrupted and it does not open: {live.error}"
         findings.error("graph_create_incomplete", address, message)
         return
@@ -163,27 +173,29 @@ def _unopened(live: Live, intent: Intent, swept: Swept, findings: Findings) -> N
     findings.warn("cluster_recovery_pending", address, message)
 
 
-def _settle_delete(store: ClusterStore, intent: Intent, swept: Swept, findings: Findings) -> bool:
+def _settle_delete(
+    store: ClusterStore, intent: ClusterIntent, swept: RecoveredState, findings: ClusterDiagnostics
+) -> bool:
     address = f"graph.{intent.graph_id}"
     if store.has_graph_files(intent.graph_id):
         message = "its deletion was interrupted; it is planned again"
         findings.warn("graph_delete_incomplete", address, message)
         return True
-    forget_graph(swept, intent)
+    remove_graph_entries(swept, intent)
     _record(intent, swept)
     message = "an interrupted graph_delete had succeeded and is now in the ledger"
     findings.warn("cluster_recovery_rolled_forward", address, message)
     return True
 
 
-def forget_graph(swept: Swept, intent: Intent) -> None:
+def remove_graph_entries(swept: RecoveredState, intent: ClusterIntent) -> None:
     """Take a graph that was deleted, and all that belonged to it, out of the ledger."""
     graph, state = intent.graph_id, swept.state
     own = (f"graph.{graph}", f"schema.{graph}")
     gone = [a for a in state.resources if a in own or a.startswith(f"query.{graph}.")]
     tombstone = {
         "kind": "tombstone",
-        "deleted_at": now(),
+        "deleted_at": utc_now_text(),
         "approval_id": intent.approval_id,
         "actor": intent.actor,
     }
@@ -192,35 +204,35 @@ def forget_graph(swept: Swept, intent: Intent) -> None:
         resources={a: entry for a, entry in state.resources.items() if a not in gone},
         statuses={a: status for a, status in state.statuses.items() if a not in gone},
         observations={**state.observations, f"graph.{graph}": tombstone},
-        approvals=consumed(state.approvals, intent.approval_id, intent.operation_id),
+        approvals=add_consumed_approval(state.approvals, intent.approval_id, intent.operation_id),
     )
     if intent.approval_id is not None:
         swept.approvals[intent.approval_id] = intent.operation_id
 
 
-def _roll_forward(intent: Intent, swept: Swept) -> None:
+def _roll_forward(intent: ClusterIntent, swept: RecoveredState) -> None:
     state, graph = swept.state, intent.graph_id
     assert intent.desired_schema_digest is not None, "a creation or migration has a schema"
     resources = dict(state.resources)
-    resources[f"schema.{graph}"] = Entry(intent.desired_schema_digest)
-    resources.setdefault(f"graph.{graph}", Entry(""))
+    resources[f"schema.{graph}"] = LedgerEntry(intent.desired_schema_digest)
+    resources.setdefault(f"graph.{graph}", LedgerEntry(""))
     swept.state = replace(state, resources=resources).folded()
     for address in (f"graph.{graph}", f"schema.{graph}"):
-        _set_status(swept, address, Status("applied"))
+        _set_status(swept, address, ResourceStatus("applied"))
     _record(intent, swept)
 
 
-def _record(intent: Intent, swept: Swept) -> None:
+def _record(intent: ClusterIntent, swept: RecoveredState) -> None:
     record = {
         "kind": intent.kind,
         "graph_id": intent.graph_id,
         "outcome": "rolled_forward",
-        "recovered_at": now(),
+        "recovered_at": utc_now_text(),
         "actor": intent.actor,
     }
     recoveries = {**swept.state.recoveries, intent.operation_id: record}
     swept.state = replace(swept.state, recoveries=recoveries)
 
 
-def _set_status(swept: Swept, address: str, status: Status) -> None:
+def _set_status(swept: RecoveredState, address: str, status: ResourceStatus) -> None:
     swept.state = replace(swept.state, statuses={**swept.state.statuses, address: status})

@@ -5,17 +5,26 @@ What is read here is what is applied later: no file is read twice.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from omnigraph.catalog import Catalog, read_catalog
-from omnigraph.lang import Code, Diagnostic, QueryError, Report, decode, read_queries, read_schema
+from omnigraph.lang import (
+    Code,
+    Diagnostic,
+    DiagnosticReport,
+    QueryError,
+    read_queries,
+    read_schema,
+    report_for_bytes,
+)
 from omnigraph.plan import compile_query
+from omnigraph.policy import BundleScope, Policy, PolicyInvalid
 from omnigraph.service.cluster.config import (
     CLUSTER,
-    FILE,
+    CONFIG_FILE,
     ClusterConfig,
     GraphConfig,
     PipelineConfig,
@@ -23,20 +32,43 @@ from omnigraph.service.cluster.config import (
     QueryFiles,
     read_config,
 )
-from omnigraph.service.cluster.digests import config_digest, content_digest, provider_digest
-from omnigraph.service.cluster.findings import Findings
-from omnigraph.service.cluster.ledger import Entry, State
-from omnigraph.service.cluster.pipelines import check_declared
-from omnigraph.service.cluster.policies import policy_problems
+from omnigraph.service.cluster.diagnostics import ClusterDiagnostics
+from omnigraph.service.cluster.ledger import (
+    ClusterState,
+    LedgerEntry,
+    config_digest,
+    content_digest,
+    provider_digest,
+)
+from omnigraph.service.cluster.pipelines import check_pipeline_file
+
+# ----------------------------------------------------------------------
+# This module checks a policy file of a cluster against the scopes it shall decide about.
+
+
+def bundle_scope(applies_to: Sequence[str]) -> BundleScope:
+    """Return what kind of actions a policy with these scopes may speak about."""
+    return BundleScope.SERVER if CLUSTER in applies_to else BundleScope.GRAPH
+
+
+def policy_problems(content: bytes, applies_to: Sequence[str]) -> list[tuple[str, int]]:
+    """Return everything that is wrong with a policy file, each with its line."""
+    try:
+        Policy.parse(content.decode("utf-8"), bundle_scope(applies_to))
+    except UnicodeDecodeError:
+        return [("the file is not UTF-8 text", 1)]
+    except PolicyInvalid as error:
+        return [(problem.message, problem.line) for problem in error.problems]
+    return []
 
 
 @dataclass(frozen=True, slots=True)
-class Resource:
+class ClusterResource:
     """One thing a cluster shall have: what the ledger will say of it, and the file it is from."""
 
     address: str
     kind: str
-    entry: Entry
+    entry: LedgerEntry
     path: str | None = None
     content: bytes = b""
 
@@ -47,14 +79,14 @@ class Resource:
 
 
 @dataclass(frozen=True, slots=True)
-class Desired:
+class DesiredState:
     """Everything a configuration asks for."""
 
     config: ClusterConfig
-    resources: Mapping[str, Resource] = field(default_factory=dict)
+    resources: Mapping[str, ClusterResource] = field(default_factory=dict)
 
     @property
-    def entries(self) -> dict[str, Entry]:
+    def entries(self) -> dict[str, LedgerEntry]:
         """What the ledger will say when all of it is applied."""
         return {address: found.entry for address, found in sorted(self.resources.items())}
 
@@ -77,7 +109,7 @@ class Desired:
         return sorted(_dependencies(self.entries))
 
 
-def _dependencies(entries: Mapping[str, Entry]) -> Iterator[tuple[str, str]]:
+def _dependencies(entries: Mapping[str, LedgerEntry]) -> Iterator[tuple[str, str]]:
     for address, entry in entries.items():
         kind, _, name = address.partition(".")
         if kind == "schema":
@@ -110,28 +142,28 @@ def dependents(address: str, dependencies: list[tuple[str, str]]) -> list[str]:
     return sorted(found)
 
 
-def read_desired(folder: Path, findings: Findings) -> Desired | None:
+def read_desired_state(folder: Path, findings: ClusterDiagnostics) -> DesiredState | None:
     """Read a configuration and its files; return None when it cannot be used."""
     config = read_config(folder, findings)
     if config is None:
         return None
-    resources = _Loader(config, findings).load()
-    return Desired(config, resources) if findings.ok else None
+    resources = _ResourceLoader(config, findings).load()
+    return DesiredState(config, resources) if findings.ok else None
 
 
-class _Loader:
+class _ResourceLoader:
     """One reading of all files of a configuration."""
 
-    def __init__(self, config: ClusterConfig, findings: Findings) -> None:
+    def __init__(self, config: ClusterConfig, findings: ClusterDiagnostics) -> None:
         self._config = config
         self._findings = findings
-        self._found: dict[str, Resource] = {}
+        self._found: dict[str, ClusterResource] = {}
         self._catalogs: dict[str, Catalog | None] = {}
 
-    def load(self) -> dict[str, Resource]:
+    def load(self) -> dict[str, ClusterResource]:
         for name, profile in self._config.providers.items():
-            entry = Entry(provider_digest(profile), embedding_profile=dict(profile))
-            self._add(Resource(f"provider.embedding.{name}", "embedding_provider", entry))
+            entry = LedgerEntry(provider_digest(profile), embedding_profile=dict(profile))
+            self._add(ClusterResource(f"provider.embedding.{name}", "embedding_provider", entry))
         for graph in self._config.graphs.values():
             self._graph(graph)
         for policy in self._config.policies.values():
@@ -139,13 +171,13 @@ class _Loader:
         for pipeline in self._config.pipelines.values():
             self._pipeline(pipeline)
         resources = {address: one.entry for address, one in self._found.items()}
-        folded = State(resources=resources).folded().resources
+        folded = ClusterState(resources=resources).folded().resources
         return {
-            address: Resource(address, one.kind, folded[address], one.path, one.content)
+            address: ClusterResource(address, one.kind, folded[address], one.path, one.content)
             for address, one in sorted(self._found.items())
         }
 
-    def _add(self, resource: Resource) -> None:
+    def _add(self, resource: ClusterResource) -> None:
         self._found[resource.address] = resource
 
     # --- graphs
@@ -157,8 +189,8 @@ class _Loader:
             blobs = {"mode": "allow", "bases": bases}
         provider = graph.embedding_provider
         address = None if provider is None else f"provider.embedding.{provider}"
-        entry = Entry("", embedding_provider=address, external_blob_policy=blobs)
-        self._add(Resource(f"graph.{graph.id}", "graph", entry))
+        entry = LedgerEntry("", embedding_provider=address, external_blob_policy=blobs)
+        self._add(ClusterResource(f"graph.{graph.id}", "graph", entry))
         catalog = self._schema(graph)
         self._catalogs[f"graph.{graph.id}"] = catalog
         for files in graph.queries:
@@ -171,15 +203,15 @@ class _Loader:
         content = self._read(graph.schema, address, "schema_file_missing", place)
         if content is None:
             return None
-        entry = Entry(content_digest(content))
-        self._add(Resource(address, "schema", entry, graph.schema, content))
-        report = decode(content, graph.schema, Code.SCHEMA_UNREADABLE)
+        entry = LedgerEntry(content_digest(content))
+        self._add(ClusterResource(address, "schema", entry, graph.schema, content))
+        report = report_for_bytes(content, graph.schema, Code.SCHEMA_UNREADABLE)
         if not report.errors:
             read_schema(report)
         if report.errors:
             self._tell(report, "schema_parse_error", address)
             return None
-        report = decode(content, graph.schema, Code.SCHEMA_UNREADABLE)
+        report = report_for_bytes(content, graph.schema, Code.SCHEMA_UNREADABLE)
         catalog = read_catalog(report)
         if report.errors:
             self._tell(report, "schema_catalog_error", address)
@@ -197,11 +229,11 @@ class _Loader:
             names = sorted(found.name for found in folder.iterdir() if found.suffix == ".gq")
         except OSError as error:
             message = f"cannot list {files.path}: {error.strerror}"
-            self._findings.error("query_dir_unreadable", path, message, file=FILE, line=line)
+            self._findings.error("query_dir_unreadable", path, message, file=CONFIG_FILE, line=line)
             return []
         if not names:
             message = f"{files.path} holds no .gq file"
-            self._findings.warn("query_dir_empty", path, message, file=FILE, line=line)
+            self._findings.warn("query_dir_empty", path, message, file=CONFIG_FILE, line=line)
         return [str(Path(files.path) / name) for name in names]
 
     def _query_file(
@@ -211,7 +243,7 @@ class _Loader:
         content = self._read(path, address, "query_file_missing", files.place)
         if content is None:
             return
-        report = decode(content, path, Code.QUERY_UNREADABLE)
+        report = report_for_bytes(content, path, Code.QUERY_UNREADABLE)
         tree = None if report.errors else read_queries(report)
         if tree is None or report.errors:
             self._tell(report, "query_parse_error", address)
@@ -220,7 +252,9 @@ class _Loader:
         if files.name is not None and files.name not in names:
             message = f"{path} declares no query '{files.name}'"
             line = self._config.document.line(files.place)
-            self._findings.error("query_key_mismatch", address, message, file=FILE, line=line)
+            self._findings.error(
+                "query_key_mismatch", address, message, file=CONFIG_FILE, line=line
+            )
             return
         text = report.source.text
         for name in names if files.name is None else [files.name]:
@@ -239,7 +273,9 @@ class _Loader:
             message = f"query '{name}' is also declared in {self._found[address].path}"
             self._findings.error("duplicate_query_name", address, message, file=path)
             return
-        self._add(Resource(address, "query", Entry(content_digest(content)), path, content))
+        self._add(
+            ClusterResource(address, "query", LedgerEntry(content_digest(content)), path, content)
+        )
         if catalog is None:
             message = "not checked, because the schema of its graph has mistakes"
             self._findings.warn("query_typecheck_skipped", address, message, file=path)
@@ -259,8 +295,8 @@ class _Loader:
         content = self._read(policy.file, address, "policy_file_missing", place)
         if content is None:
             return
-        entry = Entry(content_digest(content), applies_to=policy.applies_to)
-        self._add(Resource(address, "policy", entry, policy.file, content))
+        entry = LedgerEntry(content_digest(content), applies_to=policy.applies_to)
+        self._add(ClusterResource(address, "policy", entry, policy.file, content))
         for message, line in policy_problems(content, policy.applies_to):
             self._findings.error("policy_invalid", address, message, file=policy.file, line=line)
 
@@ -272,11 +308,11 @@ class _Loader:
         content = self._read(pipeline.file, address, "pipeline_file_missing", place)
         if content is None:
             return
-        entry = Entry(content_digest(content), applies_to=(pipeline.graph,))
-        self._add(Resource(address, "pipeline", entry, pipeline.file, content))
+        entry = LedgerEntry(content_digest(content), applies_to=(pipeline.graph,))
+        self._add(ClusterResource(address, "pipeline", entry, pipeline.file, content))
         catalog = self._catalogs.get(pipeline.graph)
-        report = decode(content, pipeline.file, Code.PIPELINE_UNREADABLE)
-        check_declared(report, (self._config.folder / pipeline.file).parent, catalog)
+        report = report_for_bytes(content, pipeline.file, Code.PIPELINE_UNREADABLE)
+        check_pipeline_file(report, (self._config.folder / pipeline.file).parent, catalog)
         self._tell(report, "pipeline_invalid", address)
 
     # --- files
@@ -289,10 +325,10 @@ class _Loader:
         except OSError as error:
             line = self._config.document.line(place)
             message = f"cannot read {path}: {error.strerror}"
-            self._findings.error(code, address, message, file=FILE, line=line)
+            self._findings.error(code, address, message, file=CONFIG_FILE, line=line)
             return None
 
-    def _tell(self, report: Report, code: str, address: str) -> None:
+    def _tell(self, report: DiagnosticReport, code: str, address: str) -> None:
         for diagnostic in report.in_order():
             if diagnostic.severity == "error":
                 file, line = report.source.name, _line(diagnostic)

@@ -15,9 +15,18 @@ from typing import Any
 from omnigraph.errors import Category, OmniError
 from omnigraph.policy import Policy
 from omnigraph.service.cluster.config import CLUSTER, read_config
-from omnigraph.service.cluster.digests import content_digest, provider_digest
-from omnigraph.service.cluster.findings import Finding, Findings, Refused
-from omnigraph.service.cluster.ledger import Entry, State, names_of
+from omnigraph.service.cluster.diagnostics import (
+    ClusterDiagnostic,
+    ClusterDiagnostics,
+    ClusterOperationRefused,
+)
+from omnigraph.service.cluster.ledger import (
+    ClusterState,
+    LedgerEntry,
+    content_digest,
+    provider_digest,
+    resource_names,
+)
 from omnigraph.service.cluster.recovery import read_intents
 from omnigraph.service.cluster.store import ClusterStore
 from omnigraph.storage import locate
@@ -47,7 +56,7 @@ class ServedPolicy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Serving:
+class AppliedRevision:
     """The applied revision of a cluster."""
 
     root: str
@@ -73,7 +82,7 @@ class Serving:
 class ServingRefused(OmniError):
     """A cluster cannot be served; `findings` says why, completely."""
 
-    def __init__(self, findings: Iterable[Finding]) -> None:
+    def __init__(self, findings: Iterable[ClusterDiagnostic]) -> None:
         self.findings = tuple(findings)
         super().__init__(
             "\n".join(f"[{one.code}] {one.path}: {one.message}" for one in self.findings),
@@ -88,48 +97,50 @@ def open_store(source: str | os.PathLike[str], options: Mapping[str, str] | None
     text = os.fspath(source)
     if "://" in text:
         return ClusterStore(locate(text, options))
-    findings = Findings()
+    findings = ClusterDiagnostics()
     config = read_config(Path(text), findings)
     if config is None or not findings.ok:
         raise ServingRefused(findings)
     return ClusterStore(locate(config.root, options))
 
 
-def graph_policy(store: ClusterStore, state: State, graph: str) -> Policy | None:
+def graph_policy(store: ClusterStore, state: ClusterState, graph: str) -> Policy | None:
     """Return the applied policy of a graph; None when no policy is bound to it.
 
     Raises:
         ServingRefused: the ledger names a policy whose content is missing or was changed.
     """
-    findings = Findings()
-    found = [p for p in _Reader(store, state, findings).policies() if graph in p.graphs]
+    findings = ClusterDiagnostics()
+    found = [p for p in _RevisionReader(store, state, findings).policies() if graph in p.graphs]
     if not findings.ok:
         raise ServingRefused(findings)
     return Policy.parse(found[0].text, graph=graph) if found else None
 
 
-def read_serving(
+def read_applied_revision(
     source: str | os.PathLike[str], options: Mapping[str, str] | None = None
-) -> Serving:
+) -> AppliedRevision:
     """Return what a server serves of a cluster.
 
     Raises:
         ServingRefused: the cluster as a whole cannot be served.
     """
     store = open_store(source, options)
-    findings = Findings()
+    findings = ClusterDiagnostics()
     try:
         ledger = store.read()
         unfinished = {intent.graph_id: intent.kind for intent in read_intents(store)}
-    except Refused as error:
-        raise ServingRefused([Finding(error.code, "error", error.path, error.message)]) from error
+    except ClusterOperationRefused as error:
+        raise ServingRefused(
+            [ClusterDiagnostic(error.code, "error", error.path, error.message)]
+        ) from error
     if ledger.text is None:
         message = "there is no ledger: run `omnigraph cluster import` and `cluster apply`"
         findings.error("cluster_state_missing", store.state_path, message)
         raise ServingRefused(findings)
-    reader = _Reader(store, ledger.state, findings)
+    reader = _RevisionReader(store, ledger.state, findings)
     graphs = tuple(reader.graph(id_, unfinished.get(id_)) for id_ in ledger.state.graph_ids)
-    serving = Serving(
+    serving = AppliedRevision(
         root=store.root.uri,
         options=store.root.options,
         revision=ledger.state.revision,
@@ -146,10 +157,12 @@ def read_serving(
     return serving
 
 
-class _Reader:
+class _RevisionReader:
     """Reads and checks what a ledger names."""
 
-    def __init__(self, store: ClusterStore, state: State, findings: Findings) -> None:
+    def __init__(
+        self, store: ClusterStore, state: ClusterState, findings: ClusterDiagnostics
+    ) -> None:
         self._store = store
         self._state = state
         self._findings = findings
@@ -174,14 +187,14 @@ class _Reader:
             uri=self._store.graph_uri(id_),
             queries=sources,
             embedding=embedding,
-            external_blobs=_server_bases(entry.external_blob_policy),
+            external_blobs=_server_base_paths(entry.external_blob_policy),
             quarantine=reason,
         )
 
     def policies(self) -> list[ServedPolicy]:
         found = []
         taken: dict[str, str] = {}
-        for name in sorted(names_of(self._state.resources, "policy")):
+        for name in sorted(resource_names(self._state.resources, "policy")):
             address = f"policy.{name}"
             entry = self._state.resources[address]
             if not entry.applies_to:
@@ -195,11 +208,11 @@ class _Reader:
                 taken[scope] = name
             text = self._payload(address, entry.digest)
             if text is not None:
-                graphs = tuple(names_of(entry.applies_to, "graph"))
+                graphs = tuple(resource_names(entry.applies_to, "graph"))
                 found.append(ServedPolicy(name, text, CLUSTER in entry.applies_to, graphs))
         return found
 
-    def _embedding(self, address: str, entry: Entry) -> Mapping[str, str] | None:
+    def _embedding(self, address: str, entry: LedgerEntry) -> Mapping[str, str] | None:
         provider = entry.embedding_provider
         if provider is None:
             return None
@@ -230,6 +243,6 @@ class _Reader:
         return content.decode("utf-8", "replace")
 
 
-def _server_bases(policy: Mapping[str, Any] | None) -> tuple[str, ...]:
+def _server_base_paths(policy: Mapping[str, Any] | None) -> tuple[str, ...]:
     bases = [] if policy is None else policy["bases"]
     return tuple(base["uri"] for base in bases if base["scope"] == "server_safe")

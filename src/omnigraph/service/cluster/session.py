@@ -8,23 +8,27 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from omnigraph.service.cluster.config import FILE, ClusterConfig, read_config
-from omnigraph.service.cluster.findings import Finding, Findings, Refused
-from omnigraph.service.cluster.ledger import State, to_wire
-from omnigraph.service.cluster.resources import Desired, read_desired
-from omnigraph.service.cluster.store import ClusterStore, Ledger, Lock
+from omnigraph.service.cluster.config import CONFIG_FILE, ClusterConfig, read_config
+from omnigraph.service.cluster.diagnostics import (
+    ClusterDiagnostic,
+    ClusterDiagnostics,
+    ClusterOperationRefused,
+)
+from omnigraph.service.cluster.ledger import ClusterState, to_wire
+from omnigraph.service.cluster.resources import DesiredState, read_desired_state
+from omnigraph.service.cluster.store import ClusterLedger, ClusterLock, ClusterStore
 from omnigraph.storage import locate
 
-ROOT = "storage"
+STORAGE_PATH = "storage"
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ClusterCommandResult:
     """How a command ended; `facts` is its answer in the wire form."""
 
     ok: bool
     facts: Mapping[str, Any] = field(default_factory=dict)
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[ClusterDiagnostic, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return the wire form."""
@@ -32,17 +36,17 @@ class Outcome:
         return {"ok": self.ok, **self.facts, "diagnostics": told}
 
 
-class Session:
+class ClusterSession:
     """One command on one cluster."""
 
     def __init__(self, folder: Path, options: Mapping[str, str] | None = None) -> None:
         self.folder = folder
-        self.findings = Findings()
-        self.ledger = Ledger(State(), None)
-        self.lock: Lock | None = None
+        self.findings = ClusterDiagnostics()
+        self.ledger = ClusterLedger(ClusterState(), None)
+        self.lock: ClusterLock | None = None
         self._options = options
         self._store: ClusterStore | None = None
-        self._acquired: Lock | None = None
+        self._acquired: ClusterLock | None = None
 
     @property
     def store(self) -> ClusterStore:
@@ -50,9 +54,9 @@ class Session:
         assert self._store is not None, "the configuration comes first"
         return self._store
 
-    def desired(self) -> Desired | None:
+    def desired(self) -> DesiredState | None:
         """Read the configuration and every file it names."""
-        found = read_desired(self.folder, self.findings)
+        found = read_desired_state(self.folder, self.findings)
         if found is not None:
             self._open(found.config)
         return found
@@ -68,7 +72,7 @@ class Session:
     def _open(self, config: ClusterConfig) -> None:
         self._store = ClusterStore(locate(config.root, self._options))
 
-    def read(self) -> Ledger:
+    def read(self) -> ClusterLedger:
         """Read the ledger, and who else holds the lock."""
         self.lock = self.store.lock() if self._acquired is None else None
         self.ledger = self.store.read()
@@ -84,7 +88,7 @@ class Session:
             return
         try:
             self._acquired = self.store.take_lock(operation)
-        except Refused:
+        except ClusterOperationRefused:
             self.read()
             raise
         try:
@@ -92,12 +96,12 @@ class Session:
         finally:
             self.store.release_lock(self._acquired.lock_id)
 
-    def need_state(self) -> Ledger:
+    def need_state(self) -> ClusterLedger:
         """Read the ledger, which has to be there."""
         found = self.read()
         if found.text is None:
             message = "there is no ledger yet; make it with: omnigraph cluster import"
-            raise Refused("state_missing", self.store.state_path, message)
+            raise ClusterOperationRefused("state_missing", self.store.state_path, message)
         return found
 
     def observations(self) -> dict[str, Any]:
@@ -128,17 +132,17 @@ class Session:
             }
         return {name: value for name, value in facts.items() if value is not None}
 
-    def outcome(self, **facts: Any) -> Outcome:  # noqa: ANN401 - the wire form of an answer
+    def outcome(self, **facts: Any) -> ClusterCommandResult:  # noqa: ANN401 - the wire form of an answer
         """Return how the command ended."""
         about = {"config_dir": str(self.folder)}
-        return Outcome(self.findings.ok, {**about, **facts}, tuple(self.findings))
+        return ClusterCommandResult(self.findings.ok, {**about, **facts}, tuple(self.findings))
 
     @property
     def path(self) -> str:
         """What a finding is about that is about nothing smaller."""
-        return str(self.folder / FILE)
+        return str(self.folder / CONFIG_FILE)
 
 
-def wire(values: Mapping[str, object]) -> dict[str, Any]:
+def to_wire_map(values: Mapping[str, object]) -> dict[str, Any]:
     """Return entries or statuses by address, as plain JSON."""
     return {address: to_wire(values[address]) for address in sorted(values)}

@@ -8,33 +8,40 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from ulid import ULID
 
-from omnigraph.errors import OmniError
-from omnigraph.service.cluster.digests import content_digest
-from omnigraph.service.cluster.findings import Refused
-from omnigraph.service.cluster.ledger import State, read_state, state_token, write_state
-from omnigraph.storage import Location, Objects
+from omnigraph.errors import InvalidInput, OmniError
+from omnigraph.service.cluster.diagnostics import ClusterOperationRefused
+from omnigraph.service.cluster.ledger import (
+    ClusterState,
+    content_digest,
+    read_state,
+    state_token,
+    write_state,
+)
+from omnigraph.storage import Location, ObjectStore, locate
 
-STATE = "__cluster/state.json"
-LOCK = "__cluster/lock.json"
+STATE_FILE = "__cluster/state.json"
+LOCK_FILE = "__cluster/lock.json"
 RESOURCES = "__cluster/resources"
 RECOVERIES = "__cluster/recoveries"
 APPROVALS = "__cluster/approvals"
-GRAPHS = "graphs"
+GRAPHS_FOLDER = "graphs"
 PAYLOADS = ("query", "policy", "pipeline")
 """The kinds of resources whose content is stored under its digest."""
 
 
 @dataclass(frozen=True, slots=True)
-class Ledger:
+class ClusterLedger:
     """A state and the very text it was read from; no text where there was none."""
 
-    state: State
+    state: ClusterState
     text: bytes | None
 
     @property
@@ -44,7 +51,7 @@ class Ledger:
 
 
 @dataclass(frozen=True, slots=True)
-class Lock:
+class ClusterLock:
     """Who holds the lock, and since when."""
 
     lock_id: str
@@ -64,28 +71,28 @@ class ClusterStore:
 
     def __init__(self, root: Location) -> None:
         self.root = root
-        self.objects = Objects(root)
+        self.objects = ObjectStore(root)
 
     @property
     def state_path(self) -> str:
         """The address of the ledger."""
-        return self.root.child(STATE)
+        return self.root.child(STATE_FILE)
 
     @property
     def lock_path(self) -> str:
         """The address of the lock."""
-        return self.root.child(LOCK)
+        return self.root.child(LOCK_FILE)
 
     # --- ledger
 
-    def read(self) -> Ledger:
+    def read(self) -> ClusterLedger:
         """Return the ledger; it is empty where there is none."""
-        text = self._get(STATE, "state_read_error")
+        text = self._get(STATE_FILE, "state_read_error")
         if text is None:
-            return Ledger(State(), None)
-        return Ledger(read_state(text, self.state_path), text)
+            return ClusterLedger(ClusterState(), None)
+        return ClusterLedger(read_state(text, self.state_path), text)
 
-    def write(self, base: Ledger, state: State) -> Ledger:
+    def write(self, base: ClusterLedger, state: ClusterState) -> ClusterLedger:
         """Put a state in the place of the one it was made from, as the next revision.
 
         Nothing is written when nothing changed.
@@ -96,40 +103,42 @@ class ClusterStore:
         text = write_state(newest)
         try:
             if base.text is None:
-                won = self.objects.put_if_absent(STATE, text)
+                won = self.objects.put_if_absent(STATE_FILE, text)
             else:
-                won = self.objects.replace(STATE, base.text, text)
+                won = self.objects.replace(STATE_FILE, base.text, text)
         except OmniError as error:
-            raise Refused("state_write_error", self.state_path, error.message) from error
+            raise ClusterOperationRefused(
+                "state_write_error", self.state_path, error.message
+            ) from error
         if not won:
             message = "somebody else changed the ledger meanwhile; look at it and try again"
-            raise Refused("state_cas_mismatch", self.state_path, message)
-        return Ledger(newest, text)
+            raise ClusterOperationRefused("state_cas_mismatch", self.state_path, message)
+        return ClusterLedger(newest, text)
 
     # --- lock
 
-    def lock(self) -> Lock | None:
+    def lock(self) -> ClusterLock | None:
         """Return the lock, if somebody holds it."""
-        text = self._get(LOCK, "state_read_error")
+        text = self._get(LOCK_FILE, "state_read_error")
         if text is None:
             return None
         try:
             facts = json.loads(text)
             version = facts.pop("version")
-            found = Lock(**facts)
+            found = ClusterLock(**facts)
             datetime.fromisoformat(found.created_at)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             message = "the lock cannot be read; remove the file if nobody works on this cluster"
-            raise Refused("invalid_state_lock", self.lock_path, message) from error
+            raise ClusterOperationRefused("invalid_state_lock", self.lock_path, message) from error
         if version != 1:
             message = f"the lock has version {version}, this program reads 1: upgrade it"
-            raise Refused("unsupported_state_lock_version", self.lock_path, message)
+            raise ClusterOperationRefused("unsupported_state_lock_version", self.lock_path, message)
         return found
 
-    def take_lock(self, operation: str) -> Lock:
+    def take_lock(self, operation: str) -> ClusterLock:
         """Take the lock for an operation, or tell who holds it."""
         created = datetime.now(UTC).isoformat(timespec="milliseconds")
-        mine = Lock(str(ULID()), operation, created, os.getpid())
+        mine = ClusterLock(str(ULID()), operation, created, os.getpid())
         facts = {
             "version": 1,
             "lock_id": mine.lock_id,
@@ -137,7 +146,7 @@ class ClusterStore:
             "created_at": created,
             "pid": mine.pid,
         }
-        if self.objects.put_if_absent(LOCK, _pretty(facts)):
+        if self.objects.put_if_absent(LOCK_FILE, _pretty(facts)):
             return mine
         held = self.lock()
         if held is None:
@@ -148,14 +157,14 @@ class ClusterStore:
             f"{held.operation} of process {held.pid} holds the lock since {held.created_at};"
             f" wait for it, or if it is gone: omnigraph cluster force-unlock {held.lock_id}"
         )
-        raise Refused("state_lock_held", self.lock_path, message)
+        raise ClusterOperationRefused("state_lock_held", self.lock_path, message)
 
     def release_lock(self, lock_id: str) -> bool:
         """Give the lock back, if it is still the one that was taken."""
         held = self.lock()
         if held is None or held.lock_id != lock_id:
             return False
-        self.objects.delete([LOCK])
+        self.objects.delete([LOCK_FILE])
         return True
 
     # --- contents
@@ -216,15 +225,15 @@ class ClusterStore:
 
     def graph_uri(self, id_: str) -> str:
         """Return the address of a graph of the cluster."""
-        return self.root.child(f"{GRAPHS}/{id_}.omni")
+        return self.root.child(f"{GRAPHS_FOLDER}/{id_}.omni")
 
     def has_graph_files(self, id_: str) -> bool:
         """Tell whether anything lies at the address of a graph."""
-        return next(iter(self.objects.list(f"{GRAPHS}/{id_}.omni")), None) is not None
+        return next(iter(self.objects.list(f"{GRAPHS_FOLDER}/{id_}.omni")), None) is not None
 
     def remove_graph(self, id_: str) -> None:
         """Remove everything at the address of a graph, its manifest first."""
-        prefix = f"{GRAPHS}/{id_}.omni"
+        prefix = f"{GRAPHS_FOLDER}/{id_}.omni"
         paths = [info.path for info in self.objects.list(prefix)]
         self.objects.delete(sorted(paths, key=lambda path: (_behind_manifest(path), path)))
 
@@ -232,7 +241,7 @@ class ClusterStore:
         try:
             return self.objects.get(path)
         except OmniError as error:
-            raise Refused(code, self.root.child(path), error.message) from error
+            raise ClusterOperationRefused(code, self.root.child(path), error.message) from error
 
 
 def _behind_manifest(path: str) -> bool:
@@ -241,3 +250,25 @@ def _behind_manifest(path: str) -> bool:
 
 def _pretty(facts: dict[str, Any]) -> bytes:
     return (json.dumps(facts, indent=2, ensure_ascii=False) + "\n").encode()
+
+
+# ----------------------------------------------------------------------
+# This module tells whether a graph belongs to a cluster, whose file then says what it is.
+
+
+_GRAPH_PATH = re.compile(rf"(?P<root>.+)/{GRAPHS_FOLDER}/(?P<id>[^/]+)\.omni")
+
+
+def refuse_managed(uri: str | os.PathLike[str], what: str) -> None:
+    """Raise InvalidInput when an address is that of a graph of a cluster."""
+    location = locate(uri)
+    place = _GRAPH_PATH.fullmatch(location.uri)
+    if place is None:
+        return
+    root = Location(place["root"], location.options)
+    if (not root.is_local or Path(root.uri).is_dir()) and ObjectStore(root).exists(STATE_FILE):
+        message = (
+            f"graph '{place['id']}' belongs to the cluster at {root}: {what} there, and run"
+            " `omnigraph cluster apply`"
+        )
+        raise InvalidInput(message, code="graph_managed", cluster=root.uri)

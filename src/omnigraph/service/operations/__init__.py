@@ -1,7 +1,8 @@
 """This package does what a front asks for: authorise, call the graph, answer in wire shape.
 
-HTTP, MCP and the remote lane of the command line call the same functions. Each takes a `Visit` (or
-the `Service`, where no graph is meant) and a request of `service.wire`; each raises OmniError.
+HTTP, MCP and the remote lane of the command line call the same functions. Each takes a
+`GraphSession` (or the `GraphService`, where no graph is meant) and a request of `service.wire`;
+each raises OmniError.
 """
 
 from omnigraph.service.operations.blobs import OpenedBlob, open_blob
@@ -27,7 +28,7 @@ from omnigraph.service.operations.own import (
     plan_schema,
     revert,
 )
-from omnigraph.service.operations.proposing import Proposal, Proposed, propose
+from omnigraph.service.operations.proposing import ProposalRequest, ProposalResult, propose
 from omnigraph.service.operations.reading import (
     default_graph,
     export,
@@ -54,8 +55,8 @@ __all__ = [
     "Invocation",
     "LoadRequest",
     "OpenedBlob",
-    "Proposal",
-    "Proposed",
+    "ProposalRequest",
+    "ProposalResult",
     "apply_schema",
     "authorise_load",
     "baseline",

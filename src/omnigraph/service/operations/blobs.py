@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from omnigraph.errors import InvalidInput, NotFound
-from omnigraph.query.blob import Blob
+from omnigraph.query.entities import Blob
 from omnigraph.service import wire
 from omnigraph.service.operations.targets import state
-from omnigraph.service.visit import Visit
+from omnigraph.service.session import GraphSession
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class OpenedBlob:
     commit_id: str
 
 
-def open_blob(visit: Visit, asked: wire.BlobQuery) -> OpenedBlob:
+def open_blob(visit: GraphSession, asked: wire.BlobQuery) -> OpenedBlob:
     """Find the blob of one entity."""
     at = state(visit, asked.branch, asked.snapshot)
     try:

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from omnigraph.merge.model import MergeResult
-from omnigraph.policy.actions import Action
+from omnigraph.policy.permissions import PolicyAction
 from omnigraph.service import wire
 from omnigraph.service.admission import BRANCH_BYTES
 from omnigraph.service.operations.reading import shaped
 from omnigraph.service.operations.targets import branch_name, known_branch, state
-from omnigraph.service.visit import Visit
+from omnigraph.service.session import GraphSession
 
 
-def list_branches(visit: Visit) -> wire.BranchListOutput:
+def list_branches(visit: GraphSession) -> wire.BranchListOutput:
     """List the names of all branches."""
-    visit.require(Action.READ)
+    visit.require(PolicyAction.READ)
     return wire.BranchListOutput(branches=visit.graph.branches.list())
 
 
-def create_branch(visit: Visit, request: wire.BranchCreateRequest) -> wire.BranchCreateOutput:
+def create_branch(
+    visit: GraphSession, request: wire.BranchCreateRequest
+) -> wire.BranchCreateOutput:
     """Make a branch at the newest state of another."""
     name = branch_name(request.name)
     if request.snapshot is None:
@@ -25,7 +27,7 @@ def create_branch(visit: Visit, request: wire.BranchCreateRequest) -> wire.Branc
     else:
         found = state(visit, request.from_, request.snapshot)
         source, at = found.branch, found.commit_id
-    visit.require(Action.BRANCH_CREATE, source, name)
+    visit.require(PolicyAction.BRANCH_CREATE, source, name)
     with visit.admit(BRANCH_BYTES):
         if request.snapshot is None:
             known_branch(visit, source)
@@ -35,26 +37,26 @@ def create_branch(visit: Visit, request: wire.BranchCreateRequest) -> wire.Branc
     )
 
 
-def delete_branch(visit: Visit, branch: str) -> wire.BranchDeleteOutput:
+def delete_branch(visit: GraphSession, branch: str) -> wire.BranchDeleteOutput:
     """Delete a branch."""
     name = branch_name(branch)
-    visit.require(Action.BRANCH_DELETE, None, name)
+    visit.require(PolicyAction.BRANCH_DELETE, None, name)
     with visit.admit(BRANCH_BYTES):
         visit.graph.branches.delete(name)
     uri = visit.served.graph.uri
     return wire.BranchDeleteOutput(uri=uri, name=name, actor_id=visit.actor)
 
 
-def merge_branches(visit: Visit, request: wire.BranchMergeRequest) -> wire.BranchMergeOutput:
+def merge_branches(visit: GraphSession, request: wire.BranchMergeRequest) -> wire.BranchMergeOutput:
     """Merge a branch into another, and delete it if that was asked for."""
     source, target = branch_name(request.source), branch_name(request.target)
     if request.dry_run:
-        visit.require(Action.READ, source)
-        visit.require(Action.READ, target)
+        visit.require(PolicyAction.READ, source)
+        visit.require(PolicyAction.READ, target)
     else:
-        visit.require(Action.BRANCH_MERGE, source, target)
+        visit.require(PolicyAction.BRANCH_MERGE, source, target)
     if request.delete_branch and not request.dry_run:
-        visit.require(Action.BRANCH_DELETE, None, source)
+        visit.require(PolicyAction.BRANCH_DELETE, None, source)
     with visit.admit(BRANCH_BYTES):
         done = visit.graph.merge(
             source,

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from omnigraph.changes.block import Limits
-from omnigraph.commit.history import no_such_commit
+from omnigraph.changes.commit_changes import Limits
+from omnigraph.commit.history import commit_not_found_error
 from omnigraph.errors import InvalidInput
 from omnigraph.policy import PolicyDenied
-from omnigraph.policy.actions import Action
+from omnigraph.policy.permissions import PolicyAction
 from omnigraph.service import wire
 from omnigraph.service.operations.reading import shaped
 from omnigraph.service.operations.targets import branch_name
-from omnigraph.service.visit import Visit
+from omnigraph.service.session import GraphSession
 
 
 def commit_changes(
-    visit: Visit, commit_id: str, asked: wire.ChangesQuery
+    visit: GraphSession, commit_id: str, asked: wire.ChangesQuery
 ) -> wire.CommitChangesOutput:
     """Tell what one commit changed; one of a branch that is not to be read is not there."""
     try:
@@ -29,14 +29,14 @@ def commit_changes(
             limits=_limits(asked.limit),
         )
     except PolicyDenied as error:
-        raise no_such_commit(commit_id) from error
+        raise commit_not_found_error(commit_id) from error
     return shaped(page.to_json(), wire.CommitChangesOutput)
 
 
-def poll_changes(visit: Visit, asked: wire.ChangesQuery) -> wire.ChangeFeedOutput:
+def poll_changes(visit: GraphSession, asked: wire.ChangesQuery) -> wire.ChangeFeedOutput:
     """Tell what happened on a branch since a place in its changes."""
     branch = branch_name(asked.branch)
-    visit.require(Action.READ, branch)
+    visit.require(PolicyAction.READ, branch)
     page = visit.graph.changes.poll(
         branch=branch,
         start=asked.start,
@@ -50,10 +50,10 @@ def poll_changes(visit: Visit, asked: wire.ChangesQuery) -> wire.ChangeFeedOutpu
     return shaped(page.to_json(), wire.ChangeFeedOutput)
 
 
-def baseline(visit: Visit, request: wire.ChangeBaselineRequest) -> Iterator[str]:
+def baseline(visit: GraphSession, request: wire.ChangeBaselineRequest) -> Iterator[str]:
     """Return a whole state as lines, the last of which tells how to go on from it."""
     branch = branch_name(request.branch)
-    visit.require(Action.EXPORT, branch)
+    visit.require(PolicyAction.EXPORT, branch)
     found = visit.graph.changes.baseline(
         branch=branch, kinds=request.kind, types=request.type, ops=request.op
     )

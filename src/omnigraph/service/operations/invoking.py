@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 from omnigraph.errors import InvalidInput
 from omnigraph.policy import PolicyDenied
-from omnigraph.policy.actions import Action
+from omnigraph.policy.permissions import PolicyAction
 from omnigraph.service import wire
 from omnigraph.service.operations.reading import query
 from omnigraph.service.operations.writing import mutate
-from omnigraph.service.stored import StoredQuery, unknown_query
-from omnigraph.service.visit import Visit
+from omnigraph.service.session import GraphSession
+from omnigraph.service.stored_queries import StoredQuery, unknown_query
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,20 +23,20 @@ class Invocation:
     if_commit: str | None = None
 
 
-def list_queries(visit: Visit) -> wire.QueriesCatalogOutput:
+def list_queries(visit: GraphSession) -> wire.QueriesCatalogOutput:
     """List the stored queries, except those that name types hidden from the caller."""
-    visit.require(Action.READ, "main")
+    visit.require(PolicyAction.READ, "main")
     return wire.QueriesCatalogOutput(queries=[stored.entry() for stored in visible(visit)])
 
 
-def visible(visit: Visit) -> list[StoredQuery]:
+def visible(visit: GraphSession) -> list[StoredQuery]:
     """Return the stored queries whose types and properties the caller may see, by name."""
     found = sorted(visit.served.stored.queries.items())
     graph = visit.graph
     return [stored for _, stored in found if graph.can_name(stored.source, stored.name)]
 
 
-def invoke(visit: Visit, invocation: Invocation) -> wire.ReadOutput | wire.ChangeOutput:
+def invoke(visit: GraphSession, invocation: Invocation) -> wire.ReadOutput | wire.ChangeOutput:
     """Run a stored query by name."""
     request = resolve(visit, invocation)
     if isinstance(request, wire.QueryRequest):
@@ -44,10 +44,10 @@ def invoke(visit: Visit, invocation: Invocation) -> wire.ReadOutput | wire.Chang
     return mutate(visit, request, invocation.if_commit)
 
 
-def resolve(visit: Visit, invocation: Invocation) -> wire.QueryRequest | wire.ChangeRequest:
+def resolve(visit: GraphSession, invocation: Invocation) -> wire.QueryRequest | wire.ChangeRequest:
     """Return the request a stored query stands for, once the caller may run it."""
     try:
-        visit.require(Action.INVOKE_QUERY)
+        visit.require(PolicyAction.INVOKE_QUERY)
     except PolicyDenied as error:
         raise unknown_query() from error
     stored, request = visit.served.stored.get(invocation.name), invocation.request

@@ -10,20 +10,20 @@ from ulid import ULID
 
 from omnigraph.errors import Category, InvalidInput, OmniError
 from omnigraph.policy import PolicyDenied
-from omnigraph.policy.actions import Action
+from omnigraph.policy.permissions import PolicyAction
 from omnigraph.service import wire
 from omnigraph.service.operations.branching import create_branch, merge_output
 from omnigraph.service.operations.own import diff
 from omnigraph.service.operations.targets import branch_name, head
 from omnigraph.service.operations.writing import mutate
-from omnigraph.service.visit import Visit
+from omnigraph.service.session import GraphSession
 
 PROPOSALS = "proposal/"
 """What the names of branches begin with that nobody named."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Proposal:
+class ProposalRequest:
     """A mutation for a branch of its own, which is made for it.
 
     `from_` is where the branch begins, `target` where it is to be merged; both are main, or the
@@ -40,7 +40,7 @@ class Proposal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Proposed:
+class ProposalResult:
     """What was proposed: the branch, what it changes, and what a merge would come to.
 
     `changes` are lines of JSON; `preview` is None for somebody who may not merge.
@@ -55,7 +55,7 @@ class Proposed:
     changes: Iterator[str] = field(repr=False)
 
 
-def propose(visit: Visit, proposal: Proposal) -> Proposed:
+def propose(visit: GraphSession, proposal: ProposalRequest) -> ProposalResult:
     """Make a branch, run a mutation there, and tell what it changes and whether it would merge.
 
     When the mutation fails or changes nothing, the branch is removed again.
@@ -63,9 +63,9 @@ def propose(visit: Visit, proposal: Proposal) -> Proposed:
     base = branch_name(proposal.from_ or proposal.target)
     target = branch_name(proposal.target or proposal.from_)
     name = branch_name(proposal.branch or f"{PROPOSALS}{str(ULID()).lower()}")
-    visit.require(Action.CHANGE, name)
+    visit.require(PolicyAction.CHANGE, name)
     for looked_at in (name, target):
-        visit.require(Action.READ, looked_at)
+        visit.require(PolicyAction.READ, looked_at)
     start = head(visit, base).commit_id
     create_branch(visit, wire.BranchCreateRequest(name=name, from_=base))
     try:
@@ -74,7 +74,7 @@ def propose(visit: Visit, proposal: Proposal) -> Proposed:
         if error.category is not Category.OUTCOME_UNKNOWN:
             _removed(visit, name, error)
         raise
-    return Proposed(
+    return ProposalResult(
         branch=name,
         base=base,
         target=target,
@@ -85,7 +85,7 @@ def propose(visit: Visit, proposal: Proposal) -> Proposed:
     )
 
 
-def _changed(visit: Visit, branch: str, proposal: Proposal) -> wire.ChangeOutput:
+def _changed(visit: GraphSession, branch: str, proposal: ProposalRequest) -> wire.ChangeOutput:
     request = wire.ChangeRequest(
         query=proposal.query,
         name=proposal.name,
@@ -100,7 +100,7 @@ def _changed(visit: Visit, branch: str, proposal: Proposal) -> wire.ChangeOutput
     return done
 
 
-def _removed(visit: Visit, branch: str, error: OmniError) -> None:
+def _removed(visit: GraphSession, branch: str, error: OmniError) -> None:
     """Remove the branch; who may make one may not always delete it, and is told that it stays."""
     try:
         visit.graph.branches.delete(branch)
@@ -108,7 +108,7 @@ def _removed(visit: Visit, branch: str, error: OmniError) -> None:
         error.details["branch_left"] = branch
 
 
-def _preview(visit: Visit, source: str, target: str) -> wire.BranchMergeOutput | None:
+def _preview(visit: GraphSession, source: str, target: str) -> wire.BranchMergeOutput | None:
     try:
         return merge_output(visit.graph.merge(source, target, dry_run=True))
     except PolicyDenied:

@@ -10,13 +10,13 @@ from msgspec import UNSET
 
 from omnigraph.commit.model import Commit, Snapshot
 from omnigraph.errors import InvalidInput, NotFound
-from omnigraph.policy.actions import Action
-from omnigraph.query.budget import QueryLimit
+from omnigraph.policy.permissions import PolicyAction
+from omnigraph.query.limits import QueryLimit
 from omnigraph.query.result import ResultStream
 from omnigraph.service import wire
+from omnigraph.service.auth import AuthMode
 from omnigraph.service.operations.targets import branch_name, known_branch, state
-from omnigraph.service.runtime import RuntimeState
-from omnigraph.service.visit import Service, Visit
+from omnigraph.service.session import GraphService, GraphSession
 from omnigraph.version import INTERNAL_SCHEMA_VERSION, __version__
 
 _ShapeT = TypeVar("_ShapeT")
@@ -50,19 +50,19 @@ def ready(
     )
 
 
-def list_graphs(service: Service, actor: str | None) -> wire.GraphListResponse:
+def list_graphs(service: GraphService, actor: str | None) -> wire.GraphListResponse:
     """List the graphs that are served."""
-    service.require(actor, Action.GRAPH_LIST)
+    service.require(actor, PolicyAction.GRAPH_LIST)
     graphs = sorted(service.registry.graphs.items())
     return wire.GraphListResponse(
         graphs=[wire.GraphInfo(graph_id=name, uri=served.graph.uri) for name, served in graphs]
     )
 
 
-def default_graph(service: Service, actor: str | None) -> wire.GraphInfo:
+def default_graph(service: GraphService, actor: str | None) -> wire.GraphInfo:
     """Return the only graph of a server; an open server has no callers to hide it from."""
-    if service.state is not RuntimeState.OPEN:
-        service.require(actor, Action.GRAPH_LIST)
+    if service.state is not AuthMode.OPEN:
+        service.require(actor, PolicyAction.GRAPH_LIST)
     if len(service.registry.graphs) != 1:
         message = f"the server has {len(service.registry.graphs)} graphs; name one of them"
         raise NotFound(message, code="graph_ambiguous")
@@ -71,7 +71,7 @@ def default_graph(service: Service, actor: str | None) -> wire.GraphInfo:
 
 
 def snapshot(
-    visit: Visit, branch: str | None = None, at: str | None = None, *, schema: bool = False
+    visit: GraphSession, branch: str | None = None, at: str | None = None, *, schema: bool = False
 ) -> wire.SnapshotOutput:
     """Show which version of each dataset a state is made of, and under which schema if asked."""
     found = state(visit, branch, at)
@@ -105,7 +105,7 @@ def snapshot_output(found: Snapshot) -> wire.SnapshotOutput:
     )
 
 
-def query(visit: Visit, request: wire.QueryRequest) -> wire.ReadOutput:
+def query(visit: GraphSession, request: wire.QueryRequest) -> wire.ReadOutput:
     """Answer a query."""
     at = state(visit, request.branch, request.snapshot)
     found = visit.graph.query(
@@ -138,7 +138,7 @@ def check_answer(rows: int, columns: int, memory: int | None) -> None:
         raise QueryLimit(message, code="query_memory", operator="Answer", limit=memory)
 
 
-def stream(visit: Visit, request: wire.QueryRequest) -> ResultStream:
+def stream(visit: GraphSession, request: wire.QueryRequest) -> ResultStream:
     """Answer a query whose rows are taken some at a time."""
     at = state(visit, request.branch, request.snapshot)
     return visit.graph.stream(
@@ -157,28 +157,28 @@ def least(asked: _NumberT | None, allowed: _NumberT | None) -> _NumberT | None:
     return min(known, default=None)
 
 
-def get_schema(visit: Visit) -> wire.SchemaOutput:
+def get_schema(visit: GraphSession) -> wire.SchemaOutput:
     """Return the accepted schema."""
-    visit.require(Action.READ)
+    visit.require(PolicyAction.READ)
     return wire.SchemaOutput(schema_source=visit.graph.schema.source)
 
 
 def list_commits(
-    visit: Visit,
+    visit: GraphSession,
     branch: str | None = None,
     limit: int | None = None,
     author: str | None = None,
 ) -> wire.CommitListOutput:
     """List the history of a branch, newest first; with `author`, the commits of that actor."""
     name = branch_name(branch)
-    visit.require(Action.READ, name)
+    visit.require(PolicyAction.READ, name)
     commits = visit.graph.commits.list(name, limit=limit, actor=author)
     return wire.CommitListOutput(commits=[commit_output(commit) for commit in commits])
 
 
-def get_commit(visit: Visit, commit_id: str) -> wire.CommitOutput:
+def get_commit(visit: GraphSession, commit_id: str) -> wire.CommitOutput:
     """Return one commit."""
-    visit.require(Action.READ)
+    visit.require(PolicyAction.READ)
     return commit_output(visit.graph.commits.get(commit_id))
 
 
@@ -187,14 +187,14 @@ def commit_output(commit: Commit) -> wire.CommitOutput:
     return shaped(commit.to_json(), wire.CommitOutput)
 
 
-def export(visit: Visit, request: wire.ExportRequest) -> Iterator[str]:
+def export(visit: GraphSession, request: wire.ExportRequest) -> Iterator[str]:
     """Return every entity as one line of JSON, without the line end; types are known at once."""
     if request.snapshot is not None:
         at = state(visit, request.branch, request.snapshot)
-        visit.require(Action.EXPORT, at.branch)
+        visit.require(PolicyAction.EXPORT, at.branch)
         return _named(visit.graph.export(at, types=request.type_names))
     name = branch_name(request.branch)
-    visit.require(Action.EXPORT, name)
+    visit.require(PolicyAction.EXPORT, name)
     return _named(visit.graph.export(known_branch(visit, name), types=request.type_names))
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from omnigraph.commit.model import MAIN, Snapshot
 from omnigraph.errors import InvalidInput, NotFound
-from omnigraph.policy.actions import Action
-from omnigraph.service.request_log import log_commit
-from omnigraph.service.visit import Visit
+from omnigraph.policy.permissions import PolicyAction
+from omnigraph.service.session import GraphSession, log_commit
 
 
 def branch_name(text: str | None) -> str:
@@ -19,7 +18,7 @@ def branch_name(text: str | None) -> str:
     return name
 
 
-def known_branch(visit: Visit, name: str) -> str:
+def known_branch(visit: GraphSession, name: str) -> str:
     """Return the name of a branch there is.
 
     A name stands for a branch only: a tag or a commit id must not go around the rules of the branch
@@ -31,16 +30,16 @@ def known_branch(visit: Visit, name: str) -> str:
     return name
 
 
-def head(visit: Visit, branch: str | None) -> Snapshot:
+def head(visit: GraphSession, branch: str | None) -> Snapshot:
     """Return the newest state of a branch, if the caller may read it."""
     name = branch_name(branch)
-    visit.require(Action.READ, name)
+    visit.require(PolicyAction.READ, name)
     found = visit.graph.snapshot(known_branch(visit, name))
     log_commit(found.commit_id)
     return found
 
 
-def state(visit: Visit, branch: str | None, snapshot: str | None) -> Snapshot:
+def state(visit: GraphSession, branch: str | None, snapshot: str | None) -> Snapshot:
     """Return the state of a branch, or the one a commit id, tag or time names."""
     if branch is not None and snapshot is not None:
         message = "`branch` and `snapshot` exclude each other: give one"
@@ -49,5 +48,5 @@ def state(visit: Visit, branch: str | None, snapshot: str | None) -> Snapshot:
         return head(visit, branch)
     found = visit.graph.snapshot(snapshot)
     log_commit(found.commit_id)
-    visit.require(Action.READ, found.branch)
+    visit.require(PolicyAction.READ, found.branch)
     return found

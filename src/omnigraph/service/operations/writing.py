@@ -8,22 +8,22 @@ from dataclasses import dataclass
 import msgspec
 
 from omnigraph.errors import Category, InvalidInput, OmniError
-from omnigraph.policy.actions import Action
+from omnigraph.policy.permissions import PolicyAction
 from omnigraph.service import wire
 from omnigraph.service.operations.reading import shaped
 from omnigraph.service.operations.targets import branch_name
-from omnigraph.service.visit import Visit
+from omnigraph.service.session import GraphSession
 
 SMALL_LOAD = 256 * 1024
 """Bytes up to which a load waits for its turn."""
 
 
 def mutate(
-    visit: Visit, request: wire.ChangeRequest, if_commit: str | None = None
+    visit: GraphSession, request: wire.ChangeRequest, if_commit: str | None = None
 ) -> wire.ChangeOutput:
     """Run a mutation as one commit; `if_commit` refuses when the branch is at another."""
     branch = branch_name(request.branch)
-    visit.require(Action.CHANGE, branch)
+    visit.require(PolicyAction.CHANGE, branch)
     size = len(request.query) + len(msgspec.json.encode(request.params))
     with visit.admit(size), visit.served.turns.take(branch):
         done = visit.graph.mutate(
@@ -61,22 +61,22 @@ class LoadRequest:
         return cls(branch_name(branch), fork, wire.LoadMode(mode or wire.LoadMode.MERGE))
 
 
-def authorise_load(visit: Visit, request: LoadRequest) -> None:
+def authorise_load(visit: GraphSession, request: LoadRequest) -> None:
     """Raise PolicyDenied unless the caller may load there; a branch may have to be made first."""
     branch = request.branch
     if request.from_ is not None and not visit.graph.branches.exists(branch):
-        visit.require(Action.BRANCH_CREATE, request.from_, branch)
-    visit.require(Action.CHANGE, branch)
+        visit.require(PolicyAction.BRANCH_CREATE, request.from_, branch)
+    visit.require(PolicyAction.CHANGE, branch)
 
 
-def load(visit: Visit, request: wire.IngestRequest) -> wire.IngestOutput:
+def load(visit: GraphSession, request: wire.IngestRequest) -> wire.IngestOutput:
     """Load records of the forgiving grammar as one commit."""
     wanted = LoadRequest.of(request.branch, request.from_, request.mode)
     facts = _loaded(visit, wanted, request.data.encode(), strict=False)
     return shaped({**facts, "uri": visit.served.graph.uri}, wire.IngestOutput)
 
 
-def load_lines(visit: Visit, request: LoadRequest, data: bytes) -> wire.GraphBatchLoadOutput:
+def load_lines(visit: GraphSession, request: LoadRequest, data: bytes) -> wire.GraphBatchLoadOutput:
     """Load lines of the strict grammar as one commit."""
     try:
         data.decode()
@@ -86,7 +86,9 @@ def load_lines(visit: Visit, request: LoadRequest, data: bytes) -> wire.GraphBat
     return shaped(_loaded(visit, request, data, strict=True), wire.GraphBatchLoadOutput)
 
 
-def _loaded(visit: Visit, request: LoadRequest, data: bytes, *, strict: bool) -> dict[str, object]:
+def _loaded(
+    visit: GraphSession, request: LoadRequest, data: bytes, *, strict: bool
+) -> dict[str, object]:
     authorise_load(visit, request)
     with visit.admit(len(data)), _turn(visit, request.branch, len(data)):
         done = visit.graph.load(
@@ -102,15 +104,15 @@ def _loaded(visit: Visit, request: LoadRequest, data: bytes, *, strict: bool) ->
     return done.to_json()
 
 
-def _turn(visit: Visit, branch: str, size: int) -> AbstractContextManager[None]:
+def _turn(visit: GraphSession, branch: str, size: int) -> AbstractContextManager[None]:
     """Wait for a turn; a large load takes long, and nobody shall wait for it."""
     return visit.served.turns.take(branch) if size <= SMALL_LOAD else nullcontext()
 
 
-def apply_schema(visit: Visit, request: wire.SchemaApplyRequest) -> wire.SchemaApplyOutput:
+def apply_schema(visit: GraphSession, request: wire.SchemaApplyRequest) -> wire.SchemaApplyOutput:
     """Make another schema the accepted one; a declared graph has its schema declared elsewhere."""
     branch = branch_name(request.branch)
-    visit.require(Action.SCHEMA_APPLY, None, branch)
+    visit.require(PolicyAction.SCHEMA_APPLY, None, branch)
     if visit.service.declared:
         message = "this graph belongs to a cluster: change its schema there and apply the cluster"
         raise OmniError(message, code="schema_declared", category=Category.CONFLICT)

@@ -4,33 +4,6 @@ Classes say which members may be absent (`UNSET`) and which are null (`None`): a
 the latter and never the former unless they are set. Requests take null for whatever is optional.
 """
 
-from omnigraph.service.wire.answers import (
-    BranchCreateOutput,
-    BranchDeleteOutput,
-    BranchListOutput,
-    BranchMergeOutcome,
-    BranchMergeOutput,
-    ChangeOutput,
-    CommitListOutput,
-    CommitOutput,
-    GraphBatchDeclarationOutput,
-    GraphBatchLoadOutput,
-    GraphInfo,
-    GraphListResponse,
-    HealthOutput,
-    IngestOutput,
-    LegacyReadOutput,
-    ParamDescriptor,
-    ParamKind,
-    QueriesCatalogOutput,
-    QueryCatalogEntry,
-    ReadOutput,
-    ReadTargetOutput,
-    SchemaApplyOutput,
-    SchemaOutput,
-    SnapshotDatasetOutput,
-    SnapshotOutput,
-)
 from omnigraph.service.wire.changes import (
     ChangeBaselineOutput,
     ChangeBaselineRecord,
@@ -61,7 +34,7 @@ from omnigraph.service.wire.errors import (
     RecoveryRequiredOutput,
     ResourceLimitOutput,
 )
-from omnigraph.service.wire.own import (
+from omnigraph.service.wire.extensions import (
     BranchOutput,
     DiffRequest,
     EntityOutput,
@@ -95,6 +68,33 @@ from omnigraph.service.wire.requests import (
     QueryRequest,
     ReadRequest,
     SchemaApplyRequest,
+)
+from omnigraph.service.wire.responses import (
+    BranchCreateOutput,
+    BranchDeleteOutput,
+    BranchListOutput,
+    BranchMergeOutcome,
+    BranchMergeOutput,
+    ChangeOutput,
+    CommitListOutput,
+    CommitOutput,
+    GraphBatchDeclarationOutput,
+    GraphBatchLoadOutput,
+    GraphInfo,
+    GraphListResponse,
+    HealthOutput,
+    IngestOutput,
+    LegacyReadOutput,
+    ParamDescriptor,
+    ParamKind,
+    QueriesCatalogOutput,
+    QueryCatalogEntry,
+    ReadOutput,
+    ReadTargetOutput,
+    SchemaApplyOutput,
+    SchemaOutput,
+    SnapshotDatasetOutput,
+    SnapshotOutput,
 )
 
 __all__ = [

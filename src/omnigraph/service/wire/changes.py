@@ -6,8 +6,7 @@ from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType, field
 
-from omnigraph.service.wire.numbers import Micros
-from omnigraph.service.wire.requests import ChangeOpOutput, EntityKindOutput
+from omnigraph.service.wire.requests import ChangeOpOutput, EntityKindOutput, EpochMicros
 
 
 class ChangeCauseOutput(Struct, kw_only=True):
@@ -18,7 +17,7 @@ class ChangeCauseOutput(Struct, kw_only=True):
     merged_parent_commit_id: str | UnsetType | None = UNSET
     authored_branch: str
     actor_id: str | UnsetType | None = UNSET
-    authored_at: Micros
+    authored_at: EpochMicros
 
 
 class ChangeTypeOutput(Struct, kw_only=True):

@@ -7,7 +7,7 @@ from typing import TypeVar
 import msgspec
 
 from omnigraph.errors import InvalidInput
-from omnigraph.service.wire.requests import OLDER_NAMES, ChangeRequest
+from omnigraph.service.wire.requests import DEPRECATED_FIELD_NAMES, ChangeRequest
 
 _BodyT = TypeVar("_BodyT")
 
@@ -16,11 +16,11 @@ def decode(body: bytes, shape: type[_BodyT]) -> _BodyT:
     """Return a body in its shape; raise InvalidInput for anything else."""
     value = _parsed(body)
     if shape is ChangeRequest:
-        value = _renamed(value)
+        value = _accept_deprecated_names(value)
     try:
         return msgspec.convert(_without_nulls(value, shape), shape)
     except msgspec.ValidationError as error:
-        raise _misshapen(str(error)) from error
+        raise _invalid_body(str(error)) from error
 
 
 def decode_optional(body: bytes, shape: type[_BodyT]) -> _BodyT:
@@ -43,14 +43,14 @@ def _parsed(body: bytes) -> object:
         raise InvalidInput(message, code="body_malformed") from error
 
 
-def _renamed(value: object) -> object:
+def _accept_deprecated_names(value: object) -> object:
     """Let members have the names they once had."""
     if not isinstance(value, dict):
         return value
-    for old, new in OLDER_NAMES.items():
+    for old, new in DEPRECATED_FIELD_NAMES.items():
         if old in value and new in value:
-            raise _misshapen(f"`{old}` is another name of `{new}`: give one of them")
-    return {OLDER_NAMES.get(name, name): member for name, member in value.items()}
+            raise _invalid_body(f"`{old}` is another name of `{new}`: give one of them")
+    return {DEPRECATED_FIELD_NAMES.get(name, name): member for name, member in value.items()}
 
 
 def _without_nulls(value: object, shape: type) -> object:
@@ -61,6 +61,6 @@ def _without_nulls(value: object, shape: type) -> object:
     return {name: one for name, one in value.items() if one is not None or name not in free}
 
 
-def _misshapen(reason: str) -> InvalidInput:
+def _invalid_body(reason: str) -> InvalidInput:
     message = f"the body has not the shape it should have: {reason}"
     return InvalidInput(message, code="body_invalid")

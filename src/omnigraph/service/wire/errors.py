@@ -7,8 +7,7 @@ from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType
 
-from omnigraph.service.wire.numbers import Long
-from omnigraph.service.wire.requests import EntityKindOutput
+from omnigraph.service.wire.requests import EntityKindOutput, WireUInt64
 
 
 class ErrorCode(StrEnum):
@@ -51,8 +50,8 @@ class PublishedDatasetVersionConflictOutput(Struct, kw_only=True):
 
     entity_kind: EntityKindOutput
     type_name: str
-    expected_published_dataset_version: Long
-    actual_published_dataset_version: Long
+    expected_published_dataset_version: WireUInt64
+    actual_published_dataset_version: WireUInt64
 
 
 class ReadSetConflictOutput(Struct, kw_only=True):
@@ -75,16 +74,16 @@ class ResourceLimitOutput(Struct, kw_only=True):
     """More was asked for than is allowed."""
 
     resource: str
-    limit: Long
-    actual: Long
+    limit: WireUInt64
+    actual: WireUInt64
 
 
 class BlobRangeOutput(Struct, kw_only=True):
     """A range that a blob does not have."""
 
-    start: Long
-    end: Long
-    length: Long
+    start: WireUInt64
+    end: WireUInt64
+    length: WireUInt64
 
 
 class ExternalBlobSourceOutput(Struct, kw_only=True):

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
 
-from msgspec import Struct, field
+from msgspec import Meta, Struct, field
 
-from omnigraph.service.wire.numbers import Count
+# ----------------------------------------------------------------------
+# This module names the numbers of the wire: none of them is negative.
+
+
+WireCount = Annotated[int, Meta(ge=0)]
+WireUInt64 = Annotated[int, Meta(ge=0, extra_json_schema={"format": "int64"})]
+WireUInt32 = Annotated[int, Meta(ge=0, extra_json_schema={"format": "int32"})]
+EpochMicros = Annotated[int, Meta(extra_json_schema={"format": "int64"})]
+"""Microseconds since 1970."""
 
 
 class BlobEntityKind(StrEnum):
@@ -82,7 +90,7 @@ class ChangeRequest(Struct, kw_only=True):
     message: str | None = None
 
 
-OLDER_NAMES = {"query_source": "query", "query_name": "name"}
+DEPRECATED_FIELD_NAMES = {"query_source": "query", "query_name": "name"}
 """Members of a mutation under the names they once had, which still mean the same."""
 
 
@@ -158,7 +166,7 @@ class ChangesQuery(Struct, kw_only=True):
     cursor: str | None = None
     start: str | None = None
     page_token: str | None = None
-    limit: Count | None = None
+    limit: WireCount | None = None
     kind: list[str] = []
     type: list[str] = []
     op: list[str] = []

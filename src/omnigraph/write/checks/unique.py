@@ -15,41 +15,40 @@ import pyarrow.compute as pc
 
 from omnigraph.catalog.model import Unique
 from omnigraph.types import PropertyType, Scalar
-from omnigraph.types.column import to_json
-from omnigraph.write.change_set import ChangeSet
-from omnigraph.write.checks.report import Reporter
-from omnigraph.write.committed import Committed
+from omnigraph.types.arrow import to_json
+from omnigraph.write.change_set import ChangeSet, RowSchema
+from omnigraph.write.checks.reporter import ViolationReporter
+from omnigraph.write.committed_state import CommittedState
 from omnigraph.write.ids import key_texts
-from omnigraph.write.image import Image
-from omnigraph.write.shape import Shape
-from omnigraph.write.violations import Place, Rule
+from omnigraph.write.resolved_change import ResolvedChange
+from omnigraph.write.violations import InputLocation, ViolationRule
 
 _ROW, _HOLDER = "@row", "@holder"
 
 
-def check_unique(changes: ChangeSet, image: Image, committed: Committed) -> None:
+def check_unique(changes: ChangeSet, image: ResolvedChange, committed: CommittedState) -> None:
     """Check the key and every unique tuple of one type."""
     shape, change = image.shape, image.change
-    final = Reporter(changes, shape, image.rows)
-    batches = [Reporter(changes, shape, batch) for batch in image.batches]
+    final = ViolationReporter(changes, shape, image.rows)
+    batches = [ViolationReporter(changes, shape, batch) for batch in image.batches]
     if change.strict:
-        _existing(final, image)
+        _check_existing_ids(final, image)
     if image.repeats and (shape.key or change.strict or change.replace):
         for batch in batches:
-            _repeated_ids(batch)
+            _check_repeated_ids(batch)
     for columns in unique_groups(shape):
-        repeated = [_repeated(batch, columns) for batch in batches]
-        if not any(repeated) and not _repeated(final, columns) and not change.replace:
-            _held_by_committed(final, image, columns, committed)
+        repeated = [_check_repeated_tuples(batch, columns) for batch in batches]
+        if not any(repeated) and not _check_repeated_tuples(final, columns) and not change.replace:
+            _check_committed_tuples(final, image, columns, committed)
 
 
-def check_repeated(report: Reporter) -> None:
+def check_unique_rows(report: ViolationReporter) -> None:
     """Check every unique tuple of one type among all its rows."""
     for columns in unique_groups(report.shape):
-        _repeated(report, columns)
+        _check_repeated_tuples(report, columns)
 
 
-def unique_groups(shape: Shape) -> list[tuple[str, ...]]:
+def unique_groups(shape: RowSchema) -> list[tuple[str, ...]]:
     """Return the unique tuples; one that is the key is checked as such."""
     found = [c.columns for c in shape.definition.constraints if isinstance(c, Unique)]
     return [columns for columns in found if set(columns) != set(shape.key)]
@@ -58,44 +57,46 @@ def unique_groups(shape: Shape) -> list[tuple[str, ...]]:
 # --- ids ---------------------------------------------------------------------------------------
 
 
-def _existing(report: Reporter, image: Image) -> None:
+def _check_existing_ids(report: ViolationReporter, image: ResolvedChange) -> None:
     """Report ids that exist although they must be new."""
     taken = image.replaced["id"].combine_chunks()
     if len(taken):
-        tell_existing(report, pc.is_in(report.rows["id"], value_set=taken))
+        report_existing_ids(report, pc.is_in(report.rows["id"], value_set=taken))
 
 
-def tell_existing(report: Reporter, bad: pa.ChunkedArray | pa.Array) -> None:
+def report_existing_ids(report: ViolationReporter, bad: pa.ChunkedArray | pa.Array) -> None:
     """Say that rows have ids that exist."""
     shape = report.shape
     report.every(
         bad,
-        Rule.KEY_CONFLICT,
+        ViolationRule.KEY_CONFLICT,
         "id",
         lambda id_: f"{shape.kind} {shape.name} '{id_}' exists already",
     )
 
 
-def _repeated_ids(report: Reporter) -> None:
+def _check_repeated_ids(report: ViolationReporter) -> None:
     """Report ids that one batch gives several times."""
-    pairs = _repetitions(_numbered(report.rows.select(["id"])))
+    pairs = _repetitions(_with_row_numbers(report.rows.select(["id"])))
     listed = report.changes.findings.make_room(repeated_rule(report.shape), len(pairs))
     for first, second in pairs[:listed].tolist():
-        tell_repeated_id(report, second, report.changes.place(report.rows, first))
+        report_repeated_id(report, second, report.changes.place(report.rows, first))
 
 
-def repeated_rule(shape: Shape) -> Rule:
+def repeated_rule(shape: RowSchema) -> ViolationRule:
     """Return the rule that an id breaks which is given several times."""
-    return Rule.UNIQUE if shape.key else Rule.KEY_CONFLICT
+    return ViolationRule.UNIQUE if shape.key else ViolationRule.KEY_CONFLICT
 
 
-def tell_repeated_id(report: Reporter, row: int, earlier: Place | None) -> None:
+def report_repeated_id(report: ViolationReporter, row: int, earlier: InputLocation | None) -> None:
     """Say that the id of a row was given before."""
     shape = report.shape
     id_ = report.rows["id"][row].as_py()
     note = f" (first at {earlier})" if earlier is not None else ""
     if shape.key:
-        message = _held(shape, shape.key, _shown(report, row, shape.key), id_, id_)
+        message = _duplicate_message(
+            shape, shape.key, _format_tuple(report, row, shape.key), id_, id_
+        )
     else:
         message = f"{shape.kind} {shape.name} '{id_}' is given more than once"
     report.one(row, repeated_rule(shape), message + note)
@@ -104,29 +105,34 @@ def tell_repeated_id(report: Reporter, row: int, earlier: Place | None) -> None:
 # --- tuples ------------------------------------------------------------------------------------
 
 
-def _repeated(report: Reporter, columns: Sequence[str]) -> bool:
+def _check_repeated_tuples(report: ViolationReporter, columns: Sequence[str]) -> bool:
     """Report tuples that several rows hold; tell whether there were any."""
     pairs = _repetitions(_keys(report, columns))
-    listed = report.changes.findings.make_room(Rule.UNIQUE, len(pairs))
+    listed = report.changes.findings.make_room(ViolationRule.UNIQUE, len(pairs))
     for first, second in pairs[:listed].tolist():
-        tell_held(report, second, columns, report.rows["id"][first].as_py())
+        report_duplicate_tuple(report, second, columns, report.rows["id"][first].as_py())
     return len(pairs) > 0
 
 
-def tell_held(report: Reporter, row: int, columns: Sequence[str], holder: str) -> None:
+def report_duplicate_tuple(
+    report: ViolationReporter, row: int, columns: Sequence[str], holder: str
+) -> None:
     """Say that another entity holds the tuple of a row."""
-    value = _shown(report, row, columns)
+    value = _format_tuple(report, row, columns)
     id_ = report.rows["id"][row].as_py()
-    message = _held(report.shape, columns, value, holder, id_)
-    report.one(row, Rule.UNIQUE, message, columns[0], value)
+    message = _duplicate_message(report.shape, columns, value, holder, id_)
+    report.one(row, ViolationRule.UNIQUE, message, columns[0], value)
 
 
-def _held_by_committed(
-    report: Reporter, image: Image, columns: Sequence[str], committed: Committed
+def _check_committed_tuples(
+    report: ViolationReporter,
+    image: ResolvedChange,
+    columns: Sequence[str],
+    committed: CommittedState,
 ) -> None:
     """Report tuples of the final image that an entity outside of the change holds."""
     shape, rows = report.shape, report.rows
-    keys = _complete(_keys(report, columns))
+    keys = _drop_null_tuples(_keys(report, columns))
     if not keys.num_rows:
         return
     # Any column finds the candidates; the one with most different values finds the fewest.
@@ -136,31 +142,31 @@ def _held_by_committed(
     holders = holders.filter(pc.invert(pc.is_in(holders["id"], value_set=inside)))
     if not holders.num_rows:
         return
-    theirs = _keys(Reporter(report.changes, shape, holders), columns).drop_columns(_ROW)
+    theirs = _keys(ViolationReporter(report.changes, shape, holders), columns).drop_columns(_ROW)
     theirs = theirs.append_column(_HOLDER, holders["id"])
     pairs = keys.join(theirs, list(columns), join_type="inner")
     pairs = pairs.sort_by([(_ROW, "ascending"), (_HOLDER, "ascending")])
-    listed = report.changes.findings.make_room(Rule.UNIQUE, pairs.num_rows)
+    listed = report.changes.findings.make_room(ViolationRule.UNIQUE, pairs.num_rows)
     for row in pairs.slice(0, listed).to_pylist():
-        tell_held(report, row[_ROW], columns, row[_HOLDER])
+        report_duplicate_tuple(report, row[_ROW], columns, row[_HOLDER])
 
 
 # --- shared ------------------------------------------------------------------------------------
 
 
-def _keys(report: Reporter, columns: Sequence[str]) -> pa.Table:
+def _keys(report: ViolationReporter, columns: Sequence[str]) -> pa.Table:
     """Return the values of a tuple in forms that are equal when the tuple is, with row numbers."""
     found = {name: _key_form(report.rows[name], _type(report.shape, name)) for name in columns}
-    return _numbered(pa.table(found))
+    return _with_row_numbers(pa.table(found))
 
 
-def _type(shape: Shape, column: str) -> PropertyType:
+def _type(shape: RowSchema, column: str) -> PropertyType:
     """Return the type of a property, an endpoint or the id."""
     property_ = shape.properties.get(column)
     return PropertyType(Scalar.STRING) if property_ is None else property_.type
 
 
-def _numbered(rows: pa.Table) -> pa.Table:
+def _with_row_numbers(rows: pa.Table) -> pa.Table:
     return rows.append_column(_ROW, pa.array(range(rows.num_rows), pa.int64()))
 
 
@@ -174,19 +180,19 @@ def _key_form(column: pa.ChunkedArray, type_: PropertyType) -> pa.ChunkedArray |
     return column
 
 
-def key_columns(rows: pa.Table, shape: Shape, columns: Sequence[str]) -> list[pa.ChunkedArray]:
+def key_columns(rows: pa.Table, shape: RowSchema, columns: Sequence[str]) -> list[pa.ChunkedArray]:
     """Return the values of a tuple as texts that are equal when the tuple is."""
     return [pc.cast(_key_form(rows[name], _type(shape, name)), pa.string()) for name in columns]
 
 
-def _complete(keys: pa.Table) -> pa.Table:
+def _drop_null_tuples(keys: pa.Table) -> pa.Table:
     """Leave out tuples with a null, which are no tuples."""
     return keys.drop_null()
 
 
 def _repetitions(keys: pa.Table) -> npt.NDArray[np.int64]:
     """Return pairs of rows that share a tuple: its first row, and each later one, in order."""
-    keys = _complete(keys)
+    keys = _drop_null_tuples(keys)
     rows = keys[_ROW].to_numpy()
     none = np.empty((0, 2), np.int64)
     codes = np.zeros(len(rows), np.int64)
@@ -203,7 +209,7 @@ def _repetitions(keys: pa.Table) -> npt.NDArray[np.int64]:
     return np.column_stack([rows[firsts[later]], rows[later]])
 
 
-def _shown(report: Reporter, index: int, columns: Sequence[str]) -> str:
+def _format_tuple(report: ViolationReporter, index: int, columns: Sequence[str]) -> str:
     texts = []
     for name in columns:
         cell = report.rows[name].slice(index, 1)
@@ -212,7 +218,9 @@ def _shown(report: Reporter, index: int, columns: Sequence[str]) -> str:
     return texts[0] if len(texts) == 1 else f"({', '.join(texts)})"
 
 
-def _held(shape: Shape, columns: Sequence[str], value: str, holder: str, other: str) -> str:
+def _duplicate_message(
+    shape: RowSchema, columns: Sequence[str], value: str, holder: str, other: str
+) -> str:
     members = columns[0] if len(columns) == 1 else f"({', '.join(columns)})"
     place = f"{shape.name}.{members}"
     return f"@unique violation on {place}: value '{value}' held by '{holder}' and '{other}'"

@@ -10,86 +10,88 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.catalog.model import Check, Index, Key, Property, Range, Unique
-from omnigraph.lang.writer import plain_number
-from omnigraph.write.checks.report import Reporter
-from omnigraph.write.fill import has_words
-from omnigraph.write.shape import AT
-from omnigraph.write.violations import Rule
+from omnigraph.lang.source_writer import plain_number
+from omnigraph.write.change_set import INPUT_POSITION
+from omnigraph.write.checks.reporter import ViolationReporter
+from omnigraph.write.row_embeddings import has_text
+from omnigraph.write.violations import ViolationRule
 
 
-def check_values(report: Reporter) -> None:
+def check_values(report: ViolationReporter) -> None:
     """Check every value of rows; null passes everything but `required`."""
     for property_ in report.shape.properties.values():
         if not property_.type.nullable:
-            _required(report, property_)
+            _check_required(report, property_)
         if property_.type.enum_values is not None:
-            _enum(report, property_)
+            _check_enum(report, property_)
     for constraint in report.shape.definition.constraints:
         match constraint:
             case Range():
-                _range(report, constraint)
+                _check_range(report, constraint)
             case Check():
-                _pattern(report, constraint)
+                _check_pattern(report, constraint)
             case Key() | Unique() | Index():
                 continue
             case _ as unreachable:
                 assert_never(unreachable)
 
 
-def _required(report: Reporter, property_: Property) -> None:
+def _check_required(report: ViolationReporter, property_: Property) -> None:
     rows, spoiled = report.rows, report.changes.spoiled
     bad = rows[property_.name].is_null()
     hint = ""
     if property_.embed is not None:
         # Its vector is made from the source when the rows are written.
         source = property_.embed.source
-        bad = pc.and_(bad, pc.invert(has_words(rows[source])))
+        bad = pc.and_(bad, pc.invert(has_text(rows[source])))
         hint = f", and there is no text in `{source}` to make it from"
     if spoiled:
         # That a value could not be read has been told already.
-        told = pc.is_in(rows[AT], value_set=pa.array(sorted(spoiled), pa.int64()))
+        told = pc.is_in(rows[INPUT_POSITION], value_set=pa.array(sorted(spoiled), pa.int64()))
         bad = pc.and_(bad, pc.invert(told))
     message = f"{report.shape.name}.{property_.name} is required, but null or missing{hint}"
-    report.every(bad, Rule.REQUIRED, property_.name, lambda _: message)
+    report.every(bad, ViolationRule.REQUIRED, property_.name, lambda _: message)
 
 
-def _enum(report: Reporter, property_: Property) -> None:
+def _check_enum(report: ViolationReporter, property_: Property) -> None:
     allowed = property_.type.enum_values or ()
     place, expected = f"{report.shape.name}.{property_.name}", ", ".join(allowed)
     known = pa.array([*allowed, None], pa.string())
     report.every(
         pc.invert(pc.is_in(report.rows[property_.name], value_set=known)),
-        Rule.ENUM,
+        ViolationRule.ENUM,
         property_.name,
         lambda value: f"invalid enum value '{value}' for {place} (expected: {expected})",
     )
 
 
-def _range(report: Reporter, rule: Range) -> None:
+def _check_range(report: ViolationReporter, rule: Range) -> None:
     place = f"@range violation on {report.shape.name}.{rule.property}"
     column = report.rows[rule.property]
     if pa.types.is_floating(column.type):
         no_number = pc.fill_null(pc.is_nan(column), False)
-        report.every(no_number, Rule.RANGE, rule.property, lambda _: f"{place}: value is NaN")
+        report.every(
+            no_number, ViolationRule.RANGE, rule.property, lambda _: f"{place}: value is NaN"
+        )
     if rule.minimum is not None:
         low = plain_number(rule.minimum)
         report.every(
-            _outside(column, rule.minimum, pc.less),
-            Rule.RANGE,
+            _out_of_range(column, rule.minimum, pc.less),
+            ViolationRule.RANGE,
             rule.property,
             lambda value: f"{place}: value {plain_number(value)} < min {low}",
         )
     if rule.maximum is not None:
         high = plain_number(rule.maximum)
         report.every(
-            _outside(column, rule.maximum, pc.greater),
-            Rule.RANGE,
+            _out_of_range(column, rule.maximum, pc.greater),
+            ViolationRule.RANGE,
             rule.property,
             lambda value: f"{place}: value {plain_number(value)} > max {high}",
         )
 
 
-def _outside(
+def _out_of_range(
     column: pa.ChunkedArray, bound: float, compare: Callable[..., pa.ChunkedArray]
 ) -> pa.ChunkedArray:
     """Return where a column is beyond a bound, compared exactly."""
@@ -105,12 +107,12 @@ def _outside(
     return pc.fill_null(compare(column, limit), False)
 
 
-def _pattern(report: Reporter, rule: Check) -> None:
+def _check_pattern(report: ViolationReporter, rule: Check) -> None:
     place = f"@check violation on {report.shape.name}.{rule.property}"
     matches = pc.match_substring_regex(report.rows[rule.property], rule.pattern)
     report.every(
         pc.invert(pc.fill_null(matches, True)),
-        Rule.CHECK,
+        ViolationRule.CHECK,
         rule.property,
         lambda value: f"{place}: value '{value}' does not match pattern '{rule.pattern}'",
     )

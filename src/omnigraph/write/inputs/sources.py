@@ -5,40 +5,92 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from omnigraph.catalog import Catalog, TypeKind
+from omnigraph.catalog.model import resolve_endpoint_columns
 from omnigraph.errors import InvalidInput, NotFound
-from omnigraph.lang.suggest import did_you_mean
-from omnigraph.write.inputs.columnar import read_table
-from omnigraph.write.inputs.ndjson import read_ndjson
-from omnigraph.write.inputs.permissive import read_permissive
-from omnigraph.write.inputs.records import read_records
-from omnigraph.write.inputs.streams import Broken
-from omnigraph.write.inputs.tables import memory_table, opened_table, table_files
-from omnigraph.write.intake import Intake
-from omnigraph.write.progress import Meter
-from omnigraph.write.shape import Shape
-from omnigraph.write.violations import Rule
+from omnigraph.lang.diagnostics import did_you_mean
+from omnigraph.types import json_kind
+from omnigraph.write.change_set import RowSchema
+from omnigraph.write.inputs.byte_streams import UnreadableInput
+from omnigraph.write.inputs.line_parser import unknown_member_message
+from omnigraph.write.inputs.ndjson_reader import read_ndjson
+from omnigraph.write.inputs.permissive_json import read_permissive
+from omnigraph.write.inputs.table_reader import memory_table, open_table, read_table, table_files
+from omnigraph.write.progress import ProgressMeter
+from omnigraph.write.row_builder import InputRows, RowBuilder
+from omnigraph.write.violations import ViolationRule
+
+# ----------------------------------------------------------------------
+# This module reads rows that are given as dictionaries.
+
+
+RECORD_BATCH_ROWS = 16_384
+"""Rows that are taken in at a time."""
+
+
+def read_records(
+    rows: Iterable[Any], name: str, shape: RowSchema, intake: RowBuilder, meter: ProgressMeter
+) -> None:
+    """Read dictionaries: properties by name, `id`, and the ends of an edge."""
+    base = intake.open_file(name, "row")
+    intake.touch(shape)
+    reading = enumerate(rows, start=base + 1)
+    while part := list(islice(reading, RECORD_BATCH_ROWS)):
+        read = [
+            (at, row)
+            for at, raw in part
+            if (row := _row_from_record(raw, at, shape, intake)) is not None
+        ]
+        columns = {name: [row.get(name) for _, row in read] for name in shape.schema.names}
+        at = pa.array([at for at, _ in read], pa.int64())
+        given = [frozenset(row) for _, row in read]
+        intake.add(shape, [InputRows(columns, at, given=given)])
+        meter.took(len(part))
+
+
+def _row_from_record(
+    raw: Any,  # noqa: ANN401
+    at: int,
+    shape: RowSchema,
+    intake: RowBuilder,
+) -> Mapping[str, Any] | None:
+    """Return a row by the names of a change; report what it should not have."""
+    if not isinstance(raw, Mapping):
+        message = f"{shape.name}: expected a dictionary, got {json_kind(raw)}"
+        intake.problem(ViolationRule.SYNTAX, message, at, shape)
+        return None
+    ends = resolve_endpoint_columns(raw, shape.properties) if shape.kind is TypeKind.EDGE else {}
+    row = {ends.get(name, str(name)): value for name, value in raw.items()}
+    for name in row:
+        if name not in shape.schema.names:
+            message = f"{shape.name}: {unknown_member_message(name, TypeKind.NODE)}"
+            intake.problem(ViolationRule.UNKNOWN_PROPERTY, message, at, shape, property=name[:80])
+    return row
+
 
 _KINDS = (TypeKind.NODE, TypeKind.EDGE)
-_TABLES = (".parquet", ".pq", ".csv", ".tsv", ".arrow", ".feather", ".ipc")
+_TABLE_SUFFIXES = (".parquet", ".pq", ".csv", ".tsv", ".arrow", ".feather", ".ipc")
 
 
-def read_all(
+def read_sources(
     data: Any,  # noqa: ANN401 - what people gave
-    intake: Intake,
-    meter: Meter,
+    intake: RowBuilder,
+    meter: ProgressMeter,
     *,
     strict: bool = True,
 ) -> None:
     """Read lines from one or more sources, or tables by the name of their type."""
     read_lines = read_ndjson if strict else read_permissive
     if isinstance(data, Mapping):
-        shapes = [(named_shape(str(name), intake), given) for name, given in data.items()]
+        shapes = [(find_named_schema(str(name), intake), given) for name, given in data.items()]
         for shape, given in shapes:
-            read_typed(shape, given, intake, meter)
+            read_typed_source(shape, given, intake, meter)
         return
     for source in data if isinstance(data, list | tuple) else [data]:
         check_source(source)
@@ -72,22 +124,24 @@ def total_bytes(data: Any) -> int | None:  # noqa: ANN401 - what people gave
 
 def _is_table(path: str | os.PathLike[str]) -> bool:
     found = Path(path)
-    return found.is_dir() or any(suffix.lower() in _TABLES for suffix in found.suffixes[-2:])
+    return found.is_dir() or any(
+        suffix.lower() in _TABLE_SUFFIXES for suffix in found.suffixes[-2:]
+    )
 
 
-def named_shape(key: str, intake: Intake) -> Shape:
+def find_named_schema(key: str, intake: RowBuilder) -> RowSchema:
     """Return the type a key names: `Person`, or `node:Person` where an edge has the same name."""
     word, colon, name = key.partition(":")
     catalog = intake.schema.catalog
     if not colon:
-        kinds = [kind for kind in _KINDS if _find(catalog, kind, key) is not None]
+        kinds = [kind for kind in _KINDS if _find_type(catalog, kind, key) is not None]
         name = key
         if len(kinds) > 1:
             message = f"`{key}` is a node type and an edge type; say `node:{key}` or `edge:{key}`"
             raise InvalidInput(message, code="type_ambiguous", type=key)
     else:
-        kinds = [kind for kind in _KINDS if str(kind) == word and _find(catalog, kind, name)]
-    found = _find(catalog, kinds[0], name) if kinds else None
+        kinds = [kind for kind in _KINDS if str(kind) == word and _find_type(catalog, kind, name)]
+    found = _find_type(catalog, kinds[0], name) if kinds else None
     if found is None:
         hint = did_you_mean(name, [*catalog.nodes, *catalog.edges])
         message = f"unknown type `{key}`" + (f"; {hint}" if hint else "")
@@ -95,22 +149,27 @@ def named_shape(key: str, intake: Intake) -> Shape:
     return intake.shape(kinds[0], found)
 
 
-def _find(catalog: Catalog, kind: TypeKind, name: str) -> str | None:
+def _find_type(catalog: Catalog, kind: TypeKind, name: str) -> str | None:
     if kind is TypeKind.NODE:
         return name if name in catalog.nodes else None
     edge = catalog.edge(name)
     return None if edge is None else edge.name
 
 
-def read_typed(shape: Shape, data: Any, intake: Intake, meter: Meter) -> None:  # noqa: ANN401
+def read_typed_source(
+    shape: RowSchema,
+    data: Any,  # noqa: ANN401
+    intake: RowBuilder,
+    meter: ProgressMeter,
+) -> None:
     """Read what was given for one type."""
     if isinstance(data, str | os.PathLike):
         for file in table_files(data):
-            read_file(file, shape, intake, meter)
+            read_table_file(file, shape, intake, meter)
         return
     if isinstance(data, list | tuple) and data and isinstance(data[0], str | os.PathLike):
         for path in data:
-            read_typed(shape, path, intake, meter)
+            read_typed_source(shape, path, intake, meter)
         return
     table = memory_table(data)
     if table is not None:
@@ -122,13 +181,17 @@ def read_typed(shape: Shape, data: Any, intake: Intake, meter: Meter) -> None:  
         raise InvalidInput(message, code="input_unknown", type=shape.name)
 
 
-def read_file(
-    path: Path, shape: Shape, intake: Intake, meter: Meter, groups: range | None = None
+def read_table_file(
+    path: Path,
+    shape: RowSchema,
+    intake: RowBuilder,
+    meter: ProgressMeter,
+    groups: range | None = None,
 ) -> None:
     """Read a file with a table, or some row groups of it."""
     try:
-        with opened_table(path, meter, groups, intake.encoding) as table:
+        with open_table(path, meter, groups, intake.encoding) as table:
             read_table(table, str(path), shape, intake, meter)
-    except Broken as error:
+    except UnreadableInput as error:
         intake.open_file(str(path), "row")
-        intake.file_problem(Rule.SYNTAX, str(error), shape)
+        intake.file_problem(ViolationRule.SYNTAX, str(error), shape)

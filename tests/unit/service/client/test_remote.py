@@ -4,7 +4,7 @@ import pytest
 
 from omnigraph.errors import InvalidInput
 from omnigraph.graph import Graph
-from omnigraph.service.client.remote import RemoteGraph
+from omnigraph.service.client.graph import RemoteGraph
 
 BY_TOKEN = {"as_actor", "under", "can_name"}
 """Who acts is known from the token, and what that actor may name is for the server to decide."""

@@ -5,7 +5,7 @@ from typing import get_args
 import pytest
 
 from omnigraph.catalog import TypeKind
-from omnigraph.catalog import steps as s
+from omnigraph.catalog import migration_steps as s
 from omnigraph.catalog.model import (
     Annotation,
     Cardinality,
@@ -17,7 +17,7 @@ from omnigraph.catalog.model import (
     Unique,
 )
 from omnigraph.lang import Code
-from omnigraph.service.client.steps import read_steps
+from omnigraph.service.client.migration_steps import read_steps
 from omnigraph.types import PropertyType, Scalar
 
 NODE = TypeKind.NODE
@@ -54,4 +54,4 @@ def test_step_comes_back(step):
 
 
 def test_every_kind_of_step_is_among_them():
-    assert {type(step) for step in STEPS} == set(get_args(s.Step))
+    assert {type(step) for step in STEPS} == set(get_args(s.MigrationStep))

@@ -9,11 +9,11 @@ import pytest
 import omnigraph as og
 from omnigraph.errors import InvalidInput, StorageUnavailable
 from omnigraph.service.client import connect
-from omnigraph.service.client.transport import Call, Patience, Transport
+from omnigraph.service.client.transport import RemoteCall, RetryPolicy, Transport
 
-READ = Call(method="GET", path="/x", reads=True)
-WRITE = Call(method="POST", path="/x", json={})
-FAST = Patience(connect=5, answer=5, attempts=3, wait=5)
+READ = RemoteCall(method="GET", path="/x", reads=True)
+WRITE = RemoteCall(method="POST", path="/x", json={})
+FAST = RetryPolicy(connect=5, answer=5, attempts=3, wait=5)
 HANG_UP = "hang up"
 
 
@@ -128,7 +128,7 @@ def test_write_is_not_sent_again_after_a_fault_of_the_server(scripted):
 
 
 def test_nobody_there_is_told():
-    transport = Transport("http://127.0.0.1:9", None, Patience(attempts=2, wait=0.2))
+    transport = Transport("http://127.0.0.1:9", None, RetryPolicy(attempts=2, wait=0.2))
     with pytest.raises(StorageUnavailable) as caught:
         transport.json(WRITE)
     assert caught.value.code == "server_unreachable"
@@ -212,8 +212,8 @@ def test_address_that_lists_no_graphs_is_that_of_a_graph(scripted):
 @pytest.mark.parametrize(
     "call",
     [
-        Call(method="POST", path="/x", json={"params": {"s": "\ud800"}}),
-        Call(method="GET", path="/x", query=(("at", "\ud800"),)),
+        RemoteCall(method="POST", path="/x", json={"params": {"s": "\ud800"}}),
+        RemoteCall(method="GET", path="/x", query=(("at", "\ud800"),)),
     ],
 )
 def test_what_is_no_unicode_is_not_sent(call):

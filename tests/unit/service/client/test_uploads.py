@@ -4,8 +4,8 @@ from collections import Counter
 
 import pyarrow as pa
 
-from omnigraph.service.client.uploads import to_lines
-from omnigraph.write.violations import Place, Rule, ValidationFailed, Violation
+from omnigraph.service.client.uploads import to_upload
+from omnigraph.write.violations import InputLocation, ValidationFailed, Violation, ViolationRule
 from tests.support.catalogs import sound
 
 CATALOG = sound("node Person { name: String @key  seen: DateTime?  days: [DateTime]? }\n")
@@ -13,15 +13,15 @@ MOMENT = 1_714_564_800_123
 
 
 def wrong(line, message="no"):
-    found = [Violation(rule=Rule.VALUE, message=message, source=Place("", line))]
-    return ValidationFailed(found, Counter({Rule.VALUE: 1}))
+    found = [Violation(rule=ViolationRule.VALUE, message=message, source=InputLocation("", line))]
+    return ValidationFailed(found, Counter({ViolationRule.VALUE: 1}))
 
 
 def test_instants_of_tables_keep_their_time_of_day():
     seen = pa.array([MOMENT]).view(pa.date64())
     days = pa.ListArray.from_arrays([0, 1], seen)
     table = pa.table({"name": ["ann"], "seen": seen, "days": days})
-    assert to_lines({"Person": table}, CATALOG).content == (
+    assert to_upload({"Person": table}, CATALOG).content == (
         b'{"type": "Person", "data": {"name": "ann", "seen": "2024-05-01T12:00:00.123+00:00", '
         b'"days": ["2024-05-01T12:00:00.123+00:00"]}}\n'
     )
@@ -31,11 +31,11 @@ def test_lines_are_told_by_file_and_row(tmp_path):
     one, two = tmp_path / "one.ndjson", tmp_path / "two.ndjson"
     one.write_bytes(b"{}\n{}")
     two.write_bytes(b"{}\n")
-    upload = to_lines([one, two], CATALOG)
+    upload = to_upload([one, two], CATALOG)
     assert upload.content == b"{}\n{}\n{}\n"
     [found] = upload.placed(wrong(3, "twice (first at line 2)")).violations
     assert str(found) == f"{two}, line 1: twice (first at {one}, line 2)"
-    rows = to_lines({"Person": [{"name": "ann"}, {"name": "bo"}]}, CATALOG)
+    rows = to_upload({"Person": [{"name": "ann"}, {"name": "bo"}]}, CATALOG)
     refused = rows.placed(wrong(2))
     assert str(refused) == "Person, row 2: no"
     assert (refused.total, refused.totals) == (1, {"value": 1})

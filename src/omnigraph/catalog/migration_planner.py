@@ -1,0 +1,478 @@
+"""This module lists the steps from one accepted schema to another, or says what refuses.
+
+Things are compared by identity, never by name, so a rename is one step wherever the name is used.
+The planner looks at schemas only: whether entities exist makes no difference to its answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from omnigraph.catalog.accepted_schema import AcceptedSchema
+from omnigraph.catalog.defaults import DEFAULT, default_value
+from omnigraph.catalog.identity import IdentityError, PropertyId, identity_text
+from omnigraph.catalog.migration_steps import (
+    AddConstraint,
+    AddProperty,
+    AddType,
+    ChangeCardinality,
+    DeclareEmbeddingModel,
+    DropProperty,
+    DropType,
+    ExtendEnum,
+    MakeOptional,
+    MakeRequired,
+    MigrationPlan,
+    MigrationStep,
+    RemoveConstraint,
+    RenameProperty,
+    RenameType,
+    UnsupportedChange,
+    UpdatePropertyMetadata,
+    UpdateTypeMetadata,
+    WidenProperty,
+)
+from omnigraph.catalog.model import (
+    AcceptedType,
+    Annotation,
+    Check,
+    Constraint,
+    EdgeType,
+    Embed,
+    Index,
+    Key,
+    NodeType,
+    Property,
+    Range,
+    TypeKind,
+    annotation_text,
+    constraint_columns,
+    constraint_text,
+    constraint_word,
+    type_constraints,
+)
+from omnigraph.catalog.properties import canonical_annotations
+from omnigraph.lang import Code
+from omnigraph.types import PropertyType, Scalar
+
+# ----------------------------------------------------------------------
+# This module lists the steps from one type of a property to another.
+#
+# A type may become any that holds all its values, and whether null is one of them may change either
+# way: a property that becomes required is looked at when the change is made.
+
+
+WIDER_SCALARS = {Scalar.I32: Scalar.I64, Scalar.U32: Scalar.U64, Scalar.F32: Scalar.F64}
+"""The type each number may become: values keep their meaning, in a column of their own."""
+
+
+@dataclass(frozen=True, slots=True)
+class PropertyTypeChange:
+    """A property that stays, by the name it has afterwards; `in_key`: ids are made from it."""
+
+    kind: TypeKind
+    type_name: str
+    name: str
+    in_key: bool = False
+
+
+def property_type_steps(
+    place: PropertyTypeChange, old: PropertyType, new: PropertyType
+) -> Iterator[MigrationStep]:
+    """Yield what leads from one type to another, or the refusal."""
+    names = (place.kind, place.type_name, place.name)
+    plain = old.as_nullable(new.nullable)
+    if plain != new:
+        added = _added_values(plain, new)
+        if added:
+            yield ExtendEnum(*names, added)
+        elif is_wider(plain, new) and not _changes_ids(place, plain):
+            yield WidenProperty(*names, old.as_nullable(False), new.as_nullable(False))
+        else:
+            yield _type_change_refusal(place, old, new)
+            return
+    if old.nullable != new.nullable:
+        yield MakeOptional(*names) if new.nullable else MakeRequired(*names)
+
+
+def is_wider(old: PropertyType, new: PropertyType) -> bool:
+    """Tell whether a type differs only by holding more values than those of an enum or number."""
+    if old.enum_values is not None:
+        return replace(old, enum_values=None) == new
+    return old.scalar in WIDER_SCALARS and replace(old, scalar=WIDER_SCALARS[old.scalar]) == new
+
+
+def _added_values(old: PropertyType, new: PropertyType) -> tuple[str, ...]:
+    """Return the enum values a change adds; nothing when it is something else."""
+    if old.enum_values is None or new.enum_values is None:
+        return ()
+    if not set(old.enum_values) < set(new.enum_values):
+        return ()
+    return tuple(sorted(set(new.enum_values) - set(old.enum_values)))
+
+
+def _changes_ids(place: PropertyTypeChange, old: PropertyType) -> bool:
+    """Tell whether ids would read differently: a wider float has more digits."""
+    return place.in_key and old.scalar is Scalar.F32
+
+
+def _type_change_refusal(
+    place: PropertyTypeChange, old: PropertyType, new: PropertyType
+) -> MigrationStep:
+    entity = f"{place.kind}:{place.type_name}.{place.name}"
+    if is_wider(old.as_nullable(new.nullable), new):
+        reason = f"the type of a key cannot change ({old} -> {new}): ids are made from it"
+    else:
+        reason = f"the type cannot change ({old} -> {new}); it may only become wider"
+    return UnsupportedChange(entity, reason, Code.PROPERTY_TYPE_CHANGED)
+
+
+# ----------------------------------------------------------------------
+# This module lists the steps from one accepted state of a type to another.
+#
+# A `@key`, `@unique` or `@index` over one property is treated beside that property, however it was
+# written; all other constraints belong to the type as a whole.
+
+
+_METADATA_ANNOTATIONS = ("description", "instruction", DEFAULT)
+
+
+def type_steps(
+    old: AcceptedType, new: AcceptedType, accepted: AcceptedSchema, desired: AcceptedSchema
+) -> Iterator[MigrationStep]:
+    """Yield the steps from one state of a type to another, in the order they are taken."""
+    before, after = _SchemaTypeState.of(old, accepted), _SchemaTypeState.of(new, desired)
+    if old.name != new.name:
+        yield _rename_step(old, new)
+    yield from _structure_steps(before, after)
+    yield from _type_metadata_steps(old, new)
+    for name, property_id in sorted(new.property_ids.items()):
+        if property_id in before.names:
+            yield from _property_steps(property_id, before, after)
+        else:
+            yield from _new_property_steps(name, property_id, before, after)
+    yield from _drop_steps(before, after)
+    yield from _constraint_steps(None, before, after)
+
+
+@dataclass(frozen=True, slots=True)
+class _SchemaTypeState:
+    """A type before or after, with everything it refers to known by identity."""
+
+    type: AcceptedType
+    schema: AcceptedSchema
+    names: Mapping[PropertyId, str]
+    constraints: Mapping[Hashable, Constraint]
+
+    @classmethod
+    def of(cls, type_: AcceptedType, schema: AcceptedSchema) -> _SchemaTypeState:
+        names = {property_id: name for name, property_id in type_.property_ids.items()}
+        constraints = {
+            _constraint_identity(c, type_): c for c in type_constraints(type_.definition)
+        }
+        return cls(type_, schema, names, constraints)
+
+    def property(self, property_id: PropertyId) -> Property:
+        """Return one property by identity."""
+        return self.type.definition.properties[self.names[property_id]]
+
+    def place(self, property_id: PropertyId) -> str:
+        """Return the spelling of a property in refusals: `node:Ship.imo`."""
+        return f"{self.type.entity}.{self.names[property_id]}"
+
+    def reference(self, name: str) -> Hashable:
+        """Return the identity behind a property name; system properties are their own."""
+        return self.type.property_ids.get(name, name)
+
+    def focus(self, constraint: Constraint) -> PropertyId | None:
+        """Return the property beside which a constraint is treated, if there is one."""
+        columns = constraint_columns(constraint)
+        if isinstance(constraint, Range | Check) or len(columns) > 1:
+            return None
+        return self.type.property_ids.get(columns[0])
+
+    def link(self, kind: TypeKind, name: str) -> AcceptedType:
+        """Return a type this one refers to."""
+        found = self.schema.find(kind, name)
+        assert found is not None, "an accepted schema has no dangling references"
+        return found
+
+
+def _constraint_identity(constraint: Constraint, type_: AcceptedType) -> Hashable:
+    columns = constraint_columns(constraint)
+    members = frozenset(type_.property_ids.get(name, name) for name in columns)
+    match constraint:
+        case Range(_, low, high):
+            return "range", members, low, high
+        case Check(_, pattern):
+            return "check", members, pattern
+        case Index(_, metric):
+            return "index", members, metric
+        case _:
+            return constraint_word(constraint), members
+
+
+# --- the type itself ---------------------------------------------------------------------------
+
+
+def _rename_step(old: AcceptedType, new: AcceptedType) -> MigrationStep:
+    if new.kind is TypeKind.INTERFACE:
+        reason = f"renaming an interface is not supported: {old.name} -> {new.name}"
+        return UnsupportedChange(new.entity, reason)
+    return RenameType(new.kind, old.name, new.name)
+
+
+def _structure_steps(before: _SchemaTypeState, after: _SchemaTypeState) -> Iterator[MigrationStep]:
+    """Refuse changes of what a node implements and of what an edge connects."""
+    entity = after.type.entity
+    match before.type.definition, after.type.definition:
+        case NodeType(interfaces=old), NodeType(interfaces=new):
+            if _linked_type_ids(before, TypeKind.INTERFACE, old) != _linked_type_ids(
+                after, TypeKind.INTERFACE, new
+            ):
+                change = f"{', '.join(old) or 'none'} -> {', '.join(new) or 'none'}"
+                reason = f"changing the implemented interfaces is not supported: {change}"
+                yield UnsupportedChange(entity, reason)
+        case EdgeType() as old_edge, EdgeType() as new_edge:
+            for word, old_end, new_end in (
+                ("src", old_edge.src, new_edge.src),
+                ("dst", old_edge.dst, new_edge.dst),
+            ):
+                node = TypeKind.NODE
+                if before.link(node, old_end).id != after.link(node, new_end).id:
+                    reason = f"changing edge endpoints is not supported: {word}"
+                    yield UnsupportedChange(entity, f"{reason} {old_end} -> {new_end}")
+            if old_edge.cardinality != new_edge.cardinality:
+                limits = (old_edge.cardinality, new_edge.cardinality)
+                yield ChangeCardinality(TypeKind.EDGE, after.type.name, *limits)
+
+
+def _linked_type_ids(side: _SchemaTypeState, kind: TypeKind, names: tuple[str, ...]) -> set[int]:
+    return {side.link(kind, name).id for name in names}
+
+
+def _type_metadata_steps(old: AcceptedType, new: AcceptedType) -> Iterator[MigrationStep]:
+    match old.definition, new.definition:
+        case (NodeType(annotations=was), NodeType(annotations=wanted)) | (
+            EdgeType(annotations=was),
+            EdgeType(annotations=wanted),
+        ):
+            refusal = _annotation_refusal(new.entity, was, wanted)
+            if refusal is not None:
+                yield refusal
+            elif set(was) != set(wanted):
+                yield UpdateTypeMetadata(new.kind, new.name, wanted)
+
+
+def _annotation_refusal(
+    entity: str, was: tuple[Annotation, ...], wanted: tuple[Annotation, ...]
+) -> UnsupportedChange | None:
+    changed = [a for a in set(was) ^ set(wanted) if a.name not in _METADATA_ANNOTATIONS]
+    if not changed:
+        return None
+    texts = ", ".join(annotation_text(a) for a in canonical_annotations(changed))
+    reason = f"only @description, @instruction and @default can change, not {texts}"
+    return UnsupportedChange(entity, reason)
+
+
+# --- its properties ----------------------------------------------------------------------------
+
+
+def _new_property_steps(
+    name: str, property_id: PropertyId, before: _SchemaTypeState, after: _SchemaTypeState
+) -> Iterator[MigrationStep]:
+    property_ = after.property(property_id)
+    type_ = property_.type
+    if type_.nullable or default_value(property_) is not None:
+        default = next((a.value for a in property_.annotations if a.name == DEFAULT), None)
+        shown = None if type_.nullable else default
+        yield AddProperty(after.type.kind, after.type.name, name, type_, shown)
+        yield from _constraint_steps(property_id, before, after)
+    else:
+        optional = f"make it {type_.as_nullable()} or give it a @default"
+        reason = f"a required property cannot be added ({type_}); {optional}"
+        yield UnsupportedChange(after.place(property_id), reason, Code.REQUIRED_PROPERTY_ADDED)
+
+
+def _property_steps(
+    property_id: PropertyId, before: _SchemaTypeState, after: _SchemaTypeState
+) -> Iterator[MigrationStep]:
+    old, new = before.property(property_id), after.property(property_id)
+    kind, type_name, place = after.type.kind, after.type.name, after.place(property_id)
+    if old.name != new.name:
+        yield RenameProperty(kind, type_name, old.name, new.name)
+    in_key = any(isinstance(c, Key) and new.name in c.columns for c in after.constraints.values())
+    yield from property_type_steps(
+        PropertyTypeChange(kind, type_name, new.name, in_key), old.type, new.type
+    )
+    yield from _embed_steps(property_id, before, after)
+    yield from _constraint_steps(property_id, before, after)
+    yield from _provenance_steps(property_id, before, after)
+    refusal = _annotation_refusal(place, old.annotations, new.annotations)
+    if refusal is not None:
+        yield refusal
+    elif set(old.annotations) != set(new.annotations):
+        yield UpdatePropertyMetadata(kind, type_name, new.name, new.annotations)
+
+
+def _embed_steps(
+    property_id: PropertyId, before: _SchemaTypeState, after: _SchemaTypeState
+) -> Iterator[MigrationStep]:
+    """Yield what changes about `@embed`; a model that was not declared may be."""
+    old, new = before.property(property_id).embed, after.property(property_id).embed
+    same_source = _embed_source(old, before) == _embed_source(new, after)
+    was, wanted = (None if embed is None else embed.model for embed in (old, new))
+    if same_source and was is None and wanted is not None:
+        name = after.names[property_id]
+        yield DeclareEmbeddingModel(after.type.kind, after.type.name, name, wanted)
+    elif not same_source or was != wanted:
+        reason = "changing the source or model of @embed is not supported"
+        yield UnsupportedChange(after.place(property_id), reason)
+
+
+def _embed_source(embed: Embed | None, side: _SchemaTypeState) -> Hashable:
+    return None if embed is None else side.reference(embed.source)
+
+
+def _provenance_steps(
+    property_id: PropertyId, before: _SchemaTypeState, after: _SchemaTypeState
+) -> Iterator[MigrationStep]:
+    old, new = before.property(property_id), after.property(property_id)
+    place = after.place(property_id)
+    if old.declared_directly != new.declared_directly:
+        words = {True: "declared directly", False: "injected by an interface"}
+        change = f"{words[old.declared_directly]} -> {words[new.declared_directly]}"
+        reason = f"changing the declaration provenance is not supported: {change}"
+        yield UnsupportedChange(place, reason)
+    if _satisfied_interface_properties(old, before) != _satisfied_interface_properties(new, after):
+        change = f"{', '.join(old.satisfies) or 'none'} -> {', '.join(new.satisfies) or 'none'}"
+        reason = f"changing which interfaces a property satisfies is not supported: {change}"
+        yield UnsupportedChange(place, reason)
+
+
+def _satisfied_interface_properties(
+    property_: Property, side: _SchemaTypeState
+) -> set[tuple[int, int]]:
+    interfaces = (side.link(TypeKind.INTERFACE, name) for name in property_.satisfies)
+    return {(interface.id, interface.property_ids[property_.name]) for interface in interfaces}
+
+
+def _drop_steps(before: _SchemaTypeState, after: _SchemaTypeState) -> Iterator[MigrationStep]:
+    for name, property_id in sorted(before.type.property_ids.items()):
+        if property_id not in after.names:
+            yield DropProperty(after.type.kind, after.type.name, name)
+            yield from _constraint_steps(property_id, before, after)
+
+
+# --- constraints -------------------------------------------------------------------------------
+
+
+def _constraint_steps(
+    focus: PropertyId | None, before: _SchemaTypeState, after: _SchemaTypeState
+) -> Iterator[MigrationStep]:
+    """Yield what changes about the constraints beside one property, or about all others."""
+    entity = after.type.entity
+    if focus is not None:
+        entity += f".{after.names.get(focus) or before.names[focus]}"
+    for identity, constraint in before.constraints.items():
+        if identity in after.constraints or before.focus(constraint) != focus:
+            continue
+        if isinstance(constraint, Key):
+            what = "constraints" if focus is None else "property constraints"
+            reason = f"removing {what} is not supported: {constraint_text(constraint)}"
+            yield UnsupportedChange(entity, reason)
+        elif not _is_dropped_with_properties(constraint, before, after):
+            spelled = _with_current_names(constraint, before, after)
+            yield RemoveConstraint(after.type.kind, after.type.name, spelled)
+    for identity, constraint in after.constraints.items():
+        if identity in before.constraints or after.focus(constraint) != focus:
+            continue
+        if isinstance(constraint, Key):
+            text = constraint_text(constraint)
+            reason = f"a key cannot be added to an existing type: {text}"
+            yield UnsupportedChange(entity, reason)
+        else:
+            yield AddConstraint(after.type.kind, after.type.name, constraint)
+
+
+def _is_dropped_with_properties(
+    constraint: Constraint, before: _SchemaTypeState, after: _SchemaTypeState
+) -> bool:
+    """Tell whether a constraint ends because its properties do."""
+    members = {before.reference(name) for name in constraint_columns(constraint)}
+    dropped = before.names.keys() - after.names.keys()
+    return members <= dropped
+
+
+def _with_current_names(
+    constraint: Constraint, before: _SchemaTypeState, after: _SchemaTypeState
+) -> Constraint:
+    """Return a constraint that ends with the names its properties have by then."""
+
+    def now(name: str) -> str:
+        identity = before.type.property_ids.get(name)
+        return name if identity is None else after.names.get(identity, name)
+
+    if isinstance(constraint, Range | Check):
+        return replace(constraint, property=now(constraint.property))
+    return replace(constraint, columns=tuple(sorted(map(now, constraint.columns))))
+
+
+def plan_migration(accepted: AcceptedSchema, desired: AcceptedSchema) -> MigrationPlan:
+    """Return the steps that lead from the accepted to the desired schema.
+
+    Raises IdentityError when the two cannot belong to one history.
+    """
+    _check_history(accepted, desired)
+    steps = tuple(step for kind in TypeKind for step in _steps_of_kind(kind, accepted, desired))
+    if not steps and accepted != desired:
+        steps = (UnsupportedChange("schema", "the schemas differ in a way no step describes"),)
+    return MigrationPlan(steps)
+
+
+def _steps_of_kind(
+    kind: TypeKind, accepted: AcceptedSchema, desired: AcceptedSchema
+) -> Iterator[MigrationStep]:
+    for new in desired.of_kind(kind):
+        old = accepted.by_id(new.id)
+        if old is None:
+            yield AddType(kind, new.name)
+        else:
+            yield from type_steps(old, new, accepted, desired)
+    for old in accepted.of_kind(kind):
+        if desired.by_id(old.id) is not None:
+            continue
+        if kind is TypeKind.INTERFACE:
+            yield UnsupportedChange(old.entity, "removing an interface is not supported")
+        else:
+            yield DropType(kind, old.name)
+
+
+def _check_history(accepted: AcceptedSchema, desired: AcceptedSchema) -> None:
+    """Refuse schemas whose identities cannot come from one graph."""
+    if accepted.domain != desired.domain:
+        raise IdentityError(
+            f"the schemas belong to different graphs: {accepted.domain} and {desired.domain}"
+        )
+    owners = dict(_identity_roles(accepted))
+    for identity, role in _identity_roles(desired):
+        before = owners.get(identity, role)
+        if before != role:
+            raise IdentityError(
+                f"identity {identity_text(identity)} was the {before} and cannot be the {role}"
+            )
+    for new in desired.types:
+        old = accepted.by_id(new.id)
+        if old is not None and old.incarnation != new.incarnation:
+            raise IdentityError(f"{new.entity} changed its incarnation but kept its identity")
+
+
+def _identity_roles(schema: AcceptedSchema) -> Iterator[tuple[int, str]]:
+    """Yield each identity with what it must stay for ever."""
+    for type_ in schema.types:
+        yield type_.id, f"identity of some {type_.kind} type"
+        if type_.incarnation is not None:
+            yield type_.incarnation, f"incarnation of type {identity_text(type_.id)}"
+        for property_id in type_.property_ids.values():
+            yield property_id, f"identity of a property of type {identity_text(type_.id)}"

@@ -1,0 +1,209 @@
+"""This module finds the way between two versions of a dataset that passes over upkeep.
+
+Compaction moves rows to new files and changes none. Two versions between which it lies are compared
+piece by piece, and the steps of upkeep are left out. What differs in no piece differs nowhere,
+whichever way is taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeAlias
+
+from omnigraph.catalog import IncarnationId, TypeId
+from omnigraph.changes.cursors import digest, filter_digest
+from omnigraph.changes.model import ChangeFilter
+from omnigraph.commit.history import CommitHistory, first_parents, read_history
+from omnigraph.commit.lineage import LineageState
+from omnigraph.commit.manifest import Manifest
+from omnigraph.commit.model import MAIN, Branch, Commit, CommitId, DatasetEntry, Snapshot
+from omnigraph.commit.snapshot import first_parent_snapshots
+from omnigraph.errors import NotFound
+from omnigraph.write.request import MAINTENANCE_OPERATION
+
+DatasetKey: TypeAlias = tuple[TypeId, IncarnationId]
+VersionRange: TypeAlias = tuple[DatasetEntry, DatasetEntry]
+
+
+@dataclass(frozen=True, slots=True)
+class _ParentVersion:
+    """The version another one was made from, and whether by upkeep."""
+
+    entry: DatasetEntry
+    by_upkeep: bool
+
+
+class VersionHistory:
+    """The steps between states of a graph, from its history, which is read when it is needed."""
+
+    def __init__(
+        self,
+        manifest: Manifest,
+        snapshots: Sequence[Snapshot],
+        history: CommitHistory | None = None,
+    ) -> None:
+        self._manifest = manifest
+        self._snapshots = snapshots
+        self._known = history
+
+    @cached_property
+    def _history(self) -> CommitHistory | None:
+        if self._known is not None:
+            return self._known
+        try:
+            states = [self._manifest.lineage(s.native).state() for s in self._snapshots]
+            lines = [holder for state in states for holder in self._manifest.line(state)]
+            return read_history({holder.lineage.native: holder for holder in lines}.values())
+        except NotFound:
+            return None  # the branch of a state is gone
+
+    def runs(self, old: DatasetEntry, new: DatasetEntry) -> list[VersionRange] | None:
+        """Return the pairs of versions to compare instead of two; None when no way is known."""
+        if self._history is None:
+            return None
+        origins = _parent_versions(self._history, old.key)
+        left, right = list(_ancestor_versions(origins, old)), list(_ancestor_versions(origins, new))
+        reached = {entry.physical: place for place, (entry, _) in enumerate(right)}
+        meeting = next((i for i, (e, _) in enumerate(left) if e.physical in reached), None)
+        if meeting is None:
+            return None
+        there = reached[left[meeting][0].physical]
+        down = [(left[i][0], left[i + 1][0], left[i][1]) for i in range(meeting)]
+        up = [(right[i][0], right[i - 1][0], right[i - 1][1]) for i in range(there, 0, -1)]
+        return list(_ranges_without_maintenance(old, [*down, *up]))
+
+
+def _ranges_without_maintenance(
+    start: DatasetEntry, way: Sequence[tuple[DatasetEntry, DatasetEntry, bool]]
+) -> Iterator[VersionRange]:
+    """Yield the stretches of a way between steps of upkeep."""
+    end = start
+    for one, other, by_upkeep in way:
+        if by_upkeep:
+            if start.physical != one.physical:
+                yield start, one
+            start = other
+        end = other
+    if start.physical != end.physical:
+        yield start, end
+
+
+def _ancestor_versions(
+    origins: dict[int, _ParentVersion], entry: DatasetEntry
+) -> Iterator[tuple[DatasetEntry, bool]]:
+    """Yield a version and those it goes back to, each with whether upkeep made it."""
+    seen: set[int] = set()
+    current: DatasetEntry | None = entry
+    while current is not None and current.physical not in seen:
+        seen.add(current.physical)
+        origin = origins.get(current.physical)
+        yield current, origin is not None and origin.by_upkeep
+        current = origin.entry if origin is not None else None
+
+
+def _parent_versions(history: CommitHistory, key: DatasetKey) -> dict[int, _ParentVersion]:
+    """Return what each version of a dataset was made from.
+
+    A merge may publish a version that was made on the branch it merged; who was first made it.
+    """
+    found: dict[int, _ParentVersion] = {}
+    shown: dict[CommitId, DatasetEntry | None] = {}
+    made = [c for c, entries in history.published.items() if key in entries]
+    for commit_id in sorted(made, key=lambda c: (_is_merge(history, c), c)):
+        row = history.commits.get(commit_id)
+        before = (
+            _published_version(history, key, row.commit.parents[0], shown)
+            if row and row.commit.parents
+            else None
+        )
+        if row is not None and before is not None:
+            origin = _ParentVersion(before, row.commit.operation == MAINTENANCE_OPERATION)
+            found.setdefault(history.published[commit_id][key].physical, origin)
+    return found
+
+
+def _is_merge(history: CommitHistory, commit_id: CommitId) -> bool:
+    row = history.commits.get(commit_id)
+    return row is not None and len(row.commit.parents) > 1
+
+
+def _published_version(
+    history: CommitHistory,
+    key: DatasetKey,
+    start: CommitId,
+    shown: dict[CommitId, DatasetEntry | None],
+) -> DatasetEntry | None:
+    """Return the version of a dataset a commit shows, from what it or a first parent published."""
+    trail: list[CommitId] = []
+    current: CommitId | None = start
+    while current is not None and current not in shown:
+        trail.append(current)
+        entry = history.published.get(current, {}).get(key)
+        row = history.commits.get(current)
+        if entry is not None:
+            shown[current] = entry
+        else:
+            current = row.commit.parents[0] if row and row.commit.parents else None
+    found = None if current is None else shown[current]
+    shown.update(dict.fromkeys(trail, found))
+    return found
+
+
+# ----------------------------------------------------------------------
+# This module holds the states a branch went through: its first parents, the oldest first.
+
+
+@dataclass(frozen=True, slots=True)
+class FirstParentHistory:
+    """The first-parent line of a branch, up to the head it had when it was read."""
+
+    manifest: Manifest
+    branch: Branch
+    state: LineageState
+    history: CommitHistory
+    commits: tuple[CommitId, ...]
+
+    @classmethod
+    def read(cls, manifest: Manifest, branch_name: str) -> FirstParentHistory:
+        """Read the line of a branch."""
+        branch, state = manifest.head_state(branch_name)
+        history = read_history(manifest.line(state))
+        commits = tuple(first_parents(history.commits, state.head.commit_id))
+        return cls(manifest, branch, state, history, commits[::-1])
+
+    @property
+    def head(self) -> Snapshot:
+        """The newest state."""
+        return self.snapshots(len(self.commits) - 1, len(self.commits))[0]
+
+    def commit(self, place: int) -> Commit:
+        """Return a commit by its place."""
+        return self.history.commits[self.commits[place]].commit
+
+    def place(self, commit_id: str) -> int | None:
+        """Return where a commit stands, None when it is not on the line."""
+        return next((i for i, known in enumerate(self.commits) if known == commit_id), None)
+
+    def snapshots(self, start: int, stop: int) -> list[Snapshot]:
+        """Return the states of some commits."""
+        line = self.commits[start:stop]
+        return first_parent_snapshots(
+            self.manifest, self.branch.name, self.state, self.history, line
+        )
+
+    def steps(self) -> VersionHistory:
+        """Return the steps between states of this line."""
+        return VersionHistory(self.manifest, (), self.history)
+
+    def bound(self, scope: ChangeFilter) -> Mapping[str, str]:
+        """Return what tokens for this line and a scope are bound to."""
+        schema, _ = self.manifest.schema(self.state.head.schema_hash, self.state)
+        return {
+            "graph": digest(schema.domain),
+            "genesis": self.commits[0],
+            "branch": digest(self.branch.name),
+            "incarnation": self.branch.native or MAIN,
+            "filter": filter_digest(scope),
+        }

@@ -1,0 +1,157 @@
+"""This module decides which graph a command is about: the one resolver of all addresses.
+
+What is said on the command line wins over a profile, and that over what was set up as default.
+Everything here is pure: what was given goes in, a scope or InvalidUsage comes out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from omnigraph.cli.options import InvalidUsage
+from omnigraph.service.user_config import Profile, UserConfig
+
+DIRECT_COMMANDS = (
+    "init",
+    "optimize",
+    "repair",
+    "cleanup",
+    "verify",
+    "recover",
+    "index",
+    "import",
+    "embed",
+    "lint",
+)
+"""Commands that need the graph itself; a server does not do this."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddressOptions:
+    """What the command line says about where a graph is."""
+
+    uri: str | None = None
+    store: str | None = None
+    server: str | None = None
+    cluster: str | None = None
+    graph: str | None = None
+    profile: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GraphAddress:
+    """Where a graph is: in storage (`store`), behind a server, or in a cluster."""
+
+    kind: str
+    address: str
+    graph: str | None = None
+
+
+def is_local(address: str) -> bool:
+    """Tell whether an address is a folder of this machine."""
+    return "://" not in address or address.startswith("file://")
+
+
+def resolve_address(given: AddressOptions, verb: str, operator: UserConfig) -> GraphAddress:
+    """Return the address of the graph of a command; raise InvalidUsage when it is unclear."""
+    found = (
+        _explicit_address(given, operator)
+        or _address_by_profile(given, operator)
+        or _default_address(given, operator)
+    )
+    if found is None:
+        raise InvalidUsage(
+            "no graph addressed: give its address, e.g. ./my-graph, or --server, or --profile"
+        )
+    if found.kind == "server" and is_direct(verb):
+        what = "a server" if given.server is None else "--server"
+        raise InvalidUsage(
+            f"`{verb}` is a direct command: {what} does not apply; give the graph itself"
+        )
+    if found.kind == "cluster" and not (is_direct(verb) or verb.startswith("pipeline ")):
+        raise InvalidUsage(
+            f"`{verb}` works on a graph or through a server: --cluster does not apply"
+        )
+    if found.kind == "store" and given.graph is not None:
+        raise InvalidUsage("--graph does not apply: the address is a single graph already")
+    return found
+
+
+def is_direct(verb: str) -> bool:
+    """Tell whether a command needs the graph itself."""
+    return verb.split(" ")[0] in DIRECT_COMMANDS
+
+
+def _explicit_address(given: AddressOptions, operator: UserConfig) -> GraphAddress | None:
+    named = (
+        ("a graph address", given.uri),
+        ("--store", given.store),
+        ("--server", given.server),
+        ("--cluster", given.cluster),
+    )
+    said = [(name, value) for name, value in named if value is not None]
+    if len(said) > 1:
+        names = " and ".join(name for name, _ in said)
+        raise InvalidUsage(f"{names} are mutually exclusive")
+    if not said:
+        return None
+    name, value = said[0]
+    if name == "--server":
+        return GraphAddress("server", server_url(value, operator.servers), given.graph)
+    if name == "--cluster":
+        return GraphAddress("cluster", operator.clusters.get(value, value), given.graph)
+    if value.startswith(("http://", "https://")):
+        raise InvalidUsage(f"{value} is a server: say --server {value}")
+    return GraphAddress("store", value)
+
+
+def server_url(name: str, servers: Mapping[str, str]) -> str:
+    """Return the address of a server that is given by name, or as one."""
+    if "://" in name:
+        return name.rstrip("/")
+    if name not in servers:
+        known = ", ".join(sorted(servers)) or "none"
+        raise InvalidUsage(f"unknown server '{name}'; set up are: {known}")
+    return servers[name]
+
+
+def _address_by_profile(given: AddressOptions, operator: UserConfig) -> GraphAddress | None:
+    if given.profile is None:
+        return None
+    profile = operator.profiles.get(given.profile)
+    if profile is None:
+        known = ", ".join(sorted(operator.profiles)) or "none"
+        raise InvalidUsage(f"unknown profile '{given.profile}'; set up are: {known}")
+    return profile_address(profile, given.graph, operator)
+
+
+def profile_address(profile: Profile, graph: str | None, operator: UserConfig) -> GraphAddress:
+    """Return what a profile stands for."""
+    target, wanted = profile.target, graph or profile.default_graph
+    if target is None:
+        raise InvalidUsage(
+            f"profile '{profile.name}' must have exactly one of server, cluster, store"
+        )
+    if profile.kind == "server":
+        return GraphAddress("server", server_url(target, operator.servers), wanted)
+    if profile.kind == "cluster":
+        return GraphAddress("cluster", operator.clusters.get(target, target), wanted)
+    return GraphAddress("store", target)
+
+
+def cluster_address(given: AddressOptions, operator: UserConfig) -> GraphAddress | None:
+    """Return the cluster that an option or a profile names, if one does."""
+    if given.cluster is not None:
+        address = operator.clusters.get(given.cluster, given.cluster)
+        return GraphAddress("cluster", address, given.graph)
+    found = _address_by_profile(given, operator)
+    return found if found is not None and found.kind == "cluster" else None
+
+
+def _default_address(given: AddressOptions, operator: UserConfig) -> GraphAddress | None:
+    defaults = operator.defaults
+    if defaults.server is not None:
+        url = server_url(defaults.server, operator.servers)
+        return GraphAddress("server", url, given.graph or defaults.default_graph)
+    return None if defaults.store is None else GraphAddress("store", defaults.store)

@@ -1,0 +1,137 @@
+"""This module opens the graph a command addresses: in storage, or behind a server.
+
+It imports storage, which takes half a second: a command that may do without a graph imports this
+module only when it needs one. What only served graphs and clusters need is imported for those.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import replace
+from importlib import import_module
+from typing import cast
+
+import click
+
+from omnigraph.cli.graph_address import AddressOptions, GraphAddress, is_local, resolve_address
+from omnigraph.cli.options import InvalidUsage, actor_and_policy, command_words, option_value
+from omnigraph.cli.output import wants_json
+from omnigraph.errors import InvalidInput
+from omnigraph.graph import Graph
+from omnigraph.graph import open as open_graph
+from omnigraph.policy import Policy
+from omnigraph.service.user_config import PROFILE_VARIABLE, UserConfig, read_user_config
+
+_ECHOED_COMMANDS = (
+    "load",
+    "ingest",
+    "branch create",
+    "branch delete",
+    "branch merge",
+    "merge",
+    "schema apply",
+    "optimize",
+    "repair",
+    "cleanup",
+)
+
+
+def open_addressed_graph(
+    uri: str | None,
+    store: str | None,
+    *,
+    mode: str = "ro",
+    actor: str | None = None,
+    destroys: bool = False,
+    graph_id: str | None = None,
+) -> Graph:
+    """Open the one graph that was addressed; a served one has the same methods.
+
+    What `destroys` something that is not on this machine has to be confirmed. `graph_id` is a graph
+    of the cluster that was addressed, if no option names one.
+    """
+    operator = load_user_config()
+    scope = resolve_address(address_options(uri, store), command_words(), operator)
+    if scope.graph is None and graph_id is not None:
+        scope = replace(scope, graph=graph_id)
+    who = actor_and_policy(actor)
+    if scope.kind == "server":
+        if mode == "rw" and who.actor is not None:
+            message = "--as does not apply to a served graph: the token says who acts"
+            raise InvalidUsage(message)
+        graph = cast(
+            Graph, import_module("omnigraph.cli.remote").open_remote_graph(scope, operator)
+        )
+    else:
+        address, policy = (scope.address, None) if scope.kind == "store" else _cluster_graph(scope)
+        if policy is not None and who.policy is not None:
+            message = "--policy does not apply: the cluster has a policy for this graph"
+            raise InvalidUsage(message)
+        has_default = mode == "rw" or policy is not None
+        acts = who.actor or (operator.actor if has_default else None)
+        graph = open_graph(address, mode=mode, policy=policy or who.policy, actor=acts)
+    _print_address(scope, graph.uri)
+    if destroys and not is_local(graph.uri):
+        _confirm(graph.uri)
+    return graph
+
+
+def load_user_config() -> UserConfig:
+    """Return what the person at the command line set up; unknown keys are told once."""
+    meta = click.get_current_context().meta
+    known: UserConfig | None = meta.get("omnigraph.operator")
+    if known is not None:
+        return known
+    operator = read_user_config(os.environ)
+    for warning in operator.warnings:
+        click.echo(f"warning: {warning}", err=True)
+    meta["omnigraph.operator"] = operator
+    return operator
+
+
+def address_options(uri: str | None, store: str | None) -> AddressOptions:
+    """Return what the command line and the environment say about where the graph is."""
+    return AddressOptions(
+        uri=uri,
+        store=store if store is not None else option_value("store"),
+        server=option_value("server"),
+        cluster=option_value("cluster"),
+        graph=option_value("graph"),
+        profile=option_value("profile") or os.environ.get(PROFILE_VARIABLE, "").strip() or None,
+    )
+
+
+def _cluster_graph(scope: GraphAddress) -> tuple[str, Policy | None]:
+    """Return the address of a graph of a cluster, and the policy the cluster has for it."""
+    serving = import_module("omnigraph.service.cluster.serving")
+    store = serving.open_store(scope.address, None)
+    state = store.read().state
+    ids = state.graph_ids
+    wanted = scope.graph or (ids[0] if len(ids) == 1 else None)
+    if wanted is None:
+        raise InvalidUsage(f"pass --graph ID; the cluster has: {', '.join(ids) or 'none'}")
+    if wanted not in ids:
+        message = f"the cluster has no graph '{wanted}', but: {', '.join(ids) or 'none'}"
+        raise InvalidInput(message, code="graph_not_applied", graph=wanted)
+    return str(store.graph_uri(wanted)), serving.graph_policy(store, state, wanted)
+
+
+def _print_address(scope: GraphAddress, uri: str) -> None:
+    """Say where something is about to happen."""
+    if command_words() in _ECHOED_COMMANDS and not option_value("quiet"):
+        direct = "direct, local" if is_local(uri) else "direct, remote"
+        how = "served" if scope.kind == "server" else direct
+        click.echo(f"omnigraph {command_words()} → {uri} ({how})", err=True)
+
+
+def _confirm(uri: str) -> None:
+    """Ask before something is destroyed elsewhere; refuse where nobody can be asked."""
+    if option_value("yes"):
+        return
+    message = f"`{command_words()}` destroys data at {uri}"
+    if wants_json() or not sys.stdin.isatty():
+        raise InvalidInput(f"{message}; add --yes to do it", code="confirmation_required")
+    click.echo(f"{message}. Go on? [yes/no] ", nl=False, err=True)
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise InvalidInput("nothing was done", code="confirmation_required")

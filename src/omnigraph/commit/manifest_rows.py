@@ -1,0 +1,439 @@
+"""This module writes and reads the rows of `__manifest`."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
+
+from omnigraph.catalog import AcceptedSchema, IncarnationId, TypeId
+from omnigraph.commit.model import (
+    Branch,
+    Commit,
+    CommitId,
+    Counts,
+    DatasetEntry,
+    Head,
+    RowChecksum,
+    Tag,
+)
+from omnigraph.errors import GraphCorrupt
+from omnigraph.storage.layout import PRIMARY_KEY
+from omnigraph.version import INTERNAL_SCHEMA_VERSION
+
+FORMAT_VERSION_KEY = b"omnigraph:internal_schema_version"
+HEAD_KEY = "graph_head"
+NAME_ROW_TYPES = ("graph_branch", "graph_tag")
+
+MANIFEST_SCHEMA = pa.schema(
+    [
+        pa.field("object_id", pa.string(), nullable=False, metadata=PRIMARY_KEY),
+        pa.field("object_type", pa.string(), nullable=False),
+        pa.field("location", pa.string()),
+        pa.field("metadata", pa.string()),
+        pa.field("base_objects", pa.list_(pa.string())),
+        pa.field("table_key", pa.string()),
+        pa.field("stable_table_id", pa.uint64()),
+        pa.field("table_incarnation_id", pa.uint64()),
+        pa.field("table_version", pa.uint64()),
+        pa.field("table_branch", pa.string()),
+        pa.field("row_count", pa.uint64()),
+    ],
+    metadata={FORMAT_VERSION_KEY: str(INTERNAL_SCHEMA_VERSION).encode()},
+)
+_MAX_CAUSE = 300
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+HISTORY_ROW_FILTER = (
+    "object_type IN ('graph_commit', 'table_version', 'table_tombstone', 'table', 'schema')"
+)
+"""The filter for rows that tell what happened; they never change."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewManifestRow:
+    """One row of the manifest."""
+
+    object_id: str
+    object_type: str
+    location: str | None = None
+    metadata: str | None = None
+    base_objects: list[str] | None = None
+    table_key: str | None = None
+    stable_table_id: int | None = None
+    table_incarnation_id: int | None = None
+    table_version: int | None = None
+    table_branch: str | None = None
+    row_count: int | None = None
+
+
+def manifest_table(rows: Iterable[NewManifestRow]) -> pa.Table:
+    """Return rows as an Arrow table of the manifest's schema."""
+    listed = list(rows)
+    columns = {name: [getattr(row, name) for row in listed] for name in MANIFEST_SCHEMA.names}
+    return pa.table(columns, schema=MANIFEST_SCHEMA)
+
+
+@contextmanager
+def _corrupt_row_errors(row: Mapping[str, Any]) -> Iterator[None]:
+    """Decode a row; raise GraphCorrupt that names it when a member is missing or invalid."""
+    try:
+        yield
+    except (LookupError, ValueError, TypeError, AttributeError, ArithmeticError) as error:
+        key = row.get("object_id")
+        message = f"manifest row {key} cannot be read; `omnigraph verify` lists all damage"
+        cause = f"{type(error).__name__}: {error}"[:_MAX_CAUSE]
+        raise GraphCorrupt(message, object_id=key, cause=cause) from error
+
+
+# --- head --------------------------------------------------------------------------------------
+
+
+def head_row(head: Head, version: int) -> NewManifestRow:
+    """Return the folded state of a lineage, small, for the version it is written with."""
+    state: dict[str, Any] = {
+        "commit": head.commit_id,
+        "schema": head.schema_hash,
+        "datasets": [_pack_entry(entry) for _, entry in sorted(head.datasets.items())],
+    }
+    if head.closed:
+        state["closed"] = True
+    if head.refs:
+        state["refs"] = head.refs
+    if head.names:
+        state["names"] = head.names
+    if head.origins:
+        state["origins"] = head.origins
+    if head.row_sum is not None:
+        state["rows"] = _pack_checksum(head.row_sum)
+    for name in ("swept", "sweep", "sweeping"):
+        if value := getattr(head, name):
+            state[name] = value
+    if head.created_at is not None:
+        state["at"] = (head.created_at - _EPOCH) // timedelta(microseconds=1)
+    return NewManifestRow(
+        object_id=HEAD_KEY,
+        object_type="graph_head",
+        metadata=_dump_json(state),
+        table_version=version,
+    )
+
+
+def read_head(row: Mapping[str, Any]) -> Head:
+    """Read what `head_row` wrote."""
+    with _corrupt_row_errors({"object_id": HEAD_KEY}):
+        state = json.loads(row["metadata"])
+        entries = [_unpack_entry(text) for text in state["datasets"]]
+        return Head(
+            commit_id=CommitId(state["commit"]),
+            schema_hash=state["schema"],
+            datasets={entry.key: entry for entry in entries},
+            closed=state.get("closed", False),
+            refs=state.get("refs", 0),
+            names=state.get("names", 0),
+            origins=tuple(state.get("origins", ())),
+            swept=state.get("swept", 0),
+            sweep=state.get("sweep", ""),
+            sweeping=state.get("sweeping", {}),
+            row_sum=_unpack_checksum(state.get("rows")),
+            created_at=_EPOCH + timedelta(microseconds=state["at"]) if "at" in state else None,
+        )
+
+
+def _pack_checksum(row_sum: RowChecksum) -> str:
+    return f"{row_sum.count:x}-{row_sum.total:016x}"
+
+
+def _unpack_checksum(text: str | None) -> RowChecksum | None:
+    if text is None:
+        return None
+    count, total = text.split("-")
+    return RowChecksum(int(count, 16), int(total, 16))
+
+
+def update_row_checksum(
+    row_sum: RowChecksum, rows: Iterable[NewManifestRow], removed: Iterable[Mapping[str, Any]] = ()
+) -> RowChecksum:
+    """Return the checksum of a set of rows after some were added and removed; heads do not count.
+
+    It is a sum, so rows may be moved and merged in any order.
+    """
+    count, total = row_sum.count, row_sum.total
+    for row in (asdict(row) for row in rows):
+        if row["object_type"] != "graph_head":
+            count, total = count + 1, total + _row_hash(row)
+    for stale in removed:
+        count, total = count - 1, total - _row_hash(stale)
+    return RowChecksum(count, total % (1 << 64))
+
+
+def checksum_rows(rows: Iterable[Mapping[str, Any]]) -> RowChecksum:
+    """Return the checksum of rows as they were read, heads left out."""
+    return update_row_checksum(RowChecksum(0, 0), (NewManifestRow(**row) for row in rows))
+
+
+def _row_hash(row: Mapping[str, Any]) -> int:
+    present = {name: value for name, value in row.items() if value is not None}
+    text = json.dumps(present, sort_keys=True, separators=(",", ":"))
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest())
+
+
+def _pack_entry(entry: DatasetEntry) -> str:
+    """Write an entry in about 60 characters."""
+    return (
+        f"{entry.type_id:016x}-{entry.incarnation:016x}:"
+        f"{entry.version:x}:{entry.physical:x}:{entry.rows:x}"
+    )
+
+
+def _unpack_entry(text: str) -> DatasetEntry:
+    identity, version, physical, rows = text.split(":")
+    type_id, incarnation = identity.split("-")
+    return DatasetEntry(
+        TypeId(int(type_id, 16)),
+        IncarnationId(int(incarnation, 16)),
+        int(version, 16),
+        int(physical, 16),
+        int(rows, 16),
+    )
+
+
+# --- datasets ----------------------------------------------------------------------------------
+
+
+def table_row(entry: DatasetEntry, table_key: str, location: str) -> NewManifestRow:
+    """Return the registration of a dataset."""
+    return NewManifestRow(
+        object_id=f"table:{_identity(entry)}",
+        object_type="table",
+        location=location,
+        table_key=table_key,
+        stable_table_id=entry.type_id,
+        table_incarnation_id=entry.incarnation,
+    )
+
+
+def version_row(
+    entry: DatasetEntry,
+    table_key: str,
+    commit_id: CommitId,
+    sums: Mapping[str, str] | None = None,
+) -> NewManifestRow:
+    """Return what one commit published for one dataset, with the checksums of new files."""
+    facts: dict[str, Any] = {"version": entry.version, "commit": commit_id}
+    if sums:
+        facts["files"] = dict(sorted(sums.items()))
+    return NewManifestRow(
+        object_id=f"version:{_identity(entry)}@{commit_id}",
+        object_type="table_version",
+        metadata=_dump_json(facts),
+        table_key=table_key,
+        stable_table_id=entry.type_id,
+        table_incarnation_id=entry.incarnation,
+        table_version=entry.physical,
+        row_count=entry.rows,
+    )
+
+
+def tombstone_row(entry: DatasetEntry, table_key: str, commit_id: CommitId) -> NewManifestRow:
+    """Return the end of a dataset's life on a lineage."""
+    return NewManifestRow(
+        object_id=f"tombstone:{_identity(entry)}@{commit_id}",
+        object_type="table_tombstone",
+        metadata=_dump_json({"commit": commit_id}),
+        table_key=table_key,
+        stable_table_id=entry.type_id,
+        table_incarnation_id=entry.incarnation,
+    )
+
+
+def read_version(row: Mapping[str, Any]) -> tuple[CommitId, DatasetEntry]:
+    """Read what `version_row` wrote."""
+    with _corrupt_row_errors(row):
+        metadata = json.loads(row["metadata"])
+        numbers = (metadata["version"], row["table_version"], row["row_count"])
+        if not all(isinstance(number, int) for number in numbers):
+            raise TypeError(f"not numbers: {numbers}")
+        return CommitId(metadata["commit"]), DatasetEntry(*read_identity(row), *numbers)
+
+
+def read_checksums(row: Mapping[str, Any]) -> dict[str, str]:
+    """Return the checksums of files that `version_row` wrote; none if it wrote none."""
+    with _corrupt_row_errors(row):
+        return {str(k): str(v) for k, v in json.loads(row["metadata"]).get("files", {}).items()}
+
+
+def read_identity(row: Mapping[str, Any]) -> tuple[TypeId, IncarnationId]:
+    """Return the dataset a row of a dataset is about."""
+    with _corrupt_row_errors(row):
+        identity = (row["stable_table_id"], row["table_incarnation_id"])
+        if not all(isinstance(number, int) for number in identity):
+            raise TypeError(f"not an identity: {identity}")
+        return TypeId(identity[0]), IncarnationId(identity[1])
+
+
+def read_table(row: Mapping[str, Any]) -> tuple[tuple[TypeId, IncarnationId], str, str]:
+    """Return the identity, the path and the type key that `table_row` wrote."""
+    with _corrupt_row_errors(row):
+        path, key = row["location"], row["table_key"]
+        if not isinstance(path, str) or not isinstance(key, str):
+            raise TypeError(f"not a path and a type key: {path}, {key}")
+    return read_identity(row), path, key
+
+
+def _identity(entry: DatasetEntry) -> str:
+    return f"{entry.type_id:016x}-{entry.incarnation:016x}"
+
+
+# --- history -----------------------------------------------------------------------------------
+
+
+def commit_key(commit_id: str) -> str:
+    """Return the key of a commit's row."""
+    return f"commit:{commit_id}"
+
+
+def commit_row(commit: Commit, native: str | None, *, aborted: bool = False) -> NewManifestRow:
+    """Return the immutable row of a commit; an aborted one only fences its id."""
+    facts: dict[str, Any] = {
+        "parents": list(commit.parents),
+        "branch": commit.branch,
+        "actor": commit.actor,
+        "created_at": (commit.created_at - _EPOCH) // timedelta(microseconds=1),
+        "message": commit.message,
+        "operation": commit.operation,
+        "schema": commit.schema_hash,
+        "counts": {k: [c.inserted, c.updated, c.deleted] for k, c in commit.counts.items()},
+    }
+    if aborted:
+        facts["aborted"] = True
+    return NewManifestRow(
+        object_id=commit_key(commit.id),
+        object_type="graph_commit",
+        metadata=_dump_json(facts),
+        table_version=commit.manifest_version,
+        table_branch=native,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class CommitRow:
+    """A commit as stored: where it was authored, and whether it only fences its id."""
+
+    commit: Commit
+    native: str | None
+    aborted: bool
+
+
+def read_commit(row: Mapping[str, Any]) -> CommitRow:
+    """Read what `commit_row` wrote."""
+    with _corrupt_row_errors(row):
+        facts = json.loads(row["metadata"])
+        commit = Commit(
+            id=CommitId(row["object_id"].removeprefix("commit:")),
+            parents=tuple(CommitId(parent) for parent in facts["parents"]),
+            branch=facts["branch"],
+            actor=facts["actor"],
+            message=facts["message"],
+            operation=facts["operation"],
+            created_at=_EPOCH + timedelta(microseconds=facts["created_at"]),
+            manifest_version=row["table_version"],
+            counts={key: Counts(*numbers) for key, numbers in facts["counts"].items()},
+            schema_hash=facts["schema"],
+        )
+        if not isinstance(commit.manifest_version, int):
+            raise TypeError("no manifest version")
+        return CommitRow(commit, row["table_branch"], facts.get("aborted", False))
+
+
+def schema_row(schema_hash: str, source: str, document: Mapping[str, Any]) -> NewManifestRow:
+    """Return an accepted schema, addressed by its content."""
+    metadata = _dump_json({"source": source, "ir": document})
+    return NewManifestRow(
+        object_id=f"schema:{schema_hash}", object_type="schema", metadata=metadata
+    )
+
+
+def read_schema(row: Mapping[str, Any]) -> tuple[AcceptedSchema, str]:
+    """Read what `schema_row` wrote: the accepted schema and its source."""
+    with _corrupt_row_errors(row):
+        document = json.loads(row["metadata"])
+        return AcceptedSchema.from_json(document["ir"]), document["source"]
+
+
+# --- names -------------------------------------------------------------------------------------
+
+
+def branch_row(branch: Branch) -> NewManifestRow:
+    """Return the authority of a branch name."""
+    facts: dict[str, Any] = {
+        "native": branch.native,
+        "parent": branch.parent,
+        "fork_commit": branch.fork_commit,
+        "origins": branch.origins,
+        "actor": branch.actor,
+        "created_at": branch.created_at.isoformat() if branch.created_at else None,
+    }
+    if branch.leaving:
+        facts["leaving"] = True
+    return NewManifestRow(
+        object_id=f"branch:{branch.name}",
+        object_type="graph_branch",
+        metadata=_dump_json(facts),
+        table_branch=branch.native,
+    )
+
+
+def read_branch(row: Mapping[str, Any]) -> Branch:
+    """Read what `branch_row` wrote."""
+    with _corrupt_row_errors(row):
+        facts = json.loads(row["metadata"])
+        created = facts["created_at"]
+        return Branch(
+            name=row["object_id"].removeprefix("branch:"),
+            native=facts["native"],
+            parent=facts["parent"],
+            fork_commit=facts["fork_commit"],
+            origins=tuple(facts["origins"]),
+            actor=facts["actor"],
+            created_at=datetime.fromisoformat(created) if created else None,
+            leaving=facts.get("leaving", False),
+        )
+
+
+def tag_row(tag: Tag) -> NewManifestRow:
+    """Return the authority of a tag name."""
+    facts = {
+        "commit": tag.commit_id,
+        "native": tag.native,
+        "origins": tag.origins,
+        "actor": tag.actor,
+        "created_at": tag.created_at.isoformat(),
+    }
+    return NewManifestRow(
+        object_id=f"tag:{tag.name}", object_type="graph_tag", metadata=_dump_json(facts)
+    )
+
+
+def read_tag(row: Mapping[str, Any]) -> Tag:
+    """Read what `tag_row` wrote."""
+    with _corrupt_row_errors(row):
+        facts = json.loads(row["metadata"])
+        return Tag(
+            name=row["object_id"].removeprefix("tag:"),
+            commit_id=CommitId(facts["commit"]),
+            native=facts["native"],
+            origins=tuple(facts["origins"]),
+            actor=facts["actor"],
+            created_at=datetime.fromisoformat(facts["created_at"]),
+        )
+
+
+def _dump_json(value: Mapping[str, Any]) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

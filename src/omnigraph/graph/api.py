@@ -1,0 +1,654 @@
+"""This module is the public face of a graph: it delegates, it decides nothing."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Literal, overload
+
+import omnigraph.pipeline as spark
+from omnigraph.changes.diff import diff
+from omnigraph.changes.model import Change, check_filter_types
+from omnigraph.commit.graph_creation import create_graph, open_graph
+from omnigraph.commit.manifest import Manifest, unknown_branch_error
+from omnigraph.commit.model import MAIN, Commit, Snapshot
+from omnigraph.commit.recovery import RecoveryAction, read_audit, recover
+from omnigraph.commit.snapshot import SnapshotRef, head_snapshot
+from omnigraph.embed.config import VectorsFrom, read_models
+from omnigraph.embed.embedder import Embedder, ProviderChoice
+from omnigraph.errors import InvalidInput, OmniError
+from omnigraph.graph.context import GraphContext
+from omnigraph.graph.history import Branches, Changes, Commits, Tags
+from omnigraph.graph.schema import Indexes, Schema, read_schema_text
+from omnigraph.maintain.archive import ArchiveReport, read_archive, write_archive
+from omnigraph.maintain.cleanup import cleanup
+from omnigraph.maintain.cleanup_report import CleanupReport
+from omnigraph.maintain.export import export_lines, export_parquet
+from omnigraph.maintain.optimize import MaintenanceReport, optimize
+from omnigraph.maintain.partitioned_export import PartExportOptions, export_parts, parse_part_format
+from omnigraph.maintain.repair import DatasetRepair, repair
+from omnigraph.maintain.verify import VerifyReport, verify
+from omnigraph.maintain.verify_subprocess import verify_in_subprocess
+from omnigraph.merge.conflict_decisions import parse_decisions
+from omnigraph.merge.merge import cherry_pick, merge, revert
+from omnigraph.merge.model import MergeOptions, MergeResult
+from omnigraph.pipeline.face import Pipelines
+from omnigraph.policy import ALL_TYPES, Policy, PolicyAction
+from omnigraph.policy.authorization import AccessRights, Authorizer
+from omnigraph.query.engine import Engine, QuerySettings
+from omnigraph.query.entities import Blob, open_blob, read_entity
+from omnigraph.query.explain import Explanation
+from omnigraph.query.limits import DEFAULT_MEMORY_BYTES, LOCAL_ENGINE, is_spark_engine
+from omnigraph.query.result import Result, ResultStream
+from omnigraph.storage import locate
+from omnigraph.write.embedding_backfill import EmbedOptions, EmbedResult, embed_type
+from omnigraph.write.external_blobs import ExternalBlobs
+from omnigraph.write.load import LoadOptions, LoadResult, load, parse_load_mode
+from omnigraph.write.mutation import MutationResult, run_mutation, write_blob
+from omnigraph.write.progress import ProgressListener
+from omnigraph.write.request import MAINTENANCE_OPERATION, WriteRequest
+
+
+def init(  # noqa: PLR0913 - everything a graph can be told
+    uri: str | os.PathLike[str],
+    schema: str | os.PathLike[str],
+    *,
+    storage_options: Mapping[str, str] | None = None,
+    external_blobs: Sequence[str] = (),
+    embedding: ProviderChoice = None,
+    policy: Policy | str | os.PathLike[str] | None = None,
+    actor: str | None = None,
+) -> Graph:
+    """Create an empty graph at an address that has none.
+
+    `schema` is `.pg` text, or the path of a file with it. `external_blobs` are places below which
+    blobs given as a URI may lie; by default there is none. `embedding` says what turns texts into
+    vectors: a profile (`kind`, `base_url`, `model`, `api_key` as `${NAME}`) or a provider; by
+    default the environment says it. A `policy` (a file, its text, or one that was read) decides
+    what the `actor` may do.
+    """
+    gate = Authorizer(None if policy is None else Policy.of(policy), actor)
+    gate.check(PolicyAction.SCHEMA_APPLY, target_branch=MAIN)
+    manifest = Manifest(locate(uri, storage_options))
+    ExternalBlobs.below(external_blobs)
+    create_graph(manifest, read_schema_text(schema))
+    engine = Engine(manifest, may_write=True, embedder=Embedder(embedding))
+    blobs = tuple(external_blobs)
+    context = GraphContext(
+        manifest=manifest, engine=engine, mode="rw", external_blobs=blobs, gate=gate
+    )
+    return Graph(context)
+
+
+def open(  # noqa: PLR0913 - everything a graph can be told
+    uri: str | os.PathLike[str],
+    mode: str = "rw",
+    *,
+    storage_options: Mapping[str, str] | None = None,
+    external_blobs: Sequence[str] = (),
+    embedding: ProviderChoice = None,
+    policy: Policy | str | os.PathLike[str] | None = None,
+    actor: str | None = None,
+) -> Graph:
+    """Open a graph; `ro` never writes, `rw` first settles what a dead process left in flight.
+
+    Blobs may stay where they are below the bases of `external_blobs`. `embedding` is a profile or
+    a provider of vectors for texts; by default the environment says it. A `policy` (a file, its
+    text, or one that was read) decides what the `actor` may do; without an actor, nothing.
+    """
+    gate = Authorizer(None if policy is None else Policy.of(policy), actor)
+    if mode not in ("rw", "ro"):
+        raise InvalidInput(f"mode is 'rw' or 'ro', not '{mode}'", code="mode_invalid")
+    manifest = Manifest(locate(uri, storage_options))
+    ExternalBlobs.below(external_blobs)
+    open_graph(manifest)
+    if mode == "rw":
+        recover(manifest)
+    engine = Engine(manifest, may_write=mode == "rw", embedder=Embedder(embedding))
+    blobs = tuple(external_blobs)
+    context = GraphContext(
+        manifest=manifest, engine=engine, mode=mode, external_blobs=blobs, gate=gate
+    )
+    return Graph(context)
+
+
+def import_archive(
+    path: str | os.PathLike[str],
+    uri: str | os.PathLike[str],
+    *,
+    storage_options: Mapping[str, str] | None = None,
+    policy: Policy | str | os.PathLike[str] | None = None,
+    actor: str | None = None,
+) -> ArchiveReport:
+    """Make a graph of a file that `export_archive` wrote, at an address that has none."""
+    Authorizer(None if policy is None else Policy.of(policy), actor).check(PolicyAction.ADMIN)
+    manifest = Manifest(locate(uri, storage_options))
+    return read_archive(manifest, Path(path), actor=actor)
+
+
+class Graph:
+    """A typed property graph; `on` is the branch it reads and writes unless told otherwise."""
+
+    def __init__(self, context: GraphContext) -> None:
+        self._context = context
+        self._merge_into: str | None = None
+        self.branches = Branches(context)
+        self.tags = Tags(context)
+        self.commits = Commits(context)
+        self.changes = Changes(context)
+        self.schema = Schema(context)
+        self.indexes = Indexes(context)
+
+    @property
+    def _manifest(self) -> Manifest:
+        return self._context.manifest
+
+    @property
+    def _engine(self) -> Engine:
+        return self._context.engine
+
+    @property
+    def mode(self) -> str:
+        """How it was opened: `rw` or `ro`."""
+        return self._context.mode
+
+    @property
+    def actor(self) -> str | None:
+        """Who acts; commits carry the name."""
+        return self._context.gate.actor
+
+    @property
+    def on(self) -> str:
+        """The branch it reads and writes unless told otherwise."""
+        return self._context.on
+
+    @property
+    def uri(self) -> str:
+        """The address of the graph."""
+        return self._manifest.location.uri
+
+    def as_actor(self, actor: str) -> Graph:
+        """Return the same graph bound to an actor, whose name its commits carry.
+
+        If the graph has a policy, it decides what that actor may do.
+        """
+        gate = replace(self._context.gate, actor=actor)
+        return Graph(replace(self._context, gate=gate))
+
+    def under(self, policy: Policy) -> Graph:
+        """Return the same graph under a policy, which decides what each actor may do."""
+        return Graph(replace(self._context, gate=replace(self._context.gate, policy=policy)))
+
+    def branch(
+        self,
+        name: str,
+        from_: SnapshotRef | None = None,
+        *,
+        create: bool = False,
+        merge_into: str | None = None,
+    ) -> Graph:
+        """Return the same graph bound to an existing branch.
+
+        With `create`, or with `from_` (the branch, tag, commit ID or time to start from), a branch
+        that does not exist is created. Used as a context, `with graph.branch("agent/42",
+        create=True, merge_into="main") as b:`, it merges the branch into `merge_into` on exit,
+        unless the block raised.
+        """
+        if not self._context.has_branch(name):
+            if from_ is None and not create:
+                raise unknown_branch_error(name, self._context.known_branches())
+            self.branches.create(name, from_=from_)
+        bound = Graph(replace(self._context, on=name.strip()))
+        bound._merge_into = merge_into
+        return bound
+
+    def __enter__(self) -> Graph:
+        return self
+
+    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
+        """Merge the branch if that was asked for and all went well; it stays in any case."""
+        if error is None and self._merge_into is not None:
+            self.merge(self.on, into=self._merge_into)
+
+    def snapshot(self, at: SnapshotRef | None = None) -> Snapshot:
+        """Return the state a branch, tag, commit id or time names, as far as it may be seen."""
+        return self._context.snapshot(at)
+
+    def diff(
+        self,
+        a: SnapshotRef,
+        b: SnapshotRef,
+        *,
+        kinds: Sequence[str] | None = None,
+        types: Sequence[str] | None = None,
+        ops: Sequence[str] | None = None,
+    ) -> Iterator[Change]:
+        """Yield what became of each entity from one state to another, nodes first, by type and id.
+
+        `kinds` are `node` and `edge`, `ops` `insert`, `update` and `delete`; by default all.
+        """
+        old, new = self.snapshot(a), self.snapshot(b)
+        scope = self._context.scope(ALL_TYPES, kinds, types, ops)
+        check_filter_types(scope, [old.schema, new.schema])
+        return diff(self._manifest, old, new, scope)
+
+    def entity_at(
+        self, type_name: str, id: str, at: SnapshotRef | None = None
+    ) -> dict[str, Any] | None:
+        """Return one entity as it was, or None when it was not there."""
+        return read_entity(self._manifest, self.snapshot(at), type_name, id)
+
+    def blob(self, type_name: str, id: str, property: str, at: SnapshotRef | None = None) -> Blob:
+        """Return a blob of an entity, to be read in ranges."""
+        return open_blob(self._manifest, self.snapshot(at), type_name, id, property)
+
+    @overload
+    def query(
+        self,
+        source: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        name: str | None = None,
+        at: SnapshotRef | None = None,
+        timeout: float | None = None,
+        memory: int | None = None,
+        engine: Literal["local"] = "local",
+    ) -> Result: ...
+
+    @overload
+    def query(
+        self,
+        source: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        name: str | None = None,
+        at: SnapshotRef | None = None,
+        timeout: float | None = None,
+        memory: int | None = None,
+        engine: str,
+    ) -> Any: ...  # noqa: ANN401 - as below
+
+    def query(  # noqa: PLR0913 - everything a query can be told
+        self,
+        source: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        name: str | None = None,
+        at: SnapshotRef | None = None,
+        timeout: float | None = None,
+        memory: int | None = None,
+        engine: str = LOCAL_ENGINE,
+    ) -> Any:
+        """Answer a query on the state a branch, tag, commit id or time names.
+
+        It may take `timeout` seconds, and `memory` bytes for its rows. With `engine="spark"` the
+        answer is a Spark data frame, which takes what Spark lets it.
+        """
+        if is_spark_engine(engine, timeout=timeout, memory=memory):
+            return spark.query_frame(self, source, params, name=name, at=at)
+        settings = _query_settings(timeout, memory)
+        return self._engine.run(self.snapshot(at), source, params, name, settings)
+
+    def stream(  # noqa: PLR0913 - as above
+        self,
+        source: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        name: str | None = None,
+        at: SnapshotRef | None = None,
+        timeout: float | None = None,
+        memory: int | None = None,
+        engine: str = LOCAL_ENGINE,
+    ) -> ResultStream:
+        """Answer a query whose rows may not fit memory; they are read as somebody takes them.
+
+        It may take `timeout` seconds, and `memory` bytes for rows that have to be made first. With
+        `engine="spark"` they are made by Spark, and then kept in memory.
+        """
+        if is_spark_engine(engine, timeout=timeout, memory=memory):
+            return spark.query_stream(self, source, params, name=name, at=at)
+        settings = _query_settings(timeout, memory)
+        return self._engine.stream(self.snapshot(at), source, params, name, settings)
+
+    def can_name(self, source: str, name: str) -> bool:
+        """Return whether the actor may see everything a query names, on some branch.
+
+        Rules about types hide what they leave out: such a query does not exist for the actor.
+        """
+        return self._context.can_name(source, name)
+
+    def explain(  # noqa: PLR0913 - as above
+        self,
+        source: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        name: str | None = None,
+        at: SnapshotRef | None = None,
+        analyze: bool = False,
+        timeout: float | None = None,
+        memory: int | None = None,
+    ) -> Explanation:
+        """Show how a query would be answered.
+
+        With `analyze`, run it within the limits of a query and tell what happened.
+        """
+        settings = _query_settings(timeout, memory)
+        snapshot = self.snapshot(at)
+        if analyze:
+            return self._engine.analyze(snapshot, source, params, name, settings)
+        return self._engine.explain(snapshot, source, name)
+
+    def mutate(
+        self,
+        source: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        name: str | None = None,
+        branch: str | None = None,
+        if_commit: str | None = None,
+        message: str | None = None,
+    ) -> MutationResult:
+        """Run a mutation as one commit; `if_commit` refuses when the branch is not at that one."""
+        request = self._context.change("mutation", branch, message, if_commit)
+        return run_mutation(self._manifest, request, source, params, name)
+
+    def put_blob(
+        self,
+        type_name: str,
+        id: str,
+        property: str,
+        data: bytes,
+        *,
+        branch: str | None = None,
+        message: str | None = None,
+    ) -> Commit | None:
+        """Set a blob of an existing entity, as one commit; None if it has these bytes already."""
+        request = self._context.change("mutation", branch, message)
+        return write_blob(self._manifest, request, (type_name, id, property), data)
+
+    def clear_blob(
+        self,
+        type_name: str,
+        id: str,
+        property: str,
+        *,
+        branch: str | None = None,
+        message: str | None = None,
+    ) -> Commit | None:
+        """Set an optional blob of an existing entity to null, as one commit; None if it is."""
+        request = self._context.change("mutation", branch, message)
+        return write_blob(self._manifest, request, (type_name, id, property), None)
+
+    def export(self, at: SnapshotRef | None = None, *, types: Sequence[str] = ()) -> Iterator[str]:
+        """Yield every entity as one line of JSON, which `load` reads back."""
+        return export_lines(self._manifest, self._context.snapshot(at, PolicyAction.EXPORT), types)
+
+    def export_parquet(
+        self,
+        folder: str | os.PathLike[str],
+        at: SnapshotRef | None = None,
+        *,
+        types: Sequence[str] = (),
+    ) -> dict[str, int]:
+        """Write one Parquet file per type; return how many entities each holds."""
+        snapshot = self._context.snapshot(at, PolicyAction.EXPORT)
+        return export_parquet(self._manifest, snapshot, Path(folder), types)
+
+    def export_parts(
+        self,
+        folder: str | os.PathLike[str],
+        at: SnapshotRef | None = None,
+        *,
+        types: Sequence[str] = (),
+        format: str = "parquet",
+        engine: str = LOCAL_ENGINE,
+    ) -> dict[str, int]:
+        """Write a folder of files per type; return how many entities each type has.
+
+        `folder` may be an `s3://` address; `format` is `parquet`, `csv` or `ndjson`. With
+        `engine="spark"` executors write, each what it reads.
+        """
+        options = PartExportOptions(
+            target=locate(folder), format=parse_part_format(format), types=tuple(types)
+        )
+        run = spark.on_spark if is_spark_engine(engine) else None
+        snapshot = self._context.snapshot(at, PolicyAction.EXPORT)
+        return export_parts(self._manifest, snapshot, options, run)
+
+    def export_archive(
+        self, path: str | os.PathLike[str], at: SnapshotRef | None = None, *, history: bool = False
+    ) -> ArchiveReport:
+        """Write one state, or with `history` the whole graph, into a file for `import_archive`."""
+        if history:
+            self._context.upkeep("an archive with history")
+        snapshot = self._context.snapshot(at, PolicyAction.EXPORT)
+        self._context.gate.whole("an archive", snapshot.branch)
+        return write_archive(self._manifest, snapshot, Path(path), history=history)
+
+    def load(  # noqa: PLR0913 - everything a load can be told
+        self,
+        data: Any,  # noqa: ANN401 - a path, a file, bytes, or tables by type
+        *,
+        mode: str = "merge",
+        branch: str | None = None,
+        from_: str | None = None,
+        message: str | None = None,
+        partial: bool = False,
+        strict: bool = True,
+        vectors_from: VectorsFrom = None,
+        progress: ProgressListener | None = None,
+        engine: str = "local",
+        encoding: str | None = None,
+    ) -> LoadResult:
+        """Load data as one commit.
+
+        `data` is NDJSON (a path, several, an open file, bytes), or a dictionary from the name of a
+        type to its rows: a table, a data frame, dictionaries, or the path of a Parquet, CSV or
+        Arrow file. `append` refuses entities that exist, `merge` replaces them, `overwrite`
+        replaces all of each type; `partial` keeps properties that are not given. `from_` is where
+        a branch that does not exist is forked from. Without `strict`, lines are read by the older,
+        forgiving grammar. `vectors_from` is the model that made the vectors given, as
+        `provider/model`, for all properties or by `Type.property`; a text is only compared with
+        vectors of a known model. `engine` is `local`, or `spark`, which does the same on the
+        running Spark session, or on one of this machine that it starts. `encoding` is that of CSV
+        and NDJSON files, such as `latin-1`; without it they are UTF-8, and other bytes are refused.
+        """
+        options = LoadOptions(
+            mode=parse_load_mode(mode),
+            partial=partial,
+            strict=strict,
+            from_=from_,
+            progress=progress,
+            encoding=encoding,
+        )
+        self._context.check_fork(branch, from_)
+        request = self._context.change("load", branch, message)
+        request = replace(request, vectors_from=read_models(vectors_from))
+        if is_spark_engine(engine):
+            return spark.load_sources(self._for_spark(), request, data, options, spark.session())
+        return load(self._manifest, request, data, options)
+
+    def insert(
+        self,
+        type_name: str,
+        rows: Any,  # noqa: ANN401 - a table, a data frame, dictionaries, or a path
+        *,
+        mode: str = "append",
+        branch: str | None = None,
+        message: str | None = None,
+        vectors_from: VectorsFrom = None,
+    ) -> LoadResult:
+        """Load rows of one type as one commit."""
+        rows_by_type = {type_name: rows}
+        return self.load(
+            rows_by_type, mode=mode, branch=branch, message=message, vectors_from=vectors_from
+        )
+
+    def embed(
+        self,
+        type_name: str,
+        property: str | None = None,
+        *,
+        all: bool = False,
+        branch: str | None = None,
+        message: str | None = None,
+        progress: ProgressListener | None = None,
+    ) -> EmbedResult:
+        """Make the vectors a type lacks from its texts, as one commit; with `all`, every vector.
+
+        `property` says which, if the type has several properties with `@embed`.
+        """
+        options = EmbedOptions(type_name=type_name, property=property, all=all, progress=progress)
+        return embed_type(self._manifest, self._context.change("embed", branch, message), options)
+
+    def merge(  # noqa: PLR0913 - everything a merge can be told
+        self,
+        source: str,
+        into: str | None = None,
+        *,
+        dry_run: bool = False,
+        strict: bool = False,
+        resolve: str | Mapping[str, Any] | None = None,
+        delete_branch: bool = False,
+        message: str | None = None,
+    ) -> MergeResult:
+        """Merge a branch into another, which then has its history; conflicts change nothing.
+
+        `resolve` says who wins where both changed the same: `source`, `target`, or decisions by
+        type and entity. `strict` does not merge different properties of one entity. `dry_run` tells
+        what would happen, conflicts included.
+        """
+        source, target = source.strip(), self._context.branch(into)
+        if dry_run:
+            self._context.check_preview(source, target)
+        else:
+            self._context.gate.check(PolicyAction.BRANCH_MERGE, source, target)
+        if delete_branch and not dry_run:
+            self._context.gate.check(PolicyAction.BRANCH_DELETE, target_branch=source)
+        request = self._context.bring("merge", into, message)
+        options = MergeOptions(dry_run=dry_run, strict=strict, decisions=parse_decisions(resolve))
+        snapshot = head_snapshot(self._manifest, source)
+        result = merge(self._manifest, request, snapshot, options)
+        if not delete_branch or dry_run:
+            return result
+        try:
+            self.branches.delete(source)
+        except OmniError as error:
+            return replace(result, branch_deleted=False, branch_delete_error=error.message)
+        return replace(result, branch_deleted=True)
+
+    def revert(
+        self,
+        commit: str,
+        *,
+        branch: str | None = None,
+        dry_run: bool = False,
+        resolve: str | Mapping[str, Any] | None = None,
+        message: str | None = None,
+    ) -> MergeResult:
+        """Undo what a commit did, as a commit; what others did to the same since is a conflict."""
+        self._context.gate.check(PolicyAction.CHANGE, self._context.branch(branch))
+        request = self._context.bring("revert", branch, message)
+        options = MergeOptions(dry_run=dry_run, decisions=parse_decisions(resolve))
+        return revert(self._manifest, request, commit, options)
+
+    def cherry_pick(
+        self,
+        commit: str,
+        *,
+        branch: str | None = None,
+        dry_run: bool = False,
+        resolve: str | Mapping[str, Any] | None = None,
+        message: str | None = None,
+    ) -> MergeResult:
+        """Do on a branch what a commit did elsewhere, as a commit."""
+        self._context.gate.check(PolicyAction.CHANGE, self._context.branch(branch))
+        self._context.commit_sight(commit)
+        request = self._context.bring("cherry_pick", branch, message)
+        options = MergeOptions(dry_run=dry_run, decisions=parse_decisions(resolve))
+        return cherry_pick(self._manifest, request, commit, options)
+
+    @property
+    def pipeline(self) -> Pipelines:
+        """The pipelines of the graph: files that say what is loaded on Spark, and their runs."""
+        self._context.gate.check(PolicyAction.READ)
+        return Pipelines(self)
+
+    def _for_spark(self) -> Manifest:
+        """Return the graph for a job that sees all types."""
+        self._context.gate.whole("a job on Spark")
+        return self._manifest
+
+    def _check_load(self, branch: str | None, from_: str | None) -> AccessRights:
+        """Allow a load before its rows are computed; return which types it may name."""
+        self._context.check_fork(branch, from_)
+        return self._context.change("load", branch, None).rights
+
+    def _request(self, operation: str, branch: str | None, message: str | None) -> WriteRequest:
+        """Allow a job on Spark to write."""
+        self._for_spark()
+        return self._context.pipeline(operation, branch, message)
+
+    def optimize(
+        self, *, branch: str | None = None, engine: str = LOCAL_ENGINE
+    ) -> MaintenanceReport:
+        """Compact every type and complete its indexes, as one commit that changes no entity.
+
+        With `engine="spark"` executors do the work.
+        """
+        self._context.upkeep("optimize")
+        request = self._context.request(MAINTENANCE_OPERATION, branch, None)
+        if is_spark_engine(engine):
+            return spark.optimize_on_spark(self._manifest, request)
+        return optimize(self._manifest, request)
+
+    def verify(self, *, deep: bool = False, engine: str = LOCAL_ENGINE) -> VerifyReport:
+        """Prove that the graph is whole; with `engine="spark"`, executors read it.
+
+        `deep` compares every file with its checksum first, in a process with limited memory.
+        """
+        self._context.upkeep("verify")
+        if is_spark_engine(engine):
+            found = verify_in_subprocess(self._manifest.location, plain=False) if deep else None
+            if found is not None and not found.ok:
+                return found
+            return spark.verify_on_spark(self._manifest, report=found)
+        return verify_in_subprocess(self._manifest.location) if deep else verify(self._manifest)
+
+    def repair(self, *, confirm: bool = False) -> list[DatasetRepair]:
+        """Bring derived state up to date; without `confirm` only report."""
+        self._context.upkeep("repair")
+        if confirm:
+            self._context.writable()
+        return repair(self._manifest, confirm=confirm)
+
+    def recover(self, *, stale_after: timedelta | None = None) -> list[RecoveryAction]:
+        """Finish or undo what dead processes left in flight."""
+        self._context.upkeep("recover")
+        self._context.writable()
+        return recover(self._manifest, stale_after=stale_after)
+
+    def recoveries(self) -> list[dict[str, Any]]:
+        """Return the audit of everything recovery ever did."""
+        self._context.upkeep("the audit of recovery")
+        return read_audit(self._manifest)
+
+    def cleanup(
+        self,
+        *,
+        keep: int | None = None,
+        older_than: timedelta | None = None,
+        confirm: bool = False,
+    ) -> CleanupReport:
+        """Remove what no retained snapshot needs; without `confirm` only report what would go."""
+        self._context.upkeep("cleanup")
+        if confirm:
+            self._context.writable()
+        return cleanup(self._manifest, keep=keep, older_than=older_than, dry_run=not confirm)
+
+
+def _query_settings(timeout: float | None, memory: int | None) -> QuerySettings:
+    return QuerySettings(timeout=timeout, memory=DEFAULT_MEMORY_BYTES if memory is None else memory)

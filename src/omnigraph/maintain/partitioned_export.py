@@ -1,0 +1,186 @@
+"""This module writes a graph out in parts: a folder per type, a file per some of its fragments.
+
+Each part can be written by itself, by any process, and twice is as good as once. The values are
+those of `maintain/export.py`.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from omnigraph.catalog import AcceptedType
+from omnigraph.commit.manifest import Manifest
+from omnigraph.commit.model import Snapshot
+from omnigraph.commit.snapshot import snapshot_of_commit
+from omnigraph.errors import InvalidInput
+from omnigraph.maintain.export import (
+    column_names,
+    entity_batches,
+    entity_lines,
+    entity_records,
+    select_types,
+    to_export_columns,
+)
+from omnigraph.query.entities import find_type
+from omnigraph.storage import Location
+from omnigraph.storage.object_store import ObjectStore
+from omnigraph.storage.scan import fragment_rows, group_fragments
+
+PART_ROWS = 262_144
+"""Fragments are written together until they have so many rows."""
+
+
+class ExportPartFormat(StrEnum):
+    """What a part is; the value is what its name ends in."""
+
+    PARQUET = "parquet"
+    CSV = "csv"
+    NDJSON = "ndjson"
+
+
+def parse_part_format(word: str) -> ExportPartFormat:
+    """Return the format a word names."""
+    try:
+        return ExportPartFormat(word)
+    except ValueError:
+        message = f"unknown format '{word}'; it is one of {', '.join(ExportPartFormat)}"
+        raise InvalidInput(message, code="export_format_invalid") from None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartExportOptions:
+    """What to write, as what, and below which address."""
+
+    target: Location
+    format: ExportPartFormat
+    types: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportPart:
+    """Some fragments of a type in the state of a commit, and the file they go to."""
+
+    graph: Location
+    commit_id: str
+    type_key: str
+    fragments: tuple[int, ...]
+    target: Location
+    path: str
+
+
+PartRunner: TypeAlias = Callable[[Callable[[ExportPart], int], Sequence[ExportPart]], Sequence[int]]
+"""Writes parts, each by itself, and returns how many entities each holds."""
+
+
+def export_parts(
+    manifest: Manifest,
+    snapshot: Snapshot,
+    options: PartExportOptions,
+    run: PartRunner | None = None,
+) -> dict[str, int]:
+    """Write types in parts; return how many entities of each there are, by `node:T`."""
+    if next(iter(ObjectStore(options.target).list("")), None) is not None:
+        message = f"{options.target} is not empty"
+        raise InvalidInput(message, code="export_folder_not_empty")
+    types = select_types(snapshot, options.types)
+    parts = [part for type_ in types for part in _plan_parts(manifest, snapshot, type_, options)]
+    written = (run or _run_locally)(write_export_part, parts)
+    counts = {type_.entity: 0 for type_ in types}
+    for part, count in zip(parts, written, strict=True):
+        counts[part.type_key] += count
+    return counts
+
+
+def _run_locally(work: Callable[[ExportPart], int], parts: Sequence[ExportPart]) -> list[int]:
+    return [work(part) for part in parts]
+
+
+def _plan_parts(
+    manifest: Manifest, snapshot: Snapshot, type_: AcceptedType, options: PartExportOptions
+) -> Iterator[ExportPart]:
+    with manifest.reading(type_.entity, snapshot.entry(type_.entity)) as handle:
+        packed = group_fragments(fragment_rows(handle), PART_ROWS)
+    for number, fragments in enumerate(packed):
+        yield ExportPart(
+            graph=manifest.location,
+            commit_id=snapshot.commit_id,
+            type_key=type_.entity,
+            fragments=tuple(fragments),
+            target=options.target,
+            path=f"{type_.kind}-{type_.name}/part-{number:05}.{options.format}",
+        )
+
+
+def write_export_part(part: ExportPart) -> int:
+    """Write one part; return how many entities it holds."""
+    manifest = Manifest(part.graph)
+    snapshot = snapshot_of_commit(manifest, part.commit_id)
+    type_ = find_type(snapshot, part.type_key)
+    found = entity_batches(manifest, snapshot, type_, part.fragments)
+    data, count = _ENCODERS[ExportPartFormat(part.path.rpartition(".")[2])](found, type_)
+    ObjectStore(part.target).put(part.path, data)
+    return count
+
+
+def _encode_parquet(found: Iterator[pa.RecordBatch], type_: AcceptedType) -> tuple[bytes, int]:
+    file, rows = io.BytesIO(), 0
+    writer: pq.ParquetWriter | None = None
+    for batch in found:
+        table = to_export_columns(batch, type_)
+        writer = writer or pq.ParquetWriter(file, table.schema)
+        writer.write_table(table)
+        rows += table.num_rows
+    if writer is not None:
+        writer.close()
+    return file.getvalue(), rows
+
+
+def _encode_ndjson(found: Iterator[pa.RecordBatch], type_: AcceptedType) -> tuple[bytes, int]:
+    texts = [line for batch in found for line in entity_lines(batch, type_)]
+    return "".join(f"{text}\n" for text in texts).encode(), len(texts)
+
+
+def _encode_csv(found: Iterator[pa.RecordBatch], type_: AcceptedType) -> tuple[bytes, int]:
+    """Return cells as `load` reads them: null is empty, a text is quoted, a list is JSON."""
+    names = column_names(type_)
+    rows = [record for batch in found for record in entity_records(batch, type_)]
+    cells = (",".join(_csv_cell(row[name]) for name in names) for row in rows)
+    return "".join(
+        f"{line}\n" for line in (",".join(map(_csv_quoted, names)), *cells)
+    ).encode(), len(rows)
+
+
+def _csv_cell(value: Any) -> str:  # noqa: ANN401 - any JSON value
+    match value:
+        case None:
+            return ""
+        case str():
+            return _csv_quoted(value)
+        case list():
+            return _csv_quoted(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+        case _:
+            return json.dumps(value)
+
+
+def _csv_quoted(text: str) -> str:
+    return '"' + text.replace('"', '""') + '"'
+
+
+_ENCODERS: Mapping[
+    ExportPartFormat, Callable[[Iterator[pa.RecordBatch], AcceptedType], tuple[bytes, int]]
+] = MappingProxyType(
+    {
+        ExportPartFormat.PARQUET: _encode_parquet,
+        ExportPartFormat.CSV: _encode_csv,
+        ExportPartFormat.NDJSON: _encode_ndjson,
+    }
+)

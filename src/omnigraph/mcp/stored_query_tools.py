@@ -1,0 +1,94 @@
+"""This module makes a tool of a stored query: its parameters are what the tool takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+import msgspec
+from msgspec import UNSET
+
+from omnigraph.mcp.arguments import BranchArguments, PagedArguments, QueryArguments, argument_schema
+from omnigraph.mcp.tools import page_request, page_rows, to_json_value
+from omnigraph.policy.permissions import PolicyAction
+from omnigraph.service import operations, wire
+from omnigraph.service.session import GraphSession
+from omnigraph.service.stored_queries import StoredQuery
+
+_JSON_TYPES: Mapping[wire.ParamKind, Mapping[str, Any]] = MappingProxyType(
+    {
+        wire.ParamKind.STRING: {"type": "string"},
+        wire.ParamKind.BOOL: {"type": "boolean"},
+        wire.ParamKind.INT: {"type": "integer"},
+        # JSON numbers of many clients hold 53 bits.
+        wire.ParamKind.BIGINT: {"type": "string", "pattern": r"^-?\d+$"},
+        wire.ParamKind.FLOAT: {"type": "number"},
+        wire.ParamKind.DATE: {"type": "string", "format": "date"},
+        wire.ParamKind.DATETIME: {"type": "string", "format": "date-time"},
+        wire.ParamKind.BLOB: {"type": "string", "contentEncoding": "base64"},
+    }
+)
+ESCAPE_PREFIX = "_"
+"""Stands before the names of what a stored query takes besides its parameters."""
+_RESERVED_ARGUMENTS = ("branch", "snapshot", "skip", "limit")
+
+
+def required_actions(stored: StoredQuery) -> tuple[PolicyAction, PolicyAction]:
+    """Return what somebody must be allowed to do who runs it."""
+    return (
+        PolicyAction.INVOKE_QUERY,
+        PolicyAction.CHANGE if stored.is_mutation else PolicyAction.READ,
+    )
+
+
+def tool_description(entry: wire.QueryCatalogEntry) -> str:
+    """Return what an agent is told of it."""
+    does = "changes data" if entry.mutation else "reads"
+    told = [entry.description or f"Stored query that {does}.", entry.instruction or ""]
+    return "\n".join(text for text in told if text)
+
+
+def tool_schema(entry: wire.QueryCatalogEntry) -> dict[str, Any]:
+    """Return the JSON Schema of what it takes."""
+    names = _RESERVED_ARGUMENTS[:1] if entry.mutation else _RESERVED_ARGUMENTS
+    known = argument_schema(BranchArguments if entry.mutation else QueryArguments)["properties"]
+    where = {f"{ESCAPE_PREFIX}{name}": known[name] for name in names}
+    params = {param.name: param_schema(param) for param in entry.params}
+    required = [param.name for param in entry.params if not param.nullable]
+    return {
+        "type": "object",
+        "properties": {**params, **{n: s for n, s in where.items() if n not in params}},
+        **({"required": required} if required else {}),
+        "additionalProperties": False,
+    }
+
+
+def param_schema(param: wire.ParamDescriptor) -> dict[str, Any]:
+    """Return the JSON Schema of a parameter."""
+    if param.kind is wire.ParamKind.VECTOR:
+        dimension = param.vector_dim
+        items = {"type": "array", "items": {"type": "number"}}
+        return items if dimension in (UNSET, None) else {**items, **_fixed_length(dimension)}
+    if param.kind is wire.ParamKind.LIST:
+        item = wire.ParamKind(param.item_kind) if param.item_kind else wire.ParamKind.STRING
+        return {"type": "array", "items": dict(_JSON_TYPES[item])}
+    return dict(_JSON_TYPES[param.kind])
+
+
+def invoke(visit: GraphSession, stored: StoredQuery, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Run it."""
+    names = {parameter.name for parameter in stored.plan.parameters}
+    params = {name: value for name, value in given.items() if name in names}
+    where = {n.removeprefix(ESCAPE_PREFIX): value for n, value in given.items() if n not in names}
+    part = {name: where.pop(name) for name in ("skip", "limit") if name in where}
+    page = page_request(msgspec.convert(part, PagedArguments))
+    request = msgspec.convert({**where, "params": params}, wire.InvokeStoredQueryRequest)
+    answer = operations.invoke(visit, operations.Invocation(stored.name, request))
+    if isinstance(answer, wire.ReadOutput):
+        return page_rows(answer, page, ESCAPE_PREFIX)
+    return to_json_value(answer)
+
+
+def _fixed_length(dimension: Any) -> dict[str, Any]:  # noqa: ANN401 - a number that may be unset
+    return {"minItems": dimension, "maxItems": dimension}

@@ -1,0 +1,111 @@
+"""This module reads entities of the states a merge looks at, and finds what they descend from.
+
+Histories that were merged crosswise have several best common ancestors. Their own merge is then the
+base, entity by entity; where that is a conflict itself, there is no base.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from omnigraph.catalog import AcceptedType
+from omnigraph.changes.type_delta import TypeSnapshot, open_entity_reader
+from omnigraph.commit.history import extend_commits, merge_bases, read_commits
+from omnigraph.commit.manifest import Manifest
+from omnigraph.commit.manifest_rows import CommitRow
+from omnigraph.commit.model import CommitId, Snapshot
+from omnigraph.commit.snapshot import snapshot_of_commit
+from omnigraph.merge.conflict_rules import MergeVerdict, ThreeWayComparison, classify_rows
+from omnigraph.merge.three_way_rows import AlignedRows, choose_rows, to_target_schema
+from omnigraph.types.arrow import Mask
+from omnigraph.write.change_set import RowSchema
+
+
+def find_type_snapshot(snapshot: Snapshot, type_: AcceptedType) -> TypeSnapshot | None:
+    """Return the type with the same identity as a snapshot shows it, or None."""
+    found = snapshot.schema.by_id(type_.id)
+    if found is None or found.incarnation != type_.incarnation:
+        return None
+    return TypeSnapshot.of(snapshot, found)
+
+
+def read_entities(
+    manifest: Manifest, snapshot: Snapshot, shape: RowSchema, ids: pa.Array
+) -> AlignedRows:
+    """Return entities of a state by id, in the shape of another."""
+    side = find_type_snapshot(snapshot, shape.type)
+    if side is None:
+        return AlignedRows.of(ids, shape.schema.empty_table())
+    with open_entity_reader(manifest, side) as reader:
+        return AlignedRows.of(ids, to_target_schema(reader.by_id(ids), side.type, shape))
+
+
+@dataclass(frozen=True, slots=True)
+class CommitGraph:
+    """The history two states share."""
+
+    manifest: Manifest
+    source: Snapshot
+    commits: Mapping[CommitId, CommitRow]
+
+    @classmethod
+    def of(cls, manifest: Manifest, source: Snapshot, target: Snapshot) -> CommitGraph:
+        """Read the history of both."""
+        states = [manifest.lineage(snapshot.native).state() for snapshot in (source, target)]
+        commits = read_commits(s for state in states for s in manifest.line(state))
+        return cls(manifest, source, commits)
+
+    def up_to(self, target: Snapshot) -> CommitGraph:
+        """Return the same with what the target has got since."""
+        state = self.manifest.lineage(target.native).state()
+        commits = extend_commits(self.commits, state)
+        if commits is None:
+            return CommitGraph.of(self.manifest, self.source, target)
+        return CommitGraph(self.manifest, self.source, commits)
+
+    def bases(self, one: CommitId, other: CommitId) -> tuple[Snapshot, ...]:
+        """Return the best common ancestors of two commits."""
+        found = merge_bases(self.commits, one, other)
+        return tuple(snapshot_of_commit(self.manifest, commit_id) for commit_id in found)
+
+    def common(
+        self, bases: Sequence[Snapshot], shape: RowSchema, ids: pa.Array
+    ) -> tuple[AlignedRows, Mask]:
+        """Return entities as several ancestors together have them, and for which there is none."""
+        found = read_entities(self.manifest, bases[0], shape, ids)
+        undecided = np.zeros(len(ids), np.bool_)
+        for other in bases[1:]:
+            theirs = read_entities(self.manifest, other, shape, ids)
+            older = self.bases(bases[0].commit_id, other.commit_id)
+            base, unknown = (
+                self.common(older, shape, ids) if older else (found, ~found.same(theirs))
+            )
+            found, torn = _merge_base_rows(base, found, theirs)
+            undecided |= torn | (unknown & ~found.same(theirs))
+        return found, undecided
+
+
+def _merge_base_rows(
+    base: AlignedRows, one: AlignedRows, other: AlignedRows
+) -> tuple[AlignedRows, Mask]:
+    """Merge two states of entities; return where they cannot be."""
+    verdicts = classify_rows(
+        ThreeWayComparison(
+            in_base=base.there,
+            in_source=one.there,
+            in_target=other.there,
+            source_is_base=one.same(base),
+            target_is_base=other.same(base),
+            source_is_target=one.same(other),
+        )
+    )
+    first = verdicts != MergeVerdict.KEEP_TARGET
+    columns = {
+        name: choose_rows(first, one.rows[name], other.rows[name]) for name in one.rows.column_names
+    }
+    there = np.where(first, one.there, other.there)
+    return AlignedRows(pa.table(columns), there), verdicts > MergeVerdict.TAKE_SOURCE

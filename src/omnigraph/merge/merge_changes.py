@@ -1,0 +1,226 @@
+"""This module makes a change of the target out of what the source changed since the bases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.catalog import AcceptedType, TypeKind
+from omnigraph.changes.type_delta import (
+    ENTITY_BATCH,
+    TypeDelta,
+    TypeSnapshot,
+    compare_type,
+    open_entity_reader,
+)
+from omnigraph.changes.version_history import VersionHistory
+from omnigraph.commit.manifest import Manifest
+from omnigraph.commit.model import Snapshot
+from omnigraph.merge.conflicts import Conflict, MergeConflicts
+from omnigraph.merge.merge_base import CommitGraph, find_type_snapshot, read_entities
+from omnigraph.merge.model import MergeOptions
+from omnigraph.merge.three_way_rows import AlignedRows, RowCombiner, ThreeWayRows, to_target_schema
+from omnigraph.storage.version_diff import added_fragments
+from omnigraph.write.change_set import ChangeSet, RowBatch, RowSchema, TypeChange, find_row_schema
+from omnigraph.write.committed_state import CommittedState
+from omnigraph.write.embedding_models import vector_properties
+from omnigraph.write.request import WriteRequest, check_changes_allowed, check_whole_types_allowed
+from omnigraph.write.violations import ViolationCollector
+
+MIN_SHARED_INSERTS = 1_000
+"""Inserted entities of a type from which on their files are shared instead of written again."""
+MAX_CACHED_DELTAS = 4
+_NO_FINDINGS_LIMIT = 1_000_000
+
+
+@dataclass(slots=True)
+class SourceDelta:
+    """What a source changed; kept while its target moves, unless it is much."""
+
+    source: Snapshot
+    _kept: dict[tuple[int | None, int], list[TypeDelta]] = field(default_factory=dict)
+
+    def deltas(
+        self, manifest: Manifest, before: TypeSnapshot | None, side: TypeSnapshot
+    ) -> Iterator[TypeDelta]:
+        """Yield what changed in a type since a base."""
+        key = (None if before is None else before.entry.physical, side.entry.physical)
+        if key in self._kept:
+            yield from self._kept[key]
+            return
+        few: list[TypeDelta] | None = []
+        for delta in compare_type(manifest, before, side, VersionHistory(manifest, (self.source,))):
+            yield delta
+            if few is not None:
+                few = [*few, delta] if len(few) < MAX_CACHED_DELTAS else None
+        if few is not None:
+            self._kept[key] = few
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergeChanges:
+    """Makes a change of the target out of what the source changed since the bases."""
+
+    lines: CommitGraph
+    bases: tuple[Snapshot, ...]
+    brought: SourceDelta
+    committed: CommittedState
+    request: WriteRequest
+    options: MergeOptions
+    sharing: bool = False
+    """Whether files of the source surely stay until the target has them, too."""
+    added: frozenset[object] = frozenset()
+    """Types the target gets from the source."""
+
+    @property
+    def source(self) -> Snapshot:
+        """The state whose changes are brought."""
+        return self.brought.source
+
+    def changes(self) -> ChangeSet:
+        """Return the change; raise MergeConflicts when the sides disagree."""
+        changes, conflicts = self.collect()
+        if conflicts:
+            raise MergeConflicts(conflicts, self.committed.snapshot.branch)
+        return changes
+
+    def collect(self) -> tuple[ChangeSet, list[Conflict]]:
+        """Return the change, and the entities about which the sides disagree."""
+        target = self.committed.snapshot
+        changes = ChangeSet(findings=ViolationCollector(_NO_FINDINGS_LIMIT))
+        conflicts: list[Conflict] = []
+        kinds = (TypeKind.NODE, TypeKind.EDGE)
+        sides = (
+            (find_type_snapshot(self.source, t), t) for k in kinds for t in target.schema.of_kind(k)
+        )
+        moved = [(side, t) for side, t in sides if side is not None and self._moved(side, t)]
+        # Before anything is read: conflicts show entities.
+        check_whole_types_allowed((type_ for _, type_ in moved), self.request, self.committed)
+        for side, type_ in moved:
+            conflicts += self._bring(side, type_, changes)
+        if not conflicts:
+            check_changes_allowed(changes, self.request, self.committed)
+        return changes, conflicts
+
+    def _moved(self, side: TypeSnapshot, type_: AcceptedType) -> bool:
+        """Tell whether the source may have something of a type that the target has not."""
+        physical = side.entry.physical
+        bases = [find_type_snapshot(base, type_) for base in self.bases]
+        unchanged = all(base is not None and base.entry.physical == physical for base in bases)
+        target = self.committed.snapshot.entry(type_.entity)
+        return not unchanged and (target.physical != physical or target.key in self.added)
+
+    def _bring(self, side: TypeSnapshot, type_: AcceptedType, changes: ChangeSet) -> list[Conflict]:
+        shape = find_row_schema(self.committed.snapshot.schema, type_.kind, type_.name)
+        combiner = RowCombiner(shape, self.options.decisions, self.options.strict)
+        conflicts: list[Conflict] = []
+        change = changes.of(shape)
+        adopted = self.sharing and len(self.bases) == 1 and self._stands_still(type_)
+        adopted |= side.entry.key in self.added
+        inserted: list[pa.Array] = []
+        same = self._same_models(side, change)
+        self.committed.consulted.add(shape.table_key)
+        for trio in self._trios(side, shape):
+            made = combiner.combine(trio)
+            conflicts += made.conflicts
+            adopted &= made.is_source
+            inserted.append(made.inserted)
+            if made.rows.num_rows:
+                change.batches.append(RowBatch(made.rows, kept=same - made.decided))
+            change.deleted.update(dict.fromkeys(made.deleted))
+        if adopted and (not change.is_empty or side.entry.key in self.added):
+            change.adopted = side.entry
+        elif self.sharing and sum(map(len, inserted)) >= MIN_SHARED_INSERTS:
+            change.shared = self._shared(side, type_, pa.concat_arrays(inserted))
+        return conflicts
+
+    def _same_models(self, side: TypeSnapshot, change: TypeChange) -> frozenset[str]:
+        """Return the properties whose vectors are of the model the target has recorded.
+
+        Where the target has no vector yet, the change gets the model of the source.
+        """
+        target, same = TypeSnapshot.of(self.committed.snapshot, change.shape.type), set()
+        for property_ in vector_properties(change.shape):
+            id_ = change.shape.type.property_ids[property_.name]
+            with (
+                open_entity_reader(self.lines.manifest, side) as ours,
+                open_entity_reader(self.lines.manifest, target) as theirs,
+            ):
+                model = ours.model(id_)
+                if model == theirs.model(id_) or not ours.has_vectors(id_):
+                    same.add(property_.name)
+                elif model is not None and not theirs.has_vectors(id_):
+                    change.made[property_.name] = model
+                    change.alone.add(property_.name)
+                    same.add(property_.name)
+        return frozenset(same)
+
+    def _shared(
+        self, side: TypeSnapshot, type_: AcceptedType, inserted: pa.Array
+    ) -> list[tuple[Any, pa.Array]]:
+        """Return fragments of the source that hold nothing but what it inserted."""
+        base = find_type_snapshot(self.bases[0], type_)
+        if base is None or self.source.head.schema_hash != self._schema_hash:
+            return []
+        manifest = self.lines.manifest
+        with open_entity_reader(manifest, base) as old, open_entity_reader(manifest, side) as new:
+            found = added_fragments(old.handle, new.handle)
+        return [
+            (fragment, ids)
+            for fragment, ids in found
+            if pc.all(pc.is_in(ids, value_set=inserted)).as_py()
+        ]
+
+    @property
+    def _schema_hash(self) -> str:
+        return self.committed.snapshot.head.schema_hash
+
+    def _stands_still(self, type_: AcceptedType) -> bool:
+        """Tell whether the target has a type exactly as the base has it."""
+        base = find_type_snapshot(self.bases[0], type_)
+        entry = self.committed.snapshot.entry(type_.entity)
+        same_schema = self.source.head.schema_hash == self._schema_hash
+        return same_schema and base is not None and base.entry.physical == entry.physical
+
+    def _trios(self, side: TypeSnapshot, shape: RowSchema) -> Iterator[ThreeWayRows]:
+        """Yield the entities the source changed, in all states."""
+        manifest, target = self.lines.manifest, self.committed.snapshot
+        if len(self.bases) > 1:
+            yield from self._crossed(side, shape)
+            return
+        before = find_type_snapshot(self.bases[0], shape.type)
+        for delta in self.brought.deltas(manifest, before, side):
+            ids = _changed_ids([delta])
+            if len(ids):
+                base = shape.schema.empty_table()
+                if before is not None:
+                    base = to_target_schema(delta.before, before.type, shape)
+                source = to_target_schema(delta.after, side.type, shape)
+                theirs = read_entities(manifest, target, shape, ids)
+                decided = np.zeros(len(ids), np.bool_)
+                yield ThreeWayRows(
+                    ids, AlignedRows.of(ids, base), AlignedRows.of(ids, source), theirs, decided
+                )
+
+    def _crossed(self, side: TypeSnapshot, shape: RowSchema) -> Iterator[ThreeWayRows]:
+        """Do the same where there are several bases."""
+        manifest, target = self.lines.manifest, self.committed.snapshot
+        earlier = [find_type_snapshot(base, shape.type) for base in self.bases]
+        steps = VersionHistory(manifest, (self.source,))
+        ids = _changed_ids([d for one in earlier for d in compare_type(manifest, one, side, steps)])
+        for start in range(0, len(ids), ENTITY_BATCH):
+            some = ids.slice(start, ENTITY_BATCH)
+            base, undecided = self.lines.common(self.bases, shape, some)
+            ours, theirs = (read_entities(manifest, s, shape, some) for s in (self.source, target))
+            yield ThreeWayRows(some, base, ours, theirs, undecided)
+
+
+def _changed_ids(deltas: Sequence[TypeDelta]) -> pa.Array:
+    columns = [side["id"] for delta in deltas for side in (delta.before, delta.after)]
+    ids = pa.chunked_array([chunk for column in columns for chunk in column.chunks], pa.string())
+    return ids.unique().sort()

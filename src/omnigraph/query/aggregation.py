@@ -1,0 +1,178 @@
+"""This module groups rows and computes counts, sums, means and extremes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import islice
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.plan import operators as op
+from omnigraph.plan.expressions import Expression, FunctionCall, PropertyRef
+from omnigraph.query.comparison import timestamps_to_integers
+from omnigraph.query.exact_integers import MAX_I64, as_floats, max_magnitude, sum_by_group
+from omnigraph.query.expressions import Evaluator
+from omnigraph.query.frame import Frame
+from omnigraph.query.limits import QueryLimit
+from omnigraph.storage.columns import Positions
+from omnigraph.types.arrow import arrow_type
+
+# ----------------------------------------------------------------------
+# This module tells which rows are equal: columns become small numbers, equal where values are.
+
+
+_DENSE_CODES_LIMIT = 65_536
+
+
+def group_rows(columns: Iterable[pa.Array], rows: int) -> tuple[Positions, Positions]:
+    """Return the group of each row, in order of first appearance, and the first row of each.
+
+    Nulls are equal to each other here.
+    """
+    return group_codes((value_codes(column) for column in columns), rows)
+
+
+def group_codes(columns: Iterable[Positions], rows: int) -> tuple[Positions, Positions]:
+    """Return the same for columns that are small numbers already."""
+    codes, size = np.zeros(rows, np.int64), 1
+    for values in columns:
+        width = int(values.max(initial=0)) + 1
+        codes = codes * width + values if size > 1 else values
+        size *= width
+        if size > 4 * rows + _DENSE_CODES_LIMIT:
+            present, codes = np.unique(codes, return_inverse=True)
+            size = len(present)
+    first = np.full(size, rows)
+    first[codes[::-1]] = np.arange(rows - 1, -1, -1)  # the last assignment stays: the first row
+    order = np.argsort(first, kind="stable")[: np.count_nonzero(first < rows)]
+    rank = np.empty(size, np.int64)
+    rank[order] = np.arange(len(order))
+    return rank[codes], first[order]
+
+
+def value_codes(column: pa.Array) -> Positions:
+    """Return numbers that are equal where the values of a column are; null has one, too."""
+    values = timestamps_to_integers(column)
+    if pa.types.is_nested(values.type):
+        values = _list_keys_as_text(values)
+    elif pa.types.is_floating(values.type):
+        values = pc.add(values, pa.scalar(0.0, values.type))  # there is only one zero
+    encoded = values.dictionary_encode(null_encoding="encode")
+    return np.asarray(encoded.indices, np.int64)
+
+
+def _list_keys_as_text(lists: pa.Array) -> pa.Array:
+    """Return texts that are equal where lists are."""
+    items = iter(_normalize_zeros(timestamps_to_integers(lists.flatten()).to_pylist()))
+    lengths = pc.list_value_length(lists).to_pylist()
+    texts = (None if n is None else repr(list(islice(items, n))) for n in lengths)
+    return pa.array(texts, pa.string())
+
+
+def _normalize_zeros(values: list[object]) -> list[object]:
+    return [0.0 if value == 0.0 and isinstance(value, float) else value for value in values]
+
+
+_GROUP_COLUMN = "#group"
+_WHOLE_COLUMN_RATIO = 4
+"""More than one of so many entities are grouped by numbers for all of them."""
+
+
+def compute_aggregates(
+    aggregate: op.Aggregate, frame: Frame, evaluator: Evaluator
+) -> dict[str, pa.Array]:
+    """Return the result columns: one row per group, or exactly one without keys."""
+    codes = (_group_key_codes(column.expression, frame, evaluator) for column in aggregate.keys)
+    groups, first = group_codes(codes, frame.rows)
+    found: dict[str, pa.Array] = {}
+    head = frame.take(first)
+    for column in aggregate.keys:
+        found[column.name] = evaluator.column(column.expression, head)
+    count = len(first) if aggregate.keys else 1
+    for column in aggregate.measures:
+        assert isinstance(column.expression, FunctionCall), "a measure is a call"
+        found[column.name] = _measure(column.expression, frame, evaluator, (groups, count))
+    return {name: found[name] for name in aggregate.names}
+
+
+def is_never_null(expression: Expression) -> bool:
+    """Tell whether a value is never null, so that counting it is counting rows."""
+    return isinstance(expression, PropertyRef) and not expression.type.nullable
+
+
+def _group_key_codes(key: Expression, frame: Frame, evaluator: Evaluator) -> Positions:
+    """Return numbers that are equal where the values of a group key are."""
+    if isinstance(key, PropertyRef) and frame.rows:
+        table = evaluator.tables[key.variable]
+        if frame.rows * _WHOLE_COLUMN_RATIO > table.rows:
+            return table.codes(key.property, value_codes)[frame.positions[key.variable]]
+    return value_codes(evaluator.column(key, frame))
+
+
+def _measure(
+    call: FunctionCall, frame: Frame, evaluator: Evaluator, grouping: tuple[Positions, int]
+) -> pa.Array:
+    name = call.function.name
+    if name == "count" and not call.distinct and is_never_null(call.arguments[0]):
+        return _count(np.ones(frame.rows, np.bool_), frame, grouping)
+    values = evaluator.column(call.arguments[0], frame)
+    if name == "count" and call.distinct:
+        return _count_distinct(values, grouping)
+    if name == "count":
+        return _count(np.asarray(values.is_valid()), frame, grouping)
+    if name in ("sum", "avg"):
+        return _sum(timestamps_to_integers(values), grouping, is_mean=name == "avg")
+    groups, count = grouping
+    table = pa.table({"v": timestamps_to_integers(values), _GROUP_COLUMN: groups})
+    made = table.group_by(_GROUP_COLUMN, use_threads=False).aggregate([("v", name)])
+    found = _scatter_to_groups(made[f"v_{name}"], made[_GROUP_COLUMN], count)
+    wanted = arrow_type(call.type)
+    return found.view(wanted) if pa.types.is_date64(wanted) else pc.cast(found, wanted)
+
+
+def _sum(numbers: pa.Array, grouping: tuple[Positions, int], *, is_mean: bool) -> pa.Array:
+    groups, count = grouping
+    there = np.asarray(numbers.is_valid())
+    if numbers.null_count:
+        groups, numbers = groups[there], numbers.filter(pa.array(there))
+    values = numbers.to_numpy(zero_copy_only=False)
+    if pa.types.is_integer(numbers.type):
+        sums = as_floats(sum_by_group(groups, values, count))  # exact, and rounded once
+    else:
+        sums = np.bincount(groups, values.astype(np.float64), count).astype(np.float64)
+    sizes = np.bincount(groups, minlength=count)
+    if is_mean:
+        sums = np.divide(sums, sizes, out=np.zeros(count), where=sizes > 0)
+    return pa.array(sums, pa.float64(), mask=sizes == 0)
+
+
+def _count_distinct(values: pa.Array, grouping: tuple[Positions, int]) -> pa.Array:
+    groups, count = grouping
+    there = np.asarray(values.is_valid())
+    _, first = group_codes((groups[there], value_codes(values)[there]), int(there.sum()))
+    return pa.array(np.bincount(groups[there][first], minlength=count), pa.int64())
+
+
+def _count(there: npt.NDArray[np.bool_], frame: Frame, grouping: tuple[Positions, int]) -> pa.Array:
+    groups, count = grouping
+    if frame.weights is None:
+        return pa.array(np.bincount(groups[there], minlength=count), pa.int64())
+    totals = sum_by_group(groups[there], frame.weights[there], count)
+    if max_magnitude(totals) > MAX_I64:
+        message = (
+            f"a count is greater than {MAX_I64:,}, the largest I64; "
+            "narrow the match, or count distinct values"
+        )
+        raise QueryLimit(message, code="query_count_overflow", operator="Aggregate", limit=MAX_I64)
+    return pa.array(totals.astype(np.int64), pa.int64())
+
+
+def _scatter_to_groups(values: pa.ChunkedArray, groups: pa.ChunkedArray, count: int) -> pa.Array:
+    """Put the value of each group at its number; a group without rows has none."""
+    places = np.full(count, -1, np.int64)
+    places[groups.to_numpy()] = np.arange(len(groups))
+    index = pa.array(places, mask=places < 0)
+    return values.combine_chunks().take(index)

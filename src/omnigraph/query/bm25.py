@@ -1,0 +1,253 @@
+"""This module decides which texts a query of words finds, and how relevant they are.
+
+An index may only propose candidates: its answers depend on what it covers, ours must not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from math import log
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from omnigraph.query.inverted_index import TextSegment
+from omnigraph.query.ranking import Scores, SparseScores
+from omnigraph.storage.columns import Positions
+from omnigraph.storage.text_analyzer import tokenize_text
+
+K1, B = 1.2, 0.75
+"""How much repetition and length of a text matter to its relevance."""
+DEFAULT_EDITS = 2
+LOOKUP_RATIO = 8
+"""A word that stands so many times as often as there are texts to look at is looked up in each."""
+_ROUNDING_SLACK = 1 + 1e-6
+"""What sums are made larger by, so that rounding leaves nothing out."""
+
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class SegmentView:
+    """A segment in one version: the position of each of its texts, -1 for one that is gone."""
+
+    segment: TextSegment
+    positions: Positions
+
+    @cached_property
+    def is_whole(self) -> bool:
+        """Tell whether all texts are there."""
+        return not len(self.positions) or bool(self.positions.min() >= 0)
+
+    def having(self, number: int) -> Positions:
+        """Return the positions of the texts a word stands in, once for each time."""
+        rows, _ = self.segment.occurrences(number)
+        return self.present(rows)
+
+    def documents(self, number: int) -> int:
+        """Count the texts a word stands in."""
+        if self.is_whole:
+            return int(self.segment.documents[number])
+        return len(_sorted_unique(self.having(number)))
+
+    def times(self, number: int, positions: Positions) -> Positions:
+        """Count how often a word stands in each of some texts."""
+        there, _ = self.segment.occurrences(number)
+        if len(there) < LOOKUP_RATIO * len(positions):
+            counts = np.bincount(self.having(number), minlength=int(positions.max(initial=0)) + 1)
+            return counts[positions]
+        wanted = self.rows[np.minimum(positions, len(self.rows) - 1)]
+        return np.searchsorted(there, wanted, "right") - np.searchsorted(there, wanted, "left")
+
+    @cached_property
+    def rows(self) -> npt.NDArray[np.int32]:
+        """Which of its texts stands at each position, -1 for none; the last is none."""
+        found = np.full(int(self.positions.max(initial=-1)) + 2, -1, np.int32)
+        found[self.positions] = np.arange(len(self.positions), dtype=np.int32)
+        found[-1] = -1
+        return found
+
+    def present(self, rows: npt.NDArray[Any]) -> Positions:
+        """Return the positions of texts, without those that are gone."""
+        positions: Positions = self.positions[rows]
+        return positions if self.is_whole else positions[positions >= 0]
+
+
+@dataclass(frozen=True)
+class TextIndex:
+    """The texts of one property by position."""
+
+    rows: int
+    parts: tuple[SegmentView, ...]
+
+    @classmethod
+    def of(cls, column: pa.Array) -> TextIndex:
+        """Return the texts of a column."""
+        part = SegmentView(TextSegment.build([column]), np.arange(len(column)))
+        return cls(len(column), (part,))
+
+    @cached_property
+    def nbytes(self) -> int:
+        """How much memory this takes."""
+        sizes = (part.segment.nbytes + part.positions.nbytes for part in self.parts)
+        return sum(sizes) + self.rows * 4
+
+    @cached_property
+    def lengths(self) -> npt.NDArray[np.int32]:
+        """How many words each text has."""
+        found = np.zeros(self.rows, np.int32)
+        for part in self.parts:
+            there = part.positions >= 0
+            found[part.positions[there]] = part.segment.lengths[there]
+        return found
+
+    @cached_property
+    def statistics(self) -> tuple[int, float]:
+        """How many texts have words, and how many words those have on average."""
+        total = int(np.count_nonzero(self.lengths))
+        return total, int(self.lengths.sum(dtype=np.int64)) / max(total, 1)
+
+    # --- relevance -----------------------------------------------------------------------------
+
+    def relevance(self, query: str) -> SparseScores:
+        """Return the BM25 score of every text that has a word of the query.
+
+        The statistics are those of all texts of the property, whatever else a query asks. A word
+        that stands twice in the query counts twice.
+        """
+        there = np.zeros(self.rows, np.bool_)
+        for word in {word for word, _ in tokenize_text(query)}:
+            for part, number in self._numbers(word):
+                there[part.having(number)] = True
+        return self.scored(query, np.flatnonzero(there))
+
+    def first(self, query: str, count: int) -> SparseScores:
+        """Return texts among which are the most relevant, and their scores."""
+        return self.scored(
+            query, self._candidates(query, lambda guess: _kth_best_score(guess, count))
+        )
+
+    def above(self, query: str, score: float) -> SparseScores:
+        """Return texts among which are all that have at least a score, and their scores."""
+        return self.scored(query, self._candidates(query, lambda _: score))
+
+    def _candidates(self, query: str, least: Callable[[Scores], float]) -> Positions:
+        """Return texts among which are all whose scores are large enough.
+
+        Words are looked up from the rarest on, until the others together are not enough for a text
+        that has none of these.
+        """
+        wanted = sorted((self._documents(word), word) for word, _ in tokenize_text(query))
+        most = [self._rarity(documents) * (K1 + 1) for documents, _ in wanted]
+        found: Positions = np.empty(0, np.int64)
+        guess: Scores = np.empty(0)
+        for number, (_, word) in enumerate(wanted):
+            more, enough = sum(most[number:]) * _ROUNDING_SLACK, least(guess)
+            if more < enough:
+                return found[(guess + more) * _ROUNDING_SLACK >= enough]
+            positions = self._having(word)
+            sums = np.zeros(self.rows)
+            sums[found] = guess
+            sums[positions] += self._scores(word, positions)
+            found = np.flatnonzero(sums) if len(found) else positions
+            guess = sums[found]
+        return found[guess * _ROUNDING_SLACK >= least(guess)]
+
+    def scored(self, query: str, positions: Positions) -> SparseScores:
+        """Return the scores of some texts; zero for those that have no word of the query.
+
+        Scores are rounded to 32 bits: what differs by less is equally relevant, in whatever order
+        parts were added.
+        """
+        found = np.zeros(len(positions))
+        for word, _ in tokenize_text(query):
+            found += self._scores(word, positions)
+        return SparseScores(positions, found.astype(np.float32).astype(np.float64))
+
+    def _scores(self, word: str, positions: Positions) -> Scores:
+        """Return what a word adds to the scores of some texts."""
+        _, average = self.statistics
+        times = np.zeros(len(positions))
+        for part, number in self._numbers(word):
+            times += part.times(number, positions)
+        length = K1 * (1 - B + B * self.lengths[positions] / average)
+        return self._rarity(self._documents(word)) * times * (K1 + 1) / (times + length)
+
+    def _rarity(self, documents: int) -> float:
+        total, _ = self.statistics
+        return log(1 + (total - documents + 0.5) / (documents + 0.5))
+
+    def _documents(self, word: str) -> int:
+        """Count the texts that have a word."""
+        return sum(part.documents(number) for part, number in self._numbers(word))
+
+    def _having(self, word: str) -> Positions:
+        """Return the texts that have a word, ascending."""
+        found = [part.having(number) for part, number in self._numbers(word)]
+        return _sorted_unique(np.concatenate([np.empty(0, np.int64), *found]))
+
+    def _numbers(self, word: str) -> Iterator[tuple[SegmentView, int]]:
+        for part in self.parts:
+            number = part.segment.find(word)
+            if number is not None:
+                yield part, number
+
+    # --- predicates ----------------------------------------------------------------------------
+
+    def holds(self, test: str, query: str, edits: int) -> Mask:
+        """Tell for each text whether a text predicate holds."""
+        found = np.zeros(self.rows, np.bool_)
+        for positions in self._holding(test, query, edits):
+            found[positions] = True
+        return found
+
+    def _holding(self, test: str, query: str, edits: int) -> Iterable[Positions]:
+        wanted = {word for word, _ in tokenize_text(query)}
+        match test:
+            case "search":
+                for word in wanted:
+                    yield from (p.having(number) for p, number in self._numbers(word))
+            case "match_text":
+                yield from (_match_phrase(part, tokenize_text(query)) for part in self.parts)
+            case "fuzzy":
+                for word in wanted:
+                    for part in self.parts:
+                        for number in part.segment.close(word, edits):
+                            yield part.having(number)
+            case _:
+                raise AssertionError(f"{test} is no text predicate")
+
+
+def _kth_best_score(scores: Scores, count: int) -> float:
+    """Return the last of so many best scores; less than any when there are fewer."""
+    enough = len(scores) >= count > 0
+    return float(np.partition(scores, -count)[-count]) if enough else -np.inf
+
+
+def _sorted_unique(positions: Positions) -> Positions:
+    """Return each position once, ascending; they mostly ascend already."""
+    changed = np.ones(len(positions), np.bool_)
+    changed[1:] = positions[1:] != positions[:-1]
+    found = positions[changed]
+    return found if (found[1:] > found[:-1]).all() else np.unique(found)
+
+
+def _match_phrase(part: SegmentView, phrase: tuple[tuple[str, int], ...]) -> Positions:
+    """Return the texts that have the words of a phrase at the same distances."""
+    numbers = [part.segment.find(word) for word, _ in phrase]
+    if not phrase or None in numbers:
+        return np.empty(0, np.int64)
+    found: Positions | None = None
+    wide = np.int64(2**31)
+    for number, (_, place) in zip(numbers, phrase, strict=True):
+        assert number is not None, "every word was found"
+        rows, places = part.segment.occurrences(number)
+        # Where the phrase would have to begin; a beginning before the text is none in another.
+        begins = rows * wide + places.astype(np.int64) - place + phrase[-1][1]
+        found = begins if found is None else found[np.isin(found, begins)]
+    assert found is not None, "a phrase has words"
+    return part.present(found // wide)

@@ -1,0 +1,433 @@
+"""This module gives the columns of a snapshot by position, and keeps them while there is room.
+
+Versions never change, so what was read once is right for ever; only memory limits how much is kept.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from threading import Lock
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.catalog import AcceptedType, TypeKind
+from omnigraph.commit.manifest import Manifest
+from omnigraph.commit.model import DatasetEntry, Snapshot
+from omnigraph.errors import GraphCorrupt, VersionReclaimed
+from omnigraph.storage.columns import (
+    Positions,
+    RowAddressMap,
+    column_chunks,
+    positions_where,
+    read_column,
+    rows_at,
+    rows_where,
+)
+from omnigraph.storage.index import IndexKind, coverage, index_name
+from omnigraph.storage.layout import embedding_model, physical_columns
+from omnigraph.storage.lru_cache import LruCache
+from omnigraph.storage.row_lookup import count_rows, sql_literals
+from omnigraph.storage.version_diff import (
+    VersionFragments,
+    VersionGrowth,
+    find_growth,
+    fragment_files,
+)
+
+CACHE_MEMORY_BYTES = 1024 * 1024 * 1024
+"""Columns of one graph that are kept in memory."""
+SMALL_TABLE_ROWS = 65_536
+"""Rows of a type of which columns are always read whole."""
+SPARSE_RATIO = 64
+"""Fewer than one row of so many are fetched one by one."""
+FETCH_BYTES, FETCHED_ROW_BYTES = 524_288, 16_384
+"""What could be read of a column in the time it takes to fetch rows one by one."""
+MAX_TABLES, MAX_TRACKED_KEYS = 256, 4_096
+MAX_VERSIONS = 16
+"""Versions of one type of which something is kept; nobody asks again for most of them."""
+MAX_CHANGED_SHARE = 0.1
+"""Rows of a type that may have changed for a column to be made from that of another version."""
+_CHUNK = 1_024
+INDEX_LOOKUP_ROW_COST = 2_048
+"""Rows whose ids could be noted in the time it takes to look one up in an index."""
+INDEX_LOOKUP_MAX_IDS = 4_096
+"""Ids that are looked up through an index rather than in the whole column."""
+
+
+class ColumnCache:
+    """The columns of a graph's datasets that are in memory."""
+
+    def __init__(self, manifest: Manifest, memory_bytes: int = CACHE_MEMORY_BYTES) -> None:
+        self.manifest = manifest
+        self.limit = memory_bytes
+        self.small = SMALL_TABLE_ROWS
+        self._used = 0
+        self._kept: OrderedDict[tuple[str, int, str], Any] = OrderedDict()
+        self._versions: dict[str, OrderedDict[int, set[str]]] = {}
+        self._newest: LruCache[tuple[str, str], DatasetEntry] = LruCache(MAX_TRACKED_KEYS)
+        self._files: LruCache[tuple[str, int], list[str]] = LruCache(MAX_TABLES)
+        self._tables: LruCache[tuple[str, str, int], TypeTable] = LruCache(MAX_TABLES)
+        self._named: LruCache[tuple[str, TypeKind, str], TypeTable] = LruCache(MAX_TABLES)
+        self._lock = Lock()
+        self.reads = 0
+        """How often storage was asked for rows."""
+
+    def table(self, snapshot: Snapshot, kind: TypeKind, name: str) -> TypeTable:
+        """Return the entities of one type in a snapshot, whoever looks: plans choose properties."""
+        snapshot = snapshot.whole or snapshot
+        asked = (snapshot.commit_id, kind, name)
+        known = self._named.get(asked)
+        if known is not None:
+            return known
+        type_ = snapshot.schema.find(kind, name)
+        assert type_ is not None, "the plan was made for this schema"
+        entry = snapshot.entry(type_.entity)
+        key = (snapshot.head.schema_hash, type_.entity, entry.physical)
+        found = self._tables.get(key)
+        if found is None:
+            members = snapshot.schema.key_order(name) if kind is TypeKind.NODE else ()
+            found = self._tables.put(key, TypeTable(self, type_, entry, members))
+        return self._named.put(asked, found)
+
+    def get(self, key: tuple[str, int, str]) -> Any:  # noqa: ANN401 - a column or an array
+        """Return what is kept under a key, or None."""
+        with self._lock:
+            found = self._kept.get(key)
+            if found is not None:
+                self._kept.move_to_end(key)
+                self._versions[key[0]].move_to_end(key[1])
+            return found
+
+    def keep(self, key: tuple[str, int, str], value: Any) -> None:  # noqa: ANN401 - as above
+        """Keep something, and drop what was not used for longest when there is no room."""
+        with self._lock:
+            if key in self._kept or value.nbytes > self.limit:
+                return
+            self._kept[key] = value
+            self._used += value.nbytes
+            self._note(*key)
+            while self._used > self.limit:
+                self._drop(next(iter(self._kept)))
+
+    def newest(self, type_: str, column: str) -> DatasetEntry | None:
+        """Return the version of which a whole column was read last."""
+        return self._newest.get((type_, column))
+
+    def read(self, type_: str, column: str, entry: DatasetEntry) -> None:
+        """Take note of a version of which a whole column was read."""
+        self._newest.put((type_, column), entry)
+
+    def files(self, key: tuple[str, int], handle: Any) -> list[str]:  # noqa: ANN401 - of Lance
+        """Return the files of the fragments of a version."""
+        return self._files.get(key) or self._files.put(key, fragment_files(handle))
+
+    def _note(self, type_: str, version: int, what: str) -> None:
+        """Remember what is kept of a version, and drop all of those nobody used for longest."""
+        versions = self._versions.setdefault(type_, OrderedDict())
+        versions.setdefault(version, set()).add(what)
+        versions.move_to_end(version)
+        while len(versions) > MAX_VERSIONS:
+            oldest, kept = next(iter(versions.items()))
+            for name in list(kept):
+                self._drop((type_, oldest, name))
+
+    def _drop(self, key: tuple[str, int, str]) -> None:
+        self._used -= self._kept.pop(key).nbytes
+        type_, version, what = key
+        kept = self._versions[type_][version]
+        kept.remove(what)
+        if not kept:
+            del self._versions[type_][version]
+        if not self._versions[type_]:
+            del self._versions[type_]
+
+
+@dataclass(frozen=True, slots=True)
+class IdHashIndex:
+    """Where ids are, by what they hash to in this process."""
+
+    hashes: Positions
+    positions: Positions
+
+    @classmethod
+    def of(cls, ids: pa.Array) -> IdHashIndex:
+        """Note all ids of a column."""
+        hashes = np.fromiter(map(hash, ids.to_pylist()), np.int64, len(ids))
+        order = np.argsort(hashes, kind="stable")
+        return cls(hashes[order], order)
+
+    def find(self, id_: str, ids: pa.Array) -> Positions:
+        """Return where an id is in the column these were made from."""
+        wanted = hash(id_)
+        first, last = (int(self.hashes.searchsorted(wanted, side)) for side in ("left", "right"))
+        found = [p for p in self.positions[first:last] if ids[int(p)].as_py() == id_]
+        return np.array(found, np.int64)
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory the notes take."""
+        return self.hashes.nbytes + self.positions.nbytes
+
+
+class TypeTable:
+    """The entities of one type in one version, by position."""
+
+    def __init__(
+        self,
+        store: ColumnCache,
+        type_: AcceptedType,
+        entry: DatasetEntry,
+        members: tuple[str, ...] = (),
+    ) -> None:
+        self._store = store
+        self.type = type_
+        self.entry = entry
+        self.rows = entry.rows
+        self.members = members
+        """The key properties in the order in which they form ids."""
+        self._names: dict[str, str] | None = None
+        self._fetched: dict[str, float] = {}
+        self._covered: dict[str, float] = {}
+        self._lookups = 0
+        self._column_lock = Lock()
+        # A rename gives another column the same name in the same version.
+        named = ",".join(f"{name}={id_:x}" for name, id_ in type_.property_ids.items())
+        dataset = f"{entry.type_id:x}-{entry.incarnation:x}"
+        self.key = (f"{dataset}:{named}", entry.physical)
+        """What the version physically is, and what its columns are called."""
+
+    @property
+    def names(self) -> dict[str, str]:
+        """The physical column of each logical one."""
+        if self._names is None:
+            with self._reading() as handle:
+                columns = physical_columns(handle.schema)
+            properties = {n: columns[i] for n, i in self.type.property_ids.items()}
+            system = ("id", "src", "dst") if self.type.kind is TypeKind.EDGE else ("id",)
+            self._names = {**{name: name for name in system}, **properties}
+        return self._names
+
+    @property
+    def is_small(self) -> bool:
+        """Tell whether everything is as soon read whole."""
+        return self.rows <= self._store.small
+
+    @property
+    def everything(self) -> Positions:
+        """All positions, always the same array."""
+        key = (*self.key, "positions")
+        found: Positions | None = self._store.get(key)
+        if found is None:
+            found = np.arange(self.rows)
+            self._store.keep(key, found)
+        return found
+
+    def embedding_model(self, name: str) -> str | None:
+        """Return the model that made all vectors of a property, if that is known."""
+        with self._reading() as handle:
+            return embedding_model(handle.schema.field(self.names[name]))
+
+    def has_vectors(self, name: str) -> bool:
+        """Return whether some entity has a vector."""
+        with self._reading() as handle:
+            return count_rows(handle, f"`{self.names[name]}` IS NOT NULL") > 0
+
+    def has(self, name: str) -> bool:
+        """Tell whether a whole column is in memory, or may as well be."""
+        return self.is_small or self._store.get((*self.key, name)) is not None
+
+    def column(self, name: str) -> pa.Array:
+        """Return a whole column."""
+        key = (*self.key, name)
+        found = self._store.get(key)
+        if found is None:
+            with self._column_lock:  # of many who ask at once one reads
+                found = self._store.get(key)
+                if found is None:
+                    found = self._read(name)
+                    if len(found) != self.rows:
+                        raise self._miscounted(len(found))
+                    self._store.keep(key, found)
+                    self._store.read(self.key[0], name, self.entry)
+        return found
+
+    def _miscounted(self, rows: int) -> GraphCorrupt:
+        """Return the error for a version that has not as many rows as its commit recorded."""
+        place = f"version {self.entry.version} of {self.type.entity}"
+        message = f"{place} has {rows} rows, its commit recorded {self.rows}"
+        return GraphCorrupt(f"{message}; `omnigraph verify --deep` names damaged files")
+
+    def is_near(self, name: str) -> bool:
+        """Tell whether a whole column is in memory, or that of another version is."""
+        return self._store.get((*self.key, name)) is not None or self._near(name) is not None
+
+    def _near(self, name: str) -> tuple[DatasetEntry, pa.Array] | None:
+        """Return another version and its column, if that is in memory and stored as this one is."""
+        entry = self._store.newest(self.key[0], name)
+        column = entry and self._store.get((self.key[0], entry.physical, name))
+        if entry is None or column is None:
+            return None
+        with suppress(VersionReclaimed):
+            if TypeTable(self._store, self.type, entry).names[name] == self.names[name]:
+                return entry, column
+        return None
+
+    def _read(self, name: str) -> pa.Array:
+        """Read a column, or what of it is not in memory already."""
+        near = self._near(name)
+        if near is not None:
+            entry, column = near
+            with suppress(VersionReclaimed), self.since(entry, self._limit) as grown:
+                if grown is not None:
+                    return grown.column(column, self.names[name])
+        with self._reading() as handle:
+            return read_column(handle, self.names[name])
+
+    @property
+    def _limit(self) -> int:
+        return max(self._store.small, int(self.rows * MAX_CHANGED_SHARE))
+
+    def values(self, name: str, positions: Positions) -> pa.Array:
+        """Return the values of a column at positions, in their order."""
+        return self.several([name], positions)[name]
+
+    def several(self, names: Sequence[str], positions: Positions) -> dict[str, pa.Array]:
+        """Return the values of columns at positions; what is fetched is fetched at once."""
+        apart = [name for name in names if not self._reads_whole(name, len(positions))]
+        found = self._fetch(apart, positions) if apart else {}
+        whole = [name for name in names if name not in found]
+        if positions is self._store.get((*self.key, "positions")):
+            return found | {name: self.column(name) for name in whole}
+        index = pa.array(positions)
+        return found | {name: self.column(name).take(index) for name in whole}
+
+    def _reads_whole(self, name: str, rows: int) -> bool:
+        """Tell whether a column is or should be in memory.
+
+        It should when many rows are wanted at once, or when what was fetched so far took as long.
+        """
+        return self.has(name) or rows * SPARSE_RATIO > self.rows or self._fetched.get(name, 0.0) < 0
+
+    def _fetch(self, names: Sequence[str], positions: Positions) -> dict[str, pa.Array]:
+        wanted, back = np.unique(positions, return_inverse=True)
+        with self._reading() as handle:
+            rows = rows_at(handle, self.addresses().at(wanted), [self.names[n] for n in names])
+        for name, column in zip(names, rows.columns, strict=True):
+            whole = self.rows * column.nbytes / max(1, len(wanted))
+            left = self._fetched.get(name, whole if whole < self._store.limit / 4 else np.inf)
+            self._fetched[name] = left - FETCH_BYTES - len(wanted) * FETCHED_ROW_BYTES
+        columns = (column.combine_chunks() for column in rows.columns)
+        if len(wanted) == len(positions) and (back[:-1] < back[1:]).all():
+            return dict(zip(names, columns, strict=True))
+        index = pa.array(back)
+        return {name: column.take(index) for name, column in zip(names, columns, strict=True)}
+
+    def codes(self, name: str, make: Callable[[pa.Array], Positions]) -> Positions:
+        """Return small numbers for all values of a column, equal where values are."""
+        key = (*self.key, f"{make.__name__} of {name}")
+        found: Positions | None = self._store.get(key)
+        if found is None:
+            found = make(self.column(name))
+            self._store.keep(key, found)
+        return found
+
+    def positions_of(self, ids: pa.ChunkedArray) -> Positions:
+        """Return where the entities with these ids are."""
+        if len(ids) > INDEX_LOOKUP_MAX_IDS or self.is_small:
+            places = pc.index_in(ids, value_set=self.column("id"))
+            offsets = np.arange(self.rows)
+        else:
+            found = self.lookup("id", ids.unique(), ["id"])
+            places = pc.index_in(ids, value_set=found["id"].combine_chunks())
+            offsets = found["_rowoffset"].to_numpy().astype(np.int64)
+        if places.null_count:
+            raise GraphCorrupt(f"an edge refers to nodes that {self.type.name} lacks")
+        return offsets[np.asarray(places.combine_chunks(), np.int64)]
+
+    def lookup(
+        self, column: str, values: pa.Array, columns: list[str], most: int | None = None
+    ) -> pa.Table:
+        """Return the rows whose column is one of the values, through an index if there is one.
+
+        With `most`, no more rows than that are read.
+        """
+        parts, left = [], most
+        for start in range(0, max(1, len(values)), _CHUNK):
+            literals = ", ".join(sql_literals(values.slice(start, _CHUNK))) or "NULL"
+            condition = f"`{self.names[column]}` IN ({literals})"
+            parts.append(self.rows_where(condition, columns, left))
+            left = None if left is None else left - parts[-1].num_rows
+            if left is not None and left <= 0:
+                break
+        return pa.concat_tables(parts)
+
+    def covered(self, name: str) -> float:
+        """Return the share of rows an index of a column covers."""
+        found = self._covered.get(name)
+        if found is None:
+            with self._reading() as handle:
+                rows, _ = coverage(handle, index_name(self.names[name], IndexKind.BTREE))
+            found = self._covered[name] = rows / max(1, self.rows)
+        return found
+
+    @contextmanager
+    def since(self, old: DatasetEntry, limit: int) -> Iterator[VersionGrowth | None]:
+        """Give what changed since another version, to be read here; None when it is much."""
+        earlier = TypeTable(self._store, self.type, old)
+        with earlier._reading() as before, self._reading() as now:
+            yield find_growth(earlier._layout(before), self._layout(now), limit)
+
+    def _layout(self, handle: Any) -> VersionFragments:  # noqa: ANN401 - of Lance
+        return VersionFragments(handle, self._store.files(self.key, handle))
+
+    def pieces(self, columns: list[str], rows: int) -> Iterator[pa.Table]:
+        """Yield all rows of some columns, many at a time; those of a small type stay in memory."""
+        if self.is_small:
+            yield pa.table({name: self.column(name) for name in columns})
+            return
+        with self._reading() as handle:
+            yield from column_chunks(handle, [self.names[name] for name in columns], rows)
+
+    def place_of(self, id_: str) -> Positions:
+        """Return where the entity with an id is: one position, or none."""
+        key = (*self.key, "places of ids")
+        places: IdHashIndex | None = self._store.get(key)
+        if places is None and self._lookups * INDEX_LOOKUP_ROW_COST < self.rows:
+            self._lookups += 1
+            [literal] = sql_literals(pa.array([id_]))
+            return self.where(f"`id` = {literal}")
+        if places is None:
+            places = IdHashIndex.of(self.column("id"))
+            self._store.keep(key, places)
+        return places.find(id_, self.column("id"))
+
+    def where(self, condition: str) -> Positions:
+        """Return the positions a filter over physical columns lets through, ascending."""
+        with self._reading() as handle:
+            return positions_where(handle, condition)
+
+    def rows_where(self, condition: str, columns: list[str], most: int | None = None) -> pa.Table:
+        """Return rows a filter lets through, under logical names, with `_rowoffset`."""
+        with self._reading() as handle:
+            found = rows_where(handle, condition, [self.names[name] for name in columns], most)
+        return found.rename_columns([*columns, "_rowoffset"])
+
+    def addresses(self) -> RowAddressMap:
+        """Return where rows are."""
+        key = (*self.key, "addresses")
+        found: RowAddressMap | None = self._store.get(key)
+        if found is None:
+            with self._reading() as handle:
+                found = RowAddressMap.of(handle)
+            self._store.keep(key, found)
+        return found
+
+    def _reading(self) -> Any:  # noqa: ANN401 - a context of a Lance handle
+        self._store.reads += 1
+        return self._store.manifest.reading(self.type.entity, self.entry)

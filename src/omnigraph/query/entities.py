@@ -1,0 +1,190 @@
+"""This module reads single entities as a snapshot shows them."""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from omnigraph.catalog import AcceptedType, TypeKind
+from omnigraph.catalog.model import DST, SRC
+from omnigraph.commit.manifest import Manifest
+from omnigraph.commit.model import DatasetEntry, Snapshot
+from omnigraph.errors import InvalidInput, NotFound
+from omnigraph.lang import did_you_mean
+from omnigraph.storage.layout import physical_columns
+from omnigraph.storage.scan import EXTERNAL_BLOB, BlobCell, blob_cell, find_row, read_blob
+from omnigraph.types import PropertyType, Scalar
+from omnigraph.types.arrow import to_values
+
+
+def find_type(snapshot: Snapshot, name: str) -> AcceptedType:
+    """Return a node or edge type by name; `node:T` and `edge:T` tell two of one name apart."""
+    found = find_types(snapshot, name)
+    if len(found) > 1:
+        message = f"'{name}' is a node and an edge type: write `node:{name}` or `edge:{name}`"
+        raise InvalidInput(message, code="ambiguous_type", type=name)
+    return found[0]
+
+
+def find_types(snapshot: Snapshot, name: str) -> list[AcceptedType]:
+    """Return the node type, the edge type or both that a name means."""
+    kind, colon, bare = name.partition(":")
+    kinds = [TypeKind(kind)] if colon and kind in ("node", "edge") else list(_KINDS)
+    wanted = bare if colon else name
+    found = [t for k in kinds if (t := snapshot.schema.find(k, wanted)) is not None]
+    if not found:
+        known = {*snapshot.catalog.nodes, *snapshot.catalog.edges}
+        hint = did_you_mean(wanted, known)
+        message = f"unknown type '{name}'" + (f": {hint}" if hint else "")
+        raise NotFound(message, code="unknown_type", type=name)
+    return found
+
+
+_KINDS = (TypeKind.NODE, TypeKind.EDGE)
+
+
+def read_entity(
+    manifest: Manifest, snapshot: Snapshot, type_name: str, id_: str
+) -> dict[str, Any] | None:
+    """Return one entity under logical names, or None; of a blob only where it is and its size."""
+    type_ = find_type(snapshot, type_name)
+    types = {p.name: p.type for p in type_.definition.properties.values()}
+    ends = (SRC.name, DST.name) if type_.kind is TypeKind.EDGE else ()
+    with manifest.reading(type_.entity, snapshot.entry(type_.entity)) as handle:
+        columns = physical_columns(handle.schema)
+        physical = {name: columns[type_.property_ids[name]] for name in types}
+        found = find_row(handle, id_, ["id", *ends, *physical.values()])
+    if not found.num_rows:
+        return None
+    entity = {name: found[name][0].as_py() for name in ("id", *ends)}
+    for name, column in physical.items():
+        [value] = to_values(found[column], types[name])
+        entity[name] = _describe_blob(value, types[name])
+    return entity
+
+
+def _describe_blob(value: Any, type_: PropertyType) -> Any:  # noqa: ANN401 - a value of any type
+    if type_.scalar is not Scalar.BLOB or value is None:
+        return value
+    if value["kind"] == EXTERNAL_BLOB:
+        return {"kind": "external", "uri": value["blob_uri"]}
+    return {"kind": "managed", "size": value["size"]}
+
+
+# ----------------------------------------------------------------------
+# This module opens blobs: bytes that belong to an entity, read in ranges.
+
+
+BLOB_CHUNK_BYTES = 4 * 1024 * 1024
+"""Bytes read at once."""
+_ETAG_PREFIX = b"omnigraph/blob-etag/v1\0"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blob:
+    """A blob of one entity in one state of a graph; it stays readable as it is.
+
+    An external one has a `uri`, and no bytes here.
+    """
+
+    type_name: str
+    entity_id: str
+    property_name: str
+    etag: str
+    _manifest: Manifest = field(repr=False)
+    _table_key: str = field(repr=False)
+    _entry: DatasetEntry = field(repr=False)
+    _column: str = field(repr=False)
+    _cell: BlobCell = field(repr=False)
+
+    @property
+    def uri(self) -> str | None:
+        """Where the bytes are, if they are not here."""
+        return self._cell.uri
+
+    @property
+    def size(self) -> int | None:
+        """How many bytes it has; nobody knows of an external one."""
+        return None if self._cell.uri is not None else self._cell.size
+
+    def read(self, start: int = 0, end: int | None = None) -> bytes:
+        """Return the bytes from `start` up to, not including, `end`."""
+        return b"".join(self.chunks(start, end))
+
+    def chunks(self, start: int = 0, end: int | None = None) -> Iterator[bytes]:
+        """Yield the bytes of a range, a few megabytes at a time."""
+        size = self.size
+        if size is None:
+            message = f"the blob of '{self.entity_id}' is at {self.uri}, not here"
+            raise InvalidInput(message, code="blob_external", uri=self.uri)
+        stop = size if end is None else end
+        if not 0 <= start <= stop <= size:
+            message = f"range {start}..{stop} is not within the {size} bytes of the blob"
+            facts = {"start": start, "end": stop, "length": size}
+            raise InvalidInput(message, code="blob_range_not_satisfiable", **facts)
+        with self._manifest.reading(self._table_key, self._entry) as handle:
+            for at in range(start, stop, BLOB_CHUNK_BYTES):
+                yield read_blob(
+                    handle, self._column, self._cell, at, min(BLOB_CHUNK_BYTES, stop - at)
+                )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the facts of the blob as plain JSON values."""
+        kind, _, name = self._table_key.partition(":")
+        facts: dict[str, Any] = {
+            "selector": {
+                "entity": kind,
+                "type": name,
+                "id": self.entity_id,
+                "property": self.property_name,
+            },
+            "kind": "managed" if self.uri is None else "external",
+        }
+        if self.uri is None:
+            return {**facts, "size": self.size, "etag": self.etag}
+        return {**facts, "uri": self.uri}
+
+
+def open_blob(
+    manifest: Manifest, snapshot: Snapshot, type_name: str, id_: str, property_name: str
+) -> Blob:
+    """Return the blob of an entity; raise NotFound when there is no entity or no blob in it."""
+    type_ = find_type(snapshot, type_name)
+    property_ = type_.definition.properties.get(property_name)
+    place = f"{type_.name}.{property_name}"
+    if property_ is None:
+        hint = did_you_mean(property_name, type_.definition.properties)
+        message = f"{type_.kind} type {type_.name} has no property '{property_name}'"
+        raise InvalidInput(message + (f": {hint}" if hint else ""), code="unknown_property")
+    if property_.type.scalar is not Scalar.BLOB:
+        raise InvalidInput(f"{place} is {property_.type}, not a Blob", code="not_a_blob")
+    entry = snapshot.entry(type_.entity)
+    identity = type_.property_ids[property_name]
+    with manifest.reading(type_.entity, entry) as handle:
+        column = physical_columns(handle.schema)[identity]
+        found = find_row(handle, id_, ["id", column])
+        cell = blob_cell(found, column) if found.num_rows else None
+    if cell is None:
+        what = f"has no {place}" if found.num_rows else "does not exist"
+        message = f"{type_.kind} {type_.name} '{id_}' {what}"
+        raise NotFound(message, code="blob_not_found", type=type_.name, id=id_)
+    return Blob(
+        type_name=type_.name,
+        entity_id=id_,
+        property_name=property_name,
+        etag=_etag(entry, identity, cell),
+        _manifest=manifest,
+        _table_key=type_.entity,
+        _entry=entry,
+        _column=column,
+        _cell=cell,
+    )
+
+
+def _etag(entry: DatasetEntry, identity: int, cell: BlobCell) -> str:
+    """Return a tag that changes whenever the bytes may have."""
+    facts = (entry.type_id, entry.incarnation, identity, entry.physical, cell.address, cell.size)
+    return f'"{hashlib.sha256(_ETAG_PREFIX + struct.pack(">6Q", *facts)).hexdigest()[:32]}"'

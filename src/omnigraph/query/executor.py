@@ -1,0 +1,449 @@
+"""This module executes the operators of a read plan, bottom up, over one snapshot.
+
+Rows are positions of entities; properties are fetched only where somebody looks at them, and
+variables nobody asks for any more are dropped on the way.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import assert_never
+
+import numpy as np
+
+from omnigraph.catalog import TypeKind
+from omnigraph.commit.model import Snapshot
+from omnigraph.plan import operators as op
+from omnigraph.plan.expressions import (
+    And,
+    Binding,
+    Direction,
+    Or,
+    Predicate,
+    PredicateCall,
+    predicate_refs,
+    predicate_variables,
+    property_refs,
+)
+from omnigraph.query.column_cache import ColumnCache, TypeTable
+from omnigraph.query.comparison import Mask
+from omnigraph.query.exact_integers import exact_sum
+from omnigraph.query.expansion import EdgeExpansion, ExpandMode
+from omnigraph.query.expressions import Constants, Evaluator
+from omnigraph.query.frame import OUTER_ROW, Frame
+from omnigraph.query.limits import QueryBudget, chunk_slices
+from omnigraph.query.pushdown import key_lookup, scan_filter
+from omnigraph.query.sorting import sort_rows
+from omnigraph.query.topology import TopologyCache
+
+DENSE_NODE_RATIO = 8
+"""A part of so many nodes is enough to look at all edges at once."""
+STEP_ROWS = 262_144
+"""Rows that are made or tested before the clock is looked at."""
+FIRST_SCAN_ROWS = 4_096
+"""Nodes of a scan that are looked at first, when only some rows are wanted."""
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorStats:
+    """What an operator really did with all below it: rows it gave, time, and reads of storage."""
+
+    rows: int
+    seconds: float
+    reads: int
+    ways: tuple[str, ...] = ()
+    """How edges were followed."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Execution:
+    """One run of a plan: what it reads from, and what it may take."""
+
+    snapshot: Snapshot
+    store: ColumnCache
+    topologies: TopologyCache
+    evaluator: Evaluator
+    budget: QueryBudget
+    mode: ExpandMode = ExpandMode.AUTO
+    tables: dict[str, TypeTable] = field(default_factory=dict)
+    trace: dict[int, OperatorStats] | None = None
+    scanned: dict[int, Frame] = field(default_factory=dict)
+    """The part of a scan that is looked at, while only some rows are wanted."""
+    walked: dict[int, set[ExpandMode]] = field(default_factory=dict)
+    """How operators followed edges."""
+
+    # --- rows ----------------------------------------------------------------------------------
+
+    def rows(
+        self,
+        operator: op.RowOperator,
+        needed: set[str],
+        *,
+        weigh: bool = False,
+        most: int | None = None,
+    ) -> Frame:
+        """Return the rows of an operator with the variables that are needed.
+
+        With `weigh`, rows that differ only in what is not needed may be counted instead of made.
+        With `most`, a sort may leave out rows that come after so many.
+        """
+        self.budget.check(type(operator).__name__)
+        begun = self.now()
+        match operator:
+            case op.Scan():
+                frame = self.scanned.get(id(operator)) or self._scan(operator)
+            case op.OuterRow():
+                raise AssertionError("a negation starts from the rows it is asked about")
+            case op.Expand():
+                frame = self._expand(operator, needed, weigh=weigh)
+            case op.SemiJoin():
+                frame = self._close(operator, needed, weigh=weigh)
+            case op.Cross():
+                frame = self._cross(operator, needed)
+            case op.Filter(input=source, predicate=predicate):
+                wanted = needed | predicate_variables(predicate)
+                if isinstance(source, op.Cross) and not _has_text_search(predicate):
+                    frame = self._filtered_cross(source, wanted, predicate)
+                else:
+                    frame = self._filtered(self.rows(source, wanted, weigh=weigh), (predicate,))
+            case op.AntiJoin():
+                frame = self._anti_join(operator, needed, weigh=weigh)
+            case op.SortRows():
+                frame = self._sort(operator, needed, most)
+            case op.SliceRows():
+                frame = self._slice(operator, needed)
+            case _ as unreachable:
+                assert_never(unreachable)
+        if self.trace is not None:
+            rows = frame.rows if frame.weights is None else exact_sum(frame.weights)
+            self.note(operator, rows, begun)
+        return frame.only(needed)
+
+    def now(self) -> tuple[float, int]:
+        """Return the time, and how often storage was read."""
+        return time.perf_counter(), self.store.reads
+
+    def note(self, operator: op.PlanOperator, rows: int, begun: tuple[float, int]) -> None:
+        """Note what an operator did since it began."""
+        if self.trace is not None:
+            seconds, reads = self.now()
+            ways = tuple(sorted(self.walked.get(id(operator), ())))
+            self.trace[id(operator)] = OperatorStats(
+                rows, seconds - begun[0], reads - begun[1], ways
+            )
+
+    def tick(self) -> None:
+        """Raise QueryLimit when time is up while rows are sorted."""
+        self.budget.check("Sort")
+
+    def bind(self, binding: Binding) -> TypeTable:
+        """Return the table of a variable, and remember it for expressions."""
+        table = self.tables.get(binding.name)
+        if table is None:
+            table = self.store.table(self.snapshot, TypeKind(binding.kind), binding.type_name)
+            self.tables[binding.name] = table
+        return table
+
+    # --- operators -----------------------------------------------------------------------------
+
+    def _scan(self, scan: op.Scan) -> Frame:
+        table, name = self.bind(scan.binding), scan.binding.name
+        by_key = key_lookup(scan.predicates, table, self.evaluator)
+        if by_key is not None:
+            positions = table.place_of(by_key[0])
+            return self._filtered(Frame(len(positions), {name: positions}), by_key[1])
+        condition, left = scan_filter(scan.predicates, table, self.evaluator)
+        positions = table.everything if condition is None else table.where(condition)
+        return self._filtered(Frame(len(positions), {name: positions}), left)
+
+    def _filtered(self, frame: Frame, predicates: Iterable[Predicate]) -> Frame:
+        for predicate in predicates:
+            if frame.rows:
+                frame = frame.take(self._mask(predicate, frame))
+        return frame
+
+    def _mask(self, predicate: Predicate, frame: Frame) -> Mask:
+        """Return for which rows a predicate holds, looking at the clock where that takes steps."""
+        at_hand = self.evaluator.is_at_hand(predicate_refs(predicate))
+        if frame.rows <= STEP_ROWS or _has_text_search(predicate) or not at_hand:
+            return self.evaluator.mask(predicate, frame)
+        found = np.empty(frame.rows, np.bool_)
+        for part in chunk_slices(frame.rows, STEP_ROWS):
+            self.budget.check("Filter")
+            found[part] = self.evaluator.mask(predicate, frame.part(part))
+        return found
+
+    def _expand(self, expand: op.Expand, needed: set[str], *, weigh: bool) -> Frame:
+        self.bind(expand.dst)
+        source = self.rows(expand.input, needed | {expand.src}, weigh=weigh)
+        walk = self.walk(expand.edge, expand.direction)
+        self.walked[id(expand)] = walk.used
+        starts = source.positions[expand.src]
+        if expand.edge_binding is not None:
+            self.bind(expand.edge_binding)
+            rows, nodes, edges = walk.edges(starts, len(source.positions) + 3)
+            new = {expand.dst.name: nodes, expand.edge_binding.name: edges}
+        else:
+            weighed = self._weighed(expand, source, walk, needed) if weigh else None
+            if weighed is not None:
+                return self._filtered(weighed, expand.predicates)
+            rows, nodes = walk.reach(starts, expand.hops, from_end=expand.from_end)
+            new = {expand.dst.name: nodes}
+        self.budget.check("Expand", len(rows), len(source.positions) + len(new))
+        return self._filtered(source.take(rows).with_columns(new), expand.predicates)
+
+    def _weighed(
+        self, expand: op.Expand, source: Frame, walk: EdgeExpansion, needed: set[str]
+    ) -> Frame | None:
+        """Count what a step reaches instead of making a row for each path."""
+        if not expand.hops.is_single:
+            return None
+        name, starts = expand.dst.name, source.positions[expand.src]
+        if name not in needed and not expand.predicates:
+            degrees = walk.degrees(starts)
+            return None if degrees is None else source.weighed(degrees)
+        if needed & set(source.positions) or OUTER_ROW in source.positions:
+            return None
+        # Only the node that is reached matters: a row for each, however many paths lead there.
+        nodes = walk.near_nodes.rows
+        weights = source.sums_by(starts, nodes) if source.rows * DENSE_NODE_RATIO > nodes else None
+        totals = None if weights is None else walk.carried(weights)
+        if totals is None:
+            return None
+        found = np.flatnonzero(totals)
+        return Frame(len(found), {name: found}, totals[found])
+
+    def _close(self, close: op.SemiJoin, needed: set[str], *, weigh: bool) -> Frame:
+        counted = self._closed_by_count(close, needed) if weigh else None
+        if counted is not None:
+            return counted
+        source = self.rows(close.input, needed | {close.src, close.dst}, weigh=weigh)
+        walk = self.walk(close.edge, close.direction)
+        self.walked[id(close)] = walk.used
+        here, there = source.positions[close.src], source.positions[close.dst]
+        if close.edge_binding is None:
+            return source.take(walk.connects(here, there, close.hops))
+        self.bind(close.edge_binding)
+        rows, edges = walk.edges_between(here, there)
+        self.budget.check("SemiJoin", len(rows), len(source.positions) + 2)
+        return source.take(rows).with_columns({close.edge_binding.name: edges})
+
+    def _closed_by_count(self, close: op.SemiJoin, needed: set[str]) -> Frame | None:
+        """Count the nodes by which a step and a check close a cycle, without making a row for each.
+
+        That is when nobody needs them, and both follow one edge of any kind.
+        """
+        step = close.input
+        if not isinstance(step, op.Expand) or step.predicates or step.dst.name in needed:
+            return None
+        if {step.edge_binding, close.edge_binding} != {None} or close.src == close.dst:
+            return None
+        if not (step.hops.is_single and close.hops.is_single):
+            return None
+        ends = {close.src: close.direction, close.dst: close.direction.reversed}
+        if ends.pop(step.dst.name, None) is None:
+            return None
+        [(other, direction)] = ends.items()
+        if Direction.BOTH in (step.direction, direction) or self.mode is ExpandMode.INDEXED:
+            return None
+        self.bind(step.dst)
+        source = self.rows(step.input, needed | {step.src, other}, weigh=True)
+        walk, back = self.walk(step.edge, step.direction), self.walk(close.edge, direction)
+        counts = walk.common(source.positions[step.src], back, source.positions[other])
+        return None if counts is None else source.weighed(counts)
+
+    def walk(self, edge_name: str, direction: Direction) -> EdgeExpansion:
+        """Return what follows the edges of a type in a direction."""
+        edge_type = self.snapshot.catalog.edges[edge_name]
+        tables = {
+            "edge": self.store.table(self.snapshot, TypeKind.EDGE, edge_name),
+            "src": self.store.table(self.snapshot, TypeKind.NODE, edge_type.src),
+            "dst": self.store.table(self.snapshot, TypeKind.NODE, edge_type.dst),
+        }
+        return EdgeExpansion(
+            **tables,
+            direction=direction,
+            topologies=self.topologies,
+            budget=self.budget,
+            mode=self.mode,
+        )
+
+    def _cross(self, cross: op.Cross, needed: set[str]) -> Frame:
+        """Return every row of one side with every row of the other, made a part at a time."""
+        left, right = (self.rows(side, needed) for side in (cross.left, cross.right))
+        total, names = left.rows * right.rows, [*left.positions, *right.positions]
+        # Two columns more say which row of each side a row is made of.
+        self.budget.check("Cross", total, len(names) + 2)
+        found = {name: np.empty(total, np.int64) for name in names}
+        for part in chunk_slices(total, STEP_ROWS):
+            self.budget.check("Cross")
+            for name, values in _cross_product_rows(left, right, part).positions.items():
+                found[name][part] = values
+        return Frame(total, found)
+
+    def _filtered_cross(self, cross: op.Cross, needed: set[str], test: Predicate) -> Frame:
+        """Return the rows of a cross product that pass a test; others are not kept."""
+        begun = self.now()
+        left, right = (self.rows(side, needed) for side in (cross.left, cross.right))
+        total, size = left.rows * right.rows, 0
+        found = [_cross_product_rows(left, right, slice(0, 0))]
+        for part in chunk_slices(total, STEP_ROWS):
+            self.budget.check("Filter", size, len(found[0].positions))
+            found.append(self._filtered(_cross_product_rows(left, right, part), (test,)))
+            size += found[-1].rows
+        self.note(cross, total, begun)
+        return Frame.joined(found)
+
+    def _sort(self, sort: op.SortRows, needed: set[str], most: int | None) -> Frame:
+        named = {ref.variable for key in sort.keys for ref in property_refs(key.expression)}
+        source = self.rows(sort.input, needed | named | set(sort.tie_break))
+        return source.take(sort_rows(sort, source, self.evaluator, self.tick, most))
+
+    def _slice(self, cut: op.SliceRows, needed: set[str]) -> Frame:
+        most = max_result_rows(cut, self.evaluator)
+        if most is None or isinstance(cut.input, op.SortRows):
+            source = self.rows(cut.input, needed, most=most)
+        else:
+            source = self._some(cut.input, needed, most)
+        start, stop = slice_bounds(cut, source.rows, self.evaluator)
+        return source.take(np.arange(start, stop))
+
+    def _some(self, operator: op.RowOperator, needed: set[str], most: int) -> Frame:
+        """Return some rows, at least so many if there are: from ever larger parts of the scan."""
+        scan = _source_scan(operator)
+        if scan is None:
+            return self.rows(operator, needed)
+        whole = self.rows(scan, {scan.binding.name})
+        found: list[Frame] = []
+        at, size = 0, max(most, FIRST_SCAN_ROWS)
+        while not found or (at < whole.rows and sum(f.rows for f in found) < most):
+            self.scanned[id(scan)] = whole.take(np.arange(at, min(at + size, whole.rows)))
+            found.append(self.rows(operator, needed))
+            at, size = at + size, size * 4
+        del self.scanned[id(scan)]
+        return Frame.joined(found)
+
+    # --- negation ------------------------------------------------------------------------------
+
+    def _anti_join(self, anti: op.AntiJoin, needed: set[str], *, weigh: bool) -> Frame:
+        outer = set(_outer_variables(anti.inner))
+        used = _used_variables(anti.inner) & outer
+        source = self.rows(anti.input, needed | used, weigh=weigh)
+        if not source.rows:
+            return source
+        asked = source.only(used).with_columns({OUTER_ROW: np.arange(source.rows)})
+        inner = _AntiJoinExecution(self, Frame(asked.rows, asked.positions))
+        found = inner.rows(anti.inner, set(), weigh=True)
+        kept = np.ones(source.rows, np.bool_)
+        kept[found.positions[OUTER_ROW]] = False
+        return source.take(kept)
+
+
+class _AntiJoinExecution(Execution):
+    """The run of a negated pattern, which starts from the rows it is asked about."""
+
+    __slots__ = ("_start",)
+
+    def __init__(self, outer: Execution, start: Frame) -> None:
+        super().__init__(
+            snapshot=outer.snapshot,
+            store=outer.store,
+            topologies=outer.topologies,
+            evaluator=outer.evaluator,
+            budget=outer.budget,
+            mode=outer.mode,
+            tables=outer.tables,
+            trace=outer.trace,
+        )
+        self._start = start
+
+    def rows(
+        self,
+        operator: op.RowOperator,
+        needed: set[str],
+        *,
+        weigh: bool = False,
+        most: int | None = None,
+    ) -> Frame:
+        """Return the rows of an operator, each with the outer row it belongs to."""
+        if isinstance(operator, op.OuterRow):
+            return self._start
+        return super().rows(operator, needed, weigh=weigh, most=most)
+
+
+def _cross_product_rows(left: Frame, right: Frame, part: slice) -> Frame:
+    """Return a range of the rows of a cross product."""
+    ours, theirs = np.divmod(np.arange(part.start, part.stop), max(right.rows, 1))
+    return left.take(ours).with_columns(right.take(theirs).positions)
+
+
+def _has_text_search(predicate: Predicate) -> bool:
+    """Tell whether a predicate searches texts, which is done for all rows at once."""
+    match predicate:
+        case PredicateCall():
+            return True
+        case And(parts=parts) | Or(parts=parts):
+            return any(map(_has_text_search, parts))
+        case _:
+            return False
+
+
+def _source_scan(operator: op.RowOperator) -> op.Scan | None:
+    """Return the scan all rows come from, if each is looked at for itself."""
+    match operator:
+        case op.Scan():
+            return operator
+        case op.Expand() | op.SemiJoin() | op.Filter() | op.AntiJoin():
+            return _source_scan(operator.input)
+        case _:
+            return None
+
+
+def _outer_variables(operator: op.RowOperator) -> Iterable[str]:
+    """Return the variables of the enclosing rows."""
+    if isinstance(operator, op.OuterRow):
+        return operator.variables
+    found: set[str] = set()
+    for source in op.operator_inputs(operator):
+        found |= set(_outer_variables(source))  # type: ignore[arg-type]
+    return found
+
+
+def _used_variables(operator: op.PlanOperator) -> set[str]:
+    """Return every variable an operator or one below it looks at."""
+    found: set[str] = set()
+    match operator:
+        case op.Expand(src=src, predicates=predicates):
+            found = {src, *(r.variable for p in predicates for r in predicate_refs(p))}
+        case op.SemiJoin(src=src, dst=dst):
+            found = {src, dst}
+        case op.Filter(predicate=predicate):
+            found = set(predicate_variables(predicate))
+        case op.Scan(predicates=predicates):
+            found = {ref.variable for p in predicates for ref in predicate_refs(p)}
+        case _:
+            pass
+    for source in op.operator_inputs(operator):
+        found |= _used_variables(source)
+    return found
+
+
+def slice_bounds(
+    cut: op.SliceRows | op.SliceColumns, rows: int, constants: Constants
+) -> tuple[int, int]:
+    """Return the first row kept and the one after the last."""
+    start = constants.count(cut.offset, "offset") or 0
+    limit = constants.count(cut.limit, "limit")
+    stop = rows if limit is None else min(rows, start + limit)
+    return min(start, rows), max(stop, min(start, rows))
+
+
+def max_result_rows(root: op.PlanOperator, constants: Constants) -> int | None:
+    """Return how many rows a result may show at most, skipped ones included."""
+    if isinstance(root, op.SliceRows | op.SliceColumns):
+        limit = constants.count(root.limit, "limit")
+        return None if limit is None else limit + (constants.count(root.offset, "offset") or 0)
+    below = op.operator_inputs(root)
+    return max_result_rows(below[0], constants) if len(below) == 1 else None

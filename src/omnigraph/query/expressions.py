@@ -1,0 +1,292 @@
+"""This module evaluates expressions and predicates over rows of bindings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Protocol, assert_never
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.errors import InvalidInput
+from omnigraph.lang.query_tree import ComparisonOperator
+from omnigraph.plan import operators as op
+from omnigraph.plan.expressions import (
+    And,
+    Compare,
+    Constant,
+    EdgePath,
+    Expression,
+    FunctionCall,
+    IsIn,
+    IsNull,
+    Or,
+    ParameterRef,
+    Predicate,
+    PredicateCall,
+    PropertyRef,
+    property_refs,
+)
+from omnigraph.plan.functions import FunctionKind
+from omnigraph.query.column_cache import TypeTable
+from omnigraph.query.comparison import Mask, Operand, compare, repeat_scalar, to_mask
+from omnigraph.query.frame import Frame
+from omnigraph.storage.columns import Positions
+from omnigraph.types import PropertyType, Scalar
+from omnigraph.types.arrow import to_column
+
+# ----------------------------------------------------------------------
+# This module knows the values that are the same for each row: literals, parameters, the instant.
+#
+# Every engine takes them from here, so that a literal means the same whoever compares it.
+
+
+@dataclass(slots=True)
+class Constants:
+    """The values of parameters, and the instant of the request."""
+
+    parameters: Mapping[str, Any]
+    now: datetime
+
+    def value(self, expression: Expression) -> Any:  # noqa: ANN401 - a value of any type
+        """Return the value of an expression that is the same for each row."""
+        match expression:
+            case Constant(value=value):
+                return value
+            case ParameterRef(name=name):
+                return self.parameters.get(name)
+            case FunctionCall(function=function) if function.kind is FunctionKind.SCALAR:
+                return self.now
+            case _:
+                raise AssertionError("only constants are the same for each row")
+
+    def value_beside(self, expression: Expression, other: Expression) -> Any:  # noqa: ANN401
+        """Return a constant to compare; a decimal literal beside an F32 is rounded like it."""
+        value = self.value(expression)
+        if not isinstance(expression, Constant) or other.type.scalar is not Scalar.F32:
+            return value
+        if not isinstance(other, PropertyRef):
+            return value
+        return (
+            [_round_to_float32(item) for item in value]
+            if expression.type.is_list
+            else _round_to_float32(value)
+        )
+
+    def count(self, count: op.SliceBound | None, word: str) -> int | None:
+        """Return a limit or an offset, if there is one; `word` says which, should it be wrong."""
+        value = count if count is None or isinstance(count, int) else self.value(count)
+        if value is not None and value < 0:
+            raise InvalidInput(f"{word} is {value}; it cannot be negative", code="limit_negative")
+        return None if value is None else int(value)
+
+
+def _round_to_float32(value: Any) -> Any:  # noqa: ANN401 - only decimals are rounded
+    """Return a decimal as a 32-bit float has it; one that is too large for any stays as it is."""
+    if not isinstance(value, float):
+        return value
+    with np.errstate(over="ignore"):
+        rounded = float(np.float32(value))
+    return rounded if np.isfinite(rounded) else value
+
+
+HASHED_IN_LIST_SIZE = 16
+"""A list of more values than this is looked up instead of compared one by one."""
+
+
+class SearchFunctions(Protocol):
+    """What answers functions that need more than the row: text predicates and rankings."""
+
+    def column(self, call: FunctionCall, frame: Frame, evaluator: Evaluator) -> pa.Array:
+        """Return the answer for each row."""
+
+    def scores(
+        self, call: FunctionCall, frame: Frame, evaluator: Evaluator
+    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
+        """Return the score of each row, and a number that breaks ties between scores."""
+
+    def best(
+        self, call: FunctionCall, frame: Frame, evaluator: Evaluator, count: int
+    ) -> npt.NDArray[np.int64] | None:
+        """Return rows among which are the first by a ranking, ascending; None for all rows."""
+
+
+class PathFunctions(Protocol):
+    """What finds ways between nodes."""
+
+    def column(self, call: FunctionCall, frame: Frame) -> pa.Array:
+        """Return the answer for each row."""
+
+
+@dataclass(slots=True)
+class Evaluator(Constants):
+    """Knows the values of parameters, the instant of the request, the table of each variable."""
+
+    tables: Mapping[str, TypeTable]
+    search: SearchFunctions
+    paths: PathFunctions | None = None
+    _fetched: dict[tuple[str, str], tuple[Positions, pa.Array]] = field(default_factory=dict)
+
+    # --- expressions ---------------------------------------------------------------------------
+
+    def column(self, expression: Expression, frame: Frame) -> pa.Array:
+        """Return the value of an expression for each row."""
+        found = self.operand(expression, frame)
+        return repeat_scalar(found, frame.rows) if isinstance(found, pa.Scalar) else found
+
+    def fetch(self, expressions: Iterable[Expression], frame: Frame) -> None:
+        """Read what expressions need of each entity at once, for those who ask next."""
+        wanted: dict[str, dict[str, None]] = {}
+        for expression in expressions:
+            for ref in property_refs(expression):
+                wanted.setdefault(ref.variable, {})[ref.property] = None
+        self._fetched.clear()
+        for variable, names in wanted.items():
+            if len(names) > 1:
+                positions = frame.positions[variable]
+                found = self.tables[variable].several(list(names), positions)
+                for name, column in found.items():
+                    self._fetched[variable, name] = positions, column
+
+    def is_at_hand(self, references: Iterable[PropertyRef]) -> bool:
+        """Tell whether properties are in memory, so that asking often costs no more."""
+        return all(self.tables[ref.variable].has(ref.property) for ref in references)
+
+    def operand(self, expression: Expression, frame: Frame) -> Operand:
+        """Return the value of an expression, once if it is the same for each row."""
+        match expression:
+            case PropertyRef(variable=variable, property=name):
+                positions, column = self._fetched.get((variable, name), (None, None))
+                if column is not None and positions is frame.positions[variable]:
+                    return column
+                return self.tables[variable].values(name, frame.positions[variable])
+            case Constant() | ParameterRef():
+                return self._scalar(expression)
+            case FunctionCall(function=function):
+                if function.kind is FunctionKind.SCALAR:
+                    return to_column([self.now], expression.type)[0]
+                if function.kind is FunctionKind.PATH:
+                    assert self.paths is not None, "a query has something that finds paths"
+                    return self.paths.column(expression, frame)
+                return self.search.column(expression, frame, self)
+            case EdgePath():
+                raise AssertionError("a way along edges has no value")
+            case _ as unreachable:
+                assert_never(unreachable)
+
+    def _beside(self, expression: Expression, other: Expression, frame: Frame) -> Operand:
+        if not isinstance(expression, Constant):
+            return self.operand(expression, frame)
+        return to_column([self.value_beside(expression, other)], expression.type)[0]
+
+    def _scalar(self, expression: Constant | ParameterRef) -> pa.Scalar:
+        value = self.value(expression)
+        if isinstance(value, list) and expression.type.scalar is Scalar.F64:
+            value = [float(item) for item in value]
+        return to_column([value], expression.type)[0]
+
+    # --- predicates ----------------------------------------------------------------------------
+
+    def mask(self, predicate: Predicate, frame: Frame) -> Mask:
+        """Return for which rows a predicate holds."""
+        match predicate:
+            case Compare(left=left, operator=operator, right=right):
+                return self._compare(left, operator, right, frame)
+            case IsNull(operand=operand, negated=negated):
+                found = self.column(operand, frame)
+                return to_mask(found.is_valid() if negated else found.is_null(), frame.rows)
+            case IsIn(operand=operand, choices=choices):
+                return self._is_in(operand, choices, frame)
+            case PredicateCall(call=call):
+                return to_mask(self.search.column(call, frame, self), frame.rows)
+            case And(parts=parts):
+                found = np.ones(frame.rows, np.bool_)
+                for part in parts:
+                    found &= self.mask(part, frame)
+                return found
+            case Or(parts=parts):
+                found = np.zeros(frame.rows, np.bool_)
+                for part in parts:
+                    found |= self.mask(part, frame)
+                return found
+            case _ as unreachable:
+                assert_never(unreachable)
+
+    def _compare(
+        self, left: Expression, operator: ComparisonOperator, right: Expression, frame: Frame
+    ) -> Mask:
+        if operator is ComparisonOperator.CONTAINS and left.type.is_list:
+            return self._is_in(right, left, frame)
+        one, other = self._beside(left, right, frame), self._beside(right, left, frame)
+        if operator in (ComparisonOperator.CONTAINS, ComparisonOperator.STARTS_WITH):
+            return _match_text(one, operator, other, frame.rows)
+        return compare(one, operator, other, frame.rows)
+
+    @staticmethod
+    def _has_element(lists: Operand, needle: Operand, frame: Frame) -> Mask:
+        """Return which lists have an element equal to the needle."""
+        if isinstance(lists, pa.Scalar):
+            lists = repeat_scalar(lists, frame.rows)
+        whole = lists.combine_chunks() if isinstance(lists, pa.ChunkedArray) else lists
+        owners = pc.list_parent_indices(whole)
+        items = pc.list_flatten(whole)
+        wanted = needle if isinstance(needle, pa.Scalar) else needle.take(owners)
+        hits = compare(items, ComparisonOperator.EQ, wanted, len(items))
+        found = np.zeros(frame.rows, np.bool_)
+        found[np.asarray(owners)[hits]] = True
+        return found
+
+    def _is_in(self, operand: Expression, choices: Expression, frame: Frame) -> Mask:
+        if isinstance(choices, PropertyRef):
+            lists, needle = self.operand(choices, frame), self._beside(operand, choices, frame)
+            return self._has_element(lists, needle, frame)
+        values = self.value_beside(choices, operand)
+        if values is None:
+            return np.zeros(frame.rows, np.bool_)
+        column = self.operand(operand, frame)
+        element = choices.type.element
+        wanted = [value for value in values if value is not None]
+        if len(wanted) > HASHED_IN_LIST_SIZE and element.text and isinstance(column, pa.Array):
+            return to_mask(pc.is_in(column, value_set=to_column(wanted, element)), frame.rows)
+        found = np.zeros(frame.rows, np.bool_)
+        for value in wanted:
+            found |= compare(
+                column, ComparisonOperator.EQ, _in_list_scalar(value, element), frame.rows
+            )
+        return found
+
+
+def _in_list_scalar(value: Any, type_: PropertyType) -> pa.Scalar:  # noqa: ANN401 - of the type
+    """Return one of a list of choices; an integer among floats stays what it is."""
+    if type_.numeric and isinstance(value, int):
+        return pa.scalar(value, pa.int64() if value < 2**63 else pa.uint64())
+    return to_column([value], type_)[0]
+
+
+def _match_text(text: Operand, operator: ComparisonOperator, part: Operand, rows: int) -> Mask:
+    """Return which texts contain or start with a part, exactly."""
+    if isinstance(part, pa.Scalar) and not isinstance(text, pa.Scalar):
+        needle = part.as_py()
+        if needle is None:
+            return np.zeros(rows, np.bool_)
+        test = pc.match_substring if operator is ComparisonOperator.CONTAINS else pc.starts_with
+        return to_mask(test(text, needle), rows)
+    texts = _python_values(text, rows)
+    parts = _python_values(part, rows)
+    pairs = zip(texts, parts, strict=True)
+    if operator is ComparisonOperator.CONTAINS:
+        held = [t is not None and p is not None and p in t for t, p in pairs]
+    else:
+        held = [t is not None and p is not None and t.startswith(p) for t, p in pairs]
+    return np.array(held, np.bool_)
+
+
+def _python_values(operand: Operand, rows: int) -> list[Any]:
+    if isinstance(operand, pa.Scalar):
+        return [operand.as_py()] * rows
+    values: list[Any] = operand.to_pylist()
+    return values

@@ -1,0 +1,241 @@
+"""This module bounds what queries may take: time, and memory for their rows."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import TypeVar
+
+from omnigraph.errors import Category, InvalidInput, OmniError
+
+DEFAULT_MEMORY_BYTES = 2 * 1024 * 1024 * 1024
+"""Bytes that the rows of one query may take."""
+
+
+_AnswerT = TypeVar("_AnswerT")
+
+
+class Cancellation:
+    """A flag that stops the queries that run under it at their next check."""
+
+    __slots__ = ("is_set",)
+
+    def __init__(self) -> None:
+        self.is_set = False
+
+    def set(self) -> None:
+        """Stop the queries; from any thread."""
+        self.is_set = True
+
+    def run(self, work: Callable[[], _AnswerT]) -> _AnswerT:
+        """Run something whose queries stop when this is set."""
+        token = _cancellation.set(self)
+        try:
+            return work()
+        finally:
+            _cancellation.reset(token)
+
+    def check(self, operator: str) -> None:
+        """Raise QueryCancelled when this is set."""
+        if self.is_set:
+            message = f"the query was cancelled; it was at {operator}"
+            raise QueryCancelled(message, code="query_cancelled", category=Category.UNAVAILABLE)
+
+
+NEVER_CANCELLED = Cancellation()
+"""For what is finished once it has begun."""
+_cancellation: ContextVar[Cancellation] = ContextVar("cancellation", default=NEVER_CANCELLED)
+
+
+def check_cancelled(operator: str) -> None:
+    """Raise QueryCancelled when the request on whose behalf code runs is cancelled."""
+    _cancellation.get().check(operator)
+
+
+class QueryCancelled(OmniError):
+    """A query was stopped since nothing waits for its result any more."""
+
+
+class QueryLimit(OmniError):
+    """A query took more time or memory than it may."""
+
+    def __init__(self, message: str, *, code: str, operator: str, limit: float) -> None:
+        details = {"operator": operator, "limit": limit}
+        super().__init__(message, code=code, category=Category.LIMIT, details=details)
+
+
+class MemoryPool:
+    """Memory that concurrent queries share: what one of them holds, the others cannot get."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.used = 0
+        self._lock = Lock()
+
+    def set_limit(self, limit: int) -> None:
+        """Change how much there is; queries that run keep what they hold."""
+        if limit < 0:
+            message = f"the memory of all queries is a number from 0 up, not {limit}"
+            raise InvalidInput(message, code="query_limit_invalid")
+        self.limit = limit
+
+    def take(self, size: int) -> bool:
+        """Reserve so many bytes, unless there are too few left."""
+        with self._lock:
+            if self.used + size > self.limit:
+                return False
+            self.used += size
+            return True
+
+    def give_back(self, size: int) -> None:
+        """Return bytes that were reserved."""
+        with self._lock:
+            self.used -= size
+
+
+def _default_process_memory() -> int:
+    """Return half the memory of the machine, and enough for two queries in any case."""
+    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return max(machine // 2, 2 * DEFAULT_MEMORY_BYTES)
+
+
+PROCESS_MEMORY = MemoryPool(_default_process_memory())
+"""What all queries of this process share."""
+
+
+def set_query_memory(total: int) -> None:
+    """Set how many bytes the rows of all queries of this process may take together."""
+    PROCESS_MEMORY.set_limit(total)
+
+
+@dataclass(slots=True)
+class QueryBudget:
+    """What is left of a query's time, and how much memory its rows may take."""
+
+    seconds: float | None = None
+    memory: int = DEFAULT_MEMORY_BYTES
+    pool: MemoryPool = PROCESS_MEMORY
+    _begun: float = field(default_factory=time.monotonic)
+    _held: int = 0
+    _cancellation: Cancellation = field(default_factory=_cancellation.get)
+
+    def __post_init__(self) -> None:
+        limits = {"timeout": self.seconds, "memory": self.memory}
+        for name, limit in limits.items():
+            # Nothing compares with a number that is none.
+            if limit is not None and not limit >= 0:
+                message = f"the {name} of a query is a number from 0 up, not {limit:g}"
+                raise InvalidInput(message, code="query_limit_invalid")
+
+    def check(self, operator: str, rows: int = 0, columns: int = 0) -> None:
+        """Raise QueryLimit when time is up, or so many rows would not fit.
+
+        Raises QueryCancelled when the query was cancelled.
+        """
+        self._cancellation.check(operator)
+        if self.seconds is not None and time.monotonic() - self._begun > self.seconds:
+            message = f"the query took longer than {self.seconds:g} s; it was at {operator}"
+            raise QueryLimit(message, code="query_timeout", operator=operator, limit=self.seconds)
+        self._hold(operator, rows * columns * 8, f"{rows:,} rows")
+
+    @property
+    def left(self) -> float | None:
+        """The seconds that are left; None when there is no limit."""
+        if self.seconds is None:
+            return None
+        return max(0.0, self.seconds - (time.monotonic() - self._begun))
+
+    def check_bytes(self, operator: str, size: int) -> None:
+        """Raise QueryLimit when so many bytes would not fit."""
+        self._hold(operator, size, f"{size:,} bytes")
+
+    @contextmanager
+    def kept(self, *, streams: bool = False) -> Iterator[None]:
+        """Release memory at the end, of a query that `streams` its rows only when it fails.
+
+        When the machine has less memory than the query may hold, that is reported alike.
+        """
+        try:
+            yield
+        except BaseException as error:
+            self.release()
+            if not isinstance(error, MemoryError):
+                raise
+            raise self._too_much("the query needs more memory than there is", "Query") from error
+        if not streams:
+            self.release()
+
+    def release(self) -> None:
+        """Give back what the query holds of the memory of the process."""
+        held, self._held = self._held, 0
+        if held:
+            self.pool.give_back(held)
+
+    def _hold(self, operator: str, size: int, what: str) -> None:
+        """Reserve memory before it is allocated: what the largest operator so far needs."""
+        if size <= self._held:
+            return
+        limit = min(self.memory, self.pool.limit)
+        if size > limit:
+            message = f"{operator} would make {what}, more than the query may hold in memory"
+            raise QueryLimit(message, code="query_memory", operator=operator, limit=limit)
+        if not self.pool.take(size - self._held):
+            message = (
+                f"{operator} would make {what}; other queries of this process hold the memory "
+                f"for that, {self.pool.limit:,} bytes in all. Try again later"
+            )
+            raise QueryLimit(
+                message, code="query_memory_busy", operator=operator, limit=self.pool.limit
+            )
+        self._held = size
+
+    def _too_much(self, message: str, operator: str) -> QueryLimit:
+        return QueryLimit(message, code="query_memory", operator=operator, limit=self.memory)
+
+
+# ----------------------------------------------------------------------
+# This module cuts long work into parts, so that clocks are looked at and all cores work.
+
+
+def chunk_slices(total: int, size: int) -> Iterator[slice]:
+    """Yield ranges that cover so many rows, a part at a time."""
+    return (slice(at, min(at + size, total)) for at in range(0, total, size))
+
+
+def run_in_parallel(work: Callable[[slice], None], parts: Iterator[slice]) -> None:
+    """Do work on parts that have nothing to do with each other; it must let go of the lock.
+
+    The first part is done alone: it compiles what the others then share.
+    """
+    for first in parts:
+        work(first)
+        break
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for done in [pool.submit(work, part) for part in parts]:
+            done.result()
+
+
+# ----------------------------------------------------------------------
+# This module says which engines there are, and which of them somebody chose.
+
+
+LOCAL_ENGINE, SPARK_ENGINE = "local", "spark"
+ENGINES = (LOCAL_ENGINE, SPARK_ENGINE)
+
+
+def is_spark_engine(engine: str, **limits: float | None) -> bool:
+    """Tell whether Spark was chosen; it has limits of its own, so ours are refused there."""
+    if engine not in ENGINES:
+        message = f"unknown engine '{engine}'; it is one of {', '.join(ENGINES)}"
+        raise InvalidInput(message, code="engine_unknown", engine=engine)
+    given = [name for name, value in limits.items() if value is not None]
+    if engine == SPARK_ENGINE and given:
+        message = f"{' and '.join(given)}: the local engine keeps such limits, Spark does not"
+        raise InvalidInput(message, code="engine_unsupported", options=given)
+    return engine == SPARK_ENGINE

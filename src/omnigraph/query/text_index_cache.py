@@ -1,0 +1,153 @@
+"""This module finds the words of a property's texts, and cuts only texts it has not cut before.
+
+Fragments never change, so what was made of them for one version serves the next: a version is seen
+as segments, each made from the texts of some fragments, without the rows that are gone meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from omnigraph.query.bm25 import SegmentView, TextIndex
+from omnigraph.query.column_cache import MAX_TRACKED_KEYS, ColumnCache, TypeTable
+from omnigraph.query.inverted_index import TextSegment
+from omnigraph.storage.columns import FragmentRows, Positions, fragment_column, list_fragments
+from omnigraph.storage.lru_cache import LruCache
+
+SEGMENT_MERGE_FACTOR = 2
+"""A segment not larger than so many times the new texts is cut again together with them."""
+
+
+@dataclass(frozen=True, slots=True)
+class _IndexedSegment:
+    """A segment and the fragments whose rows its texts are, in their order."""
+
+    fragments: tuple[FragmentRows, ...]
+    segment: TextSegment
+
+    @property
+    def rows(self) -> int:
+        return len(self.segment.lengths)
+
+
+@dataclass(frozen=True)
+class _TextIndexVersion:
+    """The texts of a version, and what they are made of."""
+
+    cuts: tuple[_IndexedSegment, ...]
+    texts: TextIndex
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory this takes."""
+        return self.texts.nbytes
+
+
+class TextIndexCache:
+    """The words of the texts of a graph that are in memory."""
+
+    def __init__(self, store: ColumnCache) -> None:
+        self._store = store
+        self._last: LruCache[tuple[str, str], tuple[str, int, str]] = LruCache(MAX_TRACKED_KEYS)
+
+    def known(self, table: TypeTable, name: str) -> bool:
+        """Tell whether the texts of a property are there without being cut."""
+        return self._store.get(_cache_key(table, name)) is not None
+
+    def texts(self, table: TypeTable, name: str) -> TextIndex:
+        """Return the texts of a property."""
+        key = _cache_key(table, name)
+        found: _TextIndexVersion | None = self._store.get(key)
+        if found is None:
+            last = self._last.get((table.type.entity, name))
+            before: _TextIndexVersion | None = self._store.get(last) if last is not None else None
+            found = self._view(table, name, before.cuts if before is not None else ())
+            self._store.keep(key, found)
+            self._last.put((table.type.entity, name), key)
+        return found.texts
+
+    def _view(
+        self, table: TypeTable, name: str, known: Sequence[_IndexedSegment]
+    ) -> _TextIndexVersion:
+        column = table.names[name]
+        with self._store.manifest.reading(table.type.entity, table.entry) as handle:
+            fragments = list_fragments(handle)
+            there = {fragment.key: fragment for fragment in fragments}
+            kept = [cut for cut in known if _is_reusable(cut, there)]
+            new, kept = _plan_segments(fragments, kept)
+            if new or not kept:
+                kept = [
+                    *kept,
+                    _IndexedSegment(
+                        tuple(new), TextSegment.build(fragment_column(handle, column, new))
+                    ),
+                ]
+        starts = dict(zip(there, _fragment_starts(fragments), strict=True))
+        parts = (SegmentView(cut.segment, _segment_positions(cut, there, starts)) for cut in kept)
+        return _TextIndexVersion(tuple(kept), TextIndex(table.rows, tuple(parts)))
+
+
+def _cache_key(table: TypeTable, name: str) -> tuple[str, int, str]:
+    return (*table.key, f"words of {name}")
+
+
+def _is_reusable(cut: _IndexedSegment, there: dict[str, FragmentRows]) -> bool:
+    """Tell whether all fragments of a cut are in a version, with no rows it lacks."""
+    return all(
+        fragment.key in there and _surviving_rows(fragment, there[fragment.key]) is not None
+        for fragment in cut.fragments
+    )
+
+
+def _surviving_rows(cut: FragmentRows, now: FragmentRows) -> npt.NDArray[np.int64] | None:
+    """Return which rows of a fragment that was cut are there now; None when some were not cut."""
+    if now.offsets is None:
+        return np.arange(now.rows) if cut.rows == now.rows else None
+    if cut.offsets is None:
+        return now.offsets.astype(np.int64)
+    found = np.searchsorted(cut.offsets, now.offsets)
+    if len(found) and (found[-1] >= cut.rows or (cut.offsets[found] != now.offsets).any()):
+        return None
+    return found
+
+
+def _plan_segments(
+    fragments: Sequence[FragmentRows], cuts: Sequence[_IndexedSegment]
+) -> tuple[list[FragmentRows], list[_IndexedSegment]]:
+    """Return the fragments to cut, and the cuts to keep; of those there are always few.
+
+    Small cuts are made again with the new texts, so that sizes grow from each to the next.
+    """
+    kept = sorted(cuts, key=lambda cut: -cut.rows)
+    covered = {fragment.key for cut in kept for fragment in cut.fragments}
+    size = sum(fragment.rows for fragment in fragments if fragment.key not in covered)
+    while size and kept and kept[-1].rows <= SEGMENT_MERGE_FACTOR * size:
+        again = kept.pop()
+        size += again.rows
+        covered -= {fragment.key for fragment in again.fragments}
+    return [fragment for fragment in fragments if fragment.key not in covered], kept
+
+
+def _fragment_starts(fragments: Sequence[FragmentRows]) -> list[int]:
+    """Return the position of the first row of each fragment."""
+    ends = np.cumsum([fragment.rows for fragment in fragments], dtype=np.int64)
+    return [int(end) - fragment.rows for end, fragment in zip(ends, fragments, strict=True)]
+
+
+def _segment_positions(
+    cut: _IndexedSegment, there: dict[str, FragmentRows], starts: dict[str, int]
+) -> Positions:
+    """Return the position of each text of a cut in a version."""
+    parts = [np.empty(0, np.int64)]
+    for fragment in cut.fragments:
+        now = there[fragment.key]
+        places = _surviving_rows(fragment, now)
+        assert places is not None, "the cut serves this version"
+        part = np.full(fragment.rows, -1)
+        part[places] = starts[fragment.key] + np.arange(now.rows)
+        parts.append(part)
+    return np.concatenate(parts)

@@ -1,0 +1,158 @@
+"""This module sends answers piece by piece, made in threads, and lets go when nobody listens."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
+from threading import Lock
+
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from omnigraph.errors import Category, OmniError
+from omnigraph.query.limits import QueryCancelled, check_cancelled
+from omnigraph.server.request import RequestContext, wait_for_disconnect
+from omnigraph.server.settings import (
+    MAX_STREAMS,
+    STREAM_CHUNK_BYTES,
+    STREAM_SHARE,
+    STREAM_WAIT_SECONDS,
+)
+
+NDJSON = "application/x-ndjson; charset=utf-8"
+
+
+@dataclass(slots=True)
+class ChunkIterator:
+    """An iterator that one thread at a time goes on with; closing waits for its turn."""
+
+    iterator: Iterator[bytes]
+    _lock: Lock = field(default_factory=Lock)
+
+    def next(self) -> bytes | None:
+        """Return the next piece, or None behind the last."""
+        with self._lock:
+            return next(self.iterator, None)
+
+    def close(self) -> None:
+        """Let go of what the iterator holds."""
+        with self._lock, suppress(AttributeError):
+            self.iterator.close()  # type: ignore[attr-defined]  # generators have it
+
+
+class ChunkedResponse(Response):
+    """An answer in pieces; the first was made before anything is sent, so that errors are told."""
+
+    def __init__(
+        self,
+        asked: RequestContext,
+        pieces: ChunkIterator,
+        first: bytes | None,
+        headers: Mapping[str, str],
+        status: int = 200,
+    ) -> None:
+        self.status_code = status
+        self.background = None
+        self.init_headers(headers)
+        self._asked = asked
+        self._pieces = pieces
+        self._first = first
+        self.release: Callable[[], None] = lambda: None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send pieces as long as somebody listens."""
+        gone = asyncio.ensure_future(wait_for_disconnect(receive))
+        gone.add_done_callback(lambda _: self._asked.cancellation.set())
+        try:
+            await send(
+                {
+                    "type": "http.response.start",
+                    "status": self.status_code,
+                    "headers": self.raw_headers,
+                }
+            )
+            piece = self._first
+            with suppress(QueryCancelled):
+                while piece is not None and not gone.done():
+                    await send({"type": "http.response.body", "body": piece, "more_body": True})
+                    piece = await self._asked.call(self._pieces.next)
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+        finally:
+            gone.cancel()
+            self.release()
+            self._asked.front.lanes.threads.submit(self._pieces.close)
+
+
+async def stream_response(
+    asked: RequestContext,
+    make: Callable[[], Iterator[bytes]],
+    headers: Mapping[str, str],
+    status: int = 200,
+) -> ChunkedResponse:
+    """Answer with the pieces an iterator gives."""
+    with ExitStack() as held:
+        held.enter_context(asked.front.lanes.admit(asked.actor))
+        pieces, first = await asked.while_connected(asked.call(lambda: _first_chunk(make())))
+        found = ChunkedResponse(asked, pieces, first, headers, status)
+        found.release = held.pop_all().close
+    return found
+
+
+def _first_chunk(iterator: Iterator[bytes]) -> tuple[ChunkIterator, bytes | None]:
+    pieces = ChunkIterator(iterator)
+    return pieces, pieces.next()
+
+
+async def stream_ndjson(
+    asked: RequestContext, make: Callable[[], Iterable[str]]
+) -> ChunkedResponse:
+    """Answer with lines; so many answers of this sort at a time, in all."""
+    streams = asked.front.streams
+    try:
+        async with asyncio.timeout(STREAM_WAIT_SECONDS):
+            await streams.acquire()
+    except TimeoutError as error:
+        raise _too_many_streams() from error
+    try:
+        found = await stream_response(asked, lambda: join_lines(make()), {"content-type": NDJSON})
+    except BaseException:
+        streams.release()
+        raise
+    release = found.release
+
+    def release_both() -> None:
+        release()
+        streams.release()
+
+    found.release = release_both
+    return found
+
+
+def join_lines(lines: Iterable[str]) -> Iterator[bytes]:
+    """Join lines into pieces that are not too large."""
+    buffer = bytearray()
+    for line in lines:
+        check_cancelled("Stream")
+        buffer += line.encode()
+        buffer += b"\n"
+        while len(buffer) >= STREAM_CHUNK_BYTES:
+            yield bytes(buffer[:STREAM_CHUNK_BYTES])
+            del buffer[:STREAM_CHUNK_BYTES]
+    if buffer:
+        yield bytes(buffer)
+
+
+def _too_many_streams() -> OmniError:
+    limit = MAX_STREAMS * STREAM_SHARE
+    return OmniError(
+        f"{MAX_STREAMS} exports are under way; try again when one has ended",
+        code="stream_busy",
+        category=Category.LIMIT,
+        details={
+            "resource": "stream_export_transport_bytes",
+            "limit": limit,
+            "actual": limit + STREAM_SHARE,
+        },
+    )

@@ -1,0 +1,273 @@
+"""This module reads answers back into the values the embedded graph returns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+from typing import Any
+
+from omnigraph.catalog import Catalog, IncarnationId, MigrationPlan, TypeId, TypeKind, read_catalog
+from omnigraph.changes.commit_changes import ChangeBlock, CommitChangesPage, EntityChange
+from omnigraph.changes.feed import FeedPage
+from omnigraph.changes.model import Change, ChangeOp, EntityImage
+from omnigraph.commit.model import Branch, Commit, CommitId, Counts, DatasetEntry, Tag
+from omnigraph.errors import NotFound
+from omnigraph.lang import Code, report_for_text
+from omnigraph.merge.conflicts import Conflict, ConflictKind
+from omnigraph.merge.model import MergeOutcome, MergeResult
+from omnigraph.query.executor import OperatorStats
+from omnigraph.query.explain import ExplainedOperator, Explanation
+from omnigraph.service.client.migration_steps import read_steps
+from omnigraph.write.load import LoadResult, WriteMode
+from omnigraph.write.mutation import MutationResult
+from omnigraph.write.schema_migration import SchemaResult
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+JsonObject = Mapping[str, Any]
+
+
+def read_instant(micros: int) -> datetime:
+    """Read a time in microseconds since 1970."""
+    return _EPOCH + timedelta(microseconds=micros)
+
+
+def read_commit(facts: JsonObject | None) -> Commit | None:
+    """Read a commit that may not be there."""
+    return None if facts is None else Commit.from_json(facts)
+
+
+def read_mutation(facts: JsonObject) -> MutationResult:
+    """Read what a mutation did."""
+    return MutationResult(
+        name=facts["query_name"],
+        branch=facts["branch"],
+        affected_nodes=facts["affected_nodes"],
+        affected_edges=facts["affected_edges"],
+        commit=read_commit(facts["commit"]),
+        actor=facts["actor_id"],
+    )
+
+
+def read_load(facts: JsonObject) -> LoadResult:
+    """Read what a load did."""
+    counts = [
+        {found["name"]: found["entities_loaded"] for found in facts[kind]}
+        for kind in ("nodes", "edges")
+    ]
+    return LoadResult(
+        mode=WriteMode(facts["mode"]),
+        branch=facts["branch"],
+        commit=read_commit(facts["commit"]),
+        base_branch=facts["base_branch"],
+        branch_created=facts["branch_created"],
+        nodes=counts[0],
+        edges=counts[1],
+        actor=facts["actor_id"],
+    )
+
+
+def read_merge(facts: JsonObject) -> MergeResult:
+    """Read what a merge did, or would do."""
+    return MergeResult(
+        source=facts["source"],
+        target=facts["target"],
+        outcome=MergeOutcome(facts["outcome"]),
+        commit=read_commit(facts.get("commit")),
+        counts={key: Counts(**found) for key, found in (facts.get("counts") or {}).items()},
+        conflicts=tuple(read_conflict(one) for one in facts.get("conflicts") or ()),
+        actor=facts["actor_id"],
+        branch_deleted=facts.get("branch_deleted"),
+        branch_delete_error=facts.get("branch_delete_error"),
+    )
+
+
+def read_conflict(facts: JsonObject) -> Conflict:
+    """Read what two sides do not agree on."""
+    kind = facts.get("entity_kind")
+    images = {name: read_image(facts.get(name)) for name in ("base", "source", "target")}
+    return Conflict(
+        kind=ConflictKind(facts["kind"]),
+        message=facts["message"],
+        entity_kind=None if kind is None else TypeKind(kind),
+        type=facts.get("type_name"),
+        id=facts.get("entity_id"),
+        properties=tuple(facts.get("properties", ())),
+        **images,
+    )
+
+
+def read_image(facts: JsonObject | None) -> EntityImage | None:
+    """Read an entity as a state shows it."""
+    if facts is None:
+        return None
+    ends = facts.get("endpoints")
+    return EntityImage(facts["properties"], None if ends is None else (ends["from"], ends["to"]))
+
+
+def read_change(facts: JsonObject) -> Change:
+    """Read what became of an entity."""
+    return Change(
+        kind=TypeKind(facts["kind"]),
+        type=facts["type"],
+        id=facts["id"],
+        op=ChangeOp(facts["op"]),
+        before=read_image(facts.get("before")),
+        after=read_image(facts.get("after")),
+    )
+
+
+def _entity_change(facts: JsonObject) -> EntityChange:
+    return EntityChange(
+        kind=TypeKind(facts["kind"]),
+        type=facts["type"]["name"],
+        type_id=facts["type"]["id"],
+        id=facts["id"],
+        op=ChangeOp(facts["op"]),
+        before=read_image(facts.get("before")),
+        after=read_image(facts.get("after")),
+    )
+
+
+def _read_cause(facts: JsonObject) -> Commit:
+    """Read the commit behind changes; what is not told about it is left empty."""
+    parents = (facts.get("parent_commit_id"), facts.get("merged_parent_commit_id"))
+    return Commit(
+        id=CommitId(facts["graph_commit_id"]),
+        parents=tuple(CommitId(parent) for parent in parents if parent is not None),
+        branch=facts["authored_branch"],
+        actor=facts.get("actor_id"),
+        message=None,
+        operation="",
+        created_at=read_instant(facts["authored_at"]),
+        manifest_version=0,
+    )
+
+
+def read_feed(facts: JsonObject) -> FeedPage:
+    """Read a page of changes."""
+    blocks = (
+        ChangeBlock(
+            _read_cause(block["cause"]), tuple(_entity_change(one) for one in block["changes"])
+        )
+        for block in facts["blocks"]
+    )
+    names = ("next_page_token", "cursor", "caught_up")
+    return FeedPage(tuple(blocks), **{name: facts.get(name) for name in names})
+
+
+def read_commit_page(facts: JsonObject) -> CommitChangesPage:
+    """Read a page of what a commit changed."""
+    changes = tuple(_entity_change(one) for one in facts["changes"])
+    return CommitChangesPage(_read_cause(facts["cause"]), changes, facts.get("next_page_token"))
+
+
+def read_branch(facts: JsonObject) -> Branch:
+    """Read a branch."""
+    fork, created = facts["fork_commit_id"], facts["created_at"]
+    return Branch(
+        name=facts["name"],
+        native=None,
+        parent=facts["parent"],
+        fork_commit=None if fork is None else CommitId(fork),
+        actor=facts["actor_id"],
+        created_at=None if created is None else read_instant(created),
+    )
+
+
+def read_tag(facts: JsonObject) -> Tag:
+    """Read a tag."""
+    return Tag(
+        name=facts["name"],
+        commit_id=CommitId(facts["graph_commit_id"]),
+        native=None,
+        actor=facts["actor_id"],
+        created_at=read_instant(facts["created_at"]),
+    )
+
+
+def read_plan(facts: JsonObject) -> MigrationPlan:
+    """Read the steps of a migration."""
+    return MigrationPlan(read_steps(facts["steps"]))
+
+
+def read_schema_result(facts: JsonObject) -> SchemaResult:
+    """Read what an apply did."""
+    return SchemaResult(
+        branch=facts["branch"],
+        plan=read_plan(facts),
+        manifest_version=facts["graph_manifest_version"],
+        commit=read_commit(facts["commit"]),
+        actor=facts["actor_id"],
+    )
+
+
+def read_explanation(facts: JsonObject) -> Explanation:
+    """Read how a query is answered."""
+    return Explanation(facts["query_name"], tuple(_explain_step(step) for step in facts["steps"]))
+
+
+def _explain_step(facts: JsonObject) -> ExplainedOperator:
+    actual = None
+    if "rows" in facts:
+        ways = tuple(facts.get("expand", ()))
+        actual = OperatorStats(facts["rows"], facts["seconds"], facts["reads"], ways)
+    return ExplainedOperator(
+        facts["depth"], facts["operator"], facts["estimated_rows"], actual, facts.get("index")
+    )
+
+
+@dataclass(frozen=True)
+class RemoteSnapshot:
+    """One immutable state of a graph that is elsewhere."""
+
+    branch: str
+    commit_id: CommitId
+    manifest_version: int
+    schema_source: str
+    datasets: Mapping[str, DatasetEntry]
+
+    @classmethod
+    def of(cls, facts: JsonObject) -> RemoteSnapshot:
+        """Read a state with its schema."""
+        found = {
+            f"{one['entity_kind']}:{one['type_name']}": _dataset_entry(one)
+            for one in facts["datasets"]
+        }
+        return cls(
+            facts["graph_branch"],
+            CommitId(facts["graph_commit_id"]),
+            facts["graph_manifest_version"],
+            facts["schema_source"],
+            found,
+        )
+
+    @cached_property
+    def catalog(self) -> Catalog:
+        """The types of this snapshot."""
+        report = report_for_text(self.schema_source, "<schema>", Code.SCHEMA_UNREADABLE)
+        return read_catalog(report, persisted=True)
+
+    def entry(self, table_key: str) -> DatasetEntry:
+        """Return the dataset of a type, named `node:T` or `edge:E`."""
+        found = self.datasets.get(table_key)
+        if found is None:
+            raise NotFound(f"unknown type {table_key}", code="unknown_type", type=table_key)
+        return found
+
+    def entries(self) -> dict[str, DatasetEntry]:
+        """Return every live dataset by `node:T` or `edge:E`, sorted."""
+        return dict(sorted(self.datasets.items()))
+
+
+def _dataset_entry(facts: JsonObject) -> DatasetEntry:
+    ids = facts["dataset_path"].partition("/")[2].split("-")
+    type_id, incarnation = (int(part, 16) for part in ids)
+    return DatasetEntry(
+        TypeId(type_id),
+        IncarnationId(incarnation),
+        facts["published_dataset_version"],
+        0,
+        facts["entity_count"],
+    )

@@ -1,0 +1,99 @@
+"""This module reads the steps of a migration as the wire has them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
+from types import MappingProxyType
+from typing import Any, get_args
+
+from omnigraph.catalog import MigrationStep, TypeKind
+from omnigraph.catalog.migration_steps import WIRE_NAMES, ChangeCardinality, DropMode, WidenProperty
+from omnigraph.catalog.model import (
+    Annotation,
+    Cardinality,
+    Check,
+    Constraint,
+    Index,
+    Key,
+    Metric,
+    Range,
+    Unique,
+)
+from omnigraph.lang import Code
+from omnigraph.types import PropertyType
+
+_STEP_CLASSES: Mapping[str, Any] = MappingProxyType(
+    {kind.kind: kind for kind in get_args(MigrationStep)}
+)
+
+
+def read_steps(told: Sequence[Mapping[str, Any]]) -> tuple[MigrationStep, ...]:
+    """Read steps."""
+    return tuple(_read_step(facts) for facts in told)
+
+
+def _read_step(facts: Mapping[str, Any]) -> MigrationStep:
+    kind = _STEP_CLASSES[facts["kind"]]
+    values = {}
+    for field in fields(kind):
+        name = WIRE_NAMES.get(field.name, field.name)
+        if name in facts:
+            values[field.name] = _step_reader(kind, field.name)(facts[name])
+    step: MigrationStep = kind(**values)
+    return step
+
+
+def _step_reader(kind: object, name: str) -> Callable[[Any], Any]:
+    if name in ("old", "new"):
+        if kind is WidenProperty:
+            return PropertyType.from_wire
+        if kind is ChangeCardinality:
+            return _cardinality
+    return _READERS.get(name, lambda value: value)
+
+
+def read_code(text: str) -> Code:
+    """Read the code of a diagnostic."""
+    return next(code for code in Code if code == text)
+
+
+def _cardinality(text: str) -> Cardinality:
+    low, _, high = text.partition("..")
+    return Cardinality(int(low), None if high in ("", "*") else int(high))
+
+
+def _annotations(told: Sequence[Mapping[str, Any]]) -> tuple[Annotation, ...]:
+    return tuple(
+        Annotation(one["name"], one["value"], tuple(one.get("kwargs", {}).items())) for one in told
+    )
+
+
+def _constraint(told: Mapping[str, Any]) -> Constraint:
+    [(word, facts)] = told.items()
+    match word:
+        case "Key":
+            return Key(tuple(facts))
+        case "Unique":
+            return Unique(tuple(facts))
+        case "Index" if isinstance(facts, Mapping):
+            return Index(tuple(facts["properties"]), Metric(facts["metric"]))
+        case "Index":
+            return Index(tuple(facts))
+        case "Range":
+            return Range(facts["property"], facts["min"], facts["max"])
+        case _:
+            return Check(facts["property"], facts["pattern"])
+
+
+_READERS: Mapping[str, Callable[[Any], Any]] = MappingProxyType(
+    {
+        "type_kind": TypeKind,
+        "property_type": PropertyType.from_wire,
+        "constraint": _constraint,
+        "added_values": tuple,
+        "annotations": _annotations,
+        "mode": DropMode,
+        "code": read_code,
+    }
+)

@@ -1,0 +1,107 @@
+"""This module collects what there is to say about a cluster: errors and warnings, all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from omnigraph.errors import OmniError
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterDiagnostic:
+    """One thing to say: its code, what it is about, and where that is written if it is."""
+
+    code: str
+    severity: str
+    path: str
+    message: str
+    file: str | None = None
+    line: int | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the wire form."""
+        facts: dict[str, Any] = {
+            "code": self.code,
+            "severity": self.severity,
+            "path": self.path,
+            "message": self.message,
+        }
+        if self.file is not None:
+            facts["file"] = self.file
+        if self.line is not None:
+            facts["line"] = self.line
+        return facts
+
+    def __str__(self) -> str:
+        word = "ERROR" if self.severity == "error" else "WARN"
+        place = "" if self.file is None else f" ({self.file}:{self.line or 1})"
+        return f"{word}  {self.code} {self.path}: {self.message}{place}"
+
+
+class ClusterOperationRefused(OmniError):
+    """A step of a cluster operation cannot be taken; `path` is what it is about."""
+
+    def __init__(self, code: str, path: str, message: str) -> None:
+        super().__init__(message, code=code, details={"path": path})
+        self.path = path
+
+
+class ClusterDiagnostics:
+    """What was found so far, in the order it was found."""
+
+    def __init__(self) -> None:
+        self.found: list[ClusterDiagnostic] = []
+
+    def __iter__(self) -> Iterator[ClusterDiagnostic]:
+        return iter(self.found)
+
+    @property
+    def ok(self) -> bool:
+        """Tell whether no error was found."""
+        return all(finding.severity != "error" for finding in self.found)
+
+    def error(
+        self,
+        code: str,
+        path: str,
+        message: str,
+        *,
+        file: str | None = None,
+        line: int | None = None,
+    ) -> None:
+        """Note an error."""
+        self.found.append(ClusterDiagnostic(code, "error", path, message, file, line))
+
+    def warn(
+        self,
+        code: str,
+        path: str,
+        message: str,
+        *,
+        file: str | None = None,
+        line: int | None = None,
+    ) -> None:
+        """Note something that stops nothing."""
+        self.found.append(ClusterDiagnostic(code, "warning", path, message, file, line))
+
+    @contextmanager
+    def catching(self, path: str) -> Iterator[None]:
+        """Note an error that is raised inside, and go on behind the block."""
+        try:
+            yield
+        except ClusterOperationRefused as error:
+            self.error(error.code, error.path, error.message)
+        except OmniError as error:
+            self.error(error.code, path, error.message)
+
+    def attempt(self, code: str, path: str, action: Callable[[], None]) -> bool:
+        """Do something; note a failure under a code of its own and return False."""
+        try:
+            action()
+        except OmniError as error:
+            self.error(code, path, error.message)
+            return False
+        return True

@@ -1,0 +1,92 @@
+"""This module looks at the graphs of a cluster as they are in storage, without touching them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from omnigraph.catalog import MigrationPlan
+from omnigraph.errors import NotFound, OmniError
+from omnigraph.graph import Graph
+from omnigraph.graph import open as open_graph
+from omnigraph.service.cluster.ledger import content_digest
+from omnigraph.service.cluster.store import ClusterStore
+
+
+@dataclass(frozen=True, slots=True)
+class LiveGraph:
+    """What is at the address of a graph: nothing, a graph, or something that does not open."""
+
+    uri: str
+    graph: Graph | None = None
+    manifest_version: int | None = None
+    schema: str | None = None
+    error: str | None = None
+
+    @property
+    def exists(self) -> bool:
+        """Tell whether there is a graph, be it a broken one."""
+        return self.graph is not None or self.error is not None
+
+    def plan(self, text: str) -> MigrationPlan:
+        """Return the steps from the accepted schema to another."""
+        assert self.graph is not None, "only a graph that opens can be asked"
+        return self.graph.schema.plan(text)
+
+    def digest(self, text: str | None = None, digest: str | None = None) -> str | None:
+        """Return the digest of the accepted schema.
+
+        Where it means the same as the given text, that is the digest of the text: comments and
+        layout are no part of what a graph accepts.
+        """
+        if self.schema is None:
+            return None
+        if text is not None and (self.schema == text or self._means(text)):
+            return digest
+        return content_digest(self.schema.encode())
+
+    def _means(self, text: str) -> bool:
+        try:
+            plan = self.plan(text)
+        except OmniError:
+            return False
+        return plan.supported and not plan.steps
+
+    def observation(self, address: str, wanted: tuple[str, str] | None) -> dict[str, Any]:
+        """Return what the ledger keeps of this look; `wanted` is a schema and its digest."""
+        text, digest = wanted or (None, None)
+        found = self.digest(text, digest)
+        matches = None if found is None or digest is None else found == digest
+        return {
+            "kind": "graph",
+            "address": address,
+            "graph_uri": self.uri,
+            "observed_at": utc_now_text(),
+            "exists": self.exists,
+            "graph_manifest_version": self.manifest_version,
+            "schema_digest": found,
+            "desired_schema_digest": digest,
+            "schema_matches_desired": matches,
+            "error": self.error,
+        }
+
+
+def inspect_graph(store: ClusterStore, id_: str) -> LiveGraph:
+    """Look at a graph of a cluster; nothing is written."""
+    uri = store.graph_uri(id_)
+    try:
+        graph = open_graph(uri, mode="ro", storage_options=dict(store.root.options))
+        snapshot = graph.snapshot()
+    except NotFound as error:
+        if error.code == "graph_not_found":
+            return LiveGraph(uri)
+        return LiveGraph(uri, error=error.message)
+    except OmniError as error:
+        return LiveGraph(uri, error=error.message)
+    return LiveGraph(uri, graph, snapshot.manifest_version, snapshot.schema_source)
+
+
+def utc_now_text() -> str:
+    """Return the present moment, as records have it."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")

@@ -1,0 +1,125 @@
+"""This module reads stored queries: named queries of `.gq` texts, typed against a schema."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+from msgspec import UNSET
+
+from omnigraph.catalog import Catalog
+from omnigraph.errors import InvalidInput, NotFound, OmniError
+from omnigraph.lang import Code, QueryError, report_for_text
+from omnigraph.lang.query_parser import read_queries
+from omnigraph.plan import MutationPlan, compile_query
+from omnigraph.plan.query_plan import QueryPlan
+from omnigraph.service import wire
+
+
+@dataclass(frozen=True, slots=True)
+class StoredQueryFile:
+    """A text with queries, what people call it, and the one meant if it is not all of them."""
+
+    label: str
+    text: str
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredQuery:
+    """A query that can be run by its name."""
+
+    name: str
+    source: str
+    plan: QueryPlan
+
+    @property
+    def is_mutation(self) -> bool:
+        """Tell whether it changes data."""
+        return isinstance(self.plan, MutationPlan)
+
+    def entry(self) -> wire.QueryCatalogEntry:
+        """Return its line of the catalog."""
+        facts = [parameter.to_json() for parameter in self.plan.parameters]
+        return wire.QueryCatalogEntry(
+            name=self.name,
+            tool_name=self.name,
+            description=self.plan.description or UNSET,
+            instruction=self.plan.instruction or UNSET,
+            mutation=self.is_mutation,
+            params=msgspec.convert(facts, list[wire.ParamDescriptor]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class StoredQueries:
+    """The stored queries of a graph, by name."""
+
+    queries: Mapping[str, StoredQuery] = field(default_factory=dict)
+
+    def get(self, name: str) -> StoredQuery:
+        """Return a query by name."""
+        found = self.queries.get(name)
+        if found is None:
+            raise unknown_query()
+        return found
+
+
+class StoredQueriesInvalid(InvalidInput):
+    """Stored queries were refused; the message lists every reason."""
+
+    def __init__(self, problems: list[str]) -> None:
+        message = "\n".join(["stored queries are refused:", *(f"  {p}" for p in problems)])
+        super().__init__(message, code="stored_queries_invalid", problems=problems)
+
+
+def unknown_query() -> NotFound:
+    """Return the error for a query that is not there, and for one that somebody may not run."""
+    return NotFound("stored query not found", code="stored_query_not_found")
+
+
+def compile_stored_queries(texts: Iterable[StoredQueryFile], catalog: Catalog) -> StoredQueries:
+    """Type every query against a schema; raise with everything that is wrong in any of them."""
+    found: dict[str, StoredQuery] = {}
+    problems: list[str] = []
+    for text in texts:
+        try:
+            names = [text.name] if text.name is not None else _query_names(text)
+        except OmniError as error:
+            problems.append(f"{text.label}: {error.message}")
+            continue
+        for name in names:
+            if name in found:
+                problems.append(f"{text.label}: another stored query is called '{name}'")
+                continue
+            try:
+                plan = compile_query(catalog, text.text, name, source_name=text.label)
+                found[name] = StoredQuery(name, text.text, plan)
+            except OmniError as error:
+                problems.append(f"{text.label}: {error.message}")
+    if problems:
+        raise StoredQueriesInvalid(problems)
+    return StoredQueries(found)
+
+
+def read_query_files(folder: Path) -> list[StoredQueryFile]:
+    """Return the `.gq` files of a folder, by name."""
+    if not folder.is_dir():
+        message = f"there is no folder {folder} with stored queries"
+        raise InvalidInput(message, code="stored_queries_missing")
+    try:
+        files = sorted(folder.glob("*.gq"))
+        return [StoredQueryFile(path.name, path.read_text(encoding="utf-8")) for path in files]
+    except (OSError, UnicodeDecodeError) as error:
+        message = f"cannot read the stored queries in {folder}: {error}"
+        raise InvalidInput(message, code="stored_queries_unreadable") from error
+
+
+def _query_names(text: StoredQueryFile) -> list[str]:
+    report = report_for_text(text.text, text.label, Code.QUERY_UNREADABLE)
+    tree = read_queries(report)
+    if report.errors:
+        raise QueryError(report.in_order())
+    return [query.name.text for query in tree.queries]

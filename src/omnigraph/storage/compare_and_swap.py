@@ -1,0 +1,124 @@
+"""This module adds rows to a dataset and replaces its head row in a single compare-and-swap.
+
+Each swap writes a new head as the first row of the newest fragment. Heads in older fragments count
+no more; they go when fragments are merged. Every swap also names the first fragment of the dataset,
+the anchor, as changed: of two from one base Lance refuses the second, because both touch it. No
+lost update, no lock, and a cost that does not grow with the dataset. The anchor never goes, so a
+writer that slept is refused also after cleanup has removed the version that beat it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from lance import LanceDataset, LanceFragment, LanceOperation
+
+from omnigraph.errors import GraphCorrupt
+from omnigraph.storage.checksums import check_file_checksums, rename_with_checksums
+from omnigraph.storage.error_translation import translate_errors
+from omnigraph.storage.staged_writes import delete_addresses, write_new_fragments
+
+ANCHOR_FRAGMENT = 0
+"""The fragment a dataset was created with; it is never merged into another."""
+
+_FOREIGN_WRITER = "something other than omnigraph writes this manifest"
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestRow:
+    """A row and its address in one version of a dataset."""
+
+    address: int
+    row: dict[str, Any]
+
+
+def read_head_row(handle: LanceDataset, columns: list[str]) -> dict[str, Any] | None:
+    """Return the first row of the newest fragment, where each swap puts the head."""
+    with translate_errors("reading the manifest head"):
+        newest = handle.get_fragments()[-1]
+        check_file_checksums(handle.uri, [newest])
+        if newest.num_deletions:
+            return None  # no swap leaves it so
+        return dict(newest.take([0], columns=columns).to_pylist()[0])
+
+
+def read_oldest_row(handle: LanceDataset, condition: str) -> ManifestRow | None:
+    """Return the first row that satisfies a condition, looking no further than needed."""
+    with translate_errors("reading the manifest"):
+        for fragment in handle.get_fragments():
+            check_file_checksums(handle.uri, [fragment])
+            found = fragment.to_table(filter=condition, with_row_address=True)
+            if found.num_rows:
+                return _to_manifest_row(found.to_pylist()[0])
+    return None
+
+
+def read_rows(
+    handle: LanceDataset, condition: str, fragments: Sequence[LanceFragment] | None = None
+) -> list[ManifestRow]:
+    """Return the rows that satisfy a condition, with their addresses, out of some fragments."""
+    if fragments is not None and not fragments:
+        return []
+    with translate_errors("reading the manifest"):
+        check_file_checksums(handle.uri, handle.get_fragments() if fragments is None else fragments)
+        scanner = handle.scanner(filter=condition, with_row_address=True, fragments=fragments)
+        rows = scanner.to_table().to_pylist()
+    return [_to_manifest_row(row) for row in rows]
+
+
+def _to_manifest_row(row: dict[str, Any]) -> ManifestRow:
+    return ManifestRow(row.pop("_rowaddr"), row)
+
+
+def compare_and_swap(
+    handle: LanceDataset,
+    tables: Sequence[pa.Table],
+    observe: Callable[[str], None],
+    stale: Sequence[ManifestRow] = (),
+    merged: Sequence[int] = (),
+) -> LanceDataset:
+    """Add a fragment for each table and remove stale rows and merged fragments, all or nothing.
+
+    No table is empty, and the last begins with the new head. The anchor is not among what is
+    merged, and what is stale stands in other fragments.
+
+    Raises:
+        Contention: another writer was first; surely nothing happened.
+    """
+    with translate_errors("publishing"):
+        removed, updated = delete_addresses(handle, [found.address for found in stale])
+        assert ANCHOR_FRAGMENT not in (*removed, *merged), (
+            "the anchor holds rows that are never removed"
+        )
+        if stale:
+            observe("swap: old rows marked")
+        new = [fragment for table in tables for fragment in write_new_fragments(table, handle)]
+        new = rename_with_checksums(handle.uri, new)
+        observe("swap: new rows written")
+        if all(fragment.id != ANCHOR_FRAGMENT for fragment in updated):
+            anchor = handle.get_fragment(ANCHOR_FRAGMENT)
+            if anchor is None:
+                raise GraphCorrupt(_FOREIGN_WRITER)
+            updated = [*updated, anchor.metadata]
+        operation = LanceOperation.Update(
+            removed_fragment_ids=[*removed, *merged],
+            updated_fragments=updated,
+            new_fragments=new,
+            update_mode="rewrite_rows",
+        )
+        made = LanceDataset.commit(handle, operation, read_version=handle.version, max_retries=0)
+    if made.version != handle.version + 1:
+        # Only a writer that leaves the anchor alone could have been rebased over.
+        raise GraphCorrupt(_FOREIGN_WRITER)
+    return made
+
+
+def next_fragment_id(handle: LanceDataset) -> int:
+    """Return the number the first fragment of the next commit gets.
+
+    Lance goes on from the greatest there ever was, which is the head's: it is always there.
+    """
+    return int(handle.get_fragments()[-1].fragment_id) + 1

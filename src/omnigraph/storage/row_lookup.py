@@ -1,0 +1,196 @@
+"""This module finds rows by values: through an index when there are few, else by one scan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import date, datetime
+from math import isfinite
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from lance import LanceDataset
+
+from omnigraph.storage.error_translation import translate_errors
+from omnigraph.storage.layout import is_blob
+
+# ----------------------------------------------------------------------
+# This module writes values as literals of Lance's filters, each in the type of its column.
+#
+# A literal of another type would make Lance cast the column, and miss or refuse: a Date64 compared
+# with a timestamp fails, a 64-bit unsigned one compared with a fraction too.
+
+
+_MIN_INT64 = -(2**63)
+
+
+def sql_text(value: str) -> str:
+    """Write a string as a SQL literal of Lance's filters."""
+    escaped = value.replace("'", "''")
+    return f"'{escaped}'"
+
+
+def sql_literals(values: pa.Array) -> list[str]:
+    """Write the values of a column in the type of the column; what equals nothing is left out."""
+    type_ = values.type
+    if pa.types.is_date64(type_):
+        numbers = values.view(pa.int64()).to_pylist()
+        return [f"arrow_cast({number}, 'Date64')" for number in numbers if number is not None]
+    found = (value for value in values.to_pylist() if value is not None)
+    if pa.types.is_floating(type_):
+        numbers = [repr(value) for value in found if isfinite(value)]
+        wide = pa.types.is_float64(type_)
+        return numbers if wide else [f"arrow_cast({n}, 'Float32')" for n in numbers]
+    return [_literal(value) for value in found]
+
+
+def _literal(value: object) -> str:
+    match value:
+        case str():
+            return sql_text(value)
+        case bool():
+            return "true" if value else "false"
+        case int() if value == _MIN_INT64:
+            # Lance reads the sign apart from the digits, which alone are too large.
+            return f"arrow_cast('{value}', 'Int64')"
+        case int():
+            return str(value)
+        case datetime():
+            raise ValueError("a DateTime is a date64 column")
+        case date():
+            return f"date '{value.isoformat()}'"
+        case _:
+            raise ValueError(f"{value!r} has no literal")
+
+
+ROW_ADDRESS = "_rowaddr"
+LOOKUP_CHUNK = 4_096
+"""Values looked up by one filter."""
+SCAN_FACTOR = 100
+"""A scan reads about so many rows in the time an index finds one."""
+_SCAN_BATCH = 262_144
+_GROUP_ROWS = 4_194_304
+_GROUP_BYTES = 128 * 1024 * 1024
+
+
+def lookup_rows(
+    handle: LanceDataset,
+    column: str,
+    values: pa.Array | pa.ChunkedArray,
+    columns: Sequence[str],
+    total: int,
+) -> pa.Table:
+    """Return the rows whose `column` is one of the values, with their addresses.
+
+    `total` is how many rows there are. Nulls match nothing. Blob columns come as bytes.
+    """
+    if not total:
+        return _no_rows(handle, columns)
+    wanted = values.unique().drop_null()
+    if not len(wanted):
+        return _no_rows(handle, columns)
+    if len(wanted) <= LOOKUP_CHUNK or len(wanted) * SCAN_FACTOR < total:
+        starts = range(0, len(wanted), LOOKUP_CHUNK)
+        chunks = [sql_literals(wanted.slice(at, LOOKUP_CHUNK)) for at in starts]
+        parts = [
+            _lookup_by_index(handle, column, literals, columns) for literals in chunks if literals
+        ]
+    else:
+        parts = _lookup_by_scan(handle, column, wanted, columns)
+    return pa.concat_tables(parts) if parts else _no_rows(handle, columns)
+
+
+def _lookup_by_index(
+    handle: LanceDataset, column: str, literals: list[str], columns: Sequence[str]
+) -> pa.Table:
+    return select_rows(handle, columns, f"`{column}` IN ({', '.join(literals)})")
+
+
+def _lookup_by_scan(
+    handle: LanceDataset, column: str, wanted: pa.Array, columns: Sequence[str]
+) -> list[pa.Table]:
+    """Read everything once and keep what matches."""
+    names = list(dict.fromkeys([column, *columns]))
+    with translate_errors("scanning rows"):
+        batches = handle.scanner(
+            columns=names,
+            with_row_address=True,
+            batch_size=_SCAN_BATCH,
+            blob_handling="all_binary",
+        ).to_batches()
+        wanted = _without_negative_zero(wanted)
+        groups = _batch_groups(batches)
+        hits = (
+            rows.filter(pc.is_in(_without_negative_zero(rows[column]), wanted)) for rows in groups
+        )
+        order = [*columns, ROW_ADDRESS]
+        return [hit.select(order) for hit in hits if hit.num_rows]
+
+
+def _batch_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Yield many batches at a time: looking up values begins with hashing all that are wanted."""
+    group: list[pa.RecordBatch] = []
+    rows = size = 0
+    for batch in batches:
+        group.append(batch)
+        rows, size = rows + batch.num_rows, size + batch.nbytes
+        if rows >= _GROUP_ROWS or size >= _GROUP_BYTES:
+            yield pa.Table.from_batches(group)
+            group, rows, size = [], 0, 0
+    if group:
+        yield pa.Table.from_batches(group)
+
+
+def _without_negative_zero(values: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """Return values without negative zeros, which Arrow looks up as another number than zero."""
+    return (
+        pc.add(values, pa.scalar(0, values.type)) if pa.types.is_floating(values.type) else values
+    )
+
+
+def select_rows(
+    handle: LanceDataset, columns: Sequence[str], condition: str | None = None
+) -> pa.Table:
+    """Return the rows that satisfy a condition, with their addresses."""
+    with translate_errors("reading rows"):
+        return handle.to_table(
+            columns=list(columns),
+            filter=condition,
+            with_row_address=True,
+            blob_handling="all_binary",
+        )
+
+
+def select_in_batches(
+    handle: LanceDataset, columns: Sequence[str], condition: str, rows: int
+) -> Iterator[pa.Table]:
+    """Yield the rows that satisfy a condition, so many at a time, with their addresses."""
+    with translate_errors("reading rows"):
+        batches = handle.scanner(
+            columns=list(columns),
+            filter=condition,
+            with_row_address=True,
+            batch_size=rows,
+            blob_handling="all_binary",
+        ).to_batches()
+        for batch in batches:
+            yield pa.Table.from_batches([batch])
+
+
+def count_rows(handle: LanceDataset, condition: str) -> int:
+    """Return how many rows satisfy a condition."""
+    with translate_errors("counting rows"):
+        return int(handle.count_rows(condition))
+
+
+def count_in_base_fragments(handle: LanceDataset, base: LanceDataset, condition: str) -> int:
+    """Return how many rows satisfy a condition in the fragments a version has from its base."""
+    old = {fragment.fragment_id for fragment in base.get_fragments()}
+    with translate_errors("counting rows"):
+        found = (f for f in handle.get_fragments() if f.fragment_id in old)
+        return sum(int(fragment.count_rows(condition)) for fragment in found)
+
+
+def _no_rows(handle: LanceDataset, columns: Sequence[str]) -> pa.Table:
+    fields = [handle.schema.field(name) for name in columns]
+    types = [(f.name, pa.large_binary() if is_blob(f) else f.type) for f in fields]
+    return pa.schema([*types, (ROW_ADDRESS, pa.uint64())]).empty_table()

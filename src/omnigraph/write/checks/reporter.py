@@ -1,0 +1,63 @@
+"""This module turns masks over rows into violations, looking at no more rows than are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.write.change_set import INPUT_POSITION, ChangeSet, RowSchema
+from omnigraph.write.violations import Violation, ViolationRule, abbreviate_value
+
+
+@dataclass(frozen=True, slots=True)
+class ViolationReporter:
+    """Tells what is wrong with rows of one type."""
+
+    changes: ChangeSet
+    shape: RowSchema
+    rows: pa.Table
+
+    def every(
+        self,
+        bad: pa.ChunkedArray | pa.Array,
+        rule: ViolationRule,
+        column: str,
+        message: Callable[[Any], str],
+    ) -> None:
+        """Report each row where the mask is true; `message` is given its value of the column."""
+        total = pc.sum(bad).as_py() or 0
+        if not total:
+            return
+        listed = self.changes.findings.make_room(rule, total)
+        for index in pc.indices_nonzero(bad).slice(0, listed).to_pylist():
+            value = self.rows[column][index].as_py()
+            self.one(index, rule, message(value), column, value)
+
+    def one(
+        self,
+        index: int,
+        rule: ViolationRule,
+        message: str,
+        column: str | None = None,
+        value: Any = None,  # noqa: ANN401 - whatever the column holds
+    ) -> None:
+        """Report one row."""
+        self.changes.findings.add(
+            Violation(
+                rule=rule,
+                message=message,
+                kind=str(self.shape.kind),
+                type=self.shape.name,
+                id=self.rows["id"][index].as_py(),
+                property=column if column in self.shape.properties else None,
+                value=abbreviate_value(value),
+                source=self.changes.place(self.rows, index),
+                at=self.rows[INPUT_POSITION][index].as_py()
+                if INPUT_POSITION in self.rows.column_names
+                else None,
+            )
+        )

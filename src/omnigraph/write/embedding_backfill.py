@@ -1,0 +1,292 @@
+"""This module fills missing vectors of a type from its texts, as one commit.
+
+Entities are read, embedded and gathered some at a time. Who lost a race looks again at what is
+there now, and uses the vectors it has for texts that have not changed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from omnigraph.catalog.model import Property
+from omnigraph.commit.manifest import Manifest
+from omnigraph.commit.model import Commit
+from omnigraph.embed import Embedder, Role
+from omnigraph.embed.provider import Matrix
+from omnigraph.errors import InvalidInput
+from omnigraph.lang import did_you_mean
+from omnigraph.query.entities import find_type
+from omnigraph.types import Scalar
+from omnigraph.write.change_set import ChangeSet, RowBatch, RowSchema
+from omnigraph.write.committed_state import CommittedState
+from omnigraph.write.progress import ProgressListener, ProgressMeter
+from omnigraph.write.request import WriteRequest, check_whole_types_allowed
+from omnigraph.write.row_embeddings import (
+    embedded_properties,
+    embedder_for_property,
+    has_text,
+    replace_vectors,
+)
+from omnigraph.write.spilling import SpillManager
+from omnigraph.write.transaction import apply_changes
+
+BATCH_ROWS = 1_024
+"""Entities read and embedded together."""
+BATCH_ROWS_WITH_BLOBS = 32
+"""The same for a type with blobs, which may be large."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmbedOptions:
+    """What to embed: one property or all of a type, what is missing or everything."""
+
+    type_name: str
+    property: str | None = None
+    all: bool = False
+    progress: ProgressListener | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmbedResult:
+    """What was embedded; `skipped` counts vectors for which there is no text, `commit` may be none.
+
+    `embedded` counts the vectors that were made, by property.
+    """
+
+    branch: str
+    type: str
+    model: str
+    embedded: dict[str, int]
+    skipped: int
+    commit: Commit | None
+    actor: str | None = None
+
+    @property
+    def total(self) -> int:
+        """How many vectors were made."""
+        return sum(self.embedded.values())
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the wire form."""
+        return {
+            "branch": self.branch,
+            "type": self.type,
+            "properties": [{"name": n, "embedded": count} for n, count in self.embedded.items()],
+            "skipped": self.skipped,
+            "model": self.model,
+            "actor_id": self.actor,
+            "commit": self.commit.to_json() if self.commit is not None else None,
+        }
+
+
+def embed_type(manifest: Manifest, request: WriteRequest, options: EmbedOptions) -> EmbedResult:
+    """Fill vectors of one type, as one commit; nothing to do is no commit."""
+    run: _BackfillAttempt | None = None
+    with SpillManager() as spill:
+
+        def prepare(committed: CommittedState) -> ChangeSet:
+            nonlocal run
+            type_ = find_type(committed.seen(request.rights.named), options.type_name)
+            check_whole_types_allowed([type_], request, committed)
+            run = _BackfillAttempt(committed, request.embedder, options, spill, run)
+            return run.changes()
+
+        commit = apply_changes(manifest, request, prepare, again=lambda: True)
+    assert run is not None, "a change is prepared at least once"
+    return EmbedResult(
+        branch=request.branch,
+        type=run.shape.name,
+        model=run.model,
+        embedded={name: len(places) for name, places in run.places.items()},
+        skipped=run.skipped,
+        commit=commit,
+        actor=request.actor,
+    )
+
+
+class _BackfillAttempt:
+    """One look at the committed state, and what is embedded for it.
+
+    `places` says by property and id where in `rows` a vector is that was made. `earlier` is the run
+    that lost its race.
+    """
+
+    def __init__(
+        self,
+        committed: CommittedState,
+        embedder: Embedder,
+        options: EmbedOptions,
+        spill: SpillManager,
+        earlier: _BackfillAttempt | None,
+    ) -> None:
+        self.committed = committed
+        self.embedder = embedder
+        self.all = options.all
+        self.shape, self.targets = _target_properties(committed, options)
+        self.places: dict[str, dict[str, int]] = {target.name: {} for target in self.targets}
+        self.rows: pa.Table = self.shape.schema.empty_table()
+        self.skipped = 0
+        self._left: Counter[str] = Counter()
+        shape = self.shape
+        self._recorded = {t.name: committed.embedding_model(shape, t.name) for t in self.targets}
+        self._embedders: dict[str, Embedder] = {}
+        self._earlier = earlier
+        self._gathered = spill.gather(self.shape.schema)
+        self._meter = ProgressMeter(options.progress)
+
+    def changes(self) -> ChangeSet:
+        """Embed what is to be embedded; return the entities with their vectors."""
+        for target in self.targets:
+            self._agree(target)
+        self._meter.enter("embed")
+        for part in self.committed.in_batches(
+            self.shape, self._condition(), self.shape.schema.names, self._at_once()
+        ):
+            self._take(part)
+        self._meter.enter("write")
+        self.rows, self._earlier = self._gathered.table(), None
+        changes = ChangeSet()
+        if self.rows.num_rows:
+            change = changes.of(self.shape)
+            change.batches.append(RowBatch(self.rows, kept=frozenset(self.shape.properties)))
+            for target in (t for t in self.targets if self.places[t.name]):
+                change.made[target.name] = model = self._embedders[target.name].model
+                if self._recorded[target.name] != model and not self._others(target):
+                    change.alone.add(target.name)
+        return changes
+
+    def _agree(self, target: Property, unknown: Collection[None] = ()) -> None:
+        """Choose what embeds for a property; raise OmniError if its model is another."""
+        recorded = self._recorded[target.name]
+        others = unknown if self.all or recorded is None else [recorded]
+        self._embedders[target.name] = embedder_for_property(
+            self.shape, target, others, self.embedder
+        )
+
+    def _check_others(self, target: Property) -> None:
+        """Raise OmniError when a vector would be made beside those of an unknown model."""
+        if self.all or self._recorded[target.name] is not None or self.places[target.name]:
+            return
+        column = self.committed.names(self.shape)[target.name]
+        if self.committed.count(self.shape, f"`{column}` IS NOT NULL"):
+            self._agree(target, [None])
+
+    @property
+    def model(self) -> str:
+        """The models that embed, of which there is more than one only if the schema has several."""
+        return ", ".join(dict.fromkeys(embedder.model for embedder in self._embedders.values()))
+
+    def _at_once(self) -> int:
+        types = (property_.type for property_ in self.shape.properties.values())
+        return BATCH_ROWS_WITH_BLOBS if any(t.scalar is Scalar.BLOB for t in types) else BATCH_ROWS
+
+    def _condition(self) -> str:
+        """Return the filter for entities that may have something to embed."""
+        names = self.committed.names(self.shape)
+        texts = [f"`{names[_source_property(target)]}` IS NOT NULL" for target in self.targets]
+        if not self.all:
+            missing = [f"`{names[target.name]}` IS NULL" for target in self.targets]
+            texts = [f"({t} AND {m})" for t, m in zip(texts, missing, strict=True)]
+        return " OR ".join(texts)
+
+    def _take(self, part: pa.Table) -> None:
+        """Embed the texts of some entities, and gather those that changed."""
+        made = np.zeros(part.num_rows, np.bool_)
+        wanted: dict[str, npt.NDArray[np.bool_]] = {}
+        for target in self.targets:
+            column = part[target.name].combine_chunks()
+            empty, worded = (
+                np.asarray(column.is_null()),
+                _to_mask(has_text(part[_source_property(target)])),
+            )
+            where = worded if self.all else worded & empty
+            self.skipped += int(np.sum(empty & ~worded))
+            self._left[target.name] += int(np.sum(~empty & ~where))
+            if where.any():
+                self._check_others(target)
+                vectors = self._vectors(part, target, where)
+                place = part.column_names.index(target.name)
+                part = part.set_column(place, target.name, replace_vectors(column, where, vectors))
+            wanted[target.name] = where
+            made |= where
+        first = self._gathered.rows
+        numbers = first + np.cumsum(made) - 1
+        ids = part["id"].to_pylist()
+        for name, where in wanted.items():
+            self.places[name].update((ids[row], int(numbers[row])) for row in np.flatnonzero(where))
+        changed = part.filter(pa.array(made))
+        self._gathered.add(pa.Table.from_arrays(changed.columns, schema=self.shape.schema))
+        self._meter.took(changed.num_rows)
+
+    def _vectors(self, part: pa.Table, target: Property, where: npt.NDArray[np.bool_]) -> Matrix:
+        """Return the vectors of texts, of which the run that lost may have some."""
+        chosen = part.filter(pa.array(where)).select(["id", _source_property(target)])
+        ids, texts = (column.to_pylist() for column in chosen.columns)
+        dimension = target.type.dimension or 0
+        pairs = zip(ids, texts, strict=True)
+        known = [self._known(target, id_, text) for id_, text in pairs]
+        missing = [text for text, vector in zip(texts, known, strict=True) if vector is None]
+        embedder = self._embedders[target.name]
+        fresh = iter(embedder.embed(missing, dimension, Role.DOCUMENT) if missing else ())
+        found = [next(fresh) if vector is None else vector for vector in known]
+        return np.reshape(np.asarray(found, np.float32), (-1, dimension))
+
+    def _known(self, target: Property, id_: str, text: str) -> Sequence[float] | None:
+        earlier = self._earlier
+        place = None if earlier is None else earlier.places.get(target.name, {}).get(id_)
+        if earlier is None or place is None:
+            return None
+        if earlier._embedders[target.name].model != self._embedders[target.name].model:
+            return None
+        if earlier.rows[_source_property(target)][place].as_py() != text:
+            return None
+        vector: Sequence[float] = earlier.rows[target.name][place].as_py()
+        return vector
+
+    def _others(self, target: Property) -> int:
+        """Return how many entities have a vector that was not made now."""
+        names = self.committed.names(self.shape)
+        vector, text = names[target.name], names[_source_property(target)]
+        if not self.all:
+            return self.committed.count(self.shape, f"`{vector}` IS NOT NULL")
+        unread = f"`{vector}` IS NOT NULL AND `{text}` IS NULL"
+        return self._left[target.name] + self.committed.count(self.shape, unread)
+
+
+def _to_mask(column: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
+    return np.asarray(column.to_numpy(), np.bool_)
+
+
+def _source_property(target: Property) -> str:
+    assert target.embed is not None, "only such a property is embedded"
+    return target.embed.source
+
+
+def _target_properties(
+    committed: CommittedState, options: EmbedOptions
+) -> tuple[RowSchema, list[Property]]:
+    """Return a type and the properties of it that are to be embedded."""
+    found = find_type(committed.snapshot, options.type_name)
+    shape = committed.shape(found.kind, found.name)
+    known = list(embedded_properties(shape))
+    if not known:
+        message = (
+            f"{found.kind} type {found.name} has no property with @embed: declare one, "
+            "e.g. `embedding: Vector(256)? @embed(text)`"
+        )
+        raise InvalidInput(message, code="nothing_to_embed", type=found.name)
+    if options.property is None:
+        return shape, known
+    chosen = [target for target in known if target.name == options.property]
+    if not chosen:
+        hint = did_you_mean(options.property, [target.name for target in known])
+        message = f"{found.name}.{options.property} is no property with @embed; {hint}"
+        raise InvalidInput(message, code="nothing_to_embed", type=found.name)
+    return shape, chosen

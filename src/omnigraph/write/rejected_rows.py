@@ -1,0 +1,99 @@
+"""Write rejected rows as lines of a graph batch, which can be mended and loaded again."""
+
+from __future__ import annotations
+
+import json
+import math
+from base64 import b64encode
+from collections.abc import Mapping
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+
+from omnigraph.catalog import TypeKind
+from omnigraph.types import Scalar
+from omnigraph.write.change_set import RowSchema
+from omnigraph.write.coercion import parse_text_value
+
+
+def to_record(shape: RowSchema, cells: Mapping[str, Any], *, text: bool = False) -> dict[str, Any]:
+    """Return a row as the line of a graph batch has it.
+
+    `text` says that cells are text; those that are no value of their property stay text.
+    """
+    data = {}
+    for name, cell in cells.items():
+        property_ = shape.properties.get(name)
+        is_key = name == "id" and shape.key
+        if cell is None or is_key or (property_ is None and name != "id"):
+            continue
+        value = cell
+        if text and property_ is not None and isinstance(cell, str):
+            try:
+                value = parse_text_value(property_.type, cell)
+            except ValueError:
+                value = cell
+        data[name] = to_json_value(value)
+    if shape.kind is TypeKind.NODE:
+        return {"type": shape.name, "data": data}
+    ends = {"from": to_json_value(cells.get("src")), "to": to_json_value(cells.get("dst"))}
+    return {"edge": shape.name, **ends, "data": data}
+
+
+def readable_columns(shape: RowSchema) -> list[str]:
+    """Return the columns of a staged row that a record has; blobs are kept elsewhere."""
+    blobs = {p.name for p in shape.properties.values() if p.type.scalar is Scalar.BLOB}
+    return [name for name in shape.schema.names if name not in blobs]
+
+
+def records_by_position(shape: RowSchema, rows: pa.Table, at: Any) -> dict[int, dict[str, Any]]:  # noqa: ANN401
+    """Return rows as records by their positions; `at` gives one for each row."""
+    found = rows.select([name for name in readable_columns(shape) if name in rows.column_names])
+    return {
+        position: to_record(shape, row) for position, row in zip(at, found.to_pylist(), strict=True)
+    }
+
+
+def cell_value(cells: Any, row: int) -> Any:  # noqa: ANN401 - a column of any kind, and its value
+    """Return one cell; text that is not UTF-8 shows its bytes as `\\xNN`."""
+    if not isinstance(cells, pa.Array):
+        return cells[row]
+    try:
+        return cells[row].as_py()
+    except UnicodeDecodeError:
+        return cells.view(pa.binary())[row].as_py().decode("utf-8", "backslashreplace")
+
+
+def to_json_value(value: Any) -> Any:  # noqa: ANN401 - any value of a property, and any JSON value
+    """Return a value as JSON has it; numbers that JSON does not know become text."""
+    match value:
+        case float() if not math.isfinite(value):
+            return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+        case bytes():
+            return f"base64:{b64encode(value).decode()}"
+        case datetime():
+            moment = value if value.tzinfo is None else value.astimezone(UTC).replace(tzinfo=None)
+            return moment.isoformat(timespec="milliseconds") + "Z"
+        case date():
+            return value.isoformat()
+        case Decimal():
+            return int(value) if value == value.to_integral_value() else float(value)
+        case list() | tuple():
+            return [to_json_value(item) for item in value]
+        case dict():
+            return {str(name): to_json_value(item) for name, item in value.items()}
+        case None | bool() | int() | float() | str():
+            return value
+        case _:
+            return str(value)
+
+
+def to_json_line(document: Mapping[str, Any]) -> bytes:
+    """Return a document as one line of valid JSON."""
+    known = to_json_value(dict(document))
+    try:
+        return json.dumps(known, ensure_ascii=False, allow_nan=False).encode() + b"\n"
+    except UnicodeEncodeError:  # half of a surrogate pair
+        return json.dumps(known, allow_nan=False).encode() + b"\n"

@@ -1,0 +1,214 @@
+"""This module writes what a validated change makes of each type, and says so in a staged commit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.commit.manifest import Manifest
+from omnigraph.commit.model import CommitId, Counts
+from omnigraph.commit.staged_commit import StagedCommit, StagedDataset, with_checksums
+from omnigraph.embed import Embedder
+from omnigraph.errors import NotFound, StorageUnavailable
+from omnigraph.storage import staged_writes as storage_stage
+from omnigraph.storage.compaction import compact_small_fragments
+from omnigraph.storage.layout import dataset_path, to_physical
+from omnigraph.types import Scalar
+from omnigraph.write.change_set import INPUT_POSITION, RowSchema, TypeChange
+from omnigraph.write.committed_state import ROW_ADDRESS, CommittedState
+from omnigraph.write.embedding_models import (
+    check_declared_model,
+    check_embedded_model,
+    may_keep_vectors,
+    models_after,
+    models_of_other_vectors,
+    recorded_models,
+    replaces_all_vectors,
+)
+from omnigraph.write.request import WriteRequest
+from omnigraph.write.resolved_change import ResolvedChange
+from omnigraph.write.row_embeddings import fill_required_vectors
+from omnigraph.write.spilling import SpillManager
+
+PARALLEL_MIN_ROWS = 10_000
+MAX_WRITER_THREADS = 4
+"""How many types are written at the same time when there are many rows."""
+
+
+def stage_changes(
+    manifest: Manifest,
+    request: WriteRequest,
+    images: Mapping[str, ResolvedChange],
+    committed: CommittedState,
+    commit_id: CommitId,
+) -> StagedCommit:
+    """Stage every image on top of the committed state it was validated against."""
+    datasets = _stage_all(manifest, request, list(images.values()), committed)
+    snapshot = committed.snapshot
+    reads = {
+        key: (snapshot.entry(key).key, snapshot.entry(key).physical)
+        for key in sorted(committed.consulted - set(images))
+    }
+    return StagedCommit(
+        id=commit_id,
+        operation=request.operation,
+        datasets=datasets,
+        read_schema=snapshot.head.schema_hash,
+        reads=reads,
+        actor=request.actor,
+        message=request.message,
+        counts=count_changes(images),
+        if_commit=request.if_commit,
+    )
+
+
+def count_changes(images: Mapping[str, ResolvedChange]) -> dict[str, Counts]:
+    """Return what happens to entities, for the types of which some change."""
+    counted = {key: image.counts() for key, image in images.items()}
+    return {key: counts for key, counts in counted.items() if counts != Counts()}
+
+
+def _stage_all(
+    manifest: Manifest,
+    request: WriteRequest,
+    images: Sequence[ResolvedChange],
+    committed: CommittedState,
+) -> tuple[StagedDataset, ...]:
+    """Stage types side by side when there is much to write."""
+
+    def stage_one(image: ResolvedChange) -> StagedDataset:
+        return _stage_type(manifest, request, image, committed)
+
+    if len(images) == 1 or sum(image.rows.num_rows for image in images) < PARALLEL_MIN_ROWS:
+        return tuple(_observe_staged(manifest, stage_one(image)) for image in images)
+    with ThreadPoolExecutor(MAX_WRITER_THREADS) as threads:
+        return tuple(_observe_staged(manifest, staged) for staged in threads.map(stage_one, images))
+
+
+def _observe_staged(manifest: Manifest, staged: StagedDataset) -> StagedDataset:
+    kind, _, _ = staged.table_key.partition(":")
+    manifest.datasets.observe(f"staged {kind}")
+    return staged
+
+
+def _stage_type(
+    manifest: Manifest, request: WriteRequest, image: ResolvedChange, committed: CommittedState
+) -> StagedDataset:
+    shape, entry = image.shape, committed.entry(image.shape)
+    adopted = image.change.adopted
+    if adopted is not None:
+        made = (entry.physical, adopted.physical, adopted.rows)
+        return StagedDataset(shape.table_key, *entry.key, *made)
+    path = dataset_path(str(shape.kind), *entry.key)
+    with manifest.reading(shape.table_key, entry) as base, SpillManager() as spill:
+        if image.change.vectors_from is not None:
+            check_declared_model(image.change)
+        writing = _ResolvedChangeWriter(image, base, request.embedder, spill)
+        if image.change.replace:
+            made = storage_stage.overwrite(
+                base, writing.rows(), _external_blob_handling(image.change)
+            )
+            count = image.rows.num_rows
+        else:
+            addresses = image.replaced[ROW_ADDRESS].to_pylist()
+            made = storage_stage.replace_rows(base, addresses, writing.fragments())
+            count = entry.rows - len(addresses) + image.rows.num_rows
+        made = compact_small_fragments(writing.marked(made, entry.rows))
+    manifest.datasets.keep(path, made)
+    staged = StagedDataset(shape.table_key, *entry.key, entry.physical, int(made.version), count)
+    return with_checksums(manifest.datasets, staged)
+
+
+class _ResolvedChangeWriter:
+    """The rows of one image on their way to storage."""
+
+    def __init__(
+        self,
+        image: ResolvedChange,
+        base: Any,  # noqa: ANN401 - a Lance handle
+        embedder: Embedder,
+        spill: SpillManager,
+    ) -> None:
+        self._image = image
+        self._base = base
+        self._embedder = embedder
+        self._spill = spill
+        self._names = CommittedState.physical_names(image.shape, base)
+        self._known = recorded_models(image.shape, base, self._names)
+
+    def rows(self) -> pa.Table:
+        """Return the rows as the dataset stores them."""
+        rows = fill_required_vectors(self._image, self._others, self._embedder, self._spill)
+        return to_physical(rows.drop_columns(INPUT_POSITION), self._base.schema, self._names)
+
+    def _others(self, name: str) -> set[str | None]:
+        change, column = self._image.change, self._names[name]
+        return models_of_other_vectors(change, name, self._known[name], self._base, column)
+
+    def fragments(self) -> Sequence[Any]:
+        """Write the rows, unless an attempt that lost its race wrote the same ones before."""
+        image, change = self._image, self._image.change
+        ids = image.rows["id"]
+        known = change.written_ids is not None and change.written_ids.equals(ids)
+        if change.written is None or not known or any(b.given for b in change.batches):
+            change.written_ids = ids
+            rows = self.rows()
+            for _, ids in change.shared:
+                rows = rows.filter(pc.invert(pc.is_in(rows["id"], value_set=ids)))
+            shared = [fragment for fragment, _ in change.shared]
+            change.written = [*shared, *new_fragments(change, image.rows, rows, self._base)]
+        else:
+            for name in change.made:
+                # Another writer that won may have brought vectors of another model.
+                check_embedded_model(change, name, self._others(name))
+        return change.written
+
+    def marked(self, made: Any, rows: int) -> Any:  # noqa: ANN401 - Lance handles
+        """Return a staged version that records which models made its vectors."""
+        change = self._image.change
+
+        def is_alone(name: str) -> bool:
+            column = self._names[name]
+            return replaces_all_vectors(
+                made, self._base, column, keeps=may_keep_vectors(change, name)
+            )
+
+        wanted = models_after(change, self._known, rows, is_alone)
+        noted = recorded_models(self._image.shape, made, self._names)
+        marks = {self._names[n]: model for n, model in wanted.items() if model != noted[n]}
+        return storage_stage.record_embedding_models(made, marks) if marks else made
+
+
+def new_fragments(
+    change: TypeChange,
+    rows: pa.Table,
+    stored: pa.Table,
+    base: Any,  # noqa: ANN401 - a Lance handle
+) -> list[Any]:
+    """Write rows of a change as fragments no version refers to; `stored` is how they are stored."""
+    try:
+        return storage_stage.write_new_fragments(stored, base, _external_blob_handling(change))
+    except (NotFound, StorageUnavailable) as error:
+        if _has_external_blobs(change.shape, rows):
+            message = f"an external blob of {change.shape.name} cannot be read"
+            raise StorageUnavailable(message, code="external_blob_source") from error
+        raise
+
+
+def _has_external_blobs(shape: RowSchema, rows: pa.Table) -> bool:
+    """Tell whether some blob is given by its URI."""
+    blobs = [p.name for p in shape.properties.values() if p.type.scalar is Scalar.BLOB]
+    uris = (pc.struct_field(rows[name], "uri") for name in blobs)
+    return any(column.null_count < len(column) for column in uris)
+
+
+def _external_blob_handling(change: TypeChange) -> storage_stage.ExternalBlobMode | None:
+    """Say what becomes of blobs that are elsewhere: an overwrite only refers to them."""
+    if all(p.type.scalar is not Scalar.BLOB for p in change.shape.properties.values()):
+        return None
+    elsewhere = storage_stage.ExternalBlobMode
+    return elsewhere.REFERRED_TO if change.replace else elsewhere.COPIED
