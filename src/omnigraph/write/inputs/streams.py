@@ -8,7 +8,7 @@ import io
 import os
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import IO, Any, TypeAlias, cast
 
 import pyarrow as pa
@@ -43,12 +43,14 @@ def source_name(source: ByteSource) -> str:
 @contextmanager
 def opened(source: ByteSource, meter: Meter, encoding: str | None = None) -> Iterator[IO[bytes]]:
     """Open a source as UTF-8, unpacking it if it is packed; `encoding` is what it is written in."""
-    if isinstance(source, str | os.PathLike):
-        with file_opened(source) as file:
-            yield _as_utf8(_unpacked(_counted(file, meter)), encoding)
-    else:
-        raw = io.BytesIO(source) if isinstance(source, bytes) else source
-        yield _as_utf8(_unpacked(_counted(raw, meter)), encoding)
+    with ExitStack() as stack:
+        if isinstance(source, str | os.PathLike):
+            raw: IO[Any] = stack.enter_context(file_opened(source))
+        else:
+            raw = io.BytesIO(source) if isinstance(source, bytes) else source
+        counted = stack.enter_context(_counted(raw, meter))
+        unpacked = stack.enter_context(_unpacked(counted))
+        yield stack.enter_context(_as_utf8(unpacked, encoding))
 
 
 def check_encoding(name: str | None) -> str | None:
