@@ -1,6 +1,7 @@
 """The commands that make, read and keep graphs, driven from outside."""
 
 import json
+import random
 import re
 from datetime import datetime, timedelta
 
@@ -202,12 +203,35 @@ def test_cleanup_reports_what_is_too_recent_to_be_removed(uri):
     for _ in range(2):
         assert omnigraph(*load).code == 0
     done = omnigraph("cleanup", uri, "--keep", "1", "--confirm", "--yes", "--quiet")
+    assert re.search(
+        r"^[0-9,]+ files \([0-9,]+ bytes\) are younger than 60 minutes", done.out, re.M
+    )
     facts = json.loads(omnigraph("cleanup", uri, "--keep", "1", "--json", "--quiet").out)
     assert facts["recent_files"] > 0
     line = f"{facts['recent_files']:,} files ({facts['recent_bytes']:,} bytes) are younger than 60"
     assert f"{line} minutes and stay; they can be removed from " in done.out
     at = datetime.fromisoformat(facts["recent_removable_at"])
     assert f"removed from {at:%Y-%m-%d %H:%M:%S} UTC on" in done.out
+
+
+def test_verify_deep_reports_a_damage_that_plain_verify_does_not(tmp_path):
+    uri, schema, lines = tmp_path / "graph", tmp_path / "schema.pg", tmp_path / "lines.ndjson"
+    schema.write_text("node Note { slug: String @key  text: String? }")
+    rows = [{"slug": f"n{n}", "text": f"zzzz{random.random()}" * 20} for n in range(6_000)]
+    lines.write_text("\n".join(json.dumps({"type": "Note", "data": row}) for row in rows))
+    assert omnigraph("init", uri, "--schema", schema).code == 0
+    assert omnigraph("load", uri, "--data", lines, "--mode", "merge").code == 0
+    [file] = [f for f in uri.glob("nodes/*/data/*") if b"zzzz" in f.read_bytes()]
+    assert file.stat().st_size > 1024 * 1024, "smaller ones are compared by the plain one, too"
+    file.write_bytes(file.read_bytes().replace(b"zzzz", b"zzaz", 1))
+    text = "query q() { match { $n: Note } return { $n.text as t } }"
+    served = omnigraph("query", "--store", uri, "-e", text, "--json", "--quiet")
+    assert "zzaz" in served.out, "the damage is served"
+    assert omnigraph("verify", uri, "--quiet").out.startswith("ok: ")
+    # Releases before 0.2 have no --deep: their verify is all there is.
+    is_there = "--deep" in omnigraph("verify", "--help").out
+    found = omnigraph("verify", uri, *(["--deep"] if is_there else []), "--quiet")
+    assert (found.code, f"data/{file.name} does not match its checksum" in found.out) == (1, True)
 
 
 def test_optimize_json_has_the_wire_shape(uri):

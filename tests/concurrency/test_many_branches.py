@@ -25,14 +25,26 @@ def work(graph, number):
     return name
 
 
+def kept(graph):
+    """Return how many states of branches a process keeps of a graph."""
+    gc.collect()
+    ours = [found for found in gc.get_objects() if isinstance(found, Lineage)]
+    return sum(lineage.datasets is graph._manifest.datasets for lineage in ours)
+
+
+def test_a_process_keeps_states_of_at_most_128_branches(tmp_path):
+    graph = make_graph(str(tmp_path / "graph"))
+    for number in range(150):
+        graph.branches.create(f"agent/{number}")
+        assert graph.snapshot(f"agent/{number}").entries()
+    assert kept(graph) <= 1 + 128  # main's is always there
+
+
 def test_states_of_few_branches_are_kept_and_all_read_the_same(tmp_path, monkeypatch):
     monkeypatch.setattr(manifest, "MAX_LINEAGES", 4)
     graph = make_graph(str(tmp_path / "graph"))
     names = [work(graph, number) for number in range(12)]
-    gc.collect()
-    ours = [found for found in gc.get_objects() if isinstance(found, Lineage)]
-    held = [lineage for lineage in ours if lineage.datasets is graph._manifest.datasets]
-    assert len(held) <= 5  # main's is always there
+    assert kept(graph) <= 1 + 4
     assert len(graph._manifest.snapshots) <= 4
     for number, name in enumerate(names):  # also of branches that were forgotten
         assert [row["text"] for row in dump(graph, name)[NOTE].values()] == [str(number)]

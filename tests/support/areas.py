@@ -8,14 +8,14 @@ import pytest
 
 
 class AreaTimes:
-    """Sums the seconds of set-up, call and teardown of tests by folder."""
+    """Sums the seconds of set-up, call and teardown of tests by folder of `tests`."""
 
     def __init__(self) -> None:
         self.seconds: defaultdict[str, float] = defaultdict(float)
         self.tests: defaultdict[str, int] = defaultdict(int)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        area = "/".join(report.nodeid.split("::")[0].split("/")[1:-1]) or "."
+        area = f"tests/{report.nodeid.partition('::')[0].split('/')[1]}"
         self.seconds[area] += report.duration
         self.tests[area] += report.when == "call"
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -18,45 +17,17 @@ from omnigraph.errors import OmniError
 from omnigraph.storage.object_store import RESERVE
 from omnigraph.write import spilling
 from tests.support.graphs import NOTE, clean_at_once, dump, make_graph, overwrite
-
-ROOT = Path(__file__).parents[2]
+from tests.support.small_disk import fill, free_bytes, run_alone, small_disk
 
 
 def seen(what: str) -> dict[str, Any]:
     """Fill a disk in a child and return what it saw."""
-    command = ["unshare", "--map-root-user", "--mount", sys.executable, "-m", __name__, what]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
-    if done.returncode != 0:
-        raise RuntimeError(f"the child failed: {done.stdout[-500:]} {done.stderr[-2000:]}")
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return found
-
-
-def _small_disk(size: str = "4m") -> Path:
-    place = Path(tempfile.mkdtemp())
-    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "none", str(place)], check=True)
-    return place
-
-
-def fill(disk: Path) -> None:
-    """Leave no block free."""
-    with (disk / "filler").open("wb", buffering=0) as file:
-        for size in (1 << 16, 1 << 12, 1):
-            try:
-                while file.write(b"x" * size):
-                    pass
-            except OSError:
-                continue
-
-
-def _free(disk: Path) -> int:
-    facts = os.statvfs(disk)
-    return facts.f_bavail * facts.f_bsize
+    return run_alone(__name__, what)
 
 
 def cleaning(*, reserve: bool) -> dict[str, Any]:
     """Clean up on a full disk, with or without space held for it."""
-    disk = _small_disk()
+    disk = small_disk()
     graph = make_graph(str(disk / "graph"))
     graph.branches.create("side")
     for number in range(20):
@@ -66,7 +37,7 @@ def cleaning(*, reserve: bool) -> dict[str, Any]:
         (disk / "graph" / RESERVE).unlink()
     fill(disk)
     refused = _code(lambda: overwrite(graph, NOTE, {"n": {"text": "more"}}))
-    before = _free(disk)
+    before = free_bytes(disk)
     report = clean_at_once(og.open(graph.uri), keep=1)
     fresh = og.open(graph.uri)
     overwrite(fresh, NOTE, {"n": {"text": "after"}})
@@ -75,7 +46,7 @@ def cleaning(*, reserve: bool) -> dict[str, Any]:
         "before": before,
         "errors": [dataset.error for dataset in report.datasets if dataset.error],
         "removed": report.bytes_removed,
-        "freed": _free(disk) - before,
+        "freed": free_bytes(disk) - before,
         "text": dump(fresh)[NOTE]["n"]["text"],
         "ok": fresh.verify().ok,
         "sweeping": list(fresh.snapshot().head.sweeping),
@@ -87,7 +58,7 @@ def writing() -> dict[str, Any]:
     """Write files of every kind on a full disk; return the code and message of each error."""
     graph = make_graph(tempfile.mkdtemp() + "/graph")
     overwrite(graph, NOTE, {str(n): {"text": os.urandom(500).hex()} for n in range(300)})
-    disk = _small_disk("1m")
+    disk = small_disk("1m")
     fill(disk)
     calls: dict[str, Any] = {
         "archive": lambda: graph.export_archive(disk / "a.tar"),

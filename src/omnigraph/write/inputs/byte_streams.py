@@ -9,7 +9,7 @@ import os
 import zlib
 from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import IO, Any, TypeAlias, TypeVar, cast
 
 import pyarrow as pa
@@ -46,12 +46,14 @@ def open_source(
     source: ByteSource, meter: ProgressMeter, encoding: str | None = None
 ) -> Iterator[IO[bytes]]:
     """Open a source as UTF-8, unpacking it if it is packed; `encoding` is what it is written in."""
-    if isinstance(source, str | os.PathLike):
-        with open_input_file(source) as file:
-            yield _as_utf8(_decompress(_count_bytes(file, meter)), encoding)
-    else:
-        raw = io.BytesIO(source) if isinstance(source, bytes) else source
-        yield _as_utf8(_decompress(_count_bytes(raw, meter)), encoding)
+    with ExitStack() as stack:
+        if isinstance(source, str | os.PathLike):
+            raw: IO[Any] = stack.enter_context(open_input_file(source))
+        else:
+            raw = io.BytesIO(source) if isinstance(source, bytes) else source
+        counted = stack.enter_context(_count_bytes(raw, meter))
+        unpacked = stack.enter_context(_decompress(counted))
+        yield stack.enter_context(_as_utf8(unpacked, encoding))
 
 
 def check_encoding(name: str | None) -> str | None:
