@@ -127,7 +127,7 @@ def test_violations_are_all_told_and_nothing_changes(uri):
 @pytest.mark.parametrize(
     ("arguments", "code", "told"),
     [
-        ((), 2, "give a query: either --query FILE or -e TEXT"),
+        ((), 2, "no query given: pass either --query FILE or -e TEXT"),
         (("-e", "query q() {", "--query", "x.gq"), 2, "give a query"),
         (("-e", ADD_PORT, "--params", "{}", "--params-file", "x"), 2, "mutually exclusive"),
         (("-e", ADD_PORT, "--params", "[1]"), 1, "error[params_invalid]: the parameters are no"),

@@ -1,7 +1,7 @@
-"""This module decides which graph a command is about: the one resolver of all addresses.
+"""Resolve the address of the graph of a command.
 
-What is said on the command line wins over a profile, and that over what was set up as default.
-Everything here is pure: what was given goes in, a scope or InvalidUsage comes out.
+Options of the command line take precedence over a profile, and a profile over the defaults.
+Functions here are pure: they take options and return an address or raise InvalidUsage.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ DIRECT_COMMANDS = (
     "embed",
     "lint",
 )
-"""Commands that need the graph itself; a server does not do this."""
+"""Commands that open the graph itself; they do not work through a server."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddressOptions:
-    """What the command line says about where a graph is."""
+    """The options of a command line that locate a graph."""
 
     uri: str | None = None
     store: str | None = None
@@ -49,7 +49,7 @@ class GraphAddress:
 
 
 def is_local(address: str) -> bool:
-    """Tell whether an address is a folder of this machine."""
+    """Return whether an address is a local folder."""
     return "://" not in address or address.startswith("file://")
 
 
@@ -62,24 +62,24 @@ def resolve_address(given: AddressOptions, verb: str, operator: UserConfig) -> G
     )
     if found is None:
         raise InvalidUsage(
-            "no graph addressed: give its address, e.g. ./my-graph, or --server, or --profile"
+            "no graph given: pass its address, e.g. ./my-graph, or --server, or --profile"
         )
     if found.kind == "server" and is_direct(verb):
         what = "a server" if given.server is None else "--server"
         raise InvalidUsage(
-            f"`{verb}` is a direct command: {what} does not apply; give the graph itself"
+            f"`{verb}` is a direct command: {what} does not apply; pass the address of the graph"
         )
     if found.kind == "cluster" and not (is_direct(verb) or verb.startswith("pipeline ")):
         raise InvalidUsage(
             f"`{verb}` works on a graph or through a server: --cluster does not apply"
         )
     if found.kind == "store" and given.graph is not None:
-        raise InvalidUsage("--graph does not apply: the address is a single graph already")
+        raise InvalidUsage("--graph does not apply: the address is already that of one graph")
     return found
 
 
 def is_direct(verb: str) -> bool:
-    """Tell whether a command needs the graph itself."""
+    """Return whether a command opens the graph itself."""
     return verb.split(" ")[0] in DIRECT_COMMANDS
 
 
@@ -102,17 +102,17 @@ def _explicit_address(given: AddressOptions, operator: UserConfig) -> GraphAddre
     if name == "--cluster":
         return GraphAddress("cluster", operator.clusters.get(value, value), given.graph)
     if value.startswith(("http://", "https://")):
-        raise InvalidUsage(f"{value} is a server: say --server {value}")
+        raise InvalidUsage(f"{value} is a server address: pass --server {value}")
     return GraphAddress("store", value)
 
 
 def server_url(name: str, servers: Mapping[str, str]) -> str:
-    """Return the address of a server that is given by name, or as one."""
+    """Return the address of a server, given its name or address."""
     if "://" in name:
         return name.rstrip("/")
     if name not in servers:
         known = ", ".join(sorted(servers)) or "none"
-        raise InvalidUsage(f"unknown server '{name}'; set up are: {known}")
+        raise InvalidUsage(f"unknown server '{name}'; configured servers: {known}")
     return servers[name]
 
 
@@ -122,12 +122,12 @@ def _address_by_profile(given: AddressOptions, operator: UserConfig) -> GraphAdd
     profile = operator.profiles.get(given.profile)
     if profile is None:
         known = ", ".join(sorted(operator.profiles)) or "none"
-        raise InvalidUsage(f"unknown profile '{given.profile}'; set up are: {known}")
+        raise InvalidUsage(f"unknown profile '{given.profile}'; configured profiles: {known}")
     return profile_address(profile, given.graph, operator)
 
 
 def profile_address(profile: Profile, graph: str | None, operator: UserConfig) -> GraphAddress:
-    """Return what a profile stands for."""
+    """Return the address that a profile names."""
     target, wanted = profile.target, graph or profile.default_graph
     if target is None:
         raise InvalidUsage(
@@ -141,7 +141,7 @@ def profile_address(profile: Profile, graph: str | None, operator: UserConfig) -
 
 
 def cluster_address(given: AddressOptions, operator: UserConfig) -> GraphAddress | None:
-    """Return the cluster that an option or a profile names, if one does."""
+    """Return the cluster that an option or a profile names, if any."""
     if given.cluster is not None:
         address = operator.clusters.get(given.cluster, given.cluster)
         return GraphAddress("cluster", address, given.graph)

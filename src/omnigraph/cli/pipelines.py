@@ -1,4 +1,4 @@
-"""This module shows pipelines to people: plans, runs, reports, and how far a run is."""
+"""Find pipelines of a cluster, and print plans, runs and reports."""
 
 from __future__ import annotations
 
@@ -28,28 +28,30 @@ from omnigraph.service.cluster.pipelines import (
 from omnigraph.service.cluster.serving import open_store
 
 # ----------------------------------------------------------------------
-# Find the pipelines that a cluster declares, for commands that name one.
+# Pipelines of a cluster.
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterPipeline:
-    """A pipeline of the cluster that was addressed: its graph, and its text as it was applied."""
+    """A pipeline of the addressed cluster: its graph and its applied text."""
 
     graph: str
     source: StoredPipeline
 
 
 def list_cluster_pipelines() -> list[AppliedPipeline]:
-    """Return the pipelines of the cluster that was addressed, of one graph if that is named."""
+    """Return the pipelines of the addressed cluster, or of one of its graphs."""
     scope = _cluster()
     if scope is None:
-        raise InvalidUsage("name the cluster: --cluster DIR|URI, or a profile of one")
+        raise InvalidUsage(
+            "no cluster given: pass --cluster DIR|URI, or --profile NAME of a cluster"
+        )
     found = applied_pipelines(open_store(scope.address, None))
     return [one for one in found if scope.graph in (None, one.graph)]
 
 
 def find_cluster_pipeline(name: str) -> ClusterPipeline | None:
-    """Return a pipeline by name; None when no cluster was addressed."""
+    """Return a pipeline by name, or None if no cluster was addressed."""
     scope = _cluster()
     if scope is None:
         return None
@@ -63,7 +65,7 @@ def find_cluster_pipeline(name: str) -> ClusterPipeline | None:
 
 
 def find_run_pipeline(graph: Graph, run: str) -> StoredPipeline | None:
-    """Return the pipeline a run began with, if a cluster was addressed that declares it."""
+    """Return the pipeline of a run, if a cluster was addressed that declares it."""
     begun = next((one for one in graph.pipeline.status() if one.id == run), None)
     name = None if begun is None else begun.about.get("declared")
     found = None if name is None else find_cluster_pipeline(name)
@@ -75,12 +77,12 @@ def _cluster() -> GraphAddress | None:
 
 
 def read_variables(pairs: Sequence[str]) -> dict[str, str]:
-    """Return what `--set NAME=VALUE` says."""
+    """Return the variables of `--set NAME=VALUE`."""
     found: dict[str, str] = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
         if not (name and equals):
-            raise click.UsageError(f"--set wants NAME=VALUE, not '{pair}'")
+            raise click.UsageError(f"invalid --set '{pair}': expected NAME=VALUE")
         if name in found:
             raise click.UsageError(f"--set {name} is given twice")
         found[name] = value
@@ -88,7 +90,7 @@ def read_variables(pairs: Sequence[str]) -> dict[str, str]:
 
 
 def unchecked_text(pipeline: Pipeline) -> str:
-    """Return what `validate` did not look at, and which command does."""
+    """Return what `validate` did not check, and the command that does."""
     if not pipeline.unchecked:
         return 'expressions not checked, run "plan" to check them'
     named = ", ".join(f"{name} ({why})" for name, why in pipeline.unchecked.items())
@@ -96,7 +98,7 @@ def unchecked_text(pipeline: Pipeline) -> str:
 
 
 def print_pipeline_plan(plan: PipelinePlan) -> None:
-    """Print what a pipeline would do."""
+    """Print the plan of a pipeline."""
     where = plan.branch if plan.branch_exists else f"{plan.branch} (created from {plan.base})"
     into = f", then merged into {plan.merge_into}" if plan.merge_into else ""
     click.echo(f"pipeline {plan.pipeline} would {plan.mode} into {where}{into}")
@@ -116,18 +118,18 @@ def print_pipeline_plan(plan: PipelinePlan) -> None:
         sign = "" if plan.is_counted or type_["rows"] is None else "at most "
         title = (
             f"{key.replace(':', ' ')}: {sign}{count} rows of {type_['source']}; "
-            f"{count_text(type_['committed'], 'entity', 'entities')} there now"
+            f"{count_text(type_['committed'], 'entity', 'entities')} exist"
         )
         columns = [
             (name, column["expression"], column["type"])
             for name, column in type_["columns"].items()
         ]
-        _table(title, ("column", "made from", "gives"), columns)
+        _table(title, ("column", "expression", "type"), columns)
     click.echo("nothing was written")
 
 
 def _table(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table whose columns are named also where nothing is drawn."""
+    """Print a table with its column names, also where output is not a terminal."""
     print_table(title, heads, rows if sys.stdout.isatty() or not rows else [heads, *rows])
 
 
@@ -136,9 +138,9 @@ def _count_or_unknown(count: int | None) -> str:
 
 
 def print_runs(runs: Sequence[PipelineRun]) -> None:
-    """Print runs, a line each."""
+    """Print runs, one line each."""
     if not runs:
-        click.echo("no pipeline ran on this graph yet")
+        click.echo("no pipeline runs on this graph")
         return
     rows = [
         (
@@ -155,7 +157,7 @@ def print_runs(runs: Sequence[PipelineRun]) -> None:
 
 
 def print_run_report(report: RunReport) -> None:
-    """Print what a run did."""
+    """Print the report of a run."""
     click.echo(
         f"pipeline {report.pipeline}: {state_text(report)}, "
         f"{count_text(report.given, 'row')} in, {report.accepted:,} accepted, "
@@ -181,7 +183,7 @@ def _type_row(key: str, type_: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _summary_lines(report: RunReport) -> Iterator[str]:
-    """Yield where everything went."""
+    """Yield lines about rejected rows, vectors, the commit and the merge."""
     if report.unreadable:
         yield f"{count_text(report.unreadable, 'row')} of files could not be read"
     if report.rejects is not None:
@@ -199,7 +201,7 @@ def _summary_lines(report: RunReport) -> Iterator[str]:
         if conflicts:
             yield (
                 f"{count_text(len(conflicts), 'conflict')} with {report.merge['target']}; branch "
-                f"{report.branch} is kept: decide with omnigraph merge {report.branch} --resolve …"
+                f"{report.branch} is kept: resolve with omnigraph merge {report.branch} --resolve …"
             )
         else:
             yield f"merged into {report.merge['target']}: {report.merge['outcome']}"

@@ -1,4 +1,4 @@
-"""This module is `omnigraph alias`."""
+"""`omnigraph alias`."""
 
 from __future__ import annotations
 
@@ -22,8 +22,14 @@ from omnigraph.service.user_config import OUTPUT_FORMATS, QueryAlias
 @click.argument("name")
 @click.argument("values", metavar="[ARGS]...", nargs=-1)
 @click.option("--params", help="Parameters as a JSON object.")
-@click.option("--params-file", type=click.Path(path_type=Path), help="File with parameters.")
-@click.option("--format", "format_", type=click.Choice(OUTPUT_FORMATS), help="How to print rows.")
+@click.option(
+    "--params-file",
+    type=click.Path(path_type=Path),
+    help="File with the parameters as a JSON object.",
+)
+@click.option(
+    "--format", "format_", type=click.Choice(OUTPUT_FORMATS), help="Output format of the rows."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def alias(
     name: str,
@@ -33,12 +39,12 @@ def alias(
     format_: str | None,
     as_json: bool,
 ) -> None:
-    """Run the stored query that was set up as NAME."""
+    """Run the stored query configured as alias NAME."""
     operator = load_user_config()
     found = operator.aliases.get(name)
     if found is None:
         known = ", ".join(sorted(operator.aliases)) or "none"
-        raise InvalidUsage(f"unknown alias '{name}'; set up are: {known}")
+        raise InvalidUsage(f"unknown alias '{name}'; configured aliases: {known}")
     url = server_url(found.server, operator.servers)
     graph = found.graph or operator.defaults.default_graph
     served = open_remote_graph(GraphAddress("server", url, graph), operator)

@@ -1,4 +1,4 @@
-"""This module is `omnigraph changes …`."""
+"""`omnigraph changes`."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from omnigraph.graph import Graph
 
 @click.group()
 def changes() -> None:
-    """Follow what happens to a graph, commit by commit."""
+    """Read the change feed of a graph, commit by commit."""
 
 
 @changes.command()
 @graph_options(positional=False)
 @click.option("--branch", default="main", help="Branch to follow.")
-@click.option("--cursor", help="Where an earlier poll ended.")
-@click.option("--start", help="`now` (the default), `beginning` or `after:ID`.")
-@click.option("--limit", type=int, default=MAX_CHANGES, help="Changes fetched at a time.")
+@click.option("--cursor", help="Cursor returned by an earlier poll.")
+@click.option("--start", help="Where to start: `now`, `beginning` or `after:ID`.  [default: now]")
+@click.option("--limit", type=int, default=MAX_CHANGES, help="Changes to fetch per page.")
 @change_filter_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def poll(
@@ -46,7 +46,7 @@ def poll(
     ops: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Tell what happened since a cursor, and the cursor to go on with."""
+    """Print the changes since a cursor, and the next cursor."""
     graph = open_addressed_graph(uri, store)
     scope: dict[str, Any] = {"kinds": kinds, "types": types, "ops": ops}
     asked = {"branch": branch, "limits": Limits(changes=limit), **scope}
@@ -67,7 +67,7 @@ def _end(page: FeedPage) -> dict[str, Any]:
 
 
 class _ChangePages:
-    """The blocks from one page up to its cut, each whole; `last` is the page at the cut."""
+    """The complete blocks of consecutive pages; `last` is the last page."""
 
     def __init__(self, graph: Graph, asked: dict[str, Any], first: FeedPage) -> None:
         self._graph = graph
@@ -95,8 +95,8 @@ class _ChangePages:
 @changes.command("commit")
 @graph_options(positional=False)
 @click.argument("commit_id", metavar="ID")
-@click.option("--limit", type=int, default=MAX_CHANGES, help="Changes fetched at a time.")
-@click.option("--page-token", help="Only the page this token of an earlier one leads to.")
+@click.option("--limit", type=int, default=MAX_CHANGES, help="Changes to fetch per page.")
+@click.option("--page-token", help="Print only the page of this token.")
 @change_filter_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def commit_changes(
@@ -110,7 +110,7 @@ def commit_changes(
     ops: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Tell what a commit changed against its first parent."""
+    """Print the changes of a commit compared with its first parent."""
     graph = open_addressed_graph(uri, store)
     scope: dict[str, Any] = {"kinds": kinds, "types": types, "ops": ops}
     asked = {"limits": Limits(changes=limit), **scope}
@@ -155,9 +155,9 @@ def baseline(
     out: Path,
     as_json: bool,
 ) -> None:
-    """Write all entities to a file and tell the cursor that goes on from exactly there.
+    """Write all entities to a file and print the cursor of exactly that state.
 
-    The file is there whole or not at all; `load` reads it.
+    The file is written atomically; `load` reads it.
     """
     graph = open_addressed_graph(uri, store)
     found, count = graph.changes.baseline(branch=branch, kinds=kinds, types=types, ops=ops), 0

@@ -1,4 +1,4 @@
-"""This module is `omnigraph commit …`."""
+"""`omnigraph commit`."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from omnigraph.commit.model import Commit
 from omnigraph.graph import Graph
 
 # ----------------------------------------------------------------------
-# This module draws history: commits newest first, with lines to their parents.
+# Drawing of the commit graph.
 
 
 def draw_history(commits: Sequence[Commit]) -> Iterator[tuple[str, Commit | None]]:
-    """Yield lines of a drawing, each with the commit whose line it is, or None between commits.
+    """Yield lines of a drawing, each with its commit, or None for a line between commits.
 
-    Children must come before their parents. What is not listed is drawn as going on.
+    Children must precede their parents. Lines to unlisted parents continue to the end.
     """
     lanes: list[str] = []
     for commit in commits:
@@ -71,7 +71,7 @@ def _connect_lane(lanes: int, place: int) -> str:
 
 @click.group()
 def commit() -> None:
-    """Look at the history of a graph."""
+    """Show the commit history of a graph."""
 
 
 commit.add_command(commit_changes, "changes")
@@ -81,11 +81,11 @@ _CommandT = TypeVar("_CommandT", bound=Callable[..., Any])
 
 
 def _filters(command: _CommandT) -> _CommandT:
-    """Let a command select commits of a branch."""
+    """Add the options that filter commits."""
     for option in (
         click.option("--limit", type=click.IntRange(min=0), help="Maximum number of commits."),
-        click.option("--actor", help="Only commits of this actor."),
-        click.option("--branch", default="main", help="Branch whose history is listed."),
+        click.option("--actor", help="Include only commits of this actor."),
+        click.option("--branch", default="main", help="Branch to list."),
     ):
         command = option(command)
     return command
@@ -130,7 +130,7 @@ def log(
     draw: bool,
     as_json: bool,
 ) -> None:
-    """Show the history of a branch with names, authors and counts, newest first."""
+    """Show the history of a branch with refs, actors and counts, newest first."""
     graph = open_addressed_graph(uri, store)
     commits = graph.commits.list(branch, limit=limit, actor=actor)
     names = _refs_by_commit(graph)
@@ -143,7 +143,7 @@ def log(
 
 
 def _refs_by_commit(graph: Graph) -> dict[str, list[str]]:
-    """Return the branches and tags that stand at each commit."""
+    """Return the branches and tags of each commit."""
     found: dict[str, list[str]] = {}
     for name in graph.branches.list():
         found.setdefault(graph.snapshot(name).commit_id, []).append(name)
@@ -153,7 +153,7 @@ def _refs_by_commit(graph: Graph) -> dict[str, list[str]]:
 
 
 def _commit_line(found: Commit, names: Sequence[str]) -> str:
-    """Return a commit in a line: its id, who stands there, when, who, what."""
+    """Return a commit as a line: ID, refs, time, actor, operation, counts."""
     here = click.style(f" ({', '.join(names)})", fg="green") if names else ""
     when = f"{found.created_at:%Y-%m-%d %H:%M:%S}"
     counts = found.counts.values()

@@ -1,4 +1,4 @@
-"""This module is `omnigraph index …`."""
+"""`omnigraph index`."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from omnigraph.cli.progress import show_progress
 
 @click.group()
 def index() -> None:
-    """Look at indexes and build what is missing."""
+    """Show indexes and build missing ones."""
 
 
 @index.command()
 @graph_options(positional=True)
-@click.option("--branch", "at", default="main", help="Branch, tag, commit id or time.")
+@click.option("--branch", "at", default="main", help="Branch, tag, commit ID or timestamp.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def status(uri: str | None, store: str | None, at: str, as_json: bool) -> None:
-    """List the indexes the schema asks for and how much they cover."""
+    """List the indexes declared by the schema and their coverage."""
     graph = open_addressed_graph(uri, store)
     found = graph.indexes.status(at)
     if as_json:
@@ -41,7 +41,7 @@ def status(uri: str | None, store: str | None, at: str, as_json: bool) -> None:
 def build(
     uri: str | None, store: str | None, actor: str | None, branch: str, as_json: bool
 ) -> None:
-    """Build what is missing, as one commit that changes no entity."""
+    """Build missing indexes, as one commit that changes no entities."""
     graph = open_addressed_graph(uri, store, mode="rw", actor=actor)
     with show_progress("building indexes"):
         done = graph.indexes.ensure(branch=branch)

@@ -1,4 +1,4 @@
-"""This module is `omnigraph pipeline …`."""
+"""`omnigraph pipeline`."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _INTERRUPTED = 130
 
 
 def _file_options(command: _CommandT) -> _CommandT:
-    """Let a command take a pipeline file, its graph and its variables."""
+    """Add the options for a pipeline file, its graph and its variables."""
     options = (
         click.argument("path", metavar="FILE|NAME", type=_PATH),
         graph_options(positional=False),
@@ -55,7 +55,7 @@ def _file_options(command: _CommandT) -> _CommandT:
 
 
 def _run_options(command: _CommandT) -> _CommandT:
-    """Let a command take a graph and one of its runs."""
+    """Add the options for a graph and one of its runs."""
     options = (
         graph_options(positional=False),
         click.argument("run_id", metavar="RUN", required=False),
@@ -68,7 +68,7 @@ def _run_options(command: _CommandT) -> _CommandT:
 
 @click.group()
 def pipeline() -> None:
-    """Load data on Spark, as a file says."""
+    """Load data on Spark as declared in a pipeline file."""
 
 
 pipeline.add_command(warmup)
@@ -85,7 +85,7 @@ def validate(
     as_json: bool,
     schema: Path | None,
 ) -> None:
-    """Check a pipeline file, without starting Spark."""
+    """Check a pipeline file without starting Spark."""
     variables = read_variables(pairs)
     if schema is not None:
         found = check_pipeline(read_pipeline(path, variables), open_catalog(schema)[0])
@@ -106,7 +106,7 @@ def validate(
 
 @pipeline.command()
 @_file_options
-@click.option("--count", is_flag=True, help="Count rows exactly, which reads them all.")
+@click.option("--count", is_flag=True, help="Count rows exactly by reading them all.")
 def plan(
     path: Path,
     uri: str | None,
@@ -115,7 +115,7 @@ def plan(
     as_json: bool,
     count: bool,
 ) -> None:
-    """Tell what a run would read, create and change; write nothing."""
+    """Show what a run would read, create and change, without writing."""
     graph, source = _addressed(path, uri, store, pairs)
     with show_progress("planning", spark.running_tasks):
         made = graph.pipeline.plan(source, read_variables(pairs), count=count)
@@ -140,7 +140,7 @@ def run(
     again: bool,
     html: Path | None,
 ) -> None:
-    """Run a pipeline: what it loads becomes one commit, or nothing does."""
+    """Run a pipeline and publish its data atomically as one commit."""
     graph, source = _addressed(path, uri, store, pairs, mode="rw", actor=actor)
     variables = read_variables(pairs)
     report = _interruptible(
@@ -153,7 +153,7 @@ def run(
 @graph_options(positional=False)
 @actor_option
 @click.argument("run_id", metavar="RUN")
-@click.option("--file", "path", type=_PATH, help="The pipeline file, if it is elsewhere now.")
+@click.option("--file", "path", type=_PATH, help="Pipeline file, if it was moved.")
 @click.option("--set", "pairs", multiple=True, metavar="NAME=VALUE", help="Value of a variable.")
 @click.option("--html", type=_PATH, help="Write the report as a page, too.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -167,7 +167,7 @@ def resume(
     html: Path | None,
     as_json: bool,
 ) -> None:
-    """Go on with a run that was interrupted; what it finished is not done again."""
+    """Resume an interrupted run after its last finished stage."""
     graph = open_addressed_graph(uri, store, mode="rw", actor=actor)
     variables = read_variables(pairs)
     source = path or find_run_pipeline(graph, run_id)
@@ -181,7 +181,7 @@ def resume(
 @location_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def list_(as_json: bool) -> None:
-    """List the pipelines that were applied to a cluster."""
+    """List the pipelines of a cluster."""
     found = list_cluster_pipelines()
     if as_json:
         facts = [{"name": p.name, "graph_id": p.graph, "digest": p.digest} for p in found]
@@ -214,7 +214,7 @@ def status(uri: str | None, store: str | None, run_id: str | None, as_json: bool
 def abort(
     uri: str | None, store: str | None, actor: str | None, run_id: str, as_json: bool
 ) -> None:
-    """Give a run up and remove what it staged."""
+    """Abort a run and remove its staged files."""
     done = open_addressed_graph(uri, store, mode="rw", actor=actor).pipeline.abort(run_id)
     if as_json:
         print_json(done.to_json())
@@ -228,7 +228,7 @@ def abort(
 def report(
     uri: str | None, store: str | None, run_id: str | None, as_json: bool, html: Path | None
 ) -> None:
-    """Show the report of a run, by default of the newest."""
+    """Show the report of a run, by default the newest."""
     found = open_addressed_graph(uri, store).pipeline.report(run_id)
     _write_page(found, html)
     if as_json:
@@ -246,7 +246,7 @@ def _addressed(
     mode: str = "ro",
     actor: str | None = None,
 ) -> tuple[Graph, PipelineSource]:
-    """Open the graph of the command line, of the cluster, or of the file; return the pipeline."""
+    """Open the graph of the command line, cluster or file; return it with the pipeline."""
     declared = None if uri or store else find_cluster_pipeline(str(path))
     if declared is not None:
         graph = open_addressed_graph(None, None, mode=mode, actor=actor, graph_id=declared.graph)
@@ -270,8 +270,8 @@ def _interruptible(work: Callable[[Any], RunReport]) -> RunReport:
 def _interruption(error: PipelineInterrupted) -> str:
     resume = f"`omnigraph pipeline resume {error.run}`"
     if error.is_published:
-        return f"interrupted after the commit was published; {resume} does what is left"
-    return f"interrupted; nothing was published and nothing is left behind. {resume} begins anew"
+        return f"interrupted after the commit was published; {resume} runs the remaining stages"
+    return f"interrupted; nothing was published and no files are left. {resume} starts again"
 
 
 def _show(report: RunReport, html: Path | None, *, as_json: bool) -> None:
@@ -289,4 +289,4 @@ def _write_page(report: RunReport, html: Path | None) -> None:
         return
     with replaced_file(html) as file:
         file.write(report_page(report).encode())
-    click.echo(f"the report is in {html}", err=True)
+    click.echo(f"wrote the report to {html}", err=True)

@@ -1,4 +1,4 @@
-"""This module is `omnigraph profile …`."""
+"""`omnigraph profile`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from omnigraph.service.user_config import PROFILE_VARIABLE, Profile, UserConfig,
 
 @click.group()
 def profile() -> None:
-    """Look at profiles: names for servers, clusters and graphs."""
+    """Show profiles: named addresses of servers, clusters and graphs."""
 
 
 @profile.command("list")
@@ -60,12 +60,12 @@ def _listed(found: Profile, operator: UserConfig) -> dict[str, Any]:
 @click.argument("name", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def show(name: str | None, as_json: bool) -> None:
-    """Show a profile, the active one, or what holds without any."""
+    """Show a profile: NAME, the active one, or the defaults."""
     operator = read_user_config(os.environ)
     wanted = name or _active()
     if wanted is not None and wanted not in operator.profiles:
         known = ", ".join(sorted(operator.profiles)) or "none"
-        raise InvalidUsage(f"unknown profile '{wanted}'; set up are: {known}")
+        raise InvalidUsage(f"unknown profile '{wanted}'; configured profiles: {known}")
     defaults = operator.defaults
     found = (
         Profile("(defaults)", defaults.server, None, defaults.store, defaults.default_graph)

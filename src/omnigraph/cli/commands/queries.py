@@ -1,4 +1,4 @@
-"""This module is `omnigraph queries …`."""
+"""`omnigraph queries`."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from omnigraph.service.cluster.serving import ServedGraph, read_applied_revision
 
 @click.group()
 def queries() -> None:
-    """Look at the stored queries of a cluster."""
+    """List and check the stored queries of a cluster."""
 
 
 @dataclass(frozen=True, slots=True)
 class _StoredQueryCheck:
-    """A stored query, or why it is none."""
+    """A stored query with its plan, or the error that prevents one."""
 
     name: str
     plan: QueryPlan | None = None
@@ -43,7 +43,7 @@ class _StoredQueryCheck:
 @location_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def list_stored(as_json: bool) -> None:
-    """List the stored queries that were applied."""
+    """List the applied stored queries."""
     found = [one for one in _stored() if one.plan is not None]
     if as_json:
         print_json({"queries": [_facts(one) for one in found]})
@@ -59,7 +59,7 @@ def list_stored(as_json: bool) -> None:
 @location_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def validate(as_json: bool) -> None:
-    """Check the stored queries that were applied against the graphs as they are."""
+    """Check the applied stored queries against the current schemas of their graphs."""
     found = list(_stored())
     broken = [one for one in found if one.error is not None]
     if as_json:
@@ -87,16 +87,18 @@ def _stored() -> Iterator[_StoredQueryCheck]:
 
 
 def _graphs() -> tuple[ServedGraph, ...]:
-    """Return the graphs of the cluster that was addressed, or the one that was named."""
+    """Return the graphs of the addressed cluster, or the named one."""
     refuse_unused_options(command_words())
     scope = cluster_address(address_options(None, None), load_user_config())
     if scope is None:
-        raise InvalidUsage("say which cluster: --cluster DIR|URI, or a profile of one")
+        raise InvalidUsage(
+            "no cluster given: pass --cluster DIR|URI, or --profile NAME of a cluster"
+        )
     serving, wanted = read_applied_revision(scope.address), scope.graph
     found = tuple(graph for graph in serving.graphs if wanted in (None, graph.id))
     if not found:
         ids = ", ".join(graph.id for graph in serving.graphs)
-        message = f"the cluster has no graph '{wanted}', but: {ids}"
+        message = f"the cluster has no graph '{wanted}'; it has: {ids}"
         raise InvalidInput(message, code="graph_not_applied", graph=wanted)
     return found
 

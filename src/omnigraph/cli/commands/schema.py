@@ -1,4 +1,4 @@
-"""This module is `omnigraph schema …`."""
+"""`omnigraph schema`."""
 
 from __future__ import annotations
 
@@ -36,15 +36,17 @@ _FILE = click.Path(path_type=Path)
 
 @click.group()
 def schema() -> None:
-    """Look at schemas, and plan and make their changes."""
+    """Show schemas; plan and apply schema changes."""
 
 
 @schema.command()
 @graph_options(positional=True)
-@click.option("--schema", "wanted", type=_FILE, help="The schema wanted for a graph.")
-@click.option("--from", "old_path", type=_FILE, help="Instead of a graph: the accepted schema.")
-@click.option("--to", "new_path", type=_FILE, help="With --from: the schema wanted instead.")
-@click.option("--allow-data-loss", is_flag=True, help="Plan drops as hard drops.")
+@click.option("--schema", "wanted", type=_FILE, help="New schema file of the graph.")
+@click.option("--from", "old_path", type=_FILE, help="Old schema file, instead of a graph.")
+@click.option("--to", "new_path", type=_FILE, help="With --from: new schema file.")
+@click.option(
+    "--allow-data-loss", is_flag=True, help="Plan drops as hard drops, which delete data."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def plan(
     uri: str | None,
@@ -55,13 +57,13 @@ def plan(
     allow_data_loss: bool,
     as_json: bool,
 ) -> None:
-    """List the steps from one schema to another, or what stands in the way."""
+    """Show the migration steps to a new schema, or why it is refused."""
     if old_path is not None and new_path is not None:
         print_file_plan(old_path, new_path, allow_data_loss=allow_data_loss, as_json=as_json)
     elif wanted is not None:
         _plan_graph((uri, store), wanted, allow_data_loss, as_json)
     else:
-        raise click.UsageError("give a graph and --schema FILE, or --from FILE and --to FILE")
+        raise click.UsageError("pass a graph and --schema FILE, or --from FILE and --to FILE")
 
 
 def _plan_graph(
@@ -80,10 +82,10 @@ def _plan_graph(
 @graph_options(positional=True)
 @actor_option
 @click.argument("path", metavar="FILE", type=_FILE, required=False)
-@click.option("--schema", "wanted", type=_FILE, help="The schema wanted, instead of FILE.")
-@click.option("--branch", default="main", help="Branch whose schema changes.")
-@click.option("--allow-data-loss", is_flag=True, help="Remove at once what is dropped.")
-@click.option("--dry-run", is_flag=True, help="Check everything, change nothing.")
+@click.option("--schema", "wanted", type=_FILE, help="New schema file, instead of FILE.")
+@click.option("--branch", default="main", help="Branch to change.")
+@click.option("--allow-data-loss", is_flag=True, help="Make drops hard drops, which delete data.")
+@click.option("--dry-run", is_flag=True, help="Check the migration without changing anything.")
 @click.option("--message", help="Message of the commit.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def apply(
@@ -98,11 +100,11 @@ def apply(
     message: str | None,
     as_json: bool,
 ) -> None:
-    """Make another schema the accepted one, as one commit."""
+    """Migrate a graph to a new schema, as one commit."""
     if path is None and wanted is None and store is not None and uri is not None:
         path, uri = Path(uri), None
     if (path is None) == (wanted is None):
-        raise click.UsageError("give the wanted schema: a file after the graph, or --schema FILE")
+        raise click.UsageError("no schema given: pass a file after the graph, or --schema FILE")
     _, report = open_catalog(path or wanted or Path())
     opened = import_module("omnigraph.cli.open_graph").open_addressed_graph
     graph = opened(uri, store, mode="rw", actor=actor)
@@ -131,9 +133,9 @@ def apply(
 @click.argument("new", metavar="TO")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def diff(uri: str | None, store: str | None, old: str, new: str, as_json: bool) -> None:
-    """List the steps between two schema files, or between two states of a graph.
+    """Show the migration steps between two schema files or two states of a graph.
 
-    With --uri or --store, FROM is a branch, tag, commit or time, and TO another or a file.
+    With --uri or --store, FROM is a branch, tag, commit or timestamp, and TO another or a file.
     """
     if uri is None and store is None and not has_location():
         print_file_plan(Path(old), Path(new), allow_data_loss=False, as_json=as_json)
@@ -155,10 +157,10 @@ def diff(uri: str | None, store: str | None, old: str, new: str, as_json: bool) 
 @location_options
 @policy_actor_option
 @policy_option
-@click.option("--at", help="Branch, tag, commit or time of a graph; main unless given.")
+@click.option("--at", help="Branch, tag, commit ID or timestamp of a graph.  [default: main]")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def show(uri: str | None, store: str | None, at: str | None, as_json: bool) -> None:
-    """Show what a schema file declares, resolved, or the text of a graph's schema."""
+    """Show the resolved types of a schema file, or the schema text of a graph."""
     if uri is None or not uri.endswith(".pg"):
         graph = import_module("omnigraph.cli.open_graph").open_addressed_graph(uri, store)
         source = graph.snapshot(at).schema_source

@@ -1,4 +1,4 @@
-"""This module is `omnigraph snapshot`."""
+"""`omnigraph snapshot`."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from omnigraph.version import INTERNAL_SCHEMA_VERSION
 
 @click.command()
 @graph_options(positional=True)
-@click.option("--branch", "at", default="main", help="Branch, tag, commit id or time.")
+@click.option("--branch", "at", default="main", help="Branch, tag, commit ID or timestamp.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def snapshot(uri: str | None, store: str | None, at: str, as_json: bool) -> None:
-    """Show which version of each dataset a state of the graph is made of."""
+    """Show the dataset versions of a snapshot."""
     facts = _facts(open_addressed_graph(uri, store).snapshot(at))
     if as_json:
         print_json(facts)

@@ -1,4 +1,4 @@
-"""This module is `omnigraph tag …`."""
+"""`omnigraph tag`."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from omnigraph.cli.output import print_json
 
 @click.group()
 def tag() -> None:
-    """Give commits names that never move."""
+    """Create, list and delete tags: fixed names of commits."""
 
 
 @tag.command()
 @graph_options(positional=False)
 @actor_option
-@click.option("--at", default="main", help="Branch, tag, commit id or time.")
+@click.option("--at", default="main", help="Branch, tag, commit ID or timestamp to tag.")
 @click.argument("name")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def create(
@@ -53,7 +53,7 @@ def list_tags(uri: str | None, store: str | None, as_json: bool) -> None:
 @click.argument("name")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def delete(uri: str | None, store: str | None, name: str, as_json: bool) -> None:
-    """Delete a tag; the commit stays."""
+    """Delete a tag; its commit is kept."""
     graph = open_addressed_graph(uri, store, mode="rw")
     graph.tags.delete(name)
     if as_json:
