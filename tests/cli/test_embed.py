@@ -163,7 +163,10 @@ def test_wrong_provider_is_told(uri, monkeypatch):
         (["g", "Doc", "--clean"], "a graph and a file are embedded one at a time"),
         (["--input", "x"], "--output and --spec missing"),
         (["--input", "x", "--output", "y"], "--spec missing"),
-        (["--seed", "x", "--output", "y"], "--seed says it all"),
+        (
+            ["--seed", "x", "--output", "y"],
+            "--seed and --input, --output or --spec are mutually exclusive",
+        ),
         (["--seed", "x", "--clean", "--reembed-all"], "--clean and --reembed-all"),
     ],
 )

@@ -62,9 +62,7 @@ def test_the_graph_may_be_named_by_the_file_and_variables_from_outside(uri, tmp_
 
 
 def test_a_graph_without_runs_says_so(uri):
-    assert (
-        omnigraph("pipeline", "status", "--uri", uri).out == "no pipeline runs on this graph\n"
-    )
+    assert omnigraph("pipeline", "status", "--uri", uri).out == "no pipeline runs on this graph\n"
     assert json.loads(omnigraph("pipeline", "status", "--uri", uri, "--json").out) == {"runs": []}
     for command in (("report",), ("report", "01X"), ("abort", "01X"), ("resume", "01X")):
         ran = omnigraph("pipeline", *command, "--uri", uri)

@@ -134,7 +134,7 @@ def test_violations_are_all_told_and_nothing_changes(uri):
         (
             ("-e", ADD_PORT, "--params", "{"),
             1,
-            "error[params_invalid]: the parameters are not JSON",
+            "error[params_invalid]: invalid parameters: not valid JSON",
         ),
         (("-e", ADD_PORT), 1, "parameter 'code' not provided"),
         (("--query", "nowhere.gq"), 1, "error[file_not_found]"),

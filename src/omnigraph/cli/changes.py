@@ -62,12 +62,12 @@ def summary_text(tally: ChangeTotals) -> str:
 
 def stat_lines(tally: ChangeTotals) -> list[str]:
     """Return a line for each type."""
-    found = []
+    lines = []
     for (kind, name), counts in tally.types.items():
         marks = zip("+~-", ChangeOp, strict=True)
         shown = (click.style(f"{mark}{counts[op]:,}", fg=_COLOURS[op]) for mark, op in marks)
-        found.append(f"{kind} {name}: {' '.join(shown)}")
-    return found
+        lines.append(f"{kind} {name}: {' '.join(shown)}")
+    return lines
 
 
 def _change_lines(change: Change) -> Iterator[str]:
@@ -84,7 +84,7 @@ def _change_lines(change: Change) -> Iterator[str]:
 
 
 def _shown_properties(change: Change, image: EntityImage) -> Sequence[str]:
-    """Return the properties to print: the changed ones of an update, else those that are not null."""
+    """Return the properties to print: those an update changed, else those that are not null."""
     if change.op is ChangeOp.UPDATE:
         return change.changed
     return [name for name, value in image.properties.items() if value is not None]
@@ -139,14 +139,14 @@ def resolve_option(command: _CommandT) -> _CommandT:
     return click.option("--resolve", metavar="SIDE|FILE", help=text)(command)
 
 
-def read_resolution(given: str | None) -> str | None:
+def read_resolution(text: str | None) -> str | None:
     """Return decisions: `source`, `target`, JSON text, or the content of a file."""
-    if given is None or given in ("source", "target") or given.lstrip().startswith("{"):
-        return given
+    if text is None or text in ("source", "target") or text.lstrip().startswith("{"):
+        return text
     try:
-        return Path(given).read_text(encoding="utf-8")
+        return Path(text).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        message = f"cannot read the decisions in {given}; pass --resolve source, --resolve target or a JSON file"
+        message = f"cannot read the decisions in {text}; pass `source`, `target` or a JSON file"
         raise InvalidInput(message, code="decisions_invalid") from error
 
 
@@ -177,7 +177,7 @@ def _print_summary(result: MergeResult, verb: str, *, dry_run: bool) -> None:
 
 
 def conflict_lines(conflict: Conflict) -> list[str]:
-    """Return a conflict as lines: its kind and entity, its message, then the values of each side."""
+    """Return a conflict as lines: kind and entity, message, then the values of each side."""
     kind = click.style(str(conflict.kind), fg="red", bold=True)
     about = " ".join(filter(None, (str(conflict.entity_kind or ""), conflict.type, conflict.id)))
     lines = [f"{kind} {click.style(about, bold=True)}", f"  {conflict.message}"]
@@ -196,8 +196,8 @@ def _conflict_properties(conflict: Conflict, images: Sequence[EntityImage]) -> l
     """Return the properties to print: the conflicting ones, else those that are not all null."""
     if conflict.properties:
         return list(conflict.properties)
-    known = dict.fromkeys(name for image in images for name in image.properties)
-    return [name for name in known if any(i.properties.get(name) is not None for i in images)]
+    names = dict.fromkeys(name for image in images for name in image.properties)
+    return [name for name in names if any(i.properties.get(name) is not None for i in images)]
 
 
 def _side_text(image: EntityImage | None, names: Sequence[str]) -> str:

@@ -43,6 +43,7 @@ EXAMPLES = {
     ),
     "branch delete": ("omnigraph branch delete --store ./my-graph review",),
     "branch list": ("omnigraph branch list --store ./my-graph",),
+    "branch merge": ("omnigraph branch merge --store ./my-graph review --into main",),
     "changes": ("omnigraph changes poll --store ./my-graph --start beginning",),
     "changes baseline": ("omnigraph changes baseline --store ./my-graph --out baseline.ndjson",),
     "changes commit": (

@@ -54,18 +54,18 @@ def expand_paths(paths: Iterable[Path], *suffixes: str) -> list[Path]:
     Raises:
         OmniError: a path does not exist, or a folder has no matching file.
     """
-    found: dict[Path, None] = {}
+    files: dict[Path, None] = {}
     for path in paths:
         if not path.is_dir():
-            found[path] = None
+            files[path] = None
             continue
         below = sorted(_files_below(path, suffixes))
         if not below:
-            wanted = " or ".join(f"*{suffix}" for suffix in suffixes)
-            message = f"no {wanted} file below {path}"
+            patterns = " or ".join(f"*{suffix}" for suffix in suffixes)
+            message = f"no {patterns} file below {path}"
             raise OmniError(message, code="file_not_found", category=Category.NOT_FOUND)
-        found.update(dict.fromkeys(below))
-    return list(found)
+        files.update(dict.fromkeys(below))
+    return list(files)
 
 
 def _files_below(folder: Path, suffixes: tuple[str, ...]) -> Iterable[Path]:
@@ -77,7 +77,7 @@ def _files_below(folder: Path, suffixes: tuple[str, ...]) -> Iterable[Path]:
 
 @contextmanager
 def replaced_file(path: Path) -> Iterator[IO[bytes]]:
-    """Yield a temporary file that atomically replaces `path` when the block ends without an error."""
+    """Yield a temporary file that atomically replaces `path` when the block ends."""
     lock = path.with_name(f"{path.name}.lock")
     try:
         with lock.open("wb") as guard:

@@ -35,8 +35,8 @@ def print_file_plan(old: Path, new: Path, *, allow_data_loss: bool, as_json: boo
     plan = plan_migration(accepted, desired)
     plan = plan.with_data_loss() if allow_data_loss else plan
     if as_json:
-        told = [diagnostic.to_json() for diagnostic in report.in_order()]
-        print_json({"from": str(old), "to": str(new), **plan.to_json(), "diagnostics": told})
+        diagnostics = [diagnostic.to_json() for diagnostic in report.in_order()]
+        print_json({"from": str(old), "to": str(new), **plan.to_json(), "diagnostics": diagnostics})
         return
     if report.diagnostics:
         click.echo(diagnostics_text(report.in_order()), err=True)

@@ -80,9 +80,9 @@ def open_addressed_graph(
 def load_user_config() -> UserConfig:
     """Return the configuration of the user; warn once about unknown keys."""
     meta = click.get_current_context().meta
-    known: UserConfig | None = meta.get("omnigraph.operator")
-    if known is not None:
-        return known
+    cached: UserConfig | None = meta.get("omnigraph.operator")
+    if cached is not None:
+        return cached
     operator = read_user_config(os.environ)
     for warning in operator.warnings:
         click.echo(f"warning: {warning}", err=True)
@@ -108,13 +108,13 @@ def _cluster_graph(scope: GraphAddress) -> tuple[str, Policy | None]:
     store = serving.open_store(scope.address, None)
     state = store.read().state
     ids = state.graph_ids
-    wanted = scope.graph or (ids[0] if len(ids) == 1 else None)
-    if wanted is None:
+    graph_id = scope.graph or (ids[0] if len(ids) == 1 else None)
+    if graph_id is None:
         raise InvalidUsage(f"pass --graph ID; the cluster has: {', '.join(ids) or 'none'}")
-    if wanted not in ids:
-        message = f"the cluster has no graph '{wanted}'; it has: {', '.join(ids) or 'none'}"
-        raise InvalidInput(message, code="graph_not_applied", graph=wanted)
-    return str(store.graph_uri(wanted)), serving.graph_policy(store, state, wanted)
+    if graph_id not in ids:
+        message = f"the cluster has no graph '{graph_id}'; it has: {', '.join(ids) or 'none'}"
+        raise InvalidInput(message, code="graph_not_applied", graph=graph_id)
+    return str(store.graph_uri(graph_id)), serving.graph_policy(store, state, graph_id)
 
 
 def _print_address(scope: GraphAddress, uri: str) -> None:

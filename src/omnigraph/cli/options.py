@@ -222,7 +222,7 @@ def policy_option(command: _CommandT) -> _CommandT:
 
 
 def _store_option(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
-    """Return a callback that stores an option in the context; the one nearest to the command wins."""
+    """Return a callback that stores an option in the context; the innermost value wins."""
 
     def note(context: click.Context, _: click.Parameter, value: Any) -> None:  # noqa: ANN401
         if value is not None:

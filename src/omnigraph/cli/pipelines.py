@@ -46,8 +46,8 @@ def list_cluster_pipelines() -> list[AppliedPipeline]:
         raise InvalidUsage(
             "no cluster given: pass --cluster DIR|URI, or --profile NAME of a cluster"
         )
-    found = applied_pipelines(open_store(scope.address, None))
-    return [one for one in found if scope.graph in (None, one.graph)]
+    pipelines = applied_pipelines(open_store(scope.address, None))
+    return [one for one in pipelines if scope.graph in (None, one.graph)]
 
 
 def find_cluster_pipeline(name: str) -> ClusterPipeline | None:
@@ -56,20 +56,20 @@ def find_cluster_pipeline(name: str) -> ClusterPipeline | None:
     if scope is None:
         return None
     store = open_store(scope.address, None)
-    found = find_pipeline(store, name)
-    if scope.graph not in (None, found.graph):
+    pipeline = find_pipeline(store, name)
+    if scope.graph not in (None, pipeline.graph):
         raise InvalidUsage(
-            f"pipeline '{name}' loads into graph '{found.graph}', not '{scope.graph}'"
+            f"pipeline '{name}' loads into graph '{pipeline.graph}', not '{scope.graph}'"
         )
-    return ClusterPipeline(found.graph, read_pipeline_text(store, found, scope.address))
+    return ClusterPipeline(pipeline.graph, read_pipeline_text(store, pipeline, scope.address))
 
 
 def find_run_pipeline(graph: Graph, run: str) -> StoredPipeline | None:
     """Return the pipeline of a run, if a cluster was addressed that declares it."""
     begun = next((one for one in graph.pipeline.status() if one.id == run), None)
     name = None if begun is None else begun.about.get("declared")
-    found = None if name is None else find_cluster_pipeline(name)
-    return None if found is None else found.source
+    pipeline = None if name is None else find_cluster_pipeline(name)
+    return None if pipeline is None else pipeline.source
 
 
 def _cluster() -> GraphAddress | None:
@@ -78,15 +78,15 @@ def _cluster() -> GraphAddress | None:
 
 def read_variables(pairs: Sequence[str]) -> dict[str, str]:
     """Return the variables of `--set NAME=VALUE`."""
-    found: dict[str, str] = {}
+    variables: dict[str, str] = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
         if not (name and equals):
             raise click.UsageError(f"invalid --set '{pair}': expected NAME=VALUE")
-        if name in found:
+        if name in variables:
             raise click.UsageError(f"--set {name} is given twice")
-        found[name] = value
-    return found
+        variables[name] = value
+    return variables
 
 
 def unchecked_text(pipeline: Pipeline) -> str:
@@ -188,11 +188,11 @@ def _summary_lines(report: RunReport) -> Iterator[str]:
         yield f"{count_text(report.unreadable, 'row')} of files could not be read"
     if report.rejects is not None:
         yield f"rejected rows are in {report.rejects}"
-    for made in report.embedded:
-        for item in made["properties"]:
+    for result in report.embedded:
+        for item in result["properties"]:
             vectors = count_text(item["embedded"], "vector")
             kept = f", {item['kept']:,} kept" if item.get("kept") else ""
-            yield f"made {vectors} of {made['type']}.{item['name']} by {made['model']}{kept}"
+            yield f"made {vectors} of {result['type']}.{item['name']} by {result['model']}{kept}"
     if report.commit is not None:
         again = "was loaded before, by" if report.repeated else "is"
         yield f"commit {again} {report.commit['graph_commit_id']} on branch {report.branch}"

@@ -45,18 +45,18 @@ def _options(command: _CommandT) -> _CommandT:
     return command
 
 
-def _run(algorithm: str, asked: dict[str, Any], **options: Any) -> None:  # noqa: ANN401 - as click has them
-    graph = open_addressed_graph(asked["uri"], asked["store"], mode="rw", actor=asked["actor"])
+def _run(algorithm: str, common: dict[str, Any], **options: Any) -> None:  # noqa: ANN401 - as click has them
+    graph = open_addressed_graph(common["uri"], common["store"], mode="rw", actor=common["actor"])
     names = ("into", "branch", "from_", "message")
     analysis = pipeline.Analysis(
         algorithm=algorithm,
-        edges=asked["edges"],
+        edges=common["edges"],
         options={name: value for name, value in options.items() if value is not None},
-        **{name: asked[name] for name in names},
+        **{name: common[name] for name in names},
     )
     with show_progress(algorithm, pipeline.running_tasks):
         done = pipeline.analyze(graph, analysis)
-    if asked["as_json"]:
+    if common["as_json"]:
         print_json({"uri": graph.uri, **done.to_json()})
         return
     rounds = count_text(done.rounds, "round")
@@ -79,25 +79,25 @@ def pagerank(
     damping: float | None,
     iterations: int | None,
     tolerance: float | None,
-    **asked: Any,  # noqa: ANN401 - what all commands take
+    **common: Any,  # noqa: ANN401 - what all commands take
 ) -> None:
     """Compute PageRank; the ranks of all nodes sum to 1."""
-    _run("pagerank", asked, damping=damping, iterations=iterations, tolerance=tolerance)
+    _run("pagerank", common, damping=damping, iterations=iterations, tolerance=tolerance)
 
 
 @analyze.command()
 @_options
-def components(**asked: Any) -> None:  # noqa: ANN401 - what all commands take
+def components(**common: Any) -> None:  # noqa: ANN401 - what all commands take
     """Compute connected components; the value is the smallest node ID of the component."""
-    _run("components", asked)
+    _run("components", common)
 
 
 @analyze.command()
 @_options
 @click.option("--iterations", type=int, help="Maximum number of iterations.  [default: 20]")
-def labels(iterations: int | None, **asked: Any) -> None:  # noqa: ANN401 - what all commands take
+def labels(iterations: int | None, **common: Any) -> None:  # noqa: ANN401 - what all commands take
     """Find communities by label propagation."""
-    _run("labels", asked, iterations=iterations)
+    _run("labels", common, iterations=iterations)
 
 
 @analyze.command()
@@ -105,6 +105,6 @@ def labels(iterations: int | None, **asked: Any) -> None:  # noqa: ANN401 - what
 @click.option(
     "--direction", type=click.Choice(("out", "in", "both")), help="Edges to count.  [default: both]"
 )
-def degrees(direction: str | None, **asked: Any) -> None:  # noqa: ANN401 - what all commands take
+def degrees(direction: str | None, **common: Any) -> None:  # noqa: ANN401 - what all commands take
     """Compute the degree of each node."""
-    _run("degrees", asked, direction=direction)
+    _run("degrees", common, direction=direction)

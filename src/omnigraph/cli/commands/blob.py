@@ -69,11 +69,11 @@ def get(
 ) -> None:
     """Write the bytes of a blob to a file or to standard output."""
     selector = (entity, type_name, id_, property_name)
-    found = _open(open_addressed_graph(uri, store), selector, branch, snapshot)
+    content = _open(open_addressed_graph(uri, store), selector, branch, snapshot)
     end = None
-    if length is not None and found.size is not None:
-        end = min(offset + length, found.size)
-    chunks = found.chunks(offset, end)
+    if length is not None and content.size is not None:
+        end = min(offset + length, content.size)
+    chunks = content.chunks(offset, end)
     if out is None:
         for chunk in chunks:
             sys.stdout.buffer.write(chunk)
@@ -102,10 +102,10 @@ def stat(
 ) -> None:
     """Show the location and size of a blob."""
     graph = open_addressed_graph(uri, store)
-    found = _open(graph, (entity, type_name, id_, property_name), branch, snapshot)
+    content = _open(graph, (entity, type_name, id_, property_name), branch, snapshot)
     resolved = graph.snapshot(branch or snapshot or "main").commit_id
-    asked = {"snapshot": snapshot} if snapshot is not None else {"branch": branch or "main"}
-    facts = {**found.to_json(), "target": {**asked, "resolved_snapshot": resolved}}
+    target = {"snapshot": snapshot} if snapshot is not None else {"branch": branch or "main"}
+    facts = {**content.to_json(), "target": {**target, "resolved_snapshot": resolved}}
     if as_json:
         print_json(facts)
         return

@@ -31,11 +31,13 @@ def create(
 ) -> None:
     """Create a branch."""
     graph = open_addressed_graph(uri, store, mode="rw", actor=actor)
-    made = graph.branches.create(name, from_=source)
+    created = graph.branches.create(name, from_=source)
     if as_json:
-        print_json({"uri": graph.uri, "from": source, "name": made.name, "actor_id": made.actor})
+        print_json(
+            {"uri": graph.uri, "from": source, "name": created.name, "actor_id": created.actor}
+        )
         return
-    click.echo(f"created branch {made.name} from {source}")
+    click.echo(f"created branch {created.name} from {source}")
 
 
 @branch.command("list")

@@ -49,9 +49,9 @@ def poll(
     """Print the changes since a cursor, and the next cursor."""
     graph = open_addressed_graph(uri, store)
     scope: dict[str, Any] = {"kinds": kinds, "types": types, "ops": ops}
-    asked = {"branch": branch, "limits": Limits(changes=limit), **scope}
-    first = graph.changes.poll(**asked, cursor=cursor, start=start)
-    pages = _ChangePages(graph, asked, first)
+    options = {"branch": branch, "limits": Limits(changes=limit), **scope}
+    first = graph.changes.poll(**options, cursor=cursor, start=start)
+    pages = _ChangePages(graph, options, first)
     if as_json:
         blocks = (block.to_json() for block in pages)
         stream_json({}, "blocks", blocks, lambda: _end(pages.last))
@@ -69,9 +69,9 @@ def _end(page: FeedPage) -> dict[str, Any]:
 class _ChangePages:
     """The complete blocks of consecutive pages; `last` is the last page."""
 
-    def __init__(self, graph: Graph, asked: dict[str, Any], first: FeedPage) -> None:
+    def __init__(self, graph: Graph, options: dict[str, Any], first: FeedPage) -> None:
         self._graph = graph
-        self._asked = asked
+        self._options = options
         self.last = first
 
     def __iter__(self) -> Iterator[ChangeBlock]:
@@ -87,7 +87,7 @@ class _ChangePages:
             token = self.last.next_page_token
             if token is None:
                 break
-            self.last = self._graph.changes.poll(**self._asked, page_token=token)
+            self.last = self._graph.changes.poll(**self._options, page_token=token)
         if open_ is not None:
             yield open_
 
@@ -113,8 +113,8 @@ def commit_changes(
     """Print the changes of a commit compared with its first parent."""
     graph = open_addressed_graph(uri, store)
     scope: dict[str, Any] = {"kinds": kinds, "types": types, "ops": ops}
-    asked = {"limits": Limits(changes=limit), **scope}
-    page = graph.commits.changes(commit_id, **asked, page_token=page_token)
+    options = {"limits": Limits(changes=limit), **scope}
+    page = graph.commits.changes(commit_id, **options, page_token=page_token)
     if page_token is not None and as_json:
         print_json(page.to_json())
     elif page_token is not None:
@@ -123,19 +123,19 @@ def commit_changes(
             click.echo(f"next_page_token: {page.next_page_token}")
     elif as_json:
         head = {"cause": ChangeBlock(page.commit, ()).to_json()["cause"]}
-        pages = _all_pages(graph, page, asked)
+        pages = _all_pages(graph, page, options)
         stream_json(head, "changes", (c.to_json() for p in pages for c in p.changes), dict)
     else:
-        found = tuple(c for p in _all_pages(graph, page, asked) for c in p.changes)
-        print_block(ChangeBlock(page.commit, found))
+        changed = tuple(c for p in _all_pages(graph, page, options) for c in p.changes)
+        print_block(ChangeBlock(page.commit, changed))
 
 
 def _all_pages(
-    graph: Graph, page: CommitChangesPage, asked: dict[str, Any]
+    graph: Graph, page: CommitChangesPage, options: dict[str, Any]
 ) -> Iterator[CommitChangesPage]:
     yield page
     while page.next_page_token is not None:
-        page = graph.commits.changes(page.commit.id, **asked, page_token=page.next_page_token)
+        page = graph.commits.changes(page.commit.id, **options, page_token=page.next_page_token)
         yield page
 
 
@@ -160,14 +160,14 @@ def baseline(
     The file is written atomically; `load` reads it.
     """
     graph = open_addressed_graph(uri, store)
-    found, count = graph.changes.baseline(branch=branch, kinds=kinds, types=types, ops=ops), 0
+    source, count = graph.changes.baseline(branch=branch, kinds=kinds, types=types, ops=ops), 0
     with replaced_file(out) as file, show_progress("writing the baseline") as progress:
-        for line in report_line_counts(found.lines, progress):
+        for line in report_line_counts(source.lines, progress):
             file.write(f"{line}\n".encode())
             count += 1
     if as_json:
-        print_json(found.handshake.to_json())
+        print_json(source.handshake.to_json())
         return
     click.echo(f"wrote {count_text(count, 'entity', 'entities')} to {out}")
-    for name, value in found.handshake.to_json().items():
+    for name, value in source.handshake.to_json().items():
         click.echo(f"{name}: {value}")

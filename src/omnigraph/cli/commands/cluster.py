@@ -26,9 +26,9 @@ def cluster() -> None:
     """Manage graphs, policies and stored queries declared in cluster.yaml."""
 
 
-def _actor(given: str | None) -> str | None:
+def _actor(actor: str | None) -> str | None:
     """Return the actor of the command line or of the configuration."""
-    return actor_and_policy(given).actor or load_user_config().actor
+    return actor_and_policy(actor).actor or load_user_config().actor
 
 
 def _options(command: _CommandT) -> _CommandT:
@@ -151,16 +151,16 @@ def force_unlock(lock_id: str, config: Path, as_json: bool) -> None:
 
 
 def _state_lines(title: str, done: ClusterCommandResult) -> list[str]:
-    seen = done.facts["state_observations"]
-    if not seen:
+    state = done.facts["state_observations"]
+    if not state:
         return []
-    lines = [f"{title}: revision {seen['state_revision']}, {seen['resource_count']} resource(s)"]
-    if seen["locked"]:
-        since = f"{seen['lock_operation']} since {seen['lock_created_at']}"
-        lines.append(f"  locked by {since} (id={seen['lock_id']})")
-    for address, found in done.facts["resource_statuses"].items():
-        conditions = f": {', '.join(found['conditions'])}" if found.get("conditions") else ""
-        lines.append(f"  {address} [{found['status']}{conditions}]")
+    lines = [f"{title}: revision {state['state_revision']}, {state['resource_count']} resource(s)"]
+    if state["locked"]:
+        since = f"{state['lock_operation']} since {state['lock_created_at']}"
+        lines.append(f"  locked by {since} (id={state['lock_id']})")
+    for address, resource in done.facts["resource_statuses"].items():
+        conditions = f": {', '.join(resource['conditions'])}" if resource.get("conditions") else ""
+        lines.append(f"  {address} [{resource['status']}{conditions}]")
     return lines
 
 

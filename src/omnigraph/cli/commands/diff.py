@@ -52,8 +52,8 @@ def diff(
         else:
             click.echo("\n".join([*stat_lines(tally), summary_text(tally)]))
     elif as_json:
-        found = (change_json(change, old, new) for change in changes)
-        stream_json(comparison_json(old, new), "changes", found, lambda: {"stats": tally.to_json()})
+        items = (change_json(change, old, new) for change in changes)
+        stream_json(comparison_json(old, new), "changes", items, lambda: {"stats": tally.to_json()})
     elif as_lines:
         for change in changes:
             click.echo(json.dumps(change_json(change, old, new), ensure_ascii=False))

@@ -137,14 +137,14 @@ def _open_graph(address: str, actor: str | None) -> Any:  # noqa: ANN401 - a Gra
 
 
 def _graph_address(words: tuple[str, ...], store: str | None) -> tuple[str, str]:
-    given = words if store is None else (store, *words)
-    if len(given) != 2:
-        wrong = ("no graph given", "no type given", "too many arguments")[min(len(given), 2)]
+    address = words if store is None else (store, *words)
+    if len(address) != 2:
+        wrong = ("no graph given", "no type given", "too many arguments")[min(len(address), 2)]
         raise click.UsageError(
             f"{wrong}: pass the address of a graph and one type, "
             "e.g. omnigraph embed ./my-graph Article"
         )
-    return given[0], given[1]
+    return address[0], address[1]
 
 
 def _mode(clean: bool, reembed_all: bool, selective: bool) -> EmbedFileMode:
@@ -164,8 +164,8 @@ def _files(
         if source or output or spec:
             raise click.UsageError("--seed and --input, --output or --spec are mutually exclusive")
         return read_manifest(seed)
-    given = {"--input": source, "--output": output, "--spec": spec}
-    missing = [name for name, path in given.items() if path is None]
+    paths = {"--input": source, "--output": output, "--spec": spec}
+    missing = [name for name, path in paths.items() if path is None]
     if source is None or output is None or spec is None:
         raise click.UsageError(f"{' and '.join(missing)} missing: {_FORMS}")
     return source, output, read_spec(spec)

@@ -96,8 +96,8 @@ def export(
     graph = open_addressed_graph(uri, store)
     if archive is not None:
         with show_progress("exporting"):
-            made = graph.export_archive(archive, at, history=history)
-        _print_archive(graph, archive, made, as_json)
+            report = graph.export_archive(archive, at, history=history)
+        _print_archive(graph, archive, report, as_json)
     elif parts is not None:
         with show_progress("exporting", spark_details(engine)):
             counts = graph.export_parts(parts, at, types=types, format=format_, engine=engine)
@@ -118,16 +118,16 @@ def _destinations(
     return {"--parquet": folder, "--parts": parts, "--archive": archive}
 
 
-def _print_archive(graph: Graph, path: Path, made: ArchiveReport, as_json: bool) -> None:
+def _print_archive(graph: Graph, path: Path, report: ArchiveReport, as_json: bool) -> None:
     if as_json:
-        print_json({"uri": graph.uri, **made.to_json()})
+        print_json({"uri": graph.uri, **report.to_json()})
         return
     what = (
         "all of its history"
-        if made.entities is None
-        else count_text(made.entities, "entity", "entities")
+        if report.entities is None
+        else count_text(report.entities, "entity", "entities")
     )
-    click.echo(f"exported {graph.uri} with {what} to {path}: {made.bytes:,} bytes")
+    click.echo(f"exported {graph.uri} with {what} to {path}: {report.bytes:,} bytes")
 
 
 def _print_export(graph: Graph, folder: str, counts: dict[str, int], as_json: bool) -> None:
@@ -151,11 +151,11 @@ def import_(actor: str | None, archive: Path, uri: str, as_json: bool) -> None:
     """Create a graph from a file written by `export --archive`."""
     who = actor_and_policy(actor)
     with show_progress("importing"):
-        made = import_archive(archive, uri, policy=who.policy, actor=who.actor)
+        report = import_archive(archive, uri, policy=who.policy, actor=who.actor)
     if as_json:
-        print_json({"uri": uri, **made.to_json()})
+        print_json({"uri": uri, **report.to_json()})
         return
     what = "all of its history"
-    if not made.history:
-        what = count_text(made.entities or 0, "entity", "entities")
+    if not report.history:
+        what = count_text(report.entities or 0, "entity", "entities")
     click.echo(f"imported {archive} with {what} as {uri}")

@@ -33,11 +33,11 @@ def list_served(as_json: bool) -> None:
     operator = load_user_config()
     scope = resolve_address(address_options(None, None), command_words(), operator)
     if scope.kind != "server":
-        message = f"`{command_words()}` needs a server: a graph address or --cluster does not apply; pass --server"
+        message = f"`{command_words()}` needs a server: pass --server NAME|URL"
         raise InvalidUsage(message)
-    found = list_graphs(scope.address, token=token_for(scope.address, operator, os.environ))
+    listed = list_graphs(scope.address, token=token_for(scope.address, operator, os.environ))
     if as_json:
-        print_json({"graphs": found})
+        print_json({"graphs": listed})
         return
-    for graph in found:
+    for graph in listed:
         click.echo(f"{graph['graph_id']}\t{graph['uri']}")

@@ -22,13 +22,13 @@ def index() -> None:
 def status(uri: str | None, store: str | None, at: str, as_json: bool) -> None:
     """List the indexes declared by the schema and their coverage."""
     graph = open_addressed_graph(uri, store)
-    found = graph.indexes.status(at)
+    indexes = graph.indexes.status(at)
     if as_json:
-        print_json({"uri": graph.uri, "indexes": [one.to_json() for one in found]})
+        print_json({"uri": graph.uri, "indexes": [item.to_json() for item in indexes]})
         return
     rows = [
-        (one.type_key, one.column, str(one.kind), f"{one.covered:,} of {one.rows:,}")
-        for one in found
+        (item.type_key, item.column, str(item.kind), f"{item.covered:,} of {item.rows:,}")
+        for item in indexes
     ]
     print_table(f"indexes of {graph.uri}", ("type", "property", "kind", "covered"), rows)
 

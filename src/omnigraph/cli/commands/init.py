@@ -28,7 +28,8 @@ from omnigraph.graph import init as create
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def init(uri: str, schema_path: Path, force: bool, as_json: bool) -> None:
     """Create an empty graph in a folder or at an s3:// address."""
-    # Leftovers of failed attempts are always overwritten, and a graph never is: --force has no effect.
+    # Leftovers of failed attempts are always overwritten, and a graph never is, with or without
+    # --force.
     _, report = open_catalog(schema_path)
     import_module("omnigraph.service.cluster.store").refuse_managed(uri, "declare it")
     who = actor_and_policy()

@@ -102,8 +102,8 @@ def load(
         print_json({"uri": graph.uri, **done.to_json()})
         return
     what = f"{done.total} entities across {len(done.nodes)} node types"
-    told = f"{what} and {len(done.edges)} edge types"
-    click.echo(f"loaded {graph.uri} on branch {branch} with {mode}: {told}")
+    summary = f"{what} and {len(done.edges)} edge types"
+    click.echo(f"loaded {graph.uri} on branch {branch} with {mode}: {summary}")
     if done.commit is None:
         click.echo("nothing changed; no commit was made")
     if done.branch_created:
@@ -128,15 +128,15 @@ def open_input(path: Path) -> Any:  # noqa: ANN401 - a path or an open stream
 
 
 def _tables(kind: str, pairs: Sequence[str]) -> dict[str, Path]:
-    found: dict[str, Path] = {}
+    tables: dict[str, Path] = {}
     for pair in pairs:
         name, equals, path = pair.partition("=")
         if not (name and equals and path):
             raise click.UsageError(f"invalid --{kind} '{pair}': expected TYPE=FILE")
-        if f"{kind}:{name}" in found:
+        if f"{kind}:{name}" in tables:
             raise click.UsageError(f"--{kind} {name} is given twice")
-        found[f"{kind}:{name}"] = Path(path)
-    return found
+        tables[f"{kind}:{name}"] = Path(path)
+    return tables
 
 
 # ----------------------------------------------------------------------

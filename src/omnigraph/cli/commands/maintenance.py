@@ -104,24 +104,26 @@ def verify(uri: str | None, store: str | None, engine: str, deep: bool, as_json:
     """Check the integrity of a graph; exit 1 if it is damaged."""
     graph = open_addressed_graph(uri, store)
     with show_progress("verifying", spark_details(engine)):
-        found = graph.verify(deep=deep, engine=engine)
+        report = graph.verify(deep=deep, engine=engine)
     if as_json:
-        print_json(found.to_json())
+        print_json(report.to_json())
     else:
-        for problem in found.problems:
+        for problem in report.problems:
             label = "note" if problem.harmless else "PROBLEM"
             click.echo(f"{label}: {problem.where}: {problem.message}")
         counts = [
-            count_text(found.branches, "branch", "branches"),
-            count_text(found.commits, "commit"),
-            count_text(found.versions, "dataset version"),
+            count_text(report.branches, "branch", "branches"),
+            count_text(report.commits, "commit"),
+            count_text(report.versions, "dataset version"),
         ]
-        if found.files is not None:
-            counts.append(count_text(found.files, "file"))
-        if found.unsummed:
-            click.echo(f"note: {count_text(found.unsummed, 'file')} without checksum, only decoded")
-        click.echo(f"{'ok' if found.ok else 'damaged'}: {', '.join(counts)} checked")
-    sys.exit(0 if found.ok else 1)
+        if report.files is not None:
+            counts.append(count_text(report.files, "file"))
+        if report.unsummed:
+            click.echo(
+                f"note: {count_text(report.unsummed, 'file')} without checksum, only decoded"
+            )
+        click.echo(f"{'ok' if report.ok else 'damaged'}: {', '.join(counts)} checked")
+    sys.exit(0 if report.ok else 1)
 
 
 # ----------------------------------------------------------------------
@@ -139,17 +141,17 @@ def repair(uri: str | None, store: str | None, confirm: bool, force: bool, as_js
         raise click.UsageError("--force needs --confirm")
     graph = open_addressed_graph(uri, store, mode="rw" if confirm else "ro")
     with show_progress("repairing"):
-        found = graph.repair(confirm=confirm)
+        report = graph.repair(confirm=confirm)
     if as_json:
-        facts = [dataset.to_json() for dataset in found]
+        facts = [dataset.to_json() for dataset in report]
         version = graph.snapshot().manifest_version
         head = {"uri": graph.uri, "confirm": confirm, "force": force}
         print_json({**head, "graph_manifest_version": version, "datasets": facts})
     else:
-        for dataset in found:
+        for dataset in report:
             failed = f" error={dataset.error}" if dataset.error else ""
             click.echo(f"{dataset.type_key} {dataset.action}{failed}")
-    if any(dataset.error for dataset in found):
+    if any(dataset.error for dataset in report):
         raise SystemExit(1)
 
 

@@ -48,9 +48,11 @@ def mcp(**options: Any) -> None:  # noqa: ANN401 - one of each option
         return
     if options["bind"] is not None or options["unauthenticated"]:
         raise click.UsageError("--bind and --unauthenticated need --http")
-    room = import_server_module("omnigraph.mcp.stdio")
-    local = room.StdioOptions(**_graph_settings(options, room.ALL_GRAPHS), actor=options["actor"])
-    room.serve(local)
+    module = import_server_module("omnigraph.mcp.stdio")
+    local = module.StdioOptions(
+        **_graph_settings(options, module.ALL_GRAPHS), actor=options["actor"]
+    )
+    module.serve(local)
 
 
 def _serve_http(options: dict[str, Any]) -> None:
@@ -58,16 +60,16 @@ def _serve_http(options: dict[str, Any]) -> None:
         raise click.UsageError(
             "--as and --http are mutually exclusive: over HTTP the token identifies the actor"
         )
-    room = import_server_module()
+    module = import_server_module()
     host, port = bind_address(options["bind"] or "127.0.0.1:8080")
-    settings = room.ServerSettings(
-        **_graph_settings(options, room.ALL_GRAPHS),
+    settings = module.ServerSettings(
+        **_graph_settings(options, module.ALL_GRAPHS),
         host=host,
         port=port,
         unauthenticated=options["unauthenticated"],
         agents_only=True,
     )
-    room.serve(settings, os.environ, print_listen_address)
+    module.serve(settings, os.environ, print_listen_address)
 
 
 def _graph_settings(options: dict[str, Any], all_: str) -> dict[str, Any]:

@@ -50,7 +50,8 @@ def mutate(
 ) -> None:
     """Run a mutation as one commit.
 
-    NAME selects one of several mutations in the file; without a file, it is a stored mutation of a server.
+    NAME selects one of several mutations in the file; without a file, it is a stored mutation
+    of a server.
     """
     source = None if is_stored(name, query_path, query_text) else read_query(query_path, query_text)
     values = read_params(params, params_file)
@@ -77,6 +78,6 @@ def mutate(
 def _print_precondition_failed(error: PreconditionFailed, as_json: bool) -> None:
     """Print that the branch is at another commit; with `--json`, as a server reports it."""
     if as_json:
-        told = import_module("omnigraph.service.errors").describe_error(error)
-        print_json(to_builtins(told.body))
+        description = import_module("omnigraph.service.errors").describe_error(error)
+        print_json(to_builtins(description.body))
     click.echo(f"error[{error.code}]: {error.message}", err=True)

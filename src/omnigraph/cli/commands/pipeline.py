@@ -94,8 +94,8 @@ def validate(
         found = graph.pipeline.validate(source, variables)
     warnings = found.report.in_order()
     if as_json:
-        told = [diagnostic.to_json() for diagnostic in warnings]
-        facts = {"status": "ok", "pipeline": found.name, "diagnostics": told}
+        diagnostics = [diagnostic.to_json() for diagnostic in warnings]
+        facts = {"status": "ok", "pipeline": found.name, "diagnostics": diagnostics}
         print_json({**facts, "unchecked_sources": dict(found.unchecked)})
         return
     if warnings:
@@ -118,11 +118,11 @@ def plan(
     """Show what a run would read, create and change, without writing."""
     graph, source = _addressed(path, uri, store, pairs)
     with show_progress("planning", spark.running_tasks):
-        made = graph.pipeline.plan(source, read_variables(pairs), count=count)
+        pipeline_plan = graph.pipeline.plan(source, read_variables(pairs), count=count)
     if as_json:
-        print_json(made.to_json())
+        print_json(pipeline_plan.to_json())
         return
-    print_pipeline_plan(made)
+    print_pipeline_plan(pipeline_plan)
 
 
 @pipeline.command()

@@ -52,8 +52,8 @@ def policy() -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def validate(kind: str, as_json: bool) -> None:
     """Check a policy file and list all its errors."""
-    name, found = _read(kind)
-    actors, rules = len(found.bundle.actors), len(found.bundle.rules)
+    name, policy_ = _read(kind)
+    actors, rules = len(policy_.bundle.actors), len(policy_.bundle.rules)
     if as_json:
         print_json({"valid": True, "bundle": name, "actors": actors, "rules": rules})
         return
@@ -68,9 +68,9 @@ def validate(kind: str, as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def test(kind: str, path: Path, as_json: bool) -> None:
     """Run test cases of a policy; exit 1 and list those that fail."""
-    _, found = _read(kind)
+    _, policy_ = _read(kind)
     cases = read_policy_tests(read_policy_text(path))
-    failed = find_policy_test_failures(found, cases)
+    failed = find_policy_test_failures(policy_, cases)
     if as_json:
         print_json({"cases": len(cases), "failed": [case.to_json() for case in failed]})
     elif failed:
@@ -105,8 +105,8 @@ def explain(
     as_json: bool,
 ) -> None:
     """Show the decision of a policy, the matching rule and the types."""
-    _, found = _read(kind)
-    decision = found.decide(actor, action, branch, target_branch)
+    _, policy_ = _read(kind)
+    decision = policy_.decide(actor, action, branch, target_branch)
     facts = {
         "decision": "allow" if decision.allowed else "deny",
         "actor": actor,
@@ -155,11 +155,11 @@ def _read(kind: str) -> tuple[str, Policy]:
 def _applied(cluster: str, graph: str | None) -> tuple[str, Policy]:
     """Return the applied policy of a graph or of the cluster, or the only one."""
     serving = read_applied_revision(cluster)
-    found = serving.policy_of(graph) or serving.policy_of(None)
+    policy_ = serving.policy_of(graph) or serving.policy_of(None)
     if graph is None:
-        found = serving.policies[0] if len(serving.policies) == 1 else None
-    if found is None:
+        policy_ = serving.policies[0] if len(serving.policies) == 1 else None
+    if policy_ is None:
         names = ", ".join(policy.name for policy in serving.policies) or "none"
         raise InvalidUsage(f"pass --graph ID to select a policy; the cluster has: {names}")
-    scope = BundleScope.SERVER if found.cluster else BundleScope.GRAPH
-    return found.name, Policy.parse(found.text, scope)
+    scope = BundleScope.SERVER if policy_.cluster else BundleScope.GRAPH
+    return policy_.name, Policy.parse(policy_.text, scope)

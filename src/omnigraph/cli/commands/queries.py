@@ -44,14 +44,14 @@ class _StoredQueryCheck:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def list_stored(as_json: bool) -> None:
     """List the applied stored queries."""
-    found = [one for one in _stored() if one.plan is not None]
+    checks = [check for check in _stored() if check.plan is not None]
     if as_json:
-        print_json({"queries": [_facts(one) for one in found]})
+        print_json({"queries": [_facts(check) for check in checks]})
         return
-    if not found:
+    if not checks:
         click.echo("(no stored queries registered)")
-    for one in found:
-        for line in _lines(one):
+    for check in checks:
+        for line in _lines(check):
             click.echo(line)
 
 
@@ -60,16 +60,16 @@ def list_stored(as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def validate(as_json: bool) -> None:
     """Check the applied stored queries against the current schemas of their graphs."""
-    found = list(_stored())
-    broken = [one for one in found if one.error is not None]
+    checks = list(_stored())
+    broken = [check for check in checks if check.error is not None]
     if as_json:
-        breakages = [{"query": one.name, "message": one.error} for one in broken]
+        breakages = [{"query": check.name, "message": check.error} for check in broken]
         print_json({"ok": not broken, "breakages": breakages, "warnings": []})
     elif not broken:
-        click.echo(f"OK  {len(found)} stored queries type-check")
+        click.echo(f"OK  {len(checks)} stored queries type-check")
     else:
-        for one in broken:
-            click.echo(f"ERROR  query '{one.name}': {one.error}")
+        for check in broken:
+            click.echo(f"ERROR  query '{check.name}': {check.error}")
     if broken:
         sys.exit(1)
 
@@ -94,30 +94,30 @@ def _graphs() -> tuple[ServedGraph, ...]:
         raise InvalidUsage(
             "no cluster given: pass --cluster DIR|URI, or --profile NAME of a cluster"
         )
-    serving, wanted = read_applied_revision(scope.address), scope.graph
-    found = tuple(graph for graph in serving.graphs if wanted in (None, graph.id))
-    if not found:
+    serving, graph_id = read_applied_revision(scope.address), scope.graph
+    graphs = tuple(graph for graph in serving.graphs if graph_id in (None, graph.id))
+    if not graphs:
         ids = ", ".join(graph.id for graph in serving.graphs)
-        message = f"the cluster has no graph '{wanted}'; it has: {ids}"
-        raise InvalidInput(message, code="graph_not_applied", graph=wanted)
-    return found
+        message = f"the cluster has no graph '{graph_id}'; it has: {ids}"
+        raise InvalidInput(message, code="graph_not_applied", graph=graph_id)
+    return graphs
 
 
-def _lines(one: _StoredQueryCheck) -> Iterator[str]:
-    assert one.plan is not None, "only what can be run is listed"
-    params = ", ".join(f"${p.name}: {p.type}" for p in one.plan.parameters)
-    kind = "mutation" if isinstance(one.plan, MutationPlan) else "read"
-    yield f"{kind}  {one.name}({params})"
-    for text in (one.plan.description, one.plan.instruction):
+def _lines(check: _StoredQueryCheck) -> Iterator[str]:
+    assert check.plan is not None, "only what can be run is listed"
+    params = ", ".join(f"${p.name}: {p.type}" for p in check.plan.parameters)
+    kind = "mutation" if isinstance(check.plan, MutationPlan) else "read"
+    yield f"{kind}  {check.name}({params})"
+    for text in (check.plan.description, check.plan.instruction):
         if text:
             yield f"    {text}"
 
 
-def _facts(one: _StoredQueryCheck) -> dict[str, Any]:
-    plan = one.plan
+def _facts(check: _StoredQueryCheck) -> dict[str, Any]:
+    plan = check.plan
     assert plan is not None, "only what can be run is listed"
     facts: dict[str, Any] = {
-        "name": one.name,
+        "name": check.name,
         "mcp_expose": False,
         "tool_name": None,
         "mutation": isinstance(plan, MutationPlan),

@@ -56,7 +56,8 @@ def query(
 ) -> None:
     """Run a query and print its rows.
 
-    NAME selects one of several queries in the file; without a file, it is a stored query of a server.
+    NAME selects one of several queries in the file; without a file, it is a stored query of a
+    server.
     """
     if branch is not None and snapshot is not None:
         raise click.UsageError("--branch and --snapshot are mutually exclusive")
@@ -107,8 +108,8 @@ def explain(
     source = read_query(query_path, query_text)
     values = read_params(params, params_file)
     graph = open_addressed_graph(uri, store)
-    found = graph.explain(source, values, name=name, at=at, analyze=analyze)
+    plan = graph.explain(source, values, name=name, at=at, analyze=analyze)
     if as_json:
-        print_json(found.to_json())
+        print_json(plan.to_json())
         return
-    click.echo(found)
+    click.echo(plan)

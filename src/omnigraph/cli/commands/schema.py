@@ -41,7 +41,7 @@ def schema() -> None:
 
 @schema.command()
 @graph_options(positional=True)
-@click.option("--schema", "wanted", type=_FILE, help="New schema file of the graph.")
+@click.option("--schema", "new_schema", type=_FILE, help="New schema file of the graph.")
 @click.option("--from", "old_path", type=_FILE, help="Old schema file, instead of a graph.")
 @click.option("--to", "new_path", type=_FILE, help="With --from: new schema file.")
 @click.option(
@@ -51,7 +51,7 @@ def schema() -> None:
 def plan(
     uri: str | None,
     store: str | None,
-    wanted: Path | None,
+    new_schema: Path | None,
     old_path: Path | None,
     new_path: Path | None,
     allow_data_loss: bool,
@@ -60,16 +60,16 @@ def plan(
     """Show the migration steps to a new schema, or why it is refused."""
     if old_path is not None and new_path is not None:
         print_file_plan(old_path, new_path, allow_data_loss=allow_data_loss, as_json=as_json)
-    elif wanted is not None:
-        _plan_graph((uri, store), wanted, allow_data_loss, as_json)
+    elif new_schema is not None:
+        _plan_graph((uri, store), new_schema, allow_data_loss, as_json)
     else:
         raise click.UsageError("pass a graph and --schema FILE, or --from FILE and --to FILE")
 
 
 def _plan_graph(
-    address: tuple[str | None, str | None], wanted: Path, allow_data_loss: bool, as_json: bool
+    address: tuple[str | None, str | None], new_schema: Path, allow_data_loss: bool, as_json: bool
 ) -> None:
-    _, report = open_catalog(wanted)
+    _, report = open_catalog(new_schema)
     graph = import_module("omnigraph.cli.open_graph").open_addressed_graph(*address)
     steps = graph.schema.plan(report.source.text, allow_data_loss=allow_data_loss)
     if as_json:
@@ -82,7 +82,7 @@ def _plan_graph(
 @graph_options(positional=True)
 @actor_option
 @click.argument("path", metavar="FILE", type=_FILE, required=False)
-@click.option("--schema", "wanted", type=_FILE, help="New schema file, instead of FILE.")
+@click.option("--schema", "new_schema", type=_FILE, help="New schema file, instead of FILE.")
 @click.option("--branch", default="main", help="Branch to change.")
 @click.option("--allow-data-loss", is_flag=True, help="Make drops hard drops, which delete data.")
 @click.option("--dry-run", is_flag=True, help="Check the migration without changing anything.")
@@ -93,7 +93,7 @@ def apply(
     store: str | None,
     actor: str | None,
     path: Path | None,
-    wanted: Path | None,
+    new_schema: Path | None,
     branch: str,
     allow_data_loss: bool,
     dry_run: bool,
@@ -101,11 +101,11 @@ def apply(
     as_json: bool,
 ) -> None:
     """Migrate a graph to a new schema, as one commit."""
-    if path is None and wanted is None and store is not None and uri is not None:
+    if path is None and new_schema is None and store is not None and uri is not None:
         path, uri = Path(uri), None
-    if (path is None) == (wanted is None):
+    if (path is None) == (new_schema is None):
         raise click.UsageError("no schema given: pass a file after the graph, or --schema FILE")
-    _, report = open_catalog(path or wanted or Path())
+    _, report = open_catalog(path or new_schema or Path())
     opened = import_module("omnigraph.cli.open_graph").open_addressed_graph
     graph = opened(uri, store, mode="rw", actor=actor)
     if not graph.uri.startswith(("http://", "https://")):
@@ -123,8 +123,10 @@ def apply(
     if as_json:
         print_json({"uri": graph.uri, **done.to_json()})
         return
-    told = {"applied": done.applied, "graph_manifest_version": done.manifest_version}
-    print_migration_plan(done.plan, f"schema apply for {graph.uri} on branch {done.branch}", **told)
+    facts = {"applied": done.applied, "graph_manifest_version": done.manifest_version}
+    print_migration_plan(
+        done.plan, f"schema apply for {graph.uri} on branch {done.branch}", **facts
+    )
 
 
 @schema.command()

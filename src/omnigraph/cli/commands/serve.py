@@ -128,9 +128,9 @@ def serve(**options: Any) -> None:  # noqa: ANN401 - one of each option
     if cluster is None and not options["graphs"]:
         cluster = environment.get("OMNIGRAPH_CLUSTER") or None
     if cluster is not None and apart:
-        given = ", ".join(f"--{_OPTION_BY_FIELD[name]}" for name in apart)
+        others = ", ".join(f"--{_OPTION_BY_FIELD[name]}" for name in apart)
         raise click.UsageError(
-            f"--cluster and {given} are mutually exclusive: cluster.yaml declares them"
+            f"--cluster and {others} are mutually exclusive: cluster.yaml declares them"
         )
     settings = serving.ServerSettings(
         cluster=cluster,
@@ -188,20 +188,20 @@ def print_listen_address(address: str) -> None:
 
 
 def parse_named_values(
-    given: Iterable[str], option: str, all_: str | None = None
+    texts: Iterable[str], option: str, all_: str | None = None
 ) -> dict[str, str]:
     """Parse `NAME=VALUE` pairs; a value without a name, where allowed, applies to all."""
-    found: dict[str, str] = {}
-    for text in given:
+    values: dict[str, str] = {}
+    for text in texts:
         name, equals, value = text.partition("=")
         if not equals and all_ is not None:
             name, value = all_, text
         if not value or (not name and all_ is None):
             raise click.UsageError(f"invalid {option} '{text}': expected NAME=VALUE")
-        if name in found:
+        if name in values:
             raise click.UsageError(f"{option} is given twice for '{name}'")
-        found[name] = value
-    return found
+        values[name] = value
+    return values
 
 
 def _is_set(text: str | None) -> bool:

@@ -25,11 +25,11 @@ def create(
 ) -> None:
     """Create a tag."""
     graph = open_addressed_graph(uri, store, mode="rw", actor=actor)
-    made = graph.tags.create(name, at=at)
+    created = graph.tags.create(name, at=at)
     if as_json:
-        print_json({"uri": graph.uri, "name": made.name, "graph_commit_id": made.commit_id})
+        print_json({"uri": graph.uri, "name": created.name, "graph_commit_id": created.commit_id})
         return
-    click.echo(f"created tag {made.name} at {made.commit_id}")
+    click.echo(f"created tag {created.name} at {created.commit_id}")
 
 
 @tag.command("list")
@@ -44,8 +44,8 @@ def list_tags(uri: str | None, store: str | None, as_json: bool) -> None:
         ]
         print_json({"tags": facts})
         return
-    for found in tags:
-        click.echo(f"{found.name} {found.commit_id}")
+    for listed in tags:
+        click.echo(f"{listed.name} {listed.commit_id}")
 
 
 @tag.command()
