@@ -259,7 +259,7 @@ def test_graphs_of_a_server_are_listed(run, url, folder):
         {"graph_id": "g", "uri": str(folder / "served")}
     ]
     refused = run("graphs", "list", "--profile", "folder")
-    assert (refused.code, "does not apply" in refused.err) == (1, True)
+    assert (refused.code, "needs a server: pass --server" in refused.err) == (1, True)
 
 
 def test_graph_of_a_server_has_to_be_named(run, url):

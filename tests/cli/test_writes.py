@@ -128,9 +128,13 @@ def test_violations_are_all_told_and_nothing_changes(uri):
     ("arguments", "code", "told"),
     [
         ((), 2, "no query given: pass either --query FILE or -e TEXT"),
-        (("-e", "query q() {", "--query", "x.gq"), 2, "give a query"),
+        (("-e", "query q() {", "--query", "x.gq"), 2, "no query given"),
         (("-e", ADD_PORT, "--params", "{}", "--params-file", "x"), 2, "mutually exclusive"),
-        (("-e", ADD_PORT, "--params", "[1]"), 1, "error[params_invalid]: the parameters are no"),
+        (
+            ("-e", ADD_PORT, "--params", "[1]"),
+            1,
+            "error[params_invalid]: invalid parameters: expected a JSON object",
+        ),
         (
             ("-e", ADD_PORT, "--params", "{"),
             1,
