@@ -8,7 +8,6 @@ one probe for a newer version and, when there is one, one row.
 from __future__ import annotations
 
 import time
-from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
@@ -44,6 +43,7 @@ from omnigraph.storage.compare_and_swap import (
 )
 from omnigraph.storage.error_translation import translate_errors
 from omnigraph.storage.layout import lineage_path
+from omnigraph.storage.lru_cache import LruCache
 from omnigraph.storage.row_lookup import sql_text
 from omnigraph.version import INTERNAL_SCHEMA_VERSION
 
@@ -136,7 +136,7 @@ class Lineage:
         self.path = lineage_path(native)
         self._state: LineageState | None = None
         self._probed = 0.0
-        self._written: OrderedDict[int, pa.Table] = OrderedDict()
+        self._written: LruCache[int, pa.Table] = LruCache(MAX_CACHED_FRAGMENTS)
         self._lock = Lock()
 
     @property
@@ -260,11 +260,8 @@ class Lineage:
     def _made(self, handle: Any, head: Head, tables: Sequence[pa.Table]) -> LineageState:  # noqa: ANN401
         """Remember what a swap made of tables: there is nothing to read back."""
         newest = next_fragment_id(handle) - 1
-        with self._lock:
-            for number, table in enumerate(reversed(tables)):
-                self._written[newest - number] = table
-            while len(self._written) > MAX_CACHED_FRAGMENTS:
-                self._written.popitem(last=False)
+        for number, table in enumerate(reversed(tables)):
+            self._written.put(newest - number, table)
         return self._remember(LineageState(int(handle.version), head, handle, self))
 
     def whole(self, handle: Any) -> AbstractContextManager[None]:  # noqa: ANN401 - a Lance handle
