@@ -8,7 +8,7 @@ from omnigraph.lang import Code, TextSpan, did_you_mean
 from omnigraph.lang import query_tree as qt
 from omnigraph.lang.query_tree import ComparisonOperator
 from omnigraph.lang.source import Name
-from omnigraph.plan.check_values import check_literal, check_now_call, find_literal_mismatch
+from omnigraph.plan.check_values import check_constant_call, check_literal, find_literal_mismatch
 from omnigraph.plan.expressions import (
     ANY_LENGTH,
     And,
@@ -167,7 +167,7 @@ class ExpressionChecker:
             )
             return None
         if not spec.arguments:
-            return check_now_call(call, self.context)
+            return check_constant_call(call, self.context)
         if call.distinct and not spec.allows_distinct:
             message = f"{spec.name}() cannot be distinct"
             hint = "only count() counts different values"
