@@ -67,7 +67,7 @@ def test_a_scalar_function_is_one_row(graph, spark, add_function):
     )
     text = "query q() { match { $p: Person } return { $p.name as name, today() as day } }"
     [first, *_] = ask_both(graph, spark, text)
-    assert first["day"] == datetime.now(UTC).date()
+    assert first["day"] == datetime.now(UTC).date().isoformat()
 
 
 def test_an_aggregate_is_one_row(graph, spark, add_function):

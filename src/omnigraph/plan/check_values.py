@@ -1,4 +1,4 @@
-"""This module type-checks the values that stand for properties: literals, parameters, now()."""
+"""Type checks of values: literals, parameters and calls without arguments."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""This module is the registry of scalar types: one row says all there is to know about one.
+"""The registry of scalar types: one row has all facts of a type.
 
-Everything else (parsers, type checker, parameter coercion, ids, docs) asks the row.
+Parsers, type checker, parameter coercion, ids, engines and docs read the row.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class ScalarSpec:
 
     @property
     def integer(self) -> bool:
-        """Tell whether values are whole numbers."""
+        """Whether values are whole numbers."""
         return self.bounds is not None
 
 
@@ -110,7 +110,7 @@ def _unicode(value: Any) -> str:
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise ValueError("text with half of a surrogate pair is no Unicode") from error
+        raise ValueError("text with an unpaired surrogate is not valid Unicode") from error
     return text
 
 
