@@ -193,8 +193,8 @@ class VectorFill:
         message = (
             f"{place}: {asked.texts:,} of {asked.wanted:,} different texts were embedded by "
             f"provider {embedder.name} (model {embedder.model}), then it failed: "
-            f"{error['message']}. Nothing was published. Mend that, or choose another provider, "
-            "and begin again; a run that is resumed asks only for the texts that are left"
+            f"{error['message']}. Nothing was published. Fix the cause, or choose another "
+            "provider, and run again; a resumed run embeds only the remaining texts"
         )
         details = {
             **error["details"],

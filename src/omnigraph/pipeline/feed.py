@@ -67,7 +67,7 @@ class ChangeFeedOptions:
         words = {name: _words(options.get(name)) for name in ("kinds", "types", "ops")}
         most = options.get("maxChangesPerBatch")
         if most is not None and not (most.isdigit() and int(most)):
-            message = f"the option 'maxChangesPerBatch' is a number of changes, not '{most}'"
+            message = f"the option 'maxChangesPerBatch' must be a number of changes, got '{most}'"
             raise InvalidInput(message, code="option_invalid", option="maxChangesPerBatch")
         branch = options.get(CHANGES, MAIN).strip()
         sight = SourcePermission.by_options(options).sight(branch)

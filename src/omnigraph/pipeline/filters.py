@@ -82,12 +82,12 @@ def _read(condition: FilterCondition, known: Mapping[str, ScanColumn]) -> str:
     if column is None:
         raise ValueError(f"there is no column {name}")
     if kind is None:
-        raise ValueError(f"'{word}' is none of {', '.join(FILTER_OPERATORS)}")
+        raise ValueError(f"unknown operator '{word}', use one of {', '.join(FILTER_OPERATORS)}")
     if len(values) != (0 if kind in _NULL else 1):
         raise ValueError(f"'{word}' takes {'no value' if kind in _NULL else 'one value'}")
     text = _text(_filter(kind, column, values), known)
     if text is None:
-        raise ValueError("storage has no exact answer; filter the data frame instead")
+        raise ValueError("storage cannot evaluate it exactly; filter the data frame instead")
     return text
 
 

@@ -82,7 +82,7 @@ class TableScan:
             message = "; ".join([f"{self.entity} has no column {', '.join(unknown)}", *hints])
             raise NotFound(message, code="unknown_column", entity=self.entity, columns=unknown)
         if not names or len(set(names)) < len(names):
-            message = f"name each column of {self.entity} once, and at least one"
+            message = f"name at least one column of {self.entity}, and each column once"
             raise InvalidInput(message, code="columns_invalid", entity=self.entity)
         return replace(self, columns=tuple(known[name] for name in names))
 
@@ -97,7 +97,7 @@ class TableScan:
             elif (ours := column.field.dataType.simpleString()) != given.dataType.simpleString():
                 wrong.append(f"{given.name} is {ours}, not {given.dataType.simpleString()}")
         if wrong:
-            message = f"{self.entity} cannot be read so: {'; '.join(wrong)}"
+            message = f"{self.entity} cannot be read with this schema: {'; '.join(wrong)}"
             raise InvalidInput(message, code="columns_invalid", entity=self.entity, problems=wrong)
         return replace(self, columns=tuple(found[name] for name in schema.names))
 

@@ -122,7 +122,7 @@ class RunStore:
     def _read(self, id_: str) -> tuple[PipelineRun, bytes]:
         stored = self._objects.get_dated(f"{PIPELINE_RUNS}/{id_}/run.json")
         if stored is None:
-            message = f"there is no pipeline run '{id_}'; `omnigraph pipeline status` lists them"
+            message = f"pipeline run '{id_}' does not exist; `omnigraph pipeline status` lists runs"
             raise NotFound(message, code="run_not_found", run=id_)
         data, modified = stored
         return self._dated(_decode(data, id_), modified), data

@@ -49,7 +49,7 @@ class WriteTarget:
         mode = parse_load_mode(given or ("overwrite" if overwrite else "append"))
         if overwrite != (mode is WriteMode.OVERWRITE):
             message = (
-                f"the option mode={given} and .mode(...) disagree: say .mode('overwrite') alone, "
+                f"the option mode={given} and .mode(...) disagree: use .mode('overwrite') alone, "
                 "or .mode('append') with the option mode=append or mode=merge"
             )
             raise InvalidInput(message, code="load_mode_invalid")

@@ -30,7 +30,8 @@ class PageRankOptions:
     def __post_init__(self) -> None:
         if not 0 <= self.damping < 1 or self.iterations < 1 or self.tolerance < 0:
             message = (
-                "damping is 0 or more and less than 1, iterations 1 or more, tolerance not negative"
+                "damping must be at least 0 and less than 1, iterations at least 1, "
+                "tolerance at least 0"
             )
             raise InvalidInput(message, code="analysis_option_invalid")
 
