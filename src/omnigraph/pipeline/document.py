@@ -1,7 +1,7 @@
-"""This module reads the YAML of a pipeline file into values that know where they stand.
+"""Read the YAML of a pipeline file into values with source locations.
 
-What may stand where is said by `fields`. Every problem goes into a report; a value that is wrong is
-left out, so that one mistake is told once.
+The registry in `fields` defines which fields are valid where. Every problem is added to a report;
+an invalid value is left out, so that one mistake is reported once.
 """
 
 from __future__ import annotations

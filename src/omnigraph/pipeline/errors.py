@@ -1,4 +1,4 @@
-"""This module defines what stands between a caller and Spark."""
+"""Errors of pipelines and Spark jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""This module opens the sources of a pipeline as frames that know where their rows come from."""
+"""Open the sources of a pipeline as data frames with the file and row number of each row."""
 
 from __future__ import annotations
 

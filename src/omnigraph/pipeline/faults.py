@@ -1,4 +1,4 @@
-"""This module turns what Spark raises into errors that say what to do."""
+"""Translate errors of Spark into errors that name the next step."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""This module is the change feed of a branch as a source of streams.
+"""The change feed of a branch as a Spark streaming source.
 
-An offset is a cursor of the feed, so that a stream goes on exactly where it stopped, and is refused
-by another graph, by a branch made anew, or with another filter. Rows are the changes of commits;
-`place` puts the commits in order.
+An offset is a cursor of the feed, so that a stream continues exactly where it stopped, and is
+rejected by another graph, by a recreated branch, or with another filter. Rows are the changes of
+commits; `place` orders the commits.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""This module turns conditions on columns into filters that storage answers.
+"""Translate conditions on columns into filters that storage evaluates.
 
-Only conditions that mean exactly the same there are taken. Comparisons with a float zero are not:
-one side tells it from minus zero. Negations are not: an index may count nulls among what does not
-match.
+Only conditions with exactly the same meaning in storage are translated. Comparisons with a float
+zero are not, because one side distinguishes it from minus zero. Negations are not, because an index
+may include nulls in what does not match.
 """
 
 from __future__ import annotations

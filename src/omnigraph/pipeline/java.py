@@ -1,9 +1,9 @@
-"""This module finds a Java for Spark and starts the virtual machine of the driver.
+"""Find a Java runtime for Spark and start the JVM of the driver.
 
-We start it ourselves instead of through Spark's scripts. That needs no shell, lets the runtime that
-pip installs do (it lacks a module that the scripts insist on), and keeps its output in a file. The
-machine reads its standard input and ends when that closes, so it never outlives this process: not
-after Ctrl-C, not when this process is killed.
+The JVM is started directly instead of through Spark's scripts. That needs no shell, works with the
+runtime that pip installs (it lacks a module that the scripts require), and keeps the output in a
+file. The JVM reads its standard input and ends when that closes, so it never outlives this process:
+not after Ctrl-C, and not when this process is killed.
 """
 
 from __future__ import annotations

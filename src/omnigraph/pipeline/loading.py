@@ -1,4 +1,4 @@
-"""This module carries a load on Spark out: staged once, validated as staged, one commit."""
+"""Run a load on Spark: stage once, validate the staged rows, publish one commit."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""This module turns the rows of a source into rows of a type, by the expressions of a pipeline.
+"""Map the rows of a source to rows of a type, by the expressions of a pipeline.
 
-Only the DataFrame API is used, which works on any kind of Spark. An expression that Spark does not
-accept is reported with its place in the pipeline file.
+Only the DataFrame API is used, which works on any kind of Spark. An expression that Spark rejects
+is reported with its location in the pipeline file.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""This module defines what a distributed load is told and what it tells."""
+"""Options and results of distributed loads."""
 
 from __future__ import annotations
 

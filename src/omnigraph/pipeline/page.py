@@ -1,6 +1,6 @@
-"""This module writes the report of a run as one page of HTML that needs nothing from elsewhere.
+"""Render the report of a run as a self-contained HTML page.
 
-Charts are SVG in the page; colours follow the reader's light or dark setting; there is no script.
+Charts are inline SVG; colours follow the light or dark setting of the browser; there is no script.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""This module pins what a data frame reads: one type, at one physical version, some columns.
+"""A table scan: one type at one physical version, with selected columns.
 
-It is plain data. Planners and executors, which are other processes, get it as it is, so all of them
-read the same rows whatever is committed meanwhile.
+It is plain data. Planners and executors run in other processes and receive it as it is, so that all
+of them read the same rows, whatever is committed in the meantime.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""This module holds a pipeline against the types of a graph, before Spark is started."""
+"""Check a pipeline against the types of a graph, before Spark is started."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""This module runs a pipeline from its file to its report."""
+"""Run a pipeline from its file to its report."""
 
 from __future__ import annotations
 

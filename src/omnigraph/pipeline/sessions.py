@@ -1,4 +1,4 @@
-"""This module starts Spark sessions that are quiet, fit the machine, and end with it."""
+"""Start and stop Spark sessions that suit this machine and end with this process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""This module is the data source `omnigraph` of Spark: types as data frames."""
+"""The Spark data source `omnigraph`: types of a graph as data frames."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""This module reads a pipeline file: what is to be loaded, from where, and how.
+"""Parse a pipeline file: what to load, from which sources, and how.
 
-All problems of a file are told together, each with its place. Nothing here needs Spark or a graph;
-`resolve` holds a pipeline against the types of a graph.
+All problems of a file are reported together, each with its location. Nothing here needs Spark or a
+graph; `resolve` checks a pipeline against the types of a graph.
 """
 
 from __future__ import annotations

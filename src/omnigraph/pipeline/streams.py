@@ -1,4 +1,4 @@
-"""This module starts streams: the changes of a graph as one, and rows of one into a graph."""
+"""Start Spark streams: the changes of a graph as a stream, and streams into a graph."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""This module makes the class archive that lets later sessions start sooner."""
+"""Create the class archive that makes later Spark sessions start faster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""This module finds communities: each node takes the label most of its neighbours have."""
+"""Find communities by label propagation: each node takes the most frequent label of its
+neighbours.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""This module ranks nodes by who leads to them: PageRank, by repetition until little changes.
+"""Rank nodes by PageRank, iterated until ranks converge.
 
-Ranks are integers, parts of a whole: sums of integers do not depend on the order of addition, so
-that every run gives the same.
+Ranks are fixed-point integers: sums of integers do not depend on the order of addition, so every
+run gives the same result.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""This module runs an algorithm over a graph, and stores what it gives as a property of nodes."""
+"""Run an algorithm over a graph, and store its result as a property of nodes."""
 
 from __future__ import annotations
 
