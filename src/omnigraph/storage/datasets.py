@@ -62,7 +62,7 @@ class Datasets:
         self.session = lance.Session(metadata_cache_size_bytes=METADATA_BYTES)  # type: ignore[attr-defined]
         self._handles: OrderedDict[tuple[str, int], lance.LanceDataset] = OrderedDict()
         self._names: OrderedDict[tuple[str, int], frozenset[str]] = OrderedDict()
-        self._sums: OrderedDict[str, str] = OrderedDict()
+        self._checksums: OrderedDict[str, str] = OrderedDict()
         self._lock = Lock()
 
     @property
@@ -150,7 +150,7 @@ class Datasets:
                 storage_options=self.options,
             )
 
-    def new_sums(self, path: str, base: int | None, made: int) -> dict[str, str]:
+    def new_checksums(self, path: str, base: int | None, made: int) -> dict[str, str]:
         """Return the checksums of the files of a version that its base has not, by name.
 
         None are known in a bucket (`storage/checksums.py`). What was computed before is
@@ -165,13 +165,13 @@ class Datasets:
         new = expand_file_names(root, self._names_at(path, made) - known)
         with self._lock:
             found = {
-                name: self._sums[f"{path}/{name}"] for name in new if f"{path}/{name}" in self._sums
+                name: self._checksums[f"{path}/{name}"] for name in new if f"{path}/{name}" in self._checksums
             }
         found |= file_checksums(root, new - found.keys())
         with self._lock:
-            self._sums |= {f"{path}/{name}": value for name, value in found.items()}
-            while len(self._sums) > MAX_CHECKSUMS:
-                self._sums.popitem(last=False)
+            self._checksums |= {f"{path}/{name}": value for name, value in found.items()}
+            while len(self._checksums) > MAX_CHECKSUMS:
+                self._checksums.popitem(last=False)
         return found
 
     def _names_at(self, path: str, version: int) -> frozenset[str]:
@@ -190,7 +190,7 @@ class Datasets:
         return self.objects.exists(f"{path}/{version_file(version)}")
 
     @contextmanager
-    def whole(self, path: str, version: int) -> Iterator[None]:
+    def check_intact(self, path: str, version: int) -> Iterator[None]:
         """Run a read of a version; raise GraphCorrupt when only a file of it is missing."""
         try:
             yield
