@@ -203,7 +203,7 @@ def test_pipelines_of_a_cluster_are_applied_listed_and_checked_by_name(declared)
 def test_pipeline_of_a_cluster_runs_under_the_policy_of_its_graph(declared):
     words = ("pipeline", "run", "weekly", "--cluster", declared)
     for who, why in (
-        ((), "nobody says who acts"),
+        ((), "no actor is given"),
         (("--as", "act-eve"), "'read'"),
         (("--as", "act-ada"), "'change' on branch 'main'"),
     ):

@@ -55,14 +55,17 @@ def test_the_graph_may_be_named_by_the_file_and_variables_from_outside(uri, tmp_
     assert ran.out == (
         f'{path} is valid (1 source, 1 type; expressions not checked, run "plan" to check them)\n'
     )
-    assert "no file" in omnigraph("pipeline", "validate", path, "--set", "F=b.csv").err
+    assert "does not exist" in omnigraph("pipeline", "validate", path, "--set", "F=b.csv").err
     missing = omnigraph("pipeline", "validate", path)
     assert (missing.code, "error[Y106]" in missing.err) == (1, True)
     assert omnigraph("pipeline", "validate", path, "--set", "F").code == 2
 
 
 def test_a_graph_without_runs_says_so(uri):
-    assert omnigraph("pipeline", "status", "--uri", uri).out == "no pipeline runs on this graph\n"
+    assert (
+        omnigraph("pipeline", "status", "--uri", uri).out
+        == "no pipeline has run on this graph yet\n"
+    )
     assert json.loads(omnigraph("pipeline", "status", "--uri", uri, "--json").out) == {"runs": []}
     for command in (("report",), ("report", "01X"), ("abort", "01X"), ("resume", "01X")):
         ran = omnigraph("pipeline", *command, "--uri", uri)

@@ -116,9 +116,9 @@ def test_policy_decides_about_a_command_wherever_it_is_given(place, before):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["query", "--uri", "g", "-e", READ], "nobody says who acts"),
+        (["query", "--uri", "g", "-e", READ], "no actor is given"),
         (["mutate", "--uri", "g", "-e", WRITE, "--as", "act-bo"], "denied action 'change'"),
-        (["init", "h", "--schema", "s.pg"], "nobody says who acts"),
+        (["init", "h", "--schema", "s.pg"], "no actor is given"),
         (["import", "a", "h", "--as", "act-ada"], "denied action 'admin'"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Find pipelines of a cluster, and print plans, runs and reports."""
+"""Print pipeline plans, runs and reports; find the pipelines a cluster declares."""
 
 from __future__ import annotations
 
@@ -27,47 +27,44 @@ from omnigraph.service.cluster.pipelines import (
 )
 from omnigraph.service.cluster.serving import open_store
 
-# ----------------------------------------------------------------------
-# Pipelines of a cluster.
+# --- pipelines of a cluster --------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterPipeline:
-    """A pipeline of the addressed cluster: its graph and its applied text."""
+    """A pipeline of the addressed cluster: its graph, and its text as applied."""
 
     graph: str
     source: StoredPipeline
 
 
 def list_cluster_pipelines() -> list[AppliedPipeline]:
-    """Return the pipelines of the addressed cluster, or of one of its graphs."""
-    scope = _cluster()
-    if scope is None:
-        raise InvalidUsage(
-            "no cluster given: pass --cluster DIR|URI, or --profile NAME of a cluster"
-        )
-    pipelines = applied_pipelines(open_store(scope.address, None))
-    return [one for one in pipelines if scope.graph in (None, one.graph)]
+    """Return the pipelines of the addressed cluster, or of the addressed graph in it."""
+    address = _cluster()
+    if address is None:
+        raise InvalidUsage("name the cluster with --cluster DIR|URI, or with a profile")
+    pipelines = applied_pipelines(open_store(address.address, None))
+    return [one for one in pipelines if address.graph in (None, one.graph)]
 
 
 def find_cluster_pipeline(name: str) -> ClusterPipeline | None:
-    """Return a pipeline by name, or None if no cluster was addressed."""
-    scope = _cluster()
-    if scope is None:
+    """Return a pipeline by name; None when no cluster was addressed."""
+    address = _cluster()
+    if address is None:
         return None
-    store = open_store(scope.address, None)
+    store = open_store(address.address, None)
     pipeline = find_pipeline(store, name)
-    if scope.graph not in (None, pipeline.graph):
+    if address.graph not in (None, pipeline.graph):
         raise InvalidUsage(
-            f"pipeline '{name}' loads into graph '{pipeline.graph}', not '{scope.graph}'"
+            f"pipeline '{name}' loads into graph '{pipeline.graph}', not '{address.graph}'"
         )
-    return ClusterPipeline(pipeline.graph, read_pipeline_text(store, pipeline, scope.address))
+    return ClusterPipeline(pipeline.graph, read_pipeline_text(store, pipeline, address.address))
 
 
 def find_run_pipeline(graph: Graph, run: str) -> StoredPipeline | None:
-    """Return the pipeline of a run, if a cluster was addressed that declares it."""
-    begun = next((one for one in graph.pipeline.status() if one.id == run), None)
-    name = None if begun is None else begun.about.get("declared")
+    """Return the pipeline that a run started with, if the addressed cluster declares it."""
+    record = next((one for one in graph.pipeline.status() if one.id == run), None)
+    name = None if record is None else record.about.get("declared")
     pipeline = None if name is None else find_cluster_pipeline(name)
     return None if pipeline is None else pipeline.source
 
@@ -77,12 +74,12 @@ def _cluster() -> GraphAddress | None:
 
 
 def read_variables(pairs: Sequence[str]) -> dict[str, str]:
-    """Return the variables of `--set NAME=VALUE`."""
+    """Return the variables given with `--set NAME=VALUE`."""
     variables: dict[str, str] = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
         if not (name and equals):
-            raise click.UsageError(f"invalid --set '{pair}': expected NAME=VALUE")
+            raise click.UsageError(f"--set needs NAME=VALUE, got '{pair}'")
         if name in variables:
             raise click.UsageError(f"--set {name} is given twice")
         variables[name] = value
@@ -90,7 +87,7 @@ def read_variables(pairs: Sequence[str]) -> dict[str, str]:
 
 
 def unchecked_text(pipeline: Pipeline) -> str:
-    """Return what `validate` did not check, and the command that does."""
+    """Return what `validate` did not check, and which command does."""
     if not pipeline.unchecked:
         return 'expressions not checked, run "plan" to check them'
     named = ", ".join(f"{name} ({why})" for name, why in pipeline.unchecked.items())
@@ -98,7 +95,7 @@ def unchecked_text(pipeline: Pipeline) -> str:
 
 
 def print_pipeline_plan(plan: PipelinePlan) -> None:
-    """Print the plan of a pipeline."""
+    """Print what a pipeline would do."""
     where = plan.branch if plan.branch_exists else f"{plan.branch} (created from {plan.base})"
     into = f", then merged into {plan.merge_into}" if plan.merge_into else ""
     click.echo(f"pipeline {plan.pipeline} would {plan.mode} into {where}{into}")
@@ -118,7 +115,7 @@ def print_pipeline_plan(plan: PipelinePlan) -> None:
         sign = "" if plan.is_counted or type_["rows"] is None else "at most "
         title = (
             f"{key.replace(':', ' ')}: {sign}{count} rows of {type_['source']}; "
-            f"{count_text(type_['committed'], 'entity', 'entities')} exist"
+            f"{count_text(type_['committed'], 'entity', 'entities')} committed"
         )
         columns = [
             (name, column["expression"], column["type"])
@@ -129,7 +126,7 @@ def print_pipeline_plan(plan: PipelinePlan) -> None:
 
 
 def _table(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table with its column names, also where output is not a terminal."""
+    """Print a table with a header, also where output is not a terminal."""
     print_table(title, heads, rows if sys.stdout.isatty() or not rows else [heads, *rows])
 
 
@@ -138,9 +135,9 @@ def _count_or_unknown(count: int | None) -> str:
 
 
 def print_runs(runs: Sequence[PipelineRun]) -> None:
-    """Print runs, one line each."""
+    """Print runs, a line each."""
     if not runs:
-        click.echo("no pipeline runs on this graph")
+        click.echo("no pipeline has run on this graph yet")
         return
     rows = [
         (
@@ -157,7 +154,7 @@ def print_runs(runs: Sequence[PipelineRun]) -> None:
 
 
 def print_run_report(report: RunReport) -> None:
-    """Print the report of a run."""
+    """Print what a run did."""
     click.echo(
         f"pipeline {report.pipeline}: {state_text(report)}, "
         f"{count_text(report.given, 'row')} in, {report.accepted:,} accepted, "
@@ -183,19 +180,19 @@ def _type_row(key: str, type_: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _summary_lines(report: RunReport) -> Iterator[str]:
-    """Yield lines about rejected rows, vectors, the commit and the merge."""
+    """Yield lines about rejected rows, vectors, the commit, the merge and errors."""
     if report.unreadable:
-        yield f"{count_text(report.unreadable, 'row')} of files could not be read"
+        yield f"{count_text(report.unreadable, 'row')} in files could not be read"
     if report.rejects is not None:
         yield f"rejected rows are in {report.rejects}"
-    for result in report.embedded:
-        for item in result["properties"]:
+    for made in report.embedded:
+        for item in made["properties"]:
             vectors = count_text(item["embedded"], "vector")
             kept = f", {item['kept']:,} kept" if item.get("kept") else ""
-            yield f"made {vectors} of {result['type']}.{item['name']} by {result['model']}{kept}"
+            yield f"embedded {vectors} of {made['type']}.{item['name']} by {made['model']}{kept}"
     if report.commit is not None:
-        again = "was loaded before, by" if report.repeated else "is"
-        yield f"commit {again} {report.commit['graph_commit_id']} on branch {report.branch}"
+        verb = "already loaded by commit" if report.repeated else "commit"
+        yield f"{verb} {report.commit['graph_commit_id']} on branch {report.branch}"
     if report.merge is not None:
         conflicts = report.merge.get("conflicts")
         if conflicts:

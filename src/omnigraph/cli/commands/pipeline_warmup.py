@@ -1,4 +1,4 @@
-"""`omnigraph pipeline warmup`."""
+"""The command `omnigraph pipeline warmup`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,12 @@ from omnigraph.cli.output import print_json
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def warmup(as_json: bool) -> None:
-    """Create a class data archive, so that Spark sessions start faster."""
+    """Cache the Java classes of Spark for this user, so that sessions start faster.
+
+    \b
+    Example:
+      omnigraph pipeline warmup
+    """
     report = pipeline.warm_up()
     if as_json:
         print_json(report.to_json())
