@@ -38,14 +38,9 @@ NOT_YET_CLEAN = (
     "src/omnigraph/merge",
     "src/omnigraph/changes",
     "src/omnigraph/maintain",
-    "src/omnigraph/commit",
     "src/omnigraph/storage",
-    "src/omnigraph/plan",
     "src/omnigraph/policy",
-    "src/omnigraph/catalog",
-    "src/omnigraph/lang",
     "src/omnigraph/embed",
-    "src/omnigraph/types",
     "src/omnigraph/errors.py",
     "src/omnigraph/version.py",
     "docs/guide/pipelines.md",
@@ -55,7 +50,6 @@ NOT_YET_CLEAN = (
     "docs/spec",
     "docs/adr",
     "docs/costs.md",
-    "docs/storage.md",
 )
 """Packages and pages that still use such words; remove an entry when its rewrite is merged."""
 

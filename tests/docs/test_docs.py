@@ -9,6 +9,7 @@ its own for each page, whose blocks run one after the other. Blocks of `python` 
 
 import doctest
 import os
+import re
 import shlex
 from importlib import import_module
 
@@ -177,6 +178,16 @@ def test_doctests_of_a_module_hold(module):
 
 
 # --- links -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("page", ["docs/architecture.md", "CONTRIBUTING.md"])
+def test_modules_that_a_page_names_exist(page):
+    named = set(re.findall(r"`([\w/]+/\w+\.py)`", (ROOT / page).read_text()))
+    assert not [
+        path
+        for path in named
+        if not (SOURCE / "omnigraph" / path).exists() | (ROOT / path).exists()
+    ]
 
 
 @each_page
