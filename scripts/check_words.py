@@ -48,8 +48,6 @@ NOT_YET_CLEAN = (
     "docs/guide/spark-queries.md",
     "docs/guide/streaming.md",
     "docs/spec",
-    "docs/adr",
-    "docs/costs.md",
 )
 """Packages and pages that still use such words; remove an entry when its rewrite is merged."""
 

@@ -26,7 +26,7 @@ OPERATIONS = (
     "first entity",
     "warm entity",
     "commit of one row",
-    "commit, average with upkeep",
+    "commit, average with maintenance",
     "branch create",
 )
 
@@ -86,7 +86,7 @@ def measure(server, uri):
     with server.counted() as requests:
         period = 2 + settle(writer)
     before = costs.numbers["first commit of one row"] + costs.numbers["commit of one row"]
-    costs.numbers["commit, average with upkeep"] = round((before + requests.total) / period, 1)
+    costs.numbers["commit, average with maintenance"] = round((before + requests.total) / period, 1)
     costs.numbers["period"] = period
     count("branch create", lambda: writer.branches.create("side"))
     return costs
