@@ -66,14 +66,7 @@ def _run_options(command: _CommandT) -> _CommandT:
 
 @click.group()
 def pipeline() -> None:
-    """Load data with Spark, as described by a pipeline file.
-
-    \b
-    Examples:
-      omnigraph pipeline validate nightly.yaml --uri ./my-graph
-      omnigraph pipeline run nightly.yaml --uri ./my-graph --set DAY=2024-05-01
-      omnigraph pipeline status --uri ./my-graph
-    """
+    """Load data with Spark, as described by a pipeline file."""
 
 
 pipeline.add_command(warmup)
