@@ -74,7 +74,7 @@ def test_stale_page_is_found_and_names_the_text_it_should_have(tmp_path):
     assert list(docs_gen.stale_pages(tmp_path)) == []
 
 
-def test_check_tells_a_stale_page_and_changes_nothing(tmp_path, monkeypatch, capsys):
+def test_check_reports_a_stale_page_and_changes_nothing(tmp_path, monkeypatch, capsys):
     page = tmp_path / "page.md"
     page.write_text("<!-- generated:limits -->\n<!-- /generated -->\n", encoding="utf-8")
     before = page.read_bytes()
