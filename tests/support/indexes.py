@@ -31,4 +31,4 @@ def index_ids(graph: og.Graph, branch: str = "main") -> Commit:
         datasets=tuple(datasets),
         read_schema=snapshot.head.schema_hash,
     )
-    return publish(graph._manifest.lineage(snapshot.native), snapshot.branch, staged)
+    return publish(graph._manifest.lineage(snapshot.lineage_id), snapshot.branch, staged)

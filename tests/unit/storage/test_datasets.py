@@ -105,7 +105,7 @@ def test_read_that_misses_a_file_of_a_living_version_is_corruption(datasets, tmp
     handle = datasets.open("d", 1)
     for file in (tmp_path / "root" / "d" / "data").iterdir():
         file.unlink()
-    with pytest.raises(GraphCorrupt, match="a file of d is missing"), datasets.whole("d", 1):
+    with pytest.raises(GraphCorrupt, match="a file of d is missing"), datasets.check_intact("d", 1):
         count_rows(handle, "id = 'a'")
 
 
@@ -114,11 +114,11 @@ def test_read_of_a_version_that_is_gone_is_not_found(datasets, tmp_path):
     handle = datasets.open("d", 1)
     for file in [*(tmp_path / "root" / "d").rglob("*.*")]:
         file.unlink()
-    with pytest.raises(NotFound), datasets.whole("d", 1):
+    with pytest.raises(NotFound), datasets.check_intact("d", 1):
         count_rows(handle, "id = 'a'")
 
 
 def test_what_a_caller_does_not_find_is_no_matter_of_files(datasets):
     datasets.create("d", ROWS)
-    with pytest.raises(NotFound, match="no such tag"), datasets.whole("d", 1):
+    with pytest.raises(NotFound, match="no such tag"), datasets.check_intact("d", 1):
         raise NotFound("no such tag", code="tag_not_found")
