@@ -72,7 +72,7 @@ SUBJECTS = {
     ),
     "differences": Subject(
         ("storage/version_diff.py",),
-        ("tests/unit/storage/test_stage.py", "tests/unit/changes"),
+        ("tests/unit/storage", "tests/unit/changes"),
     ),
     "types": Subject(
         (
