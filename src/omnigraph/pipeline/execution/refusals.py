@@ -19,9 +19,9 @@ from omnigraph.plan.expressions import (
 from omnigraph.plan.functions import FunctionKind
 
 _UNSUPPORTED_REASONS = {
-    FunctionKind.PREDICATE: "text is searched by the local engine only",
-    FunctionKind.RANK: "this ranking needs the words of a whole type",
-    FunctionKind.PATH: "paths are found by the local engine only",
+    FunctionKind.PREDICATE: "text search is supported by the local engine only",
+    FunctionKind.RANK: "this ranking needs word statistics of the whole type",
+    FunctionKind.PATH: "paths are supported by the local engine only",
 }
 
 
@@ -35,8 +35,8 @@ def check_supported(plan: ReadPlan) -> None:
                 found[call.function.name] = why
     if not found:
         return
-    told = "; ".join(f"{name}(): {why}" for name, why in found.items())
-    message = f"query '{plan.name}' cannot run on Spark: {told}. Run it with engine='local'"
+    reasons = "; ".join(f"{name}(): {why}" for name, why in found.items())
+    message = f"query '{plan.name}' cannot run on Spark: {reasons}. Run it with engine='local'"
     raise InvalidInput(message, code="engine_unsupported", query=plan.name, functions=list(found))
 
 
@@ -44,7 +44,7 @@ def _reason(call: FunctionCall) -> str | None:
     if call.function.name == "nearest":
         query = call.arguments[1]
         if isinstance(query, PropertyRef) and query.type.text:
-            return "a text of every row would have to be embedded"
+            return "it would have to embed a text of every row"
         return None
     return _UNSUPPORTED_REASONS.get(call.function.kind)
 

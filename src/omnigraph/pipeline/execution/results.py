@@ -57,7 +57,7 @@ class ResultCompiler:
         for measure in aggregate.measures:
             assert isinstance(measure.expression, FunctionCall), "a measure is a call"
             columns[measure.name] = measure.expression.arguments[0]
-        # Keys are columns before they are keys: Spark takes a number to group by for a place.
+        # Keys are columns before they are keys: Spark treats a number in GROUP BY as a position.
         values = self._columns([columns[name] for name in aggregate.names])
         rows = self.rows.of(aggregate.input).select(*values)
         places = {name: _name(number) for number, name in enumerate(aggregate.names)}
@@ -96,7 +96,7 @@ def _measure(call: FunctionCall, value: Column) -> Column:
         case "min":
             return F.min(value)
         case name:
-            assert name == "max", f"{name} is no aggregate"
+            assert name == "max", f"{name} is not an aggregate"
             return F.max(value)
 
 
