@@ -20,6 +20,7 @@ from omnigraph.catalog import TypeKind
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import Counts, Snapshot
 from omnigraph.commit.staged_commit import StagedDataset, with_checksums
+from omnigraph.dataset_view import stored_names
 from omnigraph.embed.config import VectorsFrom
 from omnigraph.errors import VersionReclaimed
 from omnigraph.pipeline.buckets import ScratchDir
@@ -258,7 +259,7 @@ class CommitBuilder:
         """Return the models of the vectors beside which a property is filled."""
         shape = target.shape
         with self._manifest.reading(shape.table_key, self._committed.entry(shape)) as base:
-            column = CommittedState.physical_names(shape, base)[name]
+            column = stored_names(shape.type, base.schema)[name]
             change = _as_change(target, self.job.vectors_from)
             return models_of_other_vectors(change, name, known[name], base, column)
 
@@ -408,7 +409,7 @@ class CommitBuilder:
             # Another writer that won may have brought vectors of another model.
             check_embedded_model(change, name, self._others(target, name, known))
         made = rows.open()
-        names = CommittedState.physical_names(shape, made)
+        names = stored_names(shape.type, made.schema)
         entry = self._committed.entry(shape)
 
         def is_alone(name: str) -> bool:
@@ -423,7 +424,7 @@ class CommitBuilder:
     def _known(self, shape: RowSchema) -> dict[str, str | None]:
         """Return which models made the vectors that are committed, as far as that is known."""
         with self._manifest.reading(shape.table_key, self._committed.entry(shape)) as base:
-            return recorded_models(shape, base, CommittedState.physical_names(shape, base))
+            return recorded_models(shape, base, stored_names(shape.type, base.schema))
 
 
 def _as_change(target: LoadTarget, vectors_from: VectorsFrom) -> TypeChange:

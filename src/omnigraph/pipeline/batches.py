@@ -133,8 +133,8 @@ class StreamBatchWriter:
 def last_batch(manifest: Manifest, branch: str, stream: str) -> int:
     """Return the number of the newest batch of a stream on a branch; -1 when there is none."""
     snapshot = head_snapshot(manifest, branch)
-    state = manifest.lineage(snapshot.native).state()
-    commits = read_commits(manifest.line(state))
+    state = manifest.lineage(snapshot.lineage_id).state()
+    commits = read_commits(manifest.history_states(state))
     for commit_id in first_parents(commits, snapshot.commit_id):
         commit = commits[commit_id].commit
         match = _BATCH.fullmatch(commit.message or "") if commit.operation == STREAM else None

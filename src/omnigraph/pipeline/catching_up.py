@@ -13,10 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.catalog import AcceptedSchema, TypeKind
-from omnigraph.changes.type_delta import TypeDelta, TypeSnapshot, compare_type
+from omnigraph.changes.type_delta import TypeDelta, compare_type
 from omnigraph.changes.version_history import VersionHistory
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import Snapshot
+from omnigraph.dataset_view import DatasetView
 from omnigraph.pipeline.ledger import ENDS, LoadTarget, endpoint_shape, unique_tuples
 from omnigraph.pipeline.mentions import KeyFilter, KeySource, tuple_texts
 from omnigraph.write.change_set import RowSchema
@@ -64,8 +65,8 @@ class RebaseCheck:
         """Return whether a change of these types affects the load."""
         steps = VersionHistory(manifest, (old, new))
         for shape in types:
-            sides = TypeSnapshot.of(old, shape.type), TypeSnapshot.of(new, shape.type)
-            for delta in compare_type(manifest, *sides, steps):
+            before, after = (DatasetView.of(manifest, s, shape.type) for s in (old, new))
+            for delta in compare_type(before, after, steps):
                 if self._leaves_sources(shape) and (len(delta.before) or len(delta.after)):
                     return True
                 if any(

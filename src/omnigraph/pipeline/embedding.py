@@ -21,6 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from omnigraph.catalog.model import Property
+from omnigraph.dataset_view import stored_names
 from omnigraph.embed import Embedder
 from omnigraph.errors import Category, OmniError
 from omnigraph.pipeline.ledger import LoadTarget
@@ -31,7 +32,6 @@ from omnigraph.storage.columns import rows_at, write_column
 from omnigraph.storage.datasets import Datasets
 from omnigraph.storage.layout import VECTORS
 from omnigraph.storage.row_lookup import ROW_ADDRESS
-from omnigraph.write.committed_state import CommittedState
 from omnigraph.write.row_embeddings import embedded_properties, embedder_for_property, has_text
 
 _ROWS_PER_BATCH = 8_192
@@ -233,7 +233,7 @@ class _VectorColumnWriter:
         """Write the column of a fragment: what it has already, and the vectors of rows."""
         datasets = Datasets(self.whole.location)
         handle = datasets.open(self.whole.path, self.whole.version)
-        column = CommittedState.physical_names(self.whole.shape, handle)[self.name]
+        column = stored_names(self.whole.shape.type, handle.schema)[self.name]
         pieces = self._pieces(fragment, rows, counts)
         return write_column(datasets, self.whole.path, handle, column, pieces)
 
@@ -280,7 +280,7 @@ class _VectorColumnWriter:
         if kept.num_rows:
             counts[1] += kept.num_rows
             handle = self.old.open()
-            column = CommittedState.physical_names(self.old.shape, handle)[self.name]
+            column = stored_names(self.old.shape.type, handle.schema)[self.name]
             found = rows_at(handle, kept["old"].to_numpy().astype(np.uint64), [column])
             vectors = found[column].combine_chunks()
             yield pa.record_batch({"addr": kept["addr"], "vector": vectors})

@@ -258,7 +258,7 @@ class SparkLoad:
 
     def _published(self, snapshot: Snapshot, ready: StagedCommit) -> Commit:
         with self._timed("publish"):
-            lineage = self.manifest.lineage(snapshot.native)
+            lineage = self.manifest.lineage(snapshot.lineage_id)
             return publish_with_retry(lineage, snapshot.branch, ready)
 
     def _ready(

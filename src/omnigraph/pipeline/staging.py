@@ -22,6 +22,7 @@ from ulid import ULID
 
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import Snapshot
+from omnigraph.dataset_view import stored_names
 from omnigraph.embed import Embedder
 from omnigraph.embed.config import VectorsFrom
 from omnigraph.errors import Category, InvalidInput, NotFound, OmniError, StorageUnavailable
@@ -209,7 +210,7 @@ class _RowStager:
         at = None
         if rows.num_rows:
             with self._job.manifest.reading(shape.table_key, self._committed.entry(shape)) as base:
-                names = CommittedState.physical_names(shape, base)
+                names = stored_names(shape.type, base.schema)
                 physical = to_physical(rows.drop_columns(INPUT_POSITION), base.schema, names)
                 fragments = new_fragments(change, rows, physical, base)
             files = [f"{path}/data/{file.path}" for made in fragments for file in made.files]

@@ -75,9 +75,9 @@ class RunLease:
         patience = None if self._is_own else RESUME_WINDOW
         return self._intents.begin(
             self._source.branch,
-            self._source.native,
+            self._source.lineage_id,
             replace(self._commit, id=self.run.commit_id),
-            patience=patience,
+            resume_window=patience,
         )
 
     def __enter__(self) -> RunLease:
@@ -162,7 +162,7 @@ class RunLease:
         """Record the commit that is about to be published, and its branch."""
         with self._lock:
             # The branch may be younger than the intent.
-            intent = replace(self._intent, branch=snapshot.branch, native=snapshot.native)
+            intent = replace(self._intent, branch=snapshot.branch, lineage_id=snapshot.lineage_id)
             self._intent = self._intents.update(intent, ready)
         self.finish_stage("validate", {"on": snapshot.commit_id, **facts})
         self._manifest.datasets.observe("pipeline: prepared")
