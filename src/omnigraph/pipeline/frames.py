@@ -29,7 +29,7 @@ from omnigraph.storage import Location, locate
 from omnigraph.write.load import LoadOptions, LoadResult, parse_load_mode
 
 GraphOrUri: TypeAlias = GraphHandle | str | os.PathLike[str]
-"""An open graph, or where one is."""
+"""An open graph, or its address."""
 
 
 def read(
@@ -60,7 +60,7 @@ def read(
     return reader.option("columns", ",".join(c.name for c in pinned.columns)).load()
 
 
-def write(  # noqa: PLR0913 - everything a load can be told
+def write(  # noqa: PLR0913 - the options of a load
     frame: DataFrame,
     graph: GraphHandle,
     type_name: str,
@@ -98,7 +98,7 @@ def write(  # noqa: PLR0913 - everything a load can be told
             vectors_from=vectors_from,
         )
     finally:
-        with suppress(OmniError):  # what is left is swept by cleanup
+        with suppress(OmniError):  # cleanup removes what is left
             scratch.remove()
 
 

@@ -131,9 +131,9 @@ _BOOL = PropertyType(Scalar.BOOL)
 _COUNT = PropertyType(Scalar.I64)
 _NUMBER = PropertyType(Scalar.F64, nullable=True)
 _SCORE = PropertyType(Scalar.F64, nullable=True)
-_TEXT_ON_SPARK = Unsupported("text is searched by the local engine only")
-_RANKING_ON_SPARK = Unsupported("this ranking needs the words of a whole type")
-_PATH_ON_SPARK = Unsupported("paths are found by the local engine only")
+_TEXT_ON_SPARK = Unsupported("text search is supported by the local engine only")
+_RANKING_ON_SPARK = Unsupported("this ranking needs word statistics of the whole type")
+_PATH_ON_SPARK = Unsupported("paths are supported by the local engine only")
 _TEXT_ARGUMENTS = (
     FunctionArgument("property", FunctionArgumentKind.TEXT_PROPERTY),
     FunctionArgument("query", FunctionArgumentKind.TEXT),
