@@ -313,8 +313,8 @@ def type_constraints(definition: Definition) -> tuple[Constraint, ...]:
 def vector_metric(definition: Definition, name: str) -> Metric:
     """Return how distances between vectors of a property are measured."""
     declared = (c for c in type_constraints(definition) if isinstance(c, Index))
-    found = next((c.metric for c in declared if c.columns == (name,)), None)
-    return found or Metric.COSINE
+    metric = next((c.metric for c in declared if c.columns == (name,)), None)
+    return metric or Metric.COSINE
 
 
 @dataclass(frozen=True, slots=True)
@@ -429,11 +429,11 @@ def endpoint_column_names(properties: Container[str]) -> dict[str, str]:
     return {end: end if word in properties else word for end, word in _ENDPOINT_WORDS.items()}
 
 
-def resolve_endpoint_columns(given: Container[str], properties: Container[str]) -> dict[str, str]:
+def resolve_endpoint_columns(columns: Container[str], properties: Container[str]) -> dict[str, str]:
     """Return the end that each word means among given names.
 
     `from` is the property of that name only where `src` is given, too.
     """
-    taken = {word for end, word in _ENDPOINT_WORDS.items() if end in given and word in properties}
+    taken = {word for end, word in _ENDPOINT_WORDS.items() if end in columns and word in properties}
     meant = {name: end for end, word in _ENDPOINT_WORDS.items() for name in (end, word)}
     return {name: end for name, end in meant.items() if name not in taken}

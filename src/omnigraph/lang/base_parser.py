@@ -153,9 +153,9 @@ class BaseParser:
         """Return whether an unclosed bracket swallowed the rest, which was reported already."""
         return self.at(tk.END) and self.token.span.start < self.token.span.end
 
-    def fail_expected(self, wanted: str, where: str, *, hint: str | None = None) -> NoReturn:
+    def fail_expected(self, expected: str, where: str, *, hint: str | None = None) -> NoReturn:
         """Fail by saying what should have come."""
-        self.fail(f"expected {wanted} {where}, found {self.found()}", hint=hint)
+        self.fail(f"expected {expected} {where}, found {self.found()}", hint=hint)
 
     def found(self) -> str:
         """Describe the token at the cursor."""
@@ -285,8 +285,8 @@ class BaseParser:
         self.fail_expected("a type", "here", hint=hint or (None if enums else "e.g. `String`"))
 
     def _type_hint(self, wrong: str, allowed: tuple[str, ...]) -> str | None:
-        known = {name.lower(): name for name in allowed} | _FOREIGN_TYPES
-        meant = known.get(wrong.lower())
+        spellings = {name.lower(): name for name in allowed} | _FOREIGN_TYPES
+        meant = spellings.get(wrong.lower())
         return f"did you mean `{meant}`?" if meant else f"types: {', '.join(allowed)}"
 
     def _dimension(self) -> int:

@@ -98,7 +98,7 @@ class _QueryParser(BaseParser):
 
     def _annotations(self) -> tuple[qt.QueryAnnotation, ...]:
         """`("@description" | "@instruction") "(" String ")"`, each at most once."""
-        found: list[qt.QueryAnnotation] = []
+        annotations: list[qt.QueryAnnotation] = []
         while self.accept("@"):
             name = self.name("after `@`")
             if name.text not in _QUERY_ANNOTATIONS:
@@ -107,13 +107,13 @@ class _QueryParser(BaseParser):
                     span=name.span,
                     hint="a query knows `@description` and `@instruction`",
                 )
-            if any(name == other.name for other in found):
+            if any(name == other.name for other in annotations):
                 self.fail(f"`@{name}` is given twice", span=name.span)
             self.expect("(", f"after `@{name}`")
             string = self.token.span
-            found.append(qt.QueryAnnotation(name, self.string(f"in `@{name}`"), string))
+            annotations.append(qt.QueryAnnotation(name, self.string(f"in `@{name}`"), string))
             self.expect(")", f"to close `@{name}`")
-        return tuple(found)
+        return tuple(annotations)
 
     # --- reads ---------------------------------------------------------------------------------
 

@@ -32,7 +32,7 @@ class SourceWriter:
         self._lines: list[str] = []
         self._indent = 0
         self._end = 0
-        self._fresh = True
+        self._block_opened = True
 
     def text(self) -> str:
         """Return everything written, with the comments that were left."""
@@ -51,20 +51,20 @@ class SourceWriter:
         """Write the line that opens a block standing at `start` and indent what follows."""
         self.line(text, TextSpan(start, self._opening(text[-1], start)))
         self._indent += 1
-        self._fresh = True
+        self._block_opened = True
 
     def close(self, text: str, end: int) -> None:
         """Write the line that closes a block which ends before offset `end`."""
         self._flush_comments(max(0, end - 1))
         self._indent -= 1
-        self._fresh = True
+        self._block_opened = True
         self._put(text)
         self._end = max(self._end, end)
         self._comment_beside(end)
 
     def blank(self) -> None:
         """Ask for an empty line, unless a block was just opened."""
-        if self._lines and self._lines[-1] and not self._fresh:
+        if self._lines and self._lines[-1] and not self._block_opened:
             self._lines.append("")
 
     def width(self, text: str) -> int:
@@ -106,7 +106,7 @@ class SourceWriter:
     def _put(self, text: str) -> None:
         indent = _INDENT * self._indent
         self._lines.append(indent + text if text else "")
-        self._fresh = False
+        self._block_opened = False
 
     def _flush_comments(self, before: int | None) -> None:
         """Write the pending comments that start before an offset on lines of their own."""

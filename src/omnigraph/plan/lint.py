@@ -169,7 +169,7 @@ def _find_duplicate_queries(
     reports: Sequence[DiagnosticReport], files: Sequence[FileLint]
 ) -> list[list[LintFinding]]:
     homes: dict[str, str] = {}
-    found: list[list[LintFinding]] = [[] for _ in files]
+    findings: list[list[LintFinding]] = [[] for _ in files]
     for index, file in enumerate(files):
         for name in Counter(result.name for result in file.results):
             home = homes.setdefault(name, file.path)
@@ -179,8 +179,8 @@ def _find_duplicate_queries(
                 diagnostic = Diagnostic(
                     code, message, severity=code.severity, source=reports[index].source
                 )
-                found[index].append(LintFinding(diagnostic, query_names=(name,)))
-    return found
+                findings[index].append(LintFinding(diagnostic, query_names=(name,)))
+    return findings
 
 
 def _find_never_updated_properties(

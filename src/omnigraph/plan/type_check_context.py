@@ -56,21 +56,21 @@ class TypeCheckContext:
 class BindingScope:
     """The bindings visible at a place; a negation opens a scope inside another.
 
-    `poisoned` variables were introduced by a clause that could not be understood; what is said
+    `invalid` variables were introduced by a clause that could not be understood; what is said
     about them later is neither right nor wrong.
     """
 
     bindings: dict[str, Binding] = field(default_factory=dict)
     outer: frozenset[str] = frozenset()
-    poisoned: set[str] = field(default_factory=set)
+    invalid: set[str] = field(default_factory=set)
 
     def child(self) -> BindingScope:
         """Return the scope inside a negation."""
-        return BindingScope(dict(self.bindings), frozenset(self.bindings), set(self.poisoned))
+        return BindingScope(dict(self.bindings), frozenset(self.bindings), set(self.invalid))
 
-    def poison(self, *variables: Variable | None) -> None:
+    def mark_invalid(self, *variables: Variable | None) -> None:
         """Remember variables whose meaning was lost by an error."""
-        self.poisoned.update(v.name for v in variables if v and v.name not in self.bindings)
+        self.invalid.update(v.name for v in variables if v and v.name not in self.bindings)
 
     def get(self, variable: Variable) -> Binding | None:
         """Return what a variable stands for; `$_` stands for nothing."""
@@ -141,10 +141,10 @@ def resolve_direction(
         direction = Direction.OUT if dst[1].type_name == edge.dst else Direction.IN
     else:
         direction = Direction.OUT
-    for (variable, binding), wanted in zip(
+    for (variable, binding), type_name in zip(
         (src, dst), endpoint_types(edge, direction), strict=True
     ):
-        if binding is not None and binding.type_name != wanted:
+        if binding is not None and binding.type_name != type_name:
             report_wrong_endpoint(edge, variable, binding, context)
             return None
     return direction

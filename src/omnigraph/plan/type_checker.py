@@ -116,11 +116,11 @@ def _count_conditions(condition: qt.Condition) -> int:
 
 
 def _check_parameters(query: qt.QueryDecl, report: DiagnosticReport) -> dict[str, PropertyType]:
-    found: dict[str, PropertyType] = {}
+    parameters: dict[str, PropertyType] = {}
     for parameter in query.parameters:
         name, written = parameter.variable.name, parameter.type
         problem = None
-        if name in found:
+        if name in parameters:
             problem = f"parameter `${name}` is declared twice"
         elif name in (RESERVED_PARAMETER, qt.ANONYMOUS):
             problem = f"parameter name `${name}` is reserved"
@@ -128,7 +128,7 @@ def _check_parameters(query: qt.QueryDecl, report: DiagnosticReport) -> dict[str
             report.add(Code.PARAMETER_INVALID, problem, parameter.variable.span)
             continue
         try:
-            found[name] = PropertyType(
+            parameters[name] = PropertyType(
                 Scalar(written.base),
                 nullable=written.nullable,
                 is_list=written.is_list,
@@ -136,4 +136,4 @@ def _check_parameters(query: qt.QueryDecl, report: DiagnosticReport) -> dict[str
             )
         except ValueError as error:
             report.add(Code.PARAMETER_INVALID, str(error), written.span)
-    return found
+    return parameters

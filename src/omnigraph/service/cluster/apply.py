@@ -280,7 +280,7 @@ class _ApplyRun:
         }
 
     def _statuses(self, state: ClusterState) -> dict[str, ResourceStatus]:
-        statuses = {a: found for a, found in state.statuses.items() if a in state.resources}
+        statuses = {a: status for a, status in state.statuses.items() if a in state.resources}
         for change in self.changes:
             if change.is_done and change.operation != "delete":
                 statuses[change.resource] = ResourceStatus("applied")
@@ -293,7 +293,7 @@ class _ApplyRun:
         for address in state.resources:
             statuses.setdefault(address, ResourceStatus("applied"))
         unsettled = {f"graph.{graph}" for graph in self._swept.pending}
-        kept = {a: found for a, found in state.statuses.items() if a in unsettled}
+        kept = {a: status for a, status in state.statuses.items() if a in unsettled}
         return {**statuses, **kept}
 
     def _tidy(self) -> None:

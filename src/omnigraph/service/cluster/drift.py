@@ -88,10 +88,12 @@ def _observe_graphs(session: ClusterSession, desired: DesiredState, operation: s
             raise ClusterOperationRefused("state_already_exists", session.store.state_path, message)
     store, findings = session.store, session.findings
     digests = desired.digests
-    wanted = {id_: (desired.schema(id_), digests[f"schema.{id_}"]) for id_ in desired.config.graphs}
-    swept = recover_intents(store, base.state, wanted, findings)
+    declared = {
+        id_: (desired.schema(id_), digests[f"schema.{id_}"]) for id_ in desired.config.graphs
+    }
+    swept = recover_intents(store, base.state, declared, findings)
     state = swept.state
-    for id_, schema in wanted.items():
+    for id_, schema in declared.items():
         live = inspect_graph(store, id_)
         if live.error is not None:
             findings.error("graph_open_failed", f"graph.{id_}", live.error)
@@ -121,12 +123,12 @@ def _with_observation(
         resources[schema_address] = LedgerEntry(observation["schema_digest"])
         resources.setdefault(address, LedgerEntry(""))
         matches = observation["schema_matches_desired"]
-        found = (
+        status = (
             ResourceStatus("applied")
             if matches
             else ResourceStatus("drifted", ("schema_mismatch",))
         )
-        statuses[address] = statuses[schema_address] = found
+        statuses[address] = statuses[schema_address] = status
     observations = {**state.observations, address: observation}
     return replace(state, resources=resources, statuses=statuses, observations=observations)
 

@@ -53,11 +53,11 @@ class LiveGraph:
             return False
         return plan.supported and not plan.steps
 
-    def observation(self, address: str, wanted: tuple[str, str] | None) -> dict[str, Any]:
+    def observation(self, address: str, declared: tuple[str, str] | None) -> dict[str, Any]:
         """Return what the ledger keeps of this look; `wanted` is a schema and its digest."""
-        text, digest = wanted or (None, None)
-        found = self.digest(text, digest)
-        matches = None if found is None or digest is None else found == digest
+        text, digest = declared or (None, None)
+        digest_ = self.digest(text, digest)
+        matches = None if digest_ is None or digest is None else digest_ == digest
         return {
             "kind": "graph",
             "address": address,
@@ -65,7 +65,7 @@ class LiveGraph:
             "observed_at": utc_now_text(),
             "exists": self.exists,
             "graph_manifest_version": self.manifest_version,
-            "schema_digest": found,
+            "schema_digest": digest_,
             "desired_schema_digest": digest,
             "schema_matches_desired": matches,
             "error": self.error,

@@ -88,7 +88,7 @@ class DesiredState:
     @property
     def entries(self) -> dict[str, LedgerEntry]:
         """What the ledger will say when all of it is applied."""
-        return {address: found.entry for address, found in sorted(self.resources.items())}
+        return {address: resource.entry for address, resource in sorted(self.resources.items())}
 
     @property
     def digests(self) -> dict[str, str]:
@@ -132,14 +132,14 @@ def _dependencies(entries: Mapping[str, LedgerEntry]) -> Iterator[tuple[str, str
 
 def dependents(address: str, dependencies: list[tuple[str, str]]) -> list[str]:
     """Return everything that depends on a resource, also by way of others."""
-    found: set[str] = set()
+    addresses: set[str] = set()
     waiting = [address]
     while waiting:
         reached = waiting.pop()
-        new = {one for one, other in dependencies if other == reached} - found - {address}
-        found |= new
+        new = {one for one, other in dependencies if other == reached} - addresses - {address}
+        addresses |= new
         waiting += new
-    return sorted(found)
+    return sorted(addresses)
 
 
 def read_desired_state(folder: Path, findings: ClusterDiagnostics) -> DesiredState | None:
@@ -226,7 +226,7 @@ class _ResourceLoader:
         line = self._config.document.line(files.place)
         path = f"graphs.{graph.id}.queries"
         try:
-            names = sorted(found.name for found in folder.iterdir() if found.suffix == ".gq")
+            names = sorted(path_.name for path_ in folder.iterdir() if path_.suffix == ".gq")
         except OSError as error:
             message = f"cannot list {files.path}: {error.strerror}"
             self._findings.error("query_dir_unreadable", path, message, file=CONFIG_FILE, line=line)

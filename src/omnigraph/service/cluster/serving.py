@@ -111,10 +111,10 @@ def graph_policy(store: ClusterStore, state: ClusterState, graph: str) -> Policy
         ServingRefused: the ledger names a policy whose content is missing or was changed.
     """
     findings = ClusterDiagnostics()
-    found = [p for p in _RevisionReader(store, state, findings).policies() if graph in p.graphs]
+    policies = [p for p in _RevisionReader(store, state, findings).policies() if graph in p.graphs]
     if not findings.ok:
         raise ServingRefused(findings)
-    return Policy.parse(found[0].text, graph=graph) if found else None
+    return Policy.parse(policies[0].text, graph=graph) if policies else None
 
 
 def read_applied_revision(
@@ -192,7 +192,7 @@ class _RevisionReader:
         )
 
     def policies(self) -> list[ServedPolicy]:
-        found = []
+        policies = []
         taken: dict[str, str] = {}
         for name in sorted(resource_names(self._state.resources, "policy")):
             address = f"policy.{name}"
@@ -209,8 +209,8 @@ class _RevisionReader:
             text = self._payload(address, entry.digest)
             if text is not None:
                 graphs = tuple(resource_names(entry.applies_to, "graph"))
-                found.append(ServedPolicy(name, text, CLUSTER in entry.applies_to, graphs))
-        return found
+                policies.append(ServedPolicy(name, text, CLUSTER in entry.applies_to, graphs))
+        return policies
 
     def _embedding(self, address: str, entry: LedgerEntry) -> Mapping[str, str] | None:
         provider = entry.embedding_provider

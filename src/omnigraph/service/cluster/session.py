@@ -56,18 +56,18 @@ class ClusterSession:
 
     def desired(self) -> DesiredState | None:
         """Read the configuration and every file it names."""
-        found = read_desired_state(self.folder, self.findings)
-        if found is not None:
-            self._open(found.config)
-        return found
+        state = read_desired_state(self.folder, self.findings)
+        if state is not None:
+            self._open(state.config)
+        return state
 
     def config(self) -> ClusterConfig | None:
         """Read the configuration alone."""
-        found = read_config(self.folder, self.findings)
-        if found is None or not self.findings.ok:
+        config = read_config(self.folder, self.findings)
+        if config is None or not self.findings.ok:
             return None
-        self._open(found)
-        return found
+        self._open(config)
+        return config
 
     def _open(self, config: ClusterConfig) -> None:
         self._store = ClusterStore(locate(config.root, self._options))
@@ -98,11 +98,11 @@ class ClusterSession:
 
     def need_state(self) -> ClusterLedger:
         """Read the ledger, which has to be there."""
-        found = self.read()
-        if found.text is None:
+        ledger = self.read()
+        if ledger.text is None:
             message = "the cluster has no ledger yet; create it with: omnigraph cluster import"
             raise ClusterOperationRefused("state_missing", self.store.state_path, message)
-        return found
+        return ledger
 
     def observations(self) -> dict[str, Any]:
         """Return what is known about ledger and lock, in the wire form."""

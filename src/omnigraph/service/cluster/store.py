@@ -125,15 +125,15 @@ class ClusterStore:
         try:
             facts = json.loads(text)
             version = facts.pop("version")
-            found = ClusterLock(**facts)
-            datetime.fromisoformat(found.created_at)
+            lock = ClusterLock(**facts)
+            datetime.fromisoformat(lock.created_at)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             message = "the lock cannot be read; remove the file if no process uses this cluster"
             raise ClusterOperationRefused("invalid_state_lock", self.lock_path, message) from error
         if version != 1:
             message = f"the lock has version {version}, this program reads 1: upgrade it"
             raise ClusterOperationRefused("unsupported_state_lock_version", self.lock_path, message)
-        return found
+        return lock
 
     def take_lock(self, operation: str) -> ClusterLock:
         """Acquire the lock for an operation, or raise with its holder."""
@@ -196,7 +196,7 @@ class ClusterStore:
 
     def records(self, folder: str) -> dict[str, Any]:
         """Return the records of a folder by id, oldest first; one that is not JSON is None."""
-        found: dict[str, Any] = {}
+        records: dict[str, Any] = {}
         for info in sorted(self.objects.list(folder), key=lambda info: info.path):
             name = info.path.rsplit("/", 1)[-1]
             text = self.objects.get(info.path) if name.endswith(".json") else None
@@ -206,8 +206,8 @@ class ClusterStore:
                 facts = json.loads(text)
             except ValueError:
                 facts = None
-            found[name.removesuffix(".json")] = facts if isinstance(facts, dict) else None
-        return found
+            records[name.removesuffix(".json")] = facts if isinstance(facts, dict) else None
+        return records
 
     def put_record(self, folder: str, id_: str, facts: dict[str, Any]) -> None:
         """Write a record, replacing what it said before."""

@@ -85,7 +85,7 @@ class _YamlNodeReader:
         return self._scalar(node, path, line)
 
     def _mapping(self, node: yaml.MappingNode, path: YamlPath) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+        members: dict[str, Any] = {}
         for key, value in node.value:
             line = key.start_mark.line + 1
             if not isinstance(key, yaml.ScalarNode):
@@ -93,13 +93,13 @@ class _YamlNodeReader:
                 continue
             name = key.value
             inner = (*path, name)
-            if name in found:
+            if name in members:
                 message = f"`{name}` is given twice, first on line {self.lines[inner]}"
                 self.mistakes.append(YamlProblem(True, inner, line, message))
                 continue
             self.lines[inner] = line
-            found[name] = self.read(value, inner)
-        return found
+            members[name] = self.read(value, inner)
+        return members
 
     def _scalar(self, node: yaml.Node, path: YamlPath, line: int) -> Any:  # noqa: ANN401
         try:
