@@ -46,7 +46,7 @@ def test_cluster_is_made_and_told(folder):
     )
     assert "  Delete graph.ports [Blocked: approval_required]" in done.out
     refused = run(folder, "approve", "graph.ports")
-    assert (refused.code, "say whose with --as" in refused.err) == (1, True)
+    assert (refused.code, "pass --as ACTOR" in refused.err) == (1, True)
     done = run(folder, "approve", "graph.ports", "--as", "act-eve")
     pattern = r"cluster approve: delete graph.ports approved by act-eve \(approval \w{26}\)\n"
     assert re.fullmatch(pattern, done.out)

@@ -140,4 +140,4 @@ def test_allowed_change_is_made_and_carries_its_actor(place):
 
 def test_policy_commands_need_a_policy(place):
     ran = run(place, "policy", "validate")
-    assert (ran.code, "no policy: give its file with --policy" in ran.err) == (1, True)
+    assert (ran.code, "no policy given: pass --policy FILE" in ran.err) == (1, True)

@@ -1,6 +1,6 @@
-"""This module says which Spark type the values of a property have, and converts to it.
+"""Map property types to Spark types, and convert columns.
 
-What load accepts is what is read here, so that rows that were read can be written back.
+The Spark types are those that load accepts, so that rows can be read and written back.
 """
 
 from __future__ import annotations

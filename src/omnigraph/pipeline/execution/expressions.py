@@ -1,4 +1,4 @@
-"""This module turns expressions and predicates into columns."""
+"""Compile expressions and predicates to Spark columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""This module refuses queries that Spark cannot answer as the language says, before they run."""
+"""Reject queries that Spark cannot answer exactly, before they run."""
 
 from __future__ import annotations
 

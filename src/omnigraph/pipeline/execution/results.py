@@ -1,6 +1,6 @@
-"""This module turns the operators that make a result into data frames.
+"""Compile result operators to data frames.
 
-Columns are numbered until the end, because Spark does not tell `a` from `A` in names.
+Columns are numbered until the end, because Spark does not distinguish `a` from `A` in names.
 """
 
 from __future__ import annotations
