@@ -152,7 +152,7 @@ class OutcomeUnknown(OmniError):
 
     def __init__(self, commit_id: str) -> None:
         super().__init__(
-            f"storage did not answer whether commit {commit_id} landed; look it up before retrying",
+            f"storage did not report whether commit {commit_id} was published; look it up before retrying",
             code="outcome_unknown",
             category=Category.OUTCOME_UNKNOWN,
             details={"commit_id": commit_id},
@@ -168,7 +168,7 @@ class StorageUnavailable(OmniError):
 
 
 NO_SPACE = "no space left; free some, for instance with `omnigraph cleanup`"
-READ_ONLY = "the file system is read-only; use another place, or mount it for writing"
+READ_ONLY = "the file system is read-only; use another folder, or mount it for writing"
 _DISK_ERRORS = {
     errno.ENOSPC: (NO_SPACE, "storage_full"),
     errno.EDQUOT: (NO_SPACE, "storage_full"),

@@ -42,7 +42,7 @@ def test_cluster_is_made_and_told(folder):
     done = run(folder, "apply")
     assert (done.code, done.err.splitlines()[0]) == (
         0,
-        "WARN  apply_dependency_blocked graph.ports: delete has to wait: approval_required",
+        "WARN  apply_dependency_blocked graph.ports: delete is blocked: approval_required",
     )
     assert "  Delete graph.ports [Blocked: approval_required]" in done.out
     refused = run(folder, "approve", "graph.ports")

@@ -429,7 +429,7 @@ def plan_migration(accepted: AcceptedSchema, desired: AcceptedSchema) -> Migrati
     _check_history(accepted, desired)
     steps = tuple(step for kind in TypeKind for step in _steps_of_kind(kind, accepted, desired))
     if not steps and accepted != desired:
-        steps = (UnsupportedChange("schema", "the schemas differ in a way no step describes"),)
+        steps = (UnsupportedChange("schema", "the schemas differ in a way no step covers"),)
     return MigrationPlan(steps)
 
 

@@ -249,7 +249,7 @@ def index_metric(named: Sequence[NamedArgument], admission: SchemaCheckContext) 
     for argument in named:
         if argument.name.text != "metric":
             message = f"unknown argument `{argument.name}=` in @index"
-            hint = "@index knows only `metric=`"
+            hint = "@index takes only `metric=`"
             admission.error(Code.ANNOTATION_MISUSE, message, argument.name.span, hint=hint)
             continue
         text = argument.value.text
@@ -313,7 +313,7 @@ def _resolve_embed(
                 Code.EMBED_MISUSE,
                 f"unknown argument `{named.name}=` in @embed",
                 named.name.span,
-                hint="@embed knows only `model=`",
+                hint="@embed takes only `model=`",
             )
     return Embed(decl.value.text, model)
 
@@ -334,6 +334,6 @@ def _resolve_default(
             return default_annotation(type_, annotation.value or "")
         except ValueError as error:
             problem, hint = str(error), f"give a value of type {type_}"
-    message = f"@default on {place} means nothing: {problem}"
+    message = f"@default on {place} is invalid: {problem}"
     admission.error_if_new(Code.DEFAULT_MISUSE, message, decl.span, hint=hint)
     return annotation

@@ -264,7 +264,7 @@ def report_for_text(text: str, name: str, code: Code) -> DiagnosticReport:
     except UnicodeEncodeError as error:
         report = DiagnosticReport(SourceText(text.encode("utf-8", "replace").decode("utf-8"), name))
         report.add(
-            code, "the text holds half of a surrogate pair", TextSpan(error.start, error.start + 1)
+            code, "the text has an unpaired surrogate", TextSpan(error.start, error.start + 1)
         )
     if size > MAX_SOURCE_BYTES:
         report.add(

@@ -22,7 +22,7 @@ _QUERY_ANNOTATIONS = ("description", "instruction")
 _TEMPORAL = {"date": Scalar.DATE, "datetime": Scalar.DATE_TIME}
 _JOINING_HINTS = {
     "and": "clauses are joined by writing one after the other",
-    "or": "`or` stands inside parentheses: `( … or … )`",
+    "or": "write `or` inside parentheses: `( … or … )`",
 }
 _U64_MAX = 2**64 - 1
 _MAX_HOPS = 2**32 - 1
@@ -105,7 +105,7 @@ class _QueryParser(BaseParser):
                 self.fail(
                     f"unknown query annotation `@{quote(name.text)}`",
                     span=name.span,
-                    hint="a query knows `@description` and `@instruction`",
+                    hint="a query allows `@description` and `@instruction`",
                 )
             if any(name == other.name for other in annotations):
                 self.fail(f"`@{name}` is given twice", span=name.span)

@@ -251,7 +251,7 @@ class ExpressionChecker:
             and expression.function.kind is FunctionKind.AGGREGATE
         )
         if expression is not None and nested:
-            message = f"{spec.name}() cannot hold another aggregate"
+            message = f"{spec.name}() cannot contain another aggregate"
             self.context.error(Code.AGGREGATE_MISFIT, message, written.span)
             return None
         return expression
@@ -447,10 +447,10 @@ class ExpressionChecker:
 
 
 _FUNCTION_CLAUSES = {
-    FunctionKind.AGGREGATE: "aggregates stand in `return`",
-    FunctionKind.RANK: "rankings stand in `order` and `return`",
+    FunctionKind.AGGREGATE: "aggregates are allowed in `return`",
+    FunctionKind.RANK: "rankings are allowed in `order` and `return`",
     FunctionKind.PREDICATE: "write it alone as a condition; negate it with `not { … }`",
-    FunctionKind.PATH: "paths stand in `return` and `order`",
+    FunctionKind.PATH: "paths are allowed in `return` and `order`",
     FunctionKind.SCALAR: "compare it with a property",
 }
 

@@ -90,7 +90,7 @@ class _PolicyRuleReader:
             fields = self._document.fields(item, "a rule", ("id", "allow"))
             id_ = self._document.text(fields.get("id"), "`id` of a rule")
             if id_ in ids:
-                self._document.add_problem(fields["id"], f"rule `{quote(id_)}` stands twice")
+                self._document.add_problem(fields["id"], f"rule `{quote(id_)}` is declared twice")
             if id_ is not None:
                 ids.add(id_)
             if "allow" in fields:
@@ -135,7 +135,7 @@ class _PolicyRuleReader:
         for item, word in zip(items, words, strict=True):
             if word is not None and bundle_scope(word) is not self._scope:
                 belongs = bundle_scope(word)
-                message = f"`{word}` belongs into the policy of a {belongs}, not of a {self._scope}"
+                message = f"`{word}` belongs in the policy of a {belongs}, not of a {self._scope}"
                 self._document.add_problem(item, message)
         return tuple(dict.fromkeys(word for word in words if word is not None))
 

@@ -58,7 +58,7 @@ def read_policy_tests(text: str) -> list[PolicyTestCase]:
         for item in document.items(fields.get("cases"), "`cases`"):
             case = _read_case(document, item)
             if case is not None and case.id in ids:
-                document.add_problem(item, f"case `{quote(case.id)}` stands twice")
+                document.add_problem(item, f"case `{quote(case.id)}` is declared twice")
             if case is not None:
                 ids.add(case.id)
                 cases.append(case)

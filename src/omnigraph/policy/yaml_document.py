@@ -50,7 +50,7 @@ class PolicyDocument:
             line = error.problem_mark.line + 1 if error.problem_mark is not None else 1
             raise self._unreadable(line, f"{error.problem or 'it is not valid YAML'}") from error
         except yaml.YAMLError as error:
-            raise self._unreadable(1, "it holds characters that YAML does not know") from error
+            raise self._unreadable(1, "it has characters that YAML does not allow") from error
         except RecursionError as error:
             raise self._unreadable(1, "it is nested too deeply") from error
         if root is None:
@@ -84,7 +84,7 @@ class PolicyDocument:
         """Return what a mapping has by its keys, each of which is text and stands once."""
         members: dict[str, YamlNode] = {}
         if not isinstance(node, yaml.MappingNode):
-            self.add_problem(node, f"{where} is a mapping of keys and values")
+            self.add_problem(node, f"{where} must be a mapping of keys and values")
             return members
         for key, value in node.value:
             name = self.text(key, f"a key of {where}")
@@ -100,10 +100,10 @@ class PolicyDocument:
         if node is None:
             return []
         if not isinstance(node, yaml.SequenceNode):
-            self.add_problem(node, f"{where} is a list")
+            self.add_problem(node, f"{where} must be a list")
             return []
         if some and not node.value:
-            self.add_problem(node, f"{where} names at least one")
+            self.add_problem(node, f"{where} must name at least one")
         return list(node.value)
 
     def texts(self, node: YamlNode | None, where: str, *, some: bool = False) -> list[str]:
@@ -118,10 +118,10 @@ class PolicyDocument:
             return None
         if not isinstance(node, yaml.ScalarNode) or node.tag != _TEXT:
             quoted = " (put it in quotes)" if isinstance(node, yaml.ScalarNode) else ""
-            self.add_problem(node, f"{where} is text{quoted}")
+            self.add_problem(node, f"{where} must be text{quoted}")
             return None
         if not node.value.strip():
-            self.add_problem(node, f"{where} is not blank")
+            self.add_problem(node, f"{where} must not be blank")
             return None
         return str(node.value)
 
@@ -133,7 +133,7 @@ class PolicyDocument:
         choice = next((word for word in choices if word == text), None)
         if choice is None:
             hint = did_you_mean(text, list(choices))
-            self.add_problem(node, f"{where} is not `{quote(text)}`: {hint}")
+            self.add_problem(node, f"{where} cannot be `{quote(text)}`: {hint}")
         return choice
 
     def version(self, node: YamlNode | None) -> None:
@@ -142,4 +142,4 @@ class PolicyDocument:
             return
         is_one = isinstance(node, yaml.ScalarNode) and (node.tag, node.value) == (_INT, "1")
         if not is_one:
-            self.add_problem(node, f"`version` of the {self.description} is 1")
+            self.add_problem(node, f"`version` of the {self.description} must be 1")

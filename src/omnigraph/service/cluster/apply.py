@@ -131,7 +131,7 @@ class _ApplyRun:
     def _check_digests(self, state: ClusterState) -> None:
         for graph in state.graph_ids:
             if state.graph_digest(graph) not in (None, state.resources[f"graph.{graph}"].digest):
-                message = "what the ledger says about the graph does not fit its digest"
+                message = "the ledger entry of the graph does not match its digest"
                 raise ClusterOperationRefused(
                     "external_blob_policy_digest_mismatch", f"graph.{graph}", message
                 )
@@ -159,7 +159,7 @@ class _ApplyRun:
             failure = f"{word[operation]}_failed"
             if self._failed:
                 self._failed[change.resource] = failure
-                message = "not tried, because an earlier graph could not be changed"
+                message = "skipped, because an earlier graph failed"
                 code = f"{word[operation]}_skipped"
                 self._session.findings.warn(code, change.resource, message)
                 continue
@@ -204,7 +204,7 @@ class _ApplyRun:
         try:
             graph = create_graph(location.uri, text, storage_options=dict(location.options))
         except AlreadyExists as error:
-            message = f"{error.message}; `cluster refresh` takes it into the ledger"
+            message = f"{error.message}; `cluster refresh` adds it to the ledger"
             raise AlreadyExists(message) from error
         version = graph.snapshot().manifest_version
         self._observer(f"{CREATE}: note {change.graph}")
@@ -308,11 +308,11 @@ class _ApplyRun:
     def _tell(self) -> None:
         for change in self.changes:
             if change.disposition == DEFERRED:
-                message = f"{change.operation} is not something apply does: {change.reason}"
+                message = f"{change.operation} is not supported by apply: {change.reason}"
                 code = "apply_unsupported_change"
                 self._session.findings.warn(code, change.resource, message)
             elif change.disposition == BLOCKED:
-                message = f"{change.operation} has to wait: {change.reason}"
+                message = f"{change.operation} is blocked: {change.reason}"
                 code = "apply_dependency_blocked"
                 self._session.findings.warn(code, change.resource, message)
 

@@ -115,7 +115,7 @@ def validate(folder: Path) -> ClusterCommandResult:
     if desired is not None:
         for graph in desired.config.graphs.values():
             if not graph.external_blobs:
-                message = "blobs given as a URI are refused; `external_blobs` allows some"
+                message = "blobs given as a URI are refused; list allowed bases in `external_blobs`"
                 place = f"graphs.{graph.id}"
                 session.findings.warn("external_blob_ingress_default_deny", place, message)
     resources = [] if desired is None else list(desired.resources.values())
@@ -150,7 +150,7 @@ def _approve(
     }
     change = pending.get(resource)
     if change is None:
-        waiting = f"; what does: {', '.join(pending)}" if pending else ""
+        waiting = f"; pending approvals: {', '.join(pending)}" if pending else ""
         message = f"{resource} has no change that needs an approval{waiting}"
         raise ClusterOperationRefused("approval_not_required", resource, message)
     approval = Approval(

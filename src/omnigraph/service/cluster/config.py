@@ -113,7 +113,7 @@ def read_config(folder: FilePath, findings: ClusterDiagnostics) -> ClusterConfig
         findings.error(code, path, mistake.message, file=CONFIG_FILE, line=mistake.line)
     if not isinstance(document.value, dict):
         if not document.mistakes:
-            message = "the file holds keys: `version`, `graphs` and others"
+            message = "the file must be a mapping with `version`, `graphs` and others"
             findings.error("invalid_cluster_yaml", CONFIG_FILE, message, file=CONFIG_FILE, line=1)
         return None
     return _ClusterConfigDecoder(document, findings).cluster(folder)
@@ -133,7 +133,7 @@ class _ClusterConfigDecoder:
     def cluster(self, folder: FilePath) -> ClusterConfig:
         value = self._document.value
         for key in (key for key in _RESERVED_KEYS if key in value):
-            self._error("future_phase_field", (key,), f"`{key}` means nothing yet; leave it out")
+            self._error("future_phase_field", (key,), f"`{key}` is reserved; delete it")
         names = ("version", "metadata", "storage", "state", "providers", "graphs", "policies")
         top = self._mapping(value, (), names=(*names, "pipelines", *_RESERVED_KEYS))
         if top.get("version") != 1 or top.get("version") is True:
@@ -179,11 +179,11 @@ class _ClusterConfigDecoder:
     def _lock(self, value: object) -> bool:
         state = self._mapping(value, ("state",), names=("backend", "lock"))
         if state.get("backend") not in (None, "cluster"):
-            message = "`backend` is `cluster`, or left out"
+            message = "`backend` must be `cluster` or absent"
             self._error("unsupported_state_backend", ("state", "backend"), message)
         lock = state.get("lock", True)
         if not isinstance(lock, bool):
-            self._invalid(("state", "lock"), "`lock` is true or false")
+            self._invalid(("state", "lock"), "`lock` must be true or false")
             return True
         return lock
 
@@ -223,7 +223,7 @@ class _ClusterConfigDecoder:
                 message = "`api_key` is missing; write ${NAME} of an environment variable"
                 self._error("embedding_api_key_required", place, message)
         elif _REFERENCE.fullmatch(key.strip()) is None:
-            message = "`api_key` is ${NAME} of an environment variable, never the key itself"
+            message = "`api_key` must be ${NAME} of an environment variable, never the key itself"
             self._error("embedding_api_key_inline", (*place, "api_key"), message)
 
     # --- graphs
@@ -247,7 +247,7 @@ class _ClusterConfigDecoder:
         self, id_: str, value: object, place: YamlPath, providers: Mapping[str, object]
     ) -> GraphConfig | None:
         if isinstance(value, dict) and "streaming" in value:
-            message = "`streaming` is not declared any more; leave it out"
+            message = "`streaming` was removed; delete it"
             self._error("removed_streaming_declaration", (*place, "streaming"), message)
             value = {key: stated for key, stated in value.items() if key != "streaming"}
         names = ("schema", "queries", "embedding_provider", "external_blobs")
@@ -283,7 +283,9 @@ class _ClusterConfigDecoder:
                 if text is not None:
                     yield QueryFiles(text, name, (*place, name))
         else:
-            self._invalid(place, "`queries` is a path, a list of paths, or names with a `file`")
+            self._invalid(
+                place, "`queries` must be a path, a list of paths, or names with a `file`"
+            )
 
     def _reference(
         self, value: object, place: YamlPath, providers: Mapping[str, object]
@@ -308,7 +310,7 @@ class _ClusterConfigDecoder:
             return ()
         allow = self._mapping(value, place, names=("allow",)).get("allow")
         if not isinstance(allow, list) or not allow:
-            message = "`allow` lists bases, each with its scope"
+            message = "`allow` must be a list of bases, each with its scope"
             self._error("invalid_external_blob_policy", place, message)
             return ()
         bases = []
@@ -318,7 +320,7 @@ class _ClusterConfigDecoder:
             base = self._text(stated.get("base"), (*here, "base"))
             scope = stated.get("scope")
             if scope not in SCOPES:
-                message = f"`scope` is one of {', '.join(SCOPES)}"
+                message = f"`scope` must be one of {', '.join(SCOPES)}"
                 self._error("invalid_external_blob_policy", (*here, "scope"), message)
             if base is not None:
                 self._base(base, here)
@@ -348,7 +350,7 @@ class _ClusterConfigDecoder:
             scopes = self._scopes(section.get("applies_to"), (*place, "applies_to"), graphs)
             for scope in scopes:
                 if scope in taken:
-                    message = f"policy '{taken[scope]}' already decides about {scope}"
+                    message = f"policy '{taken[scope]}' already applies to {scope}"
                     self._error("duplicate_policy_binding", (*place, "applies_to"), message)
                 taken.setdefault(scope, name)
             if file is not None:
@@ -359,7 +361,7 @@ class _ClusterConfigDecoder:
         self, value: object, place: YamlPath, graphs: Mapping[str, object]
     ) -> tuple[str, ...]:
         if not isinstance(value, list) or not value:
-            message = "`applies_to` lists what the policy decides about: `cluster`, or graphs"
+            message = "`applies_to` must list `cluster`, or graphs"
             self._error("policy_missing_applies_to", place, message)
             return ()
         scopes = []
@@ -371,7 +373,7 @@ class _ClusterConfigDecoder:
             elif scope is not None:
                 scopes.append(scope)
         if CLUSTER in scopes and len(scopes) > 1:
-            message = "a policy decides about the cluster or about graphs, not about both"
+            message = "a policy applies to the cluster or to graphs, not to both"
             self._error("policy_mixed_binding_kinds", place, message)
         return tuple(sorted(scopes))
 
@@ -401,7 +403,7 @@ class _ClusterConfigDecoder:
             file = self._text(section.get("file"), (*place, "file"))
             graph = self._scope(section.get("graph"), (*place, "graph"), graphs)
             if graph == CLUSTER:
-                message = "a pipeline loads into one graph: `graph: ID`"
+                message = "`graph` must name the graph that the pipeline loads into"
                 self._error("wrong_kind_reference", (*place, "graph"), message)
             elif file is not None and graph is not None:
                 pipelines[name] = PipelineConfig(name, file, graph)
@@ -413,7 +415,7 @@ class _ClusterConfigDecoder:
         if value is None:
             return {}
         if not isinstance(value, dict):
-            self._invalid(place, f"this holds keys: {', '.join(names)}")
+            self._invalid(place, f"expected a mapping with the keys {', '.join(names)}")
             return {}
         for key in value:
             if key not in names:
@@ -425,7 +427,7 @@ class _ClusterConfigDecoder:
         if value is None:
             return
         if not isinstance(value, dict):
-            self._invalid(place, "this holds names, each with its settings")
+            self._invalid(place, "expected a mapping of names to settings")
             return
         for name, stated in value.items():
             if _ID.fullmatch(name) is None:
@@ -436,7 +438,7 @@ class _ClusterConfigDecoder:
 
     def _text(self, value: object, place: YamlPath) -> str | None:
         if not isinstance(value, str) or not value.strip():
-            self._invalid(place, f"`{place[-1]}` is a text")
+            self._invalid(place, f"`{place[-1]}` must be text")
             return None
         return value
 

@@ -84,7 +84,7 @@ def _observe_graphs(session: ClusterSession, desired: DesiredState, operation: s
     else:
         base = session.read()
         if base.text is not None:
-            message = "there is a ledger already; `cluster refresh` brings it up to date"
+            message = "the cluster has a ledger already; update it with `cluster refresh`"
             raise ClusterOperationRefused("state_already_exists", session.store.state_path, message)
     store, findings = session.store, session.findings
     digests = desired.digests

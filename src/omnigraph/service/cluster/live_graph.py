@@ -31,7 +31,7 @@ class LiveGraph:
 
     def plan(self, text: str) -> MigrationPlan:
         """Return the steps from the accepted schema to another."""
-        assert self.graph is not None, "only a graph that opens can be asked"
+        assert self.graph is not None, "only a graph that opens can be read"
         return self.graph.schema.plan(text)
 
     def digest(self, text: str | None = None, digest: str | None = None) -> str | None:

@@ -56,7 +56,7 @@ def find_pipeline(store: ClusterStore, name: str) -> AppliedPipeline:
     """Return an applied pipeline by name."""
     pipelines = {pipeline.name: pipeline for pipeline in applied_pipelines(store)}
     if name not in pipelines:
-        message = f"the cluster has no pipeline '{name}', but: {', '.join(pipelines) or 'none'}"
+        message = f"the cluster has no pipeline '{name}'; it has: {', '.join(pipelines) or 'none'}"
         raise NotFound(message, code="pipeline_not_applied", pipeline=name)
     return pipelines[name]
 

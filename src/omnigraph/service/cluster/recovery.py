@@ -62,7 +62,7 @@ def read_intents(store: ClusterStore) -> list[ClusterIntent]:
     for id_, facts in store.records(RECOVERIES).items():
         intent = _read_intent(id_, facts)
         if intent is None:
-            message = "the record of an interrupted operation cannot be read; look at it"
+            message = "the record of an interrupted operation cannot be read; inspect it"
             path = store.root.child(f"{RECOVERIES}/{id_}.json")
             raise ClusterOperationRefused("recovery_sidecar_read_error", path, message)
         intents.append(intent)
@@ -169,7 +169,9 @@ def _unopened(
         message = f"its creation was interrupted and it does not open: {live.error}"
         findings.error("graph_create_incomplete", address, message)
         return
-    message = f"an interrupted {intent.kind} cannot be settled, it does not open: {live.error}"
+    message = (
+        f"an interrupted {intent.kind} cannot be recovered, the graph does not open: {live.error}"
+    )
     findings.warn("cluster_recovery_pending", address, message)
 
 

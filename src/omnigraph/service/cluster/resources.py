@@ -232,7 +232,7 @@ class _ResourceLoader:
             self._findings.error("query_dir_unreadable", path, message, file=CONFIG_FILE, line=line)
             return []
         if not names:
-            message = f"{files.path} holds no .gq file"
+            message = f"{files.path} has no .gq file"
             self._findings.warn("query_dir_empty", path, message, file=CONFIG_FILE, line=line)
         return [str(Path(files.path) / name) for name in names]
 
@@ -277,7 +277,7 @@ class _ResourceLoader:
             ClusterResource(address, "query", LedgerEntry(content_digest(content)), path, content)
         )
         if catalog is None:
-            message = "not checked, because the schema of its graph has mistakes"
+            message = "not checked, because the schema of its graph has errors"
             self._findings.warn("query_typecheck_skipped", address, message, file=path)
             return
         try:

@@ -172,7 +172,7 @@ class _RevisionReader:
         entry = self._state.resources[address]
         embedding = self._embedding(address, entry)
         if self._state.graph_digest(id_) != entry.digest:
-            message = "what the ledger says about the graph does not fit its digest"
+            message = "the ledger entry of the graph does not match its digest"
             self._findings.error("external_blob_policy_digest_mismatch", address, message)
         sources = {}
         for name, digest in self._state.queries(id_).items():
@@ -198,12 +198,12 @@ class _RevisionReader:
             address = f"policy.{name}"
             entry = self._state.resources[address]
             if not entry.applies_to:
-                message = "the ledger does not say what the policy decides about"
+                message = "the ledger does not list the scopes of the policy"
                 self._findings.error("policy_bindings_missing", address, message)
                 continue
             for scope in entry.applies_to:
                 if scope in taken:
-                    message = f"policy '{taken[scope]}' already decides about {scope}"
+                    message = f"policy '{taken[scope]}' already applies to {scope}"
                     self._findings.error("duplicate_policy_binding", address, message)
                 taken[scope] = name
             text = self._payload(address, entry.digest)
@@ -218,22 +218,22 @@ class _RevisionReader:
             return None
         stated = self._state.resources.get(provider)
         if stated is None:
-            message = f"the ledger does not know {provider}"
+            message = f"the ledger has no entry for {provider}"
             self._findings.error("embedding_provider_missing", address, message)
             return None
         if stated.embedding_profile is None:
-            message = "the ledger does not hold the profile of the provider"
+            message = "the ledger has no profile of the provider"
             self._findings.error("embedding_provider_profile_missing", provider, message)
             return None
         if provider_digest(stated.embedding_profile) != stated.digest:
-            message = "the profile of the provider does not fit its digest"
+            message = "the profile of the provider does not match its digest"
             self._findings.error("embedding_provider_digest_mismatch", provider, message)
         return stated.embedding_profile
 
     def _payload(self, address: str, digest: str) -> str | None:
         content = self._store.payload(address, digest)
         if content is None:
-            message = "its content is not there; run `cluster refresh` and `cluster apply`"
+            message = "its stored content is missing; run `cluster refresh` and `cluster apply`"
             self._findings.error("catalog_payload_missing", address, message)
             return None
         if content_digest(content) != digest:

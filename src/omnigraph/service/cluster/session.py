@@ -82,7 +82,7 @@ class ClusterSession:
     def locked(self, operation: str, config: ClusterConfig) -> Iterator[None]:
         """Hold the lock for as long as the block lasts, unless the configuration wants none."""
         if not config.lock:
-            message = "`state.lock` is false: nothing keeps others from working at the same time"
+            message = "`state.lock` is false: concurrent commands are not prevented"
             self.findings.warn("state_lock_disabled", "state.lock", message)
             yield
             return

@@ -154,7 +154,7 @@ class ClusterStore:
         if held.lock_id == mine.lock_id:
             return mine  # only the answer was lost
         message = (
-            f"{held.operation} of process {held.pid} holds the lock since {held.created_at};"
+            f"{held.operation} of process {held.pid} has held the lock since {held.created_at};"
             f" wait for it, or if it is gone: omnigraph cluster force-unlock {held.lock_id}"
         )
         raise ClusterOperationRefused("state_lock_held", self.lock_path, message)

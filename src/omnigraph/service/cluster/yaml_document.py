@@ -75,7 +75,7 @@ class _YamlNodeReader:
         self.lines.setdefault(path, line)
         if id(node) in self._seen:
             # An alias can repeat itself without end.
-            self._mistake(path, line, "`*` refers to another place; write the value here")
+            self._mistake(path, line, "aliases (`*`) are not supported; write the value here")
             return None
         self._seen.add(id(node))
         if isinstance(node, yaml.MappingNode):
