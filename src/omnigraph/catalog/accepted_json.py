@@ -188,7 +188,7 @@ def _differs_only_in_order(items: list[Any], expected: list[Any]) -> bool:
 
 
 class _SchemaJsonObject:
-    """One JSON object, with the place it stands at."""
+    """One JSON object, with its path in the document."""
 
     def __init__(self, value: object, place: str) -> None:
         if not isinstance(value, Mapping):

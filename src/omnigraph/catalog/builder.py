@@ -62,7 +62,7 @@ def load_catalog(text: str, name: str = "<schema>", *, persisted: bool = False) 
 
 
 def read_catalog(report: DiagnosticReport, *, persisted: bool = False) -> Catalog:
-    """Resolve the report's source; what is wrong with it is added to the report."""
+    """Resolve the report's source; errors are added to the report."""
     tree = read_schema(report)
     if report.errors:
         return Catalog()

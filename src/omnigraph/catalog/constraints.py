@@ -120,7 +120,7 @@ def check_constraints(
 
 
 def _without_defaults(constraint: Constraint) -> Constraint:
-    """Return a constraint without what goes without saying."""
+    """Return a constraint without redundant parts."""
     if isinstance(constraint, Index) and constraint.metric is Metric.COSINE:
         return Index(constraint.columns)
     return constraint

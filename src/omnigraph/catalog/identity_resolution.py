@@ -73,7 +73,7 @@ class _SchemaMatcher:
     report: DiagnosticReport
     matches: SchemaMatches = field(default_factory=SchemaMatches)
     unresolved: set[TypeKey] = field(default_factory=set)
-    """Types whose hint is wrong: what their properties are cannot be said."""
+    """Types with an invalid hint: their properties cannot be matched."""
 
     def match(self, catalog: Catalog) -> SchemaMatches:
         definitions = {(definition_kind(d), d.name): d for d in catalog.definitions()}
@@ -140,7 +140,7 @@ class _SchemaMatcher:
         ids = owner.property_ids
         kept = {name: ids[name] for name in definition.properties if name in ids}
         claimed = set(kept)
-        # A hint that came with an interface gives way to one written on the type itself.
+        # A hint that came with an interface is overridden by one written on the type itself.
         for property_ in sorted(definition.properties.values(), key=_is_inherited):
             old = property_.rename_from
             if old is None:

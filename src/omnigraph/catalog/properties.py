@@ -153,7 +153,7 @@ def canonical_annotations(annotations: Sequence[Annotation]) -> tuple[Annotation
 
 
 def plain_annotation(decl: AnnotationDecl, admission: SchemaCheckContext) -> Annotation:
-    """Return an annotation to be carried along, checking the two kinds meant for people."""
+    """Return an annotation without meaning for storage, checking the two known kinds."""
     value = decl.value.text if decl.value is not None else None
     if decl.name.text in _TEXT_ANNOTATIONS:
         is_string = decl.value is not None and decl.value.kind is ArgumentKind.STRING
@@ -169,7 +169,7 @@ def plain_annotation(decl: AnnotationDecl, admission: SchemaCheckContext) -> Ann
 
 
 def rename_source(decl: AnnotationDecl, admission: SchemaCheckContext) -> str | None:
-    """Return the old name `@rename_from` gives."""
+    """Return the old name in `@rename_from`."""
     if decl.value is None or not decl.value.text.strip() or decl.named:
         admission.error(
             Code.ANNOTATION_MISUSE,
@@ -321,7 +321,7 @@ def _resolve_embed(
 def _resolve_default(
     decl: AnnotationDecl, type_: PropertyType, place: str, admission: SchemaCheckContext
 ) -> Annotation:
-    """Return `@default` in its one form; what was accepted once may say anything."""
+    """Return `@default` in its one form; accepted schemas may have any value."""
     annotation = plain_annotation(decl, admission)
     problem, hint = (
         default_unsupported_reason(type_),

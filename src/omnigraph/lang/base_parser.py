@@ -34,7 +34,7 @@ class ParseFailure(Exception):
 
 
 class ParseAborted(Exception):
-    """Reading on would not help anybody."""
+    """Raised to stop parsing: more errors would not help."""
 
 
 class BaseParser:
@@ -63,11 +63,11 @@ class BaseParser:
         return self._ahead[ahead - 1]
 
     def at(self, kind: str) -> bool:
-        """Return whether the cursor stands at a token of this kind."""
+        """Return whether the cursor is at a token of this kind."""
         return self.token.kind == kind
 
     def at_word(self, *words: str) -> bool:
-        """Return whether the cursor stands at one of these words."""
+        """Return whether the cursor is at one of these words."""
         return self.token.kind == tk.NAME and self.token.text in words
 
     def before_word(self, *words: str) -> bool:
@@ -188,7 +188,7 @@ class BaseParser:
             self.abort("too many errors; the rest is not shown")
 
     def starts_line(self) -> bool:
-        """Return whether a line break stands before the token at the cursor."""
+        """Return whether there is a line break before the token at the cursor."""
         text = self.report.source.text
         return text.find("\n", self.previous.span.end, self.token.span.start) >= 0
 

@@ -18,7 +18,7 @@ from omnigraph.lang.codes import Code, Severity
 from omnigraph.lang.source import SourceText, TextSpan
 
 MAX_DIAGNOSTICS = 100
-"""Diagnostics kept per source; after that many, more text would not help anybody."""
+"""Diagnostics kept per source; more are not reported."""
 
 _MAX_QUOTE = 60
 _LONG_NAME = re.compile(rf"\w{{{_MAX_QUOTE + 1},}}")
@@ -61,7 +61,7 @@ class Diagnostic:
         return f"{self.source.name}:{line}:{column}"
 
     def render(self) -> str:
-        """Return the full text for people: headline, place, snippet with caret, hint."""
+        """Return the full text: headline, location, snippet with caret, hint."""
         lines = [f"{self.severity}[{self.code}]: {self.message}"]
         if self.source is not None:
             lines.append(f"  --> {self.location}")
@@ -173,7 +173,7 @@ class DiagnosticReport:
 
 
 class DiagnosticError(OmniError):
-    """Text was refused; `diagnostics` says why, completely."""
+    """Source text was refused; `diagnostics` lists every error."""
 
     def __init__(self, diagnostics: Iterable[Diagnostic]) -> None:
         self.diagnostics: Sequence[Diagnostic] = tuple(diagnostics)
@@ -203,7 +203,7 @@ _CUTOFF = 0.7
 
 
 def nearest_name(wrong: str, names: Iterable[str]) -> str | None:
-    """Return the known name closest to `wrong`, or None when nothing is close."""
+    """Return the name closest to `wrong`, or None when nothing is close."""
     if len(wrong) > _MAX_NAME:
         return None
     by_folded: dict[str, str] = {}

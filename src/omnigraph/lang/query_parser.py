@@ -44,7 +44,7 @@ def parse_queries(text: str, name: str = "<query>") -> qt.QueryTree:
 
 
 def read_queries(report: DiagnosticReport) -> qt.QueryTree:
-    """Read the report's source, adding what is wrong with it to the report."""
+    """Parse the report's source; errors are added to the report."""
     if report.errors:
         return qt.QueryTree()
     return _QueryParser(report).file()

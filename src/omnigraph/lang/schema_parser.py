@@ -53,7 +53,7 @@ def parse_schema(text: str, name: str = "<schema>") -> SchemaTree:
 
 
 def read_schema(report: DiagnosticReport) -> SchemaTree:
-    """Read the report's source, adding what is wrong with it to the report."""
+    """Parse the report's source; errors are added to the report."""
     if report.errors:
         return SchemaTree()
     return _SchemaParser(report).schema()

@@ -40,7 +40,7 @@ class SourceWriter:
         return "".join(line + "\n" for line in self._lines)
 
     def line(self, text: str, span: TextSpan) -> None:
-        """Write one item that stands at `span`, with the comments before, in and beside it."""
+        """Write one item of `span`, with the comments before, in and beside it."""
         self._flush_comments(span.end)
         self._blank_before(span.start)
         self._put(text)
@@ -72,7 +72,7 @@ class SourceWriter:
         return len(_INDENT) * self._indent + len(text.partition("\n")[0])
 
     def has_comments(self, bracket: str, span: TextSpan) -> bool:
-        """Return whether comments stand after the first `bracket` of `span`."""
+        """Return whether there are comments after the first `bracket` of `span`."""
         if self._next_comment >= len(self._comments):
             return False
         opening = self._opening(bracket, span.start)
@@ -92,7 +92,7 @@ class SourceWriter:
         return self._spelled(span) or encode_string(value)
 
     def number(self, plain: str, span: TextSpan) -> str:
-        """Return a number or range, as spelled in the source where it stands there in one piece."""
+        """Return a number or range, as spelled in the source where it is one token there."""
         spelled = self._spelled(span) or ""
         return spelled if _NUMBER.fullmatch(spelled) else plain
 
@@ -127,7 +127,7 @@ class SourceWriter:
             self.blank()
 
     def _comment_beside(self, end: int) -> None:
-        """Append a comment that stands on the same source line as the item just written."""
+        """Append a comment that is on the same source line as the item just written."""
         if self._source is None or self._next_comment >= len(self._comments):
             return
         comment = self._comments[self._next_comment]

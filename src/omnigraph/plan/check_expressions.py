@@ -49,7 +49,7 @@ _FIELDS = (FunctionArgumentKind.TEXT_PROPERTY, FunctionArgumentKind.VECTOR_PROPE
 
 
 class ExpressionChecker:
-    """Checks expressions in one scope; None means the mistake has been reported."""
+    """Checks expressions in one scope; None means that the error has been reported."""
 
     def __init__(self, context: TypeCheckContext, scope: BindingScope) -> None:
         self.context = context
@@ -259,7 +259,7 @@ class ExpressionChecker:
     def _field(
         self, spec: FunctionSpec, argument: FunctionArgument, written: qt.Expr
     ) -> PropertyRef | None:
-        """Check the property a search function looks into."""
+        """Check the property that a search function searches."""
         if not isinstance(written, qt.PropertyAccess):
             self._report_mismatch(spec, argument, written.span)
             return None

@@ -29,7 +29,7 @@ _ENDPOINTS = {"from": SRC, "to": DST}
 def check_mutation(
     body: qt.MutationBody, context: TypeCheckContext
 ) -> tuple[PlannedStatement, ...]:
-    """Check every statement; those with mistakes are left out, the report has why."""
+    """Check every statement; those with errors are left out and reported."""
     checker = _MutationChecker(context)
     statements = [checker.statement(statement) for statement in body.statements]
     deletes = [s for s in body.statements if isinstance(s, qt.DeleteStatement)]

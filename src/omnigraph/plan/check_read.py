@@ -153,7 +153,7 @@ class _MatchChecker:
             return
         first, second = endpoint_types(edge, direction)
         src = src or self._introduce(clause.src, first)
-        # `$a edge $a` asks for a self-loop: the first endpoint just introduced is the second.
+        # `$a edge $a` is a self-loop: the first endpoint just introduced is the second.
         dst = dst or self.scope.get(clause.dst) or self._introduce(clause.dst, second)
         if dst.type_name != second:
             report_wrong_endpoint(edge, clause.dst, dst, self.context)
@@ -307,7 +307,7 @@ class CheckedResult:
 def check_result(
     body: qt.ReadBody, scope: BindingScope, context: TypeCheckContext
 ) -> CheckedResult:
-    """Check return, order, limit and offset; mistakes are in the context's report."""
+    """Check return, order, limit and offset; errors are in the context's report."""
     checker = _ResultChecker(body, scope, context)
     columns = checker.columns()
     return CheckedResult(
@@ -477,7 +477,7 @@ class _ResultChecker:
 
 
 def _is_descending(ordering: qt.OrderingTerm, expression: Expression) -> bool:
-    """A ranking puts the best match first whatever is written; the rest is ascending by default."""
+    """A ranking puts the best match first in every case; other keys are ascending by default."""
     if isinstance(expression, FunctionCall) and expression.function.kind is FunctionKind.RANK:
         return expression.function.best_is_highest
     return ordering.direction is qt.SortDirection.DESC

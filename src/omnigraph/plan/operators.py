@@ -29,7 +29,7 @@ from omnigraph.types import PropertyType
 
 @dataclass(frozen=True, slots=True)
 class OutputColumn:
-    """One named column of a result and the expression that gives it."""
+    """One named column of a result and its expression."""
 
     name: str
     expression: Expression
@@ -63,7 +63,7 @@ class Scan:
 
 @dataclass(frozen=True, slots=True)
 class OuterRow:
-    """The one row of the enclosing pattern a negation is asked about."""
+    """The one row of the enclosing pattern that a negation is evaluated for."""
 
     bindings: tuple[Binding, ...]
 
@@ -371,7 +371,7 @@ def operator_expressions(operator: PlanOperator) -> tuple[Expression, ...]:
 
 
 def walk_operators(operator: PlanOperator, depth: int = 0) -> Iterator[tuple[int, PlanOperator]]:
-    """Yield an operator and those below it, each with how deep it stands."""
+    """Yield an operator and those below it, each with its depth."""
     yield depth, operator
     for source in operator_inputs(operator):
         yield from walk_operators(source, depth + 1)

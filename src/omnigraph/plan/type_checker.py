@@ -26,7 +26,7 @@ MAX_RESULT_SIZE = 1000
 
 
 def typecheck(query: qt.QueryDecl, catalog: Catalog, report: DiagnosticReport) -> QueryPlan | None:
-    """Return the plan of a query, or None when its mistakes are in the report."""
+    """Return the plan of a query, or None when the report has errors."""
     before = len(report.errors)
     context = TypeCheckContext(catalog, report, _check_parameters(query, report))
     parameters = tuple(Parameter(name, type_) for name, type_ in context.parameters.items())
@@ -68,7 +68,7 @@ def typecheck(query: qt.QueryDecl, catalog: Catalog, report: DiagnosticReport) -
 
 
 def plan_query(query: qt.QueryDecl, catalog: Catalog, report: DiagnosticReport) -> QueryPlan:
-    """Return the plan of a query; raise QueryError with all its mistakes."""
+    """Return the plan of a query; raise QueryError with all errors."""
     plan = typecheck(query, catalog, report)
     if plan is None or report.errors:
         raise QueryError(report.in_order())
@@ -76,7 +76,7 @@ def plan_query(query: qt.QueryDecl, catalog: Catalog, report: DiagnosticReport) 
 
 
 def _is_too_large(body: qt.ReadBody, report: DiagnosticReport) -> bool:
-    """Refuse a query no person wrote, before its size costs time."""
+    """Refuse a query above the size limits, before its size costs time."""
     match_span, return_span, _ = body.block_spans
     if _match_size(body.clauses) > MAX_MATCH_SIZE:
         message = f"the match has more than {MAX_MATCH_SIZE} parts"

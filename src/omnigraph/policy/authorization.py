@@ -36,7 +36,7 @@ ALL_RIGHTS = AccessRights()
 
 @dataclass(frozen=True, slots=True)
 class Authorizer:
-    """Who wants to pass, and the policy that decides; without a policy everybody may."""
+    """An actor and the policy that decides; without a policy everything is allowed."""
 
     policy: Policy | None = None
     actor: str | None = None
@@ -72,7 +72,7 @@ class Authorizer:
         ).scope
 
     def change_rights(self, branch: str) -> AccessRights:
-        """Allow to change a branch; say which types, and what may be looked at for that.
+        """Authorise changes of a branch; return which types, and what may be read for that.
 
         Who may change everything and has no rule about reading is not limited in what a change
         may ask; who may change some types may ask about those it may read.

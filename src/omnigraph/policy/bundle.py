@@ -46,15 +46,15 @@ class PolicyBundle:
 
     @property
     def actors(self) -> frozenset[str]:
-        """Everybody who is in a group."""
+        """All actors that are in a group."""
         return frozenset(actor for members in self.groups.values() for actor in members)
 
 
 def read_bundle(text: str, scope: BundleScope) -> PolicyBundle:
-    """Read a policy for a graph or for a server; raise PolicyInvalid with all that is wrong."""
+    """Read a policy for a graph or for a server; raise PolicyInvalid with every problem."""
     document = PolicyDocument(POLICY)
     with document.parse(text) as root:
-        # Some servers' files say what they are for by `kind`; the place they stand in says it.
+        # `kind` of some server files is ignored: where a file is used decides its scope.
         optional = ("protected_branches", "rules", "kind")
         fields = document.fields(root, "a policy", ("version", "groups"), optional)
         document.version(fields.get("version"))

@@ -1,6 +1,6 @@
 """Translate a policy bundle to Cedar (schema, policies, entities) and evaluate requests.
 
-Everything is parsed once. One `permit` stands for one action of one rule.
+Everything is parsed once. Each action of a rule becomes one `permit`.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class AuthorizationRequest:
 
 @dataclass(frozen=True, slots=True)
 class CedarEngine:
-    """A bundle, ready to be asked; `graph` is the name of the graph it is for."""
+    """A compiled bundle; `graph` is the name of its graph."""
 
     bundle: PolicyBundle
     graph: str
@@ -58,7 +58,7 @@ class CedarEngine:
     _entities: cedarpy.Entities = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Compile the bundle; what does not fit the Cedar schema is a mistake of ours."""
+        """Compile the bundle; a policy that does not fit the Cedar schema is a bug."""
         text = policy_text(self.bundle, self.graph)
         checked = cedarpy.validate_policies(text, SCHEMA)
         assert checked.validation_passed, checked.errors
@@ -102,7 +102,7 @@ _SCHEMA = cedarpy.Schema.from_str(SCHEMA)
 
 
 def _replace_surrogates(name: str | None) -> str:
-    """Return a name as Cedar can read it; no condition looks at it."""
+    """Return a name that Cedar can read; no condition uses it."""
     return (name or "").encode(errors="replace").decode()
 
 

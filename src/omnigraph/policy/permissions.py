@@ -54,7 +54,7 @@ READ_ACTIONS = frozenset({PolicyAction.READ, PolicyAction.EXPORT})
 
 
 def bundle_scope(action: PolicyAction) -> BundleScope:
-    """Return the kind of bundle an action belongs into."""
+    """Return the kind of bundle an action belongs to."""
     return BundleScope.SERVER if action in SERVER_ACTIONS else BundleScope.GRAPH
 
 
@@ -82,7 +82,7 @@ class TypeGrant:
 
 
 GRANT_ALL = TypeGrant()
-"""What a rule grants that says nothing about types."""
+"""The grant of a rule without types."""
 
 
 @dataclass(frozen=True, slots=True)

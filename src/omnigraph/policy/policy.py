@@ -29,7 +29,7 @@ _logged_requests: ContextVar[set[tuple[int, AuthorizationRequest]] | None] = Con
 
 @contextmanager
 def log_decisions_once() -> Iterator[None]:
-    """Log each decision once in here, however many doors on the way ask for it."""
+    """Log each decision once within the block, however often it is requested."""
     token = _logged_requests.set(set())
     try:
         yield
@@ -39,7 +39,7 @@ def log_decisions_once() -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class PolicyDecision:
-    """What a policy says: the smallest id of the rules that allow it, and what they grant."""
+    """A decision: the smallest id of the rules that allow it, and what they grant."""
 
     allowed: bool
     matched_rule_id: str | None
@@ -54,7 +54,7 @@ class Policy:
         self.bundle = bundle
         self.cedar = CedarEngine(bundle, graph)
         self.evaluate = lru_cache(DECISION_CACHE_SIZE)(self._evaluate)
-        """Return what the policy says to `Asked`, without a line in the log."""
+        """Return the decision about a request, without logging it."""
 
     @classmethod
     def parse(
@@ -69,7 +69,7 @@ class Policy:
 
     @classmethod
     def of(cls, source: Policy | str | os.PathLike[str]) -> Policy:
-        """Return a policy that is one, stands in a file, or is given as text."""
+        """Return a policy from a `Policy`, a file or a text."""
         if isinstance(source, Policy):
             return source
         is_text = isinstance(source, str) and ("\n" in source or ":" in source)

@@ -49,7 +49,7 @@ class PolicyTestFailure:
 
 
 def read_policy_tests(text: str) -> list[PolicyTestCase]:
-    """Read a file of cases; raise PolicyInvalid with all that is wrong."""
+    """Read a file of cases; raise PolicyInvalid with every problem."""
     document = PolicyDocument("file of policy tests")
     with document.parse(text) as root:
         fields = document.fields(root, "a file of policy tests", ("version", "cases"))

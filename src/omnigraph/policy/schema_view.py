@@ -162,7 +162,7 @@ def _reduce_declaration(
             if node is None:
                 return None
             implements = tuple(n for n in declaration.implements if n.text in node.interfaces)
-            # What came from an interface that is not shown whole stands in the type itself.
+            # Properties of an interface that is not fully visible are declared on the type itself.
             lost = (
                 interfaces[n.text].members for n in declaration.implements if n not in implements
             )

@@ -27,7 +27,7 @@ YamlFields: TypeAlias = Mapping[str, YamlNode]
 
 
 class PolicyDocument:
-    """One file in the reading. What is wrong is noted, and what is left of it is returned."""
+    """One file being read. Problems are collected, and the valid rest is returned."""
 
     def __init__(self, what: str) -> None:
         self.description = what
@@ -35,7 +35,7 @@ class PolicyDocument:
 
     @contextmanager
     def parse(self, text: str) -> Iterator[YamlNode]:
-        """Give the root of a text; raise PolicyInvalid in the end if anything was wrong."""
+        """Yield the root of a text; raise PolicyInvalid at the end if there are problems."""
         yield self._root(text)
         if self.problems:
             raise PolicyInvalid(self.description, self.problems)
@@ -61,7 +61,7 @@ class PolicyDocument:
         return PolicyInvalid(self.description, [PolicyProblem(line, message)])
 
     def add_problem(self, node: YamlNode, message: str) -> None:
-        """Note what is wrong with a node."""
+        """Record a problem of a node."""
         self.problems.append(PolicyProblem(node.start_mark.line + 1, message))
 
     def fields(
@@ -81,7 +81,7 @@ class PolicyDocument:
         return members
 
     def mapping(self, node: YamlNode, where: str) -> YamlFields:
-        """Return what a mapping has by its keys, each of which is text and stands once."""
+        """Return the members of a mapping; each key must be text and occur once."""
         members: dict[str, YamlNode] = {}
         if not isinstance(node, yaml.MappingNode):
             self.add_problem(node, f"{where} must be a mapping of keys and values")

@@ -56,7 +56,7 @@ def apply(
     options: Mapping[str, str] | None = None,
     observer: StepObserver | None = None,
 ) -> ClusterCommandResult:
-    """Make a cluster what its configuration says."""
+    """Make a cluster what its configuration declares."""
     session = ClusterSession(folder, options)
     desired = session.desired()
     run = None
@@ -269,7 +269,7 @@ class _ApplyRun:
         )
 
     def _observations(self) -> dict[str, dict[str, Any]]:
-        """Return a new look at every graph that was moved."""
+        """Read every changed graph again."""
         moved = {c.graph for c in self.changes if c.kind == "schema" and c.is_done}
         schemas = self._schemas()
         return {
@@ -297,7 +297,7 @@ class _ApplyRun:
         return {**statuses, **kept}
 
     def _tidy(self) -> None:
-        """Remove the records of what the ledger now says."""
+        """Remove the records of changes that the ledger now has."""
         store = self._session.store
         for operation in self._swept.settled:
             self._observer(f"forget {operation}")

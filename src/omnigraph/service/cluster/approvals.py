@@ -18,7 +18,7 @@ APPROVAL_REASON = "deletes the graph and all of its data"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Approval:
-    """One approval; it is good for exactly the change it was given for, once."""
+    """One approval; it is valid for exactly one change, once."""
 
     approval_id: str = field(default_factory=lambda: str(ULID()))
     resource: str

@@ -50,7 +50,7 @@ def plan(folder: Path, options: Mapping[str, str] | None = None) -> ClusterComma
 
 
 def wire_dependencies(desired: DesiredState) -> list[dict[str, str]]:
-    """Return who depends on whom, in the wire form."""
+    """Return the dependencies between resources, in the wire form."""
     return [{"from": one, "to": other} for one, other in desired.dependencies()]
 
 
@@ -173,7 +173,7 @@ def _approve(
 def force_unlock(
     folder: Path, lock_id: str, options: Mapping[str, str] | None = None
 ) -> ClusterCommandResult:
-    """Remove a lock that was left behind; its id says that it is this one and no other."""
+    """Remove a stale lock; its id must match."""
     session = ClusterSession(folder, options)
     removed = False
     if session.config() is not None:

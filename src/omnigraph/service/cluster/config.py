@@ -72,7 +72,7 @@ class PipelineConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterConfig:
-    """What `cluster.yaml` says."""
+    """The contents of `cluster.yaml`."""
 
     folder: FilePath
     document: YamlDocument

@@ -108,7 +108,7 @@ def _observe_graphs(session: ClusterSession, desired: DesiredState, operation: s
 def _with_observation(
     state: ClusterState, id_: str, live: LiveGraph, schema: tuple[str, str]
 ) -> ClusterState:
-    """Return the state with what a look at a graph showed."""
+    """Return the state with the observation of a graph."""
     address, schema_address = f"graph.{id_}", f"schema.{id_}"
     resources, statuses = dict(state.resources), dict(state.statuses)
     observation = live.observation(address, schema)

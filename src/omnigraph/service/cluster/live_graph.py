@@ -54,7 +54,7 @@ class LiveGraph:
         return plan.supported and not plan.steps
 
     def observation(self, address: str, declared: tuple[str, str] | None) -> dict[str, Any]:
-        """Return what the ledger keeps of this look; `wanted` is a schema and its digest."""
+        """Return the observation for the ledger; `declared` is a schema and its digest."""
         text, digest = declared or (None, None)
         digest_ = self.digest(text, digest)
         matches = None if digest_ is None or digest is None else digest_ == digest

@@ -26,7 +26,7 @@ class _PlaceholderVariables(dict[str, str]):
 
 
 def check_pipeline_file(report: DiagnosticReport, folder: Path, catalog: Catalog | None) -> None:
-    """Report what is wrong with a pipeline file; its sources are not looked at."""
+    """Report the errors of a pipeline file; its sources are not read."""
     pipeline = parse_pipeline(report, folder, environment=_PlaceholderVariables())
     if pipeline is not None and catalog is not None:
         report_types(pipeline, catalog)

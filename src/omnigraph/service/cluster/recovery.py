@@ -70,7 +70,7 @@ def read_intents(store: ClusterStore) -> list[ClusterIntent]:
 
 
 def _read_intent(id_: str, facts: dict[str, Any] | None) -> ClusterIntent | None:
-    """Return what a record says, or None when it says nothing we know."""
+    """Return the contents of a record, or None when they are invalid."""
     stated = dict(facts or {})
     if stated.pop("schema_version", None) != 1 or stated.get("operation_id") != id_:
         return None
@@ -149,7 +149,7 @@ def _settle_intent(
 
 
 def _is_applied(live: LiveGraph, intent: ClusterIntent, declared: tuple[str, str] | None) -> bool:
-    """Return whether a graph has the schema it was meant to get."""
+    """Return whether a graph has the schema of the interrupted change."""
     assert live.schema is not None, "it opens"
     if content_digest(live.schema.encode()) == intent.desired_schema_digest:
         return True

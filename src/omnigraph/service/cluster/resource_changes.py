@@ -235,7 +235,7 @@ class _ChangeClassifier:
 def applied_resources(
     changes: list[ResourceChange], declared: Mapping[str, LedgerEntry], state: ClusterState
 ) -> dict[str, LedgerEntry]:
-    """Return what the ledger says of resources once the changes that are made are made."""
+    """Return the ledger entries once the applied changes are made."""
     resources = dict(state.resources)
     for change in changes:
         if not change.is_done:

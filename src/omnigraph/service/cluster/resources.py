@@ -52,7 +52,7 @@ def bundle_scope(applies_to: Sequence[str]) -> BundleScope:
 
 
 def policy_problems(content: bytes, applies_to: Sequence[str]) -> list[tuple[str, int]]:
-    """Return everything that is wrong with a policy file, each with its line."""
+    """Return every problem of a policy file, each with its line."""
     try:
         Policy.parse(content.decode("utf-8"), bundle_scope(applies_to))
     except UnicodeDecodeError:
@@ -64,7 +64,7 @@ def policy_problems(content: bytes, applies_to: Sequence[str]) -> list[tuple[str
 
 @dataclass(frozen=True, slots=True)
 class ClusterResource:
-    """One thing a cluster shall have: what the ledger will say of it, and the file it is from."""
+    """One declared resource: its ledger entry, and the file it is from."""
 
     address: str
     kind: str
@@ -80,14 +80,14 @@ class ClusterResource:
 
 @dataclass(frozen=True, slots=True)
 class DesiredState:
-    """Everything a configuration asks for."""
+    """All resources that a configuration declares."""
 
     config: ClusterConfig
     resources: Mapping[str, ClusterResource] = field(default_factory=dict)
 
     @property
     def entries(self) -> dict[str, LedgerEntry]:
-        """What the ledger will say when all of it is applied."""
+        """The ledger entries once all resources are applied."""
         return {address: resource.entry for address, resource in sorted(self.resources.items())}
 
     @property
@@ -105,7 +105,7 @@ class DesiredState:
         return self.resources[f"schema.{graph}"].content.decode("utf-8").removeprefix("\ufeff")
 
     def dependencies(self) -> list[tuple[str, str]]:
-        """Return who depends on whom."""
+        """Return the dependencies between resources."""
         return sorted(_dependencies(self.entries))
 
 
@@ -219,7 +219,7 @@ class _ResourceLoader:
         return catalog
 
     def _query_paths(self, graph: GraphConfig, files: QueryFiles) -> list[str]:
-        """Return the files a declaration of queries stands for, relative to the configuration."""
+        """Return the files of a declaration of queries, relative to the configuration."""
         folder = self._config.folder / files.path
         if files.name is not None or not folder.is_dir():
             return [files.path]

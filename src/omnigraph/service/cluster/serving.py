@@ -1,7 +1,7 @@
 """Read what a server serves: the applied revision of a cluster, checked as a whole.
 
-What concerns everybody (the ledger, a content, a policy) refuses the whole cluster. What concerns
-one graph sets that graph aside, with the reason.
+An error of a shared part (the ledger, a content, a policy) refuses the whole cluster. An error of
+one graph quarantines that graph, with the reason.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class AppliedRevision:
 
 
 class ServingRefused(OmniError):
-    """A cluster cannot be served; `findings` says why, completely."""
+    """A cluster cannot be served; `findings` lists every reason."""
 
     def __init__(self, findings: Iterable[ClusterDiagnostic]) -> None:
         self.findings = tuple(findings)
@@ -93,7 +93,7 @@ class ServingRefused(OmniError):
 
 
 def open_store(source: str | os.PathLike[str], options: Mapping[str, str] | None) -> ClusterStore:
-    """Return the storage of a cluster: an address with `://` is it, else a folder says it."""
+    """Return the storage of a cluster: an address with `://`, else that of the configuration."""
     text = os.fspath(source)
     if "://" in text:
         return ClusterStore(locate(text, options))

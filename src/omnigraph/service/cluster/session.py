@@ -73,7 +73,7 @@ class ClusterSession:
         self._store = ClusterStore(locate(config.root, self._options))
 
     def read(self) -> ClusterLedger:
-        """Read the ledger, and who else holds the lock."""
+        """Read the ledger, and the holder of the lock."""
         self.lock = self.store.lock() if self._acquired is None else None
         self.ledger = self.store.read()
         return self.ledger

@@ -210,7 +210,7 @@ class ClusterStore:
         return records
 
     def put_record(self, folder: str, id_: str, facts: dict[str, Any]) -> None:
-        """Write a record, replacing what it said before."""
+        """Write or replace a record."""
         self.objects.put(f"{folder}/{id_}.json", _pretty(facts))
 
     def delete_record(self, folder: str, id_: str) -> None:

@@ -25,7 +25,7 @@ class YamlProblem:
 
 @dataclass(frozen=True, slots=True)
 class YamlDocument:
-    """The values of a file, where they stand, and what is wrong with the text."""
+    """The values of a file, their lines, and the errors of the text."""
 
     value: Any
     lines: Mapping[YamlPath, int] = field(default_factory=dict)
@@ -39,7 +39,7 @@ class YamlDocument:
 
 
 def read_yaml(text: str) -> YamlDocument:
-    """Read a text; nothing is raised, mistakes are listed."""
+    """Read a text; nothing is raised, errors are listed."""
     if len(text.encode("utf-8", "replace")) > MAX_YAML_BYTES:
         return _invalid_yaml(f"the file is longer than {MAX_YAML_BYTES:,} bytes", 1)
     try:
