@@ -1,4 +1,4 @@
-"""What broken `.gq` text is told: every syntax diagnostic, with its place and hint."""
+"""Syntax errors of `.gq` text: every diagnostic, with its location and hint."""
 
 import pytest
 

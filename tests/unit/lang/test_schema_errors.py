@@ -1,4 +1,4 @@
-"""What broken `.pg` text is told: every syntax diagnostic, with its place and hint."""
+"""Syntax errors of `.pg` text: every diagnostic, with its location and hint."""
 
 import pytest
 
