@@ -77,7 +77,7 @@ def functions() -> str:
     """Return the table of query functions."""
     rows = []
     for spec in FUNCTIONS.values():
-        arguments = "; ".join(f"`{a.name}`: {a.takes}" for a in spec.arguments) or "none"
+        arguments = "; ".join(f"`{a.name}`: {a.kind}" for a in spec.arguments) or "none"
         result = f"`{spec.result}`" if spec.result else "the type of `value`, nullable"
         rows.append([f"`{spec.signature}`", spec.about, arguments, result, _PLACES[spec.kind]])
     return table(["call", "meaning", "arguments", "result", "stands in"], rows)

@@ -42,7 +42,7 @@ def test_cluster_is_created_and_shown(folder):
     done = run(folder, "apply")
     assert (done.code, done.err.splitlines()[0]) == (
         0,
-        "WARN  apply_dependency_blocked graph.ports: delete has to wait: approval_required",
+        "WARN  apply_dependency_blocked graph.ports: delete is blocked: approval_required",
     )
     assert "  Delete graph.ports [Blocked: approval_required]" in done.out
     refused = run(folder, "approve", "graph.ports")
@@ -213,7 +213,7 @@ def test_pipeline_of_a_cluster_runs_under_the_policy_of_its_graph(declared):
     other = omnigraph(*words, "--graph", "ports", "--as", "act-ada")
     assert "pipeline 'weekly' loads into graph 'people', not 'ports'" in other.err
     missing = omnigraph("pipeline", "run", "monthly", "--cluster", declared)
-    assert "error[pipeline_not_applied]: the cluster has no pipeline 'monthly', but: weekly" in (
+    assert "error[pipeline_not_applied]: the cluster has no pipeline 'monthly'; it has: weekly" in (
         missing.err
     )
 

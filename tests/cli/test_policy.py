@@ -55,8 +55,8 @@ def test_validate_counts_actors_or_lists_all_errors(place):
     assert (bad.code, bad.out) == (1, "")
     assert bad.err == (
         "error[policy_invalid]: the policy is invalid:\n"
-        "  line 1: `version` of the policy is 1\n"
-        "  line 2: group `a` names at least one\n"
+        "  line 1: `version` of the policy must be 1\n"
+        "  line 2: group `a` must name at least one\n"
     )
 
 

@@ -425,7 +425,7 @@ class Graph:
         if history:
             self._context.upkeep("an archive with history")
         snapshot = self._context.snapshot(at, PolicyAction.EXPORT)
-        self._context.gate.whole("an archive", snapshot.branch)
+        self._context.gate.require_unrestricted("an archive", snapshot.branch)
         return write_archive(self._manifest, snapshot, Path(path), history=history)
 
     def load(  # noqa: PLR0913 - everything a load can be told
@@ -579,7 +579,7 @@ class Graph:
 
     def _for_spark(self) -> Manifest:
         """Return the graph for a job that sees all types."""
-        self._context.gate.whole("a job on Spark")
+        self._context.gate.require_unrestricted("a job on Spark")
         return self._manifest
 
     def _check_load(self, branch: str | None, from_: str | None) -> AccessRights:

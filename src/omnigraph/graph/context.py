@@ -79,7 +79,7 @@ class GraphContext:
         """
         seen_there = {self.gate.check(PolicyAction.READ, branch) for branch in (source, target)}
         if len(seen_there) > 1:
-            self.gate.whole("a preview of a merge", source, target)
+            self.gate.require_unrestricted("a preview of a merge", source, target)
 
     def check_fork(self, branch: str | None, from_: str | None) -> None:
         """Allow a load to create the branch it goes to, if it would."""
@@ -96,13 +96,13 @@ class GraphContext:
 
     def can_name(self, source: str, name: str) -> bool:
         """Return whether the actor may name all that a query names, on some branch."""
-        if self.gate.policy is None or self.gate.sees_all():
+        if self.gate.policy is None or self.gate.is_unrestricted():
             return True
         state = head_snapshot(self.manifest, MAIN)
-        for branch in self.gate.policy.kinds_of_branches:
+        for branch in self.gate.policy.representative_branches:
             readable, named = (
-                self.gate.types(PolicyAction.READ, branch),
-                self.gate.bring(branch).named,
+                self.gate.allowed_types(PolicyAction.READ, branch),
+                self.gate.merge_rights(branch).named,
             )
             for scope, kind in ((readable, ReadPlan), (named, MutationPlan)):
                 with suppress(QueryError):
@@ -114,7 +114,7 @@ class GraphContext:
     def upkeep(self, what: str) -> None:
         """Allow upkeep: who does it sees and changes everything."""
         self.gate.check(PolicyAction.ADMIN)
-        self.gate.whole(what)
+        self.gate.require_unrestricted(what)
 
     def change(
         self,
@@ -124,12 +124,12 @@ class GraphContext:
         if_commit: str | None = None,
     ) -> WriteRequest:
         """Allow to change a branch; return what the write says about itself."""
-        rights = self.gate.change(self.branch(branch))
+        rights = self.gate.change_rights(self.branch(branch))
         return replace(self.request(operation, branch, message, if_commit), rights=rights)
 
     def bring(self, operation: str, branch: str | None, message: str | None) -> WriteRequest:
         """Return what a write says about itself that brings changes made elsewhere."""
-        rights = self.gate.bring(self.branch(branch))
+        rights = self.gate.merge_rights(self.branch(branch))
         return replace(self.request(operation, branch, message), rights=rights)
 
     def pipeline(self, operation: str, branch: str | None, message: str | None) -> WriteRequest:

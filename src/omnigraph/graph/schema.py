@@ -57,7 +57,7 @@ class Schema:
     ) -> MigrationPlan:
         """Return the steps from the accepted schema to another, or what stands in the way."""
         snapshot = self._context.snapshot(at)
-        self._context.gate.whole("a plan of the schema", snapshot.branch)
+        self._context.gate.require_unrestricted("a plan of the schema", snapshot.branch)
         accepted = snapshot.schema
         return plan_schema(accepted, text, allow_data_loss=allow_data_loss)[0]
 
@@ -79,7 +79,7 @@ class Schema:
         """
         manifest, target = self._context.manifest, self._context.branch(branch)
         self._context.gate.check(PolicyAction.SCHEMA_APPLY, target_branch=target)
-        self._context.gate.whole("the schema", target)
+        self._context.gate.require_unrestricted("the schema", target)
         options = SchemaOptions(allow_data_loss=allow_data_loss, dry_run=dry_run, progress=progress)
         request = self._context.request(SCHEMA_APPLY_OPERATION, branch, message)
         result = apply_schema(manifest, request, read_schema_text(text), options)

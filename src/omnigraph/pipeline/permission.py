@@ -50,4 +50,4 @@ class SourcePermission:
         gate.check_actor()
         if from_ is not None and name != MAIN and name not in manifest.branches():
             gate.check(PolicyAction.BRANCH_CREATE, from_.strip(), name)
-        return gate.change(name)
+        return gate.change_rights(name)

@@ -38,7 +38,7 @@ def _reason(call: FunctionCall) -> str | None:
     if isinstance(call.function.spark, Unsupported):
         return call.function.spark.reason
     for declared, argument in zip(call.function.arguments, call.arguments, strict=False):
-        embeds = declared.takes is FunctionArgumentKind.VECTOR_OR_TEXT
+        embeds = declared.kind is FunctionArgumentKind.VECTOR_OR_TEXT
         if embeds and isinstance(argument, PropertyRef) and argument.type.text:
             return "it would have to embed a text of every row"
     return None
