@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -130,7 +131,7 @@ def import_archive(
 
 
 class Graph:
-    """A typed property graph; `on` is the branch it reads and writes unless told otherwise."""
+    """A typed property graph; `branch_name` is the branch it reads and writes by default."""
 
     def __init__(self, context: GraphContext) -> None:
         self._context = context
@@ -161,9 +162,15 @@ class Graph:
         return self._context.gate.actor
 
     @property
+    def branch_name(self) -> str:
+        """The branch it reads and writes by default."""
+        return self._context.current_branch
+
+    @property
     def on(self) -> str:
-        """The branch it reads and writes unless told otherwise."""
-        return self._context.on
+        """Deprecated name of `branch_name`."""
+        warnings.warn("`on` is deprecated: use `branch_name`", DeprecationWarning, stacklevel=2)
+        return self.branch_name
 
     @property
     def uri(self) -> str:
@@ -178,9 +185,14 @@ class Graph:
         gate = replace(self._context.gate, actor=actor)
         return Graph(replace(self._context, gate=gate))
 
-    def under(self, policy: Policy) -> Graph:
-        """Return the same graph under a policy, which decides what each actor may do."""
+    def with_policy(self, policy: Policy) -> Graph:
+        """Return the same graph with a policy, which decides what each actor may do."""
         return Graph(replace(self._context, gate=replace(self._context.gate, policy=policy)))
+
+    def under(self, policy: Policy) -> Graph:
+        """Return `with_policy(policy)`; a deprecated name of it."""
+        warnings.warn("`under` is deprecated: use `with_policy`", DeprecationWarning, stacklevel=2)
+        return self.with_policy(policy)
 
     def branch(
         self,
@@ -201,7 +213,7 @@ class Graph:
             if from_ is None and not create:
                 raise unknown_branch_error(name, self._context.known_branches())
             self.branches.create(name, from_=from_)
-        bound = Graph(replace(self._context, on=name.strip()))
+        bound = Graph(replace(self._context, current_branch=name.strip()))
         bound._merge_into = merge_into
         return bound
 
@@ -211,7 +223,7 @@ class Graph:
     def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
         """Merge the branch if that was asked for and all went well; it stays in any case."""
         if error is None and self._merge_into is not None:
-            self.merge(self.on, into=self._merge_into)
+            self.merge(self.branch_name, into=self._merge_into)
 
     def snapshot(self, at: SnapshotRef | None = None) -> Snapshot:
         """Return the state a branch, tag, commit id or time names, as far as it may be seen."""
@@ -352,7 +364,7 @@ class Graph:
         message: str | None = None,
     ) -> MutationResult:
         """Run a mutation as one commit; `if_commit` refuses when the branch is not at that one."""
-        request = self._context.change("mutation", branch, message, if_commit)
+        request = self._context.write_request("mutation", branch, message, if_commit)
         return run_mutation(self._manifest, request, source, params, name)
 
     def put_blob(
@@ -366,7 +378,7 @@ class Graph:
         message: str | None = None,
     ) -> Commit | None:
         """Set a blob of an existing entity, as one commit; None if it has these bytes already."""
-        request = self._context.change("mutation", branch, message)
+        request = self._context.write_request("mutation", branch, message)
         return write_blob(self._manifest, request, (type_name, id, property), data)
 
     def clear_blob(
@@ -379,7 +391,7 @@ class Graph:
         message: str | None = None,
     ) -> Commit | None:
         """Set an optional blob of an existing entity to null, as one commit; None if it is."""
-        request = self._context.change("mutation", branch, message)
+        request = self._context.write_request("mutation", branch, message)
         return write_blob(self._manifest, request, (type_name, id, property), None)
 
     def export(self, at: SnapshotRef | None = None, *, types: Sequence[str] = ()) -> Iterator[str]:
@@ -423,7 +435,7 @@ class Graph:
     ) -> ArchiveReport:
         """Write one state, or with `history` the whole graph, into a file for `import_archive`."""
         if history:
-            self._context.upkeep("an archive with history")
+            self._context.check_maintenance("an archive with history")
         snapshot = self._context.snapshot(at, PolicyAction.EXPORT)
         self._context.gate.whole("an archive", snapshot.branch)
         return write_archive(self._manifest, snapshot, Path(path), history=history)
@@ -465,7 +477,7 @@ class Graph:
             encoding=encoding,
         )
         self._context.check_fork(branch, from_)
-        request = self._context.change("load", branch, message)
+        request = self._context.write_request("load", branch, message)
         request = replace(request, vectors_from=read_models(vectors_from))
         if is_spark_engine(engine):
             return spark.load_sources(self._for_spark(), request, data, options, spark.session())
@@ -502,7 +514,9 @@ class Graph:
         `property` says which, if the type has several properties with `@embed`.
         """
         options = EmbedOptions(type_name=type_name, property=property, all=all, progress=progress)
-        return embed_type(self._manifest, self._context.change("embed", branch, message), options)
+        return embed_type(
+            self._manifest, self._context.write_request("embed", branch, message), options
+        )
 
     def merge(  # noqa: PLR0913 - everything a merge can be told
         self,
@@ -528,7 +542,7 @@ class Graph:
             self._context.gate.check(PolicyAction.BRANCH_MERGE, source, target)
         if delete_branch and not dry_run:
             self._context.gate.check(PolicyAction.BRANCH_DELETE, target_branch=source)
-        request = self._context.bring("merge", into, message)
+        request = self._context.merge_request("merge", into, message)
         options = MergeOptions(dry_run=dry_run, strict=strict, decisions=parse_decisions(resolve))
         snapshot = head_snapshot(self._manifest, source)
         result = merge(self._manifest, request, snapshot, options)
@@ -551,7 +565,7 @@ class Graph:
     ) -> MergeResult:
         """Undo what a commit did, as a commit; what others did to the same since is a conflict."""
         self._context.gate.check(PolicyAction.CHANGE, self._context.branch(branch))
-        request = self._context.bring("revert", branch, message)
+        request = self._context.merge_request("revert", branch, message)
         options = MergeOptions(dry_run=dry_run, decisions=parse_decisions(resolve))
         return revert(self._manifest, request, commit, options)
 
@@ -567,7 +581,7 @@ class Graph:
         """Do on a branch what a commit did elsewhere, as a commit."""
         self._context.gate.check(PolicyAction.CHANGE, self._context.branch(branch))
         self._context.commit_sight(commit)
-        request = self._context.bring("cherry_pick", branch, message)
+        request = self._context.merge_request("cherry_pick", branch, message)
         options = MergeOptions(dry_run=dry_run, decisions=parse_decisions(resolve))
         return cherry_pick(self._manifest, request, commit, options)
 
@@ -585,12 +599,12 @@ class Graph:
     def _check_load(self, branch: str | None, from_: str | None) -> AccessRights:
         """Allow a load before its rows are computed; return which types it may name."""
         self._context.check_fork(branch, from_)
-        return self._context.change("load", branch, None).rights
+        return self._context.write_request("load", branch, None).rights
 
     def _request(self, operation: str, branch: str | None, message: str | None) -> WriteRequest:
         """Allow a job on Spark to write."""
         self._for_spark()
-        return self._context.pipeline(operation, branch, message)
+        return self._context.pipeline_request(operation, branch, message)
 
     def optimize(
         self, *, branch: str | None = None, engine: str = LOCAL_ENGINE
@@ -599,7 +613,7 @@ class Graph:
 
         With `engine="spark"` executors do the work.
         """
-        self._context.upkeep("optimize")
+        self._context.check_maintenance("optimize")
         request = self._context.request(MAINTENANCE_OPERATION, branch, None)
         if is_spark_engine(engine):
             return spark.optimize_on_spark(self._manifest, request)
@@ -610,7 +624,7 @@ class Graph:
 
         `deep` compares every file with its checksum first, in a process with limited memory.
         """
-        self._context.upkeep("verify")
+        self._context.check_maintenance("verify")
         if is_spark_engine(engine):
             found = verify_in_subprocess(self._manifest.location, plain=False) if deep else None
             if found is not None and not found.ok:
@@ -620,20 +634,20 @@ class Graph:
 
     def repair(self, *, confirm: bool = False) -> list[DatasetRepair]:
         """Bring derived state up to date; without `confirm` only report."""
-        self._context.upkeep("repair")
+        self._context.check_maintenance("repair")
         if confirm:
-            self._context.writable()
+            self._context.require_writable()
         return repair(self._manifest, confirm=confirm)
 
     def recover(self, *, stale_after: timedelta | None = None) -> list[RecoveryAction]:
         """Finish or undo what dead processes left in flight."""
-        self._context.upkeep("recover")
-        self._context.writable()
+        self._context.check_maintenance("recover")
+        self._context.require_writable()
         return recover(self._manifest, stale_after=stale_after)
 
     def recoveries(self) -> list[dict[str, Any]]:
         """Return the audit of everything recovery ever did."""
-        self._context.upkeep("the audit of recovery")
+        self._context.check_maintenance("the audit of recovery")
         return read_audit(self._manifest)
 
     def cleanup(
@@ -644,9 +658,9 @@ class Graph:
         confirm: bool = False,
     ) -> CleanupReport:
         """Remove what no retained snapshot needs; without `confirm` only report what would go."""
-        self._context.upkeep("cleanup")
+        self._context.check_maintenance("cleanup")
         if confirm:
-            self._context.writable()
+            self._context.require_writable()
         return cleanup(self._manifest, keep=keep, older_than=older_than, dry_run=not confirm)
 
 

@@ -27,7 +27,7 @@ class Branches:
     def create(self, name: str, from_: SnapshotRef | None = None) -> Branch:
         """Create a branch at the state of another branch, tag, commit or time."""
         source = self._context.check_create(from_, name)
-        self._context.writable()
+        self._context.require_writable()
         actor = self._context.gate.actor
         return create_branch(self._context.manifest, name, source, actor=actor)
 
@@ -47,7 +47,7 @@ class Branches:
     def delete(self, name: str, *, force: bool = False) -> None:
         """Delete a branch; `force` hands branches that descend from it to its parent."""
         self._context.gate.check(PolicyAction.BRANCH_DELETE, target_branch=name.strip())
-        self._context.writable()
+        self._context.require_writable()
         delete_branch(self._context.manifest, name, reparent=force)
 
 
@@ -60,7 +60,7 @@ class Tags:
     def create(self, name: str, at: SnapshotRef | None = None) -> Tag:
         """Give a commit a name that never moves."""
         source = self._context.check_create(at, name)
-        self._context.writable()
+        self._context.require_writable()
         actor = self._context.gate.actor
         return create_tag(self._context.manifest, name, source, actor=actor)
 
@@ -72,7 +72,7 @@ class Tags:
     def delete(self, name: str) -> None:
         """Forget a tag."""
         self._context.gate.check(PolicyAction.BRANCH_DELETE, target_branch=name.strip())
-        self._context.writable()
+        self._context.require_writable()
         delete_tag(self._context.manifest, name)
 
 
@@ -88,7 +88,7 @@ class Commits:
         """Return the commits a branch descends from, newest first; with `actor`, only theirs."""
         if limit is not None and limit < 0:
             raise InvalidInput(f"a limit cannot be negative: {limit}", code="limit_invalid")
-        asked = branch or self._context.on
+        asked = branch or self._context.current_branch
         sight = self._context.gate.check(PolicyAction.READ, asked.strip())
         snapshot = head_snapshot(self._context.manifest, asked)
         state = self._context.manifest.lineage(snapshot.native).state()
@@ -153,7 +153,7 @@ class Changes:
         From where is said by `start` (`now`, which is the default, `beginning` or `after:ID`), by
         the `cursor` of an earlier page, or by its `page_token` if it ended within a commit.
         """
-        name = branch or self._context.on
+        name = branch or self._context.current_branch
         sight = self._context.gate.check(PolicyAction.READ, name.strip())
         asked = FeedRequest(
             branch=name,
@@ -177,7 +177,7 @@ class Changes:
 
         `ops` do not limit the entities, only the changes that are polled afterwards.
         """
-        manifest, name = self._context.manifest, branch or self._context.on
+        manifest, name = self._context.manifest, branch or self._context.current_branch
         sight = self._context.gate.check(PolicyAction.EXPORT, name.strip())
         found = capture_baseline(manifest, name, self._context.scope(sight, kinds, types, ops))
         lines = export_lines(manifest, found.snapshot, found.types) if found.types else iter(())

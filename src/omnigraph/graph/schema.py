@@ -105,6 +105,6 @@ class Indexes:
 
     def ensure(self, *, branch: str | None = None) -> MaintenanceReport:
         """Build what is missing, as one commit that changes no entity."""
-        self._context.upkeep("the upkeep of indexes")
+        self._context.check_maintenance("the upkeep of indexes")
         request = self._context.request(MAINTENANCE_OPERATION, branch, None)
         return optimize(self._context.manifest, request, compacting=False)

@@ -148,7 +148,7 @@ def _open_or_reuse(
         known = None
     graph = known.unrestricted if known is not None else _open(source)
     stored = compile_stored_queries(source.queries(), graph.schema.catalog)
-    guarded = graph if policy is None else graph.under(policy)
+    guarded = graph if policy is None else graph.with_policy(policy)
     return RegisteredGraph(
         id=source.id,
         graph=guarded,

@@ -46,7 +46,9 @@ def alias(
     merged |= read_params(params, params_file) or {}
     answer = served.invoke(found.query, merged, expect_mutation=False)
     chosen, style = output_style("json" if as_json else format_ or found.format)
-    write_result(answer, {"branch": served.on, "snapshot": None}, chosen, sys.stdout.buffer, style)
+    write_result(
+        answer, {"branch": served.branch_name, "snapshot": None}, chosen, sys.stdout.buffer, style
+    )
 
 
 def _positional(found: QueryAlias, values: tuple[str, ...]) -> dict[str, Any]:
