@@ -125,9 +125,9 @@ def _embedding_models(manifest: Manifest, snapshot: Snapshot) -> dict[str, str]:
     committed, found = CommittedState(manifest, snapshot), {}
     for kind in (TypeKind.NODE, TypeKind.EDGE):
         for type_ in snapshot.schema.of_kind(kind):
-            shape = committed.shape(kind, type_.name)
+            shape = committed.row_schema(kind, type_.name)
             for property_ in vector_properties(shape):
-                model = committed.embedding_model(shape, property_.name)
+                model = committed.view(shape).embedding_model(property_.name)
                 if model is not None:
                     found[f"{type_.name}.{property_.name}"] = model
     return found
@@ -181,7 +181,7 @@ def read_archive(manifest: Manifest, path: Path, *, actor: str | None = None) ->
     except NotFound:
         pass
     else:
-        message = f"a graph exists at {manifest.location}"
+        message = f"a graph already exists at {manifest.location}"
         raise AlreadyExists(message, code="already_initialized")
     try:
         with tarfile.open(str(path), "r|*") as archive:

@@ -6,11 +6,9 @@ version, so it never goes stale and is never shared with a writer that would mov
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from threading import Lock
 from typing import Any
 
 import lance
@@ -33,6 +31,7 @@ from omnigraph.storage.checksums import (
 from omnigraph.storage.error_translation import translate_errors
 from omnigraph.storage.layout import version_file
 from omnigraph.storage.location import Location
+from omnigraph.storage.lru_cache import LruCache
 from omnigraph.storage.object_store import ObjectStore
 
 MAX_HANDLES = 512
@@ -60,10 +59,11 @@ class Datasets:
         self.objects = ObjectStore(location)
         self.observe: Callable[[str], None] = _ignore_event
         self.session = lance.Session(metadata_cache_size_bytes=METADATA_BYTES)  # type: ignore[attr-defined]
-        self._handles: OrderedDict[tuple[str, int], lance.LanceDataset] = OrderedDict()
-        self._names: OrderedDict[tuple[str, int], frozenset[str]] = OrderedDict()
-        self._sums: OrderedDict[str, str] = OrderedDict()
-        self._lock = Lock()
+        self._handles: LruCache[tuple[str, int], lance.LanceDataset] = LruCache(
+            MAX_HANDLES, group=_path_of, group_capacity=MAX_VERSIONS
+        )
+        self._file_names: LruCache[tuple[str, int], frozenset[str]] = LruCache(MAX_FILE_LISTS)
+        self._checksums: LruCache[str, str] = LruCache(MAX_CHECKSUMS)
 
     @property
     def options(self) -> dict[str, str] | None:
@@ -120,25 +120,15 @@ class Datasets:
 
     def at(self, path: str, version: int) -> lance.LanceDataset:
         """Return the shared read-only handle of one version of a dataset."""
-        key = (path, version)
-        with self._lock:
-            handle = self._handles.get(key)
-            if handle is not None:
-                self._handles.move_to_end(key)
-                return handle
-        handle = self.open(path, version)
-        self.keep(path, handle)
+        handle = self._handles.get((path, version))
+        if handle is None:
+            handle = self.open(path, version)
+            self.keep(path, handle)
         return handle
 
     def keep(self, path: str, handle: lance.LanceDataset) -> None:
         """Remember a handle nobody will move."""
-        with self._lock:
-            self._handles[path, int(handle.version)] = handle
-            versions = [key for key in self._handles if key[0] == path]
-            for key in versions[:-MAX_VERSIONS]:
-                del self._handles[key]
-            while len(self._handles) > MAX_HANDLES:
-                self._handles.popitem(last=False)
+        self._handles.put((path, int(handle.version)), handle)
 
     def open(self, path: str, version: int | None = None) -> lance.LanceDataset:
         """Return a new handle, which its owner may move; without a version, of the latest."""
@@ -150,7 +140,7 @@ class Datasets:
                 storage_options=self.options,
             )
 
-    def new_sums(self, path: str, base: int | None, made: int) -> dict[str, str]:
+    def new_checksums(self, path: str, base: int | None, made: int) -> dict[str, str]:
         """Return the checksums of the files of a version that its base has not, by name.
 
         None are known in a bucket (`storage/checksums.py`). What was computed before is
@@ -163,26 +153,18 @@ class Datasets:
         if base is not None:
             known = self._names_at(path, base)
         new = expand_file_names(root, self._names_at(path, made) - known)
-        with self._lock:
-            found = {
-                name: self._sums[f"{path}/{name}"] for name in new if f"{path}/{name}" in self._sums
-            }
+        kept = {name: self._checksums.get(f"{path}/{name}") for name in new}
+        found = {name: checksum for name, checksum in kept.items() if checksum is not None}
         found |= file_checksums(root, new - found.keys())
-        with self._lock:
-            self._sums |= {f"{path}/{name}": value for name, value in found.items()}
-            while len(self._sums) > MAX_CHECKSUMS:
-                self._sums.popitem(last=False)
+        for name, checksum in found.items():
+            self._checksums.put(f"{path}/{name}", checksum)
         return found
 
     def _names_at(self, path: str, version: int) -> frozenset[str]:
-        with self._lock:
-            names = self._names.get((path, version))
+        names = self._file_names.get((path, version))
         if names is None:
             names = version_file_names(self.at(path, version))
-            with self._lock:
-                self._names[path, version] = names
-                while len(self._names) > MAX_FILE_LISTS:
-                    self._names.popitem(last=False)
+            self._file_names.put((path, version), names)
         return names
 
     def has(self, path: str, version: int) -> bool:
@@ -190,7 +172,7 @@ class Datasets:
         return self.objects.exists(f"{path}/{version_file(version)}")
 
     @contextmanager
-    def whole(self, path: str, version: int) -> Iterator[None]:
+    def check_intact(self, path: str, version: int) -> Iterator[None]:
         """Run a read of a version; raise GraphCorrupt when only a file of it is missing."""
         try:
             yield
@@ -198,6 +180,10 @@ class Datasets:
             if error.code != "storage_not_found" or not self.has(path, version):
                 raise
             raise GraphCorrupt(f"a file of {path} is missing", **error.details) from error
+
+
+def _path_of(key: tuple[str, int]) -> str:
+    return key[0]
 
 
 def _ignore_event(step: str) -> None:
