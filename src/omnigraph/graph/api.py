@@ -23,6 +23,7 @@ from omnigraph.embed.embedder import Embedder, ProviderChoice
 from omnigraph.errors import InvalidInput, OmniError
 from omnigraph.graph.context import GraphContext
 from omnigraph.graph.history import Branches, Changes, Commits, Tags
+from omnigraph.graph.protocol import GraphProtocol, documented_by
 from omnigraph.graph.schema import Indexes, Schema, read_schema_text
 from omnigraph.maintain.archive import ArchiveReport, read_archive, write_archive
 from omnigraph.maintain.cleanup import cleanup
@@ -130,6 +131,7 @@ def import_archive(
     return read_archive(manifest, Path(path), actor=actor)
 
 
+@documented_by(GraphProtocol)
 class Graph:
     """A typed property graph; `branch_name` is the branch it reads and writes by default."""
 
@@ -153,17 +155,14 @@ class Graph:
 
     @property
     def mode(self) -> str:
-        """How it was opened: `rw` or `ro`."""
         return self._context.mode
 
     @property
     def actor(self) -> str | None:
-        """Who acts; commits carry the name."""
         return self._context.gate.actor
 
     @property
     def branch_name(self) -> str:
-        """The branch it reads and writes by default."""
         return self._context.current_branch
 
     @property
@@ -174,7 +173,6 @@ class Graph:
 
     @property
     def uri(self) -> str:
-        """The address of the graph."""
         return self._manifest.location.uri
 
     def as_actor(self, actor: str) -> Graph:
@@ -202,13 +200,6 @@ class Graph:
         create: bool = False,
         merge_into: str | None = None,
     ) -> Graph:
-        """Return the same graph bound to an existing branch.
-
-        With `create`, or with `from_` (the branch, tag, commit ID or time to start from), a branch
-        that does not exist is created. Used as a context, `with graph.branch("agent/42",
-        create=True, merge_into="main") as b:`, it merges the branch into `merge_into` on exit,
-        unless the block raised.
-        """
         if not self._context.has_branch(name):
             if from_ is None and not create:
                 raise unknown_branch_error(name, self._context.known_branches())
@@ -226,7 +217,6 @@ class Graph:
             self.merge(self.branch_name, into=self._merge_into)
 
     def snapshot(self, at: SnapshotRef | None = None) -> Snapshot:
-        """Return the state a branch, tag, commit id or time names, as far as it may be seen."""
         return self._context.snapshot(at)
 
     def diff(
@@ -238,10 +228,6 @@ class Graph:
         types: Sequence[str] | None = None,
         ops: Sequence[str] | None = None,
     ) -> Iterator[Change]:
-        """Yield what became of each entity from one state to another, nodes first, by type and id.
-
-        `kinds` are `node` and `edge`, `ops` `insert`, `update` and `delete`; by default all.
-        """
         old, new = self.snapshot(a), self.snapshot(b)
         scope = self._context.scope(ALL_TYPES, kinds, types, ops)
         check_filter_types(scope, [old.schema, new.schema])
@@ -250,11 +236,9 @@ class Graph:
     def entity_at(
         self, type_name: str, id: str, at: SnapshotRef | None = None
     ) -> dict[str, Any] | None:
-        """Return one entity as it was, or None when it was not there."""
         return read_entity(self._manifest, self.snapshot(at), type_name, id)
 
     def blob(self, type_name: str, id: str, property: str, at: SnapshotRef | None = None) -> Blob:
-        """Return a blob of an entity, to be read in ranges."""
         return open_blob(self._manifest, self.snapshot(at), type_name, id, property)
 
     @overload
@@ -294,11 +278,6 @@ class Graph:
         memory: int | None = None,
         engine: str = LOCAL_ENGINE,
     ) -> Any:
-        """Answer a query on the state a branch, tag, commit id or time names.
-
-        It may take `timeout` seconds, and `memory` bytes for its rows. With `engine="spark"` the
-        answer is a Spark data frame, which takes what Spark lets it.
-        """
         if is_spark_engine(engine, timeout=timeout, memory=memory):
             return spark.query_frame(self, source, params, name=name, at=at)
         settings = _query_settings(timeout, memory)
@@ -315,11 +294,6 @@ class Graph:
         memory: int | None = None,
         engine: str = LOCAL_ENGINE,
     ) -> ResultStream:
-        """Answer a query whose rows may not fit memory; they are read as somebody takes them.
-
-        It may take `timeout` seconds, and `memory` bytes for rows that have to be made first. With
-        `engine="spark"` they are made by Spark, and then kept in memory.
-        """
         if is_spark_engine(engine, timeout=timeout, memory=memory):
             return spark.query_stream(self, source, params, name=name, at=at)
         settings = _query_settings(timeout, memory)
@@ -343,10 +317,6 @@ class Graph:
         timeout: float | None = None,
         memory: int | None = None,
     ) -> Explanation:
-        """Show how a query would be answered.
-
-        With `analyze`, run it within the limits of a query and tell what happened.
-        """
         settings = _query_settings(timeout, memory)
         snapshot = self.snapshot(at)
         if analyze:
@@ -363,7 +333,6 @@ class Graph:
         if_commit: str | None = None,
         message: str | None = None,
     ) -> MutationResult:
-        """Run a mutation as one commit; `if_commit` refuses when the branch is not at that one."""
         request = self._context.write_request("mutation", branch, message, if_commit)
         return run_mutation(self._manifest, request, source, params, name)
 
@@ -377,7 +346,6 @@ class Graph:
         branch: str | None = None,
         message: str | None = None,
     ) -> Commit | None:
-        """Set a blob of an existing entity, as one commit; None if it has these bytes already."""
         request = self._context.write_request("mutation", branch, message)
         return write_blob(self._manifest, request, (type_name, id, property), data)
 
@@ -390,12 +358,10 @@ class Graph:
         branch: str | None = None,
         message: str | None = None,
     ) -> Commit | None:
-        """Set an optional blob of an existing entity to null, as one commit; None if it is."""
         request = self._context.write_request("mutation", branch, message)
         return write_blob(self._manifest, request, (type_name, id, property), None)
 
     def export(self, at: SnapshotRef | None = None, *, types: Sequence[str] = ()) -> Iterator[str]:
-        """Yield every entity as one line of JSON, which `load` reads back."""
         return export_lines(self._manifest, self._context.snapshot(at, PolicyAction.EXPORT), types)
 
     def export_parquet(
@@ -455,19 +421,6 @@ class Graph:
         engine: str = "local",
         encoding: str | None = None,
     ) -> LoadResult:
-        """Load data as one commit.
-
-        `data` is NDJSON (a path, several, an open file, bytes), or a dictionary from the name of a
-        type to its rows: a table, a data frame, dictionaries, or the path of a Parquet, CSV or
-        Arrow file. `append` refuses entities that exist, `merge` replaces them, `overwrite`
-        replaces all of each type; `partial` keeps properties that are not given. `from_` is where
-        a branch that does not exist is forked from. Without `strict`, lines are read by the older,
-        forgiving grammar. `vectors_from` is the model that made the vectors given, as
-        `provider/model`, for all properties or by `Type.property`; a text is only compared with
-        vectors of a known model. `engine` is `local`, or `spark`, which does the same on the
-        running Spark session, or on one of this machine that it starts. `encoding` is that of CSV
-        and NDJSON files, such as `latin-1`; without it they are UTF-8, and other bytes are refused.
-        """
         options = LoadOptions(
             mode=parse_load_mode(mode),
             partial=partial,
@@ -493,7 +446,6 @@ class Graph:
         message: str | None = None,
         vectors_from: VectorsFrom = None,
     ) -> LoadResult:
-        """Load rows of one type as one commit."""
         rows_by_type = {type_name: rows}
         return self.load(
             rows_by_type, mode=mode, branch=branch, message=message, vectors_from=vectors_from
@@ -529,12 +481,6 @@ class Graph:
         delete_branch: bool = False,
         message: str | None = None,
     ) -> MergeResult:
-        """Merge a branch into another, which then has its history; conflicts change nothing.
-
-        `resolve` says who wins where both changed the same: `source`, `target`, or decisions by
-        type and entity. `strict` does not merge different properties of one entity. `dry_run` tells
-        what would happen, conflicts included.
-        """
         source, target = source.strip(), self._context.branch(into)
         if dry_run:
             self._context.check_preview(source, target)
@@ -563,7 +509,6 @@ class Graph:
         resolve: str | Mapping[str, Any] | None = None,
         message: str | None = None,
     ) -> MergeResult:
-        """Undo what a commit did, as a commit; what others did to the same since is a conflict."""
         self._context.gate.check(PolicyAction.CHANGE, self._context.branch(branch))
         request = self._context.merge_request("revert", branch, message)
         options = MergeOptions(dry_run=dry_run, decisions=parse_decisions(resolve))
@@ -578,7 +523,6 @@ class Graph:
         resolve: str | Mapping[str, Any] | None = None,
         message: str | None = None,
     ) -> MergeResult:
-        """Do on a branch what a commit did elsewhere, as a commit."""
         self._context.gate.check(PolicyAction.CHANGE, self._context.branch(branch))
         self._context.commit_sight(commit)
         request = self._context.merge_request("cherry_pick", branch, message)
@@ -646,7 +590,6 @@ class Graph:
         return recover(self._manifest, stale_after=stale_after)
 
     def recoveries(self) -> list[dict[str, Any]]:
-        """Return the audit of everything recovery ever did."""
         self._context.check_maintenance("the audit of recovery")
         return read_audit(self._manifest)
 

@@ -17,6 +17,7 @@ from omnigraph.changes.model import Change
 from omnigraph.commit.manifest import unknown_branch_error
 from omnigraph.commit.model import MAIN, Commit
 from omnigraph.errors import InvalidInput, NotFound, StorageUnavailable
+from omnigraph.graph.protocol import GraphProtocol, documented_by
 from omnigraph.merge.model import MergeResult
 from omnigraph.query.explain import Explanation
 from omnigraph.query.limits import LOCAL_ENGINE, is_spark_engine
@@ -78,6 +79,7 @@ def _unsupported_remotely(name: str) -> Callable[..., NoReturn]:
     return refuse
 
 
+@documented_by(GraphProtocol)
 class RemoteGraph:
     """A graph behind a server, with the methods and answers of an embedded one.
 
@@ -107,7 +109,6 @@ class RemoteGraph:
 
     @property
     def uri(self) -> str:
-        """The address of the graph."""
         return self._address.uri
 
     def close(self) -> None:
@@ -122,7 +123,6 @@ class RemoteGraph:
         create: bool = False,
         merge_into: str | None = None,
     ) -> RemoteGraph:
-        """Return the same graph bound to an existing branch; `create` or `from_` creates it."""
         name = name.strip()
         known = self.branches.list()
         if name not in known:
@@ -147,7 +147,6 @@ class RemoteGraph:
     # --- reading
 
     def snapshot(self, at: RemoteTarget | None = None) -> RemoteSnapshot:
-        """Return the state a branch, tag, commit id or time names."""
         return self.schema.snapshot(at)
 
     def diff(
@@ -159,7 +158,6 @@ class RemoteGraph:
         types: Sequence[str] | None = None,
         ops: Sequence[str] | None = None,
     ) -> Iterator[Change]:
-        """Yield what became of each entity from one state to another."""
         request = wire.DiffRequest(
             from_=target_name(a), to=target_name(b), **filter_members(kinds, types, ops)
         )
@@ -169,7 +167,6 @@ class RemoteGraph:
     def entity_at(
         self, type_name: str, id: str, at: RemoteTarget | None = None
     ) -> dict[str, Any] | None:
-        """Return one entity as it was, or None when it was not there."""
         request = wire.EntityQuery(type=type_name, id=id, **self._address.state(at))
         properties: dict[str, Any] | None = self._address.call(entity, request).entity
         return properties
@@ -177,7 +174,6 @@ class RemoteGraph:
     def blob(
         self, type_name: str, id: str, property: str, at: RemoteTarget | None = None
     ) -> RemoteBlob:
-        """Return a blob of an entity, to be read in ranges."""
         snapshot = self.snapshot(at)
         word, colon, name = type_name.partition(":")
         if not colon:
@@ -197,7 +193,6 @@ class RemoteGraph:
         memory: int | None = None,
         engine: str = LOCAL_ENGINE,
     ) -> Result:
-        """Answer a query on the state a branch, tag, commit id or time names."""
         _check_engine(engine)
         call = self._query_call(source, params, name, at, timeout, memory)
         return _read_result(self._address.transport.send(call))
@@ -213,7 +208,6 @@ class RemoteGraph:
         memory: int | None = None,
         engine: str = LOCAL_ENGINE,
     ) -> ResultStream:
-        """Answer a query whose rows are read as somebody takes them."""
         _check_engine(engine)
         call = self._query_call(source, params, name, at, timeout, memory)
         parts = _ResponseBatches(self._address, call)
@@ -250,7 +244,6 @@ class RemoteGraph:
         timeout: float | None = None,
         memory: int | None = None,
     ) -> Explanation:
-        """Show how a query would be answered; with `analyze`, run it and tell what happened."""
         request = wire.ExplainRequest(
             query=source,
             name=name,
@@ -263,7 +256,6 @@ class RemoteGraph:
         return read_explanation(members(self._address.call(explain, request, text=source)))
 
     def export(self, at: RemoteTarget | None = None, *, types: Sequence[str] = ()) -> Iterator[str]:
-        """Yield every entity as one line of JSON, which `load` reads back."""
         request = wire.ExportRequest(type_names=list(types), **self._address.state(at))
         return (line.decode() for line in self._address.lines(export, request))
 
@@ -362,7 +354,6 @@ class RemoteGraph:
         if_commit: str | None = None,
         message: str | None = None,
     ) -> MutationResult:
-        """Run a mutation as one commit; `if_commit` refuses when the branch is not at that one."""
         request = wire.ChangeRequest(
             query=source,
             name=name,
@@ -385,7 +376,6 @@ class RemoteGraph:
         branch: str | None = None,
         message: str | None = None,
     ) -> Commit | None:
-        """Set a blob of an existing entity, as one commit; None if it has these bytes already."""
         return self._set_blob((type_name, id, property), data, branch, message)
 
     def clear_blob(
@@ -397,7 +387,6 @@ class RemoteGraph:
         branch: str | None = None,
         message: str | None = None,
     ) -> Commit | None:
-        """Set an optional blob of an existing entity to null, as one commit; None if it is."""
         return self._set_blob((type_name, id, property), None, branch, message)
 
     def _set_blob(
@@ -419,7 +408,6 @@ class RemoteGraph:
         return self.mutate(source, params, branch=branch, message=message).commit
 
     def recoveries(self) -> list[dict[str, Any]]:
-        """Return the audit of everything recovery ever did, oldest first."""
         answer = self._address.call(list_recoveries, wire.NoRequest())
         return [
             {**members(row), "created_at": read_instant(row.created_at)}
@@ -441,7 +429,6 @@ class RemoteGraph:
         engine: str = LOCAL_ENGINE,
         encoding: str | None = None,
     ) -> LoadResult:
-        """Load data as one commit; see the embedded graph for what it may be."""
         _check_engine(engine)
         name = branch or self.branch_name
         load_mode = wire.LoadMode(parse_load_mode(mode))
@@ -494,7 +481,6 @@ class RemoteGraph:
         message: str | None = None,
         vectors_from: str | None = None,
     ) -> LoadResult:
-        """Load rows of one type as one commit."""
         rows_by_type = {type_name: rows}
         return self.load(
             rows_by_type, mode=mode, branch=branch, message=message, vectors_from=vectors_from
@@ -511,7 +497,6 @@ class RemoteGraph:
         delete_branch: bool = False,
         message: str | None = None,
     ) -> MergeResult:
-        """Merge a branch into another, which then has its history; conflicts change nothing."""
         request = wire.BranchMergeRequest(
             source=source,
             target=into or self.branch_name,
@@ -532,7 +517,6 @@ class RemoteGraph:
         resolve: str | Mapping[str, Any] | None = None,
         message: str | None = None,
     ) -> MergeResult:
-        """Undo what a commit did, as a commit; what others did to the same since is a conflict."""
         request = wire.PickRequest(
             commit_id=commit,
             branch=branch or self.branch_name,
@@ -551,7 +535,6 @@ class RemoteGraph:
         resolve: str | Mapping[str, Any] | None = None,
         message: str | None = None,
     ) -> MergeResult:
-        """Do on a branch what a commit did elsewhere, as a commit."""
         request = wire.PickRequest(
             commit_id=commit,
             branch=branch or self.branch_name,

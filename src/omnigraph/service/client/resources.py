@@ -20,6 +20,14 @@ from omnigraph.changes.feed import FeedPage, FeedRequest
 from omnigraph.changes.model import parse_change_filter
 from omnigraph.commit.model import MAIN, Branch, Commit, CommitId, Snapshot, Tag
 from omnigraph.errors import InvalidInput, StorageUnavailable, translate_disk_errors
+from omnigraph.graph.protocol import (
+    BranchesProtocol,
+    ChangesProtocol,
+    CommitsProtocol,
+    SchemaProtocol,
+    TagsProtocol,
+    documented_by,
+)
 from omnigraph.graph.schema import read_schema_text
 from omnigraph.service import wire
 from omnigraph.service.client.decode import (
@@ -189,6 +197,7 @@ def filter_members(
     return {name: [str(one) for one in values] for name, values in words if values}
 
 
+@documented_by(BranchesProtocol)
 class RemoteBranches:
     """The branches of a graph."""
 
@@ -196,7 +205,6 @@ class RemoteBranches:
         self._address = address
 
     def create(self, name: str, from_: RemoteTarget | None = None) -> Branch:
-        """Create a branch at the state of another branch, tag, commit or time."""
         at = self._address.branch if from_ is None else target_name(from_)
         where = {"from": at} if from_ is None or at in self.list() else {"snapshot": at}
         request = msgspec.convert({"name": name, **where}, wire.BranchCreateRequest)
@@ -204,21 +212,19 @@ class RemoteBranches:
         return self.get(name)
 
     def list(self) -> list[str]:
-        """Return the names of all branches, main among them, sorted."""
         return self._address.call(list_branches, wire.NoRequest()).branches
 
     def get(self, name: str) -> Branch:
-        """Return a branch by name."""
         return read_branch(members(self._address.call(get_branch, wire.BranchQuery(branch=name))))
 
     def delete(self, name: str, *, force: bool = False) -> None:
-        """Delete a branch."""
         if force:
             message = "a server deletes no branch that others descend from; delete those first"
             raise InvalidInput(message, code="remote_unsupported")
         self._address.call(delete_branch, wire.BranchQuery(branch=name))
 
 
+@documented_by(TagsProtocol)
 class RemoteTags:
     """The tags of a graph."""
 
@@ -226,20 +232,18 @@ class RemoteTags:
         self._address = address
 
     def create(self, name: str, at: RemoteTarget | None = None) -> Tag:
-        """Give a commit a name that never moves."""
         request = wire.TagCreateRequest(name=name, **self._address.state(at))
         return read_tag(members(self._address.call(create_tag, request)))
 
     def list(self) -> list[Tag]:
-        """Return all tags by name."""
         answer = self._address.call(list_tags, wire.NoRequest())
         return [read_tag(members(tag)) for tag in answer.tags]
 
     def delete(self, name: str) -> None:
-        """Forget a tag."""
         self._address.call(delete_tag, wire.TagQuery(tag=name))
 
 
+@documented_by(CommitsProtocol)
 class RemoteCommits:
     """The history of a graph."""
 
@@ -249,14 +253,12 @@ class RemoteCommits:
     def list(
         self, branch: str | None = None, limit: int | None = None, *, actor: str | None = None
     ) -> list[Commit]:
-        """Return the commits a branch descends from, newest first; with `actor`, only theirs."""
         name = branch or self._address.branch
         request = wire.CommitListQuery(branch=name, limit=limit, actor=actor)
         answer = self._address.call(list_commits, request)
         return [Commit.from_json(members(commit)) for commit in answer.commits]
 
     def get(self, id: str) -> Commit:
-        """Return a commit by id, on whatever branch it is."""
         answer = self._address.call(get_commit, wire.CommitQuery(commit_id=id))
         return Commit.from_json(members(answer))
 
@@ -270,7 +272,6 @@ class RemoteCommits:
         page_token: str | None = None,
         limits: Limits | None = None,
     ) -> CommitChangesPage:
-        """Return what a commit changed against its first parent, a page of it at a time."""
         request = wire.CommitChangesQuery(
             commit_id=id,
             page_token=page_token,
@@ -280,7 +281,6 @@ class RemoteCommits:
         return read_commit_page(members(self._address.call(commit_changes, request)))
 
     def merge_base(self, one: RemoteTarget, other: RemoteTarget) -> tuple[CommitId, ...]:
-        """Return the best common ancestors of two states."""
         request = wire.MergeBaseQuery(one=target_name(one), other=target_name(other))
         answer = self._address.call(merge_base, request)
         return tuple(CommitId(id_) for id_ in answer.commit_ids)
@@ -318,6 +318,7 @@ class RemoteBaseline:
         }
 
 
+@documented_by(ChangesProtocol)
 class RemoteChanges:
     """What happened on a branch, commit by commit, for a reader that keeps a copy of it."""
 
@@ -336,7 +337,6 @@ class RemoteChanges:
         ops: Sequence[str] | None = None,
         limits: Limits | None = None,
     ) -> FeedPage:
-        """Return the next page of changes, and how to go on."""
         name = branch or self._address.branch
         FeedRequest(branch=name, start=start, cursor=cursor, page_token=page_token)
         request = wire.ChangeFeedQuery(
@@ -357,10 +357,6 @@ class RemoteChanges:
         types: Sequence[str] | None = None,
         ops: Sequence[str] | None = None,
     ) -> RemoteBaseline:
-        """Return all entities of the newest state and the cursor that goes on from there.
-
-        All of it is fetched first: only the last line says that the lines are whole.
-        """
         request = wire.ChangeBaselineRequest(
             branch=branch or self._address.branch, **filter_members(kinds, types, ops)
         )
@@ -380,6 +376,7 @@ class RemoteChanges:
         return RemoteBaseline(commit_id, facts["resume_cursor"], file, end)
 
 
+@documented_by(SchemaProtocol)
 class RemoteSchema:
     """The schema of a graph."""
 
@@ -393,18 +390,15 @@ class RemoteSchema:
 
     @property
     def source(self) -> str:
-        """The text of the accepted schema."""
         return self.snapshot().schema_source
 
     @property
     def catalog(self) -> Catalog:
-        """What the accepted schema means."""
         return self.snapshot().catalog
 
     def plan(
         self, text: str, *, allow_data_loss: bool = False, at: RemoteTarget | None = None
     ) -> MigrationPlan:
-        """Return the steps from the accepted schema to another, or what stands in the way."""
         request = wire.SchemaPlanRequest(
             schema_source=text, allow_data_loss=allow_data_loss, **self._address.state(at)
         )
@@ -420,7 +414,6 @@ class RemoteSchema:
         dry_run: bool = False,
         progress: ProgressListener | None = None,
     ) -> SchemaResult:
-        """Make another schema the accepted one, as one commit."""
         source = read_schema_text(text)
         request = wire.SchemaApplyRequest(
             schema_source=source,
@@ -432,5 +425,4 @@ class RemoteSchema:
         return read_schema_result(members(self._address.call(apply_schema, request, text=source)))
 
     def diff(self, old: RemoteTarget, new: RemoteTarget) -> MigrationPlan:
-        """Return the steps from the schema of one state to that of another."""
         return self.plan(self.snapshot(new).schema_source, at=old)
