@@ -1,4 +1,4 @@
-"""This module is the public face of a graph: it delegates, it decides nothing."""
+"""The public API of an embedded graph: open it, read it, change it, maintain it."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ from omnigraph.write.progress import ProgressListener
 from omnigraph.write.request import MAINTENANCE_OPERATION, WriteRequest
 
 
-def init(  # noqa: PLR0913 - everything a graph can be told
+def init(  # noqa: PLR0913 - the options of a graph
     uri: str | os.PathLike[str],
     schema: str | os.PathLike[str],
     *,
@@ -85,7 +85,7 @@ def init(  # noqa: PLR0913 - everything a graph can be told
     return Graph(context)
 
 
-def open(  # noqa: PLR0913 - everything a graph can be told
+def open(  # noqa: PLR0913 - the options of a graph
     uri: str | os.PathLike[str],
     mode: str = "rw",
     *,
@@ -267,7 +267,7 @@ class Graph:
         engine: str,
     ) -> Any: ...  # noqa: ANN401 - as below
 
-    def query(  # noqa: PLR0913 - everything a query can be told
+    def query(  # noqa: PLR0913 - the arguments of a query
         self,
         source: str,
         params: Mapping[str, Any] | None = None,
@@ -406,7 +406,7 @@ class Graph:
         self._context.gate.whole("an archive", snapshot.branch)
         return write_archive(self._manifest, snapshot, Path(path), history=history)
 
-    def load(  # noqa: PLR0913 - everything a load can be told
+    def load(  # noqa: PLR0913 - the arguments of a load
         self,
         data: Any,  # noqa: ANN401 - a path, a file, bytes, or tables by type
         *,
@@ -470,7 +470,7 @@ class Graph:
             self._manifest, self._context.write_request("embed", branch, message), options
         )
 
-    def merge(  # noqa: PLR0913 - everything a merge can be told
+    def merge(  # noqa: PLR0913 - the arguments of a merge
         self,
         source: str,
         into: str | None = None,

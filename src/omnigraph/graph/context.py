@@ -1,4 +1,4 @@
-"""This module holds what all parts of a graph's face share: which graph, where, and for whom."""
+"""What all parts of a graph share: its manifest, its branch, its permission checks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from omnigraph.write.request import WriteRequest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphContext:
-    """A graph, who wants something of it, and the branch it is on unless told otherwise.
+    """A graph, its actor, and its default branch.
 
     `external_blobs` are places below which blobs given as a URI may lie. Everything that reads
     or writes asks the `gate` first.
@@ -50,7 +50,7 @@ class GraphContext:
         )
 
     def scope(self, sight: TypeScope, *words: Sequence[str] | None) -> ChangeFilter:
-        """Return which changes somebody asks for and may see, by kinds, types and ops."""
+        """Return the filter of changes by kinds, types and ops, without hidden types."""
         return replace(parse_change_filter(*words), sight=sight)
 
     def branch(self, name: str | None) -> str:
@@ -58,7 +58,7 @@ class GraphContext:
         return (self.current_branch if name is None else name).strip()
 
     def has_branch(self, name: str) -> bool:
-        """Tell whether there is a branch of this name."""
+        """Return whether a branch of this name exists."""
         self.gate.check_actor()
         return name.strip() == MAIN or name.strip() in self.manifest.branches()
 
@@ -114,7 +114,7 @@ class GraphContext:
         return False
 
     def check_maintenance(self, what: str) -> None:
-        """Allow upkeep: who does it sees and changes everything."""
+        """Check the permission for maintenance, which sees and changes everything."""
         self.gate.check(PolicyAction.ADMIN)
         self.gate.whole(what)
 

@@ -1,4 +1,4 @@
-"""This module is the history of a graph: its branches, tags and commits."""
+"""Branches, tags, commits and changes of a graph."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Branches:
         return self._context.known_branches()
 
     def exists(self, name: str) -> bool:
-        """Tell whether there is a branch of this name."""
+        """Return whether a branch of this name exists."""
         return self._context.has_branch(name)
 
     def get(self, name: str) -> Branch:
@@ -125,10 +125,6 @@ class Commits:
         return tuple(merge_bases(commits, states[0].commit_id, states[1].commit_id))
 
 
-# ----------------------------------------------------------------------
-# This module is what happened to a graph, for readers that keep a copy of it.
-
-
 @documented_by(ChangesProtocol)
 class Changes:
     """What happened on a branch, commit by commit, for a reader that keeps a copy of it."""
@@ -136,7 +132,7 @@ class Changes:
     def __init__(self, context: GraphContext) -> None:
         self._context = context
 
-    def poll(  # noqa: PLR0913 - everything a poll can be told
+    def poll(  # noqa: PLR0913 - the arguments of a poll
         self,
         *,
         branch: str | None = None,

@@ -1,4 +1,4 @@
-"""This module is the schema of a graph, and the indexes that follow from it."""
+"""The schema of a graph, and its indexes."""
 
 from __future__ import annotations
 
@@ -97,6 +97,6 @@ class Indexes:
 
     def ensure(self, *, branch: str | None = None) -> MaintenanceReport:
         """Build what is missing, as one commit that changes no entity."""
-        self._context.check_maintenance("the upkeep of indexes")
+        self._context.check_maintenance("building indexes")
         request = self._context.request(MAINTENANCE_OPERATION, branch, None)
         return optimize(self._context.manifest, request, compacting=False)

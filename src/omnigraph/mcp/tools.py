@@ -28,7 +28,7 @@ ToolAdapter: TypeAlias = Callable[[AnyOperation, Any, Any], dict[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class OperationTool:
-    """A tool and the operation it calls; whoever may do all `actions` somewhere gets it."""
+    """A tool and the operation it calls, for callers who may do all `actions` somewhere."""
 
     operation: AnyOperation
     tool: Tool

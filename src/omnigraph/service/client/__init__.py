@@ -58,7 +58,7 @@ def _graphs(transport: Transport) -> list[dict[str, str]]:
 def _split(url: str) -> tuple[str, str | None]:
     parts = urlsplit(url.strip())
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
-        message = f"'{url}' is no address of a server; write http://HOST:PORT or https://HOST"
+        message = f"'{url}' is not the address of a server; write http://HOST:PORT or https://HOST"
         raise InvalidInput(message, code="server_invalid", server=url)
     if parts.username or parts.password:
         message = "the address of a server holds no password; give the token apart"

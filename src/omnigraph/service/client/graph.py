@@ -182,7 +182,7 @@ class RemoteGraph:
         selector = {"type": name, "id": id, "property": property}
         return find_blob(self._address, word, selector, snapshot.commit_id)
 
-    def query(  # noqa: PLR0913 - everything a query can be told
+    def query(  # noqa: PLR0913 - the arguments of a query
         self,
         source: str,
         params: Mapping[str, Any] | None = None,
@@ -414,7 +414,7 @@ class RemoteGraph:
             for row in answer.recoveries
         ]
 
-    def load(  # noqa: PLR0913 - everything a load can be told
+    def load(  # noqa: PLR0913 - the arguments of a load
         self,
         data: Any,  # noqa: ANN401 - a path, a file, bytes, or tables by type
         *,
@@ -486,7 +486,7 @@ class RemoteGraph:
             rows_by_type, mode=mode, branch=branch, message=message, vectors_from=vectors_from
         )
 
-    def merge(  # noqa: PLR0913 - everything a merge can be told
+    def merge(  # noqa: PLR0913 - the arguments of a merge
         self,
         source: str,
         into: str | None = None,
@@ -636,8 +636,8 @@ class _IteratorFile:
         return taken
 
     def readable(self) -> bool:
-        """Tell that this can be read."""
+        """Return True: this can be read."""
         return True
 
     def close(self) -> None:
-        """Do nothing: the connection is closed by whoever opened it."""
+        """Do nothing: the connection is closed where it was opened."""

@@ -325,7 +325,7 @@ class RemoteChanges:
     def __init__(self, address: RemoteAddress) -> None:
         self._address = address
 
-    def poll(  # noqa: PLR0913 - everything a poll can be told
+    def poll(  # noqa: PLR0913 - the arguments of a poll
         self,
         *,
         branch: str | None = None,

@@ -65,7 +65,7 @@ class Transport:
             },
         )
 
-        # Connections of a graph nobody closed go with it.
+        # Close the connections of a graph that was not closed.
         weakref.finalize(self, self._client.close)
 
     def close(self) -> None:
@@ -126,7 +126,7 @@ class Transport:
                 headers=dict(call.headers or {}),
             )
         except UnicodeEncodeError as error:
-            message = "a text with half of a surrogate pair is no Unicode"
+            message = "a text with half of a surrogate pair is not valid Unicode"
             raise InvalidInput(message, code="text_invalid") from error
 
     def _retried(self, call: RemoteCall, run: Callable[[], _AnswerT]) -> _AnswerT:
