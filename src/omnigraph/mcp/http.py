@@ -1,6 +1,6 @@
 """MCP over HTTP: stateless, one JSON answer per request.
 
-A server authenticates and reads the body; this module gives both to the SDK.
+A server authenticates and reads the body; the handler passes both to the SDK.
 """
 
 from __future__ import annotations
