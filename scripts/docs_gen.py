@@ -14,6 +14,8 @@ from dataclasses import fields
 from pathlib import Path
 from typing import get_args
 
+from msgspec import structs
+
 from omnigraph.catalog.migration_steps import WIRE_NAMES as WIRE_NAMES
 from omnigraph.catalog.migration_steps import MigrationStep
 from omnigraph.error_codes import ERROR_CODES, STATUS_BY_CATEGORY, ErrorCode
@@ -24,6 +26,7 @@ from omnigraph.pipeline.fields import SECTIONS
 from omnigraph.pipeline.json_schema import json_schema
 from omnigraph.plan import FUNCTIONS, FunctionKind
 from omnigraph.plan.type_checker import MAX_MATCH_SIZE, MAX_RESULT_SIZE
+from omnigraph.service.operations import OPERATIONS, AnyOperation
 from omnigraph.types import MAX_VECTOR_DIMENSION, SCALARS, Scalar
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -150,6 +153,58 @@ def pipeline() -> str:
     return "\n".join(parts)
 
 
+def operations(table_: Sequence[AnyOperation] = OPERATIONS) -> str:
+    """Return a table of all operations, and a section for each."""
+    rows = [
+        [
+            f"[`{operation.name}`](#{operation.name.lower()})",
+            operation.summary,
+            _route(operation),
+            ", ".join(f"`{tool.name}`" for tool in operation.tools),
+            ", ".join(f"`{action}`" for action in operation.access.actions),
+        ]
+        for operation in table_
+    ]
+    overview = table(["operation", "purpose", "HTTP", "MCP tools", "policy actions"], rows)
+    return "\n".join([overview, *map(_operation, table_)])
+
+
+def _operation(operation: AnyOperation) -> str:
+    """Return the section of one operation."""
+    note = f" {operation.access.note}" if operation.access.note else ""
+    actions = ", ".join(f"`{action}`" for action in operation.access.actions)
+    facts = [f"- HTTP: {_route(operation)}"] if operation.path else []
+    facts.append(f"- Permission: {actions}{note}" if actions else "- Permission: every caller")
+    if operation.successor is not None:
+        facts.append(f"- Deprecated: use `{operation.successor}`")
+    if operation.tools:
+        facts.append("- MCP: " + ", ".join(f"`{tool.name}`" for tool in operation.tools))
+    if isinstance(operation.answer, str):
+        facts.append(f"- Answer: `{operation.answer}`")
+    elif isinstance(operation.answer, type):
+        facts.append(f"- Answer: `{operation.answer.__name__}`")
+    members = [
+        [f"`{parameter.name}`", str(parameter.location), "yes" if parameter.required else "no"]
+        for parameter in operation.parameters
+    ]
+    if operation.body is not None and operation.body.type is not bytes:
+        members += [
+            [f"`{field.encode_name}`", "body", "yes" if field.required else "no"]
+            for field in structs.fields(operation.body.type)
+        ]
+    parts = [f"## {operation.name}", operation.description, "\n".join(facts)]
+    if members:
+        parts.append(table(["member", "in", "required"], members).rstrip())
+    if operation.example:
+        example = json.dumps(dict(operation.example), indent=2, ensure_ascii=False)
+        parts.append(f"```json\n{example}\n```")
+    return "\n\n".join(parts) + "\n"
+
+
+def _route(operation: AnyOperation) -> str:
+    return f"`{operation.method} {operation.path}`" if operation.path else ""
+
+
 def errors() -> str:
     """Return a table of error codes for each group."""
     groups: dict[str, list[ErrorCode]] = {}
@@ -184,6 +239,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
         pipeline,
         errors,
         categories,
+        operations,
     )
 }
 

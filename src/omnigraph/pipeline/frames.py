@@ -82,7 +82,9 @@ def write(  # noqa: PLR0913 - the options of a load
     )  # refuses what cannot be before Spark starts
     rights = graph._check_load(branch, from_)
     if from_ is None:
-        snapshot = resolve_snapshot(graph._manifest, branch or graph.on, branch=graph.on)
+        snapshot = resolve_snapshot(
+            graph._manifest, branch or graph.branch_name, branch=graph.branch_name
+        )
         find_type(apply_scope(graph._manifest, snapshot, rights.named), type_name)
     scratch = ScratchFiles.new(graph._manifest.location)
     try:
@@ -119,7 +121,7 @@ def resolve_graph(graph: GraphOrUri) -> tuple[Manifest, str]:
     """Return a graph and the branch it is bound to."""
     if isinstance(graph, str | os.PathLike):
         return manifest_at(locate(graph)), MAIN
-    return graph._for_spark(), graph.on
+    return graph._for_spark(), graph.branch_name
 
 
 def graph_reader_options(location: Location) -> dict[str, str]:

@@ -21,7 +21,7 @@ class GraphHandle(Protocol):
         """The graph itself."""
 
     @property
-    def on(self) -> str:
+    def branch_name(self) -> str:
         """The branch it is bound to."""
         ...
 
