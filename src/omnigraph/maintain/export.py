@@ -1,6 +1,7 @@
-"""This module writes a whole graph out: as lines that `load` reads, or as Parquet files.
+"""Export a graph as NDJSON lines that `load` reads, or as Parquet files.
 
-Types come edges first, by name, entities by id, so that two exports of equal states are equal.
+Edge types come before node types, both sorted by name, and entities are sorted by ID, so that
+exports of equal states are equal.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ def entity_lines(batch: pa.RecordBatch, type_: AcceptedType) -> Iterator[str]:
 
 
 def entity_records(batch: pa.RecordBatch, type_: AcceptedType) -> Iterator[dict[str, Any]]:
-    """Yield entities as JSON values by name: `id`, the ends of an edge, properties."""
+    """Yield entities as JSON values by name: `id`, the endpoints of an edge, properties."""
     properties = type_.definition.properties.values()
     system = {"id": "id", **_ends(type_)}
     columns = [batch[name].to_pylist() for name in system]
@@ -56,19 +57,19 @@ def entity_records(batch: pa.RecordBatch, type_: AcceptedType) -> Iterator[dict[
 
 
 def column_names(type_: AcceptedType) -> list[str]:
-    """Return what tables call everything of an entity."""
+    """Return the names of the exported columns of a type."""
     return ["id", *_ends(type_).values(), *type_.definition.properties]
 
 
 def _ends(type_: AcceptedType) -> dict[str, str]:
-    """Return the ends of an edge, and what tables call them."""
+    """Return the endpoint columns of an edge and their exported names."""
     return endpoint_column_names(type_.definition.properties) if type_.kind is TypeKind.EDGE else {}
 
 
 def export_parquet(
     manifest: Manifest, snapshot: Snapshot, folder: Path, types: Sequence[str] = ()
 ) -> dict[str, int]:
-    """Write one Parquet file per type and return how many entities each holds, by `node:T`."""
+    """Write one Parquet file per type; return the number of entities by `node:T`."""
     if folder.exists() and any(folder.iterdir()):
         raise InvalidInput(f"{folder} is not empty", code="export_folder_not_empty")
     with translate_disk_errors(folder):
@@ -86,7 +87,7 @@ def export_parquet(
 
 
 def _write_parquet(manifest: Manifest, snapshot: Snapshot, type_: AcceptedType, path: Path) -> int:
-    """Write the entities of a type into a file, if there are any, and return how many."""
+    """Write the entities of a type to a file, if there are any, and return their number."""
     count, writer = 0, None
     for batch in entity_batches(manifest, snapshot, type_):
         rows = to_export_columns(batch, type_)
@@ -99,11 +100,11 @@ def _write_parquet(manifest: Manifest, snapshot: Snapshot, type_: AcceptedType, 
 
 
 def select_types(snapshot: Snapshot, names: Sequence[str]) -> list[AcceptedType]:
-    """Return the types that names ask for, or all, in the order in which they are written."""
-    found = {type_.entity for name in names for type_ in find_types(snapshot, name)}
+    """Return the types with the given names, or all, in the order of the export."""
+    selected = {type_.entity for name in names for type_ in find_types(snapshot, name)}
     kinds = (TypeKind.EDGE, TypeKind.NODE)
     types = [type_ for kind in kinds for type_ in snapshot.schema.of_kind(kind)]
-    return [type_ for type_ in types if not names or type_.entity in found]
+    return [type_ for type_ in types if not names or type_.entity in selected]
 
 
 def entity_batches(
@@ -112,20 +113,20 @@ def entity_batches(
     type_: AcceptedType,
     fragments: Sequence[int] | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the entities of a type, or of some of its fragments, by id, under logical names."""
+    """Yield the entities of a type, or of some fragments, by ID, with logical column names."""
     properties = type_.definition.properties
     system = ["id", "src", "dst"] if type_.kind is TypeKind.EDGE else ["id"]
     blobs = [p.name for p in properties.values() if p.type.scalar is Scalar.BLOB]
     with manifest.reading(type_.entity, snapshot.entry(type_.entity)) as handle:
-        known = physical_columns(handle.schema)
-        physical = {name: known[type_.property_ids[name]] for name in properties}
+        by_id = physical_columns(handle.schema)
+        physical = {name: by_id[type_.property_ids[name]] for name in properties}
         columns = [*system, *physical.values()]
         for batch in scan(handle, columns, by_id=True, fragments=fragments):
-            found = dict(zip([*system, *properties], batch.columns, strict=False))
+            arrays = dict(zip([*system, *properties], batch.columns, strict=False))
             for name in blobs:
                 texts = map(_blob_text, read_blobs(handle, physical[name], batch))
-                found[name] = pa.array(texts, pa.string())
-            yield pa.RecordBatch.from_pydict(found)
+                arrays[name] = pa.array(texts, pa.string())
+            yield pa.RecordBatch.from_pydict(arrays)
 
 
 def _blob_text(value: bytes | str | None) -> str | None:
@@ -144,7 +145,7 @@ def _type_member(type_: AcceptedType) -> str:
 
 
 def to_export_columns(batch: pa.RecordBatch, type_: AcceptedType) -> pa.Table:
-    """Return rows as other programs like them: words for ends, instants as timestamps."""
+    """Return rows for other programs: exported endpoint names, DateTime as timestamps."""
     properties = type_.definition.properties.values()
     columns = [batch[name] for name in ("id", *_ends(type_))]
     columns += [_to_timestamp(batch[p.name], p.type) for p in properties]

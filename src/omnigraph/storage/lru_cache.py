@@ -12,46 +12,48 @@ _V = TypeVar("_V")
 
 
 class LruCache(Generic[_K, _V]):
-    """A few values by key; the one not asked for longest makes room. Threads may share it.
+    """A thread-safe cache that evicts the least recently used values.
 
-    `most` is how many there may be, or how large all may be together by `size`; the newest stays in
-    any case. Of keys that are `alike` there are at most `each`.
+    `capacity` limits the number of values, or their total `size`; the newest value always stays.
+    Keys with the same `group` keep at most `per_group` values.
     """
 
     def __init__(
         self,
-        most: int,
+        capacity: int,
         size: Callable[[_V], int] = lambda _: 1,
-        alike: Callable[[_K], Hashable] = lambda key: key,
-        each: int = 1,
+        group: Callable[[_K], Hashable] = lambda key: key,
+        per_group: int = 1,
     ) -> None:
-        self._most = most
+        self._capacity = capacity
         self._size = size
-        self._alike = alike
-        self._each = each
-        self._kept: OrderedDict[_K, _V] = OrderedDict()
+        self._group = group
+        self._per_group = per_group
+        self._values: OrderedDict[_K, _V] = OrderedDict()
         self._lock = Lock()
 
     def __len__(self) -> int:
         with self._lock:
-            return len(self._kept)
+            return len(self._values)
 
     def get(self, key: _K) -> _V | None:
-        """Return what is remembered under a key, or None."""
+        """Return the cached value of a key, or None."""
         with self._lock:
-            if key in self._kept:
-                self._kept.move_to_end(key)
-            return self._kept.get(key)
+            if key in self._values:
+                self._values.move_to_end(key)
+            return self._values.get(key)
 
     def put(self, key: _K, value: _V) -> _V:
-        """Remember a value, and return it."""
+        """Cache a value and return it."""
         with self._lock:
-            self._kept[key] = value
-            self._kept.move_to_end(key)
-            kind = self._alike(key)
-            for old in [key for key in self._kept if self._alike(key) == kind][: -self._each]:
-                del self._kept[old]
-            total = sum(map(self._size, self._kept.values()))
-            while total > self._most and len(self._kept) > 1:
-                total -= self._size(self._kept.popitem(last=False)[1])
+            self._values[key] = value
+            self._values.move_to_end(key)
+            group = self._group(key)
+            for old in [key for key in self._values if self._group(key) == group][
+                : -self._per_group
+            ]:
+                del self._values[old]
+            total = sum(map(self._size, self._values.values()))
+            while total > self._capacity and len(self._values) > 1:
+                total -= self._size(self._values.popitem(last=False)[1])
         return value

@@ -153,7 +153,7 @@ def test_upkeep_that_meets_writers_does_their_types_again(graph):
     left = [3]
 
     def observe(step):
-        if step == "upkeep: staged" and left[0]:
+        if step == "maintenance: staged" and left[0]:
             left[0] -= 1
             other.mutate(ADD, {"s": f"between{left[0]}", "t": "ships"})
 

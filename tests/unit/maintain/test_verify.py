@@ -10,8 +10,8 @@ import omnigraph.graph as og
 from omnigraph.commit.intent_log import IntentLog
 from omnigraph.commit.manifest_rows import NewManifestRow
 from omnigraph.commit.staged_commit import StagedCommit, StagedDataset, new_commit_id
-from omnigraph.storage import staged_writes
 from omnigraph.storage.layout import dataset_path, version_file
+from tests.support import staged_rows
 from tests.support.graphs import (
     NOTE,
     SHIP,
@@ -131,7 +131,7 @@ def test_wrong_row_count_is_found(graph):
 
 def test_id_that_stands_twice_is_found(graph):
     with graph._manifest.reading(SHIP, graph.snapshot().entries()[SHIP]) as base:
-        doubled = staged_writes.append(base, base.to_table())
+        doubled = staged_rows.append(base, base.to_table())
     publish_dataset(graph, SHIP, int(doubled.version), rows=2)
     assert [message for _, message in damage(graph)] == ["version 3 has 2 rows but only 1 ids"]
 
@@ -169,14 +169,14 @@ def test_tampered_head_is_found(graph, what):
     entry = graph.snapshot().entries()[SHIP]
     wrong = replace(entry, **{what: 9})
     swap(graph, head={"datasets": {**graph.snapshot().head.datasets, entry.key: wrong}})
-    assert ("branch main", "the folded head differs from what history adds up to") in damage(graph)
+    assert ("branch main", "the datasets of the head differ from its history") in damage(graph)
 
 
 def test_head_that_forgot_a_dataset_is_found(graph):
     swap(graph, head={"datasets": {}})
     assert damage(graph) == [
-        ("branch main", "the folded head differs from what history adds up to"),
-        ("branch main", "the live datasets are not those of the accepted schema"),
+        ("branch main", "the datasets of the head differ from its history"),
+        ("branch main", "the datasets of the head do not match the accepted schema"),
     ]
 
 
@@ -206,9 +206,7 @@ def test_missing_published_version_is_found(graph):
     entry, commit = graph.snapshot().entries()[NOTE], graph.commits.list()[0]
     identity = f"{entry.type_id:016x}-{entry.incarnation:016x}"
     swap(graph, stale=[f"version:{identity}@{commit.id}"])
-    assert damage(graph) == [
-        ("branch main", "the folded head differs from what history adds up to")
-    ]
+    assert damage(graph) == [("branch main", "the datasets of the head differ from its history")]
 
 
 def test_lost_manifest_file_is_found_by_whoever_has_the_graph_open(graph):
@@ -229,7 +227,7 @@ def test_lost_newest_version_of_a_manifest_is_found(graph, branch):
     state = graph._manifest.head_state(branch)[1]
     root = Path(graph.uri) / ("__manifest" if branch == "main" else f"__branches/{lineage_id}")
     (root / version_file(state.version)).unlink()
-    message = f"manifest version {state.version} is lost: an older state is shown"
+    message = f"manifest version {state.version} is missing: an older state is used"
     assert damage(og.open(graph.uri)) == [(f"branch {branch}", message)]
 
 
@@ -282,7 +280,7 @@ def test_leftovers_are_named_and_harmless(graph):
     assert {(p.where, p.message) for p in found.problems} == {
         ("nodes/orphan", "no branch refers to this dataset"),
         (f"lineage {branch.lineage_id}", "no branch refers to this lineage"),
-        (f"intent {intent.id}", "load on branch main is in flight"),
+        (f"intent {intent.id}", "load on branch main is in progress"),
     }
     assert found.to_json()["problems"][0]["harmless"] is True
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from omnigraph.storage import staged_writes
 from omnigraph.storage.index import stage_btree_index, uncovered_fragments
+from tests.support import staged_rows
 
 
 def plan(handle, condition):
@@ -28,7 +28,7 @@ def test_an_index_is_not_built_twice(base):
 
 def test_an_index_is_extended_to_new_rows(base, table, rows):
     made = stage_btree_index(base, "id")
-    grown = staged_writes.append(made, table({"f": ("fox", 6)}))
+    grown = staged_rows.append(made, table({"f": ("fox", 6)}))
     assert uncovered_fragments(grown, "id_btree") == [2]
     assert grown.to_table(filter="id = 'f'")["text"].to_pylist() == ["fox"]
     whole = stage_btree_index(grown, "id")
@@ -40,7 +40,7 @@ def test_an_index_is_extended_to_new_rows(base, table, rows):
 
 def test_rows_replaced_under_an_index_are_found_once_with_their_new_values(base, table):
     made = stage_btree_index(stage_btree_index(base, "id"), "text")
-    after = staged_writes.upsert(made, table({"b": ("bat", 9)}))
+    after = staged_rows.upsert(made, table({"b": ("bat", 9)}))
     assert after.to_table(filter="id = 'b'").to_pylist() == [{"id": "b", "text": "bat", "score": 9}]
     assert after.to_table(filter="text = 'bee'").to_pylist() == []
     assert after.to_table(filter="text = 'bat'")["id"].to_pylist() == ["b"]
@@ -48,7 +48,7 @@ def test_rows_replaced_under_an_index_are_found_once_with_their_new_values(base,
 
 def test_rows_deleted_under_an_index_are_not_found(base):
     made = stage_btree_index(base, "id")
-    after = staged_writes.delete(made, ["b", "d", "e"])
+    after = staged_rows.delete(made, ["b", "d", "e"])
     assert after.to_table(filter="id IN ('b', 'c', 'd')")["id"].to_pylist() == ["c"]
 
 

@@ -132,7 +132,7 @@ def test_creation_that_landed_without_its_answer_is_done(tmp_path, monkeypatch):
     def lossy(path, rows):
         create(path, rows)
         if path == "__manifest":
-            raise AlreadyExists("__manifest exists already")
+            raise AlreadyExists("__manifest already exists")
         return 1
 
     monkeypatch.setattr(manifest.datasets, "create", lossy)
