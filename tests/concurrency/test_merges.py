@@ -14,7 +14,7 @@ import omnigraph.graph as og
 from omnigraph.errors import Contention, ExpectedVersionMismatch
 from tests.concurrency.test_changes_crash import BOTH, MORE, MOST_STEPS, SOAK, outcomes
 from tests.concurrency.test_changes_race import without_ids
-from tests.support.changers import FIRST, SCHEMA, run_to_step
+from tests.support.change_workers import FIRST, SCHEMA, run_to_step
 from tests.support.changes import Put, read_state
 from tests.support.surfaces import Lines, Wanted
 

@@ -7,7 +7,7 @@ import pytest
 from omnigraph.server.openapi import build_openapi
 from omnigraph.server.own_routes import OWN_ENDPOINTS
 from omnigraph.server.routes import ENDPOINTS
-from tests.support.shapes import contract, operations
+from tests.support.wire_contract import contract, operations
 
 OURS = json.loads(build_openapi(ENDPOINTS, authenticated=True))
 OPERATIONS = list(operations())

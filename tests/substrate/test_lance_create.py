@@ -7,7 +7,7 @@ from lance import LanceDataset
 from lance.fragment import write_fragments
 
 from omnigraph.storage.layout import PRIMARY_KEY
-from tests.support.lances import SCHEMA, append, content, create, files, rows
+from tests.support.lance_datasets import SCHEMA, append, content, create, files, rows
 
 ROUNDS = {"local": 20, "s3": 10}
 

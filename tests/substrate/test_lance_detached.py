@@ -7,7 +7,7 @@ from lance import LanceDataset, LanceOperation
 from lance.fragment import write_fragments
 from lance.schema import LanceSchema
 
-from tests.support.lances import SCHEMA, append, content, create, files, rows
+from tests.support.lance_datasets import SCHEMA, append, content, create, files, rows
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from lance.fragment import write_fragments
 
 from omnigraph.errors import Contention, GraphCorrupt, NotFound, StorageUnavailable
 from omnigraph.storage.error_translation import translate_error
-from tests.support.lances import append, content, create, rows
+from tests.support.lance_datasets import append, content, create, rows
 
 NOBODY = 65534
 
@@ -144,7 +144,7 @@ def test_damaged_file_is_recognised_by_these_texts(made, pattern, damage, says):
 CHILD = """
 import os, resource, sys
 import pyarrow as pa
-from tests.support.lances import create
+from tests.support.lance_datasets import create
 
 folder, limit, user = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))

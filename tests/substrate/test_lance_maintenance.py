@@ -11,7 +11,7 @@ import pytest
 from omnigraph.errors import Contention
 from omnigraph.storage.compare_and_swap import compare_and_swap
 from omnigraph.storage.layout import referenced_files, version_file
-from tests.support.lances import append, content, create, files, rows
+from tests.support.lance_datasets import append, content, create, files, rows
 
 
 def change(handle, number):

@@ -17,7 +17,7 @@ from typing import Any
 import httpx
 
 import omnigraph.graph as og
-from tests.support.shapes import Held
+from tests.support.wire_contract import Held
 
 SCHEMA = """
 node Person { name: String @key  age: I32?  score: F64?  born: Date?  seen: DateTime? }

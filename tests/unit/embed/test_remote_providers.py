@@ -140,7 +140,7 @@ def test_refusal_is_not_asked_again_and_shows_no_key(openai, status, category):
     openai.queue.append(Reply(status, {"error": f"bad key {KEY} for m1"}))
     error = failure(provider(openai))
     assert (error.code, error.category) == ("embedding_refused", category)
-    assert f"answered {status}" in error.message
+    assert f"returned HTTP {status}" in error.message
     assert "bad key *** for m1" in error.message
     assert len(openai.asked) == 1
 
@@ -149,7 +149,7 @@ def test_service_that_stays_busy_is_given_up_after_the_attempts(openai):
     openai.queue += [Reply(503, "busy")] * 9
     error = failure(provider(openai, OMNIGRAPH_EMBED_RETRY_ATTEMPTS="3"))
     assert (error.code, error.category) == ("embedding_unavailable", "unavailable")
-    assert 'answered 503: "busy" (3 tries)' in error.message
+    assert 'returned HTTP 503: "busy" (3 attempts)' in error.message
     assert len(openai.asked) == 3
 
 
@@ -172,7 +172,7 @@ def test_deadline_ends_the_tries(openai):
     late = {"OMNIGRAPH_EMBED_RETRY_BACKOFF_MS": "90000", "OMNIGRAPH_EMBED_DEADLINE_MS": "60000"}
     error = failure(provider(openai, **late))
     assert (error.code, error.category) == ("embedding_deadline", "limit")
-    assert "answered 503" in error.message
+    assert "returned HTTP 503" in error.message
     assert len(openai.asked) == 1
 
 
@@ -203,7 +203,7 @@ def test_tries_are_logged_without_the_key(openai, caplog):
     openai.queue.append(Reply(500, f"{KEY} failed"))
     with caplog.at_level(logging.DEBUG):
         provider(openai).embed(["a"], 3, Role.QUERY)
-    assert any("trying again" in record.message for record in caplog.records)
+    assert any("retrying" in record.message for record in caplog.records)
     assert KEY not in caplog.text
 
 
@@ -213,12 +213,12 @@ def test_tries_are_logged_without_the_key(openai, caplog):
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        (b"<html>", "answered no JSON"),
-        ([], "did not give a vector for each text"),
-        ({"data": []}, "did not give a vector for each text"),
-        ({"data": [{"index": 1, "embedding": [1, 0, 0]}]}, "did not give a vector for each text"),
+        (b"<html>", "did not return JSON"),
+        ([], "did not return a vector for each text"),
+        ({"data": []}, "did not return a vector for each text"),
+        ({"data": [{"index": 1, "embedding": [1, 0, 0]}]}, "did not return a vector for each text"),
         ({"data": [{"embedding": None}]}, "vector"),
-        ({"data": [{"embedding": [1, 0]}]}, "of 2 numbers, not of 3"),
+        ({"data": [{"embedding": [1, 0]}]}, "of dimension 2, not 3"),
         ({"data": [{"embedding": [0, 0, 0]}]}, "is zero"),
     ],
 )
@@ -235,7 +235,7 @@ def test_gemini_without_a_vector_is_told(gemini):
     error = failure(provider(gemini, "gemini"))
     assert (error.code, error.message) == (
         "embedding_answer_invalid",
-        "model m1 answered without a vector",
+        "model m1 returned no vector",
     )
 
 

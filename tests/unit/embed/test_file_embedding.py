@@ -149,7 +149,7 @@ def test_large_file_goes_through_in_parts(run, monkeypatch):
     ("line", "said"),
     [
         ("{", "line 2: invalid JSON"),
-        ("[]", "line 2: a record is a JSON object"),
+        ("[]", "line 2: a record must be a JSON object"),
         ('{"type": "Doc"}', "line 2: a record with a type needs an object `data`"),
         ('{"type": "Other", "data": []}', "line 2: a record with a type needs an object `data`"),
         ("\xff", "line 2: invalid JSON"),
@@ -240,16 +240,16 @@ def test_spec_is_read(tmp_path):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("{", "is no JSON"),
+        ("{", "is not valid JSON"),
         ("[]", "has no `dimension` and `types`"),
-        ('{"dimension": 0, "types": {}}', "`dimension` is a whole number"),
-        ('{"dimension": true, "types": {}}', "`dimension` is a whole number"),
-        ('{"dimension": 3}', "`types` says for each type"),
+        ('{"dimension": 0, "types": {}}', "`dimension` must be a whole number"),
+        ('{"dimension": true, "types": {}}', "`dimension` must be a whole number"),
+        ('{"dimension": 3}', "`types` must map each type"),
         ('{"dimension": 3, "types": {}, "x": 1}', "unknown key `x`"),
         ('{"dimension": 3, "types": {"T": 1}}', "type T has no `target` and `fields`"),
-        ('{"dimension": 3, "types": {"T": {"fields": ["a"]}}}', "`target` is the name"),
-        ('{"dimension": 3, "types": {"T": {"target": "v", "fields": []}}}', "`fields` lists"),
-        ('{"dimension": 3, "types": {"T": {"target": "v", "fields": [1]}}}', "`fields` lists"),
+        ('{"dimension": 3, "types": {"T": {"fields": ["a"]}}}', "`target` must be the name"),
+        ('{"dimension": 3, "types": {"T": {"target": "v", "fields": []}}}', "`fields` must list"),
+        ('{"dimension": 3, "types": {"T": {"target": "v", "fields": [1]}}}', "`fields` must list"),
     ],
 )
 def test_wrong_spec_is_told(tmp_path, text, said):
@@ -285,7 +285,7 @@ def test_manifest_is_read_with_paths_of_its_folder(tmp_path, text, source, outpu
 @pytest.mark.parametrize(
     ("text", "code", "said"),
     [
-        ("a: [", "embed_manifest_invalid", "is no YAML"),
+        ("a: [", "embed_manifest_invalid", "is not valid YAML"),
         ("- a", "embed_manifest_invalid", "has no `sources`"),
         (EMBEDDINGS, "embed_manifest_invalid", "set `sources.raw_seed`"),
         (
