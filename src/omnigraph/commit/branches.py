@@ -131,7 +131,7 @@ class _SourceGuard:
             self._check_new_lineage(new_lineage, state.head)
 
     def _check_new_lineage(self, lineage_id: str, main: Head) -> None:
-        """Raise if cleanup takes a lineage for abandoned; else copy main's cleanup state."""
+        """Raise if cleanup may remove a new lineage; else copy main's cleanup state."""
         lineage = self.manifest.lineage(lineage_id)
         with suppress(NotFound):  # cleanup has already removed it
             if lineage.state().head.last_cleanup == main.last_cleanup:

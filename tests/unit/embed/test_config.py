@@ -170,7 +170,7 @@ INVALID = "embedding_config_invalid"
             None,
             {M: "m"},
             INVALID,
-            "provider local has only model wordllama-l2-supercat-256, not 'm'",
+            "provider local has only model",
         ),
         (
             None,
