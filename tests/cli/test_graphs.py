@@ -271,7 +271,7 @@ def test_an_address_without_a_graph_is_named(tmp_path):
 def test_a_command_without_an_address_is_refused(command):
     ran = omnigraph(*command)
     assert ran.code == 1
-    assert "no graph addressed" in ran.err
+    assert "no graph given" in ran.err
 
 
 def test_two_addresses_are_refused(uri):

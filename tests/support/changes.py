@@ -151,8 +151,8 @@ def read_state(graph: og.Graph, at: SnapshotRef = "main") -> State:
     found: State = {}
     for table_key, entry in snapshot.entries().items():
         kind, _, name = table_key.partition(":")
-        shape = committed.shape(TypeKind(kind), name)
-        rows = committed.where(shape, None, shape.schema.names)
+        shape = committed.row_schema(TypeKind(kind), name)
+        rows = committed.read(shape).select(None, shape.schema.names)
         assert rows.num_rows == entry.rows, f"{name} has {rows.num_rows} rows, not {entry.rows}"
         columns = {
             column: to_json(rows[column], property_type(snapshot.catalog, name, column))

@@ -358,7 +358,7 @@ def _typed(value: Any, type_: PropertyType) -> Any:
 
 def _shape(committed: CommittedState, name: str) -> RowSchema:
     edge = is_edge(committed.snapshot.catalog, name)
-    return committed.shape(TypeKind.EDGE if edge else TypeKind.NODE, name)
+    return committed.row_schema(TypeKind.EDGE if edge else TypeKind.NODE, name)
 
 
 def _keyed(graph: og.Graph, name: str) -> bool:

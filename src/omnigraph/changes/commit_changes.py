@@ -30,12 +30,13 @@ from omnigraph.changes.errors import (
     PageLimitExceeded,
 )
 from omnigraph.changes.model import Change, ChangeFilter, check_filter_types
-from omnigraph.changes.type_delta import TypeSnapshot, compare_type
+from omnigraph.changes.type_delta import compare_type
 from omnigraph.changes.version_history import VersionHistory
 from omnigraph.commit.history import find_commit
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import Commit, Snapshot
 from omnigraph.commit.snapshot import apply_scope, apply_scope_to_commit, snapshot_of_commit
+from omnigraph.dataset_view import DatasetView
 from omnigraph.errors import InvalidInput, VersionReclaimed
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -134,7 +135,7 @@ def block_changes(
         CursorRejected: there is no such place.
     """
     _check_schema(pair)
-    types = {_type_id(pair.new, new.type): (old, new) for old, new in _type_pairs(pair)}
+    types = {_type_id(pair.new, new.type): (old, new) for old, new in _type_pairs(manifest, pair)}
     if behind is not None and behind.type_id not in types:
         raise CursorRejected("there is no such place in the commit")
     ordered = sorted(types, key=lambda type_id: (_is_edge(types[type_id][1]), type_id))
@@ -144,7 +145,7 @@ def block_changes(
             old, new = types[type_id]
             if scope.covers(new.type.kind, new.type.name):
                 place = behind if behind is not None and behind.type_id == type_id else None
-                changes = _type_changes(manifest, (old, new), steps, place)
+                changes = _type_changes((old, new), steps, place)
                 yield from (_with_type_id(c, type_id) for c in changes if scope.wants(c.op))
     except VersionReclaimed as error:
         raise ChangeFeedGap(pair.commit.id) from error
@@ -162,14 +163,16 @@ def _check_schema(pair: CommitSnapshots) -> None:
     raise ChangeSchemaBoundary(pair.commit.id, next((t.name for t in changed), None))
 
 
-def _type_pairs(pair: CommitSnapshots) -> Iterator[tuple[TypeSnapshot, TypeSnapshot]]:
-    for old, new in pair_types(pair.old, pair.new):
+def _type_pairs(
+    manifest: Manifest, pair: CommitSnapshots
+) -> Iterator[tuple[DatasetView, DatasetView]]:
+    for old, new in pair_types(manifest, pair.old, pair.new):
         assert old is not None, "one schema has the same types before and after"
         assert new is not None, "one schema has the same types before and after"
         yield old, new
 
 
-def _is_edge(side: TypeSnapshot) -> bool:
+def _is_edge(side: DatasetView) -> bool:
     return side.type.kind is TypeKind.EDGE
 
 
@@ -183,13 +186,12 @@ def _with_type_id(change: Change, type_id: str) -> EntityChange:
 
 
 def _type_changes(
-    manifest: Manifest,
-    sides: tuple[TypeSnapshot, TypeSnapshot],
+    sides: tuple[DatasetView, DatasetView],
     steps: VersionHistory,
     behind: PagePosition | None,
 ) -> Iterator[Change]:
     after = behind.id if behind is not None else None
-    deltas = compare_type(manifest, *sides, steps, after=after)
+    deltas = compare_type(*sides, steps, after=after)
     changes = (change for delta in deltas for change in delta_changes(delta, *sides))
     # Of an id too long for a token others begin like it, and those up to it were told before.
     exact = None if behind is None else behind.exact

@@ -11,10 +11,11 @@ import pyarrow as pa
 
 from omnigraph.catalog import AcceptedType, TypeKind
 from omnigraph.changes.model import Change, ChangeFilter, ChangeOp, EntityImage
-from omnigraph.changes.type_delta import TypeDelta, TypeSnapshot, compare_type
+from omnigraph.changes.type_delta import TypeDelta, compare_type
 from omnigraph.changes.version_history import VersionHistory
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import MAIN, Snapshot
+from omnigraph.dataset_view import DatasetView
 from omnigraph.types.arrow import to_json
 
 _KINDS = (TypeKind.NODE, TypeKind.EDGE)
@@ -29,34 +30,34 @@ def diff(
     change does to entities by itself, such as giving them a property, is no change of them.
     """
     scope, steps = scope or ChangeFilter(), VersionHistory(manifest, (old, new))
-    for one, other in pair_types(old, new):
+    for one, other in pair_types(manifest, old, new):
         if any(scope.covers(side.type.kind, side.type.name) for side in (one, other) if side):
-            for delta in compare_type(manifest, one, other, steps):
+            for delta in compare_type(one, other, steps):
                 yield from (c for c in delta_changes(delta, one, other) if scope.wants(c.op))
 
 
 def pair_types(
-    old: Snapshot, new: Snapshot
-) -> list[tuple[TypeSnapshot | None, TypeSnapshot | None]]:
+    manifest: Manifest, old: Snapshot, new: Snapshot
+) -> list[tuple[DatasetView | None, DatasetView | None]]:
     """Return the types of two states side by side, by identity."""
-    before, after = _sorted_types(old), _sorted_types(new)
+    before, after = _types_by_identity(manifest, old), _types_by_identity(manifest, new)
     pairs = [(before.get(key), after.get(key)) for key in dict.fromkeys([*before, *after])]
     return sorted(pairs, key=_type_order)
 
 
-def _sorted_types(snapshot: Snapshot) -> dict[Any, TypeSnapshot]:
+def _types_by_identity(manifest: Manifest, snapshot: Snapshot) -> dict[Any, DatasetView]:
     types = (type_ for kind in _KINDS for type_ in snapshot.schema.of_kind(kind))
-    return {(type_.id, type_.incarnation): TypeSnapshot.of(snapshot, type_) for type_ in types}
+    return {(t.id, t.incarnation): DatasetView.of(manifest, snapshot, t) for t in types}
 
 
-def _type_order(pair: tuple[TypeSnapshot | None, TypeSnapshot | None]) -> tuple[bool, str, bool]:
+def _type_order(pair: tuple[DatasetView | None, DatasetView | None]) -> tuple[bool, str, bool]:
     side = pair[1] or pair[0]
     assert side is not None, "a pair has at least one side"
     return side.type.kind is TypeKind.EDGE, side.type.name, pair[1] is not None
 
 
 def delta_changes(
-    delta: TypeDelta, old: TypeSnapshot | None, new: TypeSnapshot | None
+    delta: TypeDelta, old: DatasetView | None, new: DatasetView | None
 ) -> Iterator[Change]:
     """Yield the changes of some entities in the order of their ids."""
     before = {} if old is None else dict(entity_images(delta.before, old.type))

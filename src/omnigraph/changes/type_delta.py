@@ -1,65 +1,42 @@
-"""This module compares two versions of one type: which entities differ, and how they look.
+"""Compare two versions of one type: which entities differ, and their values on both sides.
 
-Versions are compared by the files they are made of, so that cost follows the change; entities that
-were only rewritten do not differ. Where upkeep rewrote files, the versions between are compared.
+Versions are compared by their files, so that cost follows the size of the change; entities that
+were only rewritten do not differ. Where maintenance rewrote files, the versions in between are
+compared.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.catalog import AcceptedType, TypeKind
-from omnigraph.changes.version_history import VersionHistory, VersionRange
-from omnigraph.commit.manifest import Manifest
-from omnigraph.commit.model import DatasetEntry, Snapshot
+from omnigraph.changes.version_history import VersionHistory
+from omnigraph.dataset_view import DatasetView, blob_properties
 from omnigraph.errors import VersionReclaimed
-from omnigraph.storage.columns import rows_at
-from omnigraph.storage.layout import embedding_model, physical_columns
-from omnigraph.storage.row_lookup import ROW_ADDRESS, count_rows, lookup_rows
-from omnigraph.storage.scan import read_blobs
-from omnigraph.storage.version_diff import RowAddresses, differing_rows, rewritten_rows
-from omnigraph.types import Scalar
-from omnigraph.types.arrow import BLOB, Mask, same_values
+from omnigraph.storage.row_lookup import ROW_ADDRESS
+from omnigraph.storage.version_diff import differing_rows, rewritten_rows
+from omnigraph.types.arrow import Mask, same_values
 
 ENTITY_BATCH = 4_096
-"""Entities whose images are read together."""
+"""Entities that are read together."""
 BLOB_ENTITY_BATCH = 64
-"""The same, where images have blobs."""
+"""Entities that are read together when they have blobs."""
 REWRITTEN_ROWS_THRESHOLD = 4_096
-"""So many rows in other files make it worth while to look whether upkeep moved them."""
-
-
-@dataclass(frozen=True, slots=True)
-class TypeSnapshot:
-    """One type as a snapshot shows it."""
-
-    type: AcceptedType
-    entry: DatasetEntry
-
-    @classmethod
-    def of(cls, snapshot: Snapshot, type_: AcceptedType) -> TypeSnapshot:
-        """Return a type that the snapshot has."""
-        return cls(type_, snapshot.entry(type_.entity))
-
-    @property
-    def system(self) -> tuple[str, ...]:
-        """The columns that are no properties."""
-        return ("id", "src", "dst") if self.type.kind is TypeKind.EDGE else ("id",)
+"""Rows in other files above which the history is searched for maintenance that moved them."""
 
 
 @dataclass(frozen=True, slots=True)
 class TypeDelta:
     """Entities of one type that differ, by id, with all their columns under logical names.
 
-    An entity stands in `before`, in `after`, or in both. Blobs are given as bytes, or as the URI
-    they are at.
+    An entity is in `before`, in `after`, or in both. Blobs are bytes, or the URI of an external
+    one.
     """
 
     before: pa.Table
@@ -67,34 +44,20 @@ class TypeDelta:
 
 
 def compare_type(
-    manifest: Manifest,
-    old: TypeSnapshot | None,
-    new: TypeSnapshot | None,
+    old: DatasetView | None,
+    new: DatasetView | None,
     steps: VersionHistory | None = None,
     *,
     after: str | None = None,
 ) -> Iterator[TypeDelta]:
-    """Yield the entities in which two states of a type differ, in the order of their ids.
+    """Yield the entities in which two states of a type differ, in the order of their IDs.
 
-    `steps` lead from one state to the other and save reading what upkeep moved. `after` leaves out
-    ids up to this one.
+    `steps` lead from one state to the other and avoid reading rows that maintenance moved. `after`
+    leaves out IDs up to this one.
     """
     if old is not None and new is not None and old.entry.physical == new.entry.physical:
         return
-    with ExitStack() as stack:
-        readers = [
-            None if side is None else stack.enter_context(open_entity_reader(manifest, side))
-            for side in (old, new)
-        ]
-        places = _differing(manifest, readers[0], readers[1], steps)
-        yield from _compare(readers[0], readers[1], places, after)
-
-
-@contextmanager
-def open_entity_reader(manifest: Manifest, side: TypeSnapshot) -> Iterator[EntityReader]:
-    """Give what reads the entities of a type."""
-    with manifest.reading(side.type.entity, side.entry) as handle:
-        yield EntityReader(handle, side)
+    yield from _compare(old, new, _differing(old, new, steps), after)
 
 
 _RowLocations: TypeAlias = tuple[pa.Table, pa.Table]
@@ -102,7 +65,7 @@ _RowLocations: TypeAlias = tuple[pa.Table, pa.Table]
 
 
 def _compare(
-    old: EntityReader | None, new: EntityReader | None, places: _RowLocations, after: str | None
+    old: DatasetView | None, new: DatasetView | None, places: _RowLocations, after: str | None
 ) -> Iterator[TypeDelta]:
     before, later = places
     ids = pa.concat_arrays([_combine_chunks(before["id"]), _combine_chunks(later["id"])]).unique()
@@ -110,61 +73,57 @@ def _compare(
         ids = ids.filter(pc.greater(ids, after))
     ids = ids.take(pc.sort_indices(ids))
     addresses = [_find_addresses(found, ids) for found in places]
-    step = BLOB_ENTITY_BATCH if any(r is not None and r.blobs for r in (old, new)) else ENTITY_BATCH
+    has_blobs = any(view is not None and blob_properties(view.type) for view in (old, new))
+    step = BLOB_ENTITY_BATCH if has_blobs else ENTITY_BATCH
     for start in range(0, len(ids), step):
         one, other = (part.slice(start, step).drop_null() for part in addresses)
         delta = TypeDelta(_read_rows(old, one), _read_rows(new, other))
         if old is not None and new is not None:
-            delta = _drop_equal(delta, old.side.type, new.side.type)
+            delta = _drop_equal(delta, old.type, new.type)
         yield delta
 
 
 def _differing(
-    manifest: Manifest,
-    old: EntityReader | None,
-    new: EntityReader | None,
-    steps: VersionHistory | None,
+    old: DatasetView | None, new: DatasetView | None, steps: VersionHistory | None
 ) -> _RowLocations:
-    """Return ids and addresses of the rows in which the sides may differ."""
+    """Return IDs and addresses of the rows in which the sides may differ."""
     if old is None or new is None:
         return _all_rows(old), _all_rows(new)
-    if steps is not None and rewritten_rows(old.handle, new.handle) > REWRITTEN_ROWS_THRESHOLD:
-        ids = _changed_ids(manifest, old.side, new.side, steps)
+    if steps is not None and _rewritten_rows(old, new) > REWRITTEN_ROWS_THRESHOLD:
+        ids = _changed_ids(old, new, steps)
         if ids is not None:
-            return old.places(ids), new.places(ids)
-    found = differing_rows(old.handle, new.handle)
-    return found.old, found.new
+            return old.addresses_of(ids), new.addresses_of(ids)
+    return _compare_versions(old, new)
 
 
-def _changed_ids(
-    manifest: Manifest, old: TypeSnapshot, new: TypeSnapshot, steps: VersionHistory
-) -> pa.Array | None:
-    """Return the ids something happened to on the way; None when it must be compared directly."""
-    runs = steps.runs(old.entry, new.entry)
-    if runs is None or runs == [(old.entry, new.entry)]:
+def _rewritten_rows(old: DatasetView, new: DatasetView) -> int:
+    with old.open() as earlier, new.open() as later:
+        return rewritten_rows(earlier, later)
+
+
+def _changed_ids(old: DatasetView, new: DatasetView, steps: VersionHistory) -> pa.Array | None:
+    """Return the IDs that changed in between; None when the versions must be compared directly."""
+    ranges = steps.runs(old.entry, new.entry)
+    if ranges is None or ranges == [(old.entry, new.entry)]:
         return None
     parts = [pa.array([], pa.string())]
     try:
-        for run in runs:
-            one, other = _compare_versions(manifest, new.type, run)
-            parts += [_combine_chunks(one["id"]), _combine_chunks(other["id"])]
+        for start, end in ranges:
+            before, after = _compare_versions(new.at(start), new.at(end))
+            parts += [_combine_chunks(before["id"]), _combine_chunks(after["id"])]
     except VersionReclaimed:
         return None
     return pa.concat_arrays(parts).unique()
 
 
-def _compare_versions(manifest: Manifest, type_: AcceptedType, run: VersionRange) -> _RowLocations:
-    old, new = run
-    with (
-        manifest.reading(type_.entity, old) as earlier,
-        manifest.reading(type_.entity, new) as later,
-    ):
-        found = differing_rows(earlier, later)
-    return found.old, found.new
+def _compare_versions(old: DatasetView, new: DatasetView) -> _RowLocations:
+    with old.open() as earlier, new.open() as later:
+        rows = differing_rows(earlier, later)
+    return rows.old, rows.new
 
 
-def _all_rows(reader: EntityReader | None) -> pa.Table:
-    return _NO_ROWS if reader is None else reader.everything()
+def _all_rows(view: DatasetView | None) -> pa.Table:
+    return _NO_ROWS if view is None else view.all_addresses()
 
 
 _NO_ROWS = pa.table({"id": pa.array([], pa.string()), ROW_ADDRESS: pa.array([], pa.uint64())})
@@ -177,67 +136,8 @@ def _find_addresses(found: pa.Table, ids: pa.Array) -> pa.Array:
     )
 
 
-def _read_rows(reader: EntityReader | None, addresses: pa.Array) -> pa.Table:
-    return _NO_ROWS.select(["id"]) if reader is None else reader.images(addresses.to_numpy())
-
-
-class EntityReader:
-    """Reads whole entities of one version."""
-
-    def __init__(self, handle: Any, side: TypeSnapshot) -> None:  # noqa: ANN401 - a Lance handle
-        self.handle = handle
-        self.side = side
-        columns = physical_columns(handle.schema)
-        properties = side.type.definition.properties
-        self.names: Mapping[str, str] = {
-            **{name: name for name in side.system},
-            **{name: columns[side.type.property_ids[name]] for name in properties},
-        }
-        self.blobs = [p.name for p in properties.values() if p.type.scalar is Scalar.BLOB]
-
-    def everything(self) -> pa.Table:
-        """Return ids and addresses of all rows."""
-        return self.handle.to_table(columns=["id"], with_row_address=True)
-
-    def model(self, property_id: int) -> str | None:
-        """Return the model noted for the vectors of a property."""
-        name = physical_columns(self.handle.schema).get(property_id)
-        return None if name is None else embedding_model(self.handle.schema.field(name))
-
-    def has_vectors(self, property_id: int) -> bool:
-        """Return whether some entity has a vector of a property."""
-        name = physical_columns(self.handle.schema).get(property_id)
-        return name is not None and count_rows(self.handle, f"`{name}` IS NOT NULL") > 0
-
-    def places(self, ids: pa.Array) -> pa.Table:
-        """Return ids and addresses of those of the ids that are there."""
-        return lookup_rows(self.handle, "id", ids, ["id"], self.side.entry.rows)
-
-    def by_id(self, ids: pa.Array) -> pa.Table:
-        """Return those of the entities that are there."""
-        return self.images(_combine_chunks(self.places(ids)[ROW_ADDRESS]).to_numpy())
-
-    def images(self, addresses: RowAddresses) -> pa.Table:
-        """Return whole entities."""
-        found = rows_at(self.handle, addresses, list(self.names.values()))
-        columns = dict(zip(self.names, found.columns, strict=True))
-        if self.blobs:
-            rows = found.append_column(ROW_ADDRESS, pa.array(addresses, pa.uint64()))
-            for name in self.blobs:
-                columns[name] = _blob_column(read_blobs(self.handle, self.names[name], rows))
-        return pa.table(columns)
-
-
-def _blob_column(cells: Iterator[bytes | str | None]) -> pa.Array:
-    found = [_blob_value(cell) for cell in cells]
-    return pa.array(found, BLOB)
-
-
-def _blob_value(cell: bytes | str | None) -> dict[str, bytes | str | None] | None:
-    if cell is None:
-        return None
-    is_here = isinstance(cell, bytes)
-    return {"data": cell if is_here else None, "uri": None if is_here else cell}
+def _read_rows(view: DatasetView | None, addresses: pa.Array) -> pa.Table:
+    return _NO_ROWS.select(["id"]) if view is None else view.entities_at(addresses.to_numpy())
 
 
 def _drop_equal(delta: TypeDelta, old: AcceptedType, new: AcceptedType) -> TypeDelta:

@@ -123,8 +123,8 @@ class _SourceGuard:
             self.manifest, self.source, state.head
         ):
             message = (
-                f"a running cleanup may remove commit {self.source.commit_id}; try again when it has "
-                "finished. If no cleanup is running, run `omnigraph repair --confirm`"
+                f"a running cleanup may remove commit {self.source.commit_id}; try again when it "
+                "has finished. If no cleanup is running, run `omnigraph repair --confirm`"
             )
             raise Contention(message, code="cleanup_running")
         if new_lineage is not None and state.head.cleanup_cutoff:

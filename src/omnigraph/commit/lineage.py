@@ -8,7 +8,6 @@ a newer version and, if there is one, one row.
 from __future__ import annotations
 
 import time
-from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
@@ -44,6 +43,7 @@ from omnigraph.storage.compare_and_swap import (
 )
 from omnigraph.storage.error_translation import translate_errors
 from omnigraph.storage.layout import lineage_path
+from omnigraph.storage.lru_cache import LruCache
 from omnigraph.storage.row_lookup import sql_text
 from omnigraph.version import INTERNAL_SCHEMA_VERSION
 
@@ -133,7 +133,7 @@ class Lineage:
         self.path = lineage_path(lineage_id)
         self._state: LineageState | None = None
         self._probed = 0.0
-        self._written: OrderedDict[int, pa.Table] = OrderedDict()
+        self._written: LruCache[int, pa.Table] = LruCache(MAX_CACHED_FRAGMENTS)
         self._lock = Lock()
 
     @property
@@ -262,11 +262,8 @@ class Lineage:
     ) -> LineageState:
         """Cache the tables and the state that a swap wrote, so that nothing is read back."""
         newest = next_fragment_id(handle) - 1
-        with self._lock:
-            for number, table in enumerate(reversed(tables)):
-                self._written[newest - number] = table
-            while len(self._written) > MAX_CACHED_FRAGMENTS:
-                self._written.popitem(last=False)
+        for number, table in enumerate(reversed(tables)):
+            self._written.put(newest - number, table)
         return self._remember(LineageState(int(handle.version), head, handle, self))
 
     def check_intact(self, handle: Any) -> AbstractContextManager[None]:  # noqa: ANN401 - a Lance handle

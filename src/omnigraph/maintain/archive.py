@@ -125,9 +125,9 @@ def _embedding_models(manifest: Manifest, snapshot: Snapshot) -> dict[str, str]:
     committed, models = CommittedState(manifest, snapshot), {}
     for kind in (TypeKind.NODE, TypeKind.EDGE):
         for type_ in snapshot.schema.of_kind(kind):
-            shape = committed.shape(kind, type_.name)
+            shape = committed.row_schema(kind, type_.name)
             for property_ in vector_properties(shape):
-                model = committed.embedding_model(shape, property_.name)
+                model = committed.view(shape).embedding_model(property_.name)
                 if model is not None:
                     models[f"{type_.name}.{property_.name}"] = model
     return models

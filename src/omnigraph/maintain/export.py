@@ -18,10 +18,9 @@ from omnigraph.catalog import AcceptedType, TypeKind
 from omnigraph.catalog.model import endpoint_column_names
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import Snapshot
+from omnigraph.dataset_view import DatasetView, blob_properties
 from omnigraph.errors import InvalidInput, OmniError, translate_disk_errors
 from omnigraph.query.entities import find_types
-from omnigraph.storage.layout import physical_columns
-from omnigraph.storage.scan import read_blobs, scan
 from omnigraph.types import PropertyType, Scalar
 from omnigraph.types.arrow import to_json
 from omnigraph.types.data_values import blob_text
@@ -114,19 +113,13 @@ def entity_batches(
     fragments: Sequence[int] | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the entities of a type, or of some fragments, by ID, with logical column names."""
-    properties = type_.definition.properties
-    system = ["id", "src", "dst"] if type_.kind is TypeKind.EDGE else ["id"]
-    blobs = [p.name for p in properties.values() if p.type.scalar is Scalar.BLOB]
-    with manifest.reading(type_.entity, snapshot.entry(type_.entity)) as handle:
-        by_id = physical_columns(handle.schema)
-        physical = {name: by_id[type_.property_ids[name]] for name in properties}
-        columns = [*system, *physical.values()]
-        for batch in scan(handle, columns, by_id=True, fragments=fragments):
-            arrays = dict(zip([*system, *properties], batch.columns, strict=False))
-            for name in blobs:
-                texts = map(_blob_text, read_blobs(handle, physical[name], batch))
-                arrays[name] = pa.array(texts, pa.string())
-            yield pa.RecordBatch.from_pydict(arrays)
+    view, blobs = DatasetView.of(manifest, snapshot, type_), blob_properties(type_)
+    for batch in view.scan(view.column_names, by_id=True, fragments=fragments):
+        columns = {name: batch[name] for name in view.column_names}
+        for name in blobs:
+            texts = map(_blob_text, view.read_blobs(name, batch))
+            columns[name] = pa.array(texts, pa.string())
+        yield pa.RecordBatch.from_pydict(columns)
 
 
 def _blob_text(value: bytes | str | None) -> str | None:

@@ -10,8 +10,8 @@ from omnigraph.catalog import AcceptedType, Metric, TypeKind, vector_metric
 from omnigraph.catalog.model import Index, Key, Property, Unique, type_constraints
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import Snapshot
-from omnigraph.storage.index import VECTOR_ROWS, IndexKind, coverage, index_name
-from omnigraph.storage.layout import physical_columns
+from omnigraph.dataset_view import DatasetView
+from omnigraph.storage.index import VECTOR_ROWS, IndexKind
 from omnigraph.types import Scalar
 
 
@@ -89,27 +89,20 @@ def index_status(manifest: Manifest, snapshot: Snapshot) -> list[IndexStatus]:
         kind, _, name = table_key.partition(":")
         type_ = snapshot.schema.find(TypeKind(kind), name)
         assert type_ is not None, "a snapshot lists the types of its schema"
-        with manifest.reading(table_key, entry) as handle:
-            for column, index in required_indexes(type_, entry.rows):
-                physical = physical_name(handle, type_, column)
-                metric = Metric.COSINE
-                if index is IndexKind.VECTOR:
-                    metric = vector_metric(type_.definition, column)
-                covered, segments = coverage(handle, index_name(physical, index, metric))
-                statuses.append(
-                    IndexStatus(
-                        type_key=table_key,
-                        column=column,
-                        kind=index,
-                        rows=entry.rows,
-                        covered=covered,
-                        segments=segments,
-                    )
+        view = DatasetView(manifest, type_, entry)
+        for column, index in required_indexes(type_, entry.rows):
+            metric = Metric.COSINE
+            if index is IndexKind.VECTOR:
+                metric = vector_metric(type_.definition, column)
+            covered, segments = view.index_coverage(column, index, metric)
+            statuses.append(
+                IndexStatus(
+                    type_key=table_key,
+                    column=column,
+                    kind=index,
+                    rows=entry.rows,
+                    covered=covered,
+                    segments=segments,
                 )
+            )
     return statuses
-
-
-def physical_name(handle: Any, type_: AcceptedType, name: str) -> str:  # noqa: ANN401 - a Lance handle
-    """Return the physical column of a property or of an endpoint of an edge."""
-    identity = type_.property_ids.get(name)
-    return name if identity is None else physical_columns(handle.schema)[identity]

@@ -23,8 +23,9 @@ from omnigraph.commit.staged_commit import (
     new_commit_id,
     with_checksums,
 )
+from omnigraph.dataset_view import stored_names
 from omnigraph.errors import Contention, ExpectedVersionMismatch, OmniError, SchemaMoved
-from omnigraph.maintain.indexes import physical_name, required_indexes
+from omnigraph.maintain.indexes import required_indexes
 from omnigraph.storage.compaction import (
     compaction_tasks,
     restore_as_latest,
@@ -255,7 +256,7 @@ class _OptimizeRun:
         tasks: dict[str, IndexTask] = {}
         for column, kind in required_indexes(type_, entry.rows):
             metric = vector_metric(type_.definition, column)
-            task = index_task(made, physical_name(made, type_, column), kind, metric)
+            task = index_task(made, stored_names(type_, made.schema)[column], kind, metric)
             if task is not None:
                 tasks[f"{column}:{kind}"] = task
         if not tasks:

@@ -21,6 +21,7 @@ from omnigraph.catalog import AcceptedType
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import Snapshot
 from omnigraph.commit.snapshot import snapshot_of_commit
+from omnigraph.dataset_view import DatasetView
 from omnigraph.errors import InvalidInput
 from omnigraph.maintain.export import (
     column_names,
@@ -33,7 +34,7 @@ from omnigraph.maintain.export import (
 from omnigraph.query.entities import find_type
 from omnigraph.storage import Location
 from omnigraph.storage.object_store import ObjectStore
-from omnigraph.storage.scan import fragment_rows, group_fragments
+from omnigraph.storage.scan import group_fragments
 
 PART_ROWS = 262_144
 """Fragments are grouped until a part has this number of rows."""
@@ -107,8 +108,8 @@ def _run_locally(work: Callable[[ExportPart], int], parts: Sequence[ExportPart])
 def _plan_parts(
     manifest: Manifest, snapshot: Snapshot, type_: AcceptedType, options: PartExportOptions
 ) -> Iterator[ExportPart]:
-    with manifest.reading(type_.entity, snapshot.entry(type_.entity)) as handle:
-        groups = group_fragments(fragment_rows(handle), PART_ROWS)
+    rows = DatasetView.of(manifest, snapshot, type_).fragment_rows()
+    groups = group_fragments(rows, PART_ROWS)
     for number, fragments in enumerate(groups):
         yield ExportPart(
             graph=manifest.location,

@@ -13,35 +13,34 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.catalog import AcceptedType
-from omnigraph.changes.type_delta import TypeSnapshot, open_entity_reader
 from omnigraph.commit.history import extend_commits, merge_bases, read_commits
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.manifest_rows import CommitRow
 from omnigraph.commit.model import CommitId, Snapshot
 from omnigraph.commit.snapshot import snapshot_of_commit
+from omnigraph.dataset_view import DatasetView
 from omnigraph.merge.conflict_rules import MergeVerdict, ThreeWayComparison, classify_rows
 from omnigraph.merge.three_way_rows import AlignedRows, choose_rows, to_target_schema
 from omnigraph.types.arrow import Mask
 from omnigraph.write.change_set import RowSchema
 
 
-def find_type_snapshot(snapshot: Snapshot, type_: AcceptedType) -> TypeSnapshot | None:
-    """Return the type with the same identity as a snapshot shows it, or None."""
-    found = snapshot.schema.by_id(type_.id)
-    if found is None or found.incarnation != type_.incarnation:
+def find_view(manifest: Manifest, snapshot: Snapshot, type_: AcceptedType) -> DatasetView | None:
+    """Return the type with the same identity in a snapshot, or None."""
+    same_type = snapshot.schema.by_id(type_.id)
+    if same_type is None or same_type.incarnation != type_.incarnation:
         return None
-    return TypeSnapshot.of(snapshot, found)
+    return DatasetView.of(manifest, snapshot, same_type)
 
 
 def read_entities(
     manifest: Manifest, snapshot: Snapshot, shape: RowSchema, ids: pa.Array
 ) -> AlignedRows:
     """Return entities of a state by id, in the shape of another."""
-    side = find_type_snapshot(snapshot, shape.type)
-    if side is None:
+    view = find_view(manifest, snapshot, shape.type)
+    if view is None:
         return AlignedRows.of(ids, shape.schema.empty_table())
-    with open_entity_reader(manifest, side) as reader:
-        return AlignedRows.of(ids, to_target_schema(reader.by_id(ids), side.type, shape))
+    return AlignedRows.of(ids, to_target_schema(view.entities(ids), view.type, shape))
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,15 +14,14 @@ from omnigraph.catalog import AcceptedType, TypeKind
 from omnigraph.changes.type_delta import (
     ENTITY_BATCH,
     TypeDelta,
-    TypeSnapshot,
     compare_type,
-    open_entity_reader,
 )
 from omnigraph.changes.version_history import VersionHistory
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import Snapshot
+from omnigraph.dataset_view import DatasetView
 from omnigraph.merge.conflicts import Conflict, MergeConflicts
-from omnigraph.merge.merge_base import CommitGraph, find_type_snapshot, read_entities
+from omnigraph.merge.merge_base import CommitGraph, find_view, read_entities
 from omnigraph.merge.model import MergeOptions
 from omnigraph.merge.three_way_rows import AlignedRows, RowCombiner, ThreeWayRows, to_target_schema
 from omnigraph.storage.version_diff import added_fragments
@@ -46,7 +45,7 @@ class SourceDelta:
     _kept: dict[tuple[int | None, int], list[TypeDelta]] = field(default_factory=dict)
 
     def deltas(
-        self, manifest: Manifest, before: TypeSnapshot | None, side: TypeSnapshot
+        self, manifest: Manifest, before: DatasetView | None, side: DatasetView
     ) -> Iterator[TypeDelta]:
         """Yield what changed in a type since a base."""
         key = (None if before is None else before.entry.physical, side.entry.physical)
@@ -54,7 +53,7 @@ class SourceDelta:
             yield from self._kept[key]
             return
         few: list[TypeDelta] | None = []
-        for delta in compare_type(manifest, before, side, VersionHistory(manifest, (self.source,))):
+        for delta in compare_type(before, side, VersionHistory(manifest, (self.source,))):
             yield delta
             if few is not None:
                 few = [*few, delta] if len(few) < MAX_CACHED_DELTAS else None
@@ -95,9 +94,7 @@ class MergeChanges:
         changes = ChangeSet(findings=ViolationCollector(_NO_FINDINGS_LIMIT))
         conflicts: list[Conflict] = []
         kinds = (TypeKind.NODE, TypeKind.EDGE)
-        sides = (
-            (find_type_snapshot(self.source, t), t) for k in kinds for t in target.schema.of_kind(k)
-        )
+        sides = ((self._view(self.source, t), t) for k in kinds for t in target.schema.of_kind(k))
         moved = [(side, t) for side, t in sides if side is not None and self._moved(side, t)]
         # Before anything is read: conflicts show entities.
         check_whole_types_allowed((type_ for _, type_ in moved), self.request, self.committed)
@@ -107,15 +104,18 @@ class MergeChanges:
             check_changes_allowed(changes, self.request, self.committed)
         return changes, conflicts
 
-    def _moved(self, side: TypeSnapshot, type_: AcceptedType) -> bool:
+    def _view(self, snapshot: Snapshot, type_: AcceptedType) -> DatasetView | None:
+        return find_view(self.lines.manifest, snapshot, type_)
+
+    def _moved(self, side: DatasetView, type_: AcceptedType) -> bool:
         """Tell whether the source may have something of a type that the target has not."""
         physical = side.entry.physical
-        bases = [find_type_snapshot(base, type_) for base in self.bases]
+        bases = [self._view(base, type_) for base in self.bases]
         unchanged = all(base is not None and base.entry.physical == physical for base in bases)
         target = self.committed.snapshot.entry(type_.entity)
         return not unchanged and (target.physical != physical or target.key in self.added)
 
-    def _bring(self, side: TypeSnapshot, type_: AcceptedType, changes: ChangeSet) -> list[Conflict]:
+    def _bring(self, side: DatasetView, type_: AcceptedType, changes: ChangeSet) -> list[Conflict]:
         shape = find_row_schema(self.committed.snapshot.schema, type_.kind, type_.name)
         combiner = RowCombiner(shape, self.options.decisions, self.options.strict)
         conflicts: list[Conflict] = []
@@ -124,7 +124,7 @@ class MergeChanges:
         adopted |= side.entry.key in self.added
         inserted: list[pa.Array] = []
         same = self._same_models(side, change)
-        self.committed.consulted.add(shape.table_key)
+        self.committed.types_read.add(shape.table_key)
         for trio in self._trios(side, shape):
             made = combiner.combine(trio)
             conflicts += made.conflicts
@@ -139,37 +139,33 @@ class MergeChanges:
             change.shared = self._shared(side, type_, pa.concat_arrays(inserted))
         return conflicts
 
-    def _same_models(self, side: TypeSnapshot, change: TypeChange) -> frozenset[str]:
+    def _same_models(self, side: DatasetView, change: TypeChange) -> frozenset[str]:
         """Return the properties whose vectors are of the model the target has recorded.
 
         Where the target has no vector yet, the change gets the model of the source.
         """
-        target, same = TypeSnapshot.of(self.committed.snapshot, change.shape.type), set()
+        target = DatasetView.of(self.lines.manifest, self.committed.snapshot, change.shape.type)
+        same = set[str]()
         for property_ in vector_properties(change.shape):
             id_ = change.shape.type.property_ids[property_.name]
-            with (
-                open_entity_reader(self.lines.manifest, side) as ours,
-                open_entity_reader(self.lines.manifest, target) as theirs,
-            ):
-                model = ours.model(id_)
-                if model == theirs.model(id_) or not ours.has_vectors(id_):
-                    same.add(property_.name)
-                elif model is not None and not theirs.has_vectors(id_):
-                    change.made[property_.name] = model
-                    change.alone.add(property_.name)
-                    same.add(property_.name)
+            model = side.embedding_model_by_id(id_)
+            if model == target.embedding_model_by_id(id_) or not side.has_vectors_by_id(id_):
+                same.add(property_.name)
+            elif model is not None and not target.has_vectors_by_id(id_):
+                change.made[property_.name] = model
+                change.alone.add(property_.name)
+                same.add(property_.name)
         return frozenset(same)
 
     def _shared(
-        self, side: TypeSnapshot, type_: AcceptedType, inserted: pa.Array
+        self, side: DatasetView, type_: AcceptedType, inserted: pa.Array
     ) -> list[tuple[Any, pa.Array]]:
         """Return fragments of the source that hold nothing but what it inserted."""
-        base = find_type_snapshot(self.bases[0], type_)
+        base = self._view(self.bases[0], type_)
         if base is None or self.source.head.schema_hash != self._schema_hash:
             return []
-        manifest = self.lines.manifest
-        with open_entity_reader(manifest, base) as old, open_entity_reader(manifest, side) as new:
-            found = added_fragments(old.handle, new.handle)
+        with base.open() as old, side.open() as new:
+            found = added_fragments(old, new)
         return [
             (fragment, ids)
             for fragment, ids in found
@@ -182,18 +178,18 @@ class MergeChanges:
 
     def _stands_still(self, type_: AcceptedType) -> bool:
         """Tell whether the target has a type exactly as the base has it."""
-        base = find_type_snapshot(self.bases[0], type_)
+        base = self._view(self.bases[0], type_)
         entry = self.committed.snapshot.entry(type_.entity)
         same_schema = self.source.head.schema_hash == self._schema_hash
         return same_schema and base is not None and base.entry.physical == entry.physical
 
-    def _trios(self, side: TypeSnapshot, shape: RowSchema) -> Iterator[ThreeWayRows]:
+    def _trios(self, side: DatasetView, shape: RowSchema) -> Iterator[ThreeWayRows]:
         """Yield the entities the source changed, in all states."""
         manifest, target = self.lines.manifest, self.committed.snapshot
         if len(self.bases) > 1:
             yield from self._crossed(side, shape)
             return
-        before = find_type_snapshot(self.bases[0], shape.type)
+        before = self._view(self.bases[0], shape.type)
         for delta in self.brought.deltas(manifest, before, side):
             ids = _changed_ids([delta])
             if len(ids):
@@ -207,12 +203,12 @@ class MergeChanges:
                     ids, AlignedRows.of(ids, base), AlignedRows.of(ids, source), theirs, decided
                 )
 
-    def _crossed(self, side: TypeSnapshot, shape: RowSchema) -> Iterator[ThreeWayRows]:
+    def _crossed(self, side: DatasetView, shape: RowSchema) -> Iterator[ThreeWayRows]:
         """Do the same where there are several bases."""
         manifest, target = self.lines.manifest, self.committed.snapshot
-        earlier = [find_type_snapshot(base, shape.type) for base in self.bases]
+        earlier = [self._view(base, shape.type) for base in self.bases]
         steps = VersionHistory(manifest, (self.source,))
-        ids = _changed_ids([d for one in earlier for d in compare_type(manifest, one, side, steps)])
+        ids = _changed_ids([d for one in earlier for d in compare_type(one, side, steps)])
         for start in range(0, len(ids), ENTITY_BATCH):
             some = ids.slice(start, ENTITY_BATCH)
             base, undecided = self.lines.common(self.bases, shape, some)

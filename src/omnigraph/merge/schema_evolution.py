@@ -23,14 +23,15 @@ from omnigraph.catalog import (
 )
 from omnigraph.catalog.defaults import default_value
 from omnigraph.catalog.migration_planner import is_wider
-from omnigraph.changes.type_delta import TypeDelta, TypeSnapshot, compare_type
+from omnigraph.changes.type_delta import TypeDelta, compare_type
 from omnigraph.changes.version_history import VersionHistory
 from omnigraph.commit.graph_creation import schema_hash
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import DatasetEntry, Snapshot
 from omnigraph.commit.staged_commit import StagedCommit, StagedDataset, StagedSchema, with_checksums
+from omnigraph.dataset_view import DatasetView
 from omnigraph.merge.conflicts import Conflict, ConflictKind
-from omnigraph.merge.merge_base import find_type_snapshot
+from omnigraph.merge.merge_base import find_view
 from omnigraph.merge.schema_merge import MergedSchema, SchemaConflicts, merge_schemas
 from omnigraph.storage.layout import dataset_path
 from omnigraph.types.arrow import Mask, same_values, to_column
@@ -54,25 +55,23 @@ def find_dropped_changes(
     merged: AcceptedSchema,
 ) -> Iterator[Conflict]:
     """Yield a conflict for every dropped type and property that a side has changed since."""
-    known: dict[TypeId, TypeSnapshot] = {}
+    known: dict[TypeId, DatasetView] = {}
     for base in bases:
         for kind in (TypeKind.NODE, TypeKind.EDGE):
             for type_ in base.schema.of_kind(kind):
-                known.setdefault(type_.id, TypeSnapshot.of(base, type_))
+                known.setdefault(type_.id, DatasetView.of(manifest, base, type_))
     for type_id, before in known.items():
         for snapshot in sides:
-            after = find_type_snapshot(snapshot, before.type)
+            after = find_view(manifest, snapshot, before.type)
             if after is not None:
-                comparing = compare_type(
-                    manifest, before, after, VersionHistory(manifest, (snapshot,))
-                )
+                comparing = compare_type(before, after, VersionHistory(manifest, (snapshot,)))
                 yield from _side_changes(comparing, before, after, merged.by_id(type_id))
 
 
 def _side_changes(
     comparing: Iterator[TypeDelta],
-    before: TypeSnapshot,
-    after: TypeSnapshot,
+    before: DatasetView,
+    after: DatasetView,
     kept: AcceptedType | None,
 ) -> Iterator[Conflict]:
     """Yield what a side changed of a type that is dropped, or of which properties are."""
@@ -102,7 +101,7 @@ def _dropped_properties(type_: AcceptedType, kept: AcceptedType) -> list[str]:
 
 
 def _written_properties(
-    deltas: Iterator[TypeDelta], before: TypeSnapshot, after: TypeSnapshot, names: Sequence[str]
+    deltas: Iterator[TypeDelta], before: DatasetView, after: DatasetView, names: Sequence[str]
 ) -> Iterator[str]:
     """Yield those of the properties of a side to which values were written."""
     former = {id_: name for name, id_ in before.type.property_ids.items()}

@@ -1,7 +1,7 @@
-"""This module is one attempt to make a commit of staged rows on top of one state of a branch.
+"""Build a commit from staged rows, based on one snapshot of a branch.
 
-Another writer may win; then the same fragments are shown on top of the newer state. Only if both
-have to do with each other, the next attempt begins anew.
+If another writer wins the race, the same fragments are rebased on the newer snapshot. Only if the
+changes overlap, the rows are validated again.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from omnigraph.catalog import TypeKind
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import Counts, Snapshot
 from omnigraph.commit.staged_commit import StagedDataset, with_checksums
+from omnigraph.dataset_view import stored_names
 from omnigraph.embed.config import VectorsFrom
 from omnigraph.errors import VersionReclaimed
 from omnigraph.pipeline.buckets import ScratchDir
@@ -256,7 +257,7 @@ class CommitBuilder:
         """Return the models of the vectors beside which a property is filled."""
         shape = target.shape
         with self._manifest.reading(shape.table_key, self._committed.entry(shape)) as base:
-            column = CommittedState.physical_names(shape, base)[name]
+            column = stored_names(shape.type, base.schema)[name]
             change = _as_change(target, self.job.vectors_from)
             return models_of_other_vectors(change, name, known[name], base, column)
 
@@ -406,7 +407,7 @@ class CommitBuilder:
             # Another writer that won may have brought vectors of another model.
             check_embedded_model(change, name, self._others(target, name, known))
         made = rows.open()
-        names = CommittedState.physical_names(shape, made)
+        names = stored_names(shape.type, made.schema)
         entry = self._committed.entry(shape)
 
         def is_alone(name: str) -> bool:
@@ -421,7 +422,7 @@ class CommitBuilder:
     def _known(self, shape: RowSchema) -> dict[str, str | None]:
         """Return which models made the vectors that are committed, as far as that is known."""
         with self._manifest.reading(shape.table_key, self._committed.entry(shape)) as base:
-            return recorded_models(shape, base, CommittedState.physical_names(shape, base))
+            return recorded_models(shape, base, stored_names(shape.type, base.schema))
 
 
 def _as_change(target: LoadTarget, vectors_from: VectorsFrom) -> TypeChange:

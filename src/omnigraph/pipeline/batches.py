@@ -1,9 +1,9 @@
-"""This module takes batches of a stream into a graph, each as one commit, and exactly once.
+"""Write the batches of a stream into a graph, each as one commit, exactly once.
 
-A commit says which batch of which stream it is. A batch that is given again, because a process died
-after it was published and before Spark noted that, is recognised by that and left alone.
+The commit message names the stream and the batch. A batch that is delivered again, because a
+process died after it was published and before Spark recorded that, is recognised and skipped.
 
-Executors put the rows of a batch down beside the graph. A small batch is loaded from there by this
+Executors stage the rows of a batch beside the graph. A small batch is loaded from there by this
 process, a large one by workers, so that no batch has to fit the memory of one process.
 """
 

@@ -1,8 +1,8 @@
-"""This module tells whether a load that was validated on one state has to do with a newer one.
+"""Check whether a load that was validated on one snapshot can be rebased on a newer one.
 
-Both the load and what others committed are valid on the older state. What they make of it together
-can only be wrong, or look otherwise, where they meet: in an id, a tuple, or a source of edges that
-are counted. Where they do not meet, nothing has to be validated again.
+Both the load and the commits of others are valid on the older snapshot. Together they can only be
+invalid, or have another result, where they overlap: in an id, a unique tuple, or a source of edges
+with a cardinality. Without an overlap, nothing has to be validated again.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.catalog import AcceptedSchema, TypeKind
-from omnigraph.changes.type_delta import TypeDelta, TypeSnapshot, compare_type
+from omnigraph.changes.type_delta import TypeDelta, compare_type
 from omnigraph.changes.version_history import VersionHistory
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import Snapshot
+from omnigraph.dataset_view import DatasetView
 from omnigraph.pipeline.ledger import ENDS, LoadTarget, endpoint_shape, unique_tuples
 from omnigraph.pipeline.mentions import KeyFilter, KeySource, tuple_texts
 from omnigraph.write.change_set import RowSchema
@@ -64,8 +65,8 @@ class RebaseCheck:
         """Tell whether something of these types changed that the load has to do with."""
         steps = VersionHistory(manifest, (old, new))
         for shape in types:
-            sides = TypeSnapshot.of(old, shape.type), TypeSnapshot.of(new, shape.type)
-            for delta in compare_type(manifest, *sides, steps):
+            before, after = (DatasetView.of(manifest, s, shape.type) for s in (old, new))
+            for delta in compare_type(before, after, steps):
                 if self._leaves_sources(shape) and (len(delta.before) or len(delta.after)):
                     return True
                 if any(

@@ -1,8 +1,8 @@
-"""This module makes the vectors that rows of a load lack, on workers, after the rows are validated.
+"""Compute the vectors that rows of a load lack, on workers, after the rows are validated.
 
-Each text is embedded once, however many rows have it; a row whose text is that of the entity it
-replaces keeps the vector of the entity. Vectors go to storage as files of their own beside the rows
-that wait there, so that one publish shows both.
+Each text is embedded once, however many rows have it; a row with the same text as the entity it
+replaces keeps the vector of the entity. Vectors are written as separate files beside the staged
+rows, so that one publish makes both visible.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from omnigraph.catalog.model import Property
+from omnigraph.dataset_view import stored_names
 from omnigraph.embed import Embedder
 from omnigraph.errors import Category, OmniError
 from omnigraph.pipeline.ledger import LoadTarget
@@ -31,7 +32,6 @@ from omnigraph.storage.columns import rows_at, write_column
 from omnigraph.storage.datasets import Datasets
 from omnigraph.storage.layout import VECTORS
 from omnigraph.storage.row_lookup import ROW_ADDRESS
-from omnigraph.write.committed_state import CommittedState
 from omnigraph.write.row_embeddings import embedded_properties, embedder_for_property, has_text
 
 _ROWS_PER_BATCH = 8_192
@@ -193,8 +193,8 @@ class VectorFill:
         message = (
             f"{place}: {asked.texts:,} of {asked.wanted:,} different texts were embedded by "
             f"provider {embedder.name} (model {embedder.model}), then it failed: "
-            f"{error['message']}. Nothing was published. Mend that, or choose another provider, "
-            "and begin again; a run that is resumed asks only for the texts that are left"
+            f"{error['message']}. Nothing was published. Fix the cause, or choose another "
+            "provider, and run again; a resumed run embeds only the remaining texts"
         )
         details = {
             **error["details"],
@@ -233,7 +233,7 @@ class _VectorColumnWriter:
         """Write the column of a fragment: what it has already, and the vectors of rows."""
         datasets = Datasets(self.whole.location)
         handle = datasets.open(self.whole.path, self.whole.version)
-        column = CommittedState.physical_names(self.whole.shape, handle)[self.name]
+        column = stored_names(self.whole.shape.type, handle.schema)[self.name]
         pieces = self._pieces(fragment, rows, counts)
         return write_column(datasets, self.whole.path, handle, column, pieces)
 
@@ -280,7 +280,7 @@ class _VectorColumnWriter:
         if kept.num_rows:
             counts[1] += kept.num_rows
             handle = self.old.open()
-            column = CommittedState.physical_names(self.old.shape, handle)[self.name]
+            column = stored_names(self.old.shape.type, handle.schema)[self.name]
             found = rows_at(handle, kept["old"].to_numpy().astype(np.uint64), [column])
             vectors = found[column].combine_chunks()
             yield pa.record_batch({"addr": kept["addr"], "vector": vectors})

@@ -1,4 +1,4 @@
-"""This module ends runs: it finds what was published, gives the rest up, removes what is left."""
+"""Recovery of runs: find published commits, abort runs, remove staged files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""This module lets workers read versions of datasets: few columns, fragment by fragment."""
+"""Scan versions of datasets on workers: selected columns, fragment by fragment."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from omnigraph.dataset_view import StagedView, stored_names
 from omnigraph.storage.datasets import Datasets
 from omnigraph.storage.location import Location
 from omnigraph.storage.row_lookup import ROW_ADDRESS
 from omnigraph.write.change_set import RowSchema
 from omnigraph.write.checks.unique import key_columns
-from omnigraph.write.committed_state import CommittedState
 
 PIECE_ROWS = 1_048_576
 """About how many rows one worker reads at a time."""
@@ -59,10 +59,14 @@ class DatasetFragments:
         """Open the version."""
         return Datasets(self.location).open(self.path, self.version)
 
+    def view(self) -> StagedView:
+        """Open the version, to be read under logical names."""
+        return StagedView(self.shape.type, self.open())
+
     def read(self, columns: Sequence[str], fragments: Sequence[int]) -> Iterator[pa.Table]:
         """Yield logical columns of fragments, and row addresses."""
         handle = self.open()
-        names = CommittedState.physical_names(self.shape, handle)
+        names = stored_names(self.shape.type, handle.schema)
         scanner = handle.scanner(
             columns=[names[column] for column in columns],
             fragments=[handle.get_fragment(number) for number in fragments],

@@ -1,7 +1,7 @@
-"""This module is what a worker does with some rows: take them in, check their values, write them.
+"""Stage rows on a worker: convert them, check their values, write fragments.
 
-It is the code every other surface uses, over one part of the input. What is found and what was
-written comes back as plain JSON; nothing is visible to anybody before a commit refers to it.
+This is the code of every other way to write, applied to one part of the input. Findings and written
+files are returned as plain JSON; nothing is visible before a commit refers to it.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from ulid import ULID
 
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import Snapshot
+from omnigraph.dataset_view import stored_names
 from omnigraph.embed import Embedder
 from omnigraph.embed.config import VectorsFrom
 from omnigraph.errors import Category, InvalidInput, NotFound, OmniError, StorageUnavailable
@@ -207,7 +208,7 @@ class _RowStager:
         at = None
         if rows.num_rows:
             with self._job.manifest.reading(shape.table_key, self._committed.entry(shape)) as base:
-                names = CommittedState.physical_names(shape, base)
+                names = stored_names(shape.type, base.schema)
                 physical = to_physical(rows.drop_columns(INPUT_POSITION), base.schema, names)
                 fragments = new_fragments(change, rows, physical, base)
             files = [f"{path}/data/{file.path}" for made in fragments for file in made.files]

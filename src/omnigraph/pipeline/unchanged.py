@@ -8,20 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from omnigraph.dataset_view import StagedView
 from omnigraph.pipeline.scan import DatasetFragments
-from omnigraph.storage.columns import rows_at
-from omnigraph.storage.row_lookup import ROW_ADDRESS
-from omnigraph.storage.scan import EXTERNAL_BLOB, read_blobs
+from omnigraph.storage.scan import EXTERNAL_BLOB
 from omnigraph.types.arrow import Mask, same_values
 from omnigraph.write.change_set import RowSchema
-from omnigraph.write.committed_state import CommittedState
 from omnigraph.write.resolved_change import column_groups, is_blob_column
 
 _AddressArray = npt.NDArray[np.uint64]
@@ -46,37 +43,16 @@ def rows_to_remove(pairs: DataFrame, old: DatasetFragments, new: DatasetFragment
 
 
 @dataclass(frozen=True, slots=True)
-class _DatasetVersion:
-    handle: Any
-    names: dict[str, str]
-
-    @classmethod
-    def of(cls, rows: DatasetFragments) -> _DatasetVersion:
-        handle = rows.open()
-        return cls(handle, CommittedState.physical_names(rows.shape, handle))
-
-    def at(self, addresses: _AddressArray, columns: Sequence[str]) -> pa.Table:
-        found = rows_at(self.handle, addresses, [self.names[name] for name in columns])
-        return found.rename_columns(list(columns))
-
-    def blobs(self, addresses: _AddressArray, column: str) -> list[bytes | str | None]:
-        name = self.names[column]
-        rows = rows_at(self.handle, addresses, [name])
-        rows = rows.append_column(ROW_ADDRESS, pa.array(addresses, pa.uint64()))
-        return list(read_blobs(self.handle, name, rows))
-
-
-@dataclass(frozen=True, slots=True)
 class _VersionPair:
     """Two versions of one type."""
 
     shape: RowSchema
-    old: _DatasetVersion
-    new: _DatasetVersion
+    old: StagedView
+    new: StagedView
 
     @classmethod
     def of(cls, old: DatasetFragments, new: DatasetFragments) -> _VersionPair:
-        return cls(new.shape, _DatasetVersion.of(old), _DatasetVersion.of(new))
+        return cls(new.shape, old.view(), new.view())
 
     def same(self, old: _AddressArray, new: _AddressArray) -> Mask:
         """Return which pairs of rows are the same."""
@@ -92,7 +68,7 @@ class _VersionPair:
         return found
 
     def _alike(self, names: Sequence[str], old: _AddressArray, new: _AddressArray) -> Mask:
-        before, after = self.old.at(old, names), self.new.at(new, names)
+        before, after = self.old.rows_at(old, names), self.new.rows_at(new, names)
         found = np.ones(len(old), np.bool_)
         for name in names:
             if is_blob_column(self.shape, name):
@@ -121,7 +97,9 @@ class _VersionPair:
                 unsure.append(place)
         if unsure:
             contents = zip(
-                self.old.blobs(old[unsure], name), self.new.blobs(new[unsure], name), strict=True
+                self.old.blobs_at(old[unsure], name),
+                self.new.blobs_at(new[unsure], name),
+                strict=True,
             )
             found[unsure] = [one == other for one, other in contents]
         return found

@@ -1,8 +1,8 @@
-"""This module keeps a load safe while it lasts: its run, its intent, and what to remove after it.
+"""The lease of a running load: its run record, its intent, and cleanup afterwards.
 
-The intent makes cleanup spare what is staged. A thread of its own keeps it fresh and looks whether
-somebody aborted the run. A load that fails removes what it staged; one that is killed leaves it to
-be resumed, aborted or swept.
+The intent protects staged files from cleanup. A thread renews it and checks whether the run was
+aborted. A load that fails removes its staged files; the files of a killed one wait until the run is
+resumed, aborted or cleaned up.
 """
 
 from __future__ import annotations

@@ -5,12 +5,12 @@ Versions never change, so what was read once is right for ever; only memory limi
 
 from __future__ import annotations
 
-from collections import OrderedDict
+import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from threading import Lock
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -19,20 +19,12 @@ import pyarrow.compute as pc
 from omnigraph.catalog import AcceptedType, TypeKind
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import DatasetEntry, Snapshot
+from omnigraph.dataset_view import DatasetView
 from omnigraph.errors import GraphCorrupt, VersionReclaimed
-from omnigraph.storage.columns import (
-    Positions,
-    RowAddressMap,
-    column_chunks,
-    positions_where,
-    read_column,
-    rows_at,
-    rows_where,
-)
-from omnigraph.storage.index import IndexKind, coverage, index_name
-from omnigraph.storage.layout import embedding_model, physical_columns
+from omnigraph.storage.columns import Positions, RowAddressMap
+from omnigraph.storage.index import IndexKind
 from omnigraph.storage.lru_cache import LruCache
-from omnigraph.storage.row_lookup import count_rows, sql_literals
+from omnigraph.storage.row_lookup import sql_literals
 from omnigraph.storage.version_diff import (
     VersionFragments,
     VersionGrowth,
@@ -53,11 +45,14 @@ MAX_VERSIONS = 16
 """Versions of one type of which something is kept; nobody asks again for most of them."""
 MAX_CHANGED_SHARE = 0.1
 """Rows of a type that may have changed for a column to be made from that of another version."""
-_CHUNK = 1_024
 INDEX_LOOKUP_ROW_COST = 2_048
 """Rows whose ids could be noted in the time it takes to look one up in an index."""
 INDEX_LOOKUP_MAX_IDS = 4_096
 """Ids that are looked up through an index rather than in the whole column."""
+
+
+CacheKey: TypeAlias = tuple[str, int, str]
+"""A dataset with the names of its columns, a version of it, and what is kept."""
 
 
 class ColumnCache:
@@ -67,9 +62,15 @@ class ColumnCache:
         self.manifest = manifest
         self.limit = memory_bytes
         self.small = SMALL_TABLE_ROWS
-        self._used = 0
-        self._kept: OrderedDict[tuple[str, int, str], Any] = OrderedDict()
-        self._versions: dict[str, OrderedDict[int, set[str]]] = {}
+        self._values: LruCache[CacheKey, Any] = LruCache(
+            memory_bytes, lambda value: value.nbytes, on_evict=self._value_evicted
+        )
+        self._versions: LruCache[tuple[str, int], set[str]] = LruCache(
+            sys.maxsize,
+            group=lambda key: key[0],
+            group_capacity=MAX_VERSIONS,
+            on_evict=self._version_evicted,
+        )
         self._newest: LruCache[tuple[str, str], DatasetEntry] = LruCache(MAX_TRACKED_KEYS)
         self._files: LruCache[tuple[str, int], list[str]] = LruCache(MAX_TABLES)
         self._tables: LruCache[tuple[str, str, int], TypeTable] = LruCache(MAX_TABLES)
@@ -95,25 +96,22 @@ class ColumnCache:
             found = self._tables.put(key, TypeTable(self, type_, entry, members))
         return self._named.put(asked, found)
 
-    def get(self, key: tuple[str, int, str]) -> Any:  # noqa: ANN401 - a column or an array
+    def get(self, key: CacheKey) -> Any:  # noqa: ANN401 - a column or an array
         """Return what is kept under a key, or None."""
         with self._lock:
-            found = self._kept.get(key)
-            if found is not None:
-                self._kept.move_to_end(key)
-                self._versions[key[0]].move_to_end(key[1])
-            return found
+            value = self._values.get(key)
+            if value is not None:
+                self._versions.get(key[:2])
+            return value
 
-    def keep(self, key: tuple[str, int, str], value: Any) -> None:  # noqa: ANN401 - as above
+    def keep(self, key: CacheKey, value: Any) -> None:  # noqa: ANN401 - as above
         """Keep something, and drop what was not used for longest when there is no room."""
         with self._lock:
-            if key in self._kept or value.nbytes > self.limit:
+            if key in self._values or value.nbytes > self.limit:
                 return
-            self._kept[key] = value
-            self._used += value.nbytes
-            self._note(*key)
-            while self._used > self.limit:
-                self._drop(next(iter(self._kept)))
+            self._values.put(key, value)
+            names = self._versions.get(key[:2]) or self._versions.put(key[:2], set())
+            names.add(key[2])
 
     def newest(self, type_: str, column: str) -> DatasetEntry | None:
         """Return the version of which a whole column was read last."""
@@ -127,25 +125,16 @@ class ColumnCache:
         """Return the files of the fragments of a version."""
         return self._files.get(key) or self._files.put(key, fragment_files(handle))
 
-    def _note(self, type_: str, version: int, what: str) -> None:
-        """Remember what is kept of a version, and drop all of those nobody used for longest."""
-        versions = self._versions.setdefault(type_, OrderedDict())
-        versions.setdefault(version, set()).add(what)
-        versions.move_to_end(version)
-        while len(versions) > MAX_VERSIONS:
-            oldest, kept = next(iter(versions.items()))
-            for name in list(kept):
-                self._drop((type_, oldest, name))
+    def _value_evicted(self, key: CacheKey, _: object) -> None:
+        names = self._versions.peek(key[:2])
+        if names is not None:
+            names.discard(key[2])
+            if not names:
+                self._versions.remove(key[:2])
 
-    def _drop(self, key: tuple[str, int, str]) -> None:
-        self._used -= self._kept.pop(key).nbytes
-        type_, version, what = key
-        kept = self._versions[type_][version]
-        kept.remove(what)
-        if not kept:
-            del self._versions[type_][version]
-        if not self._versions[type_]:
-            del self._versions[type_]
+    def _version_evicted(self, version: tuple[str, int], names: set[str]) -> None:
+        for name in names:
+            self._values.remove((*version, name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +164,7 @@ class IdHashIndex:
         return self.hashes.nbytes + self.positions.nbytes
 
 
-class TypeTable:
+class TypeTable(DatasetView):
     """The entities of one type in one version, by position."""
 
     def __init__(
@@ -185,13 +174,10 @@ class TypeTable:
         entry: DatasetEntry,
         members: tuple[str, ...] = (),
     ) -> None:
+        super().__init__(store.manifest, type_, entry)
         self._store = store
-        self.type = type_
-        self.entry = entry
-        self.rows = entry.rows
         self.members = members
         """The key properties in the order in which they form ids."""
-        self._names: dict[str, str] | None = None
         self._fetched: dict[str, float] = {}
         self._covered: dict[str, float] = {}
         self._lookups = 0
@@ -201,17 +187,6 @@ class TypeTable:
         dataset = f"{entry.type_id:x}-{entry.incarnation:x}"
         self.key = (f"{dataset}:{named}", entry.physical)
         """What the version physically is, and what its columns are called."""
-
-    @property
-    def names(self) -> dict[str, str]:
-        """The physical column of each logical one."""
-        if self._names is None:
-            with self._reading() as handle:
-                columns = physical_columns(handle.schema)
-            properties = {n: columns[i] for n, i in self.type.property_ids.items()}
-            system = ("id", "src", "dst") if self.type.kind is TypeKind.EDGE else ("id",)
-            self._names = {**{name: name for name in system}, **properties}
-        return self._names
 
     @property
     def is_small(self) -> bool:
@@ -227,16 +202,6 @@ class TypeTable:
             found = np.arange(self.rows)
             self._store.keep(key, found)
         return found
-
-    def embedding_model(self, name: str) -> str | None:
-        """Return the model that made all vectors of a property, if that is known."""
-        with self._reading() as handle:
-            return embedding_model(handle.schema.field(self.names[name]))
-
-    def has_vectors(self, name: str) -> bool:
-        """Return whether some entity has a vector."""
-        with self._reading() as handle:
-            return count_rows(handle, f"`{self.names[name]}` IS NOT NULL") > 0
 
     def has(self, name: str) -> bool:
         """Tell whether a whole column is in memory, or may as well be."""
@@ -274,7 +239,7 @@ class TypeTable:
         if entry is None or column is None:
             return None
         with suppress(VersionReclaimed):
-            if TypeTable(self._store, self.type, entry).names[name] == self.names[name]:
+            if self.is_stored_like(TypeTable(self._store, self.type, entry), name):
                 return entry, column
         return None
 
@@ -285,9 +250,8 @@ class TypeTable:
             entry, column = near
             with suppress(VersionReclaimed), self.since(entry, self._limit) as grown:
                 if grown is not None:
-                    return grown.column(column, self.names[name])
-        with self._reading() as handle:
-            return read_column(handle, self.names[name])
+                    return grown.column(column, self._stored_name(name))
+        return self.read_column(name)
 
     @property
     def _limit(self) -> int:
@@ -316,8 +280,7 @@ class TypeTable:
 
     def _fetch(self, names: Sequence[str], positions: Positions) -> dict[str, pa.Array]:
         wanted, back = np.unique(positions, return_inverse=True)
-        with self._reading() as handle:
-            rows = rows_at(handle, self.addresses().at(wanted), [self.names[n] for n in names])
+        rows = self.rows_at(self.addresses().at(wanted), names)
         for name, column in zip(names, rows.columns, strict=True):
             whole = self.rows * column.nbytes / max(1, len(wanted))
             left = self._fetched.get(name, whole if whole < self._store.limit / 4 else np.inf)
@@ -343,36 +306,18 @@ class TypeTable:
             places = pc.index_in(ids, value_set=self.column("id"))
             offsets = np.arange(self.rows)
         else:
-            found = self.lookup("id", ids.unique(), ["id"])
+            found = self.lookup_with_positions("id", ids.unique(), ["id"])
             places = pc.index_in(ids, value_set=found["id"].combine_chunks())
             offsets = found["_rowoffset"].to_numpy().astype(np.int64)
         if places.null_count:
             raise GraphCorrupt(f"an edge refers to nodes that {self.type.name} lacks")
         return offsets[np.asarray(places.combine_chunks(), np.int64)]
 
-    def lookup(
-        self, column: str, values: pa.Array, columns: list[str], most: int | None = None
-    ) -> pa.Table:
-        """Return the rows whose column is one of the values, through an index if there is one.
-
-        With `most`, no more rows than that are read.
-        """
-        parts, left = [], most
-        for start in range(0, max(1, len(values)), _CHUNK):
-            literals = ", ".join(sql_literals(values.slice(start, _CHUNK))) or "NULL"
-            condition = f"`{self.names[column]}` IN ({literals})"
-            parts.append(self.rows_where(condition, columns, left))
-            left = None if left is None else left - parts[-1].num_rows
-            if left is not None and left <= 0:
-                break
-        return pa.concat_tables(parts)
-
     def covered(self, name: str) -> float:
         """Return the share of rows an index of a column covers."""
         found = self._covered.get(name)
         if found is None:
-            with self._reading() as handle:
-                rows, _ = coverage(handle, index_name(self.names[name], IndexKind.BTREE))
+            rows, _ = self.index_coverage(name, IndexKind.BTREE)
             found = self._covered[name] = rows / max(1, self.rows)
         return found
 
@@ -380,7 +325,7 @@ class TypeTable:
     def since(self, old: DatasetEntry, limit: int) -> Iterator[VersionGrowth | None]:
         """Give what changed since another version, to be read here; None when it is much."""
         earlier = TypeTable(self._store, self.type, old)
-        with earlier._reading() as before, self._reading() as now:
+        with earlier.open() as before, self.open() as now:
             yield find_growth(earlier._layout(before), self._layout(now), limit)
 
     def _layout(self, handle: Any) -> VersionFragments:  # noqa: ANN401 - of Lance
@@ -391,8 +336,7 @@ class TypeTable:
         if self.is_small:
             yield pa.table({name: self.column(name) for name in columns})
             return
-        with self._reading() as handle:
-            yield from column_chunks(handle, [self.names[name] for name in columns], rows)
+        yield from self.read_column_chunks(columns, rows)
 
     def place_of(self, id_: str) -> Positions:
         """Return where the entity with an id is: one position, or none."""
@@ -401,33 +345,22 @@ class TypeTable:
         if places is None and self._lookups * INDEX_LOOKUP_ROW_COST < self.rows:
             self._lookups += 1
             [literal] = sql_literals(pa.array([id_]))
-            return self.where(f"`id` = {literal}")
+            return self.positions(f"`id` = {literal}")
         if places is None:
             places = IdHashIndex.of(self.column("id"))
             self._store.keep(key, places)
         return places.find(id_, self.column("id"))
-
-    def where(self, condition: str) -> Positions:
-        """Return the positions a filter over physical columns lets through, ascending."""
-        with self._reading() as handle:
-            return positions_where(handle, condition)
-
-    def rows_where(self, condition: str, columns: list[str], most: int | None = None) -> pa.Table:
-        """Return rows a filter lets through, under logical names, with `_rowoffset`."""
-        with self._reading() as handle:
-            found = rows_where(handle, condition, [self.names[name] for name in columns], most)
-        return found.rename_columns([*columns, "_rowoffset"])
 
     def addresses(self) -> RowAddressMap:
         """Return where rows are."""
         key = (*self.key, "addresses")
         found: RowAddressMap | None = self._store.get(key)
         if found is None:
-            with self._reading() as handle:
-                found = RowAddressMap.of(handle)
+            found = self.address_map()
             self._store.keep(key, found)
         return found
 
-    def _reading(self) -> Any:  # noqa: ANN401 - a context of a Lance handle
+    def open(self) -> AbstractContextManager[Any]:
+        """Return the Lance handle of the version, and count the read."""
         self._store.reads += 1
-        return self._store.manifest.reading(self.type.entity, self.entry)
+        return super().open()

@@ -9,13 +9,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from omnigraph.catalog import AcceptedType, TypeKind
-from omnigraph.catalog.model import DST, SRC
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import DatasetEntry, Snapshot
+from omnigraph.dataset_view import DatasetView
 from omnigraph.errors import InvalidInput, NotFound
 from omnigraph.lang import did_you_mean
-from omnigraph.storage.layout import physical_columns
-from omnigraph.storage.scan import EXTERNAL_BLOB, BlobCell, blob_cell, find_row, read_blob
+from omnigraph.storage.scan import EXTERNAL_BLOB, BlobCell, blob_cell
 from omnigraph.types import PropertyType, Scalar
 from omnigraph.types.arrow import to_values
 
@@ -52,17 +51,14 @@ def read_entity(
     """Return one entity under logical names, or None; of a blob only where it is and its size."""
     type_ = find_type(snapshot, type_name)
     types = {p.name: p.type for p in type_.definition.properties.values()}
-    ends = (SRC.name, DST.name) if type_.kind is TypeKind.EDGE else ()
-    with manifest.reading(type_.entity, snapshot.entry(type_.entity)) as handle:
-        columns = physical_columns(handle.schema)
-        physical = {name: columns[type_.property_ids[name]] for name in types}
-        found = find_row(handle, id_, ["id", *ends, *physical.values()])
-    if not found.num_rows:
+    view = DatasetView.of(manifest, snapshot, type_)
+    row = view.find(id_, view.column_names)
+    if not row.num_rows:
         return None
-    entity = {name: found[name][0].as_py() for name in ("id", *ends)}
-    for name, column in physical.items():
-        [value] = to_values(found[column], types[name])
-        entity[name] = _describe_blob(value, types[name])
+    entity = {name: row[name][0].as_py() for name in view.system_columns}
+    for name, property_type in types.items():
+        [value] = to_values(row[name], property_type)
+        entity[name] = _describe_blob(value, property_type)
     return entity
 
 
@@ -94,10 +90,7 @@ class Blob:
     entity_id: str
     property_name: str
     etag: str
-    _manifest: Manifest = field(repr=False)
-    _table_key: str = field(repr=False)
-    _entry: DatasetEntry = field(repr=False)
-    _column: str = field(repr=False)
+    _view: DatasetView = field(repr=False)
     _cell: BlobCell = field(repr=False)
 
     @property
@@ -125,19 +118,17 @@ class Blob:
             message = f"range {start}..{stop} is not within the {size} bytes of the blob"
             facts = {"start": start, "end": stop, "length": size}
             raise InvalidInput(message, code="blob_range_not_satisfiable", **facts)
-        with self._manifest.reading(self._table_key, self._entry) as handle:
-            for at in range(start, stop, BLOB_CHUNK_BYTES):
-                yield read_blob(
-                    handle, self._column, self._cell, at, min(BLOB_CHUNK_BYTES, stop - at)
-                )
+        starts = range(start, stop, BLOB_CHUNK_BYTES)
+        ranges = ((at, min(BLOB_CHUNK_BYTES, stop - at)) for at in starts)
+        yield from self._view.read_blob_ranges(self.property_name, self._cell, ranges)
 
     def to_json(self) -> dict[str, Any]:
         """Return the facts of the blob as plain JSON values."""
-        kind, _, name = self._table_key.partition(":")
+        type_ = self._view.type
         facts: dict[str, Any] = {
             "selector": {
-                "entity": kind,
-                "type": name,
+                "entity": str(type_.kind),
+                "type": type_.name,
                 "id": self.entity_id,
                 "property": self.property_name,
             },
@@ -161,25 +152,19 @@ def open_blob(
         raise InvalidInput(message + (f": {hint}" if hint else ""), code="unknown_property")
     if property_.type.scalar is not Scalar.BLOB:
         raise InvalidInput(f"{place} is {property_.type}, not a Blob", code="not_a_blob")
-    entry = snapshot.entry(type_.entity)
-    identity = type_.property_ids[property_name]
-    with manifest.reading(type_.entity, entry) as handle:
-        column = physical_columns(handle.schema)[identity]
-        found = find_row(handle, id_, ["id", column])
-        cell = blob_cell(found, column) if found.num_rows else None
+    view = DatasetView.of(manifest, snapshot, type_)
+    row = view.find(id_, ["id", property_name])
+    cell = blob_cell(row, property_name) if row.num_rows else None
     if cell is None:
-        what = f"has no {place}" if found.num_rows else "does not exist"
+        what = f"has no {place}" if row.num_rows else "does not exist"
         message = f"{type_.kind} {type_.name} '{id_}' {what}"
         raise NotFound(message, code="blob_not_found", type=type_.name, id=id_)
     return Blob(
         type_name=type_.name,
         entity_id=id_,
         property_name=property_name,
-        etag=_etag(entry, identity, cell),
-        _manifest=manifest,
-        _table_key=type_.entity,
-        _entry=entry,
-        _column=column,
+        etag=_etag(view.entry, type_.property_ids[property_name], cell),
+        _view=view,
         _cell=cell,
     )
 

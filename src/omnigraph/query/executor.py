@@ -155,7 +155,7 @@ class Execution:
             positions = table.place_of(by_key[0])
             return self._filtered(Frame(len(positions), {name: positions}), by_key[1])
         condition, left = scan_filter(scan.predicates, table, self.evaluator)
-        positions = table.everything if condition is None else table.where(condition)
+        positions = table.everything if condition is None else table.positions(condition)
         return self._filtered(Frame(len(positions), {name: positions}), left)
 
     def _filtered(self, frame: Frame, predicates: Iterable[Predicate]) -> Frame:

@@ -329,7 +329,7 @@ class EdgeExpansion:
     def _looked_up(self, end: str, ids: pa.Array, far_end: str) -> pa.Table:
         """Return the edges with these ends, no more than fit."""
         most = self.budget.memory // _EDGE_BYTES
-        found = self.edge.lookup(end, ids, [end, far_end], most + 1)
+        found = self.edge.lookup_with_positions(end, ids, [end, far_end], most + 1)
         if found.num_rows > most:
             self._check(found.num_rows, _EDGE_BYTES // 8)
         return found

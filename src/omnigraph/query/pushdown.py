@@ -98,12 +98,12 @@ def _filter_sql(predicate: Predicate, table: TypeTable, evaluator: Evaluator) ->
             if operator not in _PUSHABLE_OPERATORS or not _is_constant(right) or table.has(name):
                 return None
             literals = exact_literals([evaluator.value_beside(right, left)], type_)
-            return literals and f"`{table.names[name]}` {operator} {literals}"
+            return literals and f"`{name}` {operator} {literals}"
         case IsIn(operand=PropertyRef(property=name, type=type_) as operand, choices=choices):
             if table.has(name) or isinstance(choices, PropertyRef):
                 return None
             literals = exact_literals(evaluator.value_beside(choices, operand) or [], type_)
-            return literals and f"`{table.names[name]}` IN ({literals})"
+            return literals and f"`{name}` IN ({literals})"
         case _:
             return None
 

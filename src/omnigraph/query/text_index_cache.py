@@ -15,7 +15,7 @@ import numpy.typing as npt
 from omnigraph.query.bm25 import SegmentView, TextIndex
 from omnigraph.query.column_cache import MAX_TRACKED_KEYS, ColumnCache, TypeTable
 from omnigraph.query.inverted_index import TextSegment
-from omnigraph.storage.columns import FragmentRows, Positions, fragment_column, list_fragments
+from omnigraph.storage.columns import FragmentRows, Positions, list_fragments
 from omnigraph.storage.lru_cache import LruCache
 
 SEGMENT_MERGE_FACTOR = 2
@@ -73,19 +73,14 @@ class TextIndexCache:
     def _view(
         self, table: TypeTable, name: str, known: Sequence[_IndexedSegment]
     ) -> _TextIndexVersion:
-        column = table.names[name]
-        with self._store.manifest.reading(table.type.entity, table.entry) as handle:
+        with table.open() as handle:
             fragments = list_fragments(handle)
-            there = {fragment.key: fragment for fragment in fragments}
-            kept = [cut for cut in known if _is_reusable(cut, there)]
-            new, kept = _plan_segments(fragments, kept)
-            if new or not kept:
-                kept = [
-                    *kept,
-                    _IndexedSegment(
-                        tuple(new), TextSegment.build(fragment_column(handle, column, new))
-                    ),
-                ]
+        there = {fragment.key: fragment for fragment in fragments}
+        kept = [cut for cut in known if _is_reusable(cut, there)]
+        new, kept = _plan_segments(fragments, kept)
+        if new or not kept:
+            segment = TextSegment.build(table.read_fragment_column(name, new))
+            kept = [*kept, _IndexedSegment(tuple(new), segment)]
         starts = dict(zip(there, _fragment_starts(fragments), strict=True))
         parts = (SegmentView(cut.segment, _segment_positions(cut, there, starts)) for cut in kept)
         return _TextIndexVersion(tuple(kept), TextIndex(table.rows, tuple(parts)))

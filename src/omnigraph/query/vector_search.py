@@ -26,9 +26,6 @@ from omnigraph.storage.columns import Positions
 from omnigraph.storage.index import (
     VECTOR_ROWS,
     IndexKind,
-    coverage,
-    index_name,
-    nearest_rows,
 )
 
 # ----------------------------------------------------------------------
@@ -231,19 +228,16 @@ class NearestVectors:
             or not self.has_index()
         ):
             return None
-        wanted, column = query.astype(np.float32), table.names[self.name]
+        wanted = query.astype(np.float32)
         near: pa.Table | None = None
         # An index is derived: what is wrong with it is no reason to fail.
-        with (
-            self.store.manifest.reading(table.type.entity, table.entry) as handle,
-            suppress(OmniError),
-        ):
-            near = nearest_rows(handle, column, self._metric, wanted, asked)
+        with suppress(OmniError):
+            near = table.nearest(self.name, self._metric, wanted, asked)
         if near is None:
             return None
         there = table.addresses().positions(near["_rowaddr"].to_numpy())
         order = np.argsort(there)
-        vectors = to_matrix(near[column].combine_chunks(), len(query))
+        vectors = to_matrix(near[self.name].combine_chunks(), len(query))
         far = SparseScores(there[order], distances(self._metric, vectors, query[None])[order])
         if positions is table.everything:
             rows, scores = far.positions, far.scores
@@ -260,9 +254,8 @@ class NearestVectors:
         key = (*self.table.key, f"coverage of {self.name}")
         found: Positions | None = self.store.get(key)
         if found is None:
-            with self.store.manifest.reading(self.table.type.entity, self.table.entry) as handle:
-                index = index_name(self.table.names[self.name], IndexKind.VECTOR, self._metric)
-                found = np.array([coverage(handle, index)[0]])
+            covered, _ = self.table.index_coverage(self.name, IndexKind.VECTOR, self._metric)
+            found = np.array([covered])
             self.store.keep(key, found)
         return int(found[0]) * 2 >= self.table.rows
 

@@ -6,11 +6,9 @@ becomes stale and is never shared with a writer that would move it.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from threading import Lock
 from typing import Any
 
 import lance
@@ -33,6 +31,7 @@ from omnigraph.storage.checksums import (
 from omnigraph.storage.error_translation import translate_errors
 from omnigraph.storage.layout import version_file
 from omnigraph.storage.location import Location
+from omnigraph.storage.lru_cache import LruCache
 from omnigraph.storage.object_store import ObjectStore
 
 MAX_HANDLES = 512
@@ -60,10 +59,11 @@ class Datasets:
         self.objects = ObjectStore(location)
         self.observe: Callable[[str], None] = _ignore_event
         self.session = lance.Session(metadata_cache_size_bytes=METADATA_BYTES)  # type: ignore[attr-defined]
-        self._handles: OrderedDict[tuple[str, int], lance.LanceDataset] = OrderedDict()
-        self._names: OrderedDict[tuple[str, int], frozenset[str]] = OrderedDict()
-        self._checksums: OrderedDict[str, str] = OrderedDict()
-        self._lock = Lock()
+        self._handles: LruCache[tuple[str, int], lance.LanceDataset] = LruCache(
+            MAX_HANDLES, group=_path_of, group_capacity=MAX_VERSIONS
+        )
+        self._file_names: LruCache[tuple[str, int], frozenset[str]] = LruCache(MAX_FILE_LISTS)
+        self._checksums: LruCache[str, str] = LruCache(MAX_CHECKSUMS)
 
     @property
     def options(self) -> dict[str, str] | None:
@@ -120,25 +120,15 @@ class Datasets:
 
     def at(self, path: str, version: int) -> lance.LanceDataset:
         """Return the shared read-only handle of one version of a dataset."""
-        key = (path, version)
-        with self._lock:
-            handle = self._handles.get(key)
-            if handle is not None:
-                self._handles.move_to_end(key)
-                return handle
-        handle = self.open(path, version)
-        self.keep(path, handle)
+        handle = self._handles.get((path, version))
+        if handle is None:
+            handle = self.open(path, version)
+            self.keep(path, handle)
         return handle
 
     def keep(self, path: str, handle: lance.LanceDataset) -> None:
         """Cache a handle that no caller moves to another version."""
-        with self._lock:
-            self._handles[path, int(handle.version)] = handle
-            versions = [key for key in self._handles if key[0] == path]
-            for key in versions[:-MAX_VERSIONS]:
-                del self._handles[key]
-            while len(self._handles) > MAX_HANDLES:
-                self._handles.popitem(last=False)
+        self._handles.put((path, int(handle.version)), handle)
 
     def open(self, path: str, version: int | None = None) -> lance.LanceDataset:
         """Return a new handle that the caller may move; by default of the latest version."""
@@ -162,28 +152,18 @@ class Datasets:
         if base is not None:
             inherited = self._names_at(path, base)
         new = expand_file_names(root, self._names_at(path, version) - inherited)
-        with self._lock:
-            checksums = {
-                name: self._checksums[f"{path}/{name}"]
-                for name in new
-                if f"{path}/{name}" in self._checksums
-            }
+        cached = {name: self._checksums.get(f"{path}/{name}") for name in new}
+        checksums = {name: value for name, value in cached.items() if value is not None}
         checksums |= file_checksums(root, new - checksums.keys())
-        with self._lock:
-            self._checksums |= {f"{path}/{name}": value for name, value in checksums.items()}
-            while len(self._checksums) > MAX_CHECKSUMS:
-                self._checksums.popitem(last=False)
+        for name, value in checksums.items():
+            self._checksums.put(f"{path}/{name}", value)
         return checksums
 
     def _names_at(self, path: str, version: int) -> frozenset[str]:
-        with self._lock:
-            names = self._names.get((path, version))
+        names = self._file_names.get((path, version))
         if names is None:
             names = version_file_names(self.at(path, version))
-            with self._lock:
-                self._names[path, version] = names
-                while len(self._names) > MAX_FILE_LISTS:
-                    self._names.popitem(last=False)
+            self._file_names.put((path, version), names)
         return names
 
     def has(self, path: str, version: int) -> bool:
@@ -199,6 +179,10 @@ class Datasets:
             if error.code != "storage_not_found" or not self.has(path, version):
                 raise
             raise GraphCorrupt(f"a file of {path} is missing", **error.details) from error
+
+
+def _path_of(key: tuple[str, int]) -> str:
+    return key[0]
 
 
 def _ignore_event(step: str) -> None:

@@ -7,53 +7,101 @@ from collections.abc import Callable, Hashable
 from threading import Lock
 from typing import Generic, TypeVar
 
-_K = TypeVar("_K")
+_K = TypeVar("_K", bound=Hashable)
 _V = TypeVar("_V")
 
 
 class LruCache(Generic[_K, _V]):
-    """A thread-safe cache that evicts the least recently used values.
+    """Values by key; the least recently used one is evicted first. Threads may share a cache.
 
-    `capacity` limits the number of values, or their total `size`; the newest value always stays.
-    Keys with the same `group` keep at most `per_group` values.
+    `capacity` bounds the number of values or, with `size`, the sum of their sizes when they were
+    put; the newest value stays in any case. With `group`, at most `group_capacity` keys of one
+    group are kept. `on_evict` is called with each evicted key and value.
     """
 
     def __init__(
         self,
         capacity: int,
-        size: Callable[[_V], int] = lambda _: 1,
-        group: Callable[[_K], Hashable] = lambda key: key,
-        per_group: int = 1,
+        size: Callable[[_V], int] | None = None,
+        group: Callable[[_K], Hashable] | None = None,
+        group_capacity: int = 1,
+        on_evict: Callable[[_K, _V], None] | None = None,
     ) -> None:
         self._capacity = capacity
         self._size = size
         self._group = group
-        self._per_group = per_group
-        self._values: OrderedDict[_K, _V] = OrderedDict()
+        self._group_capacity = group_capacity
+        self._on_evict = on_evict
+        self._values: OrderedDict[_K, tuple[_V, int]] = OrderedDict()
+        self._groups: dict[Hashable, OrderedDict[_K, None]] = {}
+        self._total = 0
         self._lock = Lock()
 
     def __len__(self) -> int:
         with self._lock:
             return len(self._values)
 
-    def get(self, key: _K) -> _V | None:
-        """Return the cached value of a key, or None."""
+    def __contains__(self, key: _K) -> bool:
         with self._lock:
-            if key in self._values:
-                self._values.move_to_end(key)
-            return self._values.get(key)
+            return key in self._values
+
+    def peek(self, key: _K) -> _V | None:
+        """Return the value of a key without marking it as used, or None."""
+        with self._lock:
+            entry = self._values.get(key)
+            return None if entry is None else entry[0]
+
+    def get(self, key: _K) -> _V | None:
+        """Return the value of a key, or None."""
+        with self._lock:
+            entry = self._values.get(key)
+            if entry is None:
+                return None
+            self._values.move_to_end(key)
+            if self._group is not None:
+                self._groups[self._group(key)].move_to_end(key)
+            return entry[0]
 
     def put(self, key: _K, value: _V) -> _V:
         """Cache a value and return it."""
         with self._lock:
-            self._values[key] = value
-            self._values.move_to_end(key)
+            evicted = self._insert(key, value)
+        if self._on_evict is not None:
+            for old_key, old_value in evicted:
+                self._on_evict(old_key, old_value)
+        return value
+
+    def remove(self, key: _K) -> None:
+        """Remove a key, if it exists."""
+        with self._lock:
+            if key in self._values:
+                self._pop(key)
+
+    def _insert(self, key: _K, value: _V) -> list[tuple[_K, _V]]:
+        """Add a value; return what was evicted for it."""
+        if key in self._values:
+            self._pop(key)
+        size = 1 if self._size is None else self._size(value)
+        self._values[key] = (value, size)
+        self._total += size
+        evicted = []
+        if self._group is not None:
+            members = self._groups.setdefault(self._group(key), OrderedDict())
+            members[key] = None
+            while len(members) > self._group_capacity:
+                oldest = next(iter(members))
+                evicted.append((oldest, self._pop(oldest)))
+        while self._total > self._capacity and len(self._values) > 1:
+            oldest = next(iter(self._values))
+            evicted.append((oldest, self._pop(oldest)))
+        return evicted
+
+    def _pop(self, key: _K) -> _V:
+        value, size = self._values.pop(key)
+        self._total -= size
+        if self._group is not None:
             group = self._group(key)
-            for old in [key for key in self._values if self._group(key) == group][
-                : -self._per_group
-            ]:
-                del self._values[old]
-            total = sum(map(self._size, self._values.values()))
-            while total > self._capacity and len(self._values) > 1:
-                total -= self._size(self._values.popitem(last=False)[1])
+            del self._groups[group][key]
+            if not self._groups[group]:
+                del self._groups[group]
         return value

@@ -15,8 +15,8 @@ import pyarrow as pa
 from omnigraph.catalog import AcceptedSchema, AcceptedType, TypeKind
 from omnigraph.catalog.model import EdgeType, NodeType, Property
 from omnigraph.commit.model import DatasetEntry
+from omnigraph.dataset_view import logical_schema, system_columns
 from omnigraph.embed.config import VectorsFrom, model_for_property
-from omnigraph.types.arrow import arrow_type
 from omnigraph.write.violations import InputLocation, ViolationCollector
 
 # ----------------------------------------------------------------------
@@ -28,9 +28,6 @@ INPUT_POSITION = "@at"
 
 GIVEN_PROPERTIES = "@given"
 """The column of a partial batch that says which properties a row gives."""
-
-_NODE_SYSTEM = ("id",)
-_EDGE_SYSTEM = ("id", "src", "dst")
 
 
 @dataclass(frozen=True)
@@ -72,15 +69,13 @@ class RowSchema:
 
     @property
     def system(self) -> tuple[str, ...]:
-        """The columns that are no properties."""
-        return _EDGE_SYSTEM if self.kind is TypeKind.EDGE else _NODE_SYSTEM
+        """The columns that are not properties."""
+        return system_columns(self.type)
 
     @cached_property
     def schema(self) -> pa.Schema:
         """The columns of a whole row, in order."""
-        fields = [pa.field(name, pa.string()) for name in self.system]
-        properties = self.properties.values()
-        return pa.schema([*fields, *((p.name, arrow_type(p.type)) for p in properties)])
+        return logical_schema(self.type)
 
     def no_rows(self) -> pa.Table:
         """Return a table of this shape without rows."""

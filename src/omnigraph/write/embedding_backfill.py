@@ -93,7 +93,7 @@ def embed_type(manifest: Manifest, request: WriteRequest, options: EmbedOptions)
 
         def prepare(committed: CommittedState) -> ChangeSet:
             nonlocal run
-            type_ = find_type(committed.seen(request.rights.named), options.type_name)
+            type_ = find_type(committed.apply_scope(request.rights.named), options.type_name)
             check_whole_types_allowed([type_], request, committed)
             run = _BackfillAttempt(committed, request.embedder, options, spill, run)
             return run.changes()
@@ -134,8 +134,8 @@ class _BackfillAttempt:
         self.rows: pa.Table = self.shape.schema.empty_table()
         self.skipped = 0
         self._left: Counter[str] = Counter()
-        shape = self.shape
-        self._recorded = {t.name: committed.embedding_model(shape, t.name) for t in self.targets}
+        view = committed.view(self.shape)
+        self._recorded = {t.name: view.embedding_model(t.name) for t in self.targets}
         self._embedders: dict[str, Embedder] = {}
         self._earlier = earlier
         self._gathered = spill.gather(self.shape.schema)
@@ -146,8 +146,9 @@ class _BackfillAttempt:
         for target in self.targets:
             self._agree(target)
         self._meter.enter("embed")
-        for part in self.committed.in_batches(
-            self.shape, self._condition(), self.shape.schema.names, self._at_once()
+        entities = self.committed.read(self.shape)
+        for part in entities.select_in_batches(
+            self._condition(), self.shape.schema.names, self._at_once()
         ):
             self._take(part)
         self._meter.enter("write")
@@ -174,8 +175,7 @@ class _BackfillAttempt:
         """Raise OmniError when a vector would be made beside those of an unknown model."""
         if self.all or self._recorded[target.name] is not None or self.places[target.name]:
             return
-        column = self.committed.names(self.shape)[target.name]
-        if self.committed.count(self.shape, f"`{column}` IS NOT NULL"):
+        if self.committed.read(self.shape).has_vectors(target.name):
             self._agree(target, [None])
 
     @property
@@ -189,10 +189,9 @@ class _BackfillAttempt:
 
     def _condition(self) -> str:
         """Return the filter for entities that may have something to embed."""
-        names = self.committed.names(self.shape)
-        texts = [f"`{names[_source_property(target)]}` IS NOT NULL" for target in self.targets]
+        texts = [f"`{_source_property(target)}` IS NOT NULL" for target in self.targets]
         if not self.all:
-            missing = [f"`{names[target.name]}` IS NULL" for target in self.targets]
+            missing = [f"`{target.name}` IS NULL" for target in self.targets]
             texts = [f"({t} AND {m})" for t, m in zip(texts, missing, strict=True)]
         return " OR ".join(texts)
 
@@ -252,12 +251,11 @@ class _BackfillAttempt:
 
     def _others(self, target: Property) -> int:
         """Return how many entities have a vector that was not made now."""
-        names = self.committed.names(self.shape)
-        vector, text = names[target.name], names[_source_property(target)]
+        entities = self.committed.read(self.shape)
         if not self.all:
-            return self.committed.count(self.shape, f"`{vector}` IS NOT NULL")
-        unread = f"`{vector}` IS NOT NULL AND `{text}` IS NULL"
-        return self._left[target.name] + self.committed.count(self.shape, unread)
+            return entities.count(f"`{target.name}` IS NOT NULL")
+        unread = f"`{target.name}` IS NOT NULL AND `{_source_property(target)}` IS NULL"
+        return self._left[target.name] + entities.count(unread)
 
 
 def _to_mask(column: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
@@ -274,7 +272,7 @@ def _target_properties(
 ) -> tuple[RowSchema, list[Property]]:
     """Return a type and the properties of it that are to be embedded."""
     found = find_type(committed.snapshot, options.type_name)
-    shape = committed.shape(found.kind, found.name)
+    shape = committed.row_schema(found.kind, found.name)
     known = list(embedded_properties(shape))
     if not known:
         message = (

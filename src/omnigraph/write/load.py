@@ -262,7 +262,7 @@ def _delete_ids(
         change.deleted = {}
     for table_key, ids in gone.items():
         kind, _, name = table_key.partition(":")
-        shape = committed.shape(TypeKind(kind), name)
+        shape = committed.row_schema(TypeKind(kind), name)
         changes.of(shape).deleted.update(ids)
         if shape.kind is TypeKind.NODE and ids:
             for incident, edges in incident_edges(committed, shape, pa.array(ids, pa.string())):

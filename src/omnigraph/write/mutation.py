@@ -81,7 +81,7 @@ class MutationExecutor:
     # --- inserts -------------------------------------------------------------------------------
 
     def _insert_node(self, statement: InsertNode) -> None:
-        shape = self.committed.shape(TypeKind.NODE, statement.type_name)
+        shape = self.committed.row_schema(TypeKind.NODE, statement.type_name)
         self.affected_nodes += 1
         values = self._values(shape, statement.values)
         if values is None:
@@ -102,7 +102,7 @@ class MutationExecutor:
         self._add(shape, rows, fresh=not shape.key)
 
     def _insert_edge(self, statement: InsertEdge) -> None:
-        shape = self.committed.shape(TypeKind.EDGE, statement.type_name)
+        shape = self.committed.row_schema(TypeKind.EDGE, statement.type_name)
         self.affected_edges += 1
         ends = {"src": self._value(statement.src), "dst": self._value(statement.dst)}
         for word, end in (("from", "src"), ("to", "dst")):
@@ -135,7 +135,7 @@ class MutationExecutor:
     # --- updates -------------------------------------------------------------------------------
 
     def _update(self, statement: Update) -> None:
-        shape = self.committed.shape(TypeKind(statement.kind), statement.type_name)
+        shape = self.committed.row_schema(TypeKind(statement.kind), statement.type_name)
         values = self._values(shape, statement.values)
         tests = self._tests(statement.tests)
         pending = self._pending(shape)
@@ -175,7 +175,7 @@ class MutationExecutor:
     # --- deletes -------------------------------------------------------------------------------
 
     def _delete(self, statement: Delete) -> None:
-        shape = self.committed.shape(TypeKind(statement.kind), statement.type_name)
+        shape = self.committed.row_schema(TypeKind(statement.kind), statement.type_name)
         tests = self._tests(statement.tests)
         columns = list(dict.fromkeys(["id", *(test.column for test in tests)]))
         ids = self._found(shape, tests, columns)["id"]
@@ -207,10 +207,9 @@ class MutationExecutor:
         if shape.key and all(key.get(name) is not None for name in shape.key):
             types = [shape.properties[name].type for name in shape.key]
             members = [to_column([key[n]], t) for n, t in zip(shape.key, types, strict=True)]
-            found = self.committed.by(shape, "id", ids_from_keys(members, types), columns)
+            found = self.committed.read(shape).lookup("id", ids_from_keys(members, types), columns)
         else:
-            condition = to_filter_sql(tests, self.committed.names(shape))
-            found = self.committed.where(shape, condition, columns)
+            found = self.committed.read(shape).select(to_filter_sql(tests), columns)
         return filter_rows(found, tests)
 
     # --- values --------------------------------------------------------------------------------
@@ -379,7 +378,7 @@ def write_blob(
 def _plan(
     request: WriteRequest, committed: CommittedState, source: str, name: str | None
 ) -> MutationPlan:
-    plan = compile_query(committed.seen(request.rights.named).catalog, source, name)
+    plan = compile_query(committed.apply_scope(request.rights.named).catalog, source, name)
     if not isinstance(plan, MutationPlan):
         message = f"query '{plan.name}' reads; run it as a query, not as a mutation"
         raise InvalidInput(message, code="query_not_a_mutation", query=plan.name)

@@ -55,16 +55,16 @@ class PropertyTest:
                 [wanted] = to_column([value], self.type)
                 return pc.fill_null(_COMPARE[operator](column, wanted), False)
 
-    def filter(self, column: str) -> str:
+    def filter(self) -> str:
         """Return a filter that lets through the rows that pass."""
         match self._exact():
             case None:
                 return "false"
             case ComparisonOperator.NE, None:
-                return f"`{column}` IS NOT NULL"
+                return f"`{self.column}` IS NOT NULL"
             case operator, value:
                 [literal] = sql_literals(to_column([value], self.type))
-                return f"`{column}` {operator} {literal}"
+                return f"`{self.column}` {operator} {literal}"
 
     def equals(self) -> Any:  # noqa: ANN401 - whatever the type holds
         """Return the one value that passes, or None when there may be others or none."""
@@ -115,6 +115,6 @@ def filter_rows(rows: pa.Table, tests: Sequence[PropertyTest]) -> pa.Table:
     return rows
 
 
-def to_filter_sql(tests: Sequence[PropertyTest], names: Mapping[str, str]) -> str:
-    """Return one filter for all tests; `names` are the physical columns."""
-    return " AND ".join(test.filter(names[test.column]) for test in tests)
+def to_filter_sql(tests: Sequence[PropertyTest]) -> str:
+    """Return one filter for all tests."""
+    return " AND ".join(test.filter() for test in tests)

@@ -69,7 +69,7 @@ def check_mutation_allowed(
     """
     if request.rights.read.is_everything:
         return
-    shown, unread = committed.seen(request.rights.read).catalog, set[str]()
+    shown, unread = committed.apply_scope(request.rights.read).catalog, set[str]()
     for statement in plan.statements:
         if isinstance(statement, Update | Delete):
             is_node, name = statement.kind is EntityKind.NODE, statement.type_name
@@ -95,7 +95,7 @@ def check_changes_allowed(
     rights = request.rights
     if rights.is_everything:
         return
-    shown = committed.seen(rights.read).catalog
+    shown = committed.apply_scope(rights.read).catalog
     given = [change for change in changes.types.values() if not change.is_empty]
     refused = {c.shape.name for c in given if not rights.change.covers(c.shape.name)}
     for change in given:
@@ -116,7 +116,7 @@ def check_whole_types_allowed(
     rights = request.rights
     if rights.is_everything:
         return
-    schema = committed.seen(rights.read).schema
+    schema = committed.apply_scope(rights.read).schema
     refused = set[str]()
     for type_ in types:
         shown = schema.find(type_.kind, type_.name)
@@ -134,7 +134,7 @@ def check_schema_changes_allowed(hashes: Iterable[str], request: WriteRequest) -
 
 def _deny_types(names: set[str], request: WriteRequest, committed: CommittedState) -> None:
     """Refuse to change types; those that may not even be named are not."""
-    known = committed.seen(request.rights.named).catalog
+    known = committed.apply_scope(request.rights.named).catalog
     told = sorted(name for name in names if name in known.nodes or name in known.edges)
     if names:
         others = [] if len(told) == len(names) else ["types that it may not see"]

@@ -91,13 +91,13 @@ def _resolve_type(change: TypeChange, committed: CommittedState) -> ResolvedChan
     deleted = pa.array(change.deleted, pa.string())
     columns = ["id", "src"] if _has_cardinality(shape) else ["id"]
     if change.replace:
-        replaced = committed.where(shape, None, columns)
+        replaced = committed.read(shape).select(None, columns)
         stays = pc.is_in(replaced["id"], value_set=_single_chunk(rows["id"]))
         removed = _single_chunk(replaced["id"].filter(pc.invert(stays)))
         return ResolvedChange(change, batches, rows, replaced, removed)
     known = [batch.rows["id"] for batch in change.batches if not batch.fresh]
     wanted = pa.chunked_array([*(chunk for ids in known for chunk in ids.chunks), deleted])
-    replaced = committed.by(shape, "id", wanted, columns)
+    replaced = committed.read(shape).lookup("id", wanted, columns)
     removed = ids_except(deleted, rows["id"]) if len(deleted) else deleted
     return ResolvedChange(change, batches, rows, replaced, removed)
 
@@ -119,7 +119,7 @@ def complete_rows(batch: RowBatch, shape: RowSchema, committed: CommittedState) 
         names = [n for n in shape.properties if any(n not in given for given in batch.given)]
         texts = [source for property_, source in embedded_sources(shape) if property_.name in names]
         wanted = list(dict.fromkeys(["id", *names, *texts]))
-        kept = committed.by(shape, "id", rows["id"], wanted)
+        kept = committed.read(shape).lookup("id", rows["id"], wanted)
         where = pc.index_in(rows["id"], value_set=_single_chunk(kept["id"]))
         lacking = {}
         for name in names:
@@ -241,7 +241,8 @@ def _changes_recorded_model(image: ResolvedChange, committed: CommittedState) ->
     change, names = image.change, [p.name for p in vector_properties(image.shape)]
     given = {name: change.given_by(name) for name in names if supplies_vectors(change, name)}
     models = {name: model for name, model in (given | change.made).items() if model is not None}
-    return any(committed.embedding_model(image.shape, n) != model for n, model in models.items())
+    view = committed.view(image.shape)
+    return any(view.embedding_model(name) != model for name, model in models.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,7 +275,7 @@ class _CommittedRowComparison:
 
     def _alike(self, names: Sequence[str], places: _RowNumbers, addresses: Any) -> Mask:  # noqa: ANN401
         """Return which of some rows are the same in some columns."""
-        old = self.committed.at(self._shape, addresses, names)
+        old = self.committed.view(self._shape).rows_at(addresses, names)
         new = self.image.rows.select(list(names)).take(pa.array(places))
         found = np.ones(len(places), np.bool_)
         for name in names:
@@ -320,7 +321,7 @@ class _CommittedRowComparison:
             elif uris[place] is None and sizes[place] == cell["size"]:
                 unsure.append(place)
         if unsure:
-            contents = self.committed.blobs_at(self._shape, addresses[unsure], name)
+            contents = self.committed.view(self._shape).blobs_at(addresses[unsure], name)
             wanted = pc.struct_field(given, "data").take(pa.array(unsure)).to_pylist()
             found[unsure] = [one == other for one, other in zip(contents, wanted, strict=True)]
         return found

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import CommitId, Counts
 from omnigraph.commit.staged_commit import StagedCommit, StagedDataset, with_checksums
+from omnigraph.dataset_view import stored_names
 from omnigraph.embed import Embedder
 from omnigraph.errors import NotFound, StorageUnavailable
 from omnigraph.storage import staged_writes as storage_stage
@@ -51,7 +52,7 @@ def stage_changes(
     snapshot = committed.snapshot
     reads = {
         key: (snapshot.entry(key).key, snapshot.entry(key).physical)
-        for key in sorted(committed.consulted - set(images))
+        for key in sorted(committed.types_read - set(images))
     }
     return StagedCommit(
         id=commit_id,
@@ -137,7 +138,7 @@ class _ResolvedChangeWriter:
         self._base = base
         self._embedder = embedder
         self._spill = spill
-        self._names = CommittedState.physical_names(image.shape, base)
+        self._names = stored_names(image.shape.type, base.schema)
         self._known = recorded_models(image.shape, base, self._names)
 
     def rows(self) -> pa.Table:

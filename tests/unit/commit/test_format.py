@@ -68,5 +68,5 @@ def test_writer_notices_an_upgrade_that_happened_meanwhile(graph):
 
 def test_dataset_that_is_no_manifest_is_not_opened(tmp_path):
     lance.write_dataset(pa.table({"a": [1]}), tmp_path / "g" / "__manifest")
-    with pytest.raises(FormatUnsupported, match="not made by omnigraph, or damaged"):
+    with pytest.raises(FormatUnsupported, match="not written by omnigraph, or damaged"):
         og.open(tmp_path / "g")

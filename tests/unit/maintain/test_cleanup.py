@@ -224,7 +224,7 @@ def test_cleanup_without_a_policy_is_refused(graph, policy):
 
 @pytest.mark.parametrize("policy", [{"keep": -1}, {"older_than": timedelta(seconds=-1)}])
 def test_cleanup_that_retains_less_than_nothing_is_refused(graph, policy):
-    with pytest.raises(InvalidInput, match="cannot be negative") as caught:
+    with pytest.raises(InvalidInput, match="must not be negative") as caught:
         graph.cleanup(**policy)
     assert caught.value.code == "cleanup_policy_negative"
 

@@ -200,7 +200,7 @@ def test_indexes_built_in_pieces_are_put_together(graph, monkeypatch, luck):
     """Numbers of staged versions are random, and so is whether Lance takes one for a later one."""
     monkeypatch.setattr("omnigraph.storage.compaction.FRAGMENT_ROWS", 1)
     request = graph._request(MAINTENANCE_OPERATION, None, None)
-    optimize(graph._manifest, request, hands=Pieces())
+    optimize(graph._manifest, request, executor=Pieces())
     assert fragments(graph) > 2
     assert {(one.covered, one.segments) for one in graph.indexes.status() if one.rows} == {(12, 1)}
     for number in range(12):

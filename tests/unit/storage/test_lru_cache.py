@@ -1,7 +1,7 @@
 from omnigraph.storage.lru_cache import LruCache
 
 
-def test_what_was_not_asked_for_longest_is_forgotten():
+def test_the_least_cachely_used_value_is_evicted():
     cache = LruCache(2)
     cache.put("a", 1)
     cache.put("b", 2)
@@ -10,7 +10,7 @@ def test_what_was_not_asked_for_longest_is_forgotten():
     assert [cache.get(key) for key in "abc"] == [1, None, 3]
 
 
-def test_large_values_make_room_by_size_but_the_newest_stays():
+def test_capacity_by_size_keeps_the_newest_value():
     cache = LruCache(10, len)
     cache.put("a", "x" * 6)
     cache.put("b", "x" * 4)
@@ -27,8 +27,38 @@ def test_a_value_that_is_put_again_replaces_the_old_one():
     assert (cache.get("a"), cache.get("b")) == (4, 9)
 
 
-def test_group_of_keys_keeps_its_newest_values():
-    cache = LruCache(10, group=lambda key: key[0], per_group=2)
+def test_capacity_of_a_group():
+    cache = LruCache(10, group=lambda key: key[0], group_capacity=2)
     for key in ("a1", "b1", "a2", "a3", "a1"):
         cache.put(key, key)
     assert [cache.get(key) for key in ("a1", "a2", "a3", "b1")] == ["a1", None, "a3", "b1"]
+
+
+def test_evicted_values_are_reported_and_removed_ones_are_not():
+    evicted = []
+    cache = LruCache(2, on_evict=lambda key, value: evicted.append((key, value)))
+    for key in "abc":
+        cache.put(key, key * 2)
+    cache.remove("b")
+    cache.remove("b")
+    assert evicted == [("a", "aa")]
+    assert len(cache) == 1
+    assert ("c" in cache, "b" in cache, cache.peek("b")) == (True, False, None)
+
+
+def test_a_peeked_value_is_still_the_least_recently_used():
+    cache = LruCache(2)
+    cache.put("a", 1)
+    cache.put("b", 2)
+    assert cache.peek("a") == 1
+    cache.put("c", 3)
+    assert cache.peek("a") is None
+
+
+def test_a_removed_key_leaves_its_group_and_its_size():
+    cache = LruCache(10, len, group=lambda key: key[0], group_capacity=2)
+    cache.put("a1", "x" * 6)
+    cache.put("a2", "x" * 4)
+    cache.remove("a1")
+    cache.put("a3", "x" * 6)
+    assert [cache.get(key) is None for key in ("a1", "a2", "a3")] == [True, False, False]

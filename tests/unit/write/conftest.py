@@ -51,12 +51,12 @@ def committed(graph):
 
 @pytest.fixture
 def person(committed):
-    return committed.shape(TypeKind.NODE, "Person")
+    return committed.row_schema(TypeKind.NODE, "Person")
 
 
 @pytest.fixture
 def knows(committed):
-    return committed.shape(TypeKind.EDGE, "Knows")
+    return committed.row_schema(TypeKind.EDGE, "Knows")
 
 
 @pytest.fixture

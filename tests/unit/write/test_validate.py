@@ -134,19 +134,19 @@ def test_counting_edges_names_the_place_of_the_last(committed, knows, rows, chan
 
 def test_nothing_is_asked_about_types_a_change_does_not_rely_on(committed, person, changes):
     validate(changes(person, people(1)), committed)
-    assert committed.consulted == {"node:Person"}
+    assert committed.types_read == {"node:Person"}
 
 
 def test_new_edges_rely_on_their_nodes(committed, knows, changes):
     validate(changes(knows, [{"id": "k9", "src": "ann", "dst": "bo"}]), committed)
-    assert committed.consulted == {"edge:Knows", "node:Person"}
+    assert committed.types_read == {"edge:Knows", "node:Person"}
 
 
 def test_deleted_nodes_rely_on_every_edge_type_at_them(committed, person, knows, changes):
     made = changes(person, deleted={"cy": None})
     made.of(knows).deleted = {"k2": None}
     validate(made, committed)
-    assert committed.consulted == {"edge:Knows", "edge:Wrote", "node:Person"}
+    assert committed.types_read == {"edge:Knows", "edge:Wrote", "node:Person"}
 
 
 # --- changes that put and delete at once, as merges do -----------------------------------------

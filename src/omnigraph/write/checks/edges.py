@@ -55,7 +55,7 @@ class _EndpointCheck:
         gone = removed_ids(self.images, node.table_key)
         if not len(gone) or self._is_replaced(edge):
             return
-        left = self.committed.by(edge, end, gone, ["id", "src", "dst"])
+        left = self.committed.read(edge).lookup(end, gone, ["id", "src", "dst"])
         ids = [finder(self.images, edge.table_key) for finder in (changed_ids, removed_ids)]
         touched = pc.is_in(left["id"], value_set=pa.chunked_array(ids).combine_chunks())
         left = left.filter(pc.invert(touched)).sort_by("id")
@@ -68,13 +68,13 @@ class _EndpointCheck:
         losing = [image.shape.name for image in nodes if len(image.removed)]
         catalog = self.committed.snapshot.catalog
         names = {edge.name for name in losing for edge in catalog.incident_edges(name)}
-        return [self.committed.shape(TypeKind.EDGE, name) for name in sorted(names)]
+        return [self.committed.row_schema(TypeKind.EDGE, name) for name in sorted(names)]
 
     def _staying(self, node: RowSchema, wanted: pa.Array) -> pa.Array:
         """Return those of the ids that are committed and stay."""
         if self._is_replaced(node):
             return pa.array([], pa.string())
-        there = self.committed.present(node, wanted).combine_chunks()
+        there = self.committed.existing_ids(node, wanted).combine_chunks()
         gone = pc.is_in(there, value_set=removed_ids(self.images, node.table_key))
         return there.filter(pc.invert(gone))
 
@@ -86,7 +86,7 @@ class _EndpointCheck:
         definition = edge.definition
         assert isinstance(definition, EdgeType), "only edges have ends"
         name = definition.src if end == "src" else definition.dst
-        return self.committed.shape(TypeKind.NODE, name)
+        return self.committed.row_schema(TypeKind.NODE, name)
 
 
 def report_missing_endpoints(
@@ -111,7 +111,7 @@ def check_cardinality(
     definition = image.shape.definition
     if not isinstance(definition, EdgeType) or definition.cardinality == Cardinality():
         return
-    source = committed.shape(TypeKind.NODE, definition.src)
+    source = committed.row_schema(TypeKind.NODE, definition.src)
     wrong = _sources_out_of_range(_edge_counts(image, committed), definition.cardinality)
     gone = pc.is_in(wrong["src"], value_set=removed_ids(images, source.table_key))
     wrong = wrong.filter(pc.invert(gone)).sort_by("src")
@@ -159,7 +159,7 @@ def _edge_counts(image: ResolvedChange, committed: CommittedState) -> pa.Table:
     touched = pa.chunked_array([*ours.chunks, *before.chunks], pa.string()).unique()
     theirs = pa.chunked_array([], pa.string())
     if not image.change.replace:
-        rows = committed.by(image.shape, "src", touched, ["id", "src"])
+        rows = committed.read(image.shape).lookup("src", touched, ["id", "src"])
         given_up = pc.is_in(rows["id"], value_set=image.replaced["id"].combine_chunks())
         theirs = rows["src"].filter(pc.invert(given_up))
     counted = pa.chunked_array([*ours.chunks, *theirs.chunks], pa.string()).value_counts()

@@ -24,8 +24,7 @@ from omnigraph.catalog.model import (
     Unique,
     constraint_columns,
 )
-from omnigraph.storage.layout import physical_columns
-from omnigraph.storage.scan import scan
+from omnigraph.dataset_view import StagedView
 from omnigraph.types.arrow import to_column
 from omnigraph.write.change_set import ChangeSet, RowSchema, TypeChange
 from omnigraph.write.checks.edges import check_sources
@@ -170,15 +169,14 @@ def _scan_rows(
     names: Sequence[str],
 ) -> Iterator[pa.Table]:
     """Yield the entities as they will be: what is new has its default, or is null."""
-    columns = physical_columns(handle.schema)
-    ids = type_.property_ids
-    physical = {n: columns.get(ids[n]) if n in ids else n for n in names}
-    for batch in scan(handle, [column for column in physical.values() if column is not None]):
-        found = {
-            name: batch[column] if column is not None else _new_column(type_, name, batch.num_rows)
-            for name, column in physical.items()
+    view = StagedView(type_, handle)
+    stored = [name for name in names if view.has_column(name)]
+    for batch in view.scan(stored):
+        columns = {
+            name: batch[name] if name in stored else _new_column(type_, name, batch.num_rows)
+            for name in names
         }
-        yield pa.table(found)
+        yield pa.table(columns)
 
 
 def _new_column(type_: AcceptedType, name: str, count: int) -> pa.Array:

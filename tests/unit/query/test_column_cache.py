@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 
 import omnigraph.graph as og
+from omnigraph import dataset_view
 from omnigraph.catalog import TypeKind
 from omnigraph.query import column_cache as module
 from omnigraph.storage.columns import read_column
@@ -44,7 +45,7 @@ def reads(monkeypatch):
         found.append(column)
         return read_column(handle, column)
 
-    monkeypatch.setattr(module, "read_column", noted)
+    monkeypatch.setattr(dataset_view, "read_column", noted)
     return found
 
 
@@ -113,13 +114,15 @@ def test_of_many_who_ask_at_once_one_reads(graph, reads):
 
 def test_only_a_few_versions_are_kept(graph, monkeypatch):
     monkeypatch.setattr(module, "MAX_VERSIONS", 3)
+    graph = og.open(graph.uri)
     store = graph._engine.store
     for number in range(8):
         columns(graph)
         change(graph, f'insert Person {{ name: "n{number}" }}')
     columns(graph)
-    kept = {version for _, version, _ in store._kept}
+    kept = {version for _, version, _ in store._values._values}
     assert len(kept) == 3
     assert table(graph).entry.physical in kept
-    assert store._used == sum(value.nbytes for value in store._kept.values())
-    assert {v for versions in store._versions.values() for v in versions} == kept
+    values = [store._values.peek(key) for key in store._values._values]
+    assert store._values._total == sum(value.nbytes for value in values)
+    assert {version for _, version in store._versions._values} == kept
