@@ -100,7 +100,7 @@ def keeper(place, seconds):
     return {f"round {number}": "" for number in range(rounds)}
 
 
-def test_agents_merge_beside_writers_and_upkeep(tmp_path, fresh_local):
+def test_agents_merge_concurrently_with_writers_and_maintenance(tmp_path, fresh_local):
     place, seconds = fresh_local(), SOAK_SECONDS or 12
     seed = int(os.environ.get("SEED", random.randrange(1 << 32)))
     print(f"SEED={seed}")

@@ -127,7 +127,7 @@ def meanwhile(graph, job, steps=("staged node",)):
     graph._manifest.datasets.observe = observe
 
 
-def test_an_insert_prepared_under_the_old_schema_is_prepared_anew(graph):
+def test_an_insert_prepared_under_the_old_schema_is_prepared_again(graph):
     wider = FIRST.replace("age: I32?", "age: I64?  level: I32 @default(7)")
     meanwhile(graph, lambda other: other.schema.apply(wider))
     graph.mutate('query q() { insert Person { name: "new", age: 1 } }')
@@ -151,7 +151,7 @@ def test_a_load_prepared_under_the_old_schema_is_refused(graph):
     assert "x" not in read_state(graph)["Person"]
 
 
-def test_a_migration_is_prepared_anew_on_top_of_a_write(graph):
+def test_a_migration_is_prepared_again_based_on_a_concurrent_write(graph):
     meanwhile(graph, lambda other: other.load({"Person": [{"name": "late", "age": 3}]}))
     done = graph.schema.apply(FIRST.replace("age: I32?", "age: I64?  level: I32 @default(7)"))
     row = read_state(graph)["Person"]["late"]

@@ -1,4 +1,4 @@
-"""This module starts real servers: `omnigraph serve` on a port of its own, as people start it."""
+"""Start real servers: `omnigraph serve` on a port of its own, as people start it."""
 
 from __future__ import annotations
 

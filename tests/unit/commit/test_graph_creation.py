@@ -108,7 +108,7 @@ def test_leftovers_of_a_killed_creator_do_not_block_the_next(tmp_path, steps):
 
 
 @pytest.mark.parametrize("last", ["created dataset nodes", "created dataset edges"])
-def test_of_two_creators_at_once_the_later_is_refused_and_harms_nobody(tmp_path, last):
+def test_of_two_concurrent_creators_the_later_is_rejected(tmp_path, last):
     manifest, made = Manifest(locate(tmp_path / "g")), []
 
     def race(step):

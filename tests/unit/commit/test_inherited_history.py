@@ -59,7 +59,7 @@ def test_branch_that_was_never_written_to_is_passed_over(graph):
     assert og.open(graph.uri).verify().problems == []
 
 
-def test_old_state_of_a_branch_that_was_never_written_to_is_no_new_state(graph):
+def test_old_state_of_an_unwritten_branch_is_not_a_new_state(graph):
     first = insert(graph, NOTE, {"n": {"text": "first"}})
     graph.branches.create("a")
     upsert(graph, NOTE, {"n": {"text": "own"}}, branch="a")
@@ -121,7 +121,7 @@ def test_every_state_of_many_generations_reads_until_it_is_cleaned_up(graph, mon
     assert texts == ["main", *(f"g{n}" for n in range(7))]
 
 
-def test_missing_origin_is_damage_that_is_told(graph, tmp_path):
+def test_missing_ancestor_lineage_is_reported_as_damage(graph, tmp_path):
     generations(graph, 2)
     (lineage_id,) = graph.branches.get("g1").ancestor_lineages
     (tmp_path / "graph" / "__branches" / lineage_id).rename(tmp_path / "elsewhere")

@@ -189,7 +189,7 @@ INVALID = "embedding_config_invalid"
         ({"kind": "mock", "provider": "mock"}, {}, INVALID, "are the same setting"),
     ],
 )
-def test_wrong_configuration_is_told_with_what_to_do(profile, environ, code, said):
+def test_invalid_configuration_is_reported_with_the_next_step(profile, environ, code, said):
     with pytest.raises(OmniError) as caught:
         read_settings(profile, environ)
     assert (caught.value.code, caught.value.category) == (code, "invalid")
@@ -270,7 +270,7 @@ class Counting:
         return MockProvider().embed(texts, dimension, role)
 
 
-def test_wrong_configuration_is_told_with_the_first_text_only():
+def test_invalid_configuration_is_reported_at_the_first_text():
     embedder = Embedder(environ={P: "nothing"})
     with pytest.raises(OmniError):
         embedder.embed(["a"], 3, Role.QUERY)

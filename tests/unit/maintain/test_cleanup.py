@@ -32,7 +32,7 @@ FLOOR = timedelta(0)
 run_cleanup = clean_at_once
 
 
-def test_operation_that_is_undone_while_cleanup_looks_is_no_error(graph, monkeypatch):
+def test_operation_rolled_back_during_cleanup_is_not_an_error(graph, monkeypatch):
     insert(graph, NOTE, {"n": {}})
     leave_in_flight(graph, Change("insert", NOTE, {"m": {}}), complete=False)
     objects = graph._manifest.objects
@@ -256,7 +256,7 @@ def test_second_run_finds_nothing_to_do(graph, commits):
     assert [row for row in stored(graph) if "__manifest" not in row[0]] == before
 
 
-def test_wider_policy_after_a_narrow_one_is_no_error(graph, commits):
+def test_wider_policy_after_a_narrow_one_is_not_an_error(graph, commits):
     run_cleanup(graph, keep=1)
     upsert(graph, NOTE, {"c": {"text": "6"}})
     report = run_cleanup(graph, keep=5)

@@ -53,7 +53,7 @@ def base_of(graph, table_key):
     return graph._manifest.datasets.at(path_of(graph, table_key), entry.physical)
 
 
-def test_dataset_nobody_knows_is_removed(graph):
+def test_unregistered_dataset_is_removed(graph):
     orphan = Path(graph.uri) / "edges" / "0-0" / "data"
     orphan.mkdir(parents=True)
     (orphan / "x.lance").write_bytes(b"x" * 100)
@@ -63,7 +63,7 @@ def test_dataset_nobody_knows_is_removed(graph):
     assert graph.verify().problems == []
 
 
-def test_staged_data_nobody_published_is_removed(graph):
+def test_staged_data_that_was_not_published_is_removed(graph):
     insert(graph, NOTE, {"a": {"text": "x"}})
     prepared = prepare(graph, Change("insert", NOTE, {"b": {"text": "y" * 5000}}))
     (change,) = prepared.staged.datasets

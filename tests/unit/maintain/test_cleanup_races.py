@@ -137,7 +137,7 @@ def test_commit_another_process_removed_is_missed_although_its_versions_are_cach
             create("late", snapshots[1])
 
 
-def test_reader_whose_version_is_removed_under_it_is_told_so(graph, commits):
+def test_reader_whose_version_is_removed_gets_version_reclaimed(graph, commits):
     other = og.open(graph.uri)
     entry = other.snapshot(commits[1].id).entry(NOTE)
     path = dataset_path("node", *entry.key)
@@ -147,7 +147,7 @@ def test_reader_whose_version_is_removed_under_it_is_told_so(graph, commits):
         count_ids(handle)
 
 
-def test_commit_of_a_branch_deleted_meanwhile_is_no_source(graph, commits):
+def test_commit_of_a_branch_deleted_meanwhile_cannot_be_a_source(graph, commits):
     other = og.open(graph.uri)
     graph.branches.create("side", from_=commits[1].id)
     upsert(graph, NOTE, {"n": {"text": "side"}}, branch="side")

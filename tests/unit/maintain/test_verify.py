@@ -86,7 +86,7 @@ def test_missing_data_file_is_found(graph):
     assert message.startswith("version 3 lacks 2 of its files, such as data/")
 
 
-def test_missing_file_of_a_column_nobody_read_is_found(graph):
+def test_missing_file_of_an_unread_column_is_found(graph):
     before = set((folder(graph, SHIP) / "data").iterdir())
     widen_column(graph, SHIP, "tons", "tons_wide")
     (added,) = set((folder(graph, SHIP) / "data").iterdir()) - before
@@ -209,7 +209,7 @@ def test_missing_published_version_is_found(graph):
     assert damage(graph) == [("branch main", "the datasets of the head differ from its history")]
 
 
-def test_lost_manifest_file_is_found_by_whoever_has_the_graph_open(graph):
+def test_lost_manifest_file_is_found_by_an_open_graph(graph):
     reader = og.open(graph.uri, "ro")
     oldest = min(
         (Path(graph.uri) / "__manifest" / "data").iterdir(), key=lambda f: f.stat().st_mtime
@@ -232,7 +232,7 @@ def test_lost_newest_version_of_a_manifest_is_found(graph, branch):
 
 
 @pytest.mark.parametrize("content", ["", "{}", "[]", '{"version": "x"}'])
-def test_hint_that_cannot_be_read_says_nothing(graph, content):
+def test_unreadable_version_hint_is_ignored(graph, content):
     (Path(graph.uri) / "__manifest" / "_versions" / "latest_version_hint.json").write_text(content)
     assert graph.verify().problems == []
 
@@ -292,7 +292,7 @@ def test_branch_that_is_closed_but_named_is_harmless(graph):
     assert (problem.where, problem.harmless) == ("branch side", True)
 
 
-def test_dataset_that_was_dropped_is_no_leftover(graph):
+def test_dropped_dataset_is_not_a_leftover(graph):
     delete(graph, SHIP, ["s"])
     assert graph.verify().problems == []
 
@@ -302,7 +302,7 @@ def test_intent_that_cannot_be_read_is_found(graph):
     assert damage(graph) == [("manifest", "intent __recovery/X.json cannot be read")]
 
 
-def test_branch_deleted_while_it_is_checked_is_no_problem(graph, monkeypatch):
+def test_branch_deleted_during_the_check_is_not_a_problem(graph, monkeypatch):
     branch = graph.branches.create("side")
     insert(graph, NOTE, {"c": {}}, branch="side")
     lineage = graph._manifest.lineage(branch.lineage_id)

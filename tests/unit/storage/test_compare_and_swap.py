@@ -148,7 +148,7 @@ def test_merge_from_a_base_that_was_swapped_since_is_refused(handle, datasets):
     assert content(datasets.open("m")) == {"head": "h3", "one": "1", "two": "2", "new": "x"}
 
 
-def test_steps_are_told_in_order(handle):
+def test_steps_are_observed_in_order(handle):
     steps = []
     made = swapped(handle, table(head="h2", a="a"), observe=steps.append)
     assert steps == ["swap: new rows written"]

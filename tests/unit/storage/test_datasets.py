@@ -118,7 +118,7 @@ def test_read_of_a_version_that_is_gone_is_not_found(datasets, tmp_path):
         count_rows(handle, "id = 'a'")
 
 
-def test_what_a_caller_does_not_find_is_no_matter_of_files(datasets):
+def test_not_found_error_of_a_caller_is_not_corruption(datasets):
     datasets.create("d", ROWS)
     with pytest.raises(NotFound, match="no such tag"), datasets.check_intact("d", 1):
         raise NotFound("no such tag", code="tag_not_found")
