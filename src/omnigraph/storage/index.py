@@ -65,12 +65,6 @@ class IndexTask:
         return [replace(self, fragments=self.fragments[at::parts]) for at in range(parts)]
 
 
-def stage_btree_index(base: LanceDataset, column: str) -> LanceDataset | None:
-    """Stage a BTREE index of a column; None if it covers all fragments."""
-    task = index_task(base, column, IndexKind.BTREE)
-    return None if task is None else add_index(base, task, build_segment(base, task))
-
-
 def index_task(
     base: LanceDataset, column: str, kind: IndexKind, metric: Metric = Metric.COSINE
 ) -> IndexTask | None:

@@ -55,6 +55,7 @@ def test_staged_version_is_opened_by_its_number(datasets):
 
 def test_oldest_handle_is_forgotten_when_there_are_too_many(datasets, monkeypatch):
     monkeypatch.setattr(module, "MAX_HANDLES", 2)
+    datasets = Datasets(datasets.location)
     for path in ("d1", "d2", "d3"):
         datasets.create(path, ROWS)
     first, second = datasets.at("d1", 1), datasets.at("d2", 1)
@@ -66,6 +67,7 @@ def test_oldest_handle_is_forgotten_when_there_are_too_many(datasets, monkeypatc
 
 def test_few_versions_of_one_dataset_are_kept(datasets, monkeypatch):
     monkeypatch.setattr(module, "MAX_VERSIONS", 2)
+    datasets = Datasets(datasets.location)
     datasets.create("other", ROWS)
     other = datasets.at("other", 1)
     datasets.create("d", ROWS)
