@@ -11,7 +11,7 @@ import pytest
 
 import omnigraph.graph as og
 from omnigraph.commit.lineage import MAX_TAIL_FRAGMENTS
-from tests.support.counting_s3 import counting_server
+from tests.support.counting import counting_server
 from tests.support.graphs import NOTE, make_graph, upsert
 from tests.support.history import grow
 
@@ -123,7 +123,7 @@ def test_warm_snapshot_is_one_request(costs):
     assert {costs[size].numbers["warm snapshot"] for size in SIZES} == {1}
 
 
-def test_maintenance_comes_equally_often(costs):
+def test_maintenance_runs_equally_often(costs):
     periods = {costs[size].numbers["period"] for size in SIZES}
     assert max(periods) - min(periods) <= 1
 
