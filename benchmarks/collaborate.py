@@ -15,7 +15,7 @@ import pyarrow as pa
 
 import omnigraph.graph as og
 from omnigraph.changes.diff import diff
-from tests.support.counting import CountingServer, counting_server
+from tests.support.counting_s3 import CountingServer, counting_server
 
 FEW, MANY = 10_000, 5_000_000
 SMALL = 0.02

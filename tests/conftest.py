@@ -5,11 +5,11 @@ import os
 from hypothesis import settings
 
 pytest_plugins = [
-    "tests.support.areas",
-    "tests.support.roots",
+    "tests.support.time_report",
+    "tests.support.graph_locations",
     "tests.support.spark",
     "tests.support.spark_cluster",
-    "tests.support.quick",
+    "tests.support.small_spark_session",
 ]
 
 # Commands that are slow on a busy machine print what they print on an idle one.

@@ -18,8 +18,8 @@ import omnigraph.graph as embedded
 from tests.behaviour.change_cases import CASES, MUTATION
 from tests.behaviour.test_changes import Hashed, populate, without_new_ids
 from tests.support.changes import State, read_state, said
+from tests.support.deployments import ACTOR, TOKEN, serving_graphs
 from tests.support.embedding import MOCK
-from tests.support.lanes import ACTOR, TOKEN, serving_graphs
 from tests.support.surfaces import Columns, Lines, Mutation, Wanted
 
 SURFACES = {surface.name: surface for surface in (Mutation(), Lines(), Columns())}

@@ -17,7 +17,7 @@ from tests.support.clusters import (
     without_ports,
     write_cluster,
 )
-from tests.support.roots import Root
+from tests.support.graph_locations import Root
 
 
 class Made:

@@ -12,7 +12,7 @@ from omnigraph.errors import AlreadyExists, InvalidInput
 from omnigraph.merge.conflicts import ConflictKind
 from omnigraph.types import PropertyType, Scalar
 from omnigraph.write.violations import ViolationRule
-from tests.support.lanes import ACTOR, SCHEMA, Embedded, served_lane
+from tests.support.deployments import ACTOR, SCHEMA, Embedded, served_lane
 
 ADD = "query add($name: String, $age: I32?) { insert Person { name: $name, age: $age } }"
 AGE = "query age($name: String, $age: I32?) { update Person set { age: $age } where name = $name }"

@@ -7,9 +7,9 @@ import pytest
 
 import omnigraph.graph as og
 from omnigraph.storage import ObjectStore, locate
+from tests.support.graph_locations import Root
 from tests.support.graphs import NOTE, PORT, clean_at_once, dump, insert, make_graph, upsert
 from tests.support.operations import observed
-from tests.support.roots import Root
 
 
 @pytest.fixture

@@ -165,7 +165,7 @@ def test_endpoint_that_is_not_there_is_said_soon_without_any_option(s3):
         error = refusal(attempt)
         assert isinstance(error, StorageUnavailable)
         assert error.code == "storage_unavailable"
-        assert error.message == "reaching s3://graphs/graph: storage does not answer"
+        assert error.message == "reaching s3://graphs/graph: storage does not respond"
         assert endpoint in error.details["cause"]
 
 
@@ -174,7 +174,7 @@ def test_endpoint_that_takes_calls_and_never_answers_is_given_up(s3):
         endpoint = f"http://127.0.0.1:{silent.getsockname()[1]}"
         options = {**s3.options, "aws_endpoint": endpoint, **IMPATIENT}
         error = refusal(og.open, "s3://graphs/graph", storage_options=options)
-        assert error.message == "reaching s3://graphs/graph: storage does not answer"
+        assert error.message == "reaching s3://graphs/graph: storage does not respond"
 
 
 def test_address_without_a_graph_is_not_mistaken_for_a_missing_bucket(s3):
@@ -252,7 +252,7 @@ def test_store_that_stalls_under_a_writer_is_given_up_and_nothing_changes(s3, pr
     proxy.fault = lambda method, path: Fault.STALLED if method == "PUT" else Fault.NONE
     error = refusal(insert, graph, SHIP, {"b": {"name": "Bea"}})
     assert isinstance(error, StorageUnavailable)
-    assert error.message.endswith(": storage does not answer")
+    assert error.message.endswith(": storage does not respond")
     proxy.always(Fault.NONE)
     assert graph.snapshot().commit_id == before.id
     after = insert(graph, SHIP, {"b": {"name": "Bea"}})

@@ -10,7 +10,7 @@ from tests.support.agreement import disagreement
 from tests.support.case_runs import data_lines, run
 from tests.support.cases import ROOT, parse_cases
 from tests.support.generated_reads import Read
-from tests.support.loaded import put
+from tests.support.graph_data import put
 from tests.support.read_checks import WAYS
 from tests.support.reference import RefusedError
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.misfortune import can_mount
+from tests.support.failing_storage import can_mount
 from tests.support.small_disk import LEFT_BYTES, run_alone
 
 pytestmark = pytest.mark.skipif(not can_mount(), reason="mounting is not allowed here")

@@ -15,7 +15,7 @@ import omnigraph as og
 from omnigraph.cli.app import main
 from omnigraph.service import cluster
 from tests.support.clusters import write_cluster
-from tests.support.lanes import ACTOR, SCHEMA, TOKEN
+from tests.support.deployments import ACTOR, SCHEMA, TOKEN
 from tests.support.program import Ran
 from tests.support.serving import serving
 

@@ -113,7 +113,7 @@ def test_writer_that_withdraws_too_late_has_succeeded(both):
     assert not one.verify().problems
 
 
-def test_writer_that_was_taken_for_dead_is_told(both):
+def test_writer_that_recovery_took_for_dead_gets_an_error(both):
     one, other = both
     change = Change("insert", PORT, {"q": {"city": "Q"}})
     intent = leave_in_flight(one, change, complete=False)

@@ -11,7 +11,7 @@ from concurrent.futures import ProcessPoolExecutor
 import pytest
 
 from tests.commit.conftest import SOAK_SECONDS
-from tests.support.watched import KILLS_PER_GRAPH, kill_writers
+from tests.support.commit_watcher import KILLS_PER_GRAPH, kill_writers
 
 LANES = 2
 TIMEOUT = 1_800 + 10 * SOAK_SECONDS

@@ -6,7 +6,7 @@ import pytest
 
 import omnigraph.graph as og
 from tests.concurrency.test_changes_race import without_ids
-from tests.support.changers import FIRST, SCHEMA, TEAMS, run_to_step
+from tests.support.change_workers import FIRST, SCHEMA, TEAMS, run_to_step
 from tests.support.changes import Delete, Put, Set, Where, put, read_state
 from tests.support.model import Model
 from tests.support.surfaces import Lines, Mutation, Wanted

@@ -13,7 +13,7 @@ from itertools import pairwise
 import pytest
 
 import omnigraph.graph as og
-from tests.support.changers import FIRST, SCHEMA, Shift, read_log, work
+from tests.support.change_workers import FIRST, SCHEMA, Shift, read_log, work
 from tests.support.changes import is_generated, read_state
 from tests.support.model import Model
 from tests.support.surfaces import Lines, Wanted

@@ -157,7 +157,7 @@ def test_operation_of_a_skewed_machine_is_taken_for_dead_by_the_time_of_the_stor
 
 
 @SKEWS
-def test_state_that_was_just_a_head_stays_whatever_the_clock_of_its_successor_says(place, skew):
+def test_recent_head_is_kept_whatever_the_clock_of_its_successor(place, skew):
     graph = place.open()
     first = overwrite(graph, NOTE, {"n": {"text": "first"}})
     with SkewedProcess(place, skew) as skewed:

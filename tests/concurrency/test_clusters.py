@@ -14,9 +14,7 @@ def apply_together(racer, folder, options):
 
 
 @pytest.mark.parametrize("locked", [True, False], ids=["lock", "no-lock"])
-def test_of_applies_at_the_same_moment_one_writes_and_the_others_are_told(
-    tmp_path, graph_root, racers, locked
-):
+def test_of_concurrent_applies_one_writes_and_the_others_fail(tmp_path, graph_root, racers, locked):
     folder = write_cluster(tmp_path / "config", graph_root.uri)
     if not locked:
         edit(folder, "version: 1", "version: 1\nstate: { lock: false }")

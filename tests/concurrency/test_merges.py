@@ -14,7 +14,7 @@ import omnigraph.graph as og
 from omnigraph.errors import Contention, ExpectedVersionMismatch
 from tests.concurrency.test_changes_crash import BOTH, MORE, MOST_STEPS, SOAK, outcomes
 from tests.concurrency.test_changes_race import without_ids
-from tests.support.changers import FIRST, SCHEMA, run_to_step
+from tests.support.change_workers import FIRST, SCHEMA, run_to_step
 from tests.support.changes import Put, read_state
 from tests.support.surfaces import Lines, Wanted
 
@@ -100,7 +100,7 @@ def keeper(place, seconds):
     return {f"round {number}": "" for number in range(rounds)}
 
 
-def test_agents_merge_beside_writers_and_upkeep(tmp_path, fresh_local):
+def test_agents_merge_concurrently_with_writers_and_maintenance(tmp_path, fresh_local):
     place, seconds = fresh_local(), SOAK_SECONDS or 12
     seed = int(os.environ.get("SEED", random.randrange(1 << 32)))
     print(f"SEED={seed}")

@@ -10,9 +10,9 @@ import pytest
 import omnigraph.graph as og
 from omnigraph.errors import SchemaMoved
 from omnigraph.write import ValidationFailed
-from tests.support import migrators
+from tests.support import migration_workers
 from tests.support.changes import read_state
-from tests.support.migrators import FIRST, MANY, ROUND, fill, read_log, run_to_step
+from tests.support.migration_workers import FIRST, MANY, ROUND, fill, read_log, run_to_step
 
 SOAK_SECONDS = int(os.environ.get("SOAK_SECONDS", "0"))
 SOAK = SOAK_SECONDS > 0
@@ -73,7 +73,7 @@ def test_writers_beside_migrations_lose_nothing(fresh_place, seconds, tmp_path):
     place = fresh_place()
     graph = og.init(place.uri, FIRST, storage_options=place.options)
     fill(graph)
-    jobs = [migrators.migrate, migrators.migrate, *[migrators.write] * 4]
+    jobs = [migration_workers.migrate, migration_workers.migrate, *[migration_workers.write] * 4]
     logs = [tmp_path / f"{number}.log" for number in range(len(jobs))]
     with ProcessPoolExecutor(len(jobs), multiprocessing.get_context("spawn")) as pool:
         running = [
@@ -127,7 +127,7 @@ def meanwhile(graph, job, steps=("staged node",)):
     graph._manifest.datasets.observe = observe
 
 
-def test_an_insert_prepared_under_the_old_schema_is_prepared_anew(graph):
+def test_an_insert_prepared_under_the_old_schema_is_prepared_again(graph):
     wider = FIRST.replace("age: I32?", "age: I64?  level: I32 @default(7)")
     meanwhile(graph, lambda other: other.schema.apply(wider))
     graph.mutate('query q() { insert Person { name: "new", age: 1 } }')
@@ -151,7 +151,7 @@ def test_a_load_prepared_under_the_old_schema_is_refused(graph):
     assert "x" not in read_state(graph)["Person"]
 
 
-def test_a_migration_is_prepared_anew_on_top_of_a_write(graph):
+def test_a_migration_is_prepared_again_based_on_a_concurrent_write(graph):
     meanwhile(graph, lambda other: other.load({"Person": [{"name": "late", "age": 3}]}))
     done = graph.schema.apply(FIRST.replace("age: I32?", "age: I64?  level: I32 @default(7)"))
     row = read_state(graph)["Person"]["late"]

@@ -11,7 +11,7 @@ import pytest
 
 import omnigraph.graph as og
 from omnigraph.storage.layout import dataset_path
-from tests.support.counting import counting_server
+from tests.support.counting_s3 import counting_server
 
 SIZES = (10_000, 100_000, 300_000)
 TOLERANCE = 2

@@ -11,7 +11,7 @@ import pytest
 
 import omnigraph.graph as og
 from omnigraph.commit.lineage import MAX_TAIL_FRAGMENTS
-from tests.support.counting import counting_server
+from tests.support.counting_s3 import counting_server
 from tests.support.graphs import NOTE, make_graph, upsert
 from tests.support.history import grow
 

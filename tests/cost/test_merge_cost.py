@@ -5,7 +5,7 @@ import pytest
 import omnigraph.graph as og
 from omnigraph.changes.diff import diff
 from tests.cost.test_write_cost import SCHEMA, fill
-from tests.support.counting import counting_server
+from tests.support.counting_s3 import counting_server
 from tests.support.indexes import index_ids
 
 SIZES = (10_000, 300_000)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import omnigraph as og
-from tests.support.counting import counting_server
+from tests.support.counting_s3 import counting_server
 
 SCHEMA = """
 node Person { name: String @key  salary: I32? }

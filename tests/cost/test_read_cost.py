@@ -15,7 +15,7 @@ import omnigraph.graph as og
 from omnigraph.query.engine import QuerySettings
 from omnigraph.query.expansion import ExpandMode
 from omnigraph.storage.datasets import Datasets
-from tests.support.counting import counting_server
+from tests.support.counting_s3 import counting_server
 from tests.support.indexes import index_ids
 
 SIZES = (1_000, 100_000)

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import omnigraph.graph as og
-from tests.support.counting import counting_server
+from tests.support.counting_s3 import counting_server
 from tests.support.indexes import index_ids
 
 SIZES = (1_000, 100_000, 300_000)

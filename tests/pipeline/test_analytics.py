@@ -9,7 +9,7 @@ from pyspark.sql.classic.dataframe import DataFrame
 import omnigraph as og
 from omnigraph import pipeline
 from omnigraph.errors import InvalidInput, NotFound
-from tests.support import networks
+from tests.support import reference_algorithms
 
 pytestmark = pytest.mark.usefixtures("quick")
 SCHEMA = """
@@ -91,7 +91,7 @@ def test_pagerank_is_stored_on_a_branch_and_is_the_same_every_time(spark, graph,
     before = graph.snapshot().commit_id
     done = run(graph, "pagerank", "Person.rank", "ranks", iterations=3)
     found = stored(graph, "ranks", "Person.rank")
-    expected = networks.ranks(*ends(graph, "Knows"), rounds=3)
+    expected = reference_algorithms.ranks(*ends(graph, "Knows"), rounds=3)
     assert found == pytest.approx(persons(expected), abs=1e-12)
     assert (done.nodes, done.rounds, done.loaded.branch_created) == (30, 3, True)
     assert graph.snapshot().commit_id == before, "main is as it was"
@@ -107,13 +107,13 @@ def test_pagerank_is_stored_on_a_branch_and_is_the_same_every_time(spark, graph,
 def test_pagerank_ends_when_little_changes(spark, graph):
     done = run(graph, "pagerank", "Person.rank", "short", damping=0.2, tolerance=0.01)
     assert 1 < done.rounds < 5
-    expected = networks.ranks(*ends(graph, "Knows"), rounds=100, damping=0.2)
+    expected = reference_algorithms.ranks(*ends(graph, "Knows"), rounds=100, damping=0.2)
     assert stored(graph, "short", "Person.rank") == pytest.approx(persons(expected), abs=0.01)
 
 
 def test_components_over_several_types_are_named_by_their_first_node(spark, graph):
     run(graph, "components", "Person.group", "parts", ("Knows", "Wrote"))
-    expected = networks.first_of_component(*ends(graph, "Knows", "Wrote"))
+    expected = reference_algorithms.first_of_component(*ends(graph, "Knows", "Wrote"))
     found = stored(graph, "parts", "Person.group")
     assert found == persons(expected)
     assert (found["p09"], found["p28"]) == ("Paper/p00", "Paper/x")
@@ -121,7 +121,7 @@ def test_components_over_several_types_are_named_by_their_first_node(spark, grap
 
 def test_labels_are_those_of_most_neighbours(spark, graph):
     done = run(graph, "labels", "Person.group", "labels", iterations=4)
-    expected = networks.communities(*ends(graph, "Knows"), rounds=4)
+    expected = reference_algorithms.communities(*ends(graph, "Knows"), rounds=4)
     assert stored(graph, "labels", "Person.group") == persons(expected)
     assert 1 <= done.rounds <= 4
 
@@ -138,7 +138,7 @@ def test_degrees_count_every_edge(spark, graph, direction):
 
 def test_nodes_without_a_key_are_known_by_their_ids(spark, graph):
     run(graph, "pagerank", "Paper.score", "papers", ("Wrote",), iterations=1)
-    expected = networks.ranks(*ends(graph, "Wrote"), rounds=1)
+    expected = reference_algorithms.ranks(*ends(graph, "Wrote"), rounds=1)
     found = stored(graph, "papers", "Paper.score")
     assert found == pytest.approx(
         {k.removeprefix("Paper/"): v for k, v in expected.items() if k.startswith("Paper/")},

@@ -20,7 +20,7 @@ from omnigraph.pipeline.pinned import manifest_at, pin_table
 from omnigraph.storage.scan import group_fragments
 from tests.support.frames import exported, told
 from tests.support.generated_graphs import some_sample
-from tests.support.parts import PARTS, columns_of, fill
+from tests.support.typed_graph import PARTS, columns_of, fill
 
 
 @pytest.fixture(scope="module")

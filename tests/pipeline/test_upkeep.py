@@ -184,7 +184,7 @@ def test_parts_are_written_into_an_empty_folder_only(graph, tmp_path):
     with pytest.raises(InvalidInput, match="is not empty") as told:
         graph.export_parts(tmp_path)
     assert told.value.code == "export_folder_not_empty"
-    with pytest.raises(InvalidInput, match="'xml'; it is one of parquet, csv, ndjson"):
+    with pytest.raises(InvalidInput, match="'xml'; use one of parquet, csv, ndjson"):
         graph.export_parts(tmp_path / "other", format="xml")
     with pytest.raises(InvalidInput, match="'flink'; it is one of local, spark"):
         graph.export_parts(tmp_path / "other", engine="flink")

@@ -15,7 +15,7 @@ from omnigraph.errors import InvalidInput, NotFound, OmniError
 from omnigraph.pipeline.scratch import ScratchFiles
 from omnigraph.write import ValidationFailed
 from tests.support.frames import exported, told
-from tests.support.parts import PARTS, columns_of, fill
+from tests.support.typed_graph import PARTS, columns_of, fill
 
 SHIPS = """
 node Ship { name: String @key  tons: I64?  @range(tons, 0..100) }

@@ -10,7 +10,7 @@ import omnigraph.graph as og
 from tests.support.catalogs import first
 from tests.support.effort import examples
 from tests.support.generated_reads import Read
-from tests.support.loaded import load, read_lines
+from tests.support.graph_data import load, read_lines
 from tests.support.read_checks import disagreements
 from tests.support.reference import World
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tests.support.loads import taken
+from tests.support.load_fixtures import taken
 
 NAMES = ["a", "b", "ä", "x y", ""]
 TEXTS = st.one_of(

@@ -15,7 +15,7 @@ from omnigraph.catalog import load_catalog
 from omnigraph.catalog.fingerprint import schema_shape
 from tests.support.generated_reads import as_case, some_reads
 from tests.support.read_checks import MOCK
-from tests.support.scoped import (
+from tests.support.scoped_graphs import (
     ACTOR,
     ROOT,
     graph_of,

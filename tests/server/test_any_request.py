@@ -9,7 +9,7 @@ import pytest
 import requests
 from hypothesis import HealthCheck, settings
 
-from tests.support.asking import CHECKS, LONG, described, make_usual
+from tests.support.openapi_requests import CHECKS, LONG, described, make_usual
 from tests.support.serving import PATIENCE
 
 EXAMPLES = int(os.environ.get("EXAMPLES", "4"))

@@ -16,7 +16,7 @@ from hypothesis.stateful import run_state_machine_as_test
 from schemathesis.generation import GenerationMode
 from schemathesis.specs.openapi.checks import ensure_resource_availability, use_after_free
 
-from tests.support.asking import CHECKS, LONG, described, make_meaningful
+from tests.support.openapi_requests import CHECKS, LONG, described, make_meaningful
 from tests.support.serving import PATIENCE
 
 STORIES = int(os.environ.get("EXAMPLES", "5"))

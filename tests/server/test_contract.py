@@ -6,7 +6,7 @@ import pytest
 
 from omnigraph.server.openapi import build_openapi
 from omnigraph.service.operations import OPERATIONS as TABLE
-from tests.support.shapes import contract, operations
+from tests.support.wire_contract import contract, operations
 
 OURS = json.loads(build_openapi(TABLE, authenticated=True))
 OPERATIONS = list(operations())

@@ -8,7 +8,7 @@ from importlib import import_module
 import pytest
 
 from tests.support.serving import ALL_PEOPLE, INSERT, TOKENS, UPDATE
-from tests.support.shapes import PLACE
+from tests.support.wire_contract import PLACE
 
 GRAPH = "guarded"
 

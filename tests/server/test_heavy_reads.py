@@ -10,8 +10,8 @@ import pytest
 
 import omnigraph.graph as og
 from tests.support.serving import ALL_PEOPLE, INSERT, PATIENCE, make_graph, serving
-from tests.support.shapes import validator
 from tests.support.sockets import connected
+from tests.support.wire_contract import validator
 
 RING = 700
 LONG = """

@@ -14,7 +14,7 @@ from omnigraph.service.auth import AuthMode
 from omnigraph.service.graph_registry import GraphSource, open_registry
 from omnigraph.service.session import GraphService
 from tests.support.serving import ALL_PEOPLE, INSERT, make_graph
-from tests.support.shapes import validator
+from tests.support.wire_contract import validator
 
 PAIRS = "query pairs() { match { $p: Person  $q: Person } return { $p.name, $q.name } }"
 WAYS_TO_ASK = [

@@ -11,8 +11,8 @@ import pytest
 
 from tests.support.certificates import make_certificate
 from tests.support.serving import ALL_PEOPLE, INSERT, PATIENCE, make_graph, serving
-from tests.support.shapes import validator
 from tests.support.sockets import connected, everything
+from tests.support.wire_contract import validator
 
 
 def test_what_was_asked_before_the_end_is_answered(tmp_path):

@@ -7,7 +7,7 @@ from lance import LanceDataset
 from lance.fragment import write_fragments
 
 from omnigraph.storage.layout import PRIMARY_KEY
-from tests.support.lances import SCHEMA, append, content, create, files, rows
+from tests.support.lance_datasets import SCHEMA, append, content, create, files, rows
 
 ROUNDS = {"local": 20, "s3": 10}
 
@@ -42,7 +42,7 @@ def test_of_four_racing_creators_exactly_one_wins(where, tmp_path, request, race
 
 
 # storage/datasets.py create: the texts of a loser, whether it comes late or was just overtaken.
-def test_creator_that_comes_late_is_told_so(tmp_path):
+def test_late_creator_gets_an_error(tmp_path):
     create(tmp_path / "d", rows(a=1))
     with pytest.raises(OSError, match="Dataset already exists"):
         create(tmp_path / "d", rows(b=2))

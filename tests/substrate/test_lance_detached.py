@@ -7,7 +7,7 @@ from lance import LanceDataset, LanceOperation
 from lance.fragment import write_fragments
 from lance.schema import LanceSchema
 
-from tests.support.lances import SCHEMA, append, content, create, files, rows
+from tests.support.lance_datasets import SCHEMA, append, content, create, files, rows
 
 
 @pytest.fixture
@@ -203,7 +203,7 @@ def numbers(schema):
 
 # storage/staged_writes.py add_columns numbers all columns anew: were one to change, it would read
 # garbage.
-def test_columns_numbered_anew_keep_their_numbers_whatever_their_types(tmp_path):
+def test_columns_numbered_again_keep_their_numbers_whatever_their_types(tmp_path):
     vector = pa.list_(pa.float32(), 4)
     first = [
         pa.field("id", pa.string(), nullable=False),

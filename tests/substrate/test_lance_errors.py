@@ -13,7 +13,7 @@ from lance.fragment import write_fragments
 
 from omnigraph.errors import Contention, GraphCorrupt, NotFound, StorageUnavailable
 from omnigraph.storage.error_translation import translate_error
-from tests.support.lances import append, content, create, rows
+from tests.support.lance_datasets import append, content, create, rows
 
 NOBODY = 65534
 
@@ -82,7 +82,7 @@ def test_version_that_is_not_there_was_not_found(made, version):
     assert isinstance(ours, NotFound)
 
 
-def test_empty_folder_is_no_dataset(tmp_path):
+def test_empty_folder_is_not_a_dataset(tmp_path):
     error, ours = raised(lance.dataset, str(tmp_path))
     assert "was not found" in str(error)
     assert isinstance(ours, NotFound)
@@ -103,7 +103,7 @@ def test_newest_version_that_is_missing_shows_the_one_before(made):
     assert lance.dataset(made.uri).version == 2
 
 
-def test_file_in_the_place_of_a_dataset_is_no_directory(tmp_path):
+def test_file_in_place_of_a_dataset_is_not_a_directory(tmp_path):
     (tmp_path / "file").write_text("x")
     error, ours = raised(lance.dataset, str(tmp_path / "file"))
     assert "Not a directory" in str(error)
@@ -144,7 +144,7 @@ def test_damaged_file_is_recognised_by_these_texts(made, pattern, damage, says):
 CHILD = """
 import os, resource, sys
 import pyarrow as pa
-from tests.support.lances import create
+from tests.support.lance_datasets import create
 
 folder, limit, user = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
@@ -176,14 +176,14 @@ def write_in_child(folder, *, limit=2**30, user=None):
     return done.stdout
 
 
-def test_disk_that_takes_no_more_says_file_too_large(tmp_path):
+def test_full_disk_gives_file_too_large(tmp_path):
     text = write_in_child(tmp_path / "d", limit=8192)
     assert "File too large" in text
     assert translate_error(OSError(text), "writing").code == "storage_full"
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can become somebody without permission")
-def test_folder_of_somebody_else_says_permission_denied(tmp_path):
+def test_folder_of_another_user_gives_permission_denied(tmp_path):
     tmp_path.chmod(0o700)
     text = write_in_child(tmp_path / "d", user=NOBODY)
     assert "Permission denied" in text

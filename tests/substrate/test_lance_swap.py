@@ -24,7 +24,7 @@ from omnigraph.storage.compare_and_swap import (
     read_rows,
 )
 from omnigraph.storage.error_translation import translate_errors
-from tests.support.lances import append, content, create, rows
+from tests.support.lance_datasets import append, content, create, rows
 
 ROUNDS = 20
 

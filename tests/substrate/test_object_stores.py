@@ -138,7 +138,7 @@ def test_listing_of_nothing_is_empty(store):
 
 
 # storage/object_store.py reach: a bucket that is not there is told apart from an empty one.
-def test_listing_of_a_missing_bucket_says_so(s3):
+def test_listing_of_a_missing_bucket_fails(s3):
     config = {name: value for name, value in s3.lance_options.items() if name != "allow_http"}
     store = S3Store("no-such-bucket", config=config, client_options={"allow_http": True})
     with pytest.raises(GenericError, match="NoSuchBucket"):

@@ -1,4 +1,4 @@
-"""This module is an agent: a real client of the official SDK, over a pipe or over HTTP."""
+"""An agent: a real client of the official SDK, over a pipe or over HTTP."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ from omnigraph.types import entity_id
 from tests.support.agreement import disagreement
 from tests.support.cases import GIVEN, ROOT, Case, CaseError, Section
 from tests.support.embedding import mock_vector
-from tests.support.loaded import read_lines
+from tests.support.graph_data import read_lines
 from tests.support.reference import Answer, RefusedError, World, interpret
 
 NOTHING = "nothing: it was refused, or what it is made from is not given"

@@ -1,4 +1,4 @@
-"""This module runs graph operations in child processes that may be killed at any moment.
+"""Run graph operations in child processes that may be killed at any moment.
 
 Children come from a fork server that has imported everything and opened nothing: Lance is not safe
 to fork once it was used, and starting an interpreter for each of many hundred children takes long.

@@ -1,4 +1,4 @@
-"""This module makes small graphs and changes them through the real path: stage, then publish.
+"""Make small graphs and change them through the real path: stage, then publish.
 
 Nothing is validated or coalesced: callers give whole rows, by id.
 """

@@ -1,4 +1,4 @@
-"""This module leaves behind what a process leaves that dies in the middle of a long operation."""
+"""Leave behind what a process leaves that dies in the middle of a long operation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""This module performs single operations on a graph, and says what each makes of a known state.
+"""Perform single operations on a graph, and state what each makes of a known state.
 
 `observed` reads everything people can see of a graph; `expected` computes, without any storage,
 what an operation that landed makes of it. Comparing both is how crash tests know old from new.

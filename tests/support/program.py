@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryFile
 
-from tests.support.warm import warm
+from tests.support.preloaded_cli import warm
 
 ROOT = Path(__file__).resolve().parents[2]
 HARBOUR = ROOT / "samples" / "harbour"

@@ -21,7 +21,7 @@ from tests.support.catalogs import first
 from tests.support.embedding import MOCK, mock_vector
 from tests.support.generated_graphs import Sample
 from tests.support.generated_reads import Read, Reads, as_case
-from tests.support.loaded import content, load, read_back, read_lines
+from tests.support.graph_data import content, load, read_back, read_lines
 from tests.support.reference import Answer, RefusedError, World, ask
 
 Ways = Mapping[str, Callable[[og.Graph, Read], Result]]

@@ -1,4 +1,4 @@
-"""This module starts real servers: `omnigraph serve` on a port of its own, as people start it."""
+"""Start real servers: `omnigraph serve` on a port of its own, as people start it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from typing import Any
 import httpx
 
 import omnigraph.graph as og
-from tests.support.shapes import Held
+from tests.support.wire_contract import Held
 
 SCHEMA = """
 node Person { name: String @key  age: I32?  score: F64?  born: Date?  seen: DateTime? }

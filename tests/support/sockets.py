@@ -1,4 +1,4 @@
-"""This module talks to servers byte by byte, as no polite client would."""
+"""Talk to servers byte by byte, as no polite client would."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""This module is what eight processes do to one graph at the same time, and what they write down.
+"""What eight processes do to one graph at the same time, and what they write down.
 
 Every attempt is logged before it is made, with everything it would change, and again with its
 outcome: `done`, or the code of the error. A checker can therefore rebuild what must be there.

@@ -7,8 +7,8 @@ import pytest
 
 import omnigraph.graph as og
 from omnigraph.errors import GraphCorrupt, NotFound, OmniError, StorageUnavailable
+from tests.support.failing_storage import can_mount, outcomes
 from tests.support.graphs import NOTE, SCHEMA, dump, insert
-from tests.support.misfortune import can_mount, outcomes
 
 WRITES = ("insert", "branch", "tag", "intent", "init")
 BEFORE = {"a": {"text": "x"}}

@@ -2,8 +2,8 @@
 
 import pytest
 
+from tests.support.failing_storage import can_mount
 from tests.support.full_disk import seen
-from tests.support.misfortune import can_mount
 
 pytestmark = pytest.mark.skipif(not can_mount(), reason="mounting is not allowed here")
 

@@ -123,15 +123,15 @@ class _SourceGuard:
             self.manifest, self.source, state.head
         ):
             message = (
-                f"a running cleanup may remove commit {self.source.commit_id}; try again when it has "
-                "finished. If no cleanup is running, run `omnigraph repair --confirm`"
+                f"a running cleanup may remove commit {self.source.commit_id}; try again when it "
+                "has finished. If no cleanup is running, run `omnigraph repair --confirm`"
             )
             raise Contention(message, code="cleanup_running")
         if new_lineage is not None and state.head.cleanup_cutoff:
             self._check_new_lineage(new_lineage, state.head)
 
     def _check_new_lineage(self, lineage_id: str, main: Head) -> None:
-        """Raise if cleanup takes a lineage for abandoned; else copy main's cleanup state."""
+        """Raise if cleanup may remove a new lineage; else copy main's cleanup state."""
         lineage = self.manifest.lineage(lineage_id)
         with suppress(NotFound):  # cleanup has already removed it
             if lineage.state().head.last_cleanup == main.last_cleanup:

@@ -29,8 +29,8 @@ INTENT_VERSION = 1
 class OperationIntent:
     """A long operation in progress: its branch, its staged commit and its state.
 
-    `complete` means that everything is staged and only the publish is missing. `resume_window` is how
-    long a resumable operation is kept after its last heartbeat; None if it cannot be resumed.
+    `complete` means that everything is staged and only the publish is missing. `resume_window`
+    is how long a resumable operation is kept after its last heartbeat; None if it cannot resume.
     `started_at` is a time of the store, as is `heartbeat` of an intent that was listed.
     """
 

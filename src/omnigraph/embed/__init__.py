@@ -1,9 +1,8 @@
-"""This room turns texts into vectors.
+"""Embed texts as unit vectors of a requested dimension.
 
-A name of a model and texts enter; unit vectors of the dimension asked for leave, or an error that
-says which text and why. Providers are alike to everybody else: `Embedder` builds the one that an
-environment or a profile asks for when the first text comes, and nothing is sent anywhere unless
-that was asked for.
+An error names the text and the reason. All providers have the same interface: `Embedder` builds the
+one that the environment or a profile configures at the first text, and texts are sent to a service
+only if one is configured.
 """
 
 from omnigraph.embed.embedder import Embedder

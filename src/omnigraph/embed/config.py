@@ -1,7 +1,7 @@
 """Choose the provider that embeds: a pure function of a profile and an environment.
 
-Texts leave this machine only when a service is configured: by a profile, a provider, an address or
-the key of a service.
+Texts are sent to a service only if one is configured: by a profile, a provider, a base URL or the
+API key of a service.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _log = logging.getLogger("omnigraph.embed")
 
 
 class ProviderKind(StrEnum):
-    """The providers there are."""
+    """The available providers."""
 
     LOCAL = "local"
     OPENAI_COMPATIBLE = "openai-compatible"
@@ -52,7 +52,7 @@ class ProviderKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RemoteDefaults:
-    """What a service is called by default, and where the key for it is looked for."""
+    """The default base URL and model of a service, and the variables of its API key."""
 
     base_url: str
     model: str
@@ -87,29 +87,29 @@ _PROVIDER_BY_KEY = {
 }
 """The provider each key chooses when no provider is named; the first key that is set decides."""
 _PROVIDER_PREFIXES = {**{str(kind): kind for kind in ProviderKind}, "google": ProviderKind.GEMINI}
-"""What may precede the name of a model, as in `openai/text-embedding-3-large`."""
+"""Prefixes of model names, as in `openai/text-embedding-3-large`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmbeddingSettings:
-    """Which provider, under which name of a model, and how to reach it."""
+    """The provider, its model and how to reach it."""
 
     kind: ProviderKind
     model: str
     base_url: str | None = None
     key: str | None = field(default=None, repr=False)
-    patience: EmbeddingRetryPolicy = field(default_factory=EmbeddingRetryPolicy)
+    retry_policy: EmbeddingRetryPolicy = field(default_factory=EmbeddingRetryPolicy)
 
 
 def read_settings(
     profile: Mapping[str, str] | None, environ: Mapping[str, str]
 ) -> EmbeddingSettings:
-    """Return what a profile asks for, or without one what an environment asks for."""
-    patience = _read_retry_policy(environ)
+    """Return the settings of a profile or, without one, of an environment."""
+    retry_policy = _read_retry_policy(environ)
     if profile is not None:
-        return _from_profile(profile, environ, patience)
+        return _from_profile(profile, environ, retry_policy)
     if environ.get(MOCK_VARIABLE, "").strip().lower() in _TRUE_WORDS:
-        _log.warning("%s is set: vectors are made up and say nothing about texts", MOCK_VARIABLE)
+        _log.warning("%s is set: vectors are random and have no meaning", MOCK_VARIABLE)
         return EmbeddingSettings(
             kind=ProviderKind.MOCK, model=environ.get(MODEL_VARIABLE, "").strip()
         )
@@ -118,12 +118,12 @@ def read_settings(
     kind = _parse_kind(environ.get(PROVIDER_VARIABLE, "").strip() or default, PROVIDER_VARIABLE)
     names = REMOTE_DEFAULTS[kind].keys if kind in REMOTE_DEFAULTS else ()
     key = next((environ[name].strip() for name in names if environ.get(name, "").strip()), None)
-    wanted = f"set {' or '.join(names)}"
-    return _settings(kind, environ.get(MODEL_VARIABLE), base_url, (key, wanted), patience)
+    hint = f"set {' or '.join(names)}"
+    return _settings(kind, environ.get(MODEL_VARIABLE), base_url, (key, hint), retry_policy)
 
 
 def _provider_by_key(environ: Mapping[str, str]) -> ProviderKind:
-    """Return the provider that the keys of an environment choose; without any, the local one."""
+    """Return the provider of the first API key in an environment; without any, the local one."""
     if same_model(environ.get(MODEL_VARIABLE, "").strip(), LOCAL_MODEL):
         return ProviderKind.LOCAL
     chosen = (kind for name, kind in _PROVIDER_BY_KEY.items() if environ.get(name, "").strip())
@@ -131,10 +131,10 @@ def _provider_by_key(environ: Mapping[str, str]) -> ProviderKind:
 
 
 def settings_for_model(model: str, environ: Mapping[str, str]) -> EmbeddingSettings | None:
-    """Return what embeds by a model that vectors were made by; None if the environment has nothing.
+    """Return settings for a model that computed existing vectors; None if there are none.
 
-    An environment that names a provider, an address or a model is not second-guessed. A service is
-    chosen only if its key is set.
+    An environment that sets a provider, a base URL or a model takes precedence. A service is chosen
+    only if its API key is set.
     """
     if any(
         environ.get(name, "").strip()
@@ -143,29 +143,29 @@ def settings_for_model(model: str, environ: Mapping[str, str]) -> EmbeddingSetti
         return None
     if same_model(model, LOCAL_MODEL):
         return EmbeddingSettings(kind=ProviderKind.LOCAL, model=LOCAL_MODEL)
-    owner, name, patience = (
+    owner, name, retry_policy = (
         _provider_prefix(model),
         canonical_model_name(model),
         _read_retry_policy(environ),
     )
     if owner is not None and owner not in REMOTE_DEFAULTS:
-        offline = EmbeddingSettings(kind=owner, model=name, patience=patience)
+        offline = EmbeddingSettings(kind=owner, model=name, retry_policy=retry_policy)
         return offline if owner is ProviderKind.SENTENCE_TRANSFORMERS else None
-    # The service whose model it is comes before one that resells it.
+    # The service of the model's vendor is preferred to a reseller.
     for variable, kind in reversed(_PROVIDER_BY_KEY.items()):
         key = environ.get(variable, "").strip()
         resold = kind is ProviderKind.OPENAI_COMPATIBLE and owner is not None
         if key and (owner is kind or resold or same_model(model, REMOTE_DEFAULTS[kind].model)):
             own = name if owner is kind else model
             named = REMOTE_DEFAULTS[kind].model if owner is None else own
-            return _settings(kind, named, None, (key, ""), patience)
+            return _settings(kind, named, None, (key, ""), retry_policy)
     return None
 
 
 def canonical_model_name(model: str) -> str:
-    """Return the name of a model without the provider that may precede it.
+    """Return the name of a model without its provider prefix.
 
-    A provider alone stands for its default model.
+    A provider alone means its default model.
 
     >>> canonical_model_name("openai/text-embedding-3-large")
     'text-embedding-3-large'
@@ -190,64 +190,66 @@ def _provider_prefix(model: str) -> ProviderKind | None:
 
 
 def read_model(text: object) -> str:
-    """Return the model a user names as `provider/model`; a provider alone has a default one."""
+    """Validate a model given as `provider/model`; a provider alone means its default model."""
     if not isinstance(text, str) or not text.strip():
-        message = "the model that made vectors is a text such as 'openai/text-embedding-3-large'"
+        message = "a vector model must be a string such as 'openai/text-embedding-3-large'"
         raise InvalidInput(message, code="embedding_model_invalid")
     name = text.strip()
     return _DEFAULT_MODELS[_PROVIDER_PREFIXES[name]] if name in _PROVIDER_PREFIXES else name
 
 
 VectorsFrom: TypeAlias = str | Mapping[str, str] | None
-"""The model that made vectors: of every property, or by `Type.property`; None is unknown."""
+"""The model of supplied vectors: for every property, or by `Type.property`; None is unknown."""
 
 
-def read_models(given: VectorsFrom) -> VectorsFrom:
-    """Return the models that a user names, for every property or by `Type.property`."""
-    if given is None:
+def read_models(models: VectorsFrom) -> VectorsFrom:
+    """Validate the models of supplied vectors, for every property or by `Type.property`."""
+    if models is None:
         return None
-    if isinstance(given, Mapping):
-        return {str(place): read_model(model) for place, model in given.items()}
-    return read_model(given)
+    if isinstance(models, Mapping):
+        return {str(place): read_model(model) for place, model in models.items()}
+    return read_model(models)
 
 
-def model_for_property(given: VectorsFrom, place: str) -> str | None:
-    """Return the model that made the vectors given to a property, named `Type.property`."""
-    return given.get(place) if isinstance(given, Mapping) else given
+def model_for_property(models: VectorsFrom, place: str) -> str | None:
+    """Return the model of the vectors supplied for a property, models as `Type.property`."""
+    return models.get(place) if isinstance(models, Mapping) else models
 
 
 def _from_profile(
-    profile: Mapping[str, str], environ: Mapping[str, str], patience: EmbeddingRetryPolicy
+    profile: Mapping[str, str], environ: Mapping[str, str], retry_policy: EmbeddingRetryPolicy
 ) -> EmbeddingSettings:
     unknown = sorted(set(profile) - _PROFILE_KEYS)
     if unknown:
-        known = ", ".join(sorted(_PROFILE_KEYS))
-        raise _invalid(f"unknown key '{unknown[0]}' in the embedding profile; it has {known}")
+        keys = ", ".join(sorted(_PROFILE_KEYS))
+        raise _invalid(f"unknown key '{unknown[0]}' in the embedding profile; use {keys}")
     if "kind" in profile and "provider" in profile:
-        raise _invalid("`kind` and `provider` of an embedding profile mean the same: give one")
+        raise _invalid(
+            "`kind` and `provider` of an embedding profile are the same setting: set only one"
+        )
     word = profile.get("kind") or profile.get("provider") or ProviderKind.OPENAI_COMPATIBLE
     kind = _parse_kind(word, "the kind of the embedding profile")
     key = None
     if kind in REMOTE_DEFAULTS:
         key = _resolve_reference(profile.get("api_key"), environ)
     base_url = profile.get("base_url") or None
-    return _settings(kind, profile.get("model"), base_url, (key, ""), patience)
+    return _settings(kind, profile.get("model"), base_url, (key, ""), retry_policy)
 
 
 def _resolve_reference(text: str | None, environ: Mapping[str, str]) -> str:
-    """Return the key a profile refers to; a key itself has no place in a profile."""
+    """Return the API key a profile refers to; profiles must not contain the key itself."""
     if not text:
         message = "the embedding profile needs api_key, as ${NAME} of an environment variable"
         raise InvalidInput(message, code="embedding_api_key_required")
     reference = _REFERENCE.fullmatch(text.strip())
     if reference is None:
-        message = "api_key of an embedding profile is ${NAME} of an environment variable, no key"
+        message = "api_key of an embedding profile must be ${NAME} of an environment variable"
         raise InvalidInput(message, code="embedding_api_key_inline")
-    found = environ.get(reference[1], "").strip()
-    if not found:
+    key = environ.get(reference[1], "").strip()
+    if not key:
         message = f"the embedding profile refers to {reference[1]}, which is not set"
         raise InvalidInput(message, code="embedding_api_key_missing", variable=reference[1])
-    return found
+    return key
 
 
 def _settings(
@@ -255,34 +257,36 @@ def _settings(
     model: str | None,
     base_url: str | None,
     key: tuple[str | None, str],
-    patience: EmbeddingRetryPolicy,
+    retry_policy: EmbeddingRetryPolicy,
 ) -> EmbeddingSettings:
     named = (model or "").strip() or _DEFAULT_MODELS[kind]
     if kind is ProviderKind.LOCAL and named != LOCAL_MODEL:
         message = (
-            f"provider local has no model '{named}': it is {LOCAL_MODEL}; unset {MODEL_VARIABLE}"
+            f"provider local has only model {LOCAL_MODEL}, not '{named}'; unset {MODEL_VARIABLE}"
         )
         raise _invalid(message, model=named)
     if kind not in REMOTE_DEFAULTS:
-        return EmbeddingSettings(kind=kind, model=named, patience=patience)
+        return EmbeddingSettings(kind=kind, model=named, retry_policy=retry_policy)
     address = base_url or REMOTE_DEFAULTS[kind].base_url
     parts = urlsplit(address)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise _invalid("the address of an embedding service begins with https:// or http://")
-    found, wanted = key
-    # A service of one's own, at an address one gave, may ask for no key.
-    if found is None and (base_url is None or kind is ProviderKind.GEMINI):
-        message = f"provider {kind} needs a key: {wanted}"
+        raise _invalid("the base URL of an embedding service must start with https:// or http://")
+    api_key, hint = key
+    # A self-hosted service at a configured base URL may need no key.
+    if api_key is None and (base_url is None or kind is ProviderKind.GEMINI):
+        message = f"provider {kind} needs an API key: {hint}"
         raise InvalidInput(message, code="embedding_api_key_missing", provider=str(kind))
-    return EmbeddingSettings(kind=kind, model=named, base_url=address, key=found, patience=patience)
+    return EmbeddingSettings(
+        kind=kind, model=named, base_url=address, key=api_key, retry_policy=retry_policy
+    )
 
 
 def _parse_kind(word: str, where: str) -> ProviderKind:
     try:
         return ProviderKind(word)
     except ValueError:
-        known = ", ".join(ProviderKind)
-        raise _invalid(f"{where} is '{word}', which is none of {known}") from None
+        kinds = ", ".join(ProviderKind)
+        raise _invalid(f"{where} is '{word}'; use one of {kinds}") from None
 
 
 def _read_retry_policy(environ: Mapping[str, str]) -> EmbeddingRetryPolicy:
@@ -301,7 +305,7 @@ def _read_number(environ: Mapping[str, str], name: str, default: int, *, least: 
     if not text:
         return default
     if not (text.isascii() and text.isdigit()) or int(text) < least:
-        raise _invalid(f"{name} is '{text}', which is no whole number from {least} up")
+        raise _invalid(f"{name} is '{text}'; use a whole number of at least {least}")
     return int(text)
 
 
@@ -310,15 +314,15 @@ def _invalid(message: str, **details: object) -> InvalidInput:
 
 
 def build_provider(settings: EmbeddingSettings) -> Provider:
-    """Return the provider that settings ask for; nothing is loaded or reached yet."""
-    address, key, patience = settings.base_url or "", settings.key, settings.patience
+    """Build the provider of settings; models are loaded and services called later."""
+    address, key, retry_policy = settings.base_url or "", settings.key, settings.retry_policy
     match settings.kind:
         case ProviderKind.LOCAL:
             return LocalProvider()
         case ProviderKind.OPENAI | ProviderKind.OPENAI_COMPATIBLE:
-            return OpenAIProvider.at(address, settings.model, key, patience)
+            return OpenAIProvider.at(address, settings.model, key, retry_policy)
         case ProviderKind.GEMINI:
-            return GeminiProvider.at(address, settings.model, key or "", patience)
+            return GeminiProvider.at(address, settings.model, key or "", retry_policy)
         case ProviderKind.SENTENCE_TRANSFORMERS:
             return SentenceTransformersProvider(settings.model)
         case ProviderKind.MOCK:

@@ -1,4 +1,4 @@
-"""This module reads what `omnigraph embed` is told about files: specs, manifests, selectors."""
+"""Read the inputs of `omnigraph embed` for files: specs, manifests and selectors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DEFAULT_OUTPUT = "./build/seed.embedded.jsonl"
 
 
 class EmbedFileMode(StrEnum):
-    """Which vectors are made or taken away."""
+    """Which vectors are computed or removed."""
 
     FILL = "fill_missing"
     SELECTED = "reembed_selected"
@@ -27,7 +27,7 @@ class EmbedFileMode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class EmbedTarget:
-    """The property that holds the vector of a type, and the properties its text is made from."""
+    """The vector property of a type, and the properties that its text is built from."""
 
     property: str
     fields: tuple[str, ...]
@@ -35,7 +35,7 @@ class EmbedTarget:
 
 @dataclass(frozen=True, slots=True)
 class EmbedSpec:
-    """How the vectors of a file are made."""
+    """The dimension and the targets of the vectors of a file."""
 
     dimension: int
     types: Mapping[str, EmbedTarget]
@@ -43,7 +43,7 @@ class EmbedSpec:
 
 @dataclass(frozen=True, slots=True)
 class RecordSelector:
-    """A value that a selected record has in a property; of one type, or of any."""
+    """Selects records by the value of a property, of one type or of any."""
 
     type: str | None
     field: str
@@ -76,19 +76,19 @@ def read_spec(path: Path) -> EmbedSpec:
     try:
         value = json.loads(read_text_file(path))
     except ValueError as error:
-        raise _bad_spec(f"{path} is no JSON: {error}") from error
+        raise _bad_spec(f"{path} is not valid JSON: {error}") from error
     return parse_spec(value, str(path))
 
 
 def parse_spec(value: Any, where: str) -> EmbedSpec:  # noqa: ANN401 - parsed JSON or YAML
-    """Return the spec that a parsed value means; unknown keys are mistakes."""
+    """Return the spec of a parsed value; unknown keys are errors."""
     facts = _check_fields(value, where, ("dimension", "types"))
     dimension = facts.get("dimension")
     if not isinstance(dimension, int) or isinstance(dimension, bool) or dimension < 1:
-        raise _bad_spec(f"{where}: `dimension` is a whole number from 1 up")
+        raise _bad_spec(f"{where}: `dimension` must be a whole number of at least 1")
     types = facts.get("types")
     if not isinstance(types, dict) or not types:
-        raise _bad_spec(f"{where}: `types` says for each type its `target` and `fields`")
+        raise _bad_spec(f"{where}: `types` must map each type to its `target` and `fields`")
     return EmbedSpec(
         dimension, {str(name): _parse_target(types[name], where, name) for name in types}
     )
@@ -99,9 +99,9 @@ def _parse_target(value: Any, where: str, name: str) -> EmbedTarget:  # noqa: AN
     facts = _check_fields(value, place, ("target", "fields"))
     target, fields = facts.get("target"), facts.get("fields")
     if not isinstance(target, str) or not target:
-        raise _bad_spec(f"{place}: `target` is the name of the property that holds the vector")
+        raise _bad_spec(f"{place}: `target` must be the name of the vector property")
     if not isinstance(fields, list) or not fields or not all(isinstance(f, str) for f in fields):
-        raise _bad_spec(f"{place}: `fields` lists the properties the text is made from")
+        raise _bad_spec(f"{place}: `fields` must list the properties that the text is built from")
     return EmbedTarget(target, tuple(fields))
 
 
@@ -110,22 +110,22 @@ def read_manifest(path: Path) -> tuple[Path, Path, EmbedSpec]:
     try:
         value = yaml.safe_load(read_text_file(path))
     except yaml.YAMLError as error:
-        raise _bad_manifest(f"{path} is no YAML: {error}") from error
+        raise _bad_manifest(f"{path} is not valid YAML: {error}") from error
     if not isinstance(value, dict):
         raise _bad_manifest(f"{path} has no `sources`, `artifacts` and `embeddings`")
     source = _manifest_entry(value, "sources", "raw_seed") or _manifest_entry(value, "seed", "data")
     if source is None:
-        raise _bad_manifest(f"{path} does not say what to embed: set `sources.raw_seed`")
+        raise _bad_manifest(f"{path} has no input: set `sources.raw_seed`")
     if "embeddings" not in value:
-        raise _bad_manifest(f"{path} does not say how to embed: set `embeddings`")
+        raise _bad_manifest(f"{path} has no embedding spec: set `embeddings`")
     output = _manifest_entry(value, "artifacts", "embedded_seed") or DEFAULT_OUTPUT
     spec = parse_spec(value["embeddings"], f"{path}, embeddings")
     return path.parent / source, path.parent / output, spec
 
 
 def _manifest_entry(value: Mapping[str, Any], section: str, name: str) -> str | None:
-    found = value.get(section)
-    entry = found.get(name) if isinstance(found, dict) else None
+    members = value.get(section)
+    entry = members.get(name) if isinstance(members, dict) else None
     return entry if isinstance(entry, str) and entry else None
 
 
@@ -134,7 +134,7 @@ def read_selector(text: str) -> RecordSelector:
     place, equals, value = text.partition("=")
     type_, colon, field = place.rpartition(":")
     if not equals or not field or (colon and not type_):
-        message = f"--select wants field=value or Type:field=value, not '{text}'"
+        message = f"invalid --select '{text}': expected field=value or Type:field=value"
         raise InvalidInput(message, code="embed_selector_invalid")
     return RecordSelector(type_ or None, field, value)
 
@@ -161,7 +161,7 @@ def _check_fields(value: Any, where: str, known: tuple[str, ...]) -> Mapping[str
         raise _bad_spec(f"{where} has no {' and '.join(f'`{name}`' for name in known)}")
     unknown = [str(name) for name in value if name not in known]
     if unknown:
-        raise _bad_spec(f"{where}: unknown key `{unknown[0]}`; it has {' and '.join(known)}")
+        raise _bad_spec(f"{where}: unknown key `{unknown[0]}`; use {' and '.join(known)}")
     return value
 
 

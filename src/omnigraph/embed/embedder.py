@@ -1,6 +1,6 @@
-"""This module gives the provider of one graph handle: built when the first text comes, then kept.
+"""The embedder of a graph handle: builds its provider at the first text and keeps it.
 
-It is where the environment is read. Equal texts of one call are embedded once.
+The environment is read here. Equal texts of one call are embedded once.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from omnigraph.embed.provider import Matrix, Provider, Role
 from omnigraph.errors import Category, OmniError
 
 ProviderChoice: TypeAlias = Provider | Mapping[str, str] | EmbeddingSettings | None
-"""A provider, a profile or the settings of one, or nothing: then the environment decides."""
+"""A provider, a profile, or settings; None means that the environment decides."""
 
 
 class Embedder:
-    """Turns texts into vectors by whatever provider was chosen."""
+    """Embeds texts with the configured provider."""
 
     def __init__(
         self, choice: ProviderChoice = None, environ: Mapping[str, str] | None = None
@@ -41,17 +41,17 @@ class Embedder:
         self._lock = Lock()
 
     def __reduce__(self) -> tuple[type[Embedder], tuple[Any]]:
-        """Go to another process with what the environment of this one decided."""
+        """Pickle with the settings that the environment of this process gives."""
         choice = self._choice
         if choice is None or isinstance(choice, Mapping):
-            # What cannot be is told by whoever embeds: perhaps nobody does.
+            # Invalid settings are reported when the first text is embedded.
             with suppress(OmniError):
                 choice = read_settings(choice, self._known_environ)
         return (Embedder, (choice,))
 
     @property
     def provider(self) -> Provider:
-        """The provider; raises OmniError when what was chosen cannot be."""
+        """The provider; raises OmniError if the settings are invalid."""
         with self._lock:
             if self._provider is None:
                 self._provider = self._chosen()
@@ -70,13 +70,13 @@ class Embedder:
 
     @property
     def name(self) -> str:
-        """The provider as messages name it."""
+        """The name of the provider in messages."""
         choice = self._settled
         return str(choice.kind) if isinstance(choice, EmbeddingSettings) else type(choice).__name__
 
     @property
     def is_local(self) -> bool:
-        """Tell whether texts are embedded by the process itself, as far as that is known."""
+        """Whether texts are embedded in this process, as far as that is known."""
         choice = self._settled
         return isinstance(choice, EmbeddingSettings) and choice.kind not in REMOTE_DEFAULTS
 
@@ -89,8 +89,8 @@ class Embedder:
         """The name of the model that embeds."""
         return self.provider.model
 
-    def giving(self, model: str | None) -> Embedder:
-        """Return what embeds by a model if the environment allows it, else this embedder."""
+    def for_model(self, model: str | None) -> Embedder:
+        """Return an embedder of a model if the environment allows it, else this one."""
         if model is None or self._choice is not None:
             return self
         settings = settings_for_model(model, self._known_environ)
@@ -101,34 +101,34 @@ class Embedder:
 
     def embed(self, texts: Sequence[str], dimension: int, role: Role) -> Matrix:
         """Return a unit vector for each text, in order."""
-        different = list(dict.fromkeys(texts))
-        vectors = self.provider.embed(different, dimension, role)
-        if len(different) == len(texts):
+        distinct = list(dict.fromkeys(texts))
+        vectors = self.provider.embed(distinct, dimension, role)
+        if len(distinct) == len(texts):
             return vectors
-        places = {text: place for place, text in enumerate(different)}
-        return vectors[[places[text] for text in texts]]
+        indices = {text: index for index, text in enumerate(distinct)}
+        return vectors[[indices[text] for text in texts]]
 
 
 def embedder_for_model(
     embedder: Embedder, place: str, declared: str | None, others: Collection[str | None]
 ) -> Embedder:
-    """Return what embeds texts for a vector property, by the model of its other vectors.
+    """Return the embedder for a vector property, with the model of its existing vectors.
 
-    `declared` is the model of the schema, `others` are those of the vectors there are; None among
-    them stands for an unknown one.
+    `declared` is the model in the schema, `others` are those of existing vectors; None means an
+    unknown model.
     """
     recorded = sorted(model for model in others if model is not None)
     if declared is None and None in others:
         raise unknown_model_error(place)
-    found = embedder.giving(declared if declared is not None else next(iter(recorded), None))
-    check_model(place, declared, found.model, declared=True)
+    chosen = embedder.for_model(declared if declared is not None else next(iter(recorded), None))
+    check_model(place, declared, chosen.model, declared=True)
     for model in recorded:
-        check_model(place, model, found.model, declared=False)
-    return found
+        check_model(place, model, chosen.model, declared=False)
+    return chosen
 
 
 def check_model(place: str, wanted: str | None, model: str, *, declared: bool) -> None:
-    """Raise OmniError when a vector property needs another model than the one that embeds."""
+    """Raise OmniError if a vector property needs another model than the configured one."""
     if wanted is None or same_model(wanted, model):
         return
     why = "is declared with" if declared else "holds vectors of"
@@ -143,7 +143,7 @@ def check_model(place: str, wanted: str | None, model: str, *, declared: bool) -
 
 
 def check_supplied_model(place: str, wanted: str | None, model: str, *, declared: bool) -> None:
-    """Raise OmniError when vectors of another model are given than a vector property has."""
+    """Raise OmniError if supplied vectors are of another model than a vector property."""
     if wanted is None or same_model(wanted, model):
         return
     why = "is declared with" if declared else "holds vectors of"
@@ -166,7 +166,7 @@ def _model_mismatch_error(message: str, place: str, wanted: str, model: str) -> 
 
 
 def unknown_model_error(place: str) -> OmniError:
-    """Return the error for texts beside vectors that may be of any model, or of several."""
+    """Return the error for texts of a property with vectors of unknown models."""
     return OmniError(
         f"{place} holds vectors of an unknown model, or of several, so no text can be embedded to "
         "go with them: declare the model in the schema with "

@@ -1,6 +1,6 @@
-"""This module embeds the records of a file, line by line, into another file.
+"""Embed the records of a file, line by line, into another file.
 
-The other file appears whole or not at all. Lines that are not changed are copied as they are.
+The output file is replaced atomically. Unchanged lines are copied.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from omnigraph.embed.provider import Role
 from omnigraph.errors import InvalidInput, translate_disk_errors
 
 BATCH_LINES = 1_024
-"""Lines read and embedded together."""
+"""Lines in one batch."""
 
 
 @dataclass(slots=True)
 class EmbedFileReport:
-    """What was done to a file; `model` is None when nothing embeds."""
+    """The result for a file; `model` is None if nothing is embedded."""
 
     job: EmbedFileJob
     records: int = 0
@@ -56,7 +56,7 @@ class EmbedFileReport:
 
 @dataclass(frozen=True, slots=True)
 class EmbedFileProgress:
-    """How far a file is; the same facts a load tells."""
+    """The progress of a file, with the same fields as that of a load."""
 
     phase: str
     rows: int
@@ -78,7 +78,7 @@ def embed_file(
         size = os.fstat(lines.fileno()).st_size
         numbered = enumerate(lines, start=1)
         while part := list(islice(numbered, BATCH_LINES)):
-            output.writelines(_EmbedLineBatch(job, report, embedder).made(part))
+            output.writelines(_EmbedLineBatch(job, report, embedder).output_lines(part))
             read += sum(len(line) for _, line in part)
             if progress is not None:
                 progress(EmbedFileProgress(str(job.mode), report.records, read, size))
@@ -97,7 +97,7 @@ def _open_input(path: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def _replace_file(path: Path) -> Iterator[BinaryIO]:
-    """Give a file to write, which takes its name when it is complete and is gone otherwise."""
+    """Yield a temporary file that replaces `path` on success and is deleted on an error."""
     unfinished = path.with_name(path.name + ".tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -116,13 +116,13 @@ def _replace_file(path: Path) -> Iterator[BinaryIO]:
 
 @dataclass(frozen=True, slots=True)
 class _EmbedLineBatch:
-    """Some lines on their way."""
+    """A batch of input lines."""
 
     job: EmbedFileJob
     report: EmbedFileReport
     embedder: Embedder
 
-    def made(self, lines: list[tuple[int, bytes]]) -> list[bytes]:
+    def output_lines(self, lines: list[tuple[int, bytes]]) -> list[bytes]:
         """Return the lines of the output."""
         kept: list[bytes | dict[str, Any]] = []
         texts: list[str] = []
@@ -154,13 +154,13 @@ class _EmbedLineBatch:
         except ValueError as error:
             raise _bad_line(f"{place}: invalid JSON: {error}", number) from error
         if not isinstance(record, dict):
-            raise _bad_line(f"{place}: a record is a JSON object", number)
+            raise _bad_line(f"{place}: a record must be a JSON object", number)
         if isinstance(record.get("type"), str) and not isinstance(record.get("data"), dict):
             raise _bad_line(f"{place}: a record with a type needs an object `data`", number)
         return record
 
     def _selected(self, record: Mapping[str, Any]) -> EmbedTarget | None:
-        """Return what is embedded of a record, if it is meant."""
+        """Return the target of a record, or None if it is not selected."""
         type_ = record.get("type")
         if not isinstance(type_, str) or type_ not in self.job.spec.types:
             return None
@@ -175,7 +175,7 @@ class _EmbedLineBatch:
         return self.job.spec.types[type_]
 
     def _change(self, record: Mapping[str, Any], target: EmbedTarget) -> bool:
-        """Tell whether a selected record changes; take its vector away when that is asked for."""
+        """Return whether a selected record changes; remove its vector in mode `clean`."""
         data = record["data"]
         if self.job.mode is EmbedFileMode.CLEAN:
             if target.property not in data:
@@ -187,7 +187,7 @@ class _EmbedLineBatch:
 
 
 def record_text(type_: str, data: Mapping[str, Any], target: EmbedTarget) -> str:
-    """Return the text of a record: its type, then a line for each property that is not empty."""
+    """Return the text of a record: its type, then a line for each non-empty property."""
     lines = [f"type: {type_}"]
     for name in target.fields:
         text = ", ".join(_value_texts(data.get(name)))
@@ -197,7 +197,7 @@ def record_text(type_: str, data: Mapping[str, Any], target: EmbedTarget) -> str
 
 
 def _value_texts(value: Any) -> list[str]:  # noqa: ANN401 - any JSON value
-    """Return the text of each item of a value; null has none."""
+    """Return the text of each item of a value; empty for null."""
     if value is None:
         return []
     if isinstance(value, list):

@@ -1,8 +1,8 @@
-"""This module embeds texts in this process, with word vectors that come with the installation.
+"""Providers that embed in this process: wordllama, sentence-transformers and a mock.
 
-Nothing is downloaded and nothing leaves the machine. A text is the mean of the vectors of its
-tokens. The model was trained so that the first numbers of a vector are a smaller vector of the same
-kind; further numbers than it has are zeros, which change no cosine.
+The default is wordllama with the word vectors of the installation: nothing is downloaded or sent. A
+text is the mean of the vectors of its tokens. The model was trained so that the first numbers of a
+vector are a smaller vector of the same kind; missing numbers are zeros, which change no cosine.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from omnigraph.errors import Category, OmniError
 
 LOCAL_MODEL = "wordllama-l2-supercat-256"
 LOCAL_DIMENSION = 256
-"""Numbers the model has for a token."""
+"""The dimension of the token vectors."""
 _WORDLLAMA_PACKAGE = "wordllama"
 _WEIGHTS = "weights/l2_supercat_256.safetensors"
 _TOKENIZER = "tokenizers/l2_supercat_tokenizer_config.json"
@@ -44,18 +44,18 @@ class LocalProvider:
         rows = np.zeros((len(texts), dimension), np.float64)
         for start in range(0, len(texts), _BATCH_TEXTS):
             part = list(texts[start : start + _BATCH_TEXTS])
-            for row, found in enumerate(
+            for row, encoding in enumerate(
                 tokenizer.encode_batch_fast(part, add_special_tokens=False)
             ):
-                # The sum points where the mean does.
-                rows[start + row, :kept] = np.add.reduce(words.take(found.ids, 0))[:kept]
+                # The sum has the direction of the mean.
+                rows[start + row, :kept] = np.add.reduce(words.take(encoding.ids, 0))[:kept]
         return unit_vectors(rows, texts, dimension, self.model)
 
 
 @cache
 def _load_model() -> tuple[npt.NDArray[np.float32], Any]:
     """Read the vectors and the tokenizer, once for all graphs; they take 50 MB."""
-    # Who never embeds must not wait for these libraries.
+    # Imported late: they are slow to load and often not needed.
     from safetensors.numpy import load_file  # noqa: PLC0415
     from tokenizers import Tokenizer  # noqa: PLC0415
 
@@ -77,22 +77,21 @@ def _package_folder() -> Path:
 
 def _missing_model_error(reason: str) -> OmniError:
     return OmniError(
-        f"the local embedding model is not there ({reason}): install omnigraph again, "
+        f"the local embedding model is missing ({reason}): reinstall omnigraph, "
         "or choose another provider with OMNIGRAPH_EMBED_PROVIDER",
         code="embedding_model_missing",
         category=Category.UNAVAILABLE,
     )
 
 
-# ----------------------------------------------------------------------
-# This module embeds texts with a model of sentence-transformers, which is installed separately.
+# --- sentence-transformers, which is installed separately ---------------------------------------
 
 
 SENTENCE_TRANSFORMERS = "sentence_transformers"
 
 
 class SentenceTransformersProvider:
-    """Runs a transformer in this process; `model` is a name of the library's, or a folder."""
+    """Runs a transformer in this process; `model` is a model name or a folder."""
 
     def __init__(self, model: str) -> None:
         self.model = model
@@ -124,10 +123,8 @@ def _import_library() -> Any:  # noqa: ANN401 - a library that may not be there
         ) from error
 
 
-# ----------------------------------------------------------------------
-# This module makes vectors out of thin air: always the same for a text, near to nothing else.
-#
-# They let tests and examples run without any model. The numbers are fixed for ever.
+# --- mock: deterministic random vectors, for tests and examples without a model
+# -------------------- The numbers never change.
 
 
 _FNV_BASIS, _FNV_PRIME, _MASK_64 = 0xCBF29CE484222325, 0x100000001B3, (1 << 64) - 1
@@ -158,7 +155,7 @@ def _draw_vector(text: str, dimension: int) -> list[float]:
 
 
 def _fnv1a_hash(text: str) -> int:
-    found = _FNV_BASIS
+    value = _FNV_BASIS
     for byte in text.encode():
-        found = ((found ^ byte) * _FNV_PRIME) & _MASK_64
-    return found
+        value = ((value ^ byte) * _FNV_PRIME) & _MASK_64
+    return value

@@ -1,4 +1,4 @@
-"""This module says what a provider is, and holds every provider to it."""
+"""The interface of embedding providers, and the checks of their vectors."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _MAX_SHOWN_CHARS = 60
 
 
 class Role(StrEnum):
-    """What a text is: something to find, or what to find it by; some models tell them apart."""
+    """Whether a text is a document or a search query; some models distinguish them."""
 
     QUERY = "query"
     DOCUMENT = "document"
 
 
 class Provider(Protocol):
-    """What turns texts into vectors; `model` names what made them, to whoever compares them."""
+    """Embeds texts; `model` identifies the model, because only its vectors are comparable."""
 
     @property
     def model(self) -> str:
@@ -35,18 +35,18 @@ class Provider(Protocol):
 
 
 def unit_vectors(rows: npt.ArrayLike, texts: Sequence[str], dimension: int, model: str) -> Matrix:
-    """Return what a model gave as unit vectors; raise OmniError naming the text when it cannot."""
+    """Normalize the output of a model to unit vectors; raise OmniError if it is invalid."""
     try:
         vectors = np.asarray(rows, np.float64)
     except (TypeError, ValueError) as error:
-        message = f"model {model} gave something else than vectors of equal length"
+        message = f"model {model} did not return vectors of equal length"
         raise bad_response_error(message, model) from error
     if vectors.ndim != 2 or len(vectors) != len(texts):
-        raise bad_response_error(f"model {model} did not give a vector for each text", model)
+        raise bad_response_error(f"model {model} did not return a vector for each text", model)
     if vectors.shape[1] != dimension:
         message = (
-            f"model {model} gives vectors of {vectors.shape[1]} numbers, not of {dimension}: "
-            f"declare Vector({vectors.shape[1]}), or choose a model that can give {dimension}"
+            f"model {model} returns vectors of dimension {vectors.shape[1]}, not {dimension}: "
+            f"declare Vector({vectors.shape[1]}), or choose a model with dimension {dimension}"
         )
         raise bad_response_error(message, model, dimension=dimension, given=vectors.shape[1])
     with np.errstate(over="ignore", invalid="ignore"):
@@ -56,21 +56,21 @@ def unit_vectors(rows: npt.ArrayLike, texts: Sequence[str], dimension: int, mode
         text = abbreviate_text(texts[int(bad[0])])
         kind = "zero" if lengths[bad[0]] == 0 else "not finite"
         raise bad_response_error(
-            f"the vector model {model} gives for {text} is {kind}", model, text=text
+            f"the vector of model {model} for {text} is {kind}", model, text=text
         )
     units: Matrix = (vectors / lengths[:, None]).astype(np.float32)
     return units
 
 
 def check_texts(texts: Sequence[str]) -> None:
-    """Raise OmniError when a text has nothing in it that could be embedded."""
+    """Raise InvalidInput if a text is empty."""
     if any(not text.strip() for text in texts):
-        message = "an empty text cannot be embedded: give a text with words in it"
+        message = "an empty text cannot be embedded; pass a text with words"
         raise InvalidInput(message, code="embedding_text_empty")
 
 
 def bad_response_error(message: str, model: str, **details: object) -> OmniError:
-    """Return the error for vectors that cannot be used."""
+    """Return the error for an invalid response of a model."""
     return OmniError(
         message,
         code="embedding_answer_invalid",
@@ -80,5 +80,5 @@ def bad_response_error(message: str, model: str, **details: object) -> OmniError
 
 
 def abbreviate_text(text: str) -> str:
-    """Return a text short enough for a message."""
+    """Return a text shortened for a message."""
     return repr(text if len(text) <= _MAX_SHOWN_CHARS else text[:_MAX_SHOWN_CHARS] + "…")

@@ -1,6 +1,6 @@
-"""This module asks a service over HTTP: again when that may help, and never for too long.
+"""Providers that call an HTTP service, with retries and a deadline.
 
-Messages show where was asked and what was answered, never the key.
+Messages contain the host and the response, never the API key.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _log = logging.getLogger("omnigraph.embed")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmbeddingRetryPolicy:
-    """How long to try, in seconds: one request, pauses that double, all tries together.
+    """Number of attempts, first backoff, timeout per request and total deadline, in seconds.
 
-    `deadline` None is for ever.
+    The backoff doubles after each attempt; `deadline` None means no limit.
     """
 
     attempts: int = 4
@@ -39,50 +39,50 @@ class EmbeddingRetryPolicy:
 
 
 class _RetryableFailure(Exception):
-    """One try failed in a way that another may not."""
+    """An attempt failed with an error that a retry may not have."""
 
 
 @dataclass(slots=True)
 class EmbeddingClient:
-    """A service that answers JSON with JSON; `secret` is what no message may show."""
+    """A client of a JSON service; messages never contain `secret`."""
 
     base_url: str
     model: str
     headers: Mapping[str, str] = field(repr=False)
     secret: str | None = field(default=None, repr=False)
-    patience: EmbeddingRetryPolicy = field(default_factory=EmbeddingRetryPolicy)
+    retry_policy: EmbeddingRetryPolicy = field(default_factory=EmbeddingRetryPolicy)
     _client: Any = field(default=None, repr=False)
     _lock: Lock = field(default_factory=Lock, repr=False)
 
-    def ask(self, path: str, body: Mapping[str, Any]) -> Any:  # noqa: ANN401 - parsed JSON
-        """Return what the service answers; raise OmniError when it does not."""
-        patience, started = self.patience, time.monotonic()
-        end = None if patience.deadline is None else started + patience.deadline
-        for attempt in range(1, patience.attempts + 1):
+    def post(self, path: str, body: Mapping[str, Any]) -> Any:  # noqa: ANN401 - parsed JSON
+        """Return the response of the service; raise OmniError if there is none."""
+        retry_policy, started = self.retry_policy, time.monotonic()
+        end = None if retry_policy.deadline is None else started + retry_policy.deadline
+        for attempt in range(1, retry_policy.attempts + 1):
             try:
                 return self._try(path, body, end)
             except _RetryableFailure as failure:
-                pause = patience.backoff * 2 ** (attempt - 1)
-                if attempt == patience.attempts:
-                    raise self._unavailable(f"{failure} ({attempt} tries)") from failure
+                pause = retry_policy.backoff * 2 ** (attempt - 1)
+                if attempt == retry_policy.attempts:
+                    raise self._unavailable(f"{failure} ({attempt} attempts)") from failure
                 if end is not None and time.monotonic() + pause >= end:
                     raise self._too_late(failure) from failure
-                _log.info("%s: %s; trying again in %.1f s", self.host, failure, pause)
+                _log.info("%s: %s; retrying in %.1f s", self.host, failure, pause)
                 time.sleep(pause)
-        raise AssertionError("the last try returns or raises")
+        raise AssertionError("the last attempt returns or raises")
 
     @property
     def host(self) -> str:
-        """The service as messages name it: without what an address may hold besides."""
+        """The host and port of the service, for messages."""
         parts = urlsplit(self.base_url)
         return (parts.hostname or "") + (f":{parts.port}" if parts.port else "")
 
     def _try(self, path: str, body: Mapping[str, Any], end: float | None) -> Any:  # noqa: ANN401
-        # Who asks no service must not wait for this library.
+        # Imported late: it is slow to load and often not needed.
         import httpx  # noqa: PLC0415
 
         begun = time.monotonic()
-        limit = begun + self.patience.timeout
+        limit = begun + self.retry_policy.timeout
         limit = limit if end is None else min(limit, end)
         address = f"{self.base_url.rstrip('/')}/{path}"
         try:
@@ -90,9 +90,9 @@ class EmbeddingClient:
                 "POST", address, json=dict(body), timeout=max(limit - begun, 0.001)
             ) as response:
                 content = b""
-                for piece in response.iter_bytes():
-                    content += piece
-                    # The library's timeout is about each read, not about all of them.
+                for chunk in response.iter_bytes():
+                    content += chunk
+                    # The timeout of httpx is per read, not per response.
                     if time.monotonic() > limit:
                         raise _RetryableFailure("timed out")
                 status = response.status_code
@@ -101,19 +101,19 @@ class EmbeddingClient:
         except httpx.TransportError as error:
             raise _RetryableFailure(self._clean(f"cannot be reached: {error}")) from error
         except httpx.InvalidURL as error:
-            raise self._refused(f"its address is wrong: {error}", 0) from error
+            raise self._refused(f"its URL is invalid: {error}", 0) from error
         return self._read(status, content)
 
     def _read(self, status: int, content: bytes) -> Any:  # noqa: ANN401 - parsed JSON
         excerpt = self._clean(content[:_EXCERPT_CHARS].decode(errors="replace").strip())
         if status == _TOO_MANY_REQUESTS or status >= _SERVER_ERROR:
-            raise _RetryableFailure(f"answered {status}: {excerpt}")
+            raise _RetryableFailure(f"returned HTTP {status}: {excerpt}")
         if not 200 <= status < 300:
-            raise self._refused(f"answered {status}: {excerpt}", status)
+            raise self._refused(f"returned HTTP {status}: {excerpt}", status)
         try:
             return json.loads(content)
         except ValueError as error:
-            message = f"embedding service {self.host} answered no JSON: {excerpt}"
+            message = f"embedding service {self.host} did not return JSON: {excerpt}"
             raise bad_response_error(message, self.model) from error
 
     def _open(self) -> Any:  # noqa: ANN401 - a client of a library imported late
@@ -131,7 +131,7 @@ class EmbeddingClient:
         return self._error(reason, "embedding_unavailable", Category.UNAVAILABLE)
 
     def _too_late(self, failure: Exception) -> OmniError:
-        reason = f"{failure}, and OMNIGRAPH_EMBED_DEADLINE_MS is over"
+        reason = f"{failure}, and OMNIGRAPH_EMBED_DEADLINE_MS has passed"
         return self._error(reason, "embedding_deadline", Category.LIMIT)
 
     def _refused(self, reason: str, status: int) -> OmniError:
@@ -144,27 +144,26 @@ class EmbeddingClient:
         return OmniError(message, code=code, category=category, details=details)
 
 
-# ----------------------------------------------------------------------
-# This module embeds with services that speak like OpenAI's.
+# --- services with the OpenAI API ---------------------------------------------------------------
 
 
 TEXTS_PER_REQUEST = 96
-"""Texts of one request; services refuse more than some thousands, and large bodies before."""
+"""Texts per request; services limit their number and the size of bodies."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpenAIProvider:
-    """Asks `/embeddings`, many texts at a time."""
+    """Calls `/embeddings` with many texts per request."""
 
     service: EmbeddingClient
 
     @classmethod
     def at(
-        cls, base_url: str, model: str, key: str | None, patience: EmbeddingRetryPolicy
+        cls, base_url: str, model: str, key: str | None, retry_policy: EmbeddingRetryPolicy
     ) -> OpenAIProvider:
-        """Return the provider for an address; without a key nothing says who asks."""
+        """Return the provider for a base URL; without a key requests are not authenticated."""
         headers = {"Authorization": f"Bearer {key}"} if key else {}
-        return cls(EmbeddingClient(base_url, model, headers, key, patience))
+        return cls(EmbeddingClient(base_url, model, headers, key, retry_policy))
 
     @property
     def model(self) -> str:
@@ -177,51 +176,50 @@ class OpenAIProvider:
         parts = [
             texts[at : at + TEXTS_PER_REQUEST] for at in range(0, len(texts), TEXTS_PER_REQUEST)
         ]
-        found = [self._part(part, dimension) for part in parts]
-        return np.concatenate(found) if found else np.zeros((0, dimension), np.float32)
+        vectors = [self._part(part, dimension) for part in parts]
+        return np.concatenate(vectors) if vectors else np.zeros((0, dimension), np.float32)
 
     def _part(self, texts: Sequence[str], dimension: int) -> Matrix:
         body = {"model": self.model, "input": list(texts), "dimensions": dimension}
-        answer = self.service.ask("embeddings", body)
+        response = self.service.post("embeddings", body)
         return unit_vectors(
-            _response_vectors(answer, texts, self.model), texts, dimension, self.model
+            _response_vectors(response, texts, self.model), texts, dimension, self.model
         )
 
 
-def _response_vectors(answer: Any, texts: Sequence[str], model: str) -> list[Any]:  # noqa: ANN401 - parsed JSON
-    """Return the vectors in the order of the texts, wherever the answer put them."""
+def _response_vectors(response: Any, texts: Sequence[str], model: str) -> list[Any]:  # noqa: ANN401 - parsed JSON
+    """Return the vectors in the order of the texts, by their index in the response."""
     try:
-        found = {
-            int(row.get("index", at)): row["embedding"] for at, row in enumerate(answer["data"])
+        vectors = {
+            int(row.get("index", at)): row["embedding"] for at, row in enumerate(response["data"])
         }
-        return [found[place] for place in range(len(texts))]
+        return [vectors[index] for index in range(len(texts))]
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise bad_response_error(
-            f"model {model} did not give a vector for each text", model
+            f"model {model} did not return a vector for each text", model
         ) from error
 
 
-# ----------------------------------------------------------------------
-# This module embeds with Google's service.
+# --- Google Gemini -------------------------------------------------------------------------------
 
 
 MAX_CONCURRENT_REQUESTS = 8
-"""Requests under way at the same time: one is for one text."""
+"""Concurrent requests; each is for one text."""
 _TASK_TYPES = {Role.QUERY: "RETRIEVAL_QUERY", Role.DOCUMENT: "RETRIEVAL_DOCUMENT"}
 
 
 @dataclass(frozen=True, slots=True)
 class GeminiProvider:
-    """Asks `models/…:embedContent`, text by text."""
+    """Calls `models/…:embedContent` once per text."""
 
     service: EmbeddingClient
 
     @classmethod
     def at(
-        cls, base_url: str, model: str, key: str, patience: EmbeddingRetryPolicy
+        cls, base_url: str, model: str, key: str, retry_policy: EmbeddingRetryPolicy
     ) -> GeminiProvider:
-        """Return the provider for an address."""
-        return cls(EmbeddingClient(base_url, model, {"x-goog-api-key": key}, key, patience))
+        """Return the provider for a base URL."""
+        return cls(EmbeddingClient(base_url, model, {"x-goog-api-key": key}, key, retry_policy))
 
     @property
     def model(self) -> str:
@@ -233,22 +231,22 @@ class GeminiProvider:
         check_texts(texts)
 
         def one(text: str) -> Matrix:
-            return unit_vectors([self._ask(text, dimension, role)], [text], dimension, self.model)
+            return unit_vectors([self._post(text, dimension, role)], [text], dimension, self.model)
 
         with ThreadPoolExecutor(MAX_CONCURRENT_REQUESTS) as threads:
-            found = list(threads.map(one, texts))
-        return np.concatenate(found) if found else np.zeros((0, dimension), np.float32)
+            vectors = list(threads.map(one, texts))
+        return np.concatenate(vectors) if vectors else np.zeros((0, dimension), np.float32)
 
-    def _ask(self, text: str, dimension: int, role: Role) -> Any:  # noqa: ANN401 - parsed JSON
+    def _post(self, text: str, dimension: int, role: Role) -> Any:  # noqa: ANN401 - parsed JSON
         body = {
             "model": f"models/{self.model}",
             "content": {"parts": [{"text": text}]},
             "taskType": _TASK_TYPES[role],
             "outputDimensionality": dimension,
         }
-        answer = self.service.ask(f"models/{quote(self.model, safe='')}:embedContent", body)
+        response = self.service.post(f"models/{quote(self.model, safe='')}:embedContent", body)
         try:
-            return answer["embedding"]["values"]
+            return response["embedding"]["values"]
         except (KeyError, TypeError) as error:
-            message = f"model {self.model} answered without a vector"
+            message = f"model {self.model} returned no vector"
             raise bad_response_error(message, self.model) from error

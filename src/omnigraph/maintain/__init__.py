@@ -1,4 +1,4 @@
-"""Upkeep: verify what storage holds, and clean up what no retained snapshot needs.
+"""Maintenance: optimize, verify, cleanup, repair, export and archives.
 
-Everything here may be interrupted and repeated. Nothing here changes an answer.
+Every operation may be interrupted and repeated, and none changes query results.
 """

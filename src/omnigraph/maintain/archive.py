@@ -1,7 +1,7 @@
-"""This module puts a whole graph into one file, and makes a graph of such a file.
+"""Write a graph to an archive file, and create a graph from an archive.
 
-Without history the file holds the schema and the entities of one state. With history it holds every
-object of the graph: all branches, tags, commits and what they show. Derived files are left out.
+Without history the file holds the schema and the entities of one snapshot. With history it holds
+every object of the graph: all branches, tags, commits and their data. Derived files are excluded.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _VERSIONS_FOLDER = "_versions/"
 
 @dataclass(frozen=True, slots=True)
 class ArchiveReport:
-    """What an archive holds."""
+    """The content of an archive."""
 
     path: str
     history: bool
@@ -66,9 +66,9 @@ class ArchiveReport:
 def write_archive(
     manifest: Manifest, snapshot: Snapshot, path: Path, *, history: bool
 ) -> ArchiveReport:
-    """Write a graph, or one state of it, into a new file; `.gz` at its end compresses it."""
+    """Write a graph, or one snapshot of it, to a new file; the suffix `.gz` compresses it."""
     if path.exists():
-        raise AlreadyExists(f"{path} exists already", code="archive_exists", path=str(path))
+        raise AlreadyExists(f"{path} already exists", code="archive_exists", path=str(path))
     about = {
         "format": ARCHIVE_FORMAT,
         "history": history,
@@ -98,7 +98,7 @@ def _open_archive(path: Path, *, compressed: bool) -> tarfile.TarFile:
 
 
 def _write_objects(objects: ObjectStore, archive: tarfile.TarFile) -> None:
-    """Write all objects; what a version refers to is listed after the version, so it is there."""
+    """Write all objects; files are listed after the versions that refer to them."""
     versions = [
         i for f in (BRANCHES, MANIFEST) for i in objects.list(f) if _VERSIONS_FOLDER in i.path
     ]
@@ -108,13 +108,13 @@ def _write_objects(objects: ObjectStore, archive: tarfile.TarFile) -> None:
         for info in objects.list(folder)
         if folder in ("nodes", "edges") or _VERSIONS_FOLDER not in info.path
     ]
-    # The graph is there once main's versions are, so they come last.
+    # A graph exists once main's versions exist, so they are written last.
     versions.sort(key=lambda info: info.path.startswith(f"{MANIFEST}/"))
     for info in (*others, *versions):
-        found = objects.open(info.path)
-        if found is None:
-            continue  # removed by upkeep: nothing that is listed needs it any more
-        size, chunks = found
+        content = objects.open(info.path)
+        if content is None:
+            continue  # removed by maintenance: no listed version needs it
+        size, chunks = content
         header = tarfile.TarInfo(GRAPH + info.path)
         header.size = size
         archive.addfile(header, _ArchiveMemberReader(chunks))
@@ -122,15 +122,15 @@ def _write_objects(objects: ObjectStore, archive: tarfile.TarFile) -> None:
 
 def _embedding_models(manifest: Manifest, snapshot: Snapshot) -> dict[str, str]:
     """Return the recorded models of vectors by `Type.property`."""
-    committed, found = CommittedState(manifest, snapshot), {}
+    committed, models = CommittedState(manifest, snapshot), {}
     for kind in (TypeKind.NODE, TypeKind.EDGE):
         for type_ in snapshot.schema.of_kind(kind):
             shape = committed.row_schema(kind, type_.name)
             for property_ in vector_properties(shape):
                 model = committed.view(shape).embedding_model(property_.name)
                 if model is not None:
-                    found[f"{type_.name}.{property_.name}"] = model
-    return found
+                    models[f"{type_.name}.{property_.name}"] = model
+    return models
 
 
 def _write_state(manifest: Manifest, snapshot: Snapshot, archive: tarfile.TarFile) -> int:
@@ -154,28 +154,28 @@ def _add_member(archive: tarfile.TarFile, name: str, data: bytes) -> None:
 
 
 class _ArchiveMemberReader(io.RawIOBase):
-    """Bytes that come in pieces, as a file to be read once."""
+    """A readable file over an iterable of byte chunks."""
 
     def __init__(self, chunks: Iterable[bytes]) -> None:
         self._chunks = iter(chunks)
         self._left = b""
 
     def read(self, size: int = -1) -> bytes:
-        """Return exactly so many bytes, fewer only at the end."""
-        parts, wanted = [self._left], size - len(self._left)
-        while wanted > 0 or size < 0:
+        """Return exactly `size` bytes, fewer only at the end."""
+        parts, missing = [self._left], size - len(self._left)
+        while missing > 0 or size < 0:
             chunk = next(self._chunks, None)
             if chunk is None:
                 break
             parts.append(chunk)
-            wanted -= len(chunk)
+            missing -= len(chunk)
         data = b"".join(parts)
         self._left = data[size:] if size >= 0 else b""
         return data[:size] if size >= 0 else data
 
 
 def read_archive(manifest: Manifest, path: Path, *, actor: str | None = None) -> ArchiveReport:
-    """Make a graph of an archive at an address that has none, and verify it."""
+    """Create a graph from an archive and verify it; there must be no graph at its URI."""
     try:
         open_graph(manifest)
     except NotFound:
@@ -189,9 +189,9 @@ def read_archive(manifest: Manifest, path: Path, *, actor: str | None = None) ->
             entities = _restore(manifest, archive, about, actor)
     except (tarfile.TarError, EOFError, OSError) as error:
         raise _unreadable_error(path, str(error)) from error
-    found = verify(manifest)
-    if not found.ok:
-        problem = next(p for p in found.problems if not p.harmless)
+    report = verify(manifest)
+    if not report.ok:
+        problem = next(p for p in report.problems if not p.harmless)
         raise GraphCorrupt(f"the imported graph is damaged: {problem.where}: {problem.message}")
     commit_id = manifest.main.state().head.commit_id
     return ArchiveReport(str(path), about["history"], commit_id, path.stat().st_size, entities)
@@ -233,8 +233,7 @@ def _restore(
                 with translate_disk_errors(lines.name):
                     lines.flush()
                 options = LoadOptions(mode=WriteMode.APPEND)
-                made = load(manifest, request, lines.name, options)
-                entities = made.total
+                entities = load(manifest, request, lines.name, options).total
     return entities
 
 
@@ -246,5 +245,5 @@ def _members(archive: tarfile.TarFile) -> Iterator[tuple[str, BinaryIO]]:
 
 
 def _unreadable_error(path: Path, why: str) -> InvalidInput:
-    message = f"{path} is no archive of a graph: {why}"
+    message = f"{path} is not a graph archive: {why}"
     return InvalidInput(message, code="archive_unreadable", path=str(path))

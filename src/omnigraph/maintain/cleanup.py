@@ -1,9 +1,9 @@
-"""This module removes what no retained snapshot needs: mark, then sweep.
+"""Remove files that no retained snapshot needs, by mark and sweep.
 
-Marked are the files of every snapshot that is retained: heads, tags, the newest commits of each
-branch, what is younger than asked, and what intents refer to. Swept is the rest, if it is older
-than the age floor and than every operation in flight, so that no writer loses what it is just
-staging; one that takes longer is refused (`commit/cleanup_lease.py`). Ages are by the
+The files of every retained snapshot are marked: heads, tags, the newest commits of each branch,
+commits within the retention age, and versions in intents. Other files are removed if they are older
+than the age floor and than every operation in progress, so that no writer loses files it is
+staging; a writer that takes longer fails (`commit/cleanup_lease.py`). Ages are by the
 store's clock.
 """
 
@@ -51,11 +51,11 @@ from omnigraph.storage.layout import (
 )
 
 AGE_FLOOR = timedelta(hours=1)
-"""Nothing younger is ever removed: a writer may be about to publish it."""
+"""Newer files are never removed: a writer may be about to publish them."""
 SCRATCH_AGE = timedelta(days=7)
-"""Rows a job put down stay so long after the last of them; one that finds some missing fails."""
+"""Age at which scratch rows of a job are removed; a job that misses some fails."""
 DELETE_BATCH_FILES = 500
-"""Files removed between two looks at whether this cleanup is still welcome."""
+"""Files removed between two renewals of the lease."""
 
 
 def cleanup(
@@ -66,19 +66,20 @@ def cleanup(
     dry_run: bool = True,
     age_floor: timedelta = AGE_FLOOR,
 ) -> CleanupReport:
-    """Remove what is outside of both limits; without `dry_run=False` only tell.
+    """Remove files outside both limits; without `dry_run=False` only report.
 
-    `keep` retains the newest commits of each branch, `older_than` those that were a head since.
+    `keep` retains the newest commits of each branch, `older_than` those that were a head within
+    that age.
     """
     if keep is None and older_than is None:
-        message = "say what to retain: a number of commits to keep, an age, or both"
+        message = "specify what to retain: a number of commits to keep, an age, or both"
         raise InvalidInput(message, code="cleanup_policy_missing")
     if (keep or 0) < 0 or (older_than or timedelta(0)) < timedelta(0):
-        message = "what to retain cannot be negative, neither a number of commits nor an age"
+        message = "the number of commits to keep and the age must not be negative"
         raise InvalidInput(message, code="cleanup_policy_negative")
     report = CleanupReport(keep, older_than, dry_run, age_floor)
     if dry_run:
-        # What is foretold may be wrong if this clock is: nothing is written to ask the store's.
+        # The preview uses the local clock: reading the store's clock would write an object.
         limits = _RetentionLimits.of(manifest, datetime.now(UTC), age_floor, older_than)
         _mark_and_sweep(manifest, report, limits, None)
         return report
@@ -95,7 +96,7 @@ def cleanup(
 
 
 def _run_cleanup(manifest: Manifest, report: CleanupReport, age_floor: timedelta) -> None:
-    """Announce a cleanup, and remove what it may."""
+    """Announce a cleanup and remove files."""
     recover(manifest)
     now = manifest.objects.now()
     limits = _RetentionLimits.of(manifest, now, age_floor, report.older_than)
@@ -112,7 +113,7 @@ def _run_cleanup(manifest: Manifest, report: CleanupReport, age_floor: timedelta
 def _free_disk_space(manifest: Manifest, age_floor: timedelta) -> None:
     """Free space on a full disk, so that a cleanup can announce itself.
 
-    Besides what is held for this, old versions of lineages go, which only are shortcuts.
+    Besides the reserve, old versions of lineages are removed, which are only shortcuts.
     """
     manifest.objects.release_reserve()
     _remove_old_manifests(manifest, manifest.objects.now() - age_floor)
@@ -120,23 +121,23 @@ def _free_disk_space(manifest: Manifest, age_floor: timedelta) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _RetentionLimits:
-    """Times that decide what stays: files written since `files`, states that were heads since.
+    """Times that decide what is kept; files written since `files` are kept.
 
-    A state stays if it was a head since `horizon` by the times of commits, or since `floor` by
-    those of the store. Those since `asked` stay because the caller wants it.
+    A state is kept if it was a head since `horizon` by the times of commits, or since `floor` by
+    those of the store. States since `requested` are kept at the request of the caller.
     """
 
     now: datetime
     floor: datetime
     horizon: datetime
-    asked: datetime | None
+    requested: datetime | None
     files: datetime
 
     @classmethod
     def of(
         cls, manifest: Manifest, now: datetime, age_floor: timedelta, older_than: timedelta | None
     ) -> _RetentionLimits:
-        # Announcements are in milliseconds, and all compare with the very same time.
+        # Announcements are in milliseconds, and all comparisons must use the same time.
         now = now.replace(microsecond=now.microsecond // 1000 * 1000)
         begun = [
             min(intent.started_at, intent.heartbeat) - STORE_CLOCK_TOLERANCE
@@ -145,8 +146,8 @@ class _RetentionLimits:
         floor = now - age_floor
         files = min([floor, *begun])
         files = files.replace(microsecond=files.microsecond // 1000 * 1000)
-        asked = None if older_than is None else now - older_than
-        return cls(now, floor, min(floor, asked or floor), asked, files)
+        requested = None if older_than is None else now - older_than
+        return cls(now, floor, min(floor, requested or floor), requested, files)
 
 
 def _mark_and_sweep(
@@ -155,7 +156,7 @@ def _mark_and_sweep(
     limits: _RetentionLimits,
     lease: CleanupLease | None,
 ) -> None:
-    """Do it under an announcement, or, without one, only report."""
+    """Remove files under a lease or, without one, only report."""
     marks, before = _mark(manifest, report.keep, limits), limits.files
     manifest.datasets.observe("cleanup: marked")
     for folder in ("nodes", "edges"):
@@ -181,14 +182,14 @@ def _mark_and_sweep(
 class _RetainedVersions:
     """The physical versions to retain by dataset path, and the type key of each path.
 
-    `heads` are those that must be there; others may have gone under an earlier, narrower policy.
-    `asked` are those that stay however old they are. `newest` is when something was last published.
+    `heads` must exist; other versions may have been removed by an earlier, stricter cleanup.
+    `requested` are kept at any age. `newest` is the time of the last publish.
     """
 
     newest: datetime
     versions: defaultdict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
     heads: defaultdict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
-    asked: defaultdict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
+    requested: defaultdict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
     keys: dict[str, str] = field(default_factory=dict)
 
 
@@ -203,22 +204,22 @@ def _mark(manifest: Manifest, keep: int | None, limits: _RetentionLimits) -> _Re
         for datasets in datasets_at_commits(history, retained):
             _add_versions(marks.versions, datasets, paths)
         for datasets in datasets_at_commits(
-            history, [id_ for id_, asked in retained.items() if asked]
+            history, [id_ for id_, requested in retained.items() if requested]
         ):
-            _add_versions(marks.asked, datasets, paths)
+            _add_versions(marks.requested, datasets, paths)
         _add_versions(marks.heads, state.head.datasets, paths)
     marks.newest = max(published.values(), default=limits.floor)
     tagged = {tag.commit_id for tag in manifest.tags().values()}
     for datasets in datasets_at_commits(history, tagged & set(history.commits)):
         _add_versions(marks.versions, datasets, paths)
-        _add_versions(marks.asked, datasets, paths)
+        _add_versions(marks.requested, datasets, paths)
     for intent in IntentLog(manifest.objects).list():
         for dataset in intent.staged.datasets:
             kind = dataset.table_key.partition(":")[0]
             path = dataset_path(kind, dataset.type_id, dataset.incarnation)
             versions = {v for v in (dataset.physical, dataset.expected) if v is not None}
             marks.versions[path] |= versions
-            marks.asked[path] |= versions
+            marks.requested[path] |= versions
     return marks
 
 
@@ -232,23 +233,23 @@ def _add_versions(
 
 
 def _branch_states(manifest: Manifest) -> tuple[list[LineageState], list[LineageState]]:
-    """Return the states of all branches, and those only their history or a tag needs.
+    """Return the states of all branches, and those needed only by their history or a tag.
 
-    Heads are read before what they descend from, which can therefore not be missing.
+    Heads are read before their ancestors, which therefore cannot be missing.
     """
     branches = {branch.lineage_id for branch in manifest.branches().values()}
-    found: dict[str, LineageState] = {}
+    states: dict[str, LineageState] = {}
     for lineage_id in sorted(
         manifest.named_lineages(), key=lambda lineage_id: lineage_id not in branches
     ):
         try:
-            found[lineage_id] = manifest.lineage(lineage_id).state()
+            states[lineage_id] = manifest.lineage(lineage_id).state()
         except NotFound:
             if lineage_id in manifest.named_lineages():
                 raise
             continue  # it was just deleted
-    heads = [state for lineage_id, state in found.items() if lineage_id in branches]
-    others = [state for lineage_id, state in found.items() if lineage_id not in branches]
+    heads = [state for lineage_id, state in states.items() if lineage_id in branches]
+    others = [state for lineage_id, state in states.items() if lineage_id not in branches]
     return [*heads, manifest.main.state()], others
 
 
@@ -259,22 +260,22 @@ def _retained_commits(
     limits: _RetentionLimits,
     published: Mapping[CommitId, datetime],
 ) -> Iterator[tuple[CommitId, bool]]:
-    """Yield the commits whose snapshots stay readable, and whether they do for more than the floor.
+    """Yield the retained commits, and whether they are retained for more than the age floor.
 
-    The head always does. What counts is when a commit was last a head, not when it was made: until
-    then a reader or a new branch may have started from it, however old it was. Where the store says
-    when that was, no clock of a writer retains it longer, or shorter than the floor.
+    The head is always retained. The time when a commit was last a head counts, not its creation:
+    until then a reader or a new branch may have started from it. If the store has that time, the
+    clock of a writer neither extends it nor shortens it below the floor.
     """
     recent: set[CommitId] = set()
-    asked: set[CommitId] = set()
+    requested: set[CommitId] = set()
     for index, commit in enumerate(newest_first(commits, state.head.commit_id)):
         stored = published.get(commit.id, commit.created_at)
         since = min(commit.created_at, stored)
         if since >= limits.horizon or stored > limits.floor:
             recent |= {commit.id, *commit.parents}
-        if limits.asked is not None and since >= limits.asked:
-            asked |= {commit.id, *commit.parents}
-        if index == 0 or (keep is not None and index < keep) or commit.id in asked:
+        if limits.requested is not None and since >= limits.requested:
+            requested |= {commit.id, *commit.parents}
+        if index == 0 or (keep is not None and index < keep) or commit.id in requested:
             yield commit.id, True
         elif commit.id in recent:
             yield commit.id, False
@@ -283,15 +284,17 @@ def _retained_commits(
 def _publish_times(
     manifest: Manifest, states: Iterable[LineageState], commits: Mapping[CommitId, CommitRow]
 ) -> dict[CommitId, datetime]:
-    """Return when commits were published by the store's clock, as far as it still knows."""
-    made: dict[tuple[str | None, int], datetime] = {}
+    """Return when commits were published by the store's clock, as far as versions exist."""
+    times: dict[tuple[str | None, int], datetime] = {}
     for lineage in (state.lineage for state in states):
         for info in manifest.objects.list(f"{lineage.path}/_versions"):
             version = parse_version_file(info.path.removeprefix(f"{lineage.path}/"))
             if version is not None:
-                made[lineage.lineage_id, version] = info.modified
-    places = ((id_, (row.lineage_id, row.commit.manifest_version)) for id_, row in commits.items())
-    return {id_: made[place] for id_, place in places if place in made}
+                times[lineage.lineage_id, version] = info.modified
+    versions = (
+        (id_, (row.lineage_id, row.commit.manifest_version)) for id_, row in commits.items()
+    )
+    return {id_: times[version] for id_, version in versions if version in times}
 
 
 # --- sweep -------------------------------------------------------------------------------------
@@ -299,7 +302,7 @@ def _publish_times(
 
 @dataclass(slots=True)
 class _RetainedFiles:
-    """Files and folders that versions of a dataset need, below it."""
+    """Files and folders that versions of a dataset need, relative to its path."""
 
     files: set[str] = field(default_factory=set)
     folders: set[str] = field(default_factory=set)
@@ -319,56 +322,56 @@ class _RetainedFiles:
 def _sweep_dataset(
     manifest: Manifest, report: CleanupReport, path: str, marks: _RetainedVersions, before: datetime
 ) -> list[str]:
-    """Report about one dataset; return its files that no retained version refers to."""
+    """Add a dataset to the report; return its files that no retained version refers to."""
     dataset = DatasetCleanup(path, marks.keys.get(path, path))
     report.datasets.append(dataset)
     listed = list(manifest.objects.list(path))
     try:
-        needed, asked = _required_files(manifest, path, marks, listed)
+        needed, requested = _required_files(manifest, path, marks, listed)
     except (GraphCorrupt, NotFound, StorageUnavailable) as error:
         dataset.error = error.message
         return []
-    doomed, recent = list[ObjectInfo](), list[ObjectInfo]()
+    removable, recent = list[ObjectInfo](), list[ObjectInfo]()
     for info in listed:
         below = info.path.removeprefix(f"{path}/")
         if info.modified < before and not needed.has(below):
-            doomed.append(info)
-        elif not asked.has(below):
+            removable.append(info)
+        elif not requested.has(below):
             recent.append(info)
-    dataset.bytes_removed = sum(info.size for info in doomed)
+    dataset.bytes_removed = sum(info.size for info in removable)
     dataset.bytes_kept = sum(info.size for info in listed) - dataset.bytes_removed
-    dataset.files_removed = len(doomed)
-    dataset.old_versions_removed = sum(info.path.endswith(".manifest") for info in doomed)
+    dataset.files_removed = len(removable)
+    dataset.old_versions_removed = sum(info.path.endswith(".manifest") for info in removable)
     dataset.recent_files = len(recent)
     dataset.recent_bytes = sum(info.size for info in recent)
     if recent:
         last = max(marks.newest, *(info.modified for info in recent)) + report.floor
         report.removable_at = max(last, report.removable_at or last)
-    # Manifests go first: a version that cannot be opened is cleaner than one that is hollow.
-    return sorted((i.path for i in doomed), key=lambda path: not path.endswith(".manifest"))
+    # Manifests are removed first: no version can be opened after its files are gone.
+    return sorted((i.path for i in removable), key=lambda path: not path.endswith(".manifest"))
 
 
 def _required_files(
     manifest: Manifest, path: str, marks: _RetainedVersions, listed: Iterable[ObjectInfo]
 ) -> tuple[_RetainedFiles, _RetainedFiles]:
-    """Return what retained versions of a dataset need, and what those do that were asked for."""
-    there = {info.path.removeprefix(f"{path}/") for info in listed}
-    versions = {v for v in marks.versions[path] if version_file(v) in there}
+    """Return the files of retained versions of a dataset, and those of requested versions."""
+    stored = {info.path.removeprefix(f"{path}/") for info in listed}
+    versions = {v for v in marks.versions[path] if version_file(v) in stored}
     if not marks.heads[path] <= versions:
-        raise GraphCorrupt("a version a branch shows is missing: nothing is removed")
-    needed, asked = _RetainedFiles(), _RetainedFiles()
-    # The HEAD is for foreign readers; its files stay as long as the dataset is alive.
+        raise GraphCorrupt("a version of a branch head is missing: no file is removed")
+    needed, requested = _RetainedFiles(), _RetainedFiles()
+    # The latest version is for other Lance readers; its files are kept as long as the dataset.
     for version in (*sorted(versions), None) if versions else ():
         try:
             handle = manifest.datasets.open(path, version)
         except NotFound:
             if version is None or version in marks.heads[path]:
                 raise
-            continue  # what staged it was undone since
+            continue  # it was staged and rolled back
         needed.add(handle)
-        if version is None or version in marks.asked[path]:
-            asked.add(handle)
-    return needed, asked
+        if version is None or version in marks.requested[path]:
+            requested.add(handle)
+    return needed, requested
 
 
 def _remove(manifest: Manifest, files: Sequence[str], lease: CleanupLease) -> None:
@@ -379,9 +382,9 @@ def _remove(manifest: Manifest, files: Sequence[str], lease: CleanupLease) -> No
 
 
 def _sweep_lineages(manifest: Manifest, before: datetime, lease: CleanupLease | None) -> int:
-    """Remove lineages nobody needs: closed ones, and those their creator never registered.
+    """Remove unreferenced lineages: closed ones, and those that were never registered.
 
-    Nobody can be at work on one that was not written to for so long.
+    Only lineages older than the cutoff are removed: no process writes to them any more.
     """
     if lease is not None:
         finish_branch_deletions(manifest)
@@ -399,15 +402,15 @@ def _sweep_lineages(manifest: Manifest, before: datetime, lease: CleanupLease | 
 
 
 def _sweep_pipeline_runs(manifest: Manifest, before: datetime) -> None:
-    """Remove what runs needed while they lasted; who is at work is younger than that."""
+    """Remove temporary files of finished pipeline runs; running ones have newer files."""
     folders = [f"/{name}/" for name in (POSITIONS, IDS, VECTORS)]
     files = manifest.objects.list(PIPELINE_RUNS)
-    found = (info for info in files if any(folder in info.path for folder in folders))
-    manifest.objects.delete([info.path for info in found if info.modified < before])
+    temporary = (info for info in files if any(folder in info.path for folder in folders))
+    manifest.objects.delete([info.path for info in temporary if info.modified < before])
 
 
 def _sweep_scratch(manifest: Manifest, before: datetime) -> None:
-    """Remove rows that nobody came back for."""
+    """Remove scratch rows of abandoned jobs."""
     for folder in manifest.objects.folders(SCRATCH):
         files = list(manifest.objects.list(f"{SCRATCH}/{folder}"))
         if all(info.modified < before for info in files):

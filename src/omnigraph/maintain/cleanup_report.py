@@ -1,4 +1,4 @@
-"""What a cleanup removed, or would remove, and what it kept."""
+"""The report of a cleanup: removed and kept files."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 
 @dataclass(slots=True)
 class DatasetCleanup:
-    """What cleanup removed, or would remove, of one dataset.
+    """What cleanup removed, or would remove, from one dataset.
 
-    Of what it kept, `recent_files` and `recent_bytes` are kept only because they are recent.
+    `recent_files` and `recent_bytes` are kept only because they are recent.
     """
 
     path: str
@@ -29,8 +29,8 @@ class DatasetCleanup:
 class CleanupReport:
     """What cleanup did, or would do.
 
-    Files stay that were written, or that a head needed, within the time `floor`. They can be
-    removed from `removable_at` on, None if there are none.
+    Files that were written, or needed by a head, within the age `floor` are kept. They can be
+    removed from `removable_at` on; None if there are none.
     """
 
     keep: int | None
@@ -43,7 +43,7 @@ class CleanupReport:
 
     @property
     def bytes_removed(self) -> int:
-        """All bytes together."""
+        """The bytes removed from all datasets."""
         return sum(dataset.bytes_removed for dataset in self.datasets)
 
     @property

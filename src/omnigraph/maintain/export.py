@@ -1,6 +1,7 @@
-"""This module writes a whole graph out: as lines that `load` reads, or as Parquet files.
+"""Export a graph as NDJSON lines that `load` reads, or as Parquet files.
 
-Types come edges first, by name, entities by id, so that two exports of equal states are equal.
+Edge types come before node types, both sorted by name, and entities are sorted by ID, so that
+exports of equal states are equal.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def entity_lines(batch: pa.RecordBatch, type_: AcceptedType) -> Iterator[str]:
 
 
 def entity_records(batch: pa.RecordBatch, type_: AcceptedType) -> Iterator[dict[str, Any]]:
-    """Yield entities as JSON values by name: `id`, the ends of an edge, properties."""
+    """Yield entities as JSON values by name: `id`, the endpoints of an edge, properties."""
     properties = type_.definition.properties.values()
     system = {"id": "id", **_ends(type_)}
     columns = [batch[name].to_pylist() for name in system]
@@ -55,19 +56,19 @@ def entity_records(batch: pa.RecordBatch, type_: AcceptedType) -> Iterator[dict[
 
 
 def column_names(type_: AcceptedType) -> list[str]:
-    """Return what tables call everything of an entity."""
+    """Return the names of the exported columns of a type."""
     return ["id", *_ends(type_).values(), *type_.definition.properties]
 
 
 def _ends(type_: AcceptedType) -> dict[str, str]:
-    """Return the ends of an edge, and what tables call them."""
+    """Return the endpoint columns of an edge and their exported names."""
     return endpoint_column_names(type_.definition.properties) if type_.kind is TypeKind.EDGE else {}
 
 
 def export_parquet(
     manifest: Manifest, snapshot: Snapshot, folder: Path, types: Sequence[str] = ()
 ) -> dict[str, int]:
-    """Write one Parquet file per type and return how many entities each holds, by `node:T`."""
+    """Write one Parquet file per type; return the number of entities by `node:T`."""
     if folder.exists() and any(folder.iterdir()):
         raise InvalidInput(f"{folder} is not empty", code="export_folder_not_empty")
     with translate_disk_errors(folder):
@@ -85,7 +86,7 @@ def export_parquet(
 
 
 def _write_parquet(manifest: Manifest, snapshot: Snapshot, type_: AcceptedType, path: Path) -> int:
-    """Write the entities of a type into a file, if there are any, and return how many."""
+    """Write the entities of a type to a file, if there are any, and return their number."""
     count, writer = 0, None
     for batch in entity_batches(manifest, snapshot, type_):
         rows = to_export_columns(batch, type_)
@@ -98,11 +99,11 @@ def _write_parquet(manifest: Manifest, snapshot: Snapshot, type_: AcceptedType, 
 
 
 def select_types(snapshot: Snapshot, names: Sequence[str]) -> list[AcceptedType]:
-    """Return the types that names ask for, or all, in the order in which they are written."""
-    found = {type_.entity for name in names for type_ in find_types(snapshot, name)}
+    """Return the types with the given names, or all, in the order of the export."""
+    selected = {type_.entity for name in names for type_ in find_types(snapshot, name)}
     kinds = (TypeKind.EDGE, TypeKind.NODE)
     types = [type_ for kind in kinds for type_ in snapshot.schema.of_kind(kind)]
-    return [type_ for type_ in types if not names or type_.entity in found]
+    return [type_ for type_ in types if not names or type_.entity in selected]
 
 
 def entity_batches(
@@ -111,7 +112,7 @@ def entity_batches(
     type_: AcceptedType,
     fragments: Sequence[int] | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the entities of a type, or of some of its fragments, by id, under logical names."""
+    """Yield the entities of a type, or of some fragments, by ID, with logical column names."""
     view, blobs = DatasetView.of(manifest, snapshot, type_), blob_properties(type_)
     for batch in view.scan(view.column_names, by_id=True, fragments=fragments):
         columns = {name: batch[name] for name in view.column_names}
@@ -137,7 +138,7 @@ def _type_member(type_: AcceptedType) -> str:
 
 
 def to_export_columns(batch: pa.RecordBatch, type_: AcceptedType) -> pa.Table:
-    """Return rows as other programs like them: words for ends, instants as timestamps."""
+    """Return rows for other programs: exported endpoint names, DateTime as timestamps."""
     properties = type_.definition.properties.values()
     columns = [batch[name] for name in ("id", *_ends(type_))]
     columns += [_to_timestamp(batch[p.name], p.type) for p in properties]

@@ -1,4 +1,4 @@
-"""This module says which indexes a graph should have, and which it has."""
+"""Required indexes of a graph and their coverage."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from omnigraph.types import Scalar
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexStatus:
-    """One index that is wanted: how many of the rows of its type it covers."""
+    """A required index and the number of rows of its type that it covers."""
 
     type_key: str
     column: str
@@ -28,7 +28,7 @@ class IndexStatus:
 
     @property
     def is_complete(self) -> bool:
-        """Tell whether no row is left out."""
+        """Whether the index covers every row."""
         return self.covered >= self.rows
 
     def to_json(self) -> dict[str, Any]:
@@ -45,7 +45,7 @@ class IndexStatus:
 
 
 def required_indexes(type_: AcceptedType, rows: int) -> Iterator[tuple[str, IndexKind]]:
-    """Yield the columns of a type that should be indexed, and how."""
+    """Yield the columns of a type that should be indexed, with the kind of index."""
     yield "id", IndexKind.BTREE
     if type_.kind is TypeKind.EDGE:
         yield "src", IndexKind.BTREE
@@ -56,17 +56,17 @@ def required_indexes(type_: AcceptedType, rows: int) -> Iterator[tuple[str, Inde
 
 
 def _constraint_columns(type_: AcceptedType) -> set[str]:
-    """Return what is looked for by value; constraints may name ids and ends, too."""
-    found: set[str] = set()
+    """Return the columns of constraints; these may include the ID and endpoints."""
+    names: set[str] = set()
     for constraint in type_constraints(type_.definition):
         match constraint:
             case Index(columns=columns) | Unique(columns=columns):
-                found |= set(columns)
+                names |= set(columns)
             case Key(columns=columns) if len(columns) > 1:
-                found |= set(columns)
+                names |= set(columns)
             case _:
                 continue
-    return found
+    return names
 
 
 def _index_kinds(property_: Property, rows: int) -> Iterator[IndexKind]:
@@ -83,8 +83,8 @@ def _index_kinds(property_: Property, rows: int) -> Iterator[IndexKind]:
 
 
 def index_status(manifest: Manifest, snapshot: Snapshot) -> list[IndexStatus]:
-    """Return every index that is wanted, by type and property."""
-    found = []
+    """Return the status of every required index, by type and property."""
+    statuses = []
     for table_key, entry in snapshot.entries().items():
         kind, _, name = table_key.partition(":")
         type_ = snapshot.schema.find(TypeKind(kind), name)
@@ -95,7 +95,7 @@ def index_status(manifest: Manifest, snapshot: Snapshot) -> list[IndexStatus]:
             if index is IndexKind.VECTOR:
                 metric = vector_metric(type_.definition, column)
             covered, segments = view.index_coverage(column, index, metric)
-            found.append(
+            statuses.append(
                 IndexStatus(
                     type_key=table_key,
                     column=column,
@@ -105,4 +105,4 @@ def index_status(manifest: Manifest, snapshot: Snapshot) -> list[IndexStatus]:
                     segments=segments,
                 )
             )
-    return found
+    return statuses

@@ -1,7 +1,6 @@
-"""This module makes a graph fast again: fewer fragments, indexes that cover everything.
+"""Compact fragments and complete indexes, as one commit that changes no entity.
 
-It is one commit without any change of an entity. Whatever other writers do meanwhile comes first:
-a type they moved is done again on top of their work.
+Concurrent writers take precedence: a type they changed is processed again, based on their commit.
 """
 
 from __future__ import annotations
@@ -38,12 +37,12 @@ from omnigraph.storage.layout import dataset_path
 from omnigraph.write.request import MAINTENANCE_OPERATION, WriteRequest
 
 MAX_OPTIMIZE_ROUNDS = 8
-"""How often types that moved meanwhile are done again."""
+"""Number of attempts when types change concurrently."""
 
 
 @dataclass(slots=True)
 class DatasetMaintenance:
-    """What was done to one type; `head_version` is the newest that other readers of Lance see."""
+    """Maintenance of one type; `head_version` is the latest version for other Lance readers."""
 
     type_key: str
     version: int
@@ -71,7 +70,7 @@ class DatasetMaintenance:
 
 @dataclass(frozen=True, slots=True)
 class MaintenanceReport:
-    """What upkeep did; `commit` is None when all was well."""
+    """The result of maintenance; `commit` is None if nothing had to be done."""
 
     datasets: list[DatasetMaintenance]
     commit: Commit | None
@@ -84,38 +83,38 @@ class MaintenanceReport:
 
 @dataclass(frozen=True, slots=True)
 class DatasetVersionRef:
-    """Where a version of a dataset is, for whoever opens it."""
+    """The path and physical version of a dataset, for other processes."""
 
     path: str
     physical: int
 
 
 class MaintenanceExecutor(Protocol):
-    """Who rewrites fragments and builds segments: this process, or others."""
+    """Rewrites fragments and builds index segments, in this process or in others."""
 
-    def rewrite(self, base: Any, place: DatasetVersionRef, tasks: Sequence[str]) -> list[str]:  # noqa: ANN401 - a Lance handle
-        """Run tasks of a compaction and return what each gives."""
+    def rewrite(self, base: Any, version: DatasetVersionRef, tasks: Sequence[str]) -> list[str]:  # noqa: ANN401 - a Lance handle
+        """Run compaction tasks and return their results."""
 
     def index(
         self,
         base: Any,  # noqa: ANN401
-        place: DatasetVersionRef,
+        version: DatasetVersionRef,
         tasks: Sequence[IndexTask],
     ) -> list[list[Any]]:
-        """Build what each task asks for, in one segment or in several."""
+        """Build one or more segments for each task."""
 
 
 class LocalMaintenanceExecutor:
-    """Does all work in this process."""
+    """Runs all tasks in this process."""
 
-    def rewrite(self, base: Any, place: DatasetVersionRef, tasks: Sequence[str]) -> list[str]:  # noqa: ANN401 - as above
-        """Run tasks of a compaction one by one."""
+    def rewrite(self, base: Any, version: DatasetVersionRef, tasks: Sequence[str]) -> list[str]:  # noqa: ANN401 - as above
+        """Run compaction tasks one by one."""
         return [run_compaction(base, task) for task in tasks]
 
     def index(
         self,
         base: Any,  # noqa: ANN401
-        place: DatasetVersionRef,
+        version: DatasetVersionRef,
         tasks: Sequence[IndexTask],
     ) -> list[list[Any]]:
         """Build a segment for each task."""
@@ -127,13 +126,13 @@ def optimize(
     request: WriteRequest,
     *,
     compacting: bool = True,
-    hands: MaintenanceExecutor | None = None,
+    executor: MaintenanceExecutor | None = None,
 ) -> MaintenanceReport:
     """Compact every type of a branch and complete its indexes, as one commit."""
     lineage = head_snapshot(manifest, request.branch).lineage_id
     retry_swap(manifest.lineage(lineage).record_row_checksum)
     work = _OptimizeRun(
-        manifest, request, hands or LocalMaintenanceExecutor(), compacting=compacting
+        manifest, request, executor or LocalMaintenanceExecutor(), compacting=compacting
     )
     try:
         for _ in range(MAX_OPTIMIZE_ROUNDS):
@@ -147,19 +146,19 @@ def optimize(
 
 
 class _OptimizeRun:
-    """One run of upkeep: what is staged so far, and the intent that protects it."""
+    """One maintenance run: the staged datasets, and the intent that protects their files."""
 
     def __init__(
         self,
         manifest: Manifest,
         request: WriteRequest,
-        hands: MaintenanceExecutor,
+        executor: MaintenanceExecutor,
         *,
         compacting: bool,
     ) -> None:
         self._manifest = manifest
         self._request = request
-        self._hands = hands
+        self._executor = executor
         self._compacting = compacting
         self._id = new_commit_id()
         self._done: dict[str, DatasetMaintenance] = {}
@@ -169,19 +168,19 @@ class _OptimizeRun:
 
     @property
     def reports(self) -> list[DatasetMaintenance]:
-        """What was done to each type, by name."""
+        """The maintenance of each type, by name."""
         return [self._done[key] for key in sorted(self._done)]
 
     def publish(self) -> Commit | None:
-        """Stage what is not staged on the newest state, and publish; None when all is well."""
+        """Stage missing types on the newest state and publish; None if nothing has to be done."""
         manifest = self._manifest
         snapshot = head_snapshot(manifest, self._request.branch)
         self._done = {k: d for k, d in self._done.items() if k in snapshot.entries()}
         for table_key, entry in snapshot.entries().items():
-            known = self._done.get(table_key)
-            if known is None or known.version != entry.version:
-                self._done[table_key] = self._upkeep(snapshot, table_key)
-                self._note(snapshot)
+            done = self._done.get(table_key)
+            if done is None or done.version != entry.version:
+                self._done[table_key] = self._maintain_type(snapshot, table_key)
+                self._record_intent(snapshot)
         staged = self._staged(snapshot)
         if not staged.datasets:
             return None
@@ -191,7 +190,7 @@ class _OptimizeRun:
         return commit
 
     def end(self) -> None:
-        """Forget the intent; unless it was published, make sure that it never will be."""
+        """Remove the intent; abort it if it was not published."""
         if self._intent is None:
             return
         if self._published:
@@ -199,8 +198,8 @@ class _OptimizeRun:
         else:
             abort_intent(self._manifest, self._intent)
 
-    def _note(self, snapshot: Snapshot) -> None:
-        """Write down what is staged, so that cleanup leaves it alone."""
+    def _record_intent(self, snapshot: Snapshot) -> None:
+        """Record the staged datasets in the intent, so that cleanup keeps their files."""
         staged = self._staged(snapshot)
         if self._intent is not None:
             self._intent = self._intents.update(self._intent, staged)
@@ -218,7 +217,7 @@ class _OptimizeRun:
             known_id=True,
         )
 
-    def _upkeep(self, snapshot: Snapshot, table_key: str) -> DatasetMaintenance:
+    def _maintain_type(self, snapshot: Snapshot, table_key: str) -> DatasetMaintenance:
         manifest, entry = self._manifest, snapshot.entry(table_key)
         kind, _, name = table_key.partition(":")
         type_ = snapshot.schema.find(TypeKind(kind), name)
@@ -235,14 +234,14 @@ class _OptimizeRun:
             manifest.datasets.keep(path, made)
             new = StagedDataset(table_key, *entry.key, entry.physical, physical, entry.rows)
             report.staged = with_checksums(manifest.datasets, new)
-            manifest.datasets.observe("upkeep: staged")
+            manifest.datasets.observe("maintenance: staged")
         return report
 
     def _compact(self, base: Any, path: str, report: DatasetMaintenance) -> Any:  # noqa: ANN401 - Lance handles
         tasks = compaction_tasks(base)
         if not tasks:
             return base
-        done = self._hands.rewrite(base, DatasetVersionRef(path, int(base.version)), tasks)
+        done = self._executor.rewrite(base, DatasetVersionRef(path, int(base.version)), tasks)
         made, report.fragments_removed, report.fragments_added = stage_compaction(base, done)
         return made
 
@@ -263,7 +262,7 @@ class _OptimizeRun:
         if not tasks:
             return made
         place = DatasetVersionRef(path, int(made.version))
-        built = self._hands.index(made, place, list(tasks.values()))
+        built = self._executor.index(made, place, list(tasks.values()))
         pairs = zip(tasks.values(), built, strict=True)
         whole = [merge_segments(made, task, segments) for task, segments in pairs]
         for (name, task), segment in zip(tasks.items(), whole, strict=True):
@@ -275,20 +274,20 @@ class _OptimizeRun:
 def _restore_latest(
     manifest: Manifest, snapshot: Snapshot, reports: list[DatasetMaintenance]
 ) -> None:
-    """Let other readers of Lance see main as it is; nothing of ours looks there."""
+    """Make main's versions the latest for other Lance readers."""
     if snapshot.branch != MAIN:
         return
     for report in reports:
         if report.staged is not None:
             with suppress(OmniError):
-                assert report.staged.physical is not None, "upkeep drops nothing"
+                assert report.staged.physical is not None, "maintenance drops no dataset"
                 restore_as_latest(manifest.datasets.open(report.path, report.staged.physical))
 
 
 def _with_lance_heads(
     manifest: Manifest, reports: list[DatasetMaintenance]
 ) -> list[DatasetMaintenance]:
-    """Note what other readers of Lance see now; where that cannot be told, it stays unknown."""
+    """Add the latest version for other Lance readers, if it can be read."""
     for report in reports:
         with suppress(OmniError):
             report.head_version = int(manifest.datasets.open(report.path, None).version)

@@ -1,7 +1,7 @@
-"""This module writes a graph out in parts: a folder per type, a file per some of its fragments.
+"""Export a graph in parts: a folder per type, a file per group of fragments.
 
-Each part can be written by itself, by any process, and twice is as good as once. The values are
-those of `maintain/export.py`.
+Each part can be written independently by any process, and writing it twice is harmless. Values are
+encoded as in `maintain/export.py`.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ from omnigraph.storage.object_store import ObjectStore
 from omnigraph.storage.scan import group_fragments
 
 PART_ROWS = 262_144
-"""Fragments are written together until they have so many rows."""
+"""Fragments are grouped until a part has this number of rows."""
 
 
 class ExportPartFormat(StrEnum):
-    """What a part is; the value is what its name ends in."""
+    """The format of a part; the value is its file suffix."""
 
     PARQUET = "parquet"
     CSV = "csv"
@@ -49,17 +49,17 @@ class ExportPartFormat(StrEnum):
 
 
 def parse_part_format(word: str) -> ExportPartFormat:
-    """Return the format a word names."""
+    """Return the format with a name."""
     try:
         return ExportPartFormat(word)
     except ValueError:
-        message = f"unknown format '{word}'; it is one of {', '.join(ExportPartFormat)}"
+        message = f"unknown format '{word}'; use one of {', '.join(ExportPartFormat)}"
         raise InvalidInput(message, code="export_format_invalid") from None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartExportOptions:
-    """What to write, as what, and below which address."""
+    """The types, the format and the target of an export."""
 
     target: Location
     format: ExportPartFormat
@@ -68,7 +68,7 @@ class PartExportOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportPart:
-    """Some fragments of a type in the state of a commit, and the file they go to."""
+    """Some fragments of a type at a commit, and their target file."""
 
     graph: Location
     commit_id: str
@@ -79,7 +79,7 @@ class ExportPart:
 
 
 PartRunner: TypeAlias = Callable[[Callable[[ExportPart], int], Sequence[ExportPart]], Sequence[int]]
-"""Writes parts, each by itself, and returns how many entities each holds."""
+"""Runs the writer on each part and returns the numbers of entities."""
 
 
 def export_parts(
@@ -88,7 +88,7 @@ def export_parts(
     options: PartExportOptions,
     run: PartRunner | None = None,
 ) -> dict[str, int]:
-    """Write types in parts; return how many entities of each there are, by `node:T`."""
+    """Write types in parts; return the number of entities by `node:T`."""
     if next(iter(ObjectStore(options.target).list("")), None) is not None:
         message = f"{options.target} is not empty"
         raise InvalidInput(message, code="export_folder_not_empty")
@@ -109,8 +109,8 @@ def _plan_parts(
     manifest: Manifest, snapshot: Snapshot, type_: AcceptedType, options: PartExportOptions
 ) -> Iterator[ExportPart]:
     rows = DatasetView.of(manifest, snapshot, type_).fragment_rows()
-    packed = group_fragments(rows, PART_ROWS)
-    for number, fragments in enumerate(packed):
+    groups = group_fragments(rows, PART_ROWS)
+    for number, fragments in enumerate(groups):
         yield ExportPart(
             graph=manifest.location,
             commit_id=snapshot.commit_id,
@@ -122,20 +122,20 @@ def _plan_parts(
 
 
 def write_export_part(part: ExportPart) -> int:
-    """Write one part; return how many entities it holds."""
+    """Write one part; return its number of entities."""
     manifest = Manifest(part.graph)
     snapshot = snapshot_of_commit(manifest, part.commit_id)
     type_ = find_type(snapshot, part.type_key)
-    found = entity_batches(manifest, snapshot, type_, part.fragments)
-    data, count = _ENCODERS[ExportPartFormat(part.path.rpartition(".")[2])](found, type_)
+    batches = entity_batches(manifest, snapshot, type_, part.fragments)
+    data, count = _ENCODERS[ExportPartFormat(part.path.rpartition(".")[2])](batches, type_)
     ObjectStore(part.target).put(part.path, data)
     return count
 
 
-def _encode_parquet(found: Iterator[pa.RecordBatch], type_: AcceptedType) -> tuple[bytes, int]:
+def _encode_parquet(batches: Iterator[pa.RecordBatch], type_: AcceptedType) -> tuple[bytes, int]:
     file, rows = io.BytesIO(), 0
     writer: pq.ParquetWriter | None = None
-    for batch in found:
+    for batch in batches:
         table = to_export_columns(batch, type_)
         writer = writer or pq.ParquetWriter(file, table.schema)
         writer.write_table(table)
@@ -145,15 +145,15 @@ def _encode_parquet(found: Iterator[pa.RecordBatch], type_: AcceptedType) -> tup
     return file.getvalue(), rows
 
 
-def _encode_ndjson(found: Iterator[pa.RecordBatch], type_: AcceptedType) -> tuple[bytes, int]:
-    texts = [line for batch in found for line in entity_lines(batch, type_)]
+def _encode_ndjson(batches: Iterator[pa.RecordBatch], type_: AcceptedType) -> tuple[bytes, int]:
+    texts = [line for batch in batches for line in entity_lines(batch, type_)]
     return "".join(f"{text}\n" for text in texts).encode(), len(texts)
 
 
-def _encode_csv(found: Iterator[pa.RecordBatch], type_: AcceptedType) -> tuple[bytes, int]:
-    """Return cells as `load` reads them: null is empty, a text is quoted, a list is JSON."""
+def _encode_csv(batches: Iterator[pa.RecordBatch], type_: AcceptedType) -> tuple[bytes, int]:
+    """Encode cells as `load` reads them: null is empty, text is quoted, a list is JSON."""
     names = column_names(type_)
-    rows = [record for batch in found for record in entity_records(batch, type_)]
+    rows = [record for batch in batches for record in entity_records(batch, type_)]
     cells = (",".join(_csv_cell(row[name]) for name in names) for row in rows)
     return "".join(
         f"{line}\n" for line in (",".join(map(_csv_quoted, names)), *cells)

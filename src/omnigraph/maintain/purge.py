@@ -1,7 +1,7 @@
-"""This module removes at once what a schema dropped for good: versions only history still shows.
+"""Remove data that a schema change dropped permanently: versions that only history refers to.
 
-What a branch or a tag shows stays, and so do files no published version refers to: somebody may be
-about to publish them. A purge that dies half-way changes no answer, and cleanup removes the rest.
+Versions of branches and tags are kept, and so are files without a published version: a writer may
+be about to publish them. An interrupted purge changes no results, and cleanup removes the rest.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from omnigraph.storage.layout import (
 
 
 def purge(manifest: Manifest, paths: Iterable[str], branch: str) -> None:
-    """Remove old versions of datasets, by path; `branch` is the one that dropped something."""
+    """Remove old versions of datasets, by path; `branch` is the one with the schema change."""
     states = [manifest.main.state()]
     for lineage_id in sorted(manifest.named_lineages()):
         with suppress(NotFound):  # it was just deleted
@@ -55,14 +55,14 @@ def purge(manifest: Manifest, paths: Iterable[str], branch: str) -> None:
 
 @dataclass(slots=True)
 class _PurgeVersions:
-    """The versions of datasets by path: all that commits ever showed, and those that stay."""
+    """The versions of datasets by path: all published ones, and those to keep."""
 
     paths: dict[tuple[TypeId, IncarnationId], str]
     kept: defaultdict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
     published: defaultdict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
 
     def add(self, to: defaultdict[str, set[int]], entries: Mapping[Any, DatasetEntry]) -> None:
-        """Note what a commit or a head shows."""
+        """Add the versions of a commit or a head."""
         for entry in entries.values():
             to[registered_path(self.paths, entry)].add(entry.physical)
 
@@ -74,9 +74,9 @@ def _add_kept_versions(
     history: CommitHistory,
     branch: str,
 ) -> None:
-    """Keep what branches, tags and intents need.
+    """Keep the versions that branches, tags and intents need.
 
-    A branch that still has a type keeps all it can look back to, except the one that dropped it.
+    A branch that still has a type keeps its whole history, except the branch that dropped it.
     """
     names = {MAIN: None, **{b.name: b.lineage_id for b in manifest.branches().values()}}
     heads = {state.lineage.lineage_id: state.head for state in states}
@@ -109,17 +109,17 @@ def _purge_dataset(
     versions = {v for v in kept if version_file(v) in below}
     old = {v for v in gone if version_file(v) in below}
     if branch == MAIN:
-        # Other readers of Lance see what main shows, not what was dropped.
+        # Other Lance readers see the version of main, not dropped data.
         for entry in manifest.main.state().head.datasets.values():
             if path.endswith(f"/{identity_text(entry.type_id)}-{identity_text(entry.incarnation)}"):
                 restore_as_latest(manifest.datasets.open(path, entry.physical))
         old |= {v for v in map(parse_version_file, below) if v is not None and v not in versions}
     needed, folders = _version_files(manifest, path, {*versions, None})
-    doomed, left = _version_files(manifest, path, old)
+    removable, removable_folders = _version_files(manifest, path, old)
     files = [
         name
         for name in below
-        if name in doomed - needed or any(map(name.startswith, left - folders))
+        if name in removable - needed or any(map(name.startswith, removable_folders - folders))
     ]
     manifest.objects.delete(_manifests_first(f"{path}/{name}" for name in files))
 
@@ -127,7 +127,7 @@ def _purge_dataset(
 def _version_files(
     manifest: Manifest, path: str, versions: Iterable[int | None]
 ) -> tuple[set[str], set[str]]:
-    """Return the files and folders of versions; None is the newest for other readers of Lance."""
+    """Return the files and folders of versions; None is the latest for other Lance readers."""
     files: set[str] = set()
     folders: set[str] = set()
     for version in versions:
@@ -139,5 +139,5 @@ def _version_files(
 
 
 def _manifests_first(paths: Iterable[str]) -> list[str]:
-    """Order files so that a version that is half removed cannot be opened."""
+    """Sort manifests first, so that a partly removed version cannot be opened."""
     return sorted(paths, key=lambda path: (not path.endswith(".manifest"), path))

@@ -1,4 +1,4 @@
-"""Checksums of dataset files as commits recorded them, and their comparison with the files."""
+"""Compare dataset files with the checksums that commits recorded."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from omnigraph.errors import NotFound
 from omnigraph.storage.checksums import file_checksum
 
 SMALL_BYTES = 1024 * 1024
-"""Files up to this size are compared before Lance reads them, also by a plain verify."""
+"""Files up to this size are compared before Lance reads them, even by a plain verify."""
 
 
 def lineage_states(manifest: Manifest) -> list[LineageState]:
@@ -40,22 +40,22 @@ class RecordedChecksums:
         """All checksums that the history of the graph holds."""
         states = lineage_states(self._manifest)
         paths = dataset_paths(states)
-        found: dict[str, dict[str, str]] = defaultdict(dict)
+        checksums: dict[str, dict[str, str]] = defaultdict(dict)
         for state in states:
-            for row in (held.row for held in state.rows("object_type = 'table_version'")):
+            for row in (stored.row for stored in state.rows("object_type = 'table_version'")):
                 path = paths.get(read_identity(row))
                 if path is not None:
-                    found[path] |= read_checksums(row)
-        return found
+                    checksums[path] |= read_checksums(row)
+        return checksums
 
     def of(self, path: str) -> Mapping[str, str]:
         """Return the checksums of the files of one dataset."""
         return self.by_path.get(path, {})
 
     def compare(self, path: str, names: Iterable[str], *, small: bool = False) -> str | None:
-        """Return what is wrong with the first damaged file; `small` leaves large ones out.
+        """Return the problem of the first damaged file; `small` skips large files.
 
-        Files without a checksum and files that are missing are not looked at.
+        Files without a checksum and missing files are skipped.
         """
         for name in sorted(names):
             problem = self._compare(path, name, small=small)
@@ -85,5 +85,5 @@ class RecordedChecksums:
 
     @property
     def compared(self) -> int:
-        """How many files were compared."""
+        """The number of compared files."""
         return len(self._compared)

@@ -1,7 +1,7 @@
-"""This module brings derived state up to date: what foreign readers see, and leftovers.
+"""Repair derived state: the latest versions for other Lance readers, and leftovers.
 
-Nothing of ours relies on it. A dataset's own newest version is what other programs read; it may lag
-behind what main shows, never matters to us, and is moved without copying data.
+OmniGraph does not rely on it. Other programs read the latest version of a dataset, which may be
+older than the version on main; it is moved without copying data.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from omnigraph.storage.layout import dataset_path, same_files
 
 
 class RepairAction(StrEnum):
-    """What was done about a dataset."""
+    """The action taken for a dataset."""
 
     NO_OP = "no_op"
     PREVIEW = "preview"
@@ -31,7 +31,7 @@ class RepairAction(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DatasetRepair:
-    """Whether foreign readers see of a dataset what main shows, and what was done about it."""
+    """Whether the latest version of a dataset is that of main, and the action taken."""
 
     type_key: str
     version: int
@@ -53,15 +53,15 @@ class DatasetRepair:
 
 
 def repair(manifest: Manifest, *, confirm: bool) -> list[DatasetRepair]:
-    """Bring derived state up to date; without `confirm` only report.
+    """Repair derived state; without `confirm` only report.
 
-    It withdraws what a cleanup announced with a wrong clock, too.
+    Stale announcements of cleanups are withdrawn, too.
     """
     if confirm:
         release_stale_leases(manifest)
         recover(manifest)
         finish_branch_deletions(manifest)
-    found = []
+    repairs = []
     for table_key, entry in head_snapshot(manifest, MAIN).entries().items():
         path = dataset_path(table_key.partition(":")[0], *entry.key)
         head_version: int | None = None
@@ -76,5 +76,5 @@ def repair(manifest: Manifest, *, confirm: bool) -> list[DatasetRepair]:
             error = None
         except OmniError as problem:
             action, error = RepairAction.PREVIEW, problem.message
-        found.append(DatasetRepair(table_key, entry.version, head_version, action, error))
-    return found
+        repairs.append(DatasetRepair(table_key, entry.version, head_version, action, error))
+    return repairs

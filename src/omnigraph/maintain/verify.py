@@ -1,4 +1,4 @@
-"""This module proves that a graph is whole: history refolds, versions open, counts agree."""
+"""Verify a graph: history matches heads, versions can be opened, row counts agree."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from omnigraph.storage.scan import count_ids
 
 @dataclass(frozen=True, slots=True)
 class IntegrityProblem:
-    """Something that should not be: a broken promise, or (`harmless`) a leftover."""
+    """A violated invariant, or (`harmless`) a leftover."""
 
     where: str
     message: str
@@ -40,7 +40,7 @@ class IntegrityProblem:
 
 @dataclass(slots=True)
 class VerifyReport:
-    """What `verify` looked at and found."""
+    """The result of `verify`."""
 
     branches: int = 0
     commits: int = 0
@@ -48,12 +48,12 @@ class VerifyReport:
     files: int | None = None
     """Files that were compared with their checksums; None if that was not requested."""
     unsummed: int = 0
-    """Files that have no checksum and were only decoded, as far as they can be."""
+    """Files without a checksum, which were only decoded."""
     problems: list[IntegrityProblem] = field(default_factory=list)
 
     @property
     def ok(self) -> bool:
-        """Tell whether no promise is broken."""
+        """Whether every problem is harmless."""
         return all(problem.harmless for problem in self.problems)
 
     def to_json(self) -> dict[str, Any]:
@@ -73,21 +73,22 @@ class VerifyReport:
 
 
 VersionChecker: TypeAlias = Callable[[Sequence[tuple[str, DatasetEntry]]], Sequence[str | None]]
-"""Looks at dataset versions, given by path, and tells what is wrong with each, if anything."""
+"""Checks dataset versions, given by path; returns the problem of each, or None."""
 
 
 def verify(
-    manifest: Manifest, look: VersionChecker | None = None, report: VerifyReport | None = None
+    manifest: Manifest, checker: VersionChecker | None = None, report: VerifyReport | None = None
 ) -> VerifyReport:
-    """Check every branch, every commit and every dataset version a head or tag refers to.
+    """Check every branch, every commit and every dataset version of a head or tag.
 
-    `look` looks at versions; by default this process does, one after the other. What is found is
-    added to `report`.
+    `checker` checks versions, by default in this process. Problems are added to `report`.
     """
     report = report or VerifyReport()
     clear_checked_files()
     try:
-        _verify(manifest, report, _CheckedVersions(manifest, look or LocalVersionChecker(manifest)))
+        _verify(
+            manifest, report, _CheckedVersions(manifest, checker or LocalVersionChecker(manifest))
+        )
     except OmniError as error:
         report.problems.append(IntegrityProblem("manifest", error.message))
     return report
@@ -104,7 +105,7 @@ def _verify(manifest: Manifest, report: VerifyReport, versions: _CheckedVersions
             problems += _check_lineage(manifest, name, state, report)
         except OmniError as error:
             problems.append(IntegrityProblem(f"branch {name}", error.message))
-        # What was deleted meanwhile has the right to be incomplete.
+        # A branch that was deleted meanwhile may be incomplete.
         if problems and (lineage_id is None or lineage_id in manifest.named_lineages()):
             report.problems += problems
     for tag in manifest.tags().values():
@@ -121,12 +122,14 @@ def _check_lineage(
     where = f"branch {name}"
     head = state.head
     if head.closed:
-        what = "its deletion was interrupted; delete it again or create it anew"
+        what = "its deletion was interrupted; delete it again or create it again"
         yield IntegrityProblem(where, what, harmless=True)
     hinted = _hinted_version(manifest, state)
     if hinted > state.lineage.state().version:
-        yield IntegrityProblem(where, f"manifest version {hinted} is lost: an older state is shown")
-    keys = Counter(found.row["object_id"] for found in state.rows("object_type <> 'graph_head'"))
+        yield IntegrityProblem(
+            where, f"manifest version {hinted} is missing: an older state is used"
+        )
+    keys = Counter(row.row["object_id"] for row in state.rows("object_type <> 'graph_head'"))
     for key, count in sorted(keys.items()):
         if count > 1:
             yield IntegrityProblem(where, f"manifest row {key} exists {count} times")
@@ -139,21 +142,21 @@ def _check_lineage(
     for commit_id in sorted(ancestors(commits, head.commit_id) - set(commits)):
         yield IntegrityProblem(where, f"commit {commit_id} is a parent but is missing")
     if next(datasets_at_commits(history, [head.commit_id])) != dict(head.datasets):
-        yield IntegrityProblem(where, "the folded head differs from what history adds up to")
+        yield IntegrityProblem(where, "the datasets of the head differ from its history")
     if state.row(f"schema:{head.schema_hash}") is None:
         yield IntegrityProblem(where, f"accepted schema {head.schema_hash} is missing")
         return
     schema, _ = manifest.schema(head.schema_hash, state)
     types = {(t.id, t.incarnation) for t in schema.types if t.incarnation is not None}
     if types != set(head.datasets):
-        yield IntegrityProblem(where, "the live datasets are not those of the accepted schema")
+        yield IntegrityProblem(where, "the datasets of the head do not match the accepted schema")
 
 
 def _hinted_version(manifest: Manifest, state: LineageState) -> int:
-    """Return a version Lance says there was; on a disk it notes the newest after each commit."""
-    note = manifest.objects.get(f"{state.lineage.path}/_versions/latest_version_hint.json")
+    """Return the version in Lance's hint file, written on disk after each commit; 0 if none."""
+    hint = manifest.objects.get(f"{state.lineage.path}/_versions/latest_version_hint.json")
     try:
-        return int(json.loads(note or b"")["version"])
+        return int(json.loads(hint or b"")["version"])
     except (ValueError, KeyError, TypeError):
         return 0
 
@@ -168,17 +171,17 @@ def _check_tag(
             where, state, datasets_at_commit(manifest.history_states(state), tag.commit_id)
         )
     except NotFound:
-        yield IntegrityProblem(where, "its commit went with a deleted branch", harmless=True)
+        yield IntegrityProblem(where, "its commit was on a deleted branch", harmless=True)
     except OmniError as error:
         yield IntegrityProblem(where, error.message)
 
 
 class _CheckedVersions:
-    """The dataset versions looked at so far, and what is wrong with each."""
+    """The dataset versions checked so far, and the problem of each."""
 
-    def __init__(self, manifest: Manifest, look: VersionChecker) -> None:
+    def __init__(self, manifest: Manifest, checker: VersionChecker) -> None:
         self._manifest = manifest
-        self._look = look
+        self._checker = checker
         self.seen: dict[tuple[str, int], str | None] = {}
 
     def check(
@@ -187,18 +190,17 @@ class _CheckedVersions:
         state: LineageState,
         datasets: Mapping[tuple[TypeId, IncarnationId], DatasetEntry],
     ) -> Iterator[IntegrityProblem]:
-        """Open every version that is shown, look for its files and count its rows."""
-        line = self._manifest.history_states(state)
-        paths = dataset_paths(line)
-        known = {entry: paths.get(entry.key) for entry in datasets.values()}
+        """Open every version, check that its files exist and count its rows."""
+        paths = dataset_paths(self._manifest.history_states(state))
+        path_of = {entry: paths.get(entry.key) for entry in datasets.values()}
         new = [
             (path, entry)
-            for entry, path in known.items()
+            for entry, path in path_of.items()
             if path is not None and (path, entry.physical) not in self.seen
         ]
-        for (place, entry), problem in zip(new, self._look(new), strict=True):
-            self.seen[place, entry.physical] = problem
-        for entry, path in known.items():
+        for (checked, entry), problem in zip(new, self._checker(new), strict=True):
+            self.seen[checked, entry.physical] = problem
+        for entry, path in path_of.items():
             if path is None:
                 yield IntegrityProblem(where, f"dataset {entry.type_id:016x} is not registered")
                 continue
@@ -208,7 +210,7 @@ class _CheckedVersions:
 
 
 class LocalVersionChecker:
-    """Looks at dataset versions in this process."""
+    """Checks dataset versions in this process."""
 
     def __init__(self, manifest: Manifest) -> None:
         self._datasets = manifest.datasets
@@ -216,7 +218,7 @@ class LocalVersionChecker:
         self._checksums = RecordedChecksums(manifest)
 
     def __call__(self, versions: Sequence[tuple[str, DatasetEntry]]) -> list[str | None]:
-        """Tell what is wrong with each of these versions."""
+        """Return the problem of each version, or None."""
         return [self._problem(path, entry) for path, entry in versions]
 
     def _problem(self, path: str, entry: DatasetEntry) -> str | None:
@@ -241,11 +243,11 @@ class StoredDatasetFiles:
         self._objects = objects
         self._stored: dict[str, set[str]] = {}
 
-    def missing(self, path: str, wanted: set[str]) -> str | None:
-        """Tell which of the files a version refers to are not there."""
-        missing = wanted - self._listed(path)
-        if missing and self._stored.pop(path):  # it may have been made since they were listed
-            missing = wanted - self._listed(path)
+    def missing(self, path: str, files: set[str]) -> str | None:
+        """Return a problem if files of a version do not exist."""
+        missing = files - self._listed(path)
+        if missing and self._stored.pop(path):  # they may have been written after the listing
+            missing = files - self._listed(path)
         if not missing:
             return None
         return f"lacks {len(missing)} of its files, such as {min(missing)}"
@@ -257,20 +259,20 @@ class StoredDatasetFiles:
         return self._stored[path]
 
 
-def row_count_problem(told: int, rows: int, ids: int) -> str | None:
-    """Tell what is wrong with the numbers of rows and of different ids in a version."""
-    if rows != told:
-        return f"has {rows} rows, the manifest says {told}"
+def row_count_problem(expected: int, rows: int, ids: int) -> str | None:
+    """Return a problem if the numbers of rows and of distinct IDs of a version are wrong."""
+    if rows != expected:
+        return f"has {rows} rows, the manifest says {expected}"
     return None if ids == rows else f"has {rows} rows but only {ids} ids"
 
 
 def unreadable_problem(message: str) -> str:
-    """Tell that a version could not be read."""
+    """Return the problem of a version that cannot be read."""
     return f"cannot be read: {message}"
 
 
 def _find_leftovers(manifest: Manifest) -> Iterator[IntegrityProblem]:
-    """Report what nothing refers to; cleanup removes it."""
+    """Yield unreferenced data; cleanup removes it."""
     for path in _find_unregistered(manifest):
         yield IntegrityProblem(path, "no branch refers to this dataset", harmless=True)
     for lineage_id in sorted(manifest.stored_lineages() - manifest.named_lineages()):
@@ -278,7 +280,7 @@ def _find_leftovers(manifest: Manifest) -> Iterator[IntegrityProblem]:
             f"lineage {lineage_id}", "no branch refers to this lineage", harmless=True
         )
     for intent in IntentLog(manifest.objects).list():
-        what = f"{intent.staged.operation} on branch {intent.branch} is in flight"
+        what = f"{intent.staged.operation} on branch {intent.branch} is in progress"
         yield IntegrityProblem(f"intent {intent.id}", what, harmless=True)
 
 
@@ -293,5 +295,5 @@ def _find_unregistered(manifest: Manifest) -> list[str]:
         try:
             registered |= set(dataset_paths([manifest.lineage(lineage_id).state()]).values())
         except OmniError:
-            return []  # what it refers to is not known
+            return []  # its datasets are not known
     return [path for path in stored if path not in registered]

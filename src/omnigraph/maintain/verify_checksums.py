@@ -1,7 +1,7 @@
 """Compare every file of a graph with its recorded checksum, and decode files that have none.
 
-What is looked at: the rows of every lineage, and every version that a commit of the history shows
-and no cleanup may have removed. Files no version refers to are not looked at.
+Checked are the rows of every lineage, and every version of a commit in the history that no cleanup
+may have removed. Files that no version refers to are not checked.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from omnigraph.storage.scan import decode_rows
 
 _MAX_LISTED = 10
 ProgressCallback = Callable[[str], None]
-"""Is called with the place that is read next."""
+"""Called with the name of the file or dataset that is read next."""
 
 
 @dataclass(slots=True)
 class _DatasetVersions:
-    """The versions of one dataset that history shows, and the oldest commit that shows each."""
+    """The versions of one dataset in the history, with the oldest commit of each."""
 
     path: str
     shown: dict[int, tuple[int, CommitId]] = field(default_factory=dict)
@@ -48,7 +48,7 @@ class _DatasetVersions:
 
 
 class ChecksumVerifier:
-    """Finds damage by checksums; `damaged` are versions that Lance had better not read."""
+    """Finds damage by checksums; `damaged` are versions that Lance must not read."""
 
     def __init__(self, manifest: Manifest, note: ProgressCallback) -> None:
         self._manifest = manifest
@@ -59,7 +59,7 @@ class ChecksumVerifier:
         self.damaged: set[tuple[str, int]] = set()
 
     def run(self, report: VerifyReport) -> None:
-        """Add what is wrong to a report."""
+        """Add the problems to a report."""
         self._note("manifest")
         states = lineage_states(self._manifest)
         for state in states:
@@ -80,10 +80,10 @@ class ChecksumVerifier:
         if stated is None:
             message = "its rows have no checksum: an older release wrote them; `optimize` adds one"
             yield IntegrityProblem(state.lineage.path, message, harmless=True)
-        elif checksum_rows(found.row for found in rows) != stated:
-            message = f"the rows do not add up to the checksum of the head ({stated.count} rows)"
+        elif checksum_rows(row.row for row in rows) != stated:
+            message = f"the rows do not match the checksum of the head ({stated.count} rows)"
             yield IntegrityProblem(
-                state.lineage.path, f"{message}: one is lost, altered or came back"
+                state.lineage.path, f"{message}: a row is missing, changed or restored"
             )
 
     # --- versions of datasets --------------------------------------------------------------------
@@ -91,13 +91,13 @@ class ChecksumVerifier:
     def _datasets(self, states: Sequence[LineageState]) -> list[_DatasetVersions]:
         paths = dataset_paths(states)
         history = read_history(states)
-        found: dict[str, _DatasetVersions] = {}
+        versions: dict[str, _DatasetVersions] = {}
         horizon = _removal_horizon(history, states)
         for commit_id, entries in sorted(history.published.items()):
             for entry in entries.values():
                 if entry.key in paths:
                     path = paths[entry.key]
-                    dataset = found.setdefault(path, _DatasetVersions(path))
+                    dataset = versions.setdefault(path, _DatasetVersions(path))
                     dataset.shown.setdefault(entry.physical, (entry.version, commit_id))
                     if commit_id_time(commit_id) > horizon:
                         dataset.needed.add(entry.physical)
@@ -105,9 +105,9 @@ class ChecksumVerifier:
         shown = [state.head.datasets for state in states if not state.head.closed]
         shown += [dict(datasets) for datasets in datasets_at_commits(history, tagged)]
         for entry in (entry for datasets in shown for entry in datasets.values()):
-            if entry.key in paths and paths[entry.key] in found:
-                found[paths[entry.key]].needed.add(entry.physical)
-        return [found[path] for path in sorted(found)]
+            if entry.key in paths and paths[entry.key] in versions:
+                versions[paths[entry.key]].needed.add(entry.physical)
+        return [versions[path] for path in sorted(versions)]
 
     def _check_dataset(self, dataset: _DatasetVersions) -> Iterator[IntegrityProblem]:
         """Report every damaged file once, with the versions that need it."""
@@ -117,7 +117,7 @@ class ChecksumVerifier:
         for physical, (version, commit_id) in dataset.shown.items():
             name = version_file(physical)
             if name not in stored and physical not in dataset.needed:
-                continue  # a cleanup or a hard drop removed it
+                continue  # removed by a cleanup or by a hard drop
             self._note(f"{path}, version {version}")
             problem = self._check_version(path, physical, stored)
             if problem is not None:
@@ -130,7 +130,7 @@ class ChecksumVerifier:
     def _check_version(self, path: str, physical: int, stored: set[str]) -> str | None:
         name = version_file(physical)
         if name not in stored:
-            return f"is lost: {name} is missing"
+            return f"is incomplete: {name} is missing"
         damaged = self._checksums.compare(path, [name])
         if damaged is not None:
             return damaged
@@ -146,7 +146,7 @@ class ChecksumVerifier:
             return unreadable_problem(error.message)
 
     def _files(self, path: str, handle: Any) -> tuple[set[str], set[str]]:  # noqa: ANN401 - Lance
-        """Return the files of a version that are there, and those that should be."""
+        """Return the existing files of a version, and its expected files."""
         folders = tuple(referenced_folders(handle))
         in_folders = {name for name in self._checksums.of(path) if name.startswith(folders)}
         if not self._manifest.location.is_local:
@@ -176,10 +176,10 @@ class ChecksumVerifier:
     # --- derived files and logs ------------------------------------------------------------------
 
     def _check_beside(self) -> Iterator[IntegrityProblem]:
-        """Check what is kept beside the datasets: adjacency files, and what recovery did."""
+        """Check adjacency files and the audit of recoveries."""
         self._note("_topology")
         for folder in TopologyFiles(self._manifest.location, may_write=False).damaged():
-            message = "an adjacency file is damaged: remove this folder, it is built again"
+            message = "an adjacency file is damaged: remove this folder, it is rebuilt"
             yield IntegrityProblem(folder, message)
         self._note("the log of recovery")
         try:
@@ -189,9 +189,9 @@ class ChecksumVerifier:
 
 
 def _removal_horizon(history: CommitHistory, states: Iterable[LineageState]) -> datetime:
-    """Return the time until which versions only history shows may have been removed.
+    """Return the time before which versions of past commits may have been removed.
 
-    A cleanup removes them, and so does a change of the schema that drops something for good.
+    Cleanups remove them, and so do schema changes that drop data permanently.
     """
     cleanup_cutoff = max((state.head.cleanup_cutoff for state in states), default=0)
     times = [datetime.fromtimestamp(cleanup_cutoff / 1000).astimezone()]
@@ -205,22 +205,22 @@ def _removal_horizon(history: CommitHistory, states: Iterable[LineageState]) -> 
 def verify_deep(
     manifest: Manifest, note: ProgressCallback, report: VerifyReport, *, plain: bool = True
 ) -> VerifyReport:
-    """Compare checksums first; then, unless `plain` is false, verify what is not damaged."""
+    """Compare checksums; then, unless `plain` is false, verify versions that are not damaged."""
     deep = ChecksumVerifier(manifest, note)
     try:
         deep.run(report)
     except OmniError as error:
         report.problems.append(IntegrityProblem("manifest", error.message))
     if plain:
-        here = LocalVersionChecker(manifest)
+        checker = LocalVersionChecker(manifest)
 
-        def look(versions: Sequence[tuple[str, DatasetEntry]]) -> list[str | None]:
-            found: list[str | None] = []
+        def check(versions: Sequence[tuple[str, DatasetEntry]]) -> list[str | None]:
+            problems: list[str | None] = []
             for path, entry in versions:
                 note(path)
-                known = (path, entry.physical) in deep.damaged
-                found += [None] if known else here([(path, entry)])
-            return found
+                damaged = (path, entry.physical) in deep.damaged
+                problems += [None] if damaged else checker([(path, entry)])
+            return problems
 
-        verify(manifest, look, report)
+        verify(manifest, check, report)
     return report

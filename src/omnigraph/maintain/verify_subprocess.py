@@ -1,8 +1,8 @@
 """Run a deep verify in a child process with limited memory.
 
-Lance trusts the files it reads: a damaged one can make it allocate any amount of memory, panic or
-end the process. A child that ends this way is a finding, and the caller lives on. The child writes
-one JSON document per line: the place it reads next, each problem, and at the end the report.
+Lance does not validate the files it reads: a damaged one can make it allocate any amount of memory,
+panic or end the process. A child that ends this way is reported as a problem. The child writes one
+JSON document per line: the place it reads next, each problem, and at the end the report.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from omnigraph.maintain.verify_checksums import verify_deep
 from omnigraph.storage import Location
 
 BASE_BYTES = 1280 * 1024 * 1024
-"""Memory a child may have however small the graph is."""
+"""Memory limit of a child for the smallest graph."""
 BYTES_PER_THREAD = 16 * 1024 * 1024
 MEMORY_PER_STORED_BYTE = 4
 """Further memory per byte of the largest dataset: ids of one version are read at once."""
 CHILD_TIMEOUT_SECONDS = 600.0
-"""A child that reads one file for so long does not come back."""
+"""A child that reads one file for longer is killed."""
 
 _MAX_TEXT = 200
 _PROGRAM = "import sys, json; sys.path[:] = json.loads(sys.argv[1]); "
@@ -42,7 +42,7 @@ _PROGRAM += "from omnigraph.maintain.verify_subprocess import main; main()"
 def verify_in_subprocess(
     location: Location, *, plain: bool = True, silence: float = CHILD_TIMEOUT_SECONDS
 ) -> VerifyReport:
-    """Verify a graph deeply in a child; a child that dies is reported with what it read last."""
+    """Verify a graph deeply in a child; a child that dies is reported with its last place."""
     request = {"uri": location.uri, "options": dict(location.options), "plain": plain}
     command = [sys.executable, "-c", _PROGRAM, json.dumps(sys.path)]
     # The allocators of Arrow and of the C library reserve more than they use.
@@ -77,7 +77,7 @@ def verify_in_subprocess(
 
 
 class _ChildOutput:
-    """What a child has written so far."""
+    """The output of a child so far."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         self._lines: SimpleQueue[bytes] = SimpleQueue()
@@ -128,12 +128,12 @@ def _describe_exit(code: int, last: str) -> str:
 
 
 def main() -> None:
-    """Verify the graph that standard input names."""
+    """Verify the graph of the request on standard input."""
     run_child_verify(json.load(sys.stdin))
 
 
 def run_child_verify(request: Mapping[str, Any]) -> None:
-    """Limit the memory of this process, verify a graph and write what is found."""
+    """Limit the memory of this process, verify a graph and write the problems."""
     location = Location(request["uri"], request["options"])
     report, sent, written = VerifyReport(files=0), 0, ""
 
@@ -177,10 +177,10 @@ def _largest_dataset_bytes(manifest: Manifest) -> int:
 
 
 def _limit_memory(largest: int) -> None:
-    """Limit what this process may allocate; a system without such a limit goes without."""
+    """Limit the memory of this process, where the system supports it."""
     threads = (os.cpu_count() or 1) * BYTES_PER_THREAD
-    wanted = BASE_BYTES + threads + MEMORY_PER_STORED_BYTE * largest
+    limit = BASE_BYTES + threads + MEMORY_PER_STORED_BYTE * largest
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)
     if hard != resource.RLIM_INFINITY:
-        wanted = min(wanted, hard)
-    resource.setrlimit(resource.RLIMIT_DATA, (wanted, hard))
+        limit = min(limit, hard)
+    resource.setrlimit(resource.RLIMIT_DATA, (limit, hard))

@@ -31,7 +31,7 @@ def optimize_on_spark(
 ) -> MaintenanceReport:
     """Compact every type of a branch and complete its indexes, as one commit."""
     hands = SparkTaskRunner(spark or session(), manifest.location)
-    return optimize(manifest, request, hands=hands)
+    return optimize(manifest, request, executor=hands)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
-"""Storage: the only room that knows Lance and the object store.
+"""Storage: the only package that imports Lance and the object store.
 
-Addresses, handles at exact versions, staged (detached) versions, small objects, and the
-translation of what storage raises into our errors. Nothing here knows what a graph is.
+Locations, handles at exact versions, staged (detached) versions, small objects, and the translation
+of storage exceptions into OmniErrors. Nothing here depends on the graph model.
 """
 
 from omnigraph.storage.datasets import Datasets

@@ -1,8 +1,8 @@
-"""Checksums of files: computed after a file was written, compared before it is trusted.
+"""Checksums of files: computed after a file was written, compared before it is used.
 
-A checksum is the size of a file and the CRC-32 of its bytes, both in hexadecimal. It finds damage
-by disks and copies; it is not a signature. Only files on a file system get one: reading a file back
-from a bucket would cost every commit requests, and object stores check their objects themselves.
+A checksum is the size of a file and the CRC-32 of its bytes, both in hexadecimal. It detects
+damage by disks and copies; it is not a signature. Only files on a file system get one: reading a
+file back from a bucket would add requests to every commit, and object stores check their objects.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _MAX_CHECKED = 65_536
 _CHECKSUM_NAME = re.compile(r"\.([0-9a-f]+-[0-9a-f]{8})\.lance$")
 
 _checked: set[str] = set()
-"""Files of lineages this process has compared already: they never change."""
+"""Files of lineages that this process has already compared: they never change."""
 
 
 def file_checksum(file: Path) -> str:
@@ -44,7 +44,7 @@ def file_checksum(file: Path) -> str:
 def file_checksums(root: Path, names: Iterable[str]) -> dict[str, str]:
     """Return the checksums of files below a folder, by name."""
     listed = sorted(names)
-    with translate_errors("reading back what was written"):
+    with translate_errors("computing checksums"):
         if len(listed) < _THREADS:
             return {name: file_checksum(root / name) for name in listed}
         with ThreadPoolExecutor(_THREADS) as threads:
@@ -53,31 +53,31 @@ def file_checksums(root: Path, names: Iterable[str]) -> dict[str, str]:
 
 
 def version_file_names(handle: LanceDataset) -> frozenset[str]:
-    """Return what a version on a file system refers to: files, and the folders of indexes."""
+    """Return the files and index folders that a version on a file system refers to."""
     with translate_errors("listing the files of a version"):
-        found = {version_file(int(handle.version))}
-        found |= {f"{_INDEXES}{uuid}" for uuid in _index_segment_ids(handle)}
+        names = {version_file(int(handle.version))}
+        names |= {f"{_INDEXES}{uuid}" for uuid in _index_segment_ids(handle)}
         for fragment in handle.get_fragments():
             data: list[Any] = fragment.data_files()
-            found |= {f"{_DATA}{file.path}" for file in data}
+            names |= {f"{_DATA}{file.path}" for file in data}
             deletions = fragment.deletion_file()
             if deletions is not None:
-                found.add(deletions)
-    return frozenset(found)
+                names.add(deletions)
+    return frozenset(names)
 
 
 def expand_file_names(root: Path, names: Iterable[str]) -> frozenset[str]:
-    """Return all files that names stand for: blobs beside data files and files of indexes too."""
-    found: set[str] = set()
+    """Expand names to files: adds large blobs of data files and the files of index folders."""
+    files: set[str] = set()
     for name in names:
         is_index, is_data = name.startswith(_INDEXES), name.startswith(_DATA)
         if not is_index:
-            found.add(name)
+            files.add(name)
         if is_index or is_data:
-            # Blobs too large for a data file are in a folder of the same name.
+            # Blobs too large for a data file are in a folder with its name.
             folder = root / name.removesuffix(".lance")
-            found |= {str(f.relative_to(root)) for f in folder.rglob("*") if f.is_file()}
-    return frozenset(found)
+            files |= {str(f.relative_to(root)) for f in folder.rglob("*") if f.is_file()}
+    return frozenset(files)
 
 
 def version_files(handle: LanceDataset) -> frozenset[str]:
@@ -97,12 +97,12 @@ def _index_segment_ids(handle: LanceDataset) -> list[str]:
 def rename_with_checksums(
     uri: str, fragments: Sequence[FragmentMetadata]
 ) -> list[FragmentMetadata]:
-    """Add checksums to the names of data files no version refers to yet; not in a bucket."""
+    """Add checksums to the names of new data files, unless they are in a bucket."""
     if "://" in uri:
         return list(fragments)
     root = Path(uri) / "data"
     named = []
-    with translate_errors("naming rows"):
+    with translate_errors("renaming data files"):
         for fragment in fragments:
             document: dict[str, Any] = fragment.to_json()
             for file in document["files"]:
@@ -116,7 +116,7 @@ def rename_with_checksums(
 
 
 def check_file_checksums(uri: str, fragments: Iterable[LanceFragment]) -> None:
-    """Compare data files that carry a checksum in their name; raise GraphCorrupt on damage."""
+    """Compare data files with the checksums in their names; raise GraphCorrupt on a mismatch."""
     if "://" in uri:
         return
     for fragment in fragments:
@@ -130,12 +130,12 @@ def check_file_checksums(uri: str, fragments: Iterable[LanceFragment]) -> None:
                 if file_checksum(file) != stated.group(1):
                     where = f"{file.parent.parent.name}/data/{name}"
                     message = f"{where} is damaged: it does not match its checksum"
-                    raise GraphCorrupt(f"{message}; restore it from a copy", file=where)
+                    raise GraphCorrupt(f"{message}; restore it from a backup", file=where)
             _mark_checked(str(file))
 
 
 def clear_checked_files() -> None:
-    """Forget which files were compared: they are compared again when they are read next."""
+    """Forget which files were compared; they are compared again at the next read."""
     _checked.clear()
 
 

@@ -1,6 +1,7 @@
-"""This module reads columns of one version of a dataset by position: the place of a row in a scan.
+"""Read columns of one version of a dataset by position; write a column of a fragment.
 
-A version never changes, so a position means the same row as long as the version is there.
+A position is the index of a row in a full scan. A version never changes, so a position refers to
+the same row as long as the version exists.
 """
 
 from __future__ import annotations
@@ -31,52 +32,56 @@ _BATCH_ROWS = 65_536
 def read_column(handle: LanceDataset, column: str) -> pa.Array:
     """Return one column of all rows."""
     with translate_errors(f"reading column {column}"):
-        found = handle.to_table(columns=[column])[column]
-        return found.chunk(0) if found.num_chunks == 1 else found.combine_chunks()
+        values = handle.to_table(columns=[column])[column]
+        return values.chunk(0) if values.num_chunks == 1 else values.combine_chunks()
 
 
 def column_chunks(handle: LanceDataset, columns: Sequence[str], rows: int) -> Iterator[pa.Table]:
-    """Yield all rows of some columns in order, at least so many at a time."""
+    """Yield all rows of some columns in order, at least `rows` at a time."""
     with translate_errors("reading columns"):
-        piece: list[pa.RecordBatch] = []
+        batches: list[pa.RecordBatch] = []
         for batch in handle.scanner(columns=list(columns)).to_batches():
-            piece.append(batch)
-            if sum(part.num_rows for part in piece) >= rows:
-                yield pa.Table.from_batches(piece)
-                piece = []
-        if piece:
-            yield pa.Table.from_batches(piece)
+            batches.append(batch)
+            if sum(part.num_rows for part in batches) >= rows:
+                yield pa.Table.from_batches(batches)
+                batches = []
+        if batches:
+            yield pa.Table.from_batches(batches)
 
 
 def id_ranks(ids: pa.Array) -> Positions:
-    """Return numbers in the order of texts, by their bytes; equal texts have equal numbers."""
+    """Return the dense ranks of IDs, ordered by their bytes."""
     ranks = pc.rank(ids, sort_keys="ascending", tiebreaker="dense")
     return np.asarray(ranks).astype(np.int64)
 
 
 def positions_where(handle: LanceDataset, condition: str) -> Positions:
     """Return the positions of rows that satisfy a filter, ascending."""
-    found = rows_where(handle, condition, [])[ROW_OFFSET]
-    return np.sort(found.to_numpy().astype(np.int64))
+    positions = rows_where(handle, condition, [])[ROW_OFFSET]
+    return np.sort(positions.to_numpy().astype(np.int64))
 
 
 def rows_where(
-    handle: LanceDataset, condition: str, columns: Sequence[str], most: int | None = None
+    handle: LanceDataset, condition: str, columns: Sequence[str], limit: int | None = None
 ) -> pa.Table:
-    """Return rows that satisfy a filter, with their positions as `_rowoffset`; at most so many."""
-    wanted: dict[str, Any] = {"columns": [*columns, ROW_OFFSET], "filter": condition, "limit": most}
+    """Return rows that satisfy a filter, with their positions as `_rowoffset`."""
+    request: dict[str, Any] = {
+        "columns": [*columns, ROW_OFFSET],
+        "filter": condition,
+        "limit": limit,
+    }
     try:
         with translate_errors("filtering rows"):
-            return handle.to_table(**wanted)
+            return handle.to_table(**request)
     except (NotFound, GraphCorrupt):
-        # A file of an index may be gone or damaged; what it finds is found without it, too.
+        # A file of an index may be missing or damaged: the scan gives the same rows.
         with translate_errors("filtering rows without an index"):
-            return handle.scanner(**wanted, use_scalar_index=False).to_table()
+            return handle.scanner(**request, use_scalar_index=False).to_table()
 
 
 @dataclass(frozen=True)
 class RowAddressMap:
-    """Where the rows of a version are, fragment by fragment."""
+    """The mapping between positions and row addresses of a version."""
 
     fragments: Sequence[Any]
     firsts: Positions
@@ -85,39 +90,39 @@ class RowAddressMap:
 
     @classmethod
     def of(cls, handle: LanceDataset) -> RowAddressMap:
-        """Look at the fragments of a version; nothing is read."""
+        """Build the map from the fragments of a version; no data is read."""
         with translate_errors("reading row addresses"):
             fragments = handle.get_fragments()
             rows = [f.physical_rows - f.num_deletions for f in fragments]
         return cls(fragments, np.cumsum([0, *rows])[:-1].astype(np.int64))
 
     def at(self, positions: Positions) -> npt.NDArray[np.uint64]:
-        """Return addresses by position; only fragments with deletions are looked into."""
+        """Return addresses by position; only fragments with deletions are read."""
         if not len(positions):
             return np.empty(0, np.uint64)
         numbers = np.searchsorted(self.firsts, positions, side="right") - 1
         offsets = (positions - self.firsts[numbers]).astype(np.uint64)
-        found = np.empty(len(positions), np.uint64)
+        addresses = np.empty(len(positions), np.uint64)
         for number in np.unique(numbers).tolist():
-            here, fragment = numbers == number, self.fragments[number]
+            mask, fragment = numbers == number, self.fragments[number]
             if fragment.num_deletions:
-                found[here] = self._live_rows(number)[offsets[here]]
+                addresses[mask] = self._live_rows(number)[offsets[mask]]
             else:
-                found[here] = np.uint64(fragment.fragment_id << 32) + offsets[here]
-        return found
+                addresses[mask] = np.uint64(fragment.fragment_id << 32) + offsets[mask]
+        return addresses
 
     def positions(self, addresses: npt.NDArray[np.uint64]) -> Positions:
         """Return the positions of rows by address."""
         numbers = {fragment.fragment_id: n for n, fragment in enumerate(self.fragments)}
         owners, offsets = addresses >> np.uint64(32), addresses & np.uint64(0xFFFFFFFF)
-        found = np.empty(len(addresses), np.int64)
+        positions = np.empty(len(addresses), np.int64)
         for owner in np.unique(owners).tolist():
-            here, number = owners == owner, numbers[owner]
-            places = offsets[here].astype(np.int64)
+            mask, number = owners == owner, numbers[owner]
+            indices = offsets[mask].astype(np.int64)
             if self.fragments[number].num_deletions:
-                places = np.searchsorted(self._live_rows(number), addresses[here])
-            found[here] = self.firsts[number] + places
-        return found
+                indices = np.searchsorted(self._live_rows(number), addresses[mask])
+            positions[mask] = self.firsts[number] + indices
+        return positions
 
     def _live_rows(self, number: int) -> npt.NDArray[np.uint64]:
         if number not in self._live:
@@ -128,25 +133,25 @@ class RowAddressMap:
 
     @property
     def nbytes(self) -> int:
-        """How much memory addresses take at most."""
-        looked_into = (int(f.physical_rows) for f in self.fragments if f.num_deletions)
-        return int(self.firsts.nbytes) + 8 * sum(looked_into)
+        """The maximum memory use in bytes."""
+        cached = (int(f.physical_rows) for f in self.fragments if f.num_deletions)
+        return int(self.firsts.nbytes) + 8 * sum(cached)
 
 
 def rows_at(
     handle: LanceDataset, addresses: npt.NDArray[np.uint64], columns: Sequence[str]
 ) -> pa.Table:
-    """Return rows by address, in the order asked for, each once for each time it is asked for."""
+    """Return rows by address, in the order of the addresses, with repetitions."""
     with translate_errors("taking rows"):
-        # Without stable row ids a row id is an address; `take` would count deletions for each row.
+        # Without stable row IDs a row ID is an address; `take` would count deletions for each row.
         return handle._take_rows(addresses.tolist(), columns=list(columns))
 
 
 @dataclass(frozen=True, slots=True)
 class FragmentRows:
-    """A fragment of a version: what it physically is, and which of its rows are there.
+    """A fragment of a version: its data files as `key`, its number and its live rows.
 
-    `offsets` are those rows; None means all `rows` of them.
+    `offsets` are the live rows; None means all `rows`.
     """
 
     key: str
@@ -156,8 +161,8 @@ class FragmentRows:
 
 
 def list_fragments(handle: LanceDataset) -> list[FragmentRows]:
-    """Return the fragments of a version in the order in which positions count their rows."""
-    found = []
+    """Return the fragments of a version in the order of positions."""
+    fragments = []
     with translate_errors("reading fragments"):
         for fragment in handle.get_fragments():
             key = " ".join(file.path for file in fragment.metadata.files)
@@ -166,42 +171,41 @@ def list_fragments(handle: LanceDataset) -> list[FragmentRows]:
                 scanner = fragment.scanner(columns=[], with_row_address=True)
                 offsets = scanner.to_table()["_rowaddr"].to_numpy().astype(np.uint32)
             rows = fragment.physical_rows if offsets is None else len(offsets)
-            found.append(FragmentRows(key, fragment.fragment_id, rows, offsets))
-    return found
+            fragments.append(FragmentRows(key, fragment.fragment_id, rows, offsets))
+    return fragments
 
 
 def fragment_column(
     handle: LanceDataset, column: str, fragments: Sequence[FragmentRows]
 ) -> Iterator[pa.Array]:
     """Yield a column of some fragments, in their order."""
-    wanted = {fragment.number for fragment in fragments}
-    chosen = [f for f in handle.get_fragments() if f.fragment_id in wanted]
+    numbers = {fragment.number for fragment in fragments}
+    chosen = [f for f in handle.get_fragments() if f.fragment_id in numbers]
     with translate_errors(f"reading column {column}"):
         scanner = handle.scanner(columns=[column], fragments=chosen, batch_size=_BATCH_ROWS)
         for batch in scanner.to_batches():
             yield batch.column(0)
 
 
-# ----------------------------------------------------------------------
-# This module writes one column of a fragment as a file of its own, beside the files it has.
+# --- write one column of a fragment as a separate file -------------------------------------------
 #
-# The rows of the fragment stay where they are: only what the column holds changes. That is for
-# fragments no published version refers to; what others may read never changes.
+# The rows of the fragment keep their addresses; only the values of the column change. This is for
+# fragments that no published version refers to: published files never change.
 
 
 _REPLACED_FIELD_ID = -2
-"""Stands for a column of a file that another file has now, as Lance's format says."""
+"""Marks a column of a file as replaced by another file, as defined by the Lance format."""
 
 
 def write_column(
     datasets: Datasets, path: str, base: LanceDataset, column: str, values: Iterable[pa.Array]
 ) -> dict[str, Any]:
-    """Write a column for all rows of a fragment; return what the file is, as plain JSON values.
+    """Write a column for all rows of a fragment; return the metadata of the file as JSON values.
 
-    `values` come piece by piece, in the order of the rows, those that are deleted included.
+    `values` are chunks in the order of the rows, deleted rows included.
     """
     field, name = base.schema.field(column), f"{ULID()}.lance"
-    numbers = {found.name(): found.id() for found in base.lance_schema.fields()}
+    numbers = {field.name(): field.id() for field in base.lance_schema.fields()}
     file = f"{path}/data/{name}"
     version = base.data_storage_version
     with translate_errors("writing a column"):
@@ -210,8 +214,8 @@ def write_column(
         with LanceFileWriter(
             uri, schema, version=version, storage_options=datasets.options
         ) as writer:
-            for piece in values:
-                writer.write_batch(pa.record_batch([piece], schema=schema))
+            for chunk in values:
+                writer.write_batch(pa.record_batch([chunk], schema=schema))
     major, minor = (int(part) for part in version.split("."))
     return {
         "path": name,
@@ -225,13 +229,13 @@ def write_column(
 
 
 def with_column(fragment: FragmentMetadata, file: Mapping[str, Any]) -> FragmentMetadata:
-    """Return a fragment that has a column from a file; what it had of it before is forgotten."""
+    """Return a fragment that reads a column from a file instead of its older files."""
     [number] = file["fields"]
     document = fragment.to_json()
     files = []
-    for known in document["files"]:
-        fields = [_REPLACED_FIELD_ID if field == number else field for field in known["fields"]]
+    for old in document["files"]:
+        fields = [_REPLACED_FIELD_ID if field == number else field for field in old["fields"]]
         if any(field != _REPLACED_FIELD_ID for field in fields):
-            files.append({**known, "fields": fields})
+            files.append({**old, "fields": fields})
     document["files"] = [*files, dict(file)]
     return FragmentMetadata.from_json(json.dumps(document))

@@ -1,7 +1,7 @@
-"""This module puts fragments of a dataset together, staged like everything else.
+"""Compact fragments of a dataset, as staged versions.
 
-It changes no answer, only what finding one costs: every version lists all fragments, and a scan
-opens them all.
+Results do not change, only their cost: every version lists all fragments, and a scan opens them
+all.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from lance.optimize import Compaction, CompactionTask, RewriteResult
 from omnigraph.storage.error_translation import translate_errors
 
 FRAGMENT_ROWS = 1024 * 1024
-"""Rows a compacted fragment is to have."""
+"""Target number of rows of a compacted fragment."""
 MANY_FRAGMENTS = 64
-"""Small fragments that a write puts together on its way."""
+"""Number of small fragments from which a write compacts them."""
 SMALL_ROWS, SMALL_BYTES = 1_024, 1024 * 1024
-"""Below both a fragment is small."""
+"""A fragment below both limits is small."""
 
 _RESULT_FIELDS = ("original_fragments", "new_fragments")
 
 
 def compaction_tasks(base: LanceDataset) -> list[str]:
-    """Return what is to be rewritten, each to be done by itself wherever that is; maybe nothing."""
+    """Return independent compaction tasks as JSON; any process may run them."""
     with translate_errors("compacting"):
         plan = Compaction.plan(base, {"target_rows_per_fragment": FRAGMENT_ROWS})
         tasks: list[Any] = plan.tasks
@@ -33,7 +33,7 @@ def compaction_tasks(base: LanceDataset) -> list[str]:
 
 
 def run_compaction(base: LanceDataset, task: str) -> str:
-    """Rewrite some fragments; nobody sees the new ones yet."""
+    """Run a task: write new fragments that no version refers to yet."""
     with translate_errors("compacting"):
         read: Any = CompactionTask
         done: str = read.from_json(task).execute(base).json()
@@ -41,7 +41,7 @@ def run_compaction(base: LanceDataset, task: str) -> str:
 
 
 def stage_compaction(base: LanceDataset, results: Sequence[str]) -> tuple[LanceDataset, int, int]:
-    """Stage what was rewritten; return how many fragments went and came."""
+    """Stage the results of tasks; return the version and the numbers of old and new fragments."""
     with translate_errors("compacting"):
         read: Any = RewriteResult
         done = [read.from_json(result) for result in results]
@@ -54,11 +54,11 @@ def stage_compaction(base: LanceDataset, results: Sequence[str]) -> tuple[LanceD
 
 
 def compact_small_fragments(made: LanceDataset) -> LanceDataset:
-    """Return a staged version with its small fragments put together, if there are many of them.
+    """Compact the small fragments of a staged version, if there are many of them.
 
-    Those an index covers stay as they are, for it would lose them.
+    Fragments covered by an index are not rewritten, because the index would lose them.
     """
-    with translate_errors("putting small fragments together"):
+    with translate_errors("compacting small fragments"):
         if len(made.get_fragments()) < MANY_FRAGMENTS:
             return made
         small = _small_fragments(made)
@@ -89,6 +89,6 @@ def _small_fragments(handle: LanceDataset) -> set[int]:
 
 
 def restore_as_latest(handle: LanceDataset) -> None:
-    """Make a version the newest one for readers that know nothing of ours; data is not copied."""
-    with translate_errors("showing a version"):
+    """Make a version the latest for other Lance readers; data is not copied."""
+    with translate_errors("restoring a version"):
         handle.restore()  # type: ignore[no-untyped-call]

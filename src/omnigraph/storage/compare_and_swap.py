@@ -1,10 +1,11 @@
-"""This module adds rows to a dataset and replaces its head row in a single compare-and-swap.
+"""Add rows to a dataset and replace its head row in a single compare-and-swap.
 
-Each swap writes a new head as the first row of the newest fragment. Heads in older fragments count
-no more; they go when fragments are merged. Every swap also names the first fragment of the dataset,
-the anchor, as changed: of two from one base Lance refuses the second, because both touch it. No
-lost update, no lock, and a cost that does not grow with the dataset. The anchor never goes, so a
-writer that slept is refused also after cleanup has removed the version that beat it.
+Each swap writes a new head as the first row of the newest fragment. Heads in older fragments are
+ignored and dropped when fragments are merged. Every swap also lists the first fragment of the
+dataset, the anchor, as updated: of two swaps from one base Lance rejects the second, because both
+update it. There are no lost updates and no locks, and the cost does not grow with the dataset. The
+anchor is never removed, so a suspended writer is rejected even after cleanup has removed the
+version that won.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ from omnigraph.storage.error_translation import translate_errors
 from omnigraph.storage.staged_writes import delete_addresses, write_new_fragments
 
 ANCHOR_FRAGMENT = 0
-"""The fragment a dataset was created with; it is never merged into another."""
+"""The first fragment of a dataset; it is never merged into another."""
 
-_FOREIGN_WRITER = "something other than omnigraph writes this manifest"
+_FOREIGN_WRITER = "another program writes to this manifest; only omnigraph may write to it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,30 +37,30 @@ class ManifestRow:
 
 
 def read_head_row(handle: LanceDataset, columns: list[str]) -> dict[str, Any] | None:
-    """Return the first row of the newest fragment, where each swap puts the head."""
+    """Return the first row of the newest fragment, where each swap writes the head."""
     with translate_errors("reading the manifest head"):
         newest = handle.get_fragments()[-1]
         check_file_checksums(handle.uri, [newest])
         if newest.num_deletions:
-            return None  # no swap leaves it so
+            return None  # not written by a swap
         return dict(newest.take([0], columns=columns).to_pylist()[0])
 
 
 def read_oldest_row(handle: LanceDataset, condition: str) -> ManifestRow | None:
-    """Return the first row that satisfies a condition, looking no further than needed."""
+    """Return the first row that satisfies a condition, oldest fragments first."""
     with translate_errors("reading the manifest"):
         for fragment in handle.get_fragments():
             check_file_checksums(handle.uri, [fragment])
-            found = fragment.to_table(filter=condition, with_row_address=True)
-            if found.num_rows:
-                return _to_manifest_row(found.to_pylist()[0])
+            rows = fragment.to_table(filter=condition, with_row_address=True)
+            if rows.num_rows:
+                return _to_manifest_row(rows.to_pylist()[0])
     return None
 
 
 def read_rows(
     handle: LanceDataset, condition: str, fragments: Sequence[LanceFragment] | None = None
 ) -> list[ManifestRow]:
-    """Return the rows that satisfy a condition, with their addresses, out of some fragments."""
+    """Return the rows of some fragments that satisfy a condition, with their addresses."""
     if fragments is not None and not fragments:
         return []
     with translate_errors("reading the manifest"):
@@ -80,16 +81,16 @@ def compare_and_swap(
     stale: Sequence[ManifestRow] = (),
     merged: Sequence[int] = (),
 ) -> LanceDataset:
-    """Add a fragment for each table and remove stale rows and merged fragments, all or nothing.
+    """Atomically add a fragment for each table and remove stale rows and merged fragments.
 
-    No table is empty, and the last begins with the new head. The anchor is not among what is
-    merged, and what is stale stands in other fragments.
+    No table is empty, and the last starts with the new head. The anchor must not be merged, and
+    stale rows must be in fragments that are not merged.
 
     Raises:
-        Contention: another writer was first; surely nothing happened.
+        Contention: another writer was first; nothing was changed.
     """
     with translate_errors("publishing"):
-        removed, updated = delete_addresses(handle, [found.address for found in stale])
+        removed, updated = delete_addresses(handle, [row.address for row in stale])
         assert ANCHOR_FRAGMENT not in (*removed, *merged), (
             "the anchor holds rows that are never removed"
         )
@@ -111,14 +112,14 @@ def compare_and_swap(
         )
         made = LanceDataset.commit(handle, operation, read_version=handle.version, max_retries=0)
     if made.version != handle.version + 1:
-        # Only a writer that leaves the anchor alone could have been rebased over.
+        # Lance rebased over a commit that does not update the anchor.
         raise GraphCorrupt(_FOREIGN_WRITER)
     return made
 
 
 def next_fragment_id(handle: LanceDataset) -> int:
-    """Return the number the first fragment of the next commit gets.
+    """Return the number that the first fragment of the next commit gets.
 
-    Lance goes on from the greatest there ever was, which is the head's: it is always there.
+    Lance continues from the greatest number ever used, which is that of the head's fragment.
     """
     return int(handle.get_fragments()[-1].fragment_id) + 1

@@ -1,7 +1,7 @@
-"""This module opens Lance datasets at exact versions and keeps their handles.
+"""Open Lance datasets at exact versions and cache their handles.
 
-One `Session` per graph shares Lance's caches. A handle is keyed by what it physically is, path and
-version, so it never goes stale and is never shared with a writer that would move it.
+One `Session` per graph shares Lance's caches. A handle is keyed by path and version, so it never
+becomes stale and is never shared with a writer that would move it.
 """
 
 from __future__ import annotations
@@ -36,22 +36,22 @@ from omnigraph.storage.object_store import ObjectStore
 
 MAX_HANDLES = 512
 MAX_VERSIONS = 8
-"""Handles kept of one dataset: each knows all its fragments, and old versions are rarely read."""
+"""Cached handles of one dataset: each holds all fragments, and old versions are rarely read."""
 METADATA_BYTES = 64 * 1024 * 1024
-"""What Lance may remember of files: a writer would fill the gigabyte it takes with old ones."""
+"""Limit of Lance's metadata cache; writers would fill its default of 1 GB with old files."""
 MAX_FILE_LISTS = 64
-"""Versions whose files are remembered: a writer needs those of the one before."""
+"""Versions whose file lists are cached: a writer needs that of its base."""
 MAX_CHECKSUMS = 16_384
-"""Checksums of files that are remembered."""
+"""Number of cached file checksums."""
 RETRY_SECONDS = "30"
-"""Lance repeats no request after this long; by itself it would wait three minutes, six times."""
+"""Lance retries no request after this time; its default is 3 minutes, six times."""
 
 
 class Datasets:
     """The Lance datasets of one graph.
 
-    `observe` is told the name of every step of a protocol that storage could die at; tests put
-    their own there.
+    `observe` is called with the name of every protocol step at which a process could die; tests
+    replace it.
     """
 
     def __init__(self, location: Location) -> None:
@@ -67,13 +67,13 @@ class Datasets:
 
     @property
     def options(self) -> dict[str, str] | None:
-        """The storage options Lance wants."""
+        """The storage options for Lance."""
         if self.location.is_local:
             return None
         return {"client_retry_timeout": RETRY_SECONDS, **self.location.options}
 
     def append(self, path: str, rows: pa.Table) -> None:
-        """Append rows to a dataset that is a plain log, creating it when it is not there."""
+        """Append rows to a dataset that is a plain log; create it if it does not exist."""
         try:
             base = self.open(path)
         except NotFound:
@@ -84,10 +84,10 @@ class Datasets:
             lance.write_dataset(rows, base, mode="append")
 
     def create(self, path: str, rows: pa.Table) -> int:
-        """Create a dataset and return its version; raise AlreadyExists when another was first.
+        """Create a dataset and return its version; raise AlreadyExists if it exists.
 
-        This is one create-if-absent. Lance's own `mode="create"` is not: it checks first, and then
-        overwrites what a racing creator made in between.
+        This is one create-if-absent. Lance's own `mode="create"` is not: it checks first and then
+        overwrites a dataset that another process created in between.
         """
         uri = self.location.child(path)
         try:
@@ -97,7 +97,7 @@ class Datasets:
                 )
                 operation: Any = staged.operation
                 operation.fragments = rename_with_checksums(uri, operation.fragments)
-                made = lance.LanceDataset.commit(
+                dataset = lance.LanceDataset.commit(
                     uri,
                     staged,
                     max_retries=0,
@@ -106,10 +106,10 @@ class Datasets:
                 )
         except (Contention, NotFound, StorageUnavailable) as error:
             if self._exists(path):
-                raise AlreadyExists(f"{path} exists already") from error
+                raise AlreadyExists(f"{path} already exists") from error
             raise
-        assert made.version == 1, "a commit without retries lands on its version or nowhere"
-        return int(made.version)
+        assert dataset.version == 1, "a commit without retries creates its version or fails"
+        return int(dataset.version)
 
     def _exists(self, path: str) -> bool:
         try:
@@ -127,11 +127,11 @@ class Datasets:
         return handle
 
     def keep(self, path: str, handle: lance.LanceDataset) -> None:
-        """Remember a handle nobody will move."""
+        """Cache a handle that no caller moves to another version."""
         self._handles.put((path, int(handle.version)), handle)
 
     def open(self, path: str, version: int | None = None) -> lance.LanceDataset:
-        """Return a new handle, which its owner may move; without a version, of the latest."""
+        """Return a new handle that the caller may move; by default of the latest version."""
         with translate_errors(f"opening {path}"):
             return lance.dataset(
                 self.location.child(path),
@@ -140,25 +140,24 @@ class Datasets:
                 storage_options=self.options,
             )
 
-    def new_checksums(self, path: str, base: int | None, made: int) -> dict[str, str]:
-        """Return the checksums of the files of a version that its base has not, by name.
+    def new_checksums(self, path: str, base: int | None, version: int) -> dict[str, str]:
+        """Return the checksums of the files that a version adds to its base, by name.
 
-        None are known in a bucket (`storage/checksums.py`). What was computed before is
-        remembered, so
-        that staging the same files again on another base costs nothing.
+        Empty in a bucket (see `storage/checksums.py`). Checksums are cached, so that staging the
+        same files again on another base costs nothing.
         """
         if not self.location.is_local:
             return {}
-        root, known = Path(self.location.child(path)), frozenset[str]()
+        root, inherited = Path(self.location.child(path)), frozenset[str]()
         if base is not None:
-            known = self._names_at(path, base)
-        new = expand_file_names(root, self._names_at(path, made) - known)
-        kept = {name: self._checksums.get(f"{path}/{name}") for name in new}
-        found = {name: checksum for name, checksum in kept.items() if checksum is not None}
-        found |= file_checksums(root, new - found.keys())
-        for name, checksum in found.items():
-            self._checksums.put(f"{path}/{name}", checksum)
-        return found
+            inherited = self._names_at(path, base)
+        new = expand_file_names(root, self._names_at(path, version) - inherited)
+        cached = {name: self._checksums.get(f"{path}/{name}") for name in new}
+        checksums = {name: value for name, value in cached.items() if value is not None}
+        checksums |= file_checksums(root, new - checksums.keys())
+        for name, value in checksums.items():
+            self._checksums.put(f"{path}/{name}", value)
+        return checksums
 
     def _names_at(self, path: str, version: int) -> frozenset[str]:
         names = self._file_names.get((path, version))
@@ -168,12 +167,12 @@ class Datasets:
         return names
 
     def has(self, path: str, version: int) -> bool:
-        """Tell whether a version is there, asking storage: what is cached may be gone."""
+        """Return whether a version exists in storage; caches are not used."""
         return self.objects.exists(f"{path}/{version_file(version)}")
 
     @contextmanager
     def check_intact(self, path: str, version: int) -> Iterator[None]:
-        """Run a read of a version; raise GraphCorrupt when only a file of it is missing."""
+        """Run a read of a version; raise GraphCorrupt if only a file of it is missing."""
         try:
             yield
         except NotFound as error:

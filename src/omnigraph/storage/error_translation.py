@@ -1,7 +1,7 @@
-"""This module translates what storage raises into our errors; nothing else reads their texts.
+"""Translate exceptions of Lance and the object store into OmniErrors.
 
-Lance raises bare OSError, ValueError and RuntimeError and tells them apart by text only; the texts
-relied on are pinned in tests/substrate and tests/unit/storage/test_faults.py.
+Lance raises plain OSError, ValueError and RuntimeError that differ only by text; the texts used
+here are pinned in tests/substrate and tests/unit/storage/test_error_translation.py.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ _ACCESS_ERRORS = (
         ("No space left", "File too large", "uotaExceeded", "uota exceeded"),
     ),
     (READ_ONLY, "storage_read_only", ("Read-only file system",)),
-    ("storage does not answer", "storage_unavailable", ("error sending request",)),
+    ("storage does not respond", "storage_unavailable", ("error sending request",)),
 )
 _STORAGE_EXCEPTIONS = (
     CommitConflictError,
@@ -84,7 +84,7 @@ _MAX_TEXT = 300
 
 @contextmanager
 def translate_errors(what: str) -> Iterator[None]:
-    """Run a storage call; raise one of our errors when it fails."""
+    """Run a storage call; raise an OmniError if it fails."""
     try:
         yield
     except OmniError:
@@ -103,20 +103,20 @@ def is_panic(error: BaseException) -> bool:
 
 
 def translate_error(error: BaseException, what: str) -> OmniError:
-    """Return our error for one of storage's."""
+    """Return the OmniError for an exception of storage."""
     text = str(error)
     cause = text[:_MAX_TEXT]
     if isinstance(error, CommitConflictError) or _contains_any(text, _CONFLICT_TEXTS):
         return Contention(f"{what}: another writer was first")
     if isinstance(error, FileExistsError | NotADirectoryError):
-        message = f"{what}: a file stands where a folder should be"
+        message = f"{what}: expected a folder, but found a file"
         return StorageUnavailable(message, code="storage_not_a_folder", cause=cause)
-    # Refusals go first: "the access key does not exist" is no missing file.
+    # Denied access is checked first: "the access key does not exist" is not a missing file.
     for outcome, code, parts in _ACCESS_ERRORS:
         if _contains_any(text, parts):
             return StorageUnavailable(f"{what}: {outcome}", code=code, cause=cause)
     if isinstance(error, FileNotFoundError) or _contains_any(text, _NOT_FOUND_TEXTS):
-        return NotFound(f"{what}: not there", code="storage_not_found", cause=cause)
+        return NotFound(f"{what}: not found", code="storage_not_found", cause=cause)
     if is_panic(error) or _contains_any(text, _CORRUPT_TEXTS):
         return GraphCorrupt(f"{what}: a file is damaged", cause=cause)
     return StorageUnavailable(f"{what}: storage failed", cause=cause)

@@ -1,6 +1,6 @@
-"""This module builds indexes of a dataset, staged like everything else.
+"""Build indexes of a dataset, as staged versions.
 
-They are derived state: they change no answer, only what finding one costs.
+Indexes are derived state: they do not change results, only their cost.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from omnigraph.catalog import Metric
 from omnigraph.storage.error_translation import translate_errors
 
 MAX_SEGMENTS = 8
-"""Segments of one index before it is built anew as a whole."""
+"""Number of segments of an index from which it is rebuilt."""
 
 VECTOR_ROWS = 100_000
-"""Below this many vectors, looking at all of them is faster, and exact."""
+"""Below this number of vectors an exact scan is faster than an index."""
 VECTOR_PROBES = 48
-"""Parts of a vector index that are looked into for one query."""
+"""Partitions of a vector index that one query reads."""
 
 
 class IndexKind(StrEnum):
-    """What an index is for: equality and ranges, words, or neighbours of a vector."""
+    """The kind of an index: equality and ranges, full text, or vector search."""
 
     BTREE = "btree"
     TEXT = "text"
@@ -37,22 +37,22 @@ class IndexKind(StrEnum):
 
 
 def index_name(column: str, kind: IndexKind, metric: Metric = Metric.COSINE) -> str:
-    """Return the name of the index of a column; one of vectors is of one metric."""
+    """Return the name of the index of a column; vector indexes have one name per metric."""
     return f"{column}_{kind}" if metric is Metric.COSINE else f"{column}_{kind}_{metric}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexTask:
-    """A segment of an index to be built: of which column, over which fragments.
+    """An index segment to build over some fragments of a column.
 
-    `anew` tells that it takes the place of all segments there are.
+    `rebuild` means that it replaces all existing segments.
     """
 
     column: str
     kind: IndexKind
     metric: Metric
     fragments: tuple[int, ...]
-    anew: bool
+    rebuild: bool
 
     @property
     def name(self) -> str:
@@ -60,44 +60,40 @@ class IndexTask:
         return index_name(self.column, self.kind, self.metric)
 
     def split(self, count: int) -> list[IndexTask]:
-        """Return tasks whose segments together are this one; only a BTREE can be put together."""
+        """Split the task into tasks whose segments can be merged; only a BTREE can be split."""
         parts = min(count, len(self.fragments)) if self.kind is IndexKind.BTREE else 1
         return [replace(self, fragments=self.fragments[at::parts]) for at in range(parts)]
-
-
-def stage_btree_index(base: LanceDataset, column: str) -> LanceDataset | None:
-    """Stage an index that finds rows by a column; None when all fragments have one."""
-    task = index_task(base, column, IndexKind.BTREE)
-    return None if task is None else add_index(base, task, build_segment(base, task))
 
 
 def index_task(
     base: LanceDataset, column: str, kind: IndexKind, metric: Metric = Metric.COSINE
 ) -> IndexTask | None:
-    """Return what is to be built for an index to cover all fragments; None when it does.
+    """Return the task that makes an index cover all fragments; None if it does.
 
-    One with many segments is built anew as a whole. Vectors are near each other by the metric.
+    An index with many segments is rebuilt. `metric` is the distance of vector indexes.
     """
     name = index_name(column, kind, metric)
     with translate_errors(f"indexing {column}"):
         missing = uncovered_fragments(base, name)
         if not missing:
             return None
-        anew = len(_segments(base, name)) >= MAX_SEGMENTS
-        fragments = [f.fragment_id for f in base.get_fragments()] if anew else missing
-    return IndexTask(column=column, kind=kind, metric=metric, fragments=tuple(fragments), anew=anew)
+        rebuild = len(_segments(base, name)) >= MAX_SEGMENTS
+        fragments = [f.fragment_id for f in base.get_fragments()] if rebuild else missing
+    return IndexTask(
+        column=column, kind=kind, metric=metric, fragments=tuple(fragments), rebuild=rebuild
+    )
 
 
 def build_segment(base: LanceDataset, task: IndexTask) -> Index:
-    """Build a segment; nobody sees it before it is added."""
+    """Build a segment that no version refers to yet."""
     with translate_errors(f"indexing {task.column}"):
         return _create_segment(base, task.column, task.kind, task.fragments, task.metric)
 
 
 def merge_segments(base: LanceDataset, task: IndexTask, segments: Sequence[Index]) -> Index:
-    """Return one segment of those that were built for a task, on the very base they were built on.
+    """Merge the segments that were built for a task; `base` is the version they were built on.
 
-    Numbers of staged versions have no order, and Lance refuses what seems to be of a later one.
+    Version numbers of staged versions have no order, and Lance rejects segments of a higher one.
     """
     if len(segments) == 1:
         return segments[0]
@@ -105,15 +101,15 @@ def merge_segments(base: LanceDataset, task: IndexTask, segments: Sequence[Index
         return replace(base.merge_existing_index_segments(list(segments)), name=task.name)
 
 
-def add_index(base: LanceDataset, task: IndexTask, made: Index) -> LanceDataset:
+def add_index(base: LanceDataset, task: IndexTask, new: Index) -> LanceDataset:
     """Stage an index with the segment that was built for a task."""
     with translate_errors(f"indexing {task.column}"):
-        old = _segments(base, task.name) if task.anew else []
+        old = _segments(base, task.name) if task.rebuild else []
         for other in Metric if task.kind is IndexKind.VECTOR else ():
             if other != task.metric:
                 old += _segments(base, index_name(task.column, task.kind, other))
-        gone = [_removed(segment, made) for segment in old]
-        operation = LanceOperation.CreateIndex([made], gone)
+        removed = [_removed(segment, new) for segment in old]
+        operation = LanceOperation.CreateIndex([new], removed)
         return LanceDataset.commit(base, operation, read_version=base.version, detached=True)
 
 
@@ -126,10 +122,10 @@ def _create_segment(
         case IndexKind.BTREE:
             return base.create_index_uncommitted(column, "BTREE", name=name, **options)
         case IndexKind.TEXT:
-            made = base.create_index_uncommitted(
+            segment = base.create_index_uncommitted(
                 column, "INVERTED", name=name, with_position=True, **options
             )
-            return replace(base.merge_existing_index_segments([made]), name=name)
+            return replace(base.merge_existing_index_segments([segment]), name=name)
         case IndexKind.VECTOR:
             rows = sum(
                 int(f.count_rows()) for f in base.get_fragments() if f.fragment_id in fragments
@@ -145,13 +141,13 @@ def _create_segment(
 
 
 def uncovered_fragments(base: LanceDataset, name: str) -> list[int]:
-    """Return the fragments no segment of an index covers."""
+    """Return the fragments that no segment of an index covers."""
     covered = {f for segment in _segments(base, name) for f in segment.fragment_ids}
     return [f.fragment_id for f in base.get_fragments() if f.fragment_id not in covered]
 
 
 def coverage(base: LanceDataset, name: str) -> tuple[int, int]:
-    """Return how many rows an index covers, and how many segments it has."""
+    """Return the number of rows that an index covers, and of its segments."""
     segments = _segments(base, name)
     covered = {f for segment in segments for f in segment.fragment_ids}
     fragments = (f for f in base.get_fragments() if f.fragment_id in covered)
@@ -159,21 +155,21 @@ def coverage(base: LanceDataset, name: str) -> tuple[int, int]:
 
 
 def _segments(base: LanceDataset, name: str) -> list[Any]:
-    found = (index for index in base.describe_indices() if index.name == name)
-    return [segment for index in found for segment in index.segments]
+    indexes = (index for index in base.describe_indices() if index.name == name)
+    return [segment for index in indexes for segment in index.segments]
 
 
 def _removed(segment: Any, successor: Index) -> Index:  # noqa: ANN401 - a segment of Lance
-    """Return a segment in the form in which Lance is told to forget it: only its id matters."""
+    """Return a segment in the form that Lance expects for removal: only its ID matters."""
     return replace(successor, uuid=str(segment.uuid), fragment_ids=segment.fragment_ids)
 
 
 def nearest_rows(
     handle: LanceDataset, column: str, metric: Metric, query: npt.NDArray[np.float32], count: int
 ) -> pa.Table:
-    """Return `_rowaddr` and vector of rows whose vectors are near a query, found by an index.
+    """Return `_rowaddr` and vector of approximately the nearest rows, found by an index.
 
-    Most of the nearest are among them. Rows no index covers are all looked at.
+    Rows that no index covers are all compared.
     """
     nearest = {
         "column": column,

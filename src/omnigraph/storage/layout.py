@@ -1,4 +1,4 @@
-"""This module fixes where things are below the root of a graph and what columns datasets have."""
+"""Paths below the root of a graph, columns of datasets, and files of their versions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BRANCHES = "__branches"
 INTENTS = "__recovery"
 PIPELINE_RUNS = "__pipelines"
 POSITIONS, IDS, VECTORS = "at", "ids", "vectors"
-"""Folders of a run while it lasts: where rows stood, ids to be added up, vectors of texts."""
+"""Temporary folders of a pipeline run: row positions, IDs to be counted, vectors of texts."""
 SCRATCH = "_scratch"
 AUDIT = "_graph_commit_recoveries.lance"
 PRIMARY_KEY = {b"lance-schema:unenforced-primary-key": b"true"}
@@ -31,7 +31,7 @@ _FOLDERS = {"node": "nodes", "edge": "edges"}
 
 
 def dataset_path(kind: str, type_id: int, incarnation: int) -> str:
-    """Return the path of the dataset of one lifetime of a type."""
+    """Return the path of the dataset of one incarnation of a type."""
     return f"{_FOLDERS[kind]}/{type_id:016x}-{incarnation:016x}"
 
 
@@ -49,9 +49,9 @@ def dataset_schema(kind: str, columns: Iterable[pa.Field]) -> pa.Schema:
 
 
 def property_column(name: str, type_: PropertyType, property_id: int) -> pa.Field:
-    """Return the column of one property, marked with the property's identity.
+    """Return the column of a property, with the property's identity in its metadata.
 
-    It is nullable whatever the property is: required-ness is the validator's job.
+    It is always nullable: required properties are checked by the validator.
     """
     field = (
         lance.blob_field(name) if type_.scalar is Scalar.BLOB else pa.field(name, arrow_type(type_))
@@ -61,24 +61,25 @@ def property_column(name: str, type_: PropertyType, property_id: int) -> pa.Fiel
 
 
 def unused_column_name(name: str, taken: Iterable[str]) -> str:
-    """Return a name for a new column: that of its property, unless another one has it.
+    """Return a name for a new column: that of its property, with a suffix if it is taken.
 
-    Case makes no difference: not every engine that reads a column tells names apart by it.
+    Names are compared case-insensitively, because some engines do so.
 
     >>> unused_column_name("city", ["id", "City", "city_2"])
     'city_3'
     """
     used = {other.lower() for other in taken}
     numbers = (f"{name}_{number}" for number in count(2))
-    return next(free for free in chain([name], numbers) if free.lower() not in used)
+    return next(unused for unused in chain([name], numbers) if unused.lower() not in used)
 
 
 def physical_columns(schema: pa.Schema) -> dict[int, str]:
-    """Return the column that holds each property, by identity; of several, the newest.
+    """Return the newest column of each property, by identity.
 
-    Names of columns are those of the properties when they were added. A rename or drop changes no
-    column; a wider type or a re-added name adds one. Looking up a property that no column holds
-    raises GraphCorrupt: every version has a column for each property of its schema.
+    A column has the name that its property had when it was added. Renaming or dropping a property
+    does not change columns; widening its type or adding its name again adds one. Looking up a
+    property without a column raises GraphCorrupt: every version has a column for each property of
+    its schema.
     """
     marked = ((field, (field.metadata or {}).get(PROPERTY_ID)) for field in schema)
     try:
@@ -97,13 +98,13 @@ class _PhysicalColumns(dict[int, str]):
 
 
 def embedding_model(column: pa.Field) -> str | None:
-    """Return the model that made every vector of a column; None when nobody can say."""
+    """Return the model that computed every vector of a column; None if unknown."""
     mark = (column.metadata or {}).get(EMBEDDING_MODEL)
     return None if mark is None else str(mark, "utf-8")
 
 
 def to_physical(rows: pa.Table, schema: pa.Schema, names: Mapping[str, str]) -> pa.Table:
-    """Return rows as a dataset stores them; `names` says which column each of theirs goes to."""
+    """Return rows in the physical schema; `names` maps their columns to physical ones."""
     fields = []
     columns = []
     for name in rows.column_names:
@@ -115,11 +116,11 @@ def to_physical(rows: pa.Table, schema: pa.Schema, names: Mapping[str, str]) -> 
 
 
 def _encode_blobs(column: pa.ChunkedArray, type_: pa.DataType) -> pa.ChunkedArray:
-    """Wrap bytes and URIs as Lance wants them."""
+    """Encode bytes and URIs as Lance blobs."""
     chunks = []
     for chunk in column.chunks:
-        nothing = pa.nulls(len(chunk), pa.uint64())
-        parts = [pc.struct_field(chunk, "data"), pc.struct_field(chunk, "uri"), nothing, nothing]
+        nulls = pa.nulls(len(chunk), pa.uint64())
+        parts = [pc.struct_field(chunk, "data"), pc.struct_field(chunk, "uri"), nulls, nulls]
         fields = list(type_.storage_type)
         mask = chunk.is_null() if chunk.null_count else None
         storage = pa.StructArray.from_arrays(parts, fields=fields, mask=mask)
@@ -128,7 +129,7 @@ def _encode_blobs(column: pa.ChunkedArray, type_: pa.DataType) -> pa.ChunkedArra
 
 
 def empty_table(schema: pa.Schema) -> pa.Table:
-    """Return a table of this schema with no rows; blob columns need their own empty array."""
+    """Return an empty table of a schema, with empty arrays of blob columns."""
     columns = [
         lance.blob_array([]) if is_blob(field) else pa.array([], field.type) for field in schema
     ]
@@ -136,12 +137,11 @@ def empty_table(schema: pa.Schema) -> pa.Table:
 
 
 def is_blob(field: pa.Field) -> bool:
-    """Tell whether a column holds blobs."""
+    """Return whether a column holds blobs."""
     return isinstance(field.type, pa.BaseExtensionType)
 
 
-# ----------------------------------------------------------------------
-# This module says which files a version of a dataset is made of.
+# --- files of a version --------------------------------------------------------------------------
 
 
 _DETACHED = 1 << 63
@@ -156,9 +156,9 @@ def version_file(version: int) -> str:
 
 
 def parse_version_file(path: str) -> int | None:
-    """Return the version a path below a dataset is the manifest of, None when it is another file.
+    """Return the version of a manifest path below a dataset, None for any other file.
 
-    Detached versions, which have no order, count as other files.
+    Detached versions, which have no order, return None.
     """
     name = path.removeprefix("_versions/").removesuffix(".manifest")
     if not name.isdigit() or version_file(_LATEST_FIRST - int(name)) != path:
@@ -169,25 +169,25 @@ def parse_version_file(path: str) -> int | None:
 def referenced_files(handle: LanceDataset) -> set[str]:
     """Return the data and deletion files of a version, below its dataset."""
     with translate_errors("listing the files of a version"):
-        found = {version_file(int(handle.version))}
+        files = {version_file(int(handle.version))}
         for fragment in handle.get_fragments():
-            found |= {f"data/{file.path}" for file in fragment.metadata.files}
+            files |= {f"data/{file.path}" for file in fragment.metadata.files}
             deletions = fragment.deletion_file()
             if deletions is not None:
-                found.add(deletions)
-        return found
+                files.add(deletions)
+        return files
 
 
 def same_files(one: LanceDataset, other: LanceDataset) -> bool:
-    """Tell whether two versions are made of the same data and deletion files."""
+    """Return whether two versions have the same data and deletion files."""
     files = [referenced_files(h) - {version_file(int(h.version))} for h in (one, other)]
     return files[0] == files[1]
 
 
 def referenced_folders(handle: LanceDataset) -> set[str]:
-    """Return the folders a version needs whole, below its dataset: indexes and large blobs.
+    """Return the folders that a version needs, below its dataset: indexes and large blobs.
 
-    Blobs too large for a data file stand in a folder of their own, named like the data file.
+    Blobs too large for a data file are in a folder with the name of the data file.
     """
     with translate_errors("listing the folders of a version"):
         segments = [segment for index in handle.describe_indices() for segment in index.segments]

@@ -1,4 +1,4 @@
-"""This module says where a graph lives: a folder, `file://` or `s3://`, and how to reach it."""
+"""Parse graph URIs (a folder, `file://` or `s3://`) and collect their storage options."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from urllib.parse import unquote, urlparse
 
 from omnigraph.errors import InvalidInput
 
-# Of two variables for one option the later wins.
+# If two variables set one option, the later wins.
 _AWS_VARIABLES = {
     "AWS_ACCESS_KEY_ID": "aws_access_key_id",
     "AWS_SECRET_ACCESS_KEY": "aws_secret_access_key",
@@ -37,18 +37,18 @@ _CREDENTIALS = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """The root of a graph and the options its storage needs."""
+    """The root URI of a graph and its storage options."""
 
     uri: str
     options: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def is_local(self) -> bool:
-        """Tell whether the graph is a folder of this machine."""
+        """Whether the graph is a folder on this machine."""
         return "://" not in self.uri
 
     def child(self, path: str) -> str:
-        """Return the address of something below the root."""
+        """Return the URI of a path below the root."""
         return f"{self.uri}/{path}"
 
     def __str__(self) -> str:
@@ -56,53 +56,58 @@ class Location:
 
 
 def locate(uri: str | os.PathLike[str], options: Mapping[str, str] | None = None) -> Location:
-    """Read an address; options given here win over the AWS_* environment, that over a profile."""
+    """Parse a graph URI; `options` override the AWS_* environment, which overrides a profile."""
     text = os.fspath(uri).strip()
     if not text:
-        raise InvalidInput("a graph address is a folder, file:// or s3:// URI", code="uri_invalid")
+        raise InvalidInput(
+            "the graph URI is empty; use a folder, file:// or s3:// URI", code="uri_invalid"
+        )
     parsed = urlparse(text)
     if "?" in unquote(text) or (parsed.scheme in ("s3", "file") and parsed.fragment):
-        # Lance reads these as parts of a URI, also in plain paths, and writes somewhere else.
-        message = f"{text}: an address cannot contain `?`, nor a URI `#`"
+        # Lance parses these as parts of a URI, even in plain paths, and writes somewhere else.
+        message = f"{text}: a graph URI must not contain `?`, and an s3:// or file:// URI no `#`"
         raise InvalidInput(message, code="uri_invalid", uri=text)
     if parsed.scheme == "s3":
         if not parsed.netloc:
-            raise InvalidInput(f"{text} names no bucket", code="uri_invalid", uri=text)
+            message = f"{text} has no bucket name; use s3://bucket/path"
+            raise InvalidInput(message, code="uri_invalid", uri=text)
         root = f"s3://{parsed.netloc}/{parsed.path.strip('/')}".rstrip("/")
         return Location(root, _s3_options(options or {}))
     if parsed.scheme == "file":
         if parsed.netloc not in ("", "localhost") or not parsed.path.startswith("/"):
-            message = f"{text} is no file on this machine; write file:///path"
+            message = f"{text} is not a path on this machine; use file:///path"
             raise InvalidInput(message, code="uri_invalid", uri=text)
         return Location(str(Path(unquote(parsed.path)).absolute()))
     if "://" in text:
-        message = f"cannot open {parsed.scheme}:// addresses; use a folder, file:// or s3://"
+        message = f"{parsed.scheme}:// URIs are not supported; use a folder, file:// or s3://"
         raise InvalidInput(message, code="uri_invalid", uri=text)
     return Location(str(Path(text).absolute()))
 
 
 def _s3_options(explicit: Mapping[str, str]) -> dict[str, str]:
-    found = {key: os.environ[name] for name, key in _AWS_VARIABLES.items() if os.environ.get(name)}
-    found.update({_canonical(name): value for name, value in explicit.items()})
+    options = {
+        key: os.environ[name] for name, key in _AWS_VARIABLES.items() if os.environ.get(name)
+    }
+    options.update({_canonical(name): value for name, value in explicit.items()})
     profile = _profile()
-    if "aws_access_key_id" in found:
+    if "aws_access_key_id" in options:
         profile = {k: v for k, v in profile.items() if k not in _CREDENTIALS}
-    found = {**profile, **found}
-    if found.get("aws_endpoint", "").startswith("http://"):
-        # A plain endpoint is a test server or a private one: both speak path style.
-        found.setdefault("allow_http", "true")
-        found.setdefault("aws_virtual_hosted_style_request", "false")
-    return found
+    options = {**profile, **options}
+    if options.get("aws_endpoint", "").startswith("http://"):
+        # An endpoint without TLS is a test or private server: both use path-style requests.
+        options.setdefault("allow_http", "true")
+        options.setdefault("aws_virtual_hosted_style_request", "false")
+    return options
 
 
 def _profile() -> dict[str, str]:
-    """Return the options of the AWS profile in use, as far as its files state them.
+    """Return the options in the files of the active AWS profile.
 
-    Lance would find them by itself, the object store would not: both are told.
+    Lance reads the profile itself, the object store does not: both get these options.
     """
     name = os.environ.get("AWS_PROFILE", "")
-    found: dict[str, str] = {}
-    known = False
+    options: dict[str, str] = {}
+    exists = False
     for variable, default, section in (
         ("AWS_CONFIG_FILE", "~/.aws/config", f"profile {name}" if name else "default"),
         ("AWS_SHARED_CREDENTIALS_FILE", "~/.aws/credentials", name or "default"),
@@ -114,15 +119,16 @@ def _profile() -> dict[str, str]:
             message = f"cannot read the AWS profile: {error}"
             raise InvalidInput(message, code="storage_profile_invalid") from error
         if parser.has_section(section):
-            known = True
-            stated = dict(parser.items(section))
-            found |= {key: stated[name] for name, key in _PROFILE.items() if name in stated}
-    if name and not known:
-        raise InvalidInput(f"there is no AWS profile '{name}'", code="storage_profile_invalid")
-    return found
+            exists = True
+            settings = dict(parser.items(section))
+            options |= {key: settings[name] for name, key in _PROFILE.items() if name in settings}
+    if name and not exists:
+        message = f"AWS profile '{name}' does not exist; check AWS_PROFILE"
+        raise InvalidInput(message, code="storage_profile_invalid")
+    return options
 
 
 def _canonical(name: str) -> str:
-    """Return the one name of an option: `endpoint_url` and `AWS_ENDPOINT_URL` are the same."""
+    """Return the canonical name of an option, such as that of `endpoint_url`."""
     upper = name.upper()
     return _AWS_VARIABLES.get(upper) or _AWS_VARIABLES.get(f"AWS_{upper}") or name.lower()

@@ -16,7 +16,7 @@ class LruCache(Generic[_K, _V]):
 
     `capacity` bounds the number of values or, with `size`, the sum of their sizes when they were
     put; the newest value stays in any case. With `group`, at most `group_capacity` keys of one
-    group are kept. `on_evict` is called with each key and value that made place for another.
+    group are kept. `on_evict` is called with each evicted key and value.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class LruCache(Generic[_K, _V]):
             return entry[0]
 
     def put(self, key: _K, value: _V) -> _V:
-        """Keep a value, and return it."""
+        """Cache a value and return it."""
         with self._lock:
             evicted = self._insert(key, value)
         if self._on_evict is not None:
@@ -72,7 +72,7 @@ class LruCache(Generic[_K, _V]):
         return value
 
     def remove(self, key: _K) -> None:
-        """Forget a key, if it is there."""
+        """Remove a key, if it exists."""
         with self._lock:
             if key in self._values:
                 self._pop(key)

@@ -1,7 +1,7 @@
-"""This module reads and writes small objects beside the datasets, the same on disk and in a bucket.
+"""Read and write small objects on disk or in a bucket.
 
-The one primitive everything rests on is `put_if_absent`: a store that does not honour it would lose
-updates silently, so `probe` refuses such a store before a graph is made on it.
+The protocols depend on `put_if_absent`: a store that ignores the condition would lose updates
+silently, so `probe` rejects such a store before a graph is created on it.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from omnigraph.storage.location import Location
 
 MAX_RETRIES = 3
 RETRY_SECONDS = 10
-"""No request is repeated after this long; the option `client_retry_timeout` says otherwise."""
+"""Requests are not retried after this time; the option `client_retry_timeout` overrides it."""
 
-# Objects are small: who sends no byte for so long will send none.
+# Objects are small: a read that stalls for this long has failed.
 _CLIENT_OPTIONS: dict[str, Any] = {
     "allow_http": "false",
     "connect_timeout": "5s",
@@ -42,12 +42,12 @@ _CLIENT_OPTIONS: dict[str, Any] = {
     "timeout": "30s",
 }
 PROBE_FOLDER = "__probe"
-"""Where objects are written only to learn something about the store."""
+"""The folder of temporary objects that test the store."""
 RESERVE = "__reserve"
 RESERVE_BYTES = 256 * 1024
-"""Space for the announcements of a cleanup: about 16 KB for each branch."""
+"""Disk space for the announcements of a cleanup: about 16 KB for each branch."""
 _BULK = 1_000
-"""Objects one request deletes."""
+"""Number of objects that one request deletes."""
 _BLOCK = 5 * 1024 * 1024
 _LANCE_ONLY_OPTIONS = ("download_retry_count",)
 
@@ -75,7 +75,7 @@ class ObjectStore:
         return self._opened
 
     def put_if_absent(self, path: str, data: bytes) -> bool:
-        """Create an object; return False when it exists already."""
+        """Create an object; return False if it already exists."""
         with translate_errors(f"writing {path}"):
             try:
                 obstore.put(self._store, path, data, mode="create")
@@ -84,82 +84,82 @@ class ObjectStore:
             return True
 
     def put(self, path: str, data: bytes) -> None:
-        """Write an object, replacing what is there."""
+        """Write an object, replacing an existing one."""
         with translate_errors(f"writing {path}"):
             obstore.put(self._store, path, data)
 
     def replace(self, path: str, old: bytes, new: bytes) -> bool:
-        """Replace an object whose content is `old`; return False when it is not, or not any more.
+        """Replace an object if its content is `old`; return False if it is not.
 
-        Of several that replace the same content one succeeds, whatever process each runs in.
+        Of several processes that replace the same content, one succeeds.
         """
         with translate_errors(f"writing {path}"):
             if isinstance(self._store, LocalStore):
                 return self._replace_file(path, old, new)
             try:
-                found = obstore.get(self._store, path)
-                if bytes(found.bytes()) != old:
+                stored = obstore.get(self._store, path)
+                if bytes(stored.bytes()) != old:
                     return False
-                tag = cast(Any, {"e_tag": found.meta["e_tag"]})
+                tag = cast(Any, {"e_tag": stored.meta["e_tag"]})
                 obstore.put(self._store, path, new, mode=tag)
             except (NotFoundError, FileNotFoundError):
                 return False
             except PreconditionError:
-                # Ours, if only the answer was lost and the request was sent again.
+                # We replaced it if only the response was lost and the request was retried.
                 return self.get(path) == new
             return True
 
     def _replace_file(self, path: str, old: bytes, new: bytes) -> bool:
-        """Replace a file under a lock the system releases when its holder dies."""
+        """Replace a file under a file lock, which the system releases when its holder dies."""
         file = Path(self._location.uri, path)
         if not file.exists():
             return False
-        with (file.parent / f".{file.name}.swap").open("wb") as gate:
-            fcntl.flock(gate, fcntl.LOCK_EX)
+        with (file.parent / f".{file.name}.swap").open("wb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
             if self.get(path) != old:
                 return False
             self.put(path, new)
             return True
 
     def get(self, path: str) -> bytes | None:
-        """Return the content of an object, or None when there is none."""
-        found = self.get_dated(path)
-        return None if found is None else found[0]
+        """Return the content of an object, or None if it does not exist."""
+        stored = self.get_dated(path)
+        return None if stored is None else stored[0]
 
     def get_dated(self, path: str) -> tuple[bytes, datetime] | None:
-        """Return the content of an object and when the store wrote it, or None."""
+        """Return the content and the modification time of an object, or None."""
         with translate_errors(f"reading {path}"):
             try:
-                found = obstore.get(self._store, path)
-                return bytes(found.bytes()), found.meta["last_modified"]
+                stored = obstore.get(self._store, path)
+                return bytes(stored.bytes()), stored.meta["last_modified"]
             except (NotFoundError, FileNotFoundError):
                 return None
 
     def part(self, path: str, start: int, stop: int) -> memoryview:
-        """Return some bytes of an object, which must be there."""
+        """Return a byte range of an object, which must exist."""
         with translate_errors(f"reading {path}"):
             return memoryview(obstore.get_range(self._store, path, start=start, end=stop))
 
     def open(self, path: str) -> tuple[int, Iterator[bytes]] | None:
-        """Return the size of an object and its content in pieces, or None when there is none."""
+        """Return the size of an object and its content in chunks, or None if it does not exist."""
         with translate_errors(f"reading {path}"):
             try:
-                found = obstore.get(self._store, path)
+                stored = obstore.get(self._store, path)
             except (NotFoundError, FileNotFoundError):
                 return None
-            return found.meta["size"], (bytes(chunk) for chunk in found.stream())
+            return stored.meta["size"], (bytes(chunk) for chunk in stored.stream())
 
     def put_file(self, path: str, file: IO[bytes]) -> None:
-        """Write an object from a file, in parts if it is large."""
+        """Write an object from a file, as a multipart upload if it is large."""
         with translate_errors(f"writing {path}"):
             obstore.put(self._store, path, iter(lambda: file.read(_BLOCK), b""))
 
     def exists(self, path: str) -> bool:
-        """Tell whether there is an object."""
+        """Return whether an object exists."""
         return self.size(path) is not None
 
     def size(self, path: str) -> int | None:
-        """Return how many bytes an object has, None when there is none."""
+        """Return the size of an object in bytes, or None if it does not exist."""
         with translate_errors(f"looking for {path}"):
             try:
                 return obstore.head(self._store, path)["size"]
@@ -167,7 +167,7 @@ class ObjectStore:
                 return None
 
     def modified(self, path: str) -> datetime | None:
-        """Return when an object was written, by the store's clock, None when there is none."""
+        """Return the modification time of an object by the store's clock, or None."""
         with translate_errors(f"looking for {path}"):
             try:
                 return obstore.head(self._store, path)["last_modified"]
@@ -175,32 +175,34 @@ class ObjectStore:
                 return None
 
     def now(self) -> datetime:
-        """Return the time by the store's clock, which all processes share: that of a new object.
+        """Return the current time by the store's clock, which all processes share.
 
-        Only such times can be compared with `modified`; clocks of machines may be wrong.
+        It is the modification time of a new object. Only such times can be compared with
+        `modified`; clocks of machines may be wrong.
         """
         path = f"{PROBE_FOLDER}/{ULID()}"
         with translate_errors("reading the time of the store"):
             obstore.put(self._store, path, b"")
-            found = obstore.head(self._store, path)["last_modified"]
+            now = obstore.head(self._store, path)["last_modified"]
         self.delete([path])
-        return found
+        return now
 
     def list(self, prefix: str) -> Iterator[ObjectInfo]:
         """Yield every object below a prefix."""
         with translate_errors(f"listing {prefix}"):
             for page in obstore.list(self._store, prefix):
-                for found in page:
-                    yield ObjectInfo(found["path"], found["size"], found["last_modified"])
+                for stored in page:
+                    yield ObjectInfo(stored["path"], stored["size"], stored["last_modified"])
 
     def folders(self, prefix: str) -> tuple[str, ...]:
         """Return the names of the folders right below a prefix."""
         with translate_errors(f"listing {prefix}"):
-            found = obstore.list_with_delimiter(self._store, prefix)
-            return tuple(path.rstrip("/").rsplit("/", 1)[-1] for path in found["common_prefixes"])
+            listing = obstore.list_with_delimiter(self._store, prefix)
+            prefixes = listing["common_prefixes"]
+            return tuple(path.rstrip("/").rsplit("/", 1)[-1] for path in prefixes)
 
     def delete(self, paths: Iterable[str]) -> None:
-        """Delete objects in the given order; those that are gone already are fine."""
+        """Delete objects in the given order; missing ones are ignored."""
         listed = list(paths)
         with translate_errors("deleting objects"):
             if isinstance(self._store, S3Store):
@@ -214,35 +216,36 @@ class ObjectStore:
                     continue
 
     def hold_reserve(self) -> None:
-        """Hold some space of a disk for a cleanup that has to run when it is full.
+        """Reserve disk space for a cleanup that has to run when the disk is full.
 
-        It is best effort: a bucket needs none, and without it only that cleanup has less room.
+        Best effort: a bucket needs none, and without it only that cleanup has less space.
         """
         if self._location.is_local and self.size(RESERVE) != RESERVE_BYTES:
             with suppress(OSError), Path(self._location.uri, RESERVE).open("wb") as file:
                 os.posix_fallocate(file.fileno(), 0, RESERVE_BYTES)
 
     def release_reserve(self) -> None:
-        """Give the space back that was held."""
+        """Free the reserved space."""
         if self._location.is_local:
             self.delete([RESERVE])
 
     def reach(self) -> None:
-        """Make sure that a bucket answers; Lance, asked first, would not give up for minutes."""
+        """Check that a bucket responds; Lance would retry for minutes."""
         if not self._location.is_local:
             with translate_errors(f"reaching {self._location}"):
                 next(iter(obstore.list(self._store, PROBE_FOLDER)), None)
 
     def probe(self) -> None:
-        """Refuse a store that lets two writers create the same object."""
+        """Raise StorageUnavailable if two writers can create the same object."""
         path = f"{PROBE_FOLDER}/{ULID()}"
-        # What the first attempt says does not matter: its answer may be lost and asked for again.
+        # The first result is ignored: its response may be lost and the request retried.
         self.put_if_absent(path, b"1")
-        lies = self.put_if_absent(path, b"2")
+        unsafe = self.put_if_absent(path, b"2")
         self.delete([path])
-        if lies:
+        if unsafe:
             raise StorageUnavailable(
-                "this store ignores create-if-absent, so writers would lose each other's work",
+                "this store ignores create-if-absent, so concurrent writers would lose updates; "
+                "use a store that supports conditional writes",
                 code="storage_unsafe",
             )
 
@@ -258,7 +261,7 @@ def _open_store(location: Location) -> LocalStore | S3Store:
         k: v for k, v in location.options.items() if k not in _LANCE_ONLY_OPTIONS
     }
     retries = int(config.pop("client_max_retries", MAX_RETRIES))
-    patience = timedelta(seconds=int(config.pop("client_retry_timeout", RETRY_SECONDS)))
+    retry_timeout = timedelta(seconds=int(config.pop("client_retry_timeout", RETRY_SECONDS)))
     client = {
         **_CLIENT_OPTIONS,
         **{key: config.pop(key) for key in _CLIENT_OPTIONS if key in config},
@@ -270,7 +273,7 @@ def _open_store(location: Location) -> LocalStore | S3Store:
             prefix=parsed.path.strip("/") or None,
             config=cast(Any, config),
             client_options=cast(Any, client),
-            retry_config={"max_retries": retries, "retry_timeout": patience},
+            retry_config={"max_retries": retries, "retry_timeout": retry_timeout},
         )
     except UnknownConfigurationKeyError as error:
         message = str(error).partition("\n")[0]

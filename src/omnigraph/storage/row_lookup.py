@@ -1,4 +1,4 @@
-"""This module finds rows by values: through an index when there are few, else by one scan."""
+"""Find rows by values, through an index or by one scan, and write SQL literals of values."""
 
 from __future__ import annotations
 
@@ -13,34 +13,33 @@ from lance import LanceDataset
 from omnigraph.storage.error_translation import translate_errors
 from omnigraph.storage.layout import is_blob
 
-# ----------------------------------------------------------------------
-# This module writes values as literals of Lance's filters, each in the type of its column.
+# --- literals of Lance filters, each in the type of its column ------------------------------------
 #
-# A literal of another type would make Lance cast the column, and miss or refuse: a Date64 compared
-# with a timestamp fails, a 64-bit unsigned one compared with a fraction too.
+# A literal of another type makes Lance cast the column, which misses rows or fails: a Date64
+# compared with a timestamp fails, as does an unsigned 64-bit integer compared with a fraction.
 
 
 _MIN_INT64 = -(2**63)
 
 
 def sql_text(value: str) -> str:
-    """Write a string as a SQL literal of Lance's filters."""
+    """Return a string as a SQL literal of Lance filters."""
     escaped = value.replace("'", "''")
     return f"'{escaped}'"
 
 
 def sql_literals(values: pa.Array) -> list[str]:
-    """Write the values of a column in the type of the column; what equals nothing is left out."""
+    """Return literals in the type of a column, without values that equal nothing."""
     type_ = values.type
     if pa.types.is_date64(type_):
         numbers = values.view(pa.int64()).to_pylist()
         return [f"arrow_cast({number}, 'Date64')" for number in numbers if number is not None]
-    found = (value for value in values.to_pylist() if value is not None)
+    present = (value for value in values.to_pylist() if value is not None)
     if pa.types.is_floating(type_):
-        numbers = [repr(value) for value in found if isfinite(value)]
+        numbers = [repr(value) for value in present if isfinite(value)]
         wide = pa.types.is_float64(type_)
         return numbers if wide else [f"arrow_cast({n}, 'Float32')" for n in numbers]
-    return [_literal(value) for value in found]
+    return [_literal(value) for value in present]
 
 
 def _literal(value: object) -> str:
@@ -50,12 +49,12 @@ def _literal(value: object) -> str:
         case bool():
             return "true" if value else "false"
         case int() if value == _MIN_INT64:
-            # Lance reads the sign apart from the digits, which alone are too large.
+            # Lance parses the sign separately, and the digits alone are out of range.
             return f"arrow_cast('{value}', 'Int64')"
         case int():
             return str(value)
         case datetime():
-            raise ValueError("a DateTime is a date64 column")
+            raise ValueError("a DateTime must be a date64 column")
         case date():
             return f"date '{value.isoformat()}'"
         case _:
@@ -64,9 +63,9 @@ def _literal(value: object) -> str:
 
 ROW_ADDRESS = "_rowaddr"
 LOOKUP_CHUNK = 4_096
-"""Values looked up by one filter."""
+"""Number of values in one filter."""
 SCAN_FACTOR = 100
-"""A scan reads about so many rows in the time an index finds one."""
+"""A scan reads about this number of rows in the time of one index lookup."""
 _SCAN_BATCH = 262_144
 _GROUP_ROWS = 4_194_304
 _GROUP_BYTES = 128 * 1024 * 1024
@@ -81,21 +80,21 @@ def lookup_rows(
 ) -> pa.Table:
     """Return the rows whose `column` is one of the values, with their addresses.
 
-    `total` is how many rows there are. Nulls match nothing. Blob columns come as bytes.
+    `total` is the number of rows of the dataset. Nulls match nothing. Blobs are returned as bytes.
     """
     if not total:
         return _no_rows(handle, columns)
-    wanted = values.unique().drop_null()
-    if not len(wanted):
+    keys = values.unique().drop_null()
+    if not len(keys):
         return _no_rows(handle, columns)
-    if len(wanted) <= LOOKUP_CHUNK or len(wanted) * SCAN_FACTOR < total:
-        starts = range(0, len(wanted), LOOKUP_CHUNK)
-        chunks = [sql_literals(wanted.slice(at, LOOKUP_CHUNK)) for at in starts]
+    if len(keys) <= LOOKUP_CHUNK or len(keys) * SCAN_FACTOR < total:
+        starts = range(0, len(keys), LOOKUP_CHUNK)
+        chunks = [sql_literals(keys.slice(at, LOOKUP_CHUNK)) for at in starts]
         parts = [
             _lookup_by_index(handle, column, literals, columns) for literals in chunks if literals
         ]
     else:
-        parts = _lookup_by_scan(handle, column, wanted, columns)
+        parts = _lookup_by_scan(handle, column, keys, columns)
     return pa.concat_tables(parts) if parts else _no_rows(handle, columns)
 
 
@@ -106,9 +105,9 @@ def _lookup_by_index(
 
 
 def _lookup_by_scan(
-    handle: LanceDataset, column: str, wanted: pa.Array, columns: Sequence[str]
+    handle: LanceDataset, column: str, keys: pa.Array, columns: Sequence[str]
 ) -> list[pa.Table]:
-    """Read everything once and keep what matches."""
+    """Scan all rows and keep those that match."""
     names = list(dict.fromkeys([column, *columns]))
     with translate_errors("scanning rows"):
         batches = handle.scanner(
@@ -117,17 +116,17 @@ def _lookup_by_scan(
             batch_size=_SCAN_BATCH,
             blob_handling="all_binary",
         ).to_batches()
-        wanted = _without_negative_zero(wanted)
+        keys = _without_negative_zero(keys)
         groups = _batch_groups(batches)
         hits = (
-            rows.filter(pc.is_in(_without_negative_zero(rows[column]), wanted)) for rows in groups
+            rows.filter(pc.is_in(_without_negative_zero(rows[column]), keys)) for rows in groups
         )
         order = [*columns, ROW_ADDRESS]
         return [hit.select(order) for hit in hits if hit.num_rows]
 
 
 def _batch_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Yield many batches at a time: looking up values begins with hashing all that are wanted."""
+    """Yield many batches at a time: each lookup hashes all keys first."""
     group: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in batches:
@@ -141,7 +140,7 @@ def _batch_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
 
 
 def _without_negative_zero(values: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-    """Return values without negative zeros, which Arrow looks up as another number than zero."""
+    """Replace negative zeros, which Arrow does not match with zero."""
     return (
         pc.add(values, pa.scalar(0, values.type)) if pa.types.is_floating(values.type) else values
     )
@@ -163,7 +162,7 @@ def select_rows(
 def select_in_batches(
     handle: LanceDataset, columns: Sequence[str], condition: str, rows: int
 ) -> Iterator[pa.Table]:
-    """Yield the rows that satisfy a condition, so many at a time, with their addresses."""
+    """Yield the rows that satisfy a condition, `rows` at a time, with their addresses."""
     with translate_errors("reading rows"):
         batches = handle.scanner(
             columns=list(columns),
@@ -177,17 +176,17 @@ def select_in_batches(
 
 
 def count_rows(handle: LanceDataset, condition: str) -> int:
-    """Return how many rows satisfy a condition."""
+    """Return the number of rows that satisfy a condition."""
     with translate_errors("counting rows"):
         return int(handle.count_rows(condition))
 
 
 def count_in_base_fragments(handle: LanceDataset, base: LanceDataset, condition: str) -> int:
-    """Return how many rows satisfy a condition in the fragments a version has from its base."""
+    """Return the number of rows that satisfy a condition in fragments shared with a base."""
     old = {fragment.fragment_id for fragment in base.get_fragments()}
     with translate_errors("counting rows"):
-        found = (f for f in handle.get_fragments() if f.fragment_id in old)
-        return sum(int(fragment.count_rows(condition)) for fragment in found)
+        shared = (f for f in handle.get_fragments() if f.fragment_id in old)
+        return sum(int(fragment.count_rows(condition)) for fragment in shared)
 
 
 def _no_rows(handle: LanceDataset, columns: Sequence[str]) -> pa.Table:

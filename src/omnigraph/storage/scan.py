@@ -1,4 +1,4 @@
-"""This module reads rows and blobs out of a version of a dataset."""
+"""Read rows and blobs of a version of a dataset."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from omnigraph.storage.row_lookup import ROW_ADDRESS, sql_text
 
 BLOB_BATCH = 64
 EXTERNAL_BLOB = 3
-"""The kind Lance gives a blob of which it keeps only the URI."""
+"""The Lance kind of a blob that is stored as a URI only."""
 
 
 def find_row(handle: LanceDataset, id_: str, columns: Sequence[str]) -> pa.Table:
-    """Return the row of an id with its address, or no row; blobs come as descriptors."""
+    """Return the row of an ID with its address, or no row; blobs are descriptors."""
     with translate_errors("reading an entity"):
         return handle.to_table(
             columns=list(columns), filter=f"id = {sql_text(id_)}", with_row_address=True
@@ -35,9 +35,9 @@ def scan(
     where: str | None = None,
     fragments: Sequence[int] | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield rows with their addresses, if wanted by id; blobs come as descriptors.
+    """Yield rows with their addresses, optionally sorted by ID; blobs are descriptors.
 
-    `where` is a filter and `fragments` the numbers of those to look at; by default all rows.
+    `where` is a filter and `fragments` are the fragments to read; by default all rows.
     """
     with translate_errors("reading a dataset"):
         chosen = [f for f in handle.get_fragments() if f.fragment_id in (fragments or ())]
@@ -53,7 +53,7 @@ def scan(
 
 
 def decode_rows(handle: LanceDataset, fragment: int) -> Iterator[None]:
-    """Decode every value of one fragment, bytes of blobs included; yield after each batch."""
+    """Decode every value of one fragment, including blobs; yield after each batch."""
     blobs = [field.name for field in handle.schema if is_blob(field)]
     for batch in scan(handle, handle.schema.names, fragments=[fragment]):
         with translate_errors("reading a dataset"):
@@ -65,37 +65,37 @@ def decode_rows(handle: LanceDataset, fragment: int) -> Iterator[None]:
 
 
 def fragment_rows(handle: LanceDataset) -> dict[int, int]:
-    """Return how many rows each fragment has, deleted ones left out, by its number."""
+    """Return the number of live rows of each fragment, by fragment number."""
     with translate_errors("reading a dataset"):
         return {fragment.fragment_id: fragment.count_rows() for fragment in handle.get_fragments()}
 
 
 def group_fragments(rows: Mapping[int, int], at_least: int) -> list[list[int]]:
-    """Put fragments together until each part but the last is large enough.
+    """Group fragments so that every group except the last has at least `at_least` rows.
 
     >>> group_fragments({0: 10, 1: 500, 2: 7, 3: 8, 4: 1}, 15)
     [[0, 1], [2, 3], [4]]
     """
-    parts: list[list[int]] = []
-    room = 0
+    groups: list[list[int]] = []
+    missing = 0
     for fragment, count in rows.items():
-        if room <= 0:
-            parts.append([])
-            room = at_least
-        parts[-1].append(fragment)
-        room -= count
-    return parts
+        if missing <= 0:
+            groups.append([])
+            missing = at_least
+        groups[-1].append(fragment)
+        missing -= count
+    return groups
 
 
 def count_ids(handle: LanceDataset) -> tuple[int, int]:
-    """Read every id; return how many rows there are and how many different ids."""
+    """Read every ID; return the number of rows and of distinct IDs."""
     with translate_errors("reading ids"):
         ids = handle.to_table(columns=["id"])["id"]
     return len(ids), int(pc.count_distinct(ids).as_py())
 
 
 def read_fragment_ids(handle: LanceDataset, fragment: int) -> Iterator[pa.Array]:
-    """Yield the ids of one fragment, some at a time."""
+    """Yield the IDs of one fragment in batches."""
     with translate_errors("reading ids"):
         chosen = [f for f in handle.get_fragments() if f.fragment_id == fragment]
         for batch in handle.scanner(columns=["id"], fragments=chosen).to_batches():
@@ -104,7 +104,7 @@ def read_fragment_ids(handle: LanceDataset, fragment: int) -> Iterator[pa.Array]
 
 @dataclass(frozen=True, slots=True)
 class BlobCell:
-    """Where the bytes of one blob are: `size` of them here, or elsewhere at a URI."""
+    """The location of a blob: `size` bytes in the dataset, or a URI."""
 
     size: int
     uri: str | None
@@ -112,7 +112,7 @@ class BlobCell:
 
 
 def blob_cell(rows: pa.Table, column: str) -> BlobCell | None:
-    """Return the blob in the one row `find_row` found, or None when it is null."""
+    """Return the blob in the row that `find_row` returned, or None if it is null."""
     cell = rows[column][0].as_py()
     address = rows[ROW_ADDRESS][0].as_py()
     if cell is None:
@@ -124,23 +124,22 @@ def blob_cell(rows: pa.Table, column: str) -> BlobCell | None:
 def read_blobs(
     handle: LanceDataset, column: str, rows: pa.RecordBatch
 ) -> Iterator[bytes | str | None]:
-    """Yield the blobs of scanned rows: bytes that are here, the URI of others, None for null."""
+    """Yield the blobs of scanned rows: stored bytes, the URI of external ones, None for null."""
     cells, addresses = rows[column].to_pylist(), rows[ROW_ADDRESS].to_pylist()
     for start in range(0, len(cells), BLOB_BATCH):
         part = list(zip(cells, addresses, strict=True))[start : start + BLOB_BATCH]
-        here = [
+        stored = [
             address for cell, address in part if cell is not None and cell["kind"] != EXTERNAL_BLOB
         ]
         with translate_errors("reading blobs"):
-            found = handle.read_blobs(column, addresses=here) if here else []
-        contents = dict(found)
+            contents = dict(handle.read_blobs(column, addresses=stored) if stored else [])
         for cell, address in part:
-            elsewhere = cell is not None and cell["kind"] == EXTERNAL_BLOB
-            yield cell["blob_uri"] if elsewhere else contents.get(address)
+            is_external = cell is not None and cell["kind"] == EXTERNAL_BLOB
+            yield cell["blob_uri"] if is_external else contents.get(address)
 
 
 def read_blob(handle: LanceDataset, column: str, cell: BlobCell, start: int, length: int) -> bytes:
-    """Return a part of a blob that lies here."""
+    """Return a byte range of a stored blob."""
     if not length:
         return b""
     with translate_errors("reading a blob"):

@@ -1,4 +1,4 @@
-"""This module cuts text into words, exactly as Lance's text indexes do."""
+"""Tokenize text into stems, exactly as the text indexes of Lance do."""
 
 from __future__ import annotations
 
@@ -25,26 +25,26 @@ _WORD_BATCH = 4096
 
 
 def tokenize_text(text: str) -> tuple[tuple[str, int], ...]:
-    """Return the words of a text as stems, each with its position."""
+    """Return the stems of a text, each with its position."""
     return tuple((token.text, token.position) for token in tokenize(text))
 
 
 @dataclass
 class TextAnalyzer:
-    """Cuts many texts into words.
+    """Tokenizes many texts.
 
-    What becomes of a word depends on nothing beside it, so each different one is asked about once.
-    Texts are cut at every character that is neither letter nor digit, which of those beyond ASCII
-    are is asked too.
+    The stem of a word does not depend on its neighbours, so Lance is called once for each distinct
+    word. Texts are split at every character that is neither a letter nor a digit; Lance also
+    classifies characters beyond ASCII.
     """
 
     stems: dict[str, int] = field(default_factory=dict)
-    """The number of each stem there was so far."""
-    _known: dict[str, int] = field(default_factory=lambda: {"": -1})
+    """The number of each stem seen so far."""
+    _word_stems: dict[str, int] = field(default_factory=lambda: {"": -1})
     _letters: dict[str, bool] = field(default_factory=dict)
 
     def cut(self, texts: pa.Array) -> tuple[Int32Array, Int32Array, Int32Array]:
-        """Return stems by number, the text each stands in, and its place there; null is empty."""
+        """Return stems by number, the row of each and its position in the text; null is empty."""
         lists = pc.split_pattern_regex(pc.fill_null(texts, ""), pattern=self._separators(texts))
         offsets = np.asarray(lists.offsets)
         encoded = lists.values.dictionary_encode()
@@ -52,34 +52,36 @@ class TextAnalyzer:
         stems = numbers[np.asarray(encoded.indices)]
         counts = np.diff(offsets)
         rows = np.repeat(np.arange(len(texts), dtype=np.int32), counts)
-        places = np.arange(len(stems), dtype=np.int32) - np.repeat(offsets[:-1], counts)
+        positions = np.arange(len(stems), dtype=np.int32) - np.repeat(offsets[:-1], counts)
         kept = stems >= 0
-        return stems[kept], rows[kept], places[kept]
+        return stems[kept], rows[kept], positions[kept]
 
-    def _numbers(self, written: list[str]) -> Int32Array:
-        """Return the stem of each word as it is written; -1 when it is left out."""
-        new = [word for word in written if word not in self._known]
+    def _numbers(self, words: list[str]) -> Int32Array:
+        """Return the stem number of each word; -1 for stop words."""
+        new = [word for word in words if word not in self._word_stems]
         for start in range(0, len(new), _WORD_BATCH):
             part = new[start : start + _WORD_BATCH]
-            self._known.update(dict.fromkeys(part, -1))
-            # Positions are counted from the first word that is kept, so one stands in front.
+            self._word_stems.update(dict.fromkeys(part, -1))
+            # Positions count from the first kept word, so a kept word is put in front.
             for token in tokenize(" ".join(["x", *part]))[1:]:
                 stem = self.stems.setdefault(token.text, len(self.stems))
-                self._known[part[token.position - 1]] = stem
-        return np.fromiter((self._known[word] for word in written), np.int32, len(written))
+                self._word_stems[part[token.position - 1]] = stem
+        return np.fromiter((self._word_stems[word] for word in words), np.int32, len(words))
 
     def _separators(self, texts: pa.Array) -> str:
-        """Return a pattern of what stands between words."""
-        self._learn(_non_ascii_characters(texts))
-        inside = "".join(f"\\x{{{ord(c):x}}}" for c, found in self._letters.items() if found)
+        """Return a pattern that matches separators of words."""
+        self._classify(_non_ascii_characters(texts))
+        inside = "".join(
+            f"\\x{{{ord(c):x}}}" for c, is_letter in self._letters.items() if is_letter
+        )
         return f"[^{_ASCII}{inside}]+"
 
-    def _learn(self, characters: Iterable[str]) -> None:
+    def _classify(self, characters: Iterable[str]) -> None:
         new = sorted(set(characters) - self._letters.keys())
         if new:
             framed = {f"a{character}a": character for character in new}
-            found = {token.text for token in tokenize(" ".join(framed), **_RAW_TOKENIZER_OPTIONS)}
-            self._letters.update({c: frame in found for frame, c in framed.items()})
+            tokens = {token.text for token in tokenize(" ".join(framed), **_RAW_TOKENIZER_OPTIONS)}
+            self._letters.update({c: frame in tokens for frame, c in framed.items()})
 
 
 def _non_ascii_characters(texts: pa.Array) -> set[str]:

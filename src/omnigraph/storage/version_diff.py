@@ -1,7 +1,7 @@
-"""This module finds the rows in which two versions of a dataset may differ, by files alone.
+"""Find the rows in which two versions of a dataset may differ, by comparing files.
 
-Data files never change. Fragments made of the same files hold the same rows, but for those deleted;
-rows are looked at only where files or deletions differ.
+Data files never change. Fragments with the same files hold the same rows, except deleted ones; rows
+are read only where files or deletions differ.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _NO_ADDRESSES: RowAddresses = np.empty(0, np.uint64)
 
 @dataclass(frozen=True, slots=True)
 class DifferingRows:
-    """Rows of two versions that stand in only one of them: their ids, and where they are."""
+    """Rows that only one of two versions has: their IDs and addresses."""
 
     old: pa.Table
     new: pa.Table
 
 
 def differing_rows(old: LanceDataset, new: LanceDataset) -> DifferingRows:
-    """Return the rows only one version has; an entity that was rewritten is on both sides."""
+    """Return the rows only one version has; a rewritten entity is on both sides."""
     with translate_errors("comparing versions"):
         before, after = (
             {_fragment_key(f): f for f in handle.get_fragments()} for handle in (old, new)
@@ -50,22 +50,22 @@ def differing_rows(old: LanceDataset, new: LanceDataset) -> DifferingRows:
 
 @dataclass(frozen=True, slots=True)
 class RowDeletions:
-    """Rows to take out of a version: whole fragments, fragments without them, or by address."""
+    """Rows to delete from a version: emptied fragments, updated fragments, and row addresses."""
 
     emptied: list[int]
-    left: list[FragmentMetadata]
+    updated: list[FragmentMetadata]
     addresses: RowAddresses
 
 
 def rebase_deletions(
     base: LanceDataset, made: LanceDataset, now: LanceDataset, new: Collection[tuple[str, ...]]
 ) -> RowDeletions | None:
-    """Return which rows `now` has to lose to be to a newer version what `made` is to `base`.
+    """Return the deletions that apply to `now` what `made` deleted from `base`.
 
-    `new` are the files of fragments that stand in `now` whole. None if `now` has rows elsewhere
-    than `made` lost them.
+    `new` are the files of fragments that were added to `now` without deletions. None if `now` has
+    rewritten rows that `made` deleted.
     """
-    lost = RowDeletions([], [], _NO_ADDRESSES)
+    deletions = RowDeletions([], [], _NO_ADDRESSES)
     addresses = [_NO_ADDRESSES]
     with translate_errors("comparing versions"):
         before, after, later = (
@@ -81,20 +81,20 @@ def rebase_deletions(
                     [_live_in_one(here, there)[0]] if _fragments_differ(here, there) else []
                 )
             elif there is None:
-                lost.emptied.append(here.fragment_id)
+                deletions.emptied.append(here.fragment_id)
             else:
-                lost.left.append(there.metadata)
-    return replace(lost, addresses=np.concatenate(addresses))
+                deletions.updated.append(there.metadata)
+    return replace(deletions, addresses=np.concatenate(addresses))
 
 
 def added_fragments(
     old: LanceDataset, new: LanceDataset
 ) -> list[tuple[FragmentMetadata, pa.Array]]:
-    """Return the whole fragments only the new version has, free to be staged, with their ids."""
+    """Return the fragments that only the new version has, ready to be staged, with their IDs."""
     with translate_errors("comparing versions"):
         before = {_fragment_key(fragment) for fragment in old.get_fragments()}
         fragments = [f for f in new.get_fragments() if _fragment_key(f) not in before]
-        # A fragment that has no number yet gets one of the version it is staged for.
+        # A fragment with number 0 gets a number in the version it is staged for.
         return [
             (replace(f.metadata, id=0), f.to_table(columns=["id"])["id"].combine_chunks())
             for f in fragments
@@ -103,7 +103,7 @@ def added_fragments(
 
 
 def rewritten_rows(old: LanceDataset, new: LanceDataset) -> int:
-    """Return how many rows gave way to as many others in new files; only versions are looked at."""
+    """Return the number of rows replaced by rows in new files; reads only metadata."""
     with translate_errors("comparing versions"):
         before, after = (
             {_fragment_key(f): f.physical_rows for f in handle.get_fragments()}
@@ -114,7 +114,7 @@ def rewritten_rows(old: LanceDataset, new: LanceDataset) -> int:
 
 
 def _fragment_key(fragment: Fragment) -> tuple[str, ...]:
-    # The property `path` makes a class each time it is asked, which takes longer than the rest.
+    # The property `path` creates a class on each access, which is slow.
     return tuple(file._path for file in fragment.metadata.files)
 
 
@@ -132,7 +132,7 @@ def _is_same(one: Fragment, other: Fragment) -> bool:
 
 
 def _live_in_one(one: Fragment | None, other: Fragment | None) -> tuple[RowAddresses, RowAddresses]:
-    """Return the addresses of rows that are live in one fragment only, of two of the same files."""
+    """Return the addresses of rows live in only one of two fragments with the same files."""
     left = _NO_ADDRESSES if one is None else _live_offsets(one)
     right = _NO_ADDRESSES if other is None else _live_offsets(other)
     if one is not None and other is not None:
@@ -142,17 +142,17 @@ def _live_in_one(one: Fragment | None, other: Fragment | None) -> tuple[RowAddre
 
 
 def _live_offsets(fragment: Fragment) -> RowAddresses:
-    """Return the places of live rows in a fragment."""
+    """Return the offsets of live rows in a fragment."""
     if not fragment.num_deletions:
         return np.arange(fragment.physical_rows, dtype=np.uint64)
-    found = fragment.scanner(columns=[], with_row_address=True).to_table()["_rowaddr"].to_numpy()
-    return np.asarray(found & np.uint64(0xFFFFFFFF))
+    rows = fragment.scanner(columns=[], with_row_address=True).to_table()
+    return np.asarray(rows["_rowaddr"].to_numpy() & np.uint64(0xFFFFFFFF))
 
 
 def _mask(offsets: RowAddresses, rows: int) -> npt.NDArray[np.bool_]:
-    found = np.zeros(rows, np.bool_)
-    found[offsets] = True
-    return found
+    mask = np.zeros(rows, np.bool_)
+    mask[offsets] = True
+    return mask
 
 
 def _set_offsets(mask: npt.NDArray[np.bool_]) -> RowAddresses:
@@ -169,22 +169,21 @@ def _with_ids(handle: LanceDataset, parts: Iterable[RowAddresses]) -> pa.Table:
     return pa.table({"id": ids, "_rowaddr": pa.array(addresses, pa.uint64())})
 
 
-# ----------------------------------------------------------------------
-# This module tells how one version of a dataset grew out of another, without reading either.
+# --- incremental changes between versions ---------------------------------------------------------
 #
-# Rows are never changed in place: a version keeps the fragments of the one before, marks rows as
-# deleted and adds fragments. So two versions that share fragments differ in little that is read.
+# Rows are never changed in place: a version keeps the fragments of its predecessor, marks rows as
+# deleted and adds fragments, so only added and deleted rows have to be read.
 
 
 def fragment_files(handle: LanceDataset) -> list[str]:
-    """Return what tells each fragment from others: its number may be used again on a branch."""
+    """Return the first file of each fragment; numbers do not identify it on branches."""
     with translate_errors("reading fragments"):
         return [str(fragment.metadata.files[0].path) for fragment in handle.get_fragments()]
 
 
 @dataclass(frozen=True, slots=True)
 class VersionFragments:
-    """What a version consists of."""
+    """The handle of a version and the files of its fragments."""
 
     handle: LanceDataset
     files: Sequence[str]
@@ -192,47 +191,47 @@ class VersionFragments:
 
 @dataclass(frozen=True, slots=True)
 class VersionGrowth:
-    """What a version has more and less than an older one.
+    """The rows that a version added to and removed from an older one.
 
-    The rows they share stand first in the newer one, in the order of the older one.
+    Shared rows come first in the newer version, in the order of the older one.
     """
 
     old: VersionFragments
     new: VersionFragments
     removed: Positions
-    """Where the rows that are gone stood in the older version, ascending."""
+    """Positions of the removed rows in the older version, ascending."""
     shared: int
-    """How many rows both versions have; added ones stand behind them."""
-    more: Sequence[Any]
-    """The fragments with what was added."""
+    """The number of shared rows; added rows come after them."""
+    added_fragments: Sequence[Any]
+    """The fragments with the added rows."""
 
     def added(self, columns: Sequence[str]) -> pa.Table:
-        """Read what was added."""
-        with translate_errors("reading what was added"):
-            if not self.more:
+        """Read the added rows."""
+        with translate_errors("reading added rows"):
+            if not self.added_fragments:
                 return self.new.handle.schema.empty_table().select(list(columns))
-            scanner = self.new.handle.scanner(columns=list(columns), fragments=list(self.more))
-            return scanner.to_table()
+            fragments = list(self.added_fragments)
+            return self.new.handle.scanner(columns=list(columns), fragments=fragments).to_table()
 
     def lost(self, columns: Sequence[str]) -> pa.Table:
-        """Read the rows that are gone."""
+        """Read the removed rows."""
         if not len(self.removed):
             return self.old.handle.schema.empty_table().select(list(columns))
         addresses = RowAddressMap.of(self.old.handle).at(self.removed)
         return rows_at(self.old.handle, addresses, columns)
 
     def column(self, before: pa.Array, name: str) -> pa.Array:
-        """Return a whole column of the newer version, given that of the older one."""
+        """Return a column of the newer version, given that of the older one."""
         kept = before
         if len(self.removed):
-            there = np.ones(len(before), np.bool_)
-            there[self.removed] = False
-            kept = before.filter(pa.array(there))
+            mask = np.ones(len(before), np.bool_)
+            mask[self.removed] = False
+            kept = before.filter(pa.array(mask))
         return pa.concat_arrays([kept, *self.added([name]).column(0).chunks])
 
 
 def find_growth(old: VersionFragments, new: VersionFragments, limit: int) -> VersionGrowth | None:
-    """Return what changed; None when that is more than `limit` rows or no mere growth."""
+    """Return the changes; None above `limit` rows or if shared fragments changed their order."""
     with translate_errors("comparing versions"):
         olds, news = old.handle.get_fragments(), new.handle.get_fragments()
         there = dict(zip(new.files, news, strict=True))
@@ -262,7 +261,7 @@ def _live_row_count(fragment: Any) -> int:  # noqa: ANN401 - a fragment of Lance
 
 
 def _deleted_positions(old: Any, new: Any) -> Positions | None:  # noqa: ANN401 - as above
-    """Return which live rows of a fragment are deleted now; None when deleted ones are back."""
+    """Return the live rows of a fragment that are deleted now; None if deleted rows reappear."""
     if new is None:
         return np.arange(_live_row_count(old))
     if old.deletion_file() == new.deletion_file():
@@ -274,10 +273,10 @@ def _deleted_positions(old: Any, new: Any) -> Positions | None:  # noqa: ANN401 
 
 
 def _live_mask(fragment: Any) -> npt.NDArray[np.bool_]:  # noqa: ANN401 - as above
-    """Tell for each row of a fragment whether it is there."""
+    """Return a mask of the live rows of a fragment."""
     if not fragment.num_deletions:
         return np.ones(fragment.physical_rows, np.bool_)
     addresses = fragment.scanner(columns=[], with_row_address=True).to_table()["_rowaddr"]
-    found = np.zeros(fragment.physical_rows, np.bool_)
-    found[addresses.to_numpy() & np.uint64(0xFFFFFFFF)] = True
-    return found
+    mask = np.zeros(fragment.physical_rows, np.bool_)
+    mask[addresses.to_numpy() & np.uint64(0xFFFFFFFF)] = True
+    return mask

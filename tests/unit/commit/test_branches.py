@@ -215,7 +215,7 @@ def test_branch_made_again_is_another_branch(graph):
     assert notes(graph, before) == {"old": "old"}
 
 
-def test_snapshot_of_a_deleted_branch_is_no_source(graph):
+def test_snapshot_of_a_deleted_branch_cannot_be_a_source(graph):
     graph.branches.create("side")
     insert(graph, NOTE, {"a": {}}, branch="side")
     old = graph.snapshot("side")

@@ -66,7 +66,7 @@ def test_writer_notices_an_upgrade_that_happened_meanwhile(graph):
         insert(graph, NOTE, {"b": {}})
 
 
-def test_dataset_that_is_no_manifest_is_not_opened(tmp_path):
+def test_dataset_that_is_not_a_manifest_is_not_opened(tmp_path):
     lance.write_dataset(pa.table({"a": [1]}), tmp_path / "g" / "__manifest")
-    with pytest.raises(FormatUnsupported, match="not made by omnigraph, or damaged"):
+    with pytest.raises(FormatUnsupported, match="not written by omnigraph, or damaged"):
         og.open(tmp_path / "g")

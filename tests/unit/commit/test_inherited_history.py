@@ -8,7 +8,7 @@ from omnigraph.errors import GraphCorrupt, NotFound
 from tests.support.graphs import NOTE, clean_at_once, dump, insert, upsert
 
 
-def sweep(graph):
+def run_cleanup(graph):
     return clean_at_once(graph, keep=1)
 
 
@@ -53,13 +53,13 @@ def test_branch_that_was_never_written_to_is_passed_over(graph):
         assert graph.branches.create(name, from_=source).ancestor_lineages == ()
     for name in ("a", "b"):
         graph.branches.delete(name, force=True)
-    assert sweep(graph).lineages_removed == 2
+    assert run_cleanup(graph).lineages_removed == 2
     assert graph._manifest.stored_lineages() == {graph.branches.get("c").lineage_id}
     assert text(og.open(graph.uri), "c") == "main"
     assert og.open(graph.uri).verify().problems == []
 
 
-def test_old_state_of_a_branch_that_was_never_written_to_is_no_new_state(graph):
+def test_old_state_of_an_unwritten_branch_is_not_a_new_state(graph):
     first = insert(graph, NOTE, {"n": {"text": "first"}})
     graph.branches.create("a")
     upsert(graph, NOTE, {"n": {"text": "own"}}, branch="a")
@@ -70,17 +70,17 @@ def test_old_state_of_a_branch_that_was_never_written_to_is_no_new_state(graph):
 def test_lineages_are_kept_while_a_descendant_or_a_tag_needs_them(graph):
     commits = generations(graph, 4)
     graph.tags.create("second", at=commits[2].id)
-    assert sweep(graph).lineages_removed == 0
+    assert run_cleanup(graph).lineages_removed == 0
     fresh = og.open(graph.uri)
     assert [c.id for c in fresh.commits.list("g3")][:5] == [c.id for c in reversed(commits)]
     assert (text(fresh, "g3"), text(fresh, "second")) == ("g3", "g1")
     assert fresh.verify().problems == []
     fresh.branches.delete("g3")
-    assert sweep(fresh).lineages_removed == 2
+    assert run_cleanup(fresh).lineages_removed == 2
     assert text(og.open(graph.uri), "second") == "g1"
     assert og.open(graph.uri).verify().problems == []
     fresh.tags.delete("second")
-    assert sweep(fresh).lineages_removed == 2
+    assert run_cleanup(fresh).lineages_removed == 2
     assert graph._manifest.stored_lineages() == set()
 
 
@@ -104,7 +104,7 @@ def test_many_generations_need_few_lineages(graph, monkeypatch):
     commits = generations(graph, 10)
     most = max(len(graph._manifest.head_state("g9")[1].head.ancestor_lineages), 1)
     assert most <= 3
-    sweep(graph)
+    run_cleanup(graph)
     assert len(graph._manifest.stored_lineages()) <= 4
     fresh = og.open(graph.uri)
     assert [c.id for c in fresh.commits.list("g9")][:-1] == [c.id for c in reversed(commits)]
@@ -121,7 +121,7 @@ def test_every_state_of_many_generations_reads_until_it_is_cleaned_up(graph, mon
     assert texts == ["main", *(f"g{n}" for n in range(7))]
 
 
-def test_missing_origin_is_damage_that_is_told(graph, tmp_path):
+def test_missing_ancestor_lineage_is_reported_as_damage(graph, tmp_path):
     generations(graph, 2)
     (lineage_id,) = graph.branches.get("g1").ancestor_lineages
     (tmp_path / "graph" / "__branches" / lineage_id).rename(tmp_path / "elsewhere")
@@ -131,7 +131,7 @@ def test_missing_origin_is_damage_that_is_told(graph, tmp_path):
         fresh.commits.list("g1")
     assert [p.where for p in fresh.verify().problems if not p.harmless] == ["branch g1"]
     with pytest.raises(NotFound):
-        sweep(fresh)
+        run_cleanup(fresh)
 
 
 def test_schema_row_of_a_new_lineage_is_the_one_it_came_from(graph):

@@ -52,7 +52,7 @@ def lose_answers(graph, monkeypatch, count=1):
 # --- interrupted -------------------------------------------------------------------------------
 
 
-def test_lineage_that_was_never_registered_blocks_nobody_and_is_swept(graph):
+def test_lineage_that_was_never_registered_is_removed_by_cleanup(graph):
     survivor = interrupt(graph, "branch: lineage made", lambda: graph.branches.create("side"))
     assert survivor.branches.list() == ["main"]
     (leftover,) = survivor.verify().problems
@@ -68,7 +68,7 @@ def test_lineage_that_was_never_registered_blocks_nobody_and_is_swept(graph):
 
 @pytest.mark.parametrize("step", ["branch: announced", "branch: closed"])
 @pytest.mark.parametrize("next_", ["create", "delete", "cleanup"])
-def test_interrupted_deletion_is_finished_by_whoever_comes_next(graph, step, next_):
+def test_interrupted_deletion_is_finished_by_the_next_process(graph, step, next_):
     graph.branches.create("side")
     insert(graph, NOTE, {"old": {}}, branch="side")
     graph.branches.create("child", from_="side")

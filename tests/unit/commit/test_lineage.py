@@ -99,7 +99,7 @@ def test_large_fragments_are_left_alone(graph, monkeypatch):
     assert og.open(graph.uri).verify().problems == []
 
 
-def test_merging_does_not_write_a_long_history_anew(graph):
+def test_merging_does_not_rewrite_a_long_history(graph):
     grow(graph, NOTE, 2_000)
     largest = max(sizes(graph).items(), key=lambda found: found[1])
     for number in range(3 * MAX_TAIL_FRAGMENTS):
@@ -193,7 +193,7 @@ def test_merging_that_loses_a_race_is_refused_and_harmless(graph, monkeypatch):
     assert dump(og.open(graph.uri))[NOTE] == {"n": {"text": "4"}, "m": {"text": "new"}}
 
 
-def test_publish_merges_as_well_when_upkeep_keeps_failing(graph, monkeypatch):
+def test_publish_merges_as_well_when_maintenance_keeps_failing(graph, monkeypatch):
     monkeypatch.setattr(graph._manifest.main, "compact", lambda: 0)
     most, commits = 0, []
     for number in range(2 * TOO_MANY_FRAGMENTS):

@@ -249,5 +249,5 @@ def test_commit_changes_a_dataset_once(graph):
 @pytest.mark.parametrize("missing", [{"physical": None}, {"location": None}])
 def test_new_dataset_has_a_version_and_a_location(missing):
     facts = {"expected": None, "physical": 1, "location": "nodes/x", **missing}
-    with pytest.raises(ValueError, match="a new dataset has a version and a location"):
+    with pytest.raises(ValueError, match="a new dataset needs a version and a location"):
         StagedDataset("node:T", 1, 2, **facts)

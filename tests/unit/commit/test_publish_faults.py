@@ -179,7 +179,7 @@ def test_lost_race_about_another_type_is_won_on_the_next_attempt(graph):
 
 
 @pytest.mark.parametrize("failure", [LOST, BEHIND, GraphCorrupt("x"), NotFound("gone")])
-def test_failed_upkeep_does_not_spoil_a_commit(graph, failure):
+def test_failed_maintenance_does_not_fail_a_commit(graph, failure):
     def fail():
         raise failure
 

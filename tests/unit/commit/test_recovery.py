@@ -145,7 +145,7 @@ def test_intent_with_a_fresh_heartbeat_is_left_alone(graph):
     assert recover(graph._manifest) == []
     assert len(IntentLog(graph._manifest.objects).list()) == 1
     (problem,) = graph.verify().problems
-    assert (problem.harmless, problem.message) == (True, "load on branch main is in flight")
+    assert (problem.harmless, problem.message) == (True, "load on branch main is in progress")
 
 
 def test_several_intents_are_settled_each_by_itself(graph):

@@ -11,7 +11,7 @@ def notes(graph, at):
     return {id_: row["text"] for id_, row in dump(graph, at)[NOTE].items()}
 
 
-def sweep(graph):
+def run_cleanup(graph):
     clean_at_once(graph, keep=1)
 
 
@@ -69,12 +69,12 @@ def test_tag_keeps_its_commit_from_cleanup_until_it_is_forgotten(graph):
     graph.tags.create("keep", at=first.id)
     for number in range(2, 5):
         upsert(graph, NOTE, {"a": {"text": str(number)}})
-    sweep(graph)
+    run_cleanup(graph)
     assert notes(og.open(graph.uri), "keep") == {"a": "1"}
     assert graph.verify().problems == []
     graph.tags.delete("keep")
     before = sum(1 for _ in graph._manifest.objects.list("nodes"))
-    sweep(graph)
+    run_cleanup(graph)
     assert sum(1 for _ in graph._manifest.objects.list("nodes")) < before
 
 
@@ -83,7 +83,7 @@ def test_tag_keeps_a_commit_whose_branch_is_deleted(graph):
     made = insert(graph, NOTE, {"a": {"text": "side"}}, branch="side")
     graph.tags.create("keep", at="side")
     graph.branches.delete("side")
-    sweep(graph)
+    run_cleanup(graph)
     fresh = og.open(graph.uri)
     assert notes(fresh, "keep") == {"a": "side"}
     assert fresh.commits.get(made.id).branch == "side"
@@ -91,6 +91,6 @@ def test_tag_keeps_a_commit_whose_branch_is_deleted(graph):
     fresh.branches.create("again", from_="keep")
     assert notes(fresh, "again") == {"a": "side"}
     fresh.tags.delete("keep")
-    sweep(fresh)
+    run_cleanup(fresh)
     assert notes(og.open(graph.uri), "again") == {"a": "side"}
     assert og.open(graph.uri).verify().ok

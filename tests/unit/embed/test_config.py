@@ -124,7 +124,7 @@ def test_profile_wins_over_the_environment(profile, kind, model, base_url, key):
 
 
 def test_patience_comes_from_the_environment():
-    plain = read_settings(None, {}).patience
+    plain = read_settings(None, {}).retry_policy
     assert (plain.attempts, plain.backoff, plain.timeout, plain.deadline) == (4, 0.2, 30, 60)
     other = read_settings(
         {"kind": "mock"},
@@ -134,7 +134,7 @@ def test_patience_comes_from_the_environment():
             "OMNIGRAPH_EMBED_TIMEOUT_MS": "1500",
             "OMNIGRAPH_EMBED_DEADLINE_MS": "0",
         },
-    ).patience
+    ).retry_policy
     assert (other.attempts, other.backoff, other.timeout, other.deadline) == (1, 0, 1.5, None)
 
 
@@ -148,7 +148,7 @@ INVALID = "embedding_config_invalid"
             None,
             {P: "oepnai"},
             INVALID,
-            "OMNIGRAPH_EMBED_PROVIDER is 'oepnai', which is none of local",
+            "OMNIGRAPH_EMBED_PROVIDER is 'oepnai'; use one of local",
         ),
         (None, {P: "openai"}, "embedding_api_key_missing", "set OPENAI_API_KEY"),
         (
@@ -164,27 +164,32 @@ INVALID = "embedding_config_invalid"
             "embedding_api_key_missing",
             "set OPENAI_API_KEY",
         ),
-        (None, {U: "localhost:11434"}, INVALID, "begins with https://"),
-        (None, {U: "ftp://h"}, INVALID, "begins with https://"),
-        (None, {M: "m"}, INVALID, "provider local has no model 'm'"),
+        (None, {U: "localhost:11434"}, INVALID, "start with https://"),
+        (None, {U: "ftp://h"}, INVALID, "start with https://"),
+        (
+            None,
+            {M: "m"},
+            INVALID,
+            "provider local has only model",
+        ),
         (
             None,
             {"OMNIGRAPH_EMBED_TIMEOUT_MS": "fast"},
             INVALID,
             "OMNIGRAPH_EMBED_TIMEOUT_MS is 'fast'",
         ),
-        (None, {"OMNIGRAPH_EMBED_TIMEOUT_MS": "0"}, INVALID, "from 1 up"),
-        (None, {"OMNIGRAPH_EMBED_RETRY_ATTEMPTS": "-1"}, INVALID, "from 1 up"),
-        (None, {"OMNIGRAPH_EMBED_DEADLINE_MS": "²"}, INVALID, "from 0 up"),
+        (None, {"OMNIGRAPH_EMBED_TIMEOUT_MS": "0"}, INVALID, "at least 1"),
+        (None, {"OMNIGRAPH_EMBED_RETRY_ATTEMPTS": "-1"}, INVALID, "at least 1"),
+        (None, {"OMNIGRAPH_EMBED_DEADLINE_MS": "²"}, INVALID, "at least 0"),
         ({"kind": "openai"}, {}, "embedding_api_key_required", "${NAME}"),
         ({"kind": "openai", "api_key": "sk-secret"}, {}, "embedding_api_key_inline", "${NAME}"),
         ({"kind": "openai", "api_key": "${K}"}, {}, "embedding_api_key_missing", "refers to K"),
         ({"kind": "x"}, {}, INVALID, "the kind of the embedding profile is 'x'"),
         ({"kind": "mock", "url": "x"}, {}, INVALID, "unknown key 'url'"),
-        ({"kind": "mock", "provider": "mock"}, {}, INVALID, "mean the same"),
+        ({"kind": "mock", "provider": "mock"}, {}, INVALID, "are the same setting"),
     ],
 )
-def test_wrong_configuration_is_told_with_what_to_do(profile, environ, code, said):
+def test_invalid_configuration_is_reported_with_the_next_step(profile, environ, code, said):
     with pytest.raises(OmniError) as caught:
         read_settings(profile, environ)
     assert (caught.value.code, caught.value.category) == (code, "invalid")
@@ -243,12 +248,12 @@ def test_environment_is_not_second_guessed(model, environ):
 
 def test_embedder_chosen_by_the_caller_is_kept():
     given = Embedder(Counting(), KEYS)
-    assert given.giving(LOCAL) is given
+    assert given.for_model(LOCAL) is given
     by_key = Embedder(environ=KEYS)
-    assert by_key.giving(None) is by_key
-    local = by_key.giving(LOCAL)
+    assert by_key.for_model(None) is by_key
+    local = by_key.for_model(LOCAL)
     assert (local.model, local.is_local) == (LOCAL, True)
-    assert by_key.giving(LOCAL) is local
+    assert by_key.for_model(LOCAL) is local
 
 
 # --- the provider of a handle ------------------------------------------------------------------
@@ -265,7 +270,7 @@ class Counting:
         return MockProvider().embed(texts, dimension, role)
 
 
-def test_wrong_configuration_is_told_with_the_first_text_only():
+def test_invalid_configuration_is_reported_at_the_first_text():
     embedder = Embedder(environ={P: "nothing"})
     with pytest.raises(OmniError):
         embedder.embed(["a"], 3, Role.QUERY)

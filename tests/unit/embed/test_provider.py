@@ -26,15 +26,15 @@ def test_no_text_gives_no_vector():
 @pytest.mark.parametrize(
     ("rows", "said"),
     [
-        ([[1, 0]], "did not give a vector for each text"),
-        ([1, 0], "did not give a vector for each text"),
-        ([[1, 0], [1]], "something else than vectors"),
-        ([[1, 0], ["x", "y"]], "something else than vectors"),
-        ([[1, 0], None], "something else than vectors"),
-        ([[1, 0], [0, 0]], "gives for 'b' is zero"),
-        ([[float("nan"), 0], [1, 0]], "gives for 'a' is not finite"),
-        ([[1, 0], [float("inf"), 0]], "gives for 'b' is not finite"),
-        ([[1, 0, 0], [0, 1, 0]], "of 3 numbers, not of 2: declare Vector(3), or"),
+        ([[1, 0]], "did not return a vector for each text"),
+        ([1, 0], "did not return a vector for each text"),
+        ([[1, 0], [1]], "did not return vectors of equal length"),
+        ([[1, 0], ["x", "y"]], "did not return vectors of equal length"),
+        ([[1, 0], None], "did not return vectors of equal length"),
+        ([[1, 0], [0, 0]], "for 'b' is zero"),
+        ([[float("nan"), 0], [1, 0]], "for 'a' is not finite"),
+        ([[1, 0], [float("inf"), 0]], "for 'b' is not finite"),
+        ([[1, 0, 0], [0, 1, 0]], "of dimension 3, not 2: declare Vector(3), or"),
     ],
 )
 def test_vectors_that_cannot_be_used_are_refused(rows, said):

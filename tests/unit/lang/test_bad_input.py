@@ -15,7 +15,7 @@ from omnigraph.lang import (
     report_for_bytes,
 )
 from omnigraph.lang.base_parser import MAX_NESTING
-from tests.support.told import told, told_queries, told_schema
+from tests.support.diagnostic_lines import told, told_queries, told_schema
 
 TEN_MB = 10_000_000
 TWO_MB = 2_000_000

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.told import read_table, told_queries
+from tests.support.diagnostic_lines import read_table, told_queries
 
 TABLE = r"""
 x

@@ -4,7 +4,7 @@ import pytest
 
 from omnigraph.lang import Code, read_queries, read_schema, report_for_text
 from omnigraph.lang.diagnostics import MAX_DIAGNOSTICS
-from tests.support.told import told_queries, told_schema
+from tests.support.diagnostic_lines import told_queries, told_schema
 
 TYPE_HINT = "types: String, Blob, Bool, I32, I64, U32, U64, F32, F64, DateTime, Date, Vector"
 CLOSE = "close it with `}`"

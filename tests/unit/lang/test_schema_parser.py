@@ -19,7 +19,7 @@ from omnigraph.lang.schema_tree import (
 )
 from omnigraph.lang.source import Name, TypeExpr
 from omnigraph.types import BASE_NAMES
-from tests.support.told import told_schema
+from tests.support.diagnostic_lines import told_schema
 
 STRING, INT, FLOAT, BOOL, NAME = ArgumentKind
 

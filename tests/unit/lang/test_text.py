@@ -4,7 +4,7 @@ import pytest
 
 from omnigraph.lang import Code, read_queries, read_schema, report_for_bytes, report_for_text
 from omnigraph.lang.diagnostics import MAX_SOURCE_BYTES
-from tests.support.told import told
+from tests.support.diagnostic_lines import told
 
 CODE = Code.SCHEMA_UNREADABLE
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from omnigraph.lang import Code, SourceText, report_for_text
 from omnigraph.lang import tokens as tk
 from omnigraph.lang.source import TextSpan
-from tests.support.told import told
+from tests.support.diagnostic_lines import told
 
 CODE = Code.QUERY_SYNTAX
 

@@ -29,10 +29,10 @@ from tests.support.intents import leave_in_flight
 FLOOR = timedelta(0)
 
 
-sweep = clean_at_once
+run_cleanup = clean_at_once
 
 
-def test_operation_that_is_undone_while_cleanup_looks_is_no_error(graph, monkeypatch):
+def test_operation_rolled_back_during_cleanup_is_not_an_error(graph, monkeypatch):
     insert(graph, NOTE, {"n": {}})
     leave_in_flight(graph, Change("insert", NOTE, {"m": {}}), complete=False)
     objects = graph._manifest.objects
@@ -45,7 +45,7 @@ def test_operation_that_is_undone_while_cleanup_looks_is_no_error(graph, monkeyp
         return iter(found)
 
     monkeypatch.setattr(objects, "list", undo_after_listing)
-    report = sweep(graph, keep=5)
+    report = run_cleanup(graph, keep=5)
     assert [dataset.error for dataset in report.datasets] == [None] * len(report.datasets)
     monkeypatch.undo()
     assert graph.verify().ok
@@ -103,7 +103,7 @@ def commits(graph):
 @pytest.mark.parametrize("keep", [0, 1, 2, 4, 6, 99])
 def test_newest_commits_read_as_before_and_older_ones_are_reclaimed(graph, commits, keep):
     before = dumps(graph, commits)
-    report = sweep(graph, keep=keep)
+    report = run_cleanup(graph, keep=keep)
     retained = [made.id for made in commits][-max(keep, 1) :]
     assert dumps(graph, commits) == {id_: before[id_] for id_ in retained}
     assert [dataset.error for dataset in report.datasets] == [None] * 4
@@ -115,7 +115,7 @@ def test_newest_commits_read_as_before_and_older_ones_are_reclaimed(graph, commi
 
 def test_reclaimed_commit_still_stands_in_history(graph, commits):
     listed = graph.commits.list()
-    sweep(graph, keep=1)
+    run_cleanup(graph, keep=1)
     fresh = og.open(graph.uri)
     assert fresh.commits.list() == listed
     with pytest.raises(VersionReclaimed) as caught:
@@ -153,7 +153,7 @@ def hours(tmp_path, monkeypatch):
 )
 def test_what_was_a_head_within_the_age_or_is_among_the_newest_is_retained(hours, policy, retained):
     graph, made = hours
-    sweep(graph, **policy)
+    run_cleanup(graph, **policy)
     found = dumps(graph, made)
     assert [5 - [c.id for c in made].index(id_) for id_ in found] == retained
 
@@ -163,7 +163,7 @@ def test_heads_of_all_branches_are_retained(graph, commits):
     graph.branches.create("side", from_=commits[2].id)
     upsert(graph, NOTE, {"a": {"text": "side"}}, branch="side")
     before = {at: dump(graph, at) for at in ("main", "old", "side")}
-    sweep(graph, keep=1)
+    run_cleanup(graph, keep=1)
     fresh = og.open(graph.uri)
     assert {at: dump(fresh, at) for at in ("main", "old", "side")} == before
     assert fresh.verify().problems == []
@@ -172,9 +172,9 @@ def test_heads_of_all_branches_are_retained(graph, commits):
 def test_data_only_a_deleted_branch_needed_is_removed(graph):
     graph.branches.create("side")
     insert(graph, NOTE, {str(n): {"text": str(n) * 10} for n in range(5000)}, branch="side")
-    assert sweep(graph, keep=1).bytes_removed < 10_000
+    assert run_cleanup(graph, keep=1).bytes_removed < 10_000
     graph.branches.delete("side")
-    report = sweep(graph, keep=1)
+    report = run_cleanup(graph, keep=1)
     assert report.bytes_removed > 10_000
     assert report.lineages_removed == 1
     assert og.open(graph.uri).verify().problems == []
@@ -184,14 +184,14 @@ def test_what_an_operation_in_flight_staged_is_retained(graph, commits):
     prepared = prepare(graph, Change("upsert", NOTE, {"new": {"text": "n"}}))
     intent = IntentLog(graph._manifest.objects).begin("main", None, prepared.staged)
     upsert(graph, NOTE, {"moved": {}})
-    sweep(graph, keep=1)
+    run_cleanup(graph, keep=1)
     (change,) = prepared.staged.datasets
     fresh = og.open(graph.uri)
     for version in (change.expected, change.physical):
         assert fresh._manifest.datasets.open(folder(graph, NOTE), version).count_rows() > 0
     IntentLog(graph._manifest.objects).end(intent)
-    sweep(graph, keep=1)
-    with pytest.raises(Exception, match="not there"):
+    run_cleanup(graph, keep=1)
+    with pytest.raises(Exception, match="not found"):
         fresh._manifest.datasets.open(folder(graph, NOTE), change.physical)
 
 
@@ -217,14 +217,14 @@ def test_nothing_younger_than_the_floor_is_removed(graph, commits):
 
 @pytest.mark.parametrize("policy", [{}, {"keep": None, "older_than": None}])
 def test_cleanup_without_a_policy_is_refused(graph, policy):
-    with pytest.raises(InvalidInput, match="say what to retain") as caught:
+    with pytest.raises(InvalidInput, match="specify what to retain") as caught:
         graph.cleanup(**policy, confirm=True)
     assert caught.value.code == "cleanup_policy_missing"
 
 
 @pytest.mark.parametrize("policy", [{"keep": -1}, {"older_than": timedelta(seconds=-1)}])
 def test_cleanup_that_retains_less_than_nothing_is_refused(graph, policy):
-    with pytest.raises(InvalidInput, match="cannot be negative") as caught:
+    with pytest.raises(InvalidInput, match="must not be negative") as caught:
         graph.cleanup(**policy)
     assert caught.value.code == "cleanup_policy_negative"
 
@@ -233,10 +233,10 @@ def test_dry_run_changes_nothing_and_foretells_the_real_one(graph, commits):
     graph.branches.create("side")
     graph.branches.delete("side")
     before = stored(graph)
-    foretold = sweep(graph, keep=2, dry_run=True)
+    foretold = run_cleanup(graph, keep=2, dry_run=True)
     assert stored(graph) == before
     assert foretold.bytes_removed > 0
-    done = sweep(graph, keep=2)
+    done = run_cleanup(graph, keep=2)
     assert (foretold.dry_run, done.dry_run) == (True, False)
     assert done.datasets == foretold.datasets
     assert done.lineages_removed == foretold.lineages_removed == 1
@@ -250,22 +250,22 @@ def test_face_only_tells_unless_confirmed(graph, commits):
 
 
 def test_second_run_finds_nothing_to_do(graph, commits):
-    sweep(graph, keep=2)
+    run_cleanup(graph, keep=2)
     before = [row for row in stored(graph) if "__manifest" not in row[0]]
-    assert sweep(graph, keep=2).bytes_removed == 0
+    assert run_cleanup(graph, keep=2).bytes_removed == 0
     assert [row for row in stored(graph) if "__manifest" not in row[0]] == before
 
 
-def test_wider_policy_after_a_narrow_one_is_no_error(graph, commits):
-    sweep(graph, keep=1)
+def test_wider_policy_after_a_narrow_one_is_not_an_error(graph, commits):
+    run_cleanup(graph, keep=1)
     upsert(graph, NOTE, {"c": {"text": "6"}})
-    report = sweep(graph, keep=5)
+    report = run_cleanup(graph, keep=5)
     assert [dataset.error for dataset in report.datasets] == [None] * 4
     assert og.open(graph.uri).verify().problems == []
 
 
 def test_report_is_plain_json(graph, commits):
-    report = sweep(graph, keep=2, older_than=timedelta(seconds=0), dry_run=True).to_json()
+    report = run_cleanup(graph, keep=2, older_than=timedelta(seconds=0), dry_run=True).to_json()
     note = report["datasets"].pop(0)
     assert (note["type_key"], note["error"]) == (NOTE, None)
     assert note["old_versions_removed"] == 4
@@ -284,7 +284,7 @@ def test_report_is_plain_json(graph, commits):
 
 
 def test_report_tells_what_is_only_kept_because_it_is_recent(graph, commits):
-    foretold = sweep(graph, keep=1, dry_run=True)
+    foretold = run_cleanup(graph, keep=1, dry_run=True)
     begun = datetime.now(UTC)
     kept = graph.cleanup(keep=1, confirm=True)
     assert kept.bytes_removed == 0
@@ -295,10 +295,10 @@ def test_report_tells_what_is_only_kept_because_it_is_recent(graph, commits):
     facts = kept.to_json()
     assert (facts["recent_files"], facts["recent_bytes"]) == (kept.recent_files, kept.recent_bytes)
     assert facts["recent_removable_at"] == kept.removable_at.isoformat()
-    assert sweep(graph, keep=1).removable_at is None
+    assert run_cleanup(graph, keep=1).removable_at is None
 
 
 def test_what_the_policy_keeps_is_not_only_recent(graph, commits):
     for policy in ({"keep": 99}, {"older_than": timedelta(days=1)}):
         report = graph.cleanup(**policy, confirm=True)
-        assert report.recent_bytes < sweep(graph, keep=1, dry_run=True).bytes_removed / 2
+        assert report.recent_bytes < run_cleanup(graph, keep=1, dry_run=True).bytes_removed / 2

@@ -30,7 +30,7 @@ from tests.support.graphs import (
 from tests.support.intents import age
 
 
-def last_cleanup(graph, keep=1, **more):
+def run_cleanup(graph, keep=1, **more):
     return clean_at_once(graph, keep=keep, **more)
 
 
@@ -53,22 +53,22 @@ def base_of(graph, table_key):
     return graph._manifest.datasets.at(path_of(graph, table_key), entry.physical)
 
 
-def test_dataset_nobody_knows_is_removed(graph):
+def test_unregistered_dataset_is_removed(graph):
     orphan = Path(graph.uri) / "edges" / "0-0" / "data"
     orphan.mkdir(parents=True)
     (orphan / "x.lance").write_bytes(b"x" * 100)
-    report = sweep(graph)
+    report = run_cleanup(graph)
     assert ("edges/0-0", 100) in [(d.type_key, d.bytes_removed) for d in report.datasets]
     assert not (orphan / "x.lance").exists()
     assert graph.verify().problems == []
 
 
-def test_staged_data_nobody_published_is_removed(graph):
+def test_staged_data_that_was_not_published_is_removed(graph):
     insert(graph, NOTE, {"a": {"text": "x"}})
     prepared = prepare(graph, Change("insert", NOTE, {"b": {"text": "y" * 5000}}))
     (change,) = prepared.staged.datasets
     before = dump(graph)
-    assert sweep(graph).bytes_removed > 100
+    assert run_cleanup(graph).bytes_removed > 100
     assert not (Path(graph.uri) / path_of(graph, NOTE) / version_file(change.physical)).exists()
     assert dump(og.open(graph.uri)) == before
 
@@ -82,7 +82,7 @@ def test_large_blobs_of_retained_versions_stay(tmp_path):
         publish_dataset(graph, "node:File", base)
     blobs = lambda: list((tmp_path / "g").rglob("*.blob"))  # noqa: E731
     assert len(blobs()) == 2
-    sweep(graph)
+    run_cleanup(graph)
     assert len(blobs()) == 1
     handle = base_of(og.open(tmp_path / "g"), "node:File")
     assert handle.take_blobs("content", indices=[0])[0].readall() == b"new" * 100_000
@@ -96,7 +96,7 @@ def test_indexes_of_retained_versions_stay(graph):
     operation = lance.LanceOperation.CreateIndex([index], [])
     indexed = lance.LanceDataset.commit(base, operation, read_version=base.version, detached=True)
     publish_dataset(graph, NOTE, indexed)
-    sweep(graph)
+    run_cleanup(graph)
     handle = base_of(og.open(graph.uri), NOTE)
     assert "ScalarIndexQuery" in handle.scanner(filter="id = '7'").explain_plan()
     assert handle.to_table(filter="id = '7'")["text"].to_pylist() == ["7"]
@@ -106,14 +106,14 @@ def test_dropped_dataset_is_removed_whole(graph):
     insert(graph, NOTE, {"a": {"text": "x"}})
     folder = Path(graph.uri) / path_of(graph, NOTE)
     publish_dataset(graph, NOTE, None)
-    sweep(graph)
+    run_cleanup(graph)
     assert not any(path.is_file() for path in folder.rglob("*"))
 
 
 def test_foreign_reader_of_the_newest_version_is_not_disturbed(graph):
     for number in range(3):
         overwrite(graph, NOTE, {"n": {"text": str(number)}})
-    sweep(graph)
+    run_cleanup(graph)
     assert lance.dataset(f"{graph.uri}/{path_of(graph, NOTE)}").count_rows() == 0
 
 
@@ -125,8 +125,8 @@ def test_dataset_whose_shown_version_is_lost_is_left_alone(graph):
     entry = graph.snapshot().entries()[NOTE]
     (folder / version_file(entry.physical)).unlink()
     before = sorted(folder.rglob("*"))
-    report = {d.type_key: d for d in sweep(graph).datasets}
-    assert report[NOTE].error == "a version a branch shows is missing: nothing is removed"
+    report = {d.type_key: d for d in run_cleanup(graph).datasets}
+    assert report[NOTE].error == "a version of a branch head is missing: no file is removed"
     assert report[NOTE].bytes_removed == 0
     assert sorted(folder.rglob("*")) == before
     assert report[SHIP].error is None
@@ -139,7 +139,7 @@ def test_damaged_branch_stops_everything(graph):
     shutil.rmtree(Path(graph.uri) / "__branches" / branch.lineage_id)
     fresh = og.open(graph.uri)
     with pytest.raises(NotFound):
-        sweep(fresh)
+        run_cleanup(fresh)
 
 
 def test_version_removal_comes_before_its_data(graph, monkeypatch):
@@ -152,7 +152,7 @@ def test_version_removal_comes_before_its_data(graph, monkeypatch):
         "delete",
         lambda paths: [deleted.append(path) or remove([path]) for path in paths],
     )
-    sweep(graph)
+    run_cleanup(graph)
     kinds = [path.endswith(".manifest") for path in deleted if path.startswith("nodes/")]
     assert kinds == sorted(kinds, reverse=True)
     assert any(kinds)
@@ -173,11 +173,11 @@ def test_interrupted_cleanup_is_taken_up_by_the_next(graph, monkeypatch):
             remove([path])
 
     monkeypatch.setattr(graph._manifest.objects, "delete", failing)
-    report = {d.type_key: d for d in sweep(graph).datasets}
+    report = {d.type_key: d for d in run_cleanup(graph).datasets}
     assert report[NOTE].error == "deleting objects: storage failed"
     fresh = og.open(graph.uri)
     assert dump(fresh) == before
-    assert [d.error for d in sweep(fresh).datasets] == [None] * 4
+    assert [d.error for d in run_cleanup(fresh).datasets] == [None] * 4
     assert fresh.verify().problems == []
 
 
@@ -186,9 +186,9 @@ def test_stale_operations_are_settled_first(graph):
     intents = IntentLog(graph._manifest.objects)
     intent = intents.begin("main", None, prepared.staged)
     age(graph, intent, timedelta(hours=1))
-    sweep(graph, dry_run=True)
+    run_cleanup(graph, dry_run=True)
     assert len(intents.list()) == 1
-    sweep(graph)
+    run_cleanup(graph)
     assert intents.list() == []
     assert [row["recovery_kind"] for row in graph.recoveries()] == ["RolledBack"]
 
@@ -198,7 +198,7 @@ def test_old_manifest_versions_are_forgotten(graph):
         upsert(graph, NOTE, {"n": {"text": str(number)}})
     versions = Path(graph.uri) / "__manifest" / "_versions"
     before = len(list(versions.glob("*.manifest")))
-    sweep(graph, keep=9)
+    run_cleanup(graph, keep=9)
     assert len(list(versions.glob("*.manifest"))) < before
     assert len(og.open(graph.uri).commits.list()) == 6
     assert og.open(graph.uri).verify().problems == []

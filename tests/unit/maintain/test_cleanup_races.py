@@ -28,7 +28,7 @@ from tests.support.graphs import (
 FLOOR = timedelta(0)
 
 
-def last_cleanup(graph, keep=1, **more):
+def run_cleanup(graph, keep=1, **more):
     return clean_at_once(graph, keep=keep, **more)
 
 
@@ -86,7 +86,7 @@ def test_name_for_an_old_commit_is_refused_while_it_may_be_removed(graph, commit
     other, told = og.open(graph.uri), []
     old = commits[1].id
     at_step(graph, step, lambda: told.append(attempt(getattr(other, what).create, "late", old)))
-    sweep(graph)
+    run_cleanup(graph)
     assert told in (["cleanup_running"], ["version_reclaimed"])
     check(graph)
     with pytest.raises(VersionReclaimed):
@@ -105,7 +105,7 @@ def test_name_for_a_head_may_be_given_while_cleanup_runs(graph, commits, step, w
             upsert(other, NOTE, {"n": {"text": "moved on"}}, branch=branch)
 
     at_step(graph, step, give)
-    sweep(graph)
+    run_cleanup(graph)
     texts = {name: rows[NOTE]["n"]["text"] for name, rows in check(graph).items()}
     assert (texts["late/main"], texts["late/side"]) == ("3", "2")
 
@@ -113,7 +113,7 @@ def test_name_for_a_head_may_be_given_while_cleanup_runs(graph, commits, step, w
 @pytest.mark.parametrize("what", ["branches", "tags"])
 def test_name_whose_commit_was_removed_since_it_was_found_is_refused(graph, commits, what):
     other = og.open(graph.uri)
-    at_step(graph, "swap: begun", lambda: sweep(other))
+    at_step(graph, "swap: begun", lambda: run_cleanup(other))
     error = attempt(getattr(graph, what).create, "late", commits[1].id)
     assert error == "version_reclaimed"
     check(graph)
@@ -123,7 +123,7 @@ def test_name_whose_commit_was_removed_since_it_was_found_is_refused(graph, comm
 def test_name_given_before_is_seen_by_cleanup(graph, commits, what):
     other = og.open(graph.uri)
     at_step(graph, "swap: begun", lambda: getattr(other, what).create("early", commits[1].id))
-    sweep(graph)
+    run_cleanup(graph)
     assert check(graph)["early"][NOTE]["n"]["text"] == "1"
 
 
@@ -131,23 +131,23 @@ def test_commit_another_process_removed_is_missed_although_its_versions_are_cach
     other = og.open(graph.uri)
     snapshots = [other.snapshot(commit.id) for commit in commits]
     assert [dump(other, at)[NOTE]["n"]["text"] for at in snapshots] == ["0", "1", "2", "3"]
-    sweep(graph)
+    run_cleanup(graph)
     for create in (other.branches.create, other.tags.create):
         with pytest.raises(VersionReclaimed, match="version 3 of node:Note has been cleaned up"):
             create("late", snapshots[1])
 
 
-def test_reader_whose_version_is_removed_under_it_is_told_so(graph, commits):
+def test_reader_whose_version_is_removed_gets_version_reclaimed(graph, commits):
     other = og.open(graph.uri)
     entry = other.snapshot(commits[1].id).entry(NOTE)
     path = dataset_path("node", *entry.key)
     handle = other._manifest.datasets.at(path, entry.physical)
-    sweep(graph)
+    run_cleanup(graph)
     with pytest.raises(VersionReclaimed), other._manifest.reading(NOTE, entry):
         count_ids(handle)
 
 
-def test_commit_of_a_branch_deleted_meanwhile_is_no_source(graph, commits):
+def test_commit_of_a_branch_deleted_meanwhile_cannot_be_a_source(graph, commits):
     other = og.open(graph.uri)
     graph.branches.create("side", from_=commits[1].id)
     upsert(graph, NOTE, {"n": {"text": "side"}}, branch="side")
@@ -159,7 +159,7 @@ def test_commit_of_a_branch_deleted_meanwhile_is_no_source(graph, commits):
     for create in (graph.branches.create, graph.tags.create):
         with pytest.raises(NotFound):
             create("late", source)
-    sweep(other)
+    run_cleanup(other)
     check(graph)
 
 
@@ -169,7 +169,7 @@ def test_cleanup_that_died_is_in_the_way_of_old_commits_only_and_not_for_ever(
     with monkeypatch.context() as patch:
         patch.setattr(cleanup_lease.CleanupLease, "release", lambda lease: None)
         patch.setattr(module, "_mark_and_sweep", lambda *arguments: None)
-        sweep(graph)
+        run_cleanup(graph)
     survivor = og.open(graph.uri)
     assert attempt(survivor.branches.create, "late", commits[1].id) == "cleanup_running"
     survivor.branches.create("head")
@@ -177,7 +177,7 @@ def test_cleanup_that_died_is_in_the_way_of_old_commits_only_and_not_for_ever(
     with monkeypatch.context() as patch:
         patch.setattr(cleanup_lease, "LEASE_TIMEOUT", FLOOR)
         survivor.branches.create("late", commits[2].id)
-    sweep(survivor)
+    run_cleanup(survivor)
     check(survivor)
     assert len(survivor._manifest.main.state().head.active_cleanups) == 1
 
@@ -186,14 +186,14 @@ def test_cleanup_that_was_taken_for_dead_gives_up(graph, commits, monkeypatch):
     def take_for_dead():
         with monkeypatch.context() as patch:
             patch.setattr(cleanup_lease, "LEASE_TIMEOUT", FLOOR)
-            sweep(og.open(graph.uri), keep=9)
+            run_cleanup(og.open(graph.uri), keep=9)
         monkeypatch.setattr(cleanup_lease, "LEASE_RENEWAL", FLOOR)
 
     at_step(graph, "cleanup: marked", take_for_dead)
     with pytest.raises(Contention, match="lease of this cleanup expired; run it again"):
-        sweep(graph)
+        run_cleanup(graph)
     assert [dump(graph, commit.id)[NOTE]["n"]["text"] for commit in commits] == list("0123")
-    sweep(graph)
+    run_cleanup(graph)
     check(graph)
 
 
@@ -206,7 +206,7 @@ def test_cleanup_that_takes_long_renews_its_announcement(graph, commits, monkeyp
             seen.update(og.open(graph.uri)._manifest.main.state().head.active_cleanups)
 
     graph._manifest.datasets.observe = observe
-    sweep(graph)
+    run_cleanup(graph)
     assert len(seen) > 2
     assert graph._manifest.main.state().head.active_cleanups == {}
     check(graph)
@@ -224,7 +224,7 @@ def test_what_was_staged_too_long_ago_is_refused_while_it_may_be_removed(
     other, told = og.open(graph.uri), []
     prepared = prepare(other, Change("upsert", NOTE, {"n": {"text": "late"}}), branch=branch)
     at_step(graph, step, lambda: told.append(attempt(publish_prepared, other, prepared)))
-    sweep(graph)
+    run_cleanup(graph)
     assert told == ["stage_expired"]
     assert attempt(publish_prepared, other, prepared) == "stage_expired"
     assert check(graph)[branch][NOTE]["n"]["text"] == "3"
@@ -235,7 +235,7 @@ def test_cleanup_between_the_checks_and_the_swap_of_a_publisher_is_noticed(graph
     graph.branches.create("side")
     other = og.open(graph.uri)
     prepared = prepare(graph, Change("upsert", NOTE, {"n": {"text": "late"}}), branch=branch)
-    at_step(graph, "swap: new rows written", lambda: sweep(other))
+    at_step(graph, "swap: new rows written", lambda: run_cleanup(other))
     with pytest.raises(Contention, match="stage it again") as caught:
         publish_prepared(graph, prepared)
     assert caught.value.code == "stage_expired"
@@ -244,7 +244,7 @@ def test_cleanup_between_the_checks_and_the_swap_of_a_publisher_is_noticed(graph
 
 def test_change_that_was_staged_before_a_cleanup_is_refused_or_whole(graph, commits):
     other = og.open(graph.uri)
-    at_step(graph, "staged node", lambda: sweep(other))
+    at_step(graph, "staged node", lambda: run_cleanup(other))
     error = attempt(graph.mutate, 'query q() { insert Note { text: "late" } }')
     texts = {row["text"] for row in check(graph)["main"][NOTE].values()}
     assert (error, texts) in (("stage_expired", {"3"}), (None, {"3", "late"}))
@@ -254,13 +254,13 @@ def test_what_was_published_before_cleanup_marked_stays(graph, commits):
     other = og.open(graph.uri)
     prepared = prepare(other, Change("upsert", NOTE, {"n": {"text": "in time"}}))
     at_step(graph, "swap: begun", lambda: publish_prepared(other, prepared))
-    sweep(graph)
+    run_cleanup(graph)
     assert check(graph)["main"][NOTE]["n"]["text"] == "in time"
 
 
 def test_what_was_staged_within_the_floor_is_published(graph, commits):
     prepared = prepare(graph, Change("upsert", NOTE, {"n": {"text": "young"}}))
-    sweep(og.open(graph.uri), age_floor=timedelta(minutes=1))
+    run_cleanup(og.open(graph.uri), age_floor=timedelta(minutes=1))
     publish_prepared(graph, prepared)
     assert check(graph)["main"][NOTE]["n"]["text"] == "young"
 
@@ -270,7 +270,7 @@ def test_long_operation_under_an_intent_keeps_all_it_wrote_since_it_began(graph,
     commit_id = new_commit_id()
     intent = intents.begin("main", None, StagedCommit(id=commit_id, operation="load"))
     prepared = prepare(graph, Change("upsert", NOTE, {"n": {"text": "long"}}), commit_id=commit_id)
-    sweep(og.open(graph.uri))  # the intent does not tell yet what is staged
+    run_cleanup(og.open(graph.uri))  # the intent does not tell yet what is staged
     intents.update(intent, prepared.staged, complete=True)
     publish_prepared(graph, prepared)
     intents.end(intent)
@@ -279,7 +279,7 @@ def test_long_operation_under_an_intent_keeps_all_it_wrote_since_it_began(graph,
 
 def test_new_branch_knows_what_cleanup_removed_before_it_was_made(graph, commits):
     prepared = prepare(graph, Change("upsert", NOTE, {"n": {"text": "late"}}))
-    sweep(graph)
+    run_cleanup(graph)
     branch = graph.branches.create("side")
     staged = type(prepared)("side", branch.lineage_id, prepared.staged)
     assert attempt(publish_prepared, graph, staged) == "stage_expired"
@@ -290,7 +290,7 @@ def test_new_branch_knows_what_cleanup_removed_before_it_was_made(graph, commits
 def test_cleanup_while_a_branch_is_being_made_leaves_it_whole_or_unmade(graph, commits, step):
     other = og.open(graph.uri)
     prepared = prepare(other, Change("upsert", NOTE, {"n": {"text": "late"}}))
-    at_step(graph, step, lambda: sweep(other))
+    at_step(graph, step, lambda: run_cleanup(other))
     assert attempt(graph.branches.create, "side") == "stage_expired"
     assert graph.branches.list() == ["main"]
     made = graph.branches.create("side")
@@ -304,5 +304,5 @@ def test_closed_branches_and_damaged_ones_do_not_stop_an_announcement(graph, com
     insert(graph, SHIP, {"s": {"name": "x"}}, branch="side")
     graph.tags.create("kept", at="side")
     graph.branches.delete("side")
-    sweep(graph)
+    run_cleanup(graph)
     assert check(graph)["kept"][SHIP] == {"s": {"name": "x", "tons": None}}

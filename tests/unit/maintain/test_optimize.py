@@ -85,7 +85,7 @@ def test_second_optimize_has_nothing_to_do(graph):
     assert not list(graph._manifest.objects.list("__recovery"))
 
 
-def test_indexes_are_completed_piece_by_piece_and_made_anew_when_there_are_many(graph):
+def test_indexes_are_extended_by_segments_and_rebuilt_when_there_are_many(graph):
     graph.indexes.ensure()
     assert fragments(graph) == 12
     for number in range(MAX_SEGMENTS + 2):
@@ -117,7 +117,7 @@ def test_other_readers_of_lance_see_main_after_optimize(graph):
     )
 
 
-def test_writer_that_meets_upkeep_is_not_refused(graph):
+def test_writer_concurrent_with_maintenance_is_not_rejected(graph):
     """An update decides on what it saw; upkeep changes nothing it could have seen."""
     other = og.open(graph.uri)
     waiting = [lambda: other.optimize()]
@@ -148,12 +148,12 @@ def test_writer_that_meets_another_writer_still_is_refused(graph):
         graph.mutate('query m() { update Note set { kind: "b" } where slug = "n3" }')
 
 
-def test_upkeep_that_meets_writers_does_their_types_again(graph):
+def test_maintenance_concurrent_with_writers_repeats_their_types(graph):
     other = og.open(graph.uri)
     left = [3]
 
     def observe(step):
-        if step == "upkeep: staged" and left[0]:
+        if step == "maintenance: staged" and left[0]:
             left[0] -= 1
             other.mutate(ADD, {"s": f"between{left[0]}", "t": "ships"})
 
@@ -165,7 +165,7 @@ def test_upkeep_that_meets_writers_does_their_types_again(graph):
     assert not graph.recoveries()
 
 
-def test_upkeep_beside_writers_in_threads_loses_nothing(graph):
+def test_maintenance_with_writers_in_threads_loses_nothing(graph):
     def write(first):
         for number in range(first, first + 10):
             graph.mutate(ADD, {"s": f"t{number}", "t": "ships"})
@@ -200,7 +200,7 @@ def test_indexes_built_in_pieces_are_put_together(graph, monkeypatch, luck):
     """Numbers of staged versions are random, and so is whether Lance takes one for a later one."""
     monkeypatch.setattr("omnigraph.storage.compaction.FRAGMENT_ROWS", 1)
     request = graph._request(MAINTENANCE_OPERATION, None, None)
-    optimize(graph._manifest, request, hands=Pieces())
+    optimize(graph._manifest, request, executor=Pieces())
     assert fragments(graph) > 2
     assert {(one.covered, one.segments) for one in graph.indexes.status() if one.rows} == {(12, 1)}
     for number in range(12):

@@ -86,7 +86,7 @@ def test_missing_data_file_is_found(graph):
     assert message.startswith("version 3 lacks 2 of its files, such as data/")
 
 
-def test_missing_file_of_a_column_nobody_read_is_found(graph):
+def test_missing_file_of_an_unread_column_is_found(graph):
     before = set((folder(graph, SHIP) / "data").iterdir())
     widen_column(graph, SHIP, "tons", "tons_wide")
     (added,) = set((folder(graph, SHIP) / "data").iterdir()) - before
@@ -169,14 +169,14 @@ def test_tampered_head_is_found(graph, what):
     entry = graph.snapshot().entries()[SHIP]
     wrong = replace(entry, **{what: 9})
     swap(graph, head={"datasets": {**graph.snapshot().head.datasets, entry.key: wrong}})
-    assert ("branch main", "the folded head differs from what history adds up to") in damage(graph)
+    assert ("branch main", "the datasets of the head differ from its history") in damage(graph)
 
 
 def test_head_that_forgot_a_dataset_is_found(graph):
     swap(graph, head={"datasets": {}})
     assert damage(graph) == [
-        ("branch main", "the folded head differs from what history adds up to"),
-        ("branch main", "the live datasets are not those of the accepted schema"),
+        ("branch main", "the datasets of the head differ from its history"),
+        ("branch main", "the datasets of the head do not match the accepted schema"),
     ]
 
 
@@ -206,12 +206,10 @@ def test_missing_published_version_is_found(graph):
     entry, commit = graph.snapshot().entries()[NOTE], graph.commits.list()[0]
     identity = f"{entry.type_id:016x}-{entry.incarnation:016x}"
     swap(graph, stale=[f"version:{identity}@{commit.id}"])
-    assert damage(graph) == [
-        ("branch main", "the folded head differs from what history adds up to")
-    ]
+    assert damage(graph) == [("branch main", "the datasets of the head differ from its history")]
 
 
-def test_lost_manifest_file_is_found_by_whoever_has_the_graph_open(graph):
+def test_lost_manifest_file_is_found_by_an_open_graph(graph):
     reader = og.open(graph.uri, "ro")
     oldest = min(
         (Path(graph.uri) / "__manifest" / "data").iterdir(), key=lambda f: f.stat().st_mtime
@@ -229,12 +227,12 @@ def test_lost_newest_version_of_a_manifest_is_found(graph, branch):
     state = graph._manifest.head_state(branch)[1]
     root = Path(graph.uri) / ("__manifest" if branch == "main" else f"__branches/{lineage_id}")
     (root / version_file(state.version)).unlink()
-    message = f"manifest version {state.version} is lost: an older state is shown"
+    message = f"manifest version {state.version} is missing: an older state is used"
     assert damage(og.open(graph.uri)) == [(f"branch {branch}", message)]
 
 
 @pytest.mark.parametrize("content", ["", "{}", "[]", '{"version": "x"}'])
-def test_hint_that_cannot_be_read_says_nothing(graph, content):
+def test_unreadable_version_hint_is_ignored(graph, content):
     (Path(graph.uri) / "__manifest" / "_versions" / "latest_version_hint.json").write_text(content)
     assert graph.verify().problems == []
 
@@ -282,7 +280,7 @@ def test_leftovers_are_named_and_harmless(graph):
     assert {(p.where, p.message) for p in found.problems} == {
         ("nodes/orphan", "no branch refers to this dataset"),
         (f"lineage {branch.lineage_id}", "no branch refers to this lineage"),
-        (f"intent {intent.id}", "load on branch main is in flight"),
+        (f"intent {intent.id}", "load on branch main is in progress"),
     }
     assert found.to_json()["problems"][0]["harmless"] is True
 
@@ -294,7 +292,7 @@ def test_branch_that_is_closed_but_named_is_harmless(graph):
     assert (problem.where, problem.harmless) == ("branch side", True)
 
 
-def test_dataset_that_was_dropped_is_no_leftover(graph):
+def test_dropped_dataset_is_not_a_leftover(graph):
     delete(graph, SHIP, ["s"])
     assert graph.verify().problems == []
 
@@ -304,7 +302,7 @@ def test_intent_that_cannot_be_read_is_found(graph):
     assert damage(graph) == [("manifest", "intent __recovery/X.json cannot be read")]
 
 
-def test_branch_deleted_while_it_is_checked_is_no_problem(graph, monkeypatch):
+def test_branch_deleted_during_the_check_is_not_a_problem(graph, monkeypatch):
     branch = graph.branches.create("side")
     insert(graph, NOTE, {"c": {}}, branch="side")
     lineage = graph._manifest.lineage(branch.lineage_id)

@@ -112,7 +112,7 @@ def test_lost_version_only_history_shows_is_found(graph):
     (folder(graph, NOTE) / version_file(old.physical)).unlink()
     assert graph.verify().ok
     [problem] = graph.verify(deep=True).problems
-    assert problem.message.startswith("version 2 is lost: _versions/d")
+    assert problem.message.startswith("version 2 is incomplete: _versions/d")
 
 
 def test_graph_of_an_older_release_is_decoded_and_optimize_adds_the_checksum_of_rows(graph):

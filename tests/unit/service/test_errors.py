@@ -22,7 +22,7 @@ from omnigraph.errors import (
 )
 from omnigraph.policy import PolicyDenied
 from omnigraph.service.errors import describe_error
-from tests.support.shapes import validator
+from tests.support.wire_contract import validator
 
 PATH = "/secret/place"
 

@@ -53,6 +53,7 @@ def test_staged_version_is_opened_by_its_number(datasets):
 
 def test_oldest_handle_is_forgotten_when_there_are_too_many(datasets, monkeypatch):
     monkeypatch.setattr(module, "MAX_HANDLES", 2)
+    datasets = Datasets(datasets.location)
     for path in ("d1", "d2", "d3"):
         datasets.create(path, ROWS)
     first, second = datasets.at("d1", 1), datasets.at("d2", 1)
@@ -64,6 +65,7 @@ def test_oldest_handle_is_forgotten_when_there_are_too_many(datasets, monkeypatc
 
 def test_few_versions_of_one_dataset_are_kept(datasets, monkeypatch):
     monkeypatch.setattr(module, "MAX_VERSIONS", 2)
+    datasets = Datasets(datasets.location)
     datasets.create("other", ROWS)
     other = datasets.at("other", 1)
     datasets.create("d", ROWS)
@@ -82,7 +84,7 @@ def test_missing_dataset_is_not_found(datasets, version):
     with pytest.raises(NotFound) as caught:
         datasets.open("d", version)
     assert caught.value.code == "storage_not_found"
-    assert caught.value.message == "opening d: not there"
+    assert caught.value.message == "opening d: not found"
 
 
 def test_missing_version_is_not_found(datasets):
@@ -116,7 +118,7 @@ def test_read_of_a_version_that_is_gone_is_not_found(datasets, tmp_path):
         staged_writes.existing_ids(handle, ["a"])
 
 
-def test_what_a_caller_does_not_find_is_no_matter_of_files(datasets):
+def test_not_found_error_of_a_caller_is_not_corruption(datasets):
     datasets.create("d", ROWS)
     with pytest.raises(NotFound, match="no such tag"), datasets.check_intact("d", 1):
         raise NotFound("no such tag", code="tag_not_found")

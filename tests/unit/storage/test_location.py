@@ -49,18 +49,18 @@ def test_relative_path_is_made_absolute(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ("", "a graph address is"),
-        ("   ", "a graph address is"),
-        ("s3://", "names no bucket"),
-        ("s3:///key", "names no bucket"),
-        ("gs://bucket/graph", "cannot open gs:// addresses"),
-        ("http://host/graph", "cannot open http:// addresses"),
-        ("file://data/harbour", "no file on this machine"),
-        ("file://", "no file on this machine"),
-        ("file:///data/a?b", "cannot contain `?`"),
-        ("file:///data/a%3Fb", "cannot contain `?`"),
-        ("s3://bucket/a#b", "nor a URI `#`"),
-        ("/data/a?b", "cannot contain `?`"),
+        ("", "the graph URI is empty"),
+        ("   ", "the graph URI is empty"),
+        ("s3://", "has no bucket name"),
+        ("s3:///key", "has no bucket name"),
+        ("gs://bucket/graph", "gs:// URIs are not supported"),
+        ("http://host/graph", "http:// URIs are not supported"),
+        ("file://data/harbour", "not a path on this machine"),
+        ("file://", "not a path on this machine"),
+        ("file:///data/a?b", "must not contain `?`"),
+        ("file:///data/a%3Fb", "must not contain `?`"),
+        ("s3://bucket/a#b", "file:// URI no `#`"),
+        ("/data/a?b", "must not contain `?`"),
     ],
 )
 def test_unusable_address_is_refused_with_the_reason(given, says):
@@ -186,7 +186,7 @@ def test_profile_files_may_stand_elsewhere(aws_files, monkeypatch, tmp_path):
 
 def test_unknown_profile_and_broken_files_are_refused(aws_files, monkeypatch):
     monkeypatch.setenv("AWS_PROFILE", "nobody")
-    with pytest.raises(InvalidInput, match="no AWS profile 'nobody'") as caught:
+    with pytest.raises(InvalidInput, match="AWS profile 'nobody' does not exist") as caught:
         locate("s3://b")
     assert caught.value.code == "storage_profile_invalid"
     assert locate("/data").options == {}

@@ -13,7 +13,7 @@ from omnigraph.types import Scalar
 from tests.support.cases import parse_cases
 from tests.support.catalogs import first
 from tests.support.generated_reads import as_case, some_reads
-from tests.support.loaded import read_lines
+from tests.support.graph_data import read_lines
 
 SEEDS = range(200)
 

@@ -7,7 +7,7 @@ import pytest
 
 from omnigraph.lang import QueryError
 from tests.support.catalogs import first
-from tests.support.loaded import content, read_lines, to_lines
+from tests.support.graph_data import content, read_lines, to_lines
 from tests.support.reference import Edge, Inexact, PlainGraph, RefusedError, World, ask, text
 
 NET = first("node N { k: String @key  s: String?  v: Vector(2)? } edge To: N -> N { w: I32? }")

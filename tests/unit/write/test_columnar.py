@@ -9,7 +9,7 @@ import pytest
 import omnigraph.graph as og
 from omnigraph.errors import InvalidInput, NotFound
 from omnigraph.write import ValidationFailed
-from tests.support.loads import SCHEMA, all_rows
+from tests.support.load_fixtures import SCHEMA, all_rows
 
 TABLE = pa.table(
     {

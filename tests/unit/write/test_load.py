@@ -17,7 +17,7 @@ from omnigraph.errors import (
 from omnigraph.storage import staged_writes
 from omnigraph.write import KeyConflict, ValidationFailed
 from omnigraph.write.progress import Progress
-from tests.support.loads import SCHEMA, all_rows, ndjson, thing
+from tests.support.load_fixtures import SCHEMA, all_rows, ndjson, thing
 
 
 @pytest.fixture

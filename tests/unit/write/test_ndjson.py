@@ -16,7 +16,7 @@ from omnigraph.write.inputs.ndjson_reader import read_ndjson
 from omnigraph.write.progress import ProgressMeter
 from omnigraph.write.row_builder import RowBuilder
 from omnigraph.write.spilling import SpillManager
-from tests.support.loads import accepted, ndjson, taken, thing
+from tests.support.load_fixtures import accepted, ndjson, taken, thing
 
 
 def problems(text):

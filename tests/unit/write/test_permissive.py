@@ -6,7 +6,7 @@ import omnigraph.graph as og
 from omnigraph.write import ValidationFailed
 from omnigraph.write.inputs.byte_streams import UnreadableInput
 from omnigraph.write.inputs.permissive_json import json_values
-from tests.support.loads import SCHEMA, all_rows, ndjson, thing
+from tests.support.load_fixtures import SCHEMA, all_rows, ndjson, thing
 
 KEYED = """
 node Day { on: Date @key  text: String? }

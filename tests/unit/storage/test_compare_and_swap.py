@@ -148,7 +148,7 @@ def test_merge_from_a_base_that_was_swapped_since_is_refused(handle, datasets):
     assert content(datasets.open("m")) == {"head": "h3", "one": "1", "two": "2", "new": "x"}
 
 
-def test_steps_are_told_in_order(handle):
+def test_steps_are_observed_in_order(handle):
     steps = []
     made = swapped(handle, table(head="h2", a="a"), observe=steps.append)
     assert steps == ["swap: new rows written"]
@@ -171,11 +171,11 @@ def test_newest_fragment_that_something_was_taken_from_has_no_first_row(handle):
 def test_dataset_whose_anchor_is_gone_is_not_written_to(handle):
     made = swapped(handle, table(head="h2", a="a"))
     made.optimize.compact_files()
-    with pytest.raises(GraphCorrupt, match="something other than omnigraph writes"):
+    with pytest.raises(GraphCorrupt, match="another program writes"):
         swapped(made, table(head="h3"))
 
 
 def test_foreign_writer_between_base_and_swap_is_noticed(handle, datasets):
     datasets.append("m", table(foreign="x"))
-    with pytest.raises(GraphCorrupt, match="something other than omnigraph writes"):
+    with pytest.raises(GraphCorrupt, match="another program writes"):
         swapped(handle, table(head="h2"))

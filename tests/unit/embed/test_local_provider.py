@@ -38,7 +38,7 @@ def test_question_finds_its_answer():
 
 
 @pytest.mark.parametrize("dimension", [1, 3, 64, 256, 257, 4096])
-def test_vectors_have_the_dimension_asked_for_and_length_one(dimension):
+def test_vectors_have_the_requested_dimension_and_length_one(dimension):
     found = embed(["harbour", "Ærø 🚢 日本語", "x"], dimension)
     assert (found.shape, found.dtype) == ((3, dimension), np.float32)
     assert np.allclose(np.linalg.norm(found, axis=1), 1, atol=1e-6)

@@ -1,4 +1,4 @@
-"""This module watches a graph whose writers are killed at random moments.
+"""Watch a graph whose writers are killed at random moments.
 
 It knows what every writer was told before it died, so it knows what the graph must show.
 """

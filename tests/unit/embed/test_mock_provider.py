@@ -1,4 +1,4 @@
-"""The made-up vectors: pinned, because data made with them must mean the same for ever."""
+"""The made-up vectors: pinned, because data made with them must are the same setting for ever."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""This module applies schemas in child processes: some are killed, some run beside writers."""
+"""Apply schemas in child processes: some are killed, some run beside writers."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ TINY = "900k"
 
 def outcomes(kind: str, graph: Path, *wanted: str) -> dict[str, Outcome]:
     """Treat a graph badly in a child; return what became of each call, or of those wanted."""
-    command = [sys.executable, "-m", "tests.support.misfortune", kind, str(graph), *wanted]
+    command = [sys.executable, "-m", "tests.support.failing_storage", kind, str(graph), *wanted]
     if kind in ("full", "read-only"):
         command = ["unshare", "--map-root-user", "--mount", *command]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=_ROOT)

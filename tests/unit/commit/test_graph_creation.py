@@ -108,7 +108,7 @@ def test_leftovers_of_a_killed_creator_do_not_block_the_next(tmp_path, steps):
 
 
 @pytest.mark.parametrize("last", ["created dataset nodes", "created dataset edges"])
-def test_of_two_creators_at_once_the_later_is_refused_and_harms_nobody(tmp_path, last):
+def test_of_two_concurrent_creators_the_later_is_rejected(tmp_path, last):
     manifest, made = Manifest(locate(tmp_path / "g")), []
 
     def race(step):
@@ -132,7 +132,7 @@ def test_creation_that_landed_without_its_answer_is_done(tmp_path, monkeypatch):
     def lossy(path, rows):
         create(path, rows)
         if path == "__manifest":
-            raise AlreadyExists("__manifest exists already")
+            raise AlreadyExists("__manifest already exists")
         return 1
 
     monkeypatch.setattr(manifest.datasets, "create", lossy)

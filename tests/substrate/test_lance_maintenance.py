@@ -11,7 +11,7 @@ import pytest
 from omnigraph.errors import Contention
 from omnigraph.storage.compare_and_swap import compare_and_swap
 from omnigraph.storage.layout import referenced_files, version_file
-from tests.support.lances import append, content, create, files, rows
+from tests.support.lance_datasets import append, content, create, files, rows
 
 
 def change(handle, number):
@@ -31,7 +31,7 @@ def line(tmp_path):
 
 
 # commit/lineage_maintenance.py: the files of old versions are removed behind Lance's back.
-def test_versions_whose_files_are_gone_are_missed_by_nobody(line):
+def test_versions_whose_files_are_gone_are_not_read(line):
     known = lance.dataset(line.uri, version=5)
     needed = referenced_files(known) | referenced_files(line)
     for version in range(1, 5):
@@ -161,7 +161,7 @@ def test_session_opens_a_known_version_without_reading_it_again(s3):
 
 # storage/datasets.py: a folder that was deleted and made anew shows nothing of the old one.
 @pytest.mark.parametrize("version", [None, 1])
-def test_session_is_not_fooled_by_a_dataset_made_anew(tmp_path, version):
+def test_session_is_not_confused_by_a_recreated_dataset(tmp_path, version):
     uri = str(tmp_path / "d")
     session = lance.Session()
     create(uri, rows(old=1))

@@ -2,7 +2,7 @@
 
 from types import SimpleNamespace
 
-from tests.support.areas import AreaTimes
+from tests.support.time_report import AreaTimes
 
 
 class Lines(list):

@@ -149,13 +149,13 @@ def test_large_file_goes_through_in_parts(run, monkeypatch):
     ("line", "said"),
     [
         ("{", "line 2: invalid JSON"),
-        ("[]", "line 2: a record is a JSON object"),
+        ("[]", "line 2: a record must be a JSON object"),
         ('{"type": "Doc"}', "line 2: a record with a type needs an object `data`"),
         ('{"type": "Other", "data": []}', "line 2: a record with a type needs an object `data`"),
         ("\xff", "line 2: invalid JSON"),
     ],
 )
-def test_bad_line_is_told_and_leaves_no_file(tmp_path, run, line, said):
+def test_bad_line_is_reported_and_leaves_no_file(tmp_path, run, line, said):
     (tmp_path / "out").mkdir()
     with pytest.raises(OmniError) as caught:
         run(lines=[LINES[0], line])
@@ -191,7 +191,7 @@ def test_file_may_be_embedded_in_its_place(tmp_path):
     assert json.loads(path.read_text(encoding="utf-8"))["data"]["v"] == made_for("a")
 
 
-def test_missing_file_is_told(tmp_path):
+def test_missing_file_is_reported(tmp_path):
     with pytest.raises(OmniError) as caught:
         embed_file(
             EmbedFileJob(
@@ -240,19 +240,19 @@ def test_spec_is_read(tmp_path):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("{", "is no JSON"),
+        ("{", "is not valid JSON"),
         ("[]", "has no `dimension` and `types`"),
-        ('{"dimension": 0, "types": {}}', "`dimension` is a whole number"),
-        ('{"dimension": true, "types": {}}', "`dimension` is a whole number"),
-        ('{"dimension": 3}', "`types` says for each type"),
+        ('{"dimension": 0, "types": {}}', "`dimension` must be a whole number"),
+        ('{"dimension": true, "types": {}}', "`dimension` must be a whole number"),
+        ('{"dimension": 3}', "`types` must map each type"),
         ('{"dimension": 3, "types": {}, "x": 1}', "unknown key `x`"),
         ('{"dimension": 3, "types": {"T": 1}}', "type T has no `target` and `fields`"),
-        ('{"dimension": 3, "types": {"T": {"fields": ["a"]}}}', "`target` is the name"),
-        ('{"dimension": 3, "types": {"T": {"target": "v", "fields": []}}}', "`fields` lists"),
-        ('{"dimension": 3, "types": {"T": {"target": "v", "fields": [1]}}}', "`fields` lists"),
+        ('{"dimension": 3, "types": {"T": {"fields": ["a"]}}}', "`target` must be the name"),
+        ('{"dimension": 3, "types": {"T": {"target": "v", "fields": []}}}', "`fields` must list"),
+        ('{"dimension": 3, "types": {"T": {"target": "v", "fields": [1]}}}', "`fields` must list"),
     ],
 )
-def test_wrong_spec_is_told(tmp_path, text, said):
+def test_invalid_spec_is_reported(tmp_path, text, said):
     (tmp_path / "spec.json").write_text(text, encoding="utf-8")
     with pytest.raises(OmniError) as caught:
         read_spec(tmp_path / "spec.json")
@@ -285,7 +285,7 @@ def test_manifest_is_read_with_paths_of_its_folder(tmp_path, text, source, outpu
 @pytest.mark.parametrize(
     ("text", "code", "said"),
     [
-        ("a: [", "embed_manifest_invalid", "is no YAML"),
+        ("a: [", "embed_manifest_invalid", "is not valid YAML"),
         ("- a", "embed_manifest_invalid", "has no `sources`"),
         (EMBEDDINGS, "embed_manifest_invalid", "set `sources.raw_seed`"),
         (
@@ -297,7 +297,7 @@ def test_manifest_is_read_with_paths_of_its_folder(tmp_path, text, source, outpu
         ("sources: {raw_seed: a}\nembeddings: {}", "embed_spec_invalid", "`dimension`"),
     ],
 )
-def test_wrong_manifest_is_told(tmp_path, text, code, said):
+def test_invalid_manifest_is_reported(tmp_path, text, code, said):
     (tmp_path / "m.yaml").write_text(text, encoding="utf-8")
     with pytest.raises(OmniError) as caught:
         read_manifest(tmp_path / "m.yaml")
@@ -319,7 +319,7 @@ def test_selector_is_read(text, selector):
 
 
 @pytest.mark.parametrize("text", ["a", "=b", "T:=b", ":a=b", ""])
-def test_wrong_selector_is_told(text):
+def test_invalid_selector_is_reported(text):
     with pytest.raises(OmniError) as caught:
         read_selector(text)
     assert caught.value.code == "embed_selector_invalid"
@@ -328,7 +328,7 @@ def test_wrong_selector_is_told(text):
 @pytest.mark.parametrize(
     "more", [{"types": frozenset({"No"})}, {"selectors": (RecordSelector("No", "a", "b"),)}]
 )
-def test_type_that_the_spec_does_not_know_is_told(tmp_path, more):
+def test_type_missing_from_the_spec_is_reported(tmp_path, more):
     with pytest.raises(OmniError) as caught:
         EmbedFileJob(
             input=tmp_path, output=tmp_path, spec=SPEC, mode=EmbedFileMode.SELECTED, **more

@@ -68,7 +68,7 @@ def failure(found, texts=("a",), dimension=3):
 
 
 @pytest.mark.parametrize("kind", ["openai", "openai-compatible"])
-def test_openai_is_asked_for_many_texts_at_once_and_answers_in_any_order(openai, kind):
+def test_openai_embeds_many_texts_per_request_and_responds_in_any_order(openai, kind):
     texts = ["a", "bc", "def"]
     found = provider(openai, kind).embed(texts, 4, Role.DOCUMENT)
     assert found.tolist() == [unit(text, 4) for text in texts]
@@ -78,7 +78,7 @@ def test_openai_is_asked_for_many_texts_at_once_and_answers_in_any_order(openai,
     assert request.headers["authorization"] == f"Bearer {KEY}"
 
 
-def test_more_texts_than_fit_a_request_are_asked_in_parts(openai):
+def test_more_texts_than_fit_a_request_are_sent_in_parts(openai):
     texts = [f"{n} " * (n % 7 + 1) for n in range(TEXTS_PER_REQUEST * 2 + 5)]
     found = provider(openai).embed(texts, 3, Role.DOCUMENT)
     assert found.tolist() == [unit(text, 3) for text in texts]
@@ -95,7 +95,7 @@ def test_no_text_asks_nothing(openai, gemini):
     assert openai.asked == gemini.asked == []
 
 
-def test_service_of_ones_own_is_asked_without_a_key(openai):
+def test_self_hosted_service_is_called_without_a_key(openai):
     provider(openai, OPENAI_API_KEY="").embed(["a"], 3, Role.QUERY)
     assert "authorization" not in openai.asked[0].headers
 
@@ -103,7 +103,7 @@ def test_service_of_ones_own_is_asked_without_a_key(openai):
 @pytest.mark.parametrize(
     ("role", "task"), [("query", "RETRIEVAL_QUERY"), ("document", "RETRIEVAL_DOCUMENT")]
 )
-def test_gemini_is_asked_text_by_text_with_the_task(gemini, role, task):
+def test_gemini_is_called_once_per_text_with_the_task(gemini, role, task):
     texts = ["a", "bc", "def"]
     found = provider(gemini, "gemini").embed(texts, 4, Role(role))
     assert found.tolist() == [unit(text, 4) for text in texts]
@@ -127,7 +127,7 @@ def test_empty_text_is_refused_before_anything_is_sent(openai):
 
 
 @pytest.mark.parametrize("status", [429, 500, 502, 503])
-def test_busy_service_is_asked_again(openai, status):
+def test_busy_service_is_retried(openai, status):
     openai.queue += [Reply(status, "busy")] * 3
     assert provider(openai).embed(["a"], 3, Role.QUERY).tolist() == [unit("a", 3)]
     assert len(openai.asked) == 4
@@ -136,11 +136,11 @@ def test_busy_service_is_asked_again(openai, status):
 @pytest.mark.parametrize(
     ("status", "category"), [(400, "invalid"), (404, "invalid"), (401, "denied"), (403, "denied")]
 )
-def test_refusal_is_not_asked_again_and_shows_no_key(openai, status, category):
+def test_rejection_is_not_retried_and_shows_no_key(openai, status, category):
     openai.queue.append(Reply(status, {"error": f"bad key {KEY} for m1"}))
     error = failure(provider(openai))
     assert (error.code, error.category) == ("embedding_refused", category)
-    assert f"answered {status}" in error.message
+    assert f"returned HTTP {status}" in error.message
     assert "bad key *** for m1" in error.message
     assert len(openai.asked) == 1
 
@@ -149,11 +149,11 @@ def test_service_that_stays_busy_is_given_up_after_the_attempts(openai):
     openai.queue += [Reply(503, "busy")] * 9
     error = failure(provider(openai, OMNIGRAPH_EMBED_RETRY_ATTEMPTS="3"))
     assert (error.code, error.category) == ("embedding_unavailable", "unavailable")
-    assert 'answered 503: "busy" (3 tries)' in error.message
+    assert 'returned HTTP 503: "busy" (3 attempts)' in error.message
     assert len(openai.asked) == 3
 
 
-def test_slow_answer_is_asked_again(openai):
+def test_slow_response_is_retried(openai):
     openai.queue.append(Reply(body={}, pause=0.5))
     found = provider(openai, OMNIGRAPH_EMBED_TIMEOUT_MS="100")
     assert found.embed(["a"], 3, Role.QUERY).tolist() == [unit("a", 3)]
@@ -172,7 +172,7 @@ def test_deadline_ends_the_tries(openai):
     late = {"OMNIGRAPH_EMBED_RETRY_BACKOFF_MS": "90000", "OMNIGRAPH_EMBED_DEADLINE_MS": "60000"}
     error = failure(provider(openai, **late))
     assert (error.code, error.category) == ("embedding_deadline", "limit")
-    assert "answered 503" in error.message
+    assert "returned HTTP 503" in error.message
     assert len(openai.asked) == 1
 
 
@@ -189,7 +189,7 @@ def test_no_deadline_lets_every_try_happen(openai):
     assert len(openai.asked) == 4
 
 
-def test_service_that_is_not_there_is_told(openai):
+def test_unreachable_service_is_reported(openai):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         openai.url = f"http://user:{KEY}@127.0.0.1:{free.getsockname()[1]}/v1"
@@ -203,7 +203,7 @@ def test_tries_are_logged_without_the_key(openai, caplog):
     openai.queue.append(Reply(500, f"{KEY} failed"))
     with caplog.at_level(logging.DEBUG):
         provider(openai).embed(["a"], 3, Role.QUERY)
-    assert any("trying again" in record.message for record in caplog.records)
+    assert any("retrying" in record.message for record in caplog.records)
     assert KEY not in caplog.text
 
 
@@ -213,16 +213,16 @@ def test_tries_are_logged_without_the_key(openai, caplog):
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        (b"<html>", "answered no JSON"),
-        ([], "did not give a vector for each text"),
-        ({"data": []}, "did not give a vector for each text"),
-        ({"data": [{"index": 1, "embedding": [1, 0, 0]}]}, "did not give a vector for each text"),
+        (b"<html>", "did not return JSON"),
+        ([], "did not return a vector for each text"),
+        ({"data": []}, "did not return a vector for each text"),
+        ({"data": [{"index": 1, "embedding": [1, 0, 0]}]}, "did not return a vector for each text"),
         ({"data": [{"embedding": None}]}, "vector"),
-        ({"data": [{"embedding": [1, 0]}]}, "of 2 numbers, not of 3"),
+        ({"data": [{"embedding": [1, 0]}]}, "of dimension 2, not 3"),
         ({"data": [{"embedding": [0, 0, 0]}]}, "is zero"),
     ],
 )
-def test_useless_answer_is_told_and_not_asked_for_again(openai, body, said):
+def test_invalid_response_is_reported_and_not_retried(openai, body, said):
     openai.queue.append(Reply(body=body))
     error = failure(provider(openai))
     assert error.code == "embedding_answer_invalid"
@@ -230,12 +230,12 @@ def test_useless_answer_is_told_and_not_asked_for_again(openai, body, said):
     assert len(openai.asked) == 1
 
 
-def test_gemini_without_a_vector_is_told(gemini):
+def test_gemini_response_without_a_vector_is_reported(gemini):
     gemini.queue.append(Reply(body={"embedding": {}}))
     error = failure(provider(gemini, "gemini"))
     assert (error.code, error.message) == (
         "embedding_answer_invalid",
-        "model m1 answered without a vector",
+        "model m1 returned no vector",
     )
 
 

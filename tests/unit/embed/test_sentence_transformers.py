@@ -18,7 +18,7 @@ class SentenceTransformer:
 """
 
 
-def test_missing_library_is_told_with_how_to_get_it(monkeypatch):
+def test_missing_library_is_reported_with_how_to_install_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
     with pytest.raises(OmniError) as caught:
         SentenceTransformersProvider("m1").embed(["a"], 2, Role.QUERY)

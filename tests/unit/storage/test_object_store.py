@@ -110,7 +110,7 @@ def test_probe_refuses_a_store_that_ignores_create_if_absent(tmp_path):
     with pytest.raises(StorageUnavailable) as caught:
         objects.probe()
     assert caught.value.code == "storage_unsafe"
-    assert "would lose each other's work" in caught.value.message
+    assert "would lose updates" in caught.value.message
     assert paths(objects, "") == []
 
 
@@ -119,4 +119,4 @@ def test_file_in_the_place_of_the_folder_is_a_typed_error(tmp_path):
     with pytest.raises(StorageUnavailable) as caught:
         ObjectStore(locate(tmp_path / "root")).put("a", b"")
     assert caught.value.code == "storage_not_a_folder"
-    assert "a file stands where a folder should be" in caught.value.message
+    assert "expected a folder, but found a file" in caught.value.message

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.support.racing import Racers, racing
+from tests.support.race_pool import Racers, racing
 from tests.support.s3 import Server, s3_server
 
 

@@ -134,7 +134,7 @@ def test_record_of_another_version_is_refused(intents, objects, version):
     assert caught.value.details == {"found": str(version)}
 
 
-def test_recovery_waits_for_what_somebody_may_go_on_with(tmp_path):
+def test_recovery_waits_for_operations_that_can_be_resumed(tmp_path):
     graph = og.init(tmp_path / "graph", "node A { name: String @key }")
     objects = graph._manifest.objects
     patient = IntentLog(objects).begin("main", None, STAGED, resume_window=timedelta(days=1))

@@ -99,8 +99,8 @@ def test_filling_an_empty_dataset_adds_the_column(empty):
     assert staged.schema.names == ["id", "text", "score", "colour"]
 
 
-def test_rewritten_dataset_has_only_the_columns_asked_for(base):
-    staged = staged_writes.rewrite_columns(staged_writes.delete(base, ["a"]), ["id", "score"])
+def test_rewritten_dataset_has_only_the_requested_columns(base):
+    staged = staged_writes.rewrite_columns(staging.delete(base, ["a"]), ["id", "score"])
     assert staged.schema.names == ["id", "score"]
     assert column(staged, "score") == {"b": 2, "c": 3, "d": 4, "e": 5}
     later = staged_writes.fill_column(

@@ -29,7 +29,7 @@ class Warm:
     def __init__(self) -> None:
         self._socket, theirs = socket.socketpair()
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.support.warm", str(theirs.fileno())],
+            [sys.executable, "-m", "tests.support.preloaded_cli", str(theirs.fileno())],
             pass_fds=[theirs.fileno()],
             cwd=_ROOT,
         )

@@ -1,4 +1,4 @@
-"""This module is what many processes change in one graph at once, and what they write down.
+"""What many processes change in one graph at once, and what they write down.
 
 They share few names, so that they meet: some insert edges to nodes that others delete, some fight
 for one unique value or one key. Whoever is told that a change was made writes it down with its

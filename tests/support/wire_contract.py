@@ -1,4 +1,4 @@
-"""This module holds answers of a server against the contract on the wire."""
+"""Compare responses of a server with the wire contract."""
 
 from __future__ import annotations
 
