@@ -1,4 +1,4 @@
-"""This module merges one state into a branch: branches, single commits, and their inverse.
+"""Merge a state into a branch: branches, single commits (cherry-pick), and their inverse (revert).
 
 Everything is a change of the target, made of what the source changed since the base: it is
 validated and published like any other change, with the source as second parent. Cost follows the
@@ -197,7 +197,7 @@ def _publish_merge(
     complete: Callable[[StagedCommit], StagedCommit] | None,
     options: MergeOptions,
 ) -> _MergeEffect:
-    """Publish what is brought, or tell what would happen; a merge is a commit even if empty."""
+    """Publish the merged changes, or return what would happen; an empty merge is a commit, too."""
     try:
         if options.dry_run:
             committed = CommittedState(manifest, head_snapshot(manifest, request.branch))

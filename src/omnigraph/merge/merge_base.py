@@ -1,4 +1,4 @@
-"""This module reads entities of the states a merge looks at, and finds what they descend from.
+"""Find the merge base of two states, and read entities of the states of a merge.
 
 Histories that were merged crosswise have several best common ancestors. Their own merge is then the
 base, entity by entity; where that is a conflict itself, there is no base.

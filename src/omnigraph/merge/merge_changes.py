@@ -1,4 +1,4 @@
-"""This module makes a change of the target out of what the source changed since the bases."""
+"""Turn the changes of the source since the merge bases into a change of the target."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ class MergeChanges:
         return find_view(self.lines.manifest, snapshot, type_)
 
     def _moved(self, side: DatasetView, type_: AcceptedType) -> bool:
-        """Tell whether the source may have something of a type that the target has not."""
+        """Return whether the source may have something of a type that the target has not."""
         physical = side.entry.physical
         bases = [self._view(base, type_) for base in self.bases]
         unchanged = all(base is not None and base.entry.physical == physical for base in bases)
@@ -177,7 +177,7 @@ class MergeChanges:
         return self.committed.snapshot.head.schema_hash
 
     def _stands_still(self, type_: AcceptedType) -> bool:
-        """Tell whether the target has a type exactly as the base has it."""
+        """Return whether the target has a type exactly as the base has it."""
         base = self._view(self.bases[0], type_)
         entry = self.committed.snapshot.entry(type_.entity)
         same_schema = self.source.head.schema_hash == self._schema_hash

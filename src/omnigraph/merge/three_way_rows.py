@@ -1,4 +1,4 @@
-"""This module makes one state of entities out of three: base, source and target.
+"""Combine entities in three states, base, source and target, into one.
 
 Where both sides changed different properties of one entity, it gets both changes, unless asked to
 be strict. What is left undecided is a conflict, or what a reviewer decided about it.
@@ -28,7 +28,7 @@ from omnigraph.write.change_set import RowSchema
 from omnigraph.write.embedding_models import clear_vectors, embedded_sources
 
 # ----------------------------------------------------------------------
-# This module puts the entities of several states side by side, in the shape of the target.
+# Entities of several states, aligned by ID, in the row schema of the target.
 
 
 def to_target_schema(rows: pa.Table, type_: AcceptedType, shape: RowSchema) -> pa.Table:
@@ -89,14 +89,14 @@ class AlignedRows:
         return AlignedRows(self.rows.take(pa.array(places)), self.there[places])
 
     def same(self, other: AlignedRows) -> Mask:
-        """Tell for each id whether both sides hold the same, or both nothing."""
+        """Return for each id whether both sides hold the same, or both nothing."""
         alike: Mask = self.there == other.there
         for name in self.rows.column_names:
             alike &= self.same_in(other, name)
         return alike | ~(self.there | other.there)
 
     def same_in(self, other: AlignedRows, name: str) -> Mask:
-        """Tell for each id whether one column is the same."""
+        """Return for each id whether one column is the same."""
         return same_values(self.rows[name], other.rows[name])
 
 
@@ -144,7 +144,7 @@ class ThreeWayRows:
 class CombinedRows:
     """What to write into the target: whole rows, ids to delete; and what stands in the way.
 
-    `is_source` tells that every entity becomes what it is in the source, `inserted` which of them
+    `is_source` means that every entity becomes what it is in the source, `inserted` which of them
     the source has alone. `decided` are the properties to which a reviewer gave values.
     """
 
@@ -245,7 +245,7 @@ class RowCombiner:
     def _decided(
         self, one: ThreeWayRows, merged: pa.Table, clashes: tuple[str, ...]
     ) -> pa.Table | None:
-        """Return the row a reviewer decided for, none at all, or None when nobody decided."""
+        """Return the row a reviewer decided for, none at all, or None when there is no decision."""
         decision = self.decisions.about(self.shape.kind, self.shape.name, one.ids[0].as_py())
         if decision is None:
             return None

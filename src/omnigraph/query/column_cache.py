@@ -1,6 +1,6 @@
-"""This module gives the columns of a snapshot by position, and keeps them while there is room.
+"""Columns of a snapshot by position, cached in memory.
 
-Versions never change, so what was read once is right for ever; only memory limits how much is kept.
+Versions never change, so that a cached column stays valid; only memory limits how much is kept.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ CACHE_MEMORY_BYTES = 1024 * 1024 * 1024
 SMALL_TABLE_ROWS = 65_536
 """Rows of a type of which columns are always read whole."""
 SPARSE_RATIO = 64
-"""Fewer than one row of so many are fetched one by one."""
+"""Rows are fetched one by one when fewer than one of this many is needed."""
 FETCH_BYTES, FETCHED_ROW_BYTES = 524_288, 16_384
 """What could be read of a column in the time it takes to fetch rows one by one."""
 MAX_TABLES, MAX_TRACKED_KEYS = 256, 4_096
 MAX_VERSIONS = 16
-"""Versions of one type of which something is kept; nobody asks again for most of them."""
+"""Versions of one type of which something is kept; most are not read again."""
 MAX_CHANGED_SHARE = 0.1
 """Rows of a type that may have changed for a column to be made from that of another version."""
 INDEX_LOOKUP_ROW_COST = 2_048
@@ -80,7 +80,7 @@ class ColumnCache:
         """How often storage was asked for rows."""
 
     def table(self, snapshot: Snapshot, kind: TypeKind, name: str) -> TypeTable:
-        """Return the entities of one type in a snapshot, whoever looks: plans choose properties."""
+        """Return the entities of one type in a snapshot with all properties."""
         snapshot = snapshot.whole or snapshot
         asked = (snapshot.commit_id, kind, name)
         known = self._named.get(asked)
@@ -105,7 +105,7 @@ class ColumnCache:
             return value
 
     def keep(self, key: CacheKey, value: Any) -> None:  # noqa: ANN401 - as above
-        """Keep something, and drop what was not used for longest when there is no room."""
+        """Keep a value, and evict the least recently used ones when memory is full."""
         with self._lock:
             if key in self._values or value.nbytes > self.limit:
                 return
@@ -190,7 +190,7 @@ class TypeTable(DatasetView):
 
     @property
     def is_small(self) -> bool:
-        """Tell whether everything is as soon read whole."""
+        """Whether columns are always read whole."""
         return self.rows <= self._store.small
 
     @property
@@ -204,7 +204,7 @@ class TypeTable(DatasetView):
         return found
 
     def has(self, name: str) -> bool:
-        """Tell whether a whole column is in memory, or may as well be."""
+        """Return whether a whole column is in memory, or may as well be."""
         return self.is_small or self._store.get((*self.key, name)) is not None
 
     def column(self, name: str) -> pa.Array:
@@ -229,7 +229,7 @@ class TypeTable(DatasetView):
         return GraphCorrupt(f"{message}; `omnigraph verify --deep` names damaged files")
 
     def is_near(self, name: str) -> bool:
-        """Tell whether a whole column is in memory, or that of another version is."""
+        """Return whether a whole column is in memory, or that of another version is."""
         return self._store.get((*self.key, name)) is not None or self._near(name) is not None
 
     def _near(self, name: str) -> tuple[DatasetEntry, pa.Array] | None:
@@ -272,7 +272,7 @@ class TypeTable(DatasetView):
         return found | {name: self.column(name).take(index) for name in whole}
 
     def _reads_whole(self, name: str, rows: int) -> bool:
-        """Tell whether a column is or should be in memory.
+        """Return whether a column is or should be in memory.
 
         It should when many rows are wanted at once, or when what was fetched so far took as long.
         """

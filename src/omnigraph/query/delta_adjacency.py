@@ -1,4 +1,4 @@
-"""This module lays small changes over the arrays of an older version, instead of making new ones.
+"""Apply small changes to the adjacency of an older version, instead of building a new one.
 
 What the older version had keeps its places there; positions are translated on the way in and out.
 What came since stands in a short list of its own.
@@ -28,7 +28,7 @@ class PositionMap:
     shared: int
     """New positions below this are of rows the older version has, too."""
     moved: tuple[Positions, Positions] = field(default=(_NO_POSITIONS, _NO_POSITIONS))
-    """Old and new positions of entities whose row was written anew, by old position."""
+    """Old and new positions of entities whose row was rewritten, by old position."""
 
     def to_new(self, old: Positions) -> Positions:
         """Return new positions; -1 for what is gone."""
@@ -119,7 +119,7 @@ class DeltaAdjacency:
 
     @property
     def whole(self) -> CsrAdjacency:
-        """All edges as arrays, put together when somebody asks about all nodes."""
+        """All edges as arrays, merged when all nodes are requested."""
         return self.wholes.get(self) or self.wholes.put(self, self._put_together())
 
     def _put_together(self) -> CsrAdjacency:
@@ -200,7 +200,7 @@ class DeltaAdjacency:
         return np.bincount(self.reached(positions)[0], minlength=len(positions))
 
     def connects(self, here: Positions, there: Positions) -> npt.NDArray[np.bool_]:
-        """Tell for each pair whether an edge leads from one to the other."""
+        """Return for each pair whether an edge leads from one to the other."""
         if self._asks_much(here):
             return self.whole.connects(here, there)
         rows, nodes, _ = self.neighbours(here)
@@ -209,5 +209,5 @@ class DeltaAdjacency:
         return found
 
     def _asks_much(self, positions: Positions) -> bool:
-        """Tell whether so many nodes are asked about that all edges may as well be put together."""
+        """Return whether enough nodes are requested to merge all edges."""
         return 8 * len(positions) > self.sizes[0] or self.wholes.get(self) is not None

@@ -1,7 +1,7 @@
-"""This module executes the operators of a read plan, bottom up, over one snapshot.
+"""Execute the operators of a read plan, bottom up, over one snapshot.
 
-Rows are positions of entities; properties are fetched only where somebody looks at them, and
-variables nobody asks for any more are dropped on the way.
+Rows are positions of entities; properties are fetched only where they are used, and
+variables that are no longer needed are dropped early.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from omnigraph.query.sorting import sort_rows
 from omnigraph.query.topology import TopologyCache
 
 DENSE_NODE_RATIO = 8
-"""A part of so many nodes is enough to look at all edges at once."""
+"""Share of nodes from which on all edges are followed at once."""
 STEP_ROWS = 262_144
 """Rows that are made or tested before the clock is looked at."""
 FIRST_SCAN_ROWS = 4_096
@@ -87,7 +87,7 @@ class Execution:
         """Return the rows of an operator with the variables that are needed.
 
         With `weigh`, rows that differ only in what is not needed may be counted instead of made.
-        With `most`, a sort may leave out rows that come after so many.
+        With `most`, a sort may leave out rows after that number.
         """
         self.budget.check(type(operator).__name__)
         begun = self.now()
@@ -233,7 +233,7 @@ class Execution:
     def _closed_by_count(self, close: op.SemiJoin, needed: set[str]) -> Frame | None:
         """Count the nodes by which a step and a check close a cycle, without making a row for each.
 
-        That is when nobody needs them, and both follow one edge of any kind.
+        That is when they are not needed, and both follow one edge of any kind.
         """
         step = close.input
         if not isinstance(step, op.Expand) or step.predicates or step.dst.name in needed:
@@ -311,7 +311,7 @@ class Execution:
         return source.take(np.arange(start, stop))
 
     def _some(self, operator: op.RowOperator, needed: set[str], most: int) -> Frame:
-        """Return some rows, at least so many if there are: from ever larger parts of the scan."""
+        """Return at least that many rows if they exist, from ever larger parts of the scan."""
         scan = _source_scan(operator)
         if scan is None:
             return self.rows(operator, needed)
@@ -380,7 +380,7 @@ def _cross_product_rows(left: Frame, right: Frame, part: slice) -> Frame:
 
 
 def _has_text_search(predicate: Predicate) -> bool:
-    """Tell whether a predicate searches texts, which is done for all rows at once."""
+    """Return whether a predicate searches texts, which is done for all rows at once."""
     match predicate:
         case PredicateCall():
             return True

@@ -1,4 +1,4 @@
-"""This module follows edges from the nodes of a frame, through arrays or through index probes.
+"""Follow edges from the nodes of a frame, through adjacency arrays or index probes.
 
 Both ways give the same answer; `query/cost_model.py` chooses.
 """
@@ -172,12 +172,12 @@ class EdgeExpansion:
         return counts
 
     def _compiled(self, kernel: kernels.CompiledKernel[..., Any], *args: object) -> bool:
-        """Tell whether a kernel can be used; half of the time that is left it is waited for."""
+        """Return whether a kernel can be used; half of the time that is left it is waited for."""
         left = self.budget.left
         return kernel.is_ready(*args, seconds=None if left is None else left / 2)
 
     def connects(self, here: Positions, there: Positions, hops: Hops) -> np.ndarray:
-        """Tell for each row whether the second node is reached from the first."""
+        """Return for each row whether the second node is reached from the first."""
         found = np.zeros(len(here), np.bool_)
         if hops.is_single and self._uses_arrays(here):
             for part in chunk_slices(len(here), _MAX_CHUNK_PAIRS):
@@ -192,7 +192,7 @@ class EdgeExpansion:
 
     @property
     def chains(self) -> bool:
-        """Tell whether edges lead on from where they end."""
+        """Return whether edges lead on from where they end."""
         return self.src.key == self.dst.key
 
     @property

@@ -1,4 +1,4 @@
-"""This module evaluates expressions and predicates over rows of bindings."""
+"""Evaluate expressions and predicates over rows of bindings."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ from omnigraph.types import PropertyType, Scalar
 from omnigraph.types.arrow import to_column
 
 # ----------------------------------------------------------------------
-# This module knows the values that are the same for each row: literals, parameters, the instant.
+# Constants of a query: literals, parameters, and the time of the query.
 #
-# Every engine takes them from here, so that a literal means the same whoever compares it.
+# Every engine takes them from here, so that a literal means the same everywhere.
 
 
 @dataclass(slots=True)
@@ -153,7 +153,7 @@ class Evaluator(Constants):
                     self._fetched[variable, name] = positions, column
 
     def is_at_hand(self, references: Iterable[PropertyRef]) -> bool:
-        """Tell whether properties are in memory, so that asking often costs no more."""
+        """Return whether properties are in memory, so that asking often costs no more."""
         return all(self.tables[ref.variable].has(ref.property) for ref in references)
 
     def operand(self, expression: Expression, frame: Frame) -> Operand:

@@ -1,4 +1,4 @@
-"""This module answers the functions that look beyond one value: text predicates and rankings.
+"""Evaluate text predicates and rankings, which depend on more than one value.
 
 A ranking gives each row a score, or none. Exactly the rows of the match are ranked, so that a limit
 is never starved.
@@ -37,7 +37,7 @@ from omnigraph.storage.columns import Positions
 
 NO_SCORES = SparseScores(np.empty(0, np.int64), np.empty(0))
 ROW_BY_ROW_LIMIT = 1024
-"""So many rows are ranked one by one."""
+"""Rows up to this number are ranked one by one."""
 
 
 @dataclass(slots=True)
@@ -176,7 +176,7 @@ class SearchEvaluator:
                 found = shown or self._fusion(call, frame, evaluator)
                 return found.of(frame.positions[_ranked_variable(call)])
             case _ as name:
-                raise AssertionError(f"{name} is no ranking")
+                raise AssertionError(f"{name} is not a ranking")
 
     def _relevance(self, call: FunctionCall, frame: Frame, evaluator: Evaluator) -> Scores:
         table, name, positions = _search_target(call, frame, evaluator)
@@ -253,7 +253,7 @@ class SearchEvaluator:
     def _fuse_heads(
         self, call: FunctionCall, frame: Frame, evaluator: Evaluator, count: int
     ) -> bool:
-        """Fuse only what may be shown, when all nodes of a type are ranked; tell whether it is."""
+        """Fuse only the first nodes when all of a type are ranked; return whether that was done."""
         table = evaluator.tables[_ranked_variable(call)]
         alone = len(frame.positions) == 1 and len(list(property_refs(call))) == 2
         arms = [arm for arm in call.arguments[:2] if isinstance(arm, FunctionCall)]
@@ -334,7 +334,7 @@ class SearchEvaluator:
 
 
 def is_fusion(expression: Expression) -> bool:
-    """Tell whether an expression is a `rrf`."""
+    """Return whether an expression is a `rrf`."""
     return isinstance(expression, FunctionCall) and expression.function.name == "rrf"
 
 

@@ -1,4 +1,4 @@
-"""This module finds shortest paths: how long they are, and the nodes they visit.
+"""Find shortest paths: their lengths, and the nodes they visit.
 
 Of several shortest paths the one whose ids come first is taken, so that an answer does not depend
 on how the graph is stored.
@@ -94,7 +94,7 @@ class _PathSearch:
         return path
 
     def _measured(self, pairs: Positions) -> Iterator[tuple[int, int, _DistanceMap]]:
-        """Yield which pairs have a path within the bounds, how long it is, and what tells it.
+        """Yield which pairs have a path within the bounds, how long it is, and what identifies it.
 
         Distances are measured from the end that has fewer different nodes.
         """

@@ -1,4 +1,4 @@
-"""This module keeps the shape of the graph as arrays, one pair of adjacencies per edge type.
+"""The topology of a graph as arrays: one pair of adjacencies per edge type.
 
 They are derived: keyed by the exact versions they were made from, shared by branches and processes,
 and made again whenever they are not there. What changed little since is laid over them. A file that
@@ -36,10 +36,10 @@ TOPOLOGY_MEMORY_BYTES = 1024 * 1024 * 1024
 _MIN_ENTRY_BYTES = TOPOLOGY_MEMORY_BYTES // 256
 """What a topology counts at least, so that there are not too many."""
 MAX_VERSIONS = 16
-"""Topologies of one edge type that are kept; nobody asks again for most of them."""
+"""Topologies of one edge type that are kept; most are not read again."""
 MAX_TRACKED_TOPOLOGIES = 256
 MAX_DELTA_ROWS, MAX_DELTA_SHARE = 10_000, 0.01
-"""Changed rows that are laid over arrays: so many, or this share of all."""
+"""Changed rows that are applied to existing arrays: at most this number, or this share of all."""
 _LOOKUP_EDGES = 2_000_000
 """Edges whose ends are looked up at once."""
 
@@ -98,7 +98,7 @@ class TopologyCache:
         found = self._loaded.get(key)
         if found is not None or self._spent.get(key) is not None:
             return found
-        with self._finding:  # somebody else may have found it, or not, while we waited
+        with self._finding:  # another thread may have found it, or not, meanwhile
             found = self._loaded.get(key)
             if found is not None or self._spent.get(key) is not None:
                 return found
@@ -122,14 +122,14 @@ class TopologyCache:
         found = self.find(ends)
         if found is not None:
             return found
-        with self._building:  # somebody else may have made it while we waited
+        with self._building:  # another thread may have built it meanwhile
             found = self._loaded.get(_topology_key(ends))
             return found or self._loaded.put(_topology_key(ends), self._build(ends, tick))
 
     # --- where from ----------------------------------------------------------------------------
 
     def _at_hand(self, ends: EdgeTables) -> Topology | None:
-        """Return a topology for which little is read; a small one is made anew in no time."""
+        """Return a topology for which little is read; a small one is built again quickly."""
         if _is_small_and_cached(ends):
             return Topology(*_adjacencies(ends, lambda: None))
         return self._stored(ends) or self._overlaid(ends)
@@ -189,7 +189,7 @@ def _max_delta_rows(table: TypeTable) -> int:
 
 
 def _node_position_map(nodes: TypeTable, old: DatasetEntry) -> PositionMap | None:
-    """Return where nodes are now; a node whose row was written anew is the same node."""
+    """Return where nodes are now; a node whose row was rewritten is the same node."""
     with nodes.since(old, _max_delta_rows(nodes)) as grown:
         if grown is None:
             return None
@@ -201,7 +201,7 @@ def _node_position_map(nodes: TypeTable, old: DatasetEntry) -> PositionMap | Non
 
 
 def _is_small_and_cached(ends: EdgeTables) -> bool:
-    """Tell whether ends of edges and ids of nodes are few, and there without much reading."""
+    """Return whether ends of edges and ids of nodes are few, and there without much reading."""
     edge, src, dst = ends
     columns = ((edge, "src"), (edge, "dst"), (src, "id"), (dst, "id"))
     return all(table.is_small and table.is_near(name) for table, name in columns)

@@ -1,4 +1,4 @@
-"""This module fills missing vectors of a type from its texts, as one commit.
+"""Fill missing vectors of a type from its texts, as one commit.
 
 Entities are read, embedded and gathered some at a time. Who lost a race looks again at what is
 there now, and uses the vectors it has for texts that have not changed.
@@ -87,7 +87,7 @@ class EmbedResult:
 
 
 def embed_type(manifest: Manifest, request: WriteRequest, options: EmbedOptions) -> EmbedResult:
-    """Fill vectors of one type, as one commit; nothing to do is no commit."""
+    """Fill vectors of one type, as one commit; nothing to do makes no commit."""
     run: _BackfillAttempt | None = None
     with SpillManager() as spill:
 
@@ -285,6 +285,6 @@ def _target_properties(
     chosen = [target for target in known if target.name == options.property]
     if not chosen:
         hint = did_you_mean(options.property, [target.name for target in known])
-        message = f"{found.name}.{options.property} is no property with @embed; {hint}"
+        message = f"{found.name}.{options.property} is not a property with @embed; {hint}"
         raise InvalidInput(message, code="nothing_to_embed", type=found.name)
     return shape, chosen

@@ -90,7 +90,7 @@ def replaces_all_vectors(
 ) -> bool:
     """Return whether a change brings every vector a version has.
 
-    `keeps` tells that rows of the change may have vectors of committed entities.
+    `keeps` means that rows of the change may have vectors of committed entities.
     """
     if keeps:
         return not has_vectors(base, column)

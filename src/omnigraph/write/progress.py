@@ -1,4 +1,4 @@
-"""This module tells how far a load is, now and then."""
+"""Progress reports of a load."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ProgressListener: TypeAlias = Callable[[Progress], None]
 
 
 class ProgressMeter:
-    """Counts, and tells a listener about five times a second and at each new phase."""
+    """Counts rows and bytes; calls a listener about five times a second and at each new phase."""
 
     def __init__(
         self, listener: ProgressListener | None = None, total_bytes: int | None = None
@@ -37,7 +37,7 @@ class ProgressMeter:
         self._told = time.monotonic()
 
     def read(self, size: int) -> None:
-        """Note that bytes were read, by whatever thread; rows that follow will tell."""
+        """Note that bytes were read, by any thread; the next rows report them."""
         self._bytes += size
 
     def took(self, rows: int) -> None:

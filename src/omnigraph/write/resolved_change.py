@@ -1,4 +1,4 @@
-"""This module resolves a change set against the committed state: what will stand there after it."""
+"""Resolve a change set against the committed state: the final row of each entity."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class ResolvedChange:
 
     @property
     def repeats(self) -> bool:
-        """Tell whether the change has several rows for some id."""
+        """Return whether the change has several rows for some id."""
         return bool(self.rows.num_rows != sum(batch.num_rows for batch in self.batches))
 
 

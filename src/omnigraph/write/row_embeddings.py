@@ -1,6 +1,6 @@
-"""This module makes vectors that must be there and are not, from the texts the schema names.
+"""Embed the texts of rows whose required vectors are missing.
 
-It runs when rows are written: whatever is wrong with a change has been told by then, and nothing is
+It runs when rows are written: all violations of a change have been reported by then, and nothing is
 embedded for a change that is refused.
 """
 

@@ -1,6 +1,6 @@
-"""This module gathers rows of many batches; those that do not fit memory wait in a file.
+"""Collect rows of many batches, and spill those that do not fit memory to a file.
 
-Whoever reads them sees one Arrow table: the part in the file is memory mapped, so that the system
+Readers get one Arrow table: the part in the file is memory mapped, so that the system
 may drop its pages whenever it needs the memory.
 """
 
@@ -100,7 +100,7 @@ class SpillManager:
         return self.folder / f"{number}.arrow"
 
     def grew(self, size: int) -> None:
-        """Note that rows came in, and make room when there are too many."""
+        """Count new rows, and spill some to a file when there are too many."""
         self._used += size
         while self._used > self._limit:
             largest = max(self._gathered, key=lambda gathered: gathered.bytes)

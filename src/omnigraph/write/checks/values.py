@@ -1,4 +1,4 @@
-"""This module checks values by themselves: required, enum, range, pattern."""
+"""Check single values: required, enum, range, pattern."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def check_values(report: ViolationReporter) -> None:
 
 
 def _check_required(report: ViolationReporter, property_: Property) -> None:
-    rows, spoiled = report.rows, report.changes.spoiled
+    rows, invalid_rows = report.rows, report.changes.invalid_rows
     bad = rows[property_.name].is_null()
     hint = ""
     if property_.embed is not None:
@@ -45,10 +45,12 @@ def _check_required(report: ViolationReporter, property_: Property) -> None:
         source = property_.embed.source
         bad = pc.and_(bad, pc.invert(has_text(rows[source])))
         hint = f", and there is no text in `{source}` to make it from"
-    if spoiled:
-        # That a value could not be read has been told already.
-        told = pc.is_in(rows[INPUT_POSITION], value_set=pa.array(sorted(spoiled), pa.int64()))
-        bad = pc.and_(bad, pc.invert(told))
+    if invalid_rows:
+        # A value that could not be read has been reported already.
+        reported = pc.is_in(
+            rows[INPUT_POSITION], value_set=pa.array(sorted(invalid_rows), pa.int64())
+        )
+        bad = pc.and_(bad, pc.invert(reported))
     message = f"{report.shape.name}.{property_.name} is required, but null or missing{hint}"
     report.every(bad, ViolationRule.REQUIRED, property_.name, lambda _: message)
 

@@ -1,4 +1,4 @@
-"""This module reads graph batches: lines of JSON, each a node or an edge.
+"""Read graph batches: lines of JSON, each a node or an edge.
 
 Whole groups of lines that begin alike are parsed at once; lines that cannot be taken so go through
 the grammar one by one, which alone says what is wrong.
@@ -47,7 +47,7 @@ from omnigraph.write.row_builder import InputRows, RowBuilder
 from omnigraph.write.violations import ViolationRule
 
 # ----------------------------------------------------------------------
-# This module parses many lines at once: those that begin alike name the same type.
+# Vectorised parsing of many lines that begin alike, and so name the same type.
 #
 # What it takes, the grammar would take too, with equal values. Whatever might be wrong is left to
 # the
@@ -221,7 +221,7 @@ def _has_ends(table: pa.Table) -> bool:
 
 
 def _is_finite(table: pa.Table) -> bool:
-    """Tell whether there is no NaN and no infinity, which Arrow takes for numbers."""
+    """Return whether there is no NaN and no infinity, which Arrow takes for numbers."""
     return all(_all_finite(column) for chunk in table["data"].chunks for column in chunk.flatten())
 
 
@@ -270,7 +270,7 @@ def read_ndjson(
 
     `before` is how many lines of the same file are read by others.
     """
-    # Only the grammar can tell what is not given from what is null.
+    # Only the line parser distinguishes a missing value from null.
     together = BatchLineParser(intake) if fast and not intake.partial else None
     base = intake.open_file(source_name(source), "line") + before
     try:

@@ -1,4 +1,4 @@
-"""This module reads the older, forgiving form of a graph batch: JSON values, one after the other.
+"""Read the older, permissive form of a graph batch: JSON values, one after the other.
 
 What it does not know it ignores, a value of the wrong type is null where null is allowed, and an id
 may be spelled in any way its key can be written. Text that is malformed is refused here too.
@@ -92,7 +92,7 @@ def _decode_pieces(pieces: Iterable[bytes]) -> Iterator[tuple[str, bool]]:
 
 
 def _reject_constant(word: str) -> Any:  # noqa: ANN401 - never returns
-    raise ValueError(f"{word} is no number")
+    raise ValueError(f"{word} is not a number")
 
 
 # --- records -----------------------------------------------------------------------------------
@@ -162,7 +162,7 @@ def _register_respelled_id(
         values = [from_data(t, row.get(n)) for n, t in zip(shape.key, types, strict=True)]
         wanted = entity_id(list(zip(values, types, strict=True)))
     except ValueError:
-        return  # The key itself will be told.
+        return  # The key itself will be reported.
     if id_ == wanted or not any(
         _is_spelling_of(id_, v, t) for v, t in zip(values, types, strict=True)
     ):
@@ -175,7 +175,7 @@ def _register_respelled_id(
 
 
 def _is_spelling_of(text: str, value: Any, type_: PropertyType) -> bool:  # noqa: ANN401 - a key value
-    """Tell whether text is a spelling of a value."""
+    """Return whether text is a spelling of a value."""
     try:
         return bool(from_data(type_, parse_text_value(type_, text)) == value)
     except ValueError:

@@ -1,4 +1,4 @@
-"""This module finds out what people gave to load, and reads it."""
+"""Detect the kind of an input to load, and read it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from omnigraph.write.row_builder import InputRows, RowBuilder
 from omnigraph.write.violations import ViolationRule
 
 # ----------------------------------------------------------------------
-# This module reads rows that are given as dictionaries.
+# Rows given as dictionaries.
 
 
 RECORD_BATCH_ROWS = 16_384
@@ -108,7 +108,7 @@ def check_source(source: Any) -> None:  # noqa: ANN401 - what people gave
 
 
 def total_bytes(data: Any) -> int | None:  # noqa: ANN401 - what people gave
-    """Return how many bytes there are to read, or None when nobody knows."""
+    """Return how many bytes there are to read, or None when that is unknown."""
     given = list(data.values()) if isinstance(data, Mapping) else data
     total = 0
     for source in given if isinstance(given, list | tuple) else [given]:

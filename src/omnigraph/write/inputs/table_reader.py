@@ -1,4 +1,4 @@
-"""This module reads tables of one type: their columns are checked first, then rows stream in."""
+"""Read tables of one type: columns are checked first, then rows are streamed."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def _check_column_types(
     shape: RowSchema,
     intake: RowBuilder,
 ) -> bool:
-    """Tell whether all columns may hold what their properties want, and report those that not."""
+    """Return whether all columns may hold what their properties want, and report those that not."""
     if table.text:
         return True
     fits = True
@@ -183,7 +183,7 @@ def _check_column_types(
 
 
 def can_hold(kind: pa.DataType, type_: PropertyType) -> bool:
-    """Tell whether some values of an Arrow type may be values of a property."""
+    """Return whether some values of an Arrow type may be values of a property."""
     types = pa.types
     if isinstance(kind, pa.BaseExtensionType):
         return can_hold(kind.storage_type, type_)
@@ -222,7 +222,7 @@ def _slices(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 # ----------------------------------------------------------------------
-# This module opens the tables people have: Parquet, CSV, Arrow files, and tables in memory.
+# Table formats: Parquet, CSV, Arrow files, and tables in memory.
 
 
 _PARQUET = (".parquet", ".pq")
@@ -282,7 +282,7 @@ def _file_kind(path: Path) -> str:
     packed = bool(suffixes) and suffixes[-1] in _COMPRESSED
     kind = suffixes[-2] if packed and len(suffixes) > 1 else suffixes[-1] if suffixes else ""
     if kind not in (*_CSV, *(() if packed else (*_PARQUET, *_ARROW))):
-        message = f"{path} is no Parquet, CSV or Arrow file by its name"
+        message = f"{path} does not have the name of a Parquet, CSV or Arrow file"
         raise InvalidInput(message, code="input_unknown", file=str(path))
     return kind
 
@@ -318,7 +318,7 @@ def _open_arrow(stack: ExitStack, file: IO[bytes]) -> InputTable:
 
 @contextmanager
 def _open_csv_table(stream: IO[bytes], delimiter: str) -> Iterator[InputTable]:
-    """Read cells as bytes: what they mean, and whether they are UTF-8, is told cell by cell."""
+    """Read cells as bytes: what they mean, and whether they are UTF-8, is reported cell by cell."""
     with open_csv(stream, CsvDialect(delimiter)) as file:
         yield InputTable(file.names, file.batches, text=True, skipped=file.skipped)
 
