@@ -27,12 +27,13 @@ test: check ## Run the checks and the whole suite, on all cores (ARGS="-k parser
 	$(PY) -m pytest -n $$($(PY) -c "import os; print(os.cpu_count() + 1)") \
 	  --dist loadscope --no-loadscope-reorder $(ARGS)
 
-check: $(READY) ## Lint, format check, types, import layers, spelling
+check: $(READY) ## Lint, format check, types, import layers, spelling, words
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
 	$(VENV)/bin/lint-imports --no-logo
 	$(PY) -m codespell_lib
+	$(PY) scripts/check_words.py
 
 fmt: $(READY) ## Format the code and apply the safe lint fixes
 	$(PY) -m ruff check --fix-only .
@@ -41,7 +42,7 @@ fmt: $(READY) ## Format the code and apply the safe lint fixes
 fuzz: $(READY) ## Fuzz both parsers (SECONDS_=600)
 	$(PY) -m tests.fuzz.run --seconds $(SECONDS_) $(ARGS)
 
-fuzz-server: $(READY) ## Ask a server whatever its OpenAPI document allows, in many ways (EXAMPLES=300)
+fuzz-server: $(READY) ## Send a server random requests that its OpenAPI document allows (EXAMPLES=300)
 	EXAMPLES=$(EXAMPLES) $(PY) -m pytest tests/server/test_any_request.py tests/server/test_any_story.py $(ARGS)
 
 # Every part takes SECONDS_ per test that goes on for a time: with 120 the whole takes about 80 minutes on 2 idle cores. The parts
@@ -62,7 +63,7 @@ soak: $(READY) ## Everything long: kills, races, damages, 5,000 branches, a load
 	run $(PY) -m pytest tests/unit/write/test_csv_exit.py; \
 	if [ -n "$$failed" ]; then printf "failed:$$failed\n" >&2; exit 1; fi
 
-soak-server: $(READY) ## Let 64 clients read and write a server, and kill a process of it (SECONDS_=600)
+soak-server: $(READY) ## Run 64 clients against a server and kill one of its processes (SECONDS_=600)
 	$(PY) -m tests.server.soak --seconds $(SECONDS_) --out build/soak-server.json $(ARGS)
 	LANE_CASES=all $(PY) -m pytest tests/behaviour/test_changes_served.py
 

@@ -16,6 +16,7 @@ from typing import get_args
 
 from omnigraph.catalog.migration_steps import WIRE_NAMES as WIRE_NAMES
 from omnigraph.catalog.migration_steps import MigrationStep
+from omnigraph.error_codes import ERROR_CODES, STATUS_BY_CATEGORY, ErrorCode
 from omnigraph.lang import Code
 from omnigraph.lang.base_parser import MAX_NESTING
 from omnigraph.lang.diagnostics import MAX_DIAGNOSTICS, MAX_SOURCE_BYTES
@@ -149,8 +150,41 @@ def pipeline() -> str:
     return "\n".join(parts)
 
 
+def errors() -> str:
+    """Return a table of error codes for each group."""
+    groups: dict[str, list[ErrorCode]] = {}
+    for row in ERROR_CODES.values():
+        groups.setdefault(row.group, []).append(row)
+    heads = ["code", "category", "status", "meaning"]
+    parts = []
+    for title, codes in groups.items():
+        rows = []
+        for row in codes:
+            categories = ", ".join(f"`{category}`" for category in row.categories)
+            statuses = ", ".join(str(row.status(category)) for category in row.categories)
+            rows.append([f"`{row.code}`", categories, statuses, row.about])
+        parts.append(f"### {title}\n\n{table(heads, rows)}")
+    return "\n".join(parts)
+
+
+def categories() -> str:
+    """Return the table of error categories."""
+    rows = [[f"`{category}`", str(status)] for category, status in STATUS_BY_CATEGORY.items()]
+    return table(["category", "status"], rows)
+
+
 BLOCKS: dict[str, Callable[[], str]] = {
-    made.__name__: made for made in (types, functions, diagnostics, steps, limits, pipeline)
+    block.__name__: block
+    for block in (
+        types,
+        functions,
+        diagnostics,
+        steps,
+        limits,
+        pipeline,
+        errors,
+        categories,
+    )
 }
 
 

@@ -1,4 +1,4 @@
-"""This module defines the one root error every public call may raise, and its categories.
+"""The root error that every public call may raise, and its categories.
 
 A caller that wants to react catches a subclass; a caller that wants to report reads
 `code`, `category`, `message` and `details`, which mean the same on every surface.

@@ -1,4 +1,4 @@
-"""This module names the version of the package and of the storage format it writes."""
+"""Versions of the package and of the storage format it writes."""
 
 __version__ = "0.1.0"
 

@@ -261,7 +261,7 @@ def branch_race(racer, uri, options, rounds):
     for number in range(rounds):
         racer.together()
         try:
-            got.append(graph.branches.create(f"race/{number}").native)
+            got.append(graph.branches.create(f"race/{number}").lineage_id)
         except AlreadyExists as error:
             got.append(error.code)
     return got
@@ -271,7 +271,7 @@ def test_of_four_processes_that_create_a_branch_one_wins(graph, graph_root, agai
     got = racers.run(branch_race, *graph_root, ROUNDS)
     for number, outcomes in enumerate(zip(*got, strict=True)):
         [winner] = [outcome for outcome in outcomes if outcome != "branch_exists"]
-        assert again().branches.get(f"race/{number}").native == winner
+        assert again().branches.get(f"race/{number}").lineage_id == winner
     assert again().verify().ok
 
 

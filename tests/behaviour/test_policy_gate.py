@@ -261,7 +261,7 @@ def test_graph_without_a_policy_asks_nobody(place, caplog):
 
 def test_actor_of_a_write_is_the_one_the_policy_knows(place):
     graph = opened(place, "change", actor=None)
-    with pytest.raises(og.PolicyDenied, match="nobody says who acts; bind the graph to an actor"):
+    with pytest.raises(og.PolicyDenied, match="no actor is given; bind the graph to an actor"):
         graph.mutate(WRITE)
     assert graph.as_actor("act-ada").mutate(WRITE).commit.actor == "act-ada"
 

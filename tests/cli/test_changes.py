@@ -133,7 +133,7 @@ def test_difference_wants_a_graph_and_two_states(uri):
     for places in ((uri,), (uri, "start"), ("--store", uri, "start"), (uri, "a", "b", "c")):
         ran = omnigraph("diff", *places)
         assert ran.code == 2
-        assert "give the graph and two states of it: omnigraph diff GRAPH A B" in ran.err
+        assert "pass a graph and two of its states: omnigraph diff GRAPH A B" in ran.err
 
 
 def test_poll_tells_blocks_and_the_cursor_to_go_on_with(uri):

@@ -46,7 +46,7 @@ def test_cluster_is_made_and_told(folder):
     )
     assert "  Delete graph.ports [Blocked: approval_required]" in done.out
     refused = run(folder, "approve", "graph.ports")
-    assert (refused.code, "say whose with --as" in refused.err) == (1, True)
+    assert (refused.code, "pass --as ACTOR" in refused.err) == (1, True)
     done = run(folder, "approve", "graph.ports", "--as", "act-eve")
     pattern = r"cluster approve: delete graph.ports approved by act-eve \(approval \w{26}\)\n"
     assert re.fullmatch(pattern, done.out)
@@ -203,7 +203,7 @@ def test_pipelines_of_a_cluster_are_applied_listed_and_checked_by_name(declared)
 def test_pipeline_of_a_cluster_runs_under_the_policy_of_its_graph(declared):
     words = ("pipeline", "run", "weekly", "--cluster", declared)
     for who, why in (
-        ((), "nobody says who acts"),
+        ((), "no actor is given"),
         (("--as", "act-eve"), "'read'"),
         (("--as", "act-ada"), "'change' on branch 'main'"),
     ):

@@ -25,7 +25,7 @@ def folder(tmp_path):
 def test_files_are_rewritten_in_place(folder):
     ran = omnigraph("fmt", ".", cwd=folder)
     assert (ran.code, ran.out) == (0, "formatted q.gq\nformatted sub/ugly.pg\n")
-    assert ran.err == "3 files looked at, 2 changed\n"
+    assert ran.err == "3 files checked, 2 changed\n"
     assert (folder / "sub" / "ugly.pg").read_text() == TIDY
     assert (folder / "q.gq").read_text() == (
         "query q() {\n  match {\n    $a: A\n  }\n  return { $a }\n}\n"
@@ -37,7 +37,7 @@ def test_a_second_run_changes_nothing(folder):
     omnigraph("fmt", ".", cwd=folder)
     before = (folder / "q.gq").stat().st_mtime_ns
     ran = omnigraph("fmt", ".", cwd=folder)
-    assert (ran.code, ran.out, ran.err) == (0, "", "3 files looked at, 0 changed\n")
+    assert (ran.code, ran.out, ran.err) == (0, "", "3 files checked, 0 changed\n")
     assert (folder / "q.gq").stat().st_mtime_ns == before
 
 

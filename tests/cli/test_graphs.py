@@ -41,7 +41,7 @@ def test_init_makes_a_folder_a_graph(tmp_path):
 def test_init_refuses_an_address_that_has_a_graph(uri):
     ran = omnigraph("init", uri, "--schema", SCHEMA)
     assert (ran.code, ran.out) == (1, "")
-    assert ran.err == f"error[already_initialized]: a graph exists at {uri}\n"
+    assert ran.err == f"error[already_initialized]: a graph already exists at {uri}\n"
 
 
 def test_init_with_a_broken_schema_makes_nothing(tmp_path):
@@ -271,7 +271,7 @@ def test_an_address_without_a_graph_is_named(tmp_path):
 def test_a_command_without_an_address_is_refused(command):
     ran = omnigraph(*command)
     assert ran.code == 1
-    assert "no graph addressed" in ran.err
+    assert "no graph given" in ran.err
 
 
 def test_two_addresses_are_refused(uri):

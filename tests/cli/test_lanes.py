@@ -214,7 +214,7 @@ def test_destructive_commands_elsewhere_want_a_word(run, folder):
     assert run("branch", "create", "b1", *served).code == 0
     refused = run("branch", "delete", "b1", *served)
     assert refused.code == 1
-    assert "error[confirmation_required]: `branch delete` destroys data at" in refused.err
+    assert "error[confirmation_required]: `branch delete` deletes data at" in refused.err
     refused = run("branch", "delete", "b1", *served, "--json")
     assert json.loads(refused.out)["error"]["code"] == "confirmation_required"
     data = folder / "data.ndjson"
@@ -259,7 +259,7 @@ def test_graphs_of_a_server_are_listed(run, url, folder):
         {"graph_id": "g", "uri": str(folder / "served")}
     ]
     refused = run("graphs", "list", "--profile", "folder")
-    assert (refused.code, "does not apply" in refused.err) == (1, True)
+    assert (refused.code, "needs a server: pass --server" in refused.err) == (1, True)
 
 
 def test_graph_of_a_server_has_to_be_named(run, url):
@@ -312,7 +312,7 @@ def test_commands_that_need_the_graph_itself_refuse_a_server(run):
 
 def test_who_acts_on_a_served_graph_is_for_the_token_to_say(run):
     refused = run("branch", "create", "x", "--profile", "lab", "--as", "act-eve")
-    assert (refused.code, "--as does not apply to a served graph" in refused.err) == (1, True)
+    assert (refused.code, "--as does not apply to a remote graph" in refused.err) == (1, True)
 
 
 def test_shells_complete_commands(run):

@@ -173,7 +173,7 @@ def test_a_broken_schema_is_told_in_json_too(write):
     ("arguments", "code", "fragment"),
     [
         (["--query", "nowhere.gq"], 1, "error[file_not_found]: cannot read nowhere.gq"),
-        ([], 2, "name at least one query file or folder with --query"),
+        ([], 2, "no query files given: pass --query with a file or folder"),
         (["--query", "docs/adr"], 1, "error[file_not_found]: no *.gq file below docs/adr"),
         (["--quary", "x"], 2, "No such option"),
     ],

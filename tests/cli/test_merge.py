@@ -76,7 +76,7 @@ def test_conflicts_are_shown_and_change_nothing(uri):
     assert (ran.code, ran.out) == (1, "")
     assert ran.err == (
         f"error[merge_conflict]: 1 conflict; nothing was changed\n{CONFLICT}"
-        "decide with --resolve source, --resolve target or --resolve FILE\n"
+        "resolve them with --resolve source, --resolve target or --resolve FILE\n"
     )
     facts = json.loads(omnigraph("merge", "--uri", uri, "side", "--json").out)
     [told] = facts["error"]["details"]["merge_conflicts"]

@@ -55,7 +55,7 @@ def test_the_graph_may_be_named_by_the_file_and_variables_from_outside(uri, tmp_
     assert ran.out == (
         f'{path} is valid (1 source, 1 type; expressions not checked, run "plan" to check them)\n'
     )
-    assert "no file" in omnigraph("pipeline", "validate", path, "--set", "F=b.csv").err
+    assert "does not exist" in omnigraph("pipeline", "validate", path, "--set", "F=b.csv").err
     missing = omnigraph("pipeline", "validate", path)
     assert (missing.code, "error[Y106]" in missing.err) == (1, True)
     assert omnigraph("pipeline", "validate", path, "--set", "F").code == 2
@@ -63,7 +63,8 @@ def test_the_graph_may_be_named_by_the_file_and_variables_from_outside(uri, tmp_
 
 def test_a_graph_without_runs_says_so(uri):
     assert (
-        omnigraph("pipeline", "status", "--uri", uri).out == "no pipeline ran on this graph yet\n"
+        omnigraph("pipeline", "status", "--uri", uri).out
+        == "no pipeline has run on this graph yet\n"
     )
     assert json.loads(omnigraph("pipeline", "status", "--uri", uri, "--json").out) == {"runs": []}
     for command in (("report",), ("report", "01X"), ("abort", "01X"), ("resume", "01X")):

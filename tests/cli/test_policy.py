@@ -116,9 +116,9 @@ def test_policy_decides_about_a_command_wherever_it_is_given(place, before):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["query", "--uri", "g", "-e", READ], "nobody says who acts"),
+        (["query", "--uri", "g", "-e", READ], "no actor is given"),
         (["mutate", "--uri", "g", "-e", WRITE, "--as", "act-bo"], "denied action 'change'"),
-        (["init", "h", "--schema", "s.pg"], "nobody says who acts"),
+        (["init", "h", "--schema", "s.pg"], "no actor is given"),
         (["import", "a", "h", "--as", "act-ada"], "denied action 'admin'"),
     ],
 )
@@ -140,4 +140,4 @@ def test_allowed_change_is_made_and_carries_its_actor(place):
 
 def test_policy_commands_need_a_policy(place):
     ran = run(place, "policy", "validate")
-    assert (ran.code, "no policy: give its file with --policy" in ran.err) == (1, True)
+    assert (ran.code, "no policy given: pass --policy FILE" in ran.err) == (1, True)

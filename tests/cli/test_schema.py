@@ -243,4 +243,4 @@ def test_states_and_files_are_compared(uri):
 def test_apply_without_a_schema_is_a_mistake_of_usage(uri):
     ran = omnigraph("schema", "apply", uri)
     assert ran.code == 2
-    assert "give the wanted schema" in ran.err
+    assert "no schema given" in ran.err

@@ -127,14 +127,18 @@ def test_violations_are_all_told_and_nothing_changes(uri):
 @pytest.mark.parametrize(
     ("arguments", "code", "told"),
     [
-        ((), 2, "give a query: either --query FILE or -e TEXT"),
-        (("-e", "query q() {", "--query", "x.gq"), 2, "give a query"),
+        ((), 2, "no query given: pass either --query FILE or -e TEXT"),
+        (("-e", "query q() {", "--query", "x.gq"), 2, "no query given"),
         (("-e", ADD_PORT, "--params", "{}", "--params-file", "x"), 2, "mutually exclusive"),
-        (("-e", ADD_PORT, "--params", "[1]"), 1, "error[params_invalid]: the parameters are no"),
+        (
+            ("-e", ADD_PORT, "--params", "[1]"),
+            1,
+            "error[params_invalid]: invalid parameters: expected a JSON object",
+        ),
         (
             ("-e", ADD_PORT, "--params", "{"),
             1,
-            "error[params_invalid]: the parameters are not JSON",
+            "error[params_invalid]: invalid parameters: not valid JSON",
         ),
         (("-e", ADD_PORT), 1, "parameter 'code' not provided"),
         (("--query", "nowhere.gq"), 1, "error[file_not_found]"),

@@ -70,8 +70,10 @@ class Check:
         self.attempts = attempts
         self.tries = {a["id"]: a for a in attempts if a["what"] == "commit"}
         self.done = {id_ for id_, a in self.tries.items() if a["outcome"] == "done"}
-        self.natives = {name: graph.branches.get(name).native for name in graph.branches.list()}
-        self.chains = {name: graph.commits.list(name)[::-1] for name in self.natives}
+        self.lineage_ids = {
+            name: graph.branches.get(name).lineage_id for name in graph.branches.list()
+        }
+        self.chains = {name: graph.commits.list(name)[::-1] for name in self.lineage_ids}
 
     def every_branch_is_one_chain_of_what_was_acknowledged(self):
         for name, chain in self.chains.items():
@@ -81,8 +83,8 @@ class Check:
             ids = [commit.id for commit in chain]
             assert len(set(ids)) == len(ids)
             assert set(ids[2:]) <= self.done, f"{name} shows what nobody was told"
-            native = self.natives[name]
-            ours = {id_ for id_ in self.done if self.tries[id_]["native"] == native}
+            lineage_id = self.lineage_ids[name]
+            ours = {id_ for id_ in self.done if self.tries[id_]["native"] == lineage_id}
             assert ours <= set(ids), f"{name} lost {sorted(ours - set(ids))}"
         assert set(read_commits([self.graph._manifest.main.state()])) == {
             commit.id for commit in self.chains["main"]
@@ -90,8 +92,8 @@ class Check:
 
     def what_was_refused_is_nowhere(self):
         refused = set(self.tries) - self.done
-        for native in (None, *self.graph._manifest.stored_lineages()):
-            found = set(read_commits([self.graph._manifest.lineage(native).state()]))
+        for lineage_id in (None, *self.graph._manifest.stored_lineages()):
+            found = set(read_commits([self.graph._manifest.lineage(lineage_id).state()]))
             assert not refused & found, sorted(refused & found)
 
     def rows_are_what_the_commits_add_up_to(self):
@@ -108,15 +110,15 @@ class Check:
     def nothing_was_acknowledged_on_a_branch_after_its_deletion(self):
         made = {a["native"]: a for a in self.attempts if a["what"] == "branch" and "native" in a}
         removals = [a for a in self.attempts if a["what"] == "unbranch" and a["outcome"] == "done"]
-        assert set(self.natives.values()) <= {None, *made}
-        for native in set(made) - set(self.natives.values()):
-            name, born = made[native]["name"], made[native]["begun"]
+        assert set(self.lineage_ids.values()) <= {None, *made}
+        for lineage_id in set(made) - set(self.lineage_ids.values()):
+            name, born = made[lineage_id]["name"], made[lineage_id]["begun"]
             ends = [r["ended"] for r in removals if r["name"] == name and r["ended"] > born]
             assert ends, f"{name} vanished"
             late = [
                 id_
                 for id_ in self.done
-                if self.tries[id_]["native"] == native and self.tries[id_]["begun"] > max(ends)
+                if self.tries[id_]["native"] == lineage_id and self.tries[id_]["begun"] > max(ends)
             ]
             assert not late, f"{late} were acknowledged on {name} after its deletion"
 

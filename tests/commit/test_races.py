@@ -118,6 +118,6 @@ def test_writer_that_was_taken_for_dead_is_told(both):
     change = Change("insert", PORT, {"q": {"city": "Q"}})
     intent = leave_in_flight(one, change, complete=False)
     other.recover(stale_after=timedelta(0))
-    with pytest.raises(Contention, match="given up by recovery"):
+    with pytest.raises(Contention, match="aborted by recovery"):
         publish_prepared(one, Prepared("main", None, intent.staged))
     assert not dump(other)[PORT]

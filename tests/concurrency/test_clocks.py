@@ -211,13 +211,16 @@ def test_time_of_commits_grows_along_first_parents(place):
 def announce_ahead(graph):
     """Leave in all heads what a cleanup of release 0.1 left that died on a machine a day ahead."""
     tomorrow = datetime.now(UTC) + DAY
-    for native in (None, graph._manifest.branch("side").native):
-        lineage = graph._manifest.lineage(native)
+    for lineage_id in (None, graph._manifest.branch("side").lineage_id):
+        lineage = graph._manifest.lineage(lineage_id)
         state = lineage.state()
         until = int(tomorrow.timestamp() * 1000)
         dead = str(ULID.from_datetime(tomorrow))
-        sweeping = {} if native else {dead: until}
-        lineage.swap(state, replace(state.head, swept=until, sweep=dead, sweeping=sweeping))
+        sweeping = {} if lineage_id else {dead: until}
+        lineage.swap(
+            state,
+            replace(state.head, cleanup_cutoff=until, last_cleanup=dead, active_cleanups=sweeping),
+        )
 
 
 def test_announcement_ahead_of_time_blocks_no_new_change_and_repair_withdraws_it(place):
@@ -244,7 +247,9 @@ def test_announcement_ahead_of_time_blocks_no_new_change_and_repair_withdraws_it
     assert texts(place, "old") == {"first"}
     assert place.open().verify().ok
     heads = [graph._manifest.main.state().head, graph.snapshot("side").head]
-    assert all(head.swept / 1000 <= time.time() + 2 and not head.sweeping for head in heads)
+    assert all(
+        head.cleanup_cutoff / 1000 <= time.time() + 2 and not head.active_cleanups for head in heads
+    )
 
 
 def test_cleanup_stops_when_the_clock_of_the_store_goes_back(place, monkeypatch):
@@ -260,6 +265,6 @@ def test_cleanup_stops_when_the_clock_of_the_store_goes_back(place, monkeypatch)
 
     graph._manifest.datasets.observe = step_back
     report = clean_at_once(graph, keep=1)
-    assert "the clock of the storage went back" in (report.datasets[0].error or "")
+    assert "the clock of the storage was set back" in (report.datasets[0].error or "")
     assert len(place.open().commits.list()) == 3
     assert texts(place, graph.commits.list()[1].id) == {"first"}

@@ -157,10 +157,10 @@ def test_graphs_and_their_resources_are_listed(dora):
 @pytest.mark.parametrize(
     ("arguments", "told_"),
     [
-        ([], "no graph addressed"),
+        ([], "no graph given"),
         (["--store=x", "--graph=a=b"], "mutually exclusive"),
-        (["--store=x", "--bind=127.0.0.1:1"], "belong to --http"),
-        (["--store=x", "--http", "--as=me"], "does not go with --http"),
+        (["--store=x", "--bind=127.0.0.1:1"], "need --http"),
+        (["--store=x", "--http", "--as=me"], "--as and --http are mutually exclusive"),
         (["--store=x", "--policy=p.yaml"], "error[actor_missing]"),
         (["--store=./nothing-here"], "graphs cannot be served"),
         (["--store=x", "--http"], "error[server_unprotected]"),

@@ -103,7 +103,7 @@ def test_a_pipeline_of_a_cluster_runs_by_name_under_the_policy_of_its_graph(spar
 def test_export_on_spark_writes_parts(graph, tmp_path):
     assert "needs --parts FOLDER" in run("export", graph.uri, "--engine", "spark", code=2)
     both = ("--parts", tmp_path / "a", "--parquet", tmp_path / "b")
-    assert "--parquet and --parts exclude each other" in run("export", graph.uri, *both, code=2)
+    assert "--parquet and --parts are mutually exclusive" in run("export", graph.uri, *both, code=2)
     assert "exported 5 entities of 2 types" in run("export", graph.uri, "--parts", tmp_path / "c")
 
 

@@ -195,7 +195,7 @@ def test_a_driver_that_is_at_work_stops_when_its_run_is_aborted_from_another_pro
         )
         _, said = driver.communicate(timeout=LONG)
     assert resumed.returncode == 1
-    assert f"run {found.id} is at work in process {driver.pid}" in resumed.stderr
+    assert f"run {found.id} is still running in process {driver.pid}" in resumed.stderr
     assert (aborted.returncode, aborted.stdout) == (0, f"run {found.id} is aborted\n")
     assert driver.returncode == 1
     assert f"run {found.id} was aborted: nothing was published" in said

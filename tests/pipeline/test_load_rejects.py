@@ -121,7 +121,7 @@ def test_a_limit_is_a_number_of_rows_or_a_share_of_ten(rejected, limit, is_refus
 
 
 def test_a_load_without_one_good_row_fails(spark, graph):
-    with pytest.raises(TooManyRejects, match="2 of 2 rows were rejected, which leaves none"):
+    with pytest.raises(TooManyRejects, match="2 of 2 rows were rejected, so none are left"):
         load(graph, [people(spark, BAD_PEOPLE[1:2] * 2)], spark, on_violation="reject")
 
 

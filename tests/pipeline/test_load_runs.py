@@ -81,7 +81,7 @@ def test_an_aborted_run_leaves_nothing_and_a_recovered_one_starts_anew(spark, gr
     monkeypatch.setattr(RunLease, "_give_up", lambda self, error: None)
     run = die_after_staging(graph, spark, begin(graph))
     assert run.state is RunState.RUNNING
-    assert [i.patience for i in IntentLog(graph._manifest.objects).list()] == [
+    assert [i.resume_window for i in IntentLog(graph._manifest.objects).list()] == [
         undertaking.RESUME_WINDOW
     ]
     assert rows_files(graph) > before

@@ -217,9 +217,9 @@ edges:
 """)
     found = {(code, place): message for code, place, message in told(refused)}
     unparsed = found.pop(("Y402", "pipeline.yaml:9:35"))
-    assert unparsed.startswith("Spark does not accept `upper(name`: Syntax error")
+    assert unparsed.startswith("Spark rejected `upper(name`: Syntax error")
     unfinished = found.pop(("Y402", "pipeline.yaml:11:18"))
-    assert unfinished.startswith("Spark does not accept `name +`: Syntax error")
+    assert unfinished.startswith("Spark rejected `name +`: Syntax error")
     query = found.pop(("Y401", "pipeline.yaml:5:14"))
     assert query.startswith("source `bad`: A column, variable, or function parameter")
     assert found == {

@@ -159,7 +159,7 @@ def test_a_run_is_refused_to_others_and_stops_when_they_abort_it(people, tmp_pat
     def meddle(told):
         if told.phase == "validate":
             [run] = other.pipeline.status()
-            with pytest.raises(RunStopped, match="is at work in process") as alive:
+            with pytest.raises(RunStopped, match="is still running in process") as alive:
                 other.pipeline.resume(run.id)
             refused.append(alive.value.code)
             assert other.pipeline.abort(run.id).state is RunState.ABORTED
@@ -214,7 +214,7 @@ nodes: {Person: {source: people}}
     [
         ("half", r"source `people`: .*2\.parquet.*not a Parquet file"),
         ("drift", r"source `people`: Failed to merge incompatible.*consider casting"),
-        ("damage", r"a source cannot be read: mend or leave out the file, and run it again"),
+        ("damage", r"a source cannot be read: repair or remove the file, and run it again"),
     ],
 )
 def test_files_that_cannot_be_read_together_are_told_and_change_nothing(

@@ -235,9 +235,9 @@ def test_conditions_that_cannot_be_used_are_all_told(spark, parts):
         pipeline.read(spark, parts, "Part", where=where)
     assert caught.value.code == "filter_invalid"
     told_apart = [problem.partition(": ")[2] for problem in caught.value.details["problems"]]
-    exact = "storage has no exact answer; filter the data frame instead"
+    exact = "storage cannot evaluate it exactly; filter the data frame instead"
     assert told_apart[0] == "there is no column x"
-    assert told_apart[1].startswith("'is' is none of =, >, ")
+    assert told_apart[1].startswith("unknown operator 'is', use one of =, >, ")
     assert told_apart[2:] == [
         "'=' takes one value",
         "expected integer number, got string 'one'",
@@ -293,7 +293,11 @@ def test_wrong_options_are_told_before_anything_runs(spark, parts):
         pipeline.read(spark, parts, "Part", at="nowhere")
     for message, options in {
         "needs the option 'type'": {},
-        "tag, timestamp: give one of them": {"type": "Part", "tag": "a", "timestamp": "b"},
+        "give only one of the options tag, timestamp": {
+            "type": "Part",
+            "tag": "a",
+            "timestamp": "b",
+        },
         "as 2024-05-01T12:30:00Z, not 'b'": {"type": "Part", "timestamp": "b"},
         "tag 'a' does not exist": {"type": "Part", "tag": "a"},
         "the option 'where' is JSON": {"type": "Part", "where": "i = 1"},

@@ -130,7 +130,7 @@ def test_archive_is_used_if_there_is_one_for_this_java(tmp_path, monkeypatch):
 
 
 def test_warming_up_beside_a_session_is_refused(spark):
-    with pytest.raises(InvalidInput, match="in a process of its own"):
+    with pytest.raises(InvalidInput, match="in a separate process"):
         pipeline.warm_up()
 
 

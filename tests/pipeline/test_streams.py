@@ -217,7 +217,7 @@ def test_a_server_that_is_too_busy_is_asked_again():
 def test_what_cannot_flow_is_told(spark, graph, copy, tmp_path):
     options = pipeline.StreamOptions(checkpoint=str(tmp_path / "check"), trigger=NOW)
     rows = spark.readStream.format("rate").load()
-    with pytest.raises(InvalidInput, match="say of which type other rows are") as told:
+    with pytest.raises(InvalidInput, match="set `type_name`") as told:
         pipeline.stream_into(rows, copy, options)
     assert told.value.code == "stream_columns_missing"
     changes = pipeline.read_changes(spark, graph, start="beginning")

@@ -5,11 +5,10 @@ import json
 import pytest
 
 from omnigraph.server.openapi import build_openapi
-from omnigraph.server.own_routes import OWN_ENDPOINTS
-from omnigraph.server.routes import ENDPOINTS
+from omnigraph.service.operations import OPERATIONS as TABLE
 from tests.support.shapes import contract, operations
 
-OURS = json.loads(build_openapi(ENDPOINTS, authenticated=True))
+OURS = json.loads(build_openapi(TABLE, authenticated=True))
 OPERATIONS = list(operations())
 EXTRA_REQUIRED = {"SnapshotOutput": {"graph_commit_id"}}
 """Members of ours that the contract does not know, and that are always there."""
@@ -75,7 +74,7 @@ def test_every_operation_takes_and_answers_the_same(path, method, theirs):
 
 def test_there_are_no_operations_but_those_of_the_contract_and_our_own():
     found = {(path, method.upper()) for path, ways in OURS["paths"].items() for method in ways}
-    own = {(endpoint.path, endpoint.method) for endpoint in OWN_ENDPOINTS}
+    own = {(operation.path, operation.method) for operation in TABLE if operation.extension}
     assert found - own == {(path, method) for path, method, _ in OPERATIONS}
 
 
@@ -83,7 +82,7 @@ def test_security_is_spoken_of_where_there_is_any():
     assert OURS["components"]["securitySchemes"] == contract()["components"]["securitySchemes"]
     assert OURS["paths"]["/graphs"]["get"]["security"] == [{"bearer_token": []}]
     assert "security" not in OURS["paths"]["/healthz"]["get"]
-    open_ = json.loads(build_openapi(ENDPOINTS, authenticated=False))
+    open_ = json.loads(build_openapi(TABLE, authenticated=False))
     assert "securitySchemes" not in open_["components"]
     assert "security" not in open_["paths"]["/graphs"]["get"]
 

@@ -33,7 +33,7 @@ def asking(tmp_path, limits=None, **options):
     service = GraphService(registry=registry, state=AuthMode.OPEN, **options)
     app = create_app(service, limits)
     with TestClient(app, raise_server_exceptions=False) as client:
-        yield client, service, app.state.front
+        yield client, service, app.state.app_state
 
 
 def failed(answer, status):
@@ -138,7 +138,7 @@ def test_an_answer_that_does_not_come_in_time_is_given_up(tmp_path):
     with asking(tmp_path, limits) as (client, _, front):
         done = threading.Event()
         for _ in range(2):
-            front.lanes.threads.submit(done.wait)
+            front.scheduler.threads.submit(done.wait)
         late = client.post("/graphs/g/query", json={"query": ALL_PEOPLE})
         done.set()
         told = failed(late, 503)
@@ -171,7 +171,7 @@ def test_a_mistake_of_ours_is_told_by_a_fixed_text(tmp_path, monkeypatch):
     def broken(_):
         raise RuntimeError("/secret/place")
 
-    monkeypatch.setattr("omnigraph.service.operations.get_schema", broken)
+    monkeypatch.setattr("omnigraph.graph.Schema.source", property(broken))
     with asking(tmp_path) as (client, _, _):
         answer = client.get("/graphs/g/schema")
         assert failed(answer, 500)["problem"] == {"code": "internal", "category": "internal"}

@@ -12,7 +12,7 @@ import schemathesis
 from schemathesis import checks
 
 from omnigraph.server.openapi import build_openapi
-from omnigraph.server.routes import ENDPOINTS
+from omnigraph.service.operations import OPERATIONS
 from tests.support.serving import ALL_PEOPLE, INSERT
 
 LONG = "EXAMPLES" in os.environ
@@ -47,7 +47,7 @@ def as_it_is(_: Any, value: Any) -> bytes:
 def described() -> Any:
     """Return the document as something requests can be made up from."""
     found = schemathesis.openapi.from_dict(
-        json.loads(build_openapi(ENDPOINTS, authenticated=False))
+        json.loads(build_openapi(OPERATIONS, authenticated=False))
     )
     # Going through every limit of every member takes long, and is for those who asked for more.
     found.config.phases.coverage.enabled = LONG

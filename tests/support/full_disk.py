@@ -49,7 +49,7 @@ def cleaning(*, reserve: bool) -> dict[str, Any]:
         "freed": free_bytes(disk) - before,
         "text": dump(fresh)[NOTE]["n"]["text"],
         "ok": fresh.verify().ok,
-        "sweeping": list(fresh.snapshot().head.sweeping),
+        "sweeping": list(fresh.snapshot().head.active_cleanups),
         "reserve": (disk / "graph" / RESERVE).stat().st_size,
     }
 

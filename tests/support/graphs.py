@@ -43,6 +43,7 @@ from omnigraph.maintain.cleanup import cleanup
 from omnigraph.maintain.cleanup_report import CleanupReport
 from omnigraph.storage import staged_writes
 from omnigraph.storage.layout import dataset_path
+from tests.support import staging
 
 SCHEMA = """
 node Ship { name: String  tons: I32? }
@@ -74,7 +75,7 @@ class Prepared:
     """A staged commit and the branch it is made for."""
 
     branch: str
-    native: str | None
+    lineage_id: str | None
     staged: StagedCommit
 
 
@@ -128,7 +129,7 @@ def commit_with_intent(
     intents = IntentLog(graph._manifest.objects)
     observe = graph._manifest.datasets.observe
     empty = StagedCommit(id=commit_id or new_commit_id(), operation="load")
-    intent = intents.begin(branch, graph._manifest.branch(branch).native, empty)
+    intent = intents.begin(branch, graph._manifest.branch(branch).lineage_id, empty)
     observe("intent: begun")
     try:
         prepared = prepare(graph, *changes, branch=branch, commit_id=empty.id)
@@ -137,7 +138,7 @@ def commit_with_intent(
         intent = intents.update(intent, prepared.staged, complete=True)
         observe("intent: complete")
         # Recovery looks for the commit on the lineage the intent names, so it must go there.
-        on_it = Prepared(branch, intent.native, intent.staged)
+        on_it = Prepared(branch, intent.lineage_id, intent.staged)
         made = publish_prepared(graph, on_it)
     except OmniError:
         if abort_intent(graph._manifest, intent) is not RecoveryKind.ALREADY_PUBLISHED:
@@ -160,12 +161,12 @@ def prepare(
         read_schema=state.head.schema_hash,
         message=json.dumps([change.verb for change in changes]),
     )
-    return Prepared(branch, found.native, staged)
+    return Prepared(branch, found.lineage_id, staged)
 
 
 def publish_prepared(graph: og.Graph, prepared: Prepared) -> Commit:
     """Publish what `prepare` staged."""
-    lineage = graph._manifest.lineage(prepared.native)
+    lineage = graph._manifest.lineage(prepared.lineage_id)
     return publish(lineage, prepared.branch, prepared.staged)
 
 
@@ -216,7 +217,7 @@ def _stage(graph: og.Graph, state: LineageState, change: Change) -> StagedDatase
 
 def _apply(base: Any, change: Change) -> Any:
     if change.verb == "delete":
-        return staged_writes.delete(base, list(change.rows))
+        return staging.delete(base, list(change.rows))
     if change.verb == "add_column":
         return staged_writes.add_columns(base, [pa.field(change.column, pa.string())])
     if change.verb == "widen_column":
@@ -225,8 +226,8 @@ def _apply(base: Any, change: Change) -> Any:
             base, change.column, wide, lambda old: old.cast(pa.int64())
         )
     verb = {
-        "insert": staged_writes.insert,
-        "upsert": staged_writes.upsert,
+        "insert": staging.append,
+        "upsert": staging.upsert,
         "overwrite": staged_writes.overwrite,
     }
     listed = [{"id": id_, **values} for id_, values in change.rows.items()]
@@ -245,4 +246,4 @@ def accept_schema(graph: og.Graph, text: str, branch: str = "main") -> Commit:
         operation="schema_apply",
         schema=StagedSchema(schema_hash(accepted, text), text, accepted.to_json()),
     )
-    return publish(graph._manifest.lineage(snapshot.native), branch, staged)
+    return publish(graph._manifest.lineage(snapshot.lineage_id), branch, staged)

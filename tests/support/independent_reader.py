@@ -18,9 +18,9 @@ class Reader:
         self.heads: dict[str | None, Any] = {None: self._lineage("__manifest")}
         names = [r for r in self.rows.values() if r["object_type"] in ("graph_branch", "graph_tag")]
         for facts in (json.loads(row["metadata"]) for row in names):
-            for native in (facts["native"], *facts["origins"]):
-                if native not in self.heads:
-                    self.heads[native] = self._lineage(f"__branches/{native}")
+            for lineage_id in (facts["native"], *facts["origins"]):
+                if lineage_id not in self.heads:
+                    self.heads[lineage_id] = self._lineage(f"__branches/{lineage_id}")
 
     def _lineage(self, path: str) -> Any:
         """Keep the rows of a lineage; return its head, the first row of its newest fragment."""

@@ -22,7 +22,7 @@ from tests.support.embedding import MOCK, mock_vector
 from tests.support.generated_graphs import Sample
 from tests.support.generated_reads import Read, Reads, as_case
 from tests.support.loaded import content, load, read_back, read_lines
-from tests.support.reference import RefusedError, World, ask
+from tests.support.reference import Answer, RefusedError, World, ask
 
 Ways = Mapping[str, Callable[[og.Graph, Read], Result]]
 
@@ -140,26 +140,38 @@ def differences(reads: Reads, history: str = "at once", ways: Ways = WAYS) -> It
             if content(read_back(stage)) != content(data):
                 yield f"what was loaded is not what is read back\n{as_case(sample)}"
             for read in reads.queries:
-                for way, engine in ways.items():
-                    told = difference(world, read, stage, engine)
-                    if told is not None:
-                        yield f"{way}: {told}\n{as_case(sample, read)}"
+                for way, problem in disagreements(world, read, stage, ways):
+                    yield f"{way}: {problem}\n{as_case(sample, read)}"
 
 
-def difference(
-    world: World, read: Read, graph: og.Graph, engine: Callable[[og.Graph, Read], Result]
-) -> str | None:
-    """Return how the answer of an engine differs from the reference, if it does."""
+def disagreements(
+    world: World, read: Read, graph: og.Graph, ways: Ways = WAYS
+) -> Iterator[tuple[str, str]]:
+    """Yield the ways in which the engine answers a query unlike the reference, and how."""
     try:
-        expected = ask(world, read.text, read.params)
+        expected: Answer | RefusedError = ask(world, read.text, read.params)
     except RefusedError as refused:
+        expected = refused
+    for way, engine in ways.items():
+        problem = _disagreement(expected, read, graph, engine)
+        if problem is not None:
+            yield way, problem
+
+
+def _disagreement(
+    expected: Answer | RefusedError,
+    read: Read,
+    graph: og.Graph,
+    engine: Callable[[og.Graph, Read], Result],
+) -> str | None:
+    if isinstance(expected, RefusedError):
         try:
             engine(graph, read)
         except OmniError:
             return None
-        return f"answered, though {refused}"
+        return f"answered, though {expected}"
     try:
-        found = engine(graph, read)
+        result = engine(graph, read)
     except Exception as error:  # noqa: BLE001 - whatever it is, the example is wanted
         return f"{type(error).__name__}: {error}"
-    return disagreement(expected, found.columns, found.rows)
+    return disagreement(expected, result.columns, result.rows)

@@ -87,7 +87,7 @@ class Worker:
             lambda: publish_prepared(self.graph, prepared),
             id=prepared.staged.id,
             branch=prepared.branch,
-            native=prepared.native,
+            lineage_id=prepared.lineage_id,
             changes=[asdict(change) for change in changes],
         )
 
@@ -155,7 +155,7 @@ def write_long(worker: Worker, fresh: str) -> None:
         lambda: commit_with_intent(worker.graph, change, commit_id=commit_id),
         id=commit_id,
         branch="main",
-        native=None,
+        lineage_id=None,
         changes=[asdict(change)],
     )
 

@@ -1,4 +1,4 @@
-"""This module writes an accepted schema as a JSON document.
+"""The JSON document of an accepted schema.
 
 The document has one form only: lists are sorted, identities are 16 hexadecimal digits, and whatever
 is referred to is given by identity and by name.
@@ -135,7 +135,7 @@ def _reference(identity: int | None, name: str) -> _Json:
 
 
 # ----------------------------------------------------------------------
-# This module reads the JSON document of an accepted schema.
+# Reading the document
 #
 # A document in any other form than the one we write was damaged or made by hand, and is refused
 # with

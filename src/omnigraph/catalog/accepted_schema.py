@@ -1,4 +1,4 @@
-"""This module defines the accepted schema: every type and property with its stable identity."""
+"""The accepted schema: every type and property with its stable identity."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ def _check_interfaces(node: NodeType, owner: AcceptedType, catalog: Catalog) -> 
 def _check_endpoints(edge: EdgeType, owner: AcceptedType, catalog: Catalog) -> None:
     for word, name in (("src", edge.src), ("dst", edge.dst)):
         if name not in catalog.nodes:
-            raise SchemaCorrupt(f"{word} of {owner.entity} is `{name}`, which is no node type")
+            raise SchemaCorrupt(f"{word} of {owner.entity} is `{name}`, which is not a node type")
 
 
 def _check_constraints(

@@ -1,4 +1,4 @@
-"""This module resolves a `SchemaTree` into a `Catalog`, reporting everything that is wrong."""
+"""Resolve a `SchemaTree` into a `Catalog`, reporting every error."""
 
 from __future__ import annotations
 

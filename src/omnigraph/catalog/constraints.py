@@ -1,4 +1,4 @@
-"""This module resolves body constraints and checks them against the properties they name."""
+"""Resolve body constraints and check them against the properties they name."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ class _ConstraintChecker:
     admission: SchemaCheckContext
 
     def check(self, placed: LocatedConstraint) -> bool:
-        """Report what is wrong with one constraint; tell whether its properties exist."""
+        """Report the errors of one constraint; return whether its properties exist."""
         constraint, span = placed.constraint, placed.span
         match constraint:
             case Key(columns) | Unique(columns) | Index(columns):

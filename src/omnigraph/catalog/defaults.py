@@ -1,4 +1,4 @@
-"""This module gives `@default` its meaning: the value of a required property nobody gave a value.
+"""`@default`: the value of a required property that has no value.
 
 The annotation is kept as text, which the type of the property reads; a text that says the same in
 other words is kept in one form.

@@ -1,4 +1,4 @@
-"""This module describes what a schema means without identities, and fingerprints it.
+"""Fingerprint of a schema: what it means, without identities.
 
 Two texts have the same shape exactly when nothing distinguishes them but comments, layout, order,
 the place of a constraint (shorthand or body) and rename hints.

@@ -1,4 +1,4 @@
-"""This module hands out the stable identities of types, properties and datasets.
+"""Allocate the stable identities of types, properties and datasets.
 
 An identity is a number that never changes and is never used again, so that a rename keeps its data
 and a drop followed by a re-add does not. Numbers are time-ordered rather than counted per graph:

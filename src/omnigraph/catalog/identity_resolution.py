@@ -1,4 +1,4 @@
-"""This module turns a catalog into an accepted schema, by giving or keeping stable identities."""
+"""Turn a catalog into an accepted schema, by allocating or keeping stable identities."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from omnigraph.catalog.model import (
 from omnigraph.lang import Code, DiagnosticReport, SchemaError, did_you_mean
 
 # ----------------------------------------------------------------------
-# This module finds out which accepted thing each declaration is: the same, renamed, or new.
+# Matching declarations with accepted types and properties: the same, renamed, or new
 #
 # A type with an accepted name is that type. One with an unknown name and `@rename_from` is the type
 # of the old name. Anything else is new. Properties likewise, under the type that owns them.
@@ -52,7 +52,7 @@ def match_accepted_schema(
 
 
 def report_ineffective_rename_hints(catalog: Catalog, report: DiagnosticReport) -> None:
-    """Tell about each `@rename_from` of a first schema that there is nothing to rename."""
+    """Warn about each `@rename_from` of a first schema: there is nothing to rename."""
     for definition in catalog.definitions():
         place = f"{definition_kind(definition)} {definition.name}"
         if not isinstance(definition, InterfaceType) and definition.rename_from is not None:
@@ -204,7 +204,7 @@ def accept_schema(
     domain: str,
     report: DiagnosticReport | None = None,
 ) -> AcceptedSchema:
-    """Return the first accepted schema of a graph; rename hints have no effect and are told."""
+    """Return the first accepted schema of a graph; rename hints have no effect and are reported."""
     if report is not None:
         report_ineffective_rename_hints(catalog, report)
     return _assign_identities(

@@ -1,4 +1,4 @@
-"""This module lists the steps from one accepted schema to another, or says what refuses.
+"""Plan the steps from one accepted schema to another, or the refusals.
 
 Things are compared by identity, never by name, so a rename is one step wherever the name is used.
 The planner looks at schemas only: whether entities exist makes no difference to its answer.
@@ -57,7 +57,7 @@ from omnigraph.lang import Code
 from omnigraph.types import PropertyType, Scalar
 
 # ----------------------------------------------------------------------
-# This module lists the steps from one type of a property to another.
+# Steps between two types of a property
 #
 # A type may become any that holds all its values, and whether null is one of them may change either
 # way: a property that becomes required is looked at when the change is made.
@@ -97,7 +97,7 @@ def property_type_steps(
 
 
 def is_wider(old: PropertyType, new: PropertyType) -> bool:
-    """Tell whether a type differs only by holding more values than those of an enum or number."""
+    """Return whether a type differs only by holding more values than those of an enum or number."""
     if old.enum_values is not None:
         return replace(old, enum_values=None) == new
     return old.scalar in WIDER_SCALARS and replace(old, scalar=WIDER_SCALARS[old.scalar]) == new
@@ -113,7 +113,7 @@ def _added_values(old: PropertyType, new: PropertyType) -> tuple[str, ...]:
 
 
 def _changes_ids(place: PropertyTypeChange, old: PropertyType) -> bool:
-    """Tell whether ids would read differently: a wider float has more digits."""
+    """Return whether ids would read differently: a wider float has more digits."""
     return place.in_key and old.scalar is Scalar.F32
 
 
@@ -129,7 +129,7 @@ def _type_change_refusal(
 
 
 # ----------------------------------------------------------------------
-# This module lists the steps from one accepted state of a type to another.
+# Steps between two accepted states of a type
 #
 # A `@key`, `@unique` or `@index` over one property is treated beside that property, however it was
 # written; all other constraints belong to the type as a whole.
@@ -399,7 +399,7 @@ def _constraint_steps(
 def _is_dropped_with_properties(
     constraint: Constraint, before: _SchemaTypeState, after: _SchemaTypeState
 ) -> bool:
-    """Tell whether a constraint ends because its properties do."""
+    """Return whether a constraint ends because its properties do."""
     members = {before.reference(name) for name in constraint_columns(constraint)}
     dropped = before.names.keys() - after.names.keys()
     return members <= dropped

@@ -1,4 +1,4 @@
-"""This module defines the steps of a migration: what they are, on the wire and for people."""
+"""Steps of a migration, as JSON and as text."""
 
 from __future__ import annotations
 
@@ -362,7 +362,7 @@ class MigrationPlan:
 
     @property
     def supported(self) -> bool:
-        """Tell whether every step can be taken."""
+        """Whether every step can be taken."""
         return not self.refusals
 
     def with_data_loss(self) -> MigrationPlan:

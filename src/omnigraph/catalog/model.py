@@ -1,4 +1,4 @@
-"""This module defines the catalog: a schema with every name resolved and every rule checked."""
+"""The catalog: a schema with every name resolved and every rule checked."""
 
 from __future__ import annotations
 
@@ -346,7 +346,7 @@ class Catalog:
 
 
 # ----------------------------------------------------------------------
-# This module defines one accepted type: what was declared, and the identities it was given.
+# Accepted types: declarations with their identities
 
 
 KIND_ORDER: Mapping[TypeKind, int] = {kind: order for order, kind in enumerate(TypeKind)}
@@ -415,7 +415,7 @@ def _stored_property(property_: Property) -> Property:
 
 
 # ----------------------------------------------------------------------
-# This module says how tables call the ends of an edge: `from` and `to`, or `src` and `dst`.
+# Columns of edge endpoints: `from` and `to`, or `src` and `dst`
 #
 # Edge types may have properties called `from` and `to`. Then `src` and `dst` are the ends, which no
 # property of an edge can be called.

@@ -1,4 +1,4 @@
-"""This module resolves one property declaration: its type, its annotations, its limits."""
+"""Resolve one property declaration: its type, its annotations, its limits."""
 
 from __future__ import annotations
 
@@ -265,7 +265,7 @@ def index_metric(named: Sequence[NamedArgument], admission: SchemaCheckContext) 
 def report_metric_on_non_vector(
     place: str, type_: PropertyType, span: TextSpan, admission: SchemaCheckContext
 ) -> None:
-    """Report a metric on a property that is no vector."""
+    """Report a metric on a property that is not a vector."""
     message = f"@index(metric=) needs a Vector, {place} is {type_}"
     hint = "leave the metric out: `@index`"
     admission.error(Code.CONSTRAINT_UNSUPPORTED, message, span, hint=hint)

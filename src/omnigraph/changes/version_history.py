@@ -53,9 +53,9 @@ class VersionHistory:
         if self._known is not None:
             return self._known
         try:
-            states = [self._manifest.lineage(s.native).state() for s in self._snapshots]
-            lines = [holder for state in states for holder in self._manifest.line(state)]
-            return read_history({holder.lineage.native: holder for holder in lines}.values())
+            states = [self._manifest.lineage(s.lineage_id).state() for s in self._snapshots]
+            lines = [holder for state in states for holder in self._manifest.history_states(state)]
+            return read_history({holder.lineage.lineage_id: holder for holder in lines}.values())
         except NotFound:
             return None  # the branch of a state is gone
 
@@ -169,7 +169,7 @@ class FirstParentHistory:
     def read(cls, manifest: Manifest, branch_name: str) -> FirstParentHistory:
         """Read the line of a branch."""
         branch, state = manifest.head_state(branch_name)
-        history = read_history(manifest.line(state))
+        history = read_history(manifest.history_states(state))
         commits = tuple(first_parents(history.commits, state.head.commit_id))
         return cls(manifest, branch, state, history, commits[::-1])
 
@@ -204,6 +204,6 @@ class FirstParentHistory:
             "graph": digest(schema.domain),
             "genesis": self.commits[0],
             "branch": digest(self.branch.name),
-            "incarnation": self.branch.native or MAIN,
+            "incarnation": self.branch.lineage_id or MAIN,
             "filter": filter_digest(scope),
         }

@@ -1,5 +1,5 @@
-"""The command line: read arguments, call a room below, render the answer.
+"""The command-line interface: parse arguments, call the API, print the result.
 
-Every command is pleasant on a terminal, plain in a pipe and exact with `--json`. Exit codes: 0 ok,
-1 any failure, 2 wrong usage. Nothing here decides anything.
+Every command prints text for people on a terminal, plain text in a pipe and JSON with `--json`.
+Exit codes: 0 success, 1 failure, 2 invalid usage.
 """

@@ -1,4 +1,4 @@
-"""This module lets `python -m omnigraph.cli` be the program `omnigraph`."""
+"""Run `omnigraph` as `python -m omnigraph.cli`."""
 
 from omnigraph.cli.app import main
 

@@ -1,4 +1,4 @@
-"""This module puts the commands together into the program `omnigraph`."""
+"""The program `omnigraph`: its command groups, lazy loading of commands and exit codes."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from keyword import iskeyword
 
 import click
 
+from omnigraph.cli.examples import add_examples
 from omnigraph.cli.options import (
     accept_global_options,
     global_options,
@@ -19,50 +20,47 @@ from omnigraph.cli.options import (
 from omnigraph.errors import OmniError
 from omnigraph.version import __version__
 
-COMMANDS = (
-    "init",
-    "load",
-    "pipeline",
-    "query",
-    "explain",
-    "mutate",
-    "embed",
-    "export",
-    "import",
-    "blob",
-    "snapshot",
-    "branch",
-    "tag",
-    "commit",
-    "diff",
-    "changes",
-    "merge",
-    "revert",
-    "cherry-pick",
-    "schema",
-    "lint",
-    "fmt",
-    "policy",
-    "index",
-    "optimize",
-    "analyze",
-    "verify",
-    "repair",
-    "recover",
-    "cleanup",
-    "serve",
-    "mcp",
-    "cluster",
-    "graphs",
-    "queries",
-    "alias",
-    "login",
-    "logout",
-    "profile",
-    "completion",
-    "version",
-)
-"""Each name is a command, in the module of `cli.commands` of that name unless listed below."""
+COMMAND_GROUPS = {
+    "Data": ("init", "load", "query", "mutate", "explain", "export", "import", "blob"),
+    "Branches & history": (
+        "branch",
+        "merge",
+        "revert",
+        "cherry-pick",
+        "tag",
+        "commit",
+        "diff",
+        "changes",
+        "snapshot",
+    ),
+    "Schema": ("schema", "lint", "fmt"),
+    "Search & indexes": ("index", "embed"),
+    "Serving": (
+        "serve",
+        "mcp",
+        "cluster",
+        "graphs",
+        "queries",
+        "alias",
+        "policy",
+        "login",
+        "logout",
+        "profile",
+    ),
+    "Pipelines": ("pipeline", "analyze"),
+    "Maintenance": (
+        "optimize",
+        "cleanup",
+        "verify",
+        "repair",
+        "recover",
+        "completion",
+        "version",
+    ),
+}
+"""The commands by subject, in the order of `omnigraph --help`."""
+COMMANDS = tuple(name for names in COMMAND_GROUPS.values() for name in names)
+"""Each command is in the module of `cli.commands` of the same name unless listed in `_MODULES`."""
 _MODULES = {
     "cherry_pick": "merge",
     "cleanup": "maintenance",
@@ -78,20 +76,20 @@ _MODULES = {
     "verify": "maintenance",
 }
 DEPRECATED_COMMANDS = ("ingest",)
-"""Commands that still work, and that nobody is told of."""
+"""Commands that still work and are not listed by `--help`."""
 
 
 class _LazyCommandGroup(click.Group):
-    """Loads a command's module when the command is used, so that starting costs nothing."""
+    """A click group that imports the module of a command when the command is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names of all commands."""
+        """Return the names of all listed commands."""
         return list(COMMANDS)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command that words begin with, also under a name it once had."""
+        """Return the command of a command line, resolving deprecated names."""
         return super().resolve_command(ctx, replace_deprecated_name(args))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -103,7 +101,22 @@ class _LazyCommandGroup(click.Group):
         name = cmd_name.replace("-", "_")
         name += "_" if iskeyword(name) else ""
         module = import_module(f"omnigraph.cli.commands.{_MODULES.get(name, name)}")
-        return accept_global_options(getattr(module, name))
+        command = accept_global_options(getattr(module, name))
+        return add_examples(command, cmd_name)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands, one section for each group."""
+        width = formatter.width - 6 - max(len(name) for name in COMMANDS)
+        for title, names in COMMAND_GROUPS.items():
+            with formatter.section(title):
+                commands = ((name, self.get_command(ctx, name)) for name in names)
+                formatter.write_dl(
+                    [
+                        (name, command.get_short_help_str(width))
+                        for name, command in commands
+                        if command
+                    ]
+                )
 
 
 @click.group(cls=_LazyCommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
@@ -112,24 +125,27 @@ class _LazyCommandGroup(click.Group):
 @policy_option
 @click.pass_context
 def cli(context: click.Context) -> None:
-    """OmniGraph: a typed property-graph database on open storage."""
+    """OmniGraph: a typed property-graph database on Lance storage."""
     refuse_unused_options(context.invoked_subcommand or "")
 
 
+add_examples(cli, "")
+
+
 def server() -> None:
-    """Run `omnigraph serve` under the name of a program of its own."""
+    """Run `omnigraph serve` as the program `omnigraph-server`."""
     sys.argv.insert(1, "serve")
     main()
 
 
 def main() -> None:
-    """Run the program; a failure becomes a message on standard error and exit code 1."""
+    """Run the program; on failure print the error on standard error and exit with code 1."""
     try:
         cli(prog_name="omnigraph")
     except OmniError as error:
         import_module("omnigraph.cli.errors").report_error(error)
         sys.exit(1)
     except BrokenPipeError:
-        # The reader of our output went away; there is nobody left to tell.
+        # The reader of standard output closed the pipe; there is no output left to write to.
         sys.stderr.close()
         sys.exit(1)

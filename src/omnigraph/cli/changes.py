@@ -1,4 +1,4 @@
-"""This module shows changes to people: a header for each entity, its properties with - and +."""
+"""Print changes, merge results and conflicts as text."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _CommandT = TypeVar("_CommandT", bound=Callable[..., Any])
 
 
 def change_filter_options(command: _CommandT) -> _CommandT:
-    """Let a command take which changes are asked for."""
+    """Add the options that filter changes."""
     for name, metavar, what in (
-        ("op", "OP", "Only `insert`, `update` or `delete`"),
-        ("type", "T", "Only this type"),
-        ("kind", "KIND", "Only `node` or `edge`"),
+        ("op", "OP", "Include only `insert`, `update` or `delete`"),
+        ("type", "T", "Include only this type"),
+        ("kind", "KIND", "Include only `node` or `edge`"),
     ):
         option = click.option(
             f"--{name}", f"{name}s", multiple=True, metavar=metavar, help=f"{what}; repeatable."
@@ -43,7 +43,7 @@ def print_change(change: Change) -> None:
 
 
 def print_block(block: ChangeBlock) -> None:
-    """Print what one commit changed."""
+    """Print the changes of one commit."""
     facts = block.to_json()["cause"]
     click.echo(click.style(f"commit {facts.pop('graph_commit_id')}", bold=True))
     for name, value in facts.items():
@@ -62,12 +62,12 @@ def summary_text(tally: ChangeTotals) -> str:
 
 def stat_lines(tally: ChangeTotals) -> list[str]:
     """Return a line for each type."""
-    found = []
+    lines = []
     for (kind, name), counts in tally.types.items():
         marks = zip("+~-", ChangeOp, strict=True)
         shown = (click.style(f"{mark}{counts[op]:,}", fg=_COLOURS[op]) for mark, op in marks)
-        found.append(f"{kind} {name}: {' '.join(shown)}")
-    return found
+        lines.append(f"{kind} {name}: {' '.join(shown)}")
+    return lines
 
 
 def _change_lines(change: Change) -> Iterator[str]:
@@ -84,7 +84,7 @@ def _change_lines(change: Change) -> Iterator[str]:
 
 
 def _shown_properties(change: Change, image: EntityImage) -> Sequence[str]:
-    """Return what is shown: what an update changed, else what is not null."""
+    """Return the properties to print: those an update changed, else those that are not null."""
     if change.op is ChangeOp.UPDATE:
         return change.changed
     return [name for name, value in image.properties.items() if value is not None]
@@ -101,27 +101,31 @@ def _value(value: Any) -> str:  # noqa: ANN401 - any JSON value
 
 
 def _plain(text: str) -> str:
-    """Return text as it is, unless it would not stand on one line."""
+    """Return text unchanged, or quoted as JSON if it does not fit one line."""
     return text if text.isprintable() and text else json.dumps(text)
 
 
 # ----------------------------------------------------------------------
-# This module shows what a merge came to, and what stands in its way.
+# Merge results and conflicts.
 
 
 _SIDES = (("base", None), ("source", "green"), ("target", "yellow"))
 
 
 def commit_options(command: _CommandT) -> _CommandT:
-    """Let a command take a commit and say where and how its changes are brought."""
+    """Add the options of commands that apply or undo a commit."""
     options = (
         graph_options(positional=False),
         actor_option,
         click.argument("commit_id", metavar="ID"),
-        click.option("--branch", default="main", help="Branch that is changed."),
-        click.option("--dry-run", is_flag=True, help="Tell what would happen, conflicts included."),
+        click.option("--branch", default="main", help="Branch to change."),
+        click.option(
+            "--dry-run",
+            is_flag=True,
+            help="Print the result, including conflicts, without changing anything.",
+        ),
         resolve_option,
-        click.option("--message", "-m", help="What the commit is about."),
+        click.option("--message", "-m", help="Message of the commit."),
         click.option("--json", "as_json", is_flag=True, help="Print JSON."),
     )
     for option in reversed(options):
@@ -130,24 +134,24 @@ def commit_options(command: _CommandT) -> _CommandT:
 
 
 def resolve_option(command: _CommandT) -> _CommandT:
-    """Let a command say who wins a conflict."""
-    text = "Who wins a conflict: source, target, or decisions in a JSON file."
+    """Add the option that resolves conflicts."""
+    text = "How to resolve conflicts: source, target, or a JSON file of decisions."
     return click.option("--resolve", metavar="SIDE|FILE", help=text)(command)
 
 
-def read_resolution(given: str | None) -> str | None:
-    """Return decisions: a word or JSON as it stands, or what a file says."""
-    if given is None or given in ("source", "target") or given.lstrip().startswith("{"):
-        return given
+def read_resolution(text: str | None) -> str | None:
+    """Return decisions: `source`, `target`, JSON text, or the content of a file."""
+    if text is None or text in ("source", "target") or text.lstrip().startswith("{"):
+        return text
     try:
-        return Path(given).read_text(encoding="utf-8")
+        return Path(text).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        message = f"cannot read the decisions in {given}; write `source`, `target` or a file"
+        message = f"cannot read the decisions in {text}; pass `source`, `target` or a JSON file"
         raise InvalidInput(message, code="decisions_invalid") from error
 
 
 def print_merge_result(result: MergeResult, verb: str, *, dry_run: bool, as_json: bool) -> None:
-    """Print what happened, or would happen; conflicts found by a dry run end with exit code 1."""
+    """Print the result of a merge or dry run; exit with code 1 if a dry run has conflicts."""
     if as_json:
         print_json(result.to_json() | ({"dry_run": True} if dry_run else {}))
     else:
@@ -173,7 +177,7 @@ def _print_summary(result: MergeResult, verb: str, *, dry_run: bool) -> None:
 
 
 def conflict_lines(conflict: Conflict) -> list[str]:
-    """Return a conflict for people: what it is about, then what each side says."""
+    """Return a conflict as lines: kind and entity, message, then the values of each side."""
     kind = click.style(str(conflict.kind), fg="red", bold=True)
     about = " ".join(filter(None, (str(conflict.entity_kind or ""), conflict.type, conflict.id)))
     lines = [f"{kind} {click.style(about, bold=True)}", f"  {conflict.message}"]
@@ -189,11 +193,11 @@ def conflict_lines(conflict: Conflict) -> list[str]:
 
 
 def _conflict_properties(conflict: Conflict, images: Sequence[EntityImage]) -> list[str]:
-    """Return the properties worth showing: those that clash, else those that are not all null."""
+    """Return the properties to print: the conflicting ones, else those that are not all null."""
     if conflict.properties:
         return list(conflict.properties)
-    known = dict.fromkeys(name for image in images for name in image.properties)
-    return [name for name in known if any(i.properties.get(name) is not None for i in images)]
+    names = dict.fromkeys(name for image in images for name in image.properties)
+    return [name for name in names if any(i.properties.get(name) is not None for i in images)]
 
 
 def _side_text(image: EntityImage | None, names: Sequence[str]) -> str:

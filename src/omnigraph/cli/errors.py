@@ -1,4 +1,4 @@
-"""This module tells people what is wrong: diagnostics with colours, errors with exit code 1."""
+"""Print errors and diagnostics, with colours on a terminal."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.INFO: "c
 
 
 def report_error(error: OmniError) -> None:
-    """Print an error on standard error; as JSON on standard output too when asked for."""
+    """Print an error on standard error, and with `--json` also as JSON on standard output."""
     if wants_json():
         print_json({"status": "error", "error": error.to_json()})
     if isinstance(error, DiagnosticError):
@@ -35,19 +35,19 @@ def report_error(error: OmniError) -> None:
 
 
 def _conflicts_text(error: MergeConflicts) -> str:
-    """Return what stands in the way of a merge."""
+    """Return the conflicts of a merge as text."""
     head = click.style(f"error[{error.code}]", fg="red", bold=True)
     lines = [f"{head}: {count_text(len(error.conflicts), 'conflict')}; nothing was changed"]
     for conflict in error.conflicts[:_MAX_SHOWN]:
         lines += conflict_lines(conflict)
     if len(error.conflicts) > _MAX_SHOWN:
         lines.append(f"… and {len(error.conflicts) - _MAX_SHOWN:,} more (--json lists them all)")
-    lines.append("decide with --resolve source, --resolve target or --resolve FILE")
+    lines.append("resolve them with --resolve source, --resolve target or --resolve FILE")
     return "\n".join(lines)
 
 
 def _violations_text(error: ValidationFailed) -> str:
-    """Return what is wrong with a change, one line each."""
+    """Return the violations of a change, one line each."""
     head = click.style(f"error[{error.code}]", fg="red", bold=True)
     lines = [f"{head}: {count_text(error.total, 'violation')}; nothing was changed"]
     lines += [f"  {_violation_text(violation)}" for violation in error.violations]
@@ -58,14 +58,14 @@ def _violations_text(error: ValidationFailed) -> str:
 
 
 def _violation_text(violation: Violation) -> str:
-    """Return a violation, with its entity where there is no place in an input to show."""
+    """Return a violation, with its entity if it has no position in an input."""
     if violation.source is not None or violation.id is None or violation.id in violation.message:
         return str(violation)
     return f"{violation.kind} {violation.type} '{violation.id}': {violation}"
 
 
 def _refusals_text(error: SchemaChangeRefused) -> str:
-    """Return why a schema cannot become another, one line each."""
+    """Return the refused schema changes, one line each."""
     head = click.style(f"error[{error.code}]", fg="red", bold=True)
     count = count_text(len(error.refusals), "change")
     lines = [f"{head}: {count} cannot be made; nothing was changed"]
@@ -73,7 +73,7 @@ def _refusals_text(error: SchemaChangeRefused) -> str:
 
 
 def diagnostics_text(diagnostics: Iterable[Diagnostic]) -> str:
-    """Return diagnostics for people; click takes the colours out where nobody sees them."""
+    """Return diagnostics as text; click removes the colours where output is not a terminal."""
     return "\n\n".join(_coloured(diagnostic) for diagnostic in diagnostics)
 
 

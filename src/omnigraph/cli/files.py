@@ -1,4 +1,4 @@
-"""This module finds and reads schema and query files."""
+"""Find, read and atomically replace files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from omnigraph.lang import Code, DiagnosticReport, SchemaError, report_for_bytes
 
 
 def read_bytes(path: Path) -> bytes:
-    """Return the content of a file; raise OmniError saying what is wrong with it."""
+    """Return the content of a file; raise OmniError if it cannot be read."""
     try:
         return path.read_bytes()
     except OSError as error:
@@ -30,17 +30,17 @@ def read_bytes(path: Path) -> bytes:
 
 
 def read_schema_report(path: Path) -> DiagnosticReport:
-    """Return the report of a schema file, with an error in it when it is no text."""
+    """Return the report of a schema file, with an error if it is not UTF-8 text."""
     return report_for_bytes(read_bytes(path), str(path), Code.SCHEMA_UNREADABLE)
 
 
 def read_query_report(path: Path) -> DiagnosticReport:
-    """Return the report of a query file, with an error in it when it is no text."""
+    """Return the report of a query file, with an error if it is not UTF-8 text."""
     return report_for_bytes(read_bytes(path), str(path), Code.QUERY_UNREADABLE)
 
 
 def open_catalog(path: Path) -> tuple[Catalog, DiagnosticReport]:
-    """Return the catalog of a schema file; raise SchemaError with all its mistakes."""
+    """Return the catalog of a schema file; raise SchemaError with all its errors."""
     report = read_schema_report(path)
     catalog = read_catalog(report)
     if report.errors:
@@ -49,27 +49,27 @@ def open_catalog(path: Path) -> tuple[Catalog, DiagnosticReport]:
 
 
 def expand_paths(paths: Iterable[Path], *suffixes: str) -> list[Path]:
-    """Return the files meant by paths: a folder means every such file below it, in order.
+    """Return the files of paths; a folder stands for every matching file below it, in order.
 
     Raises:
-        OmniError: a path does not exist, or a folder holds no such file.
+        OmniError: a path does not exist, or a folder has no matching file.
     """
-    found: dict[Path, None] = {}
+    files: dict[Path, None] = {}
     for path in paths:
         if not path.is_dir():
-            found[path] = None
+            files[path] = None
             continue
         below = sorted(_files_below(path, suffixes))
         if not below:
-            wanted = " or ".join(f"*{suffix}" for suffix in suffixes)
-            message = f"no {wanted} file below {path}"
+            patterns = " or ".join(f"*{suffix}" for suffix in suffixes)
+            message = f"no {patterns} file below {path}"
             raise OmniError(message, code="file_not_found", category=Category.NOT_FOUND)
-        found.update(dict.fromkeys(below))
-    return list(found)
+        files.update(dict.fromkeys(below))
+    return list(files)
 
 
 def _files_below(folder: Path, suffixes: tuple[str, ...]) -> Iterable[Path]:
-    """Yield files with one of the suffixes, not looking into hidden folders."""
+    """Yield files with one of the suffixes, except in hidden folders."""
     for parent, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if not name.startswith(".")]
         yield from (Path(parent) / name for name in names if name.endswith(suffixes))
@@ -77,7 +77,7 @@ def _files_below(folder: Path, suffixes: tuple[str, ...]) -> Iterable[Path]:
 
 @contextmanager
 def replaced_file(path: Path) -> Iterator[IO[bytes]]:
-    """Give a file to write, which takes its place whole once it is on disk, or never."""
+    """Yield a temporary file that atomically replaces `path` when the block ends."""
     lock = path.with_name(f"{path.name}.lock")
     try:
         with lock.open("wb") as guard:
@@ -105,7 +105,7 @@ def _written_beside(path: Path) -> Iterator[IO[bytes]]:
         except BaseException:
             Path(file.name).unlink(missing_ok=True)
             raise
-    # A new name in a folder outlives a crash once the folder is on disk, too.
+    # A rename is durable once its folder is synced, too.
     descriptor = os.open(path.parent, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -1,7 +1,7 @@
-"""This module decides which graph a command is about: the one resolver of all addresses.
+"""Resolve the address of the graph of a command.
 
-What is said on the command line wins over a profile, and that over what was set up as default.
-Everything here is pure: what was given goes in, a scope or InvalidUsage comes out.
+Options of the command line take precedence over a profile, and a profile over the defaults.
+Functions here are pure: they take options and return an address or raise InvalidUsage.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ DIRECT_COMMANDS = (
     "embed",
     "lint",
 )
-"""Commands that need the graph itself; a server does not do this."""
+"""Commands that open the graph itself; they do not work through a server."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddressOptions:
-    """What the command line says about where a graph is."""
+    """The options of a command line that locate a graph."""
 
     uri: str | None = None
     store: str | None = None
@@ -49,109 +49,109 @@ class GraphAddress:
 
 
 def is_local(address: str) -> bool:
-    """Tell whether an address is a folder of this machine."""
+    """Return whether an address is a local folder."""
     return "://" not in address or address.startswith("file://")
 
 
-def resolve_address(given: AddressOptions, verb: str, operator: UserConfig) -> GraphAddress:
+def resolve_address(options: AddressOptions, verb: str, operator: UserConfig) -> GraphAddress:
     """Return the address of the graph of a command; raise InvalidUsage when it is unclear."""
-    found = (
-        _explicit_address(given, operator)
-        or _address_by_profile(given, operator)
-        or _default_address(given, operator)
+    address = (
+        _explicit_address(options, operator)
+        or _address_by_profile(options, operator)
+        or _default_address(options, operator)
     )
-    if found is None:
+    if address is None:
         raise InvalidUsage(
-            "no graph addressed: give its address, e.g. ./my-graph, or --server, or --profile"
+            "no graph given: pass its address, e.g. ./my-graph, or --server, or --profile"
         )
-    if found.kind == "server" and is_direct(verb):
-        what = "a server" if given.server is None else "--server"
+    if address.kind == "server" and is_direct(verb):
+        what = "a server" if options.server is None else "--server"
         raise InvalidUsage(
-            f"`{verb}` is a direct command: {what} does not apply; give the graph itself"
+            f"`{verb}` is a direct command: {what} does not apply; pass the address of the graph"
         )
-    if found.kind == "cluster" and not (is_direct(verb) or verb.startswith("pipeline ")):
+    if address.kind == "cluster" and not (is_direct(verb) or verb.startswith("pipeline ")):
         raise InvalidUsage(
             f"`{verb}` works on a graph or through a server: --cluster does not apply"
         )
-    if found.kind == "store" and given.graph is not None:
-        raise InvalidUsage("--graph does not apply: the address is a single graph already")
-    return found
+    if address.kind == "store" and options.graph is not None:
+        raise InvalidUsage("--graph does not apply: the address is already that of one graph")
+    return address
 
 
 def is_direct(verb: str) -> bool:
-    """Tell whether a command needs the graph itself."""
+    """Return whether a command opens the graph itself."""
     return verb.split(" ")[0] in DIRECT_COMMANDS
 
 
-def _explicit_address(given: AddressOptions, operator: UserConfig) -> GraphAddress | None:
+def _explicit_address(options: AddressOptions, operator: UserConfig) -> GraphAddress | None:
     named = (
-        ("a graph address", given.uri),
-        ("--store", given.store),
-        ("--server", given.server),
-        ("--cluster", given.cluster),
+        ("a graph address", options.uri),
+        ("--store", options.store),
+        ("--server", options.server),
+        ("--cluster", options.cluster),
     )
-    said = [(name, value) for name, value in named if value is not None]
-    if len(said) > 1:
-        names = " and ".join(name for name, _ in said)
+    explicit = [(name, value) for name, value in named if value is not None]
+    if len(explicit) > 1:
+        names = " and ".join(name for name, _ in explicit)
         raise InvalidUsage(f"{names} are mutually exclusive")
-    if not said:
+    if not explicit:
         return None
-    name, value = said[0]
+    name, value = explicit[0]
     if name == "--server":
-        return GraphAddress("server", server_url(value, operator.servers), given.graph)
+        return GraphAddress("server", server_url(value, operator.servers), options.graph)
     if name == "--cluster":
-        return GraphAddress("cluster", operator.clusters.get(value, value), given.graph)
+        return GraphAddress("cluster", operator.clusters.get(value, value), options.graph)
     if value.startswith(("http://", "https://")):
-        raise InvalidUsage(f"{value} is a server: say --server {value}")
+        raise InvalidUsage(f"{value} is a server address: pass --server {value}")
     return GraphAddress("store", value)
 
 
 def server_url(name: str, servers: Mapping[str, str]) -> str:
-    """Return the address of a server that is given by name, or as one."""
+    """Return the address of a server, given its name or address."""
     if "://" in name:
         return name.rstrip("/")
     if name not in servers:
-        known = ", ".join(sorted(servers)) or "none"
-        raise InvalidUsage(f"unknown server '{name}'; set up are: {known}")
+        names = ", ".join(sorted(servers)) or "none"
+        raise InvalidUsage(f"unknown server '{name}'; configured servers: {names}")
     return servers[name]
 
 
-def _address_by_profile(given: AddressOptions, operator: UserConfig) -> GraphAddress | None:
-    if given.profile is None:
+def _address_by_profile(options: AddressOptions, operator: UserConfig) -> GraphAddress | None:
+    if options.profile is None:
         return None
-    profile = operator.profiles.get(given.profile)
+    profile = operator.profiles.get(options.profile)
     if profile is None:
-        known = ", ".join(sorted(operator.profiles)) or "none"
-        raise InvalidUsage(f"unknown profile '{given.profile}'; set up are: {known}")
-    return profile_address(profile, given.graph, operator)
+        names = ", ".join(sorted(operator.profiles)) or "none"
+        raise InvalidUsage(f"unknown profile '{options.profile}'; configured profiles: {names}")
+    return profile_address(profile, options.graph, operator)
 
 
 def profile_address(profile: Profile, graph: str | None, operator: UserConfig) -> GraphAddress:
-    """Return what a profile stands for."""
-    target, wanted = profile.target, graph or profile.default_graph
+    """Return the address that a profile names."""
+    target, graph_id = profile.target, graph or profile.default_graph
     if target is None:
         raise InvalidUsage(
             f"profile '{profile.name}' must have exactly one of server, cluster, store"
         )
     if profile.kind == "server":
-        return GraphAddress("server", server_url(target, operator.servers), wanted)
+        return GraphAddress("server", server_url(target, operator.servers), graph_id)
     if profile.kind == "cluster":
-        return GraphAddress("cluster", operator.clusters.get(target, target), wanted)
+        return GraphAddress("cluster", operator.clusters.get(target, target), graph_id)
     return GraphAddress("store", target)
 
 
-def cluster_address(given: AddressOptions, operator: UserConfig) -> GraphAddress | None:
-    """Return the cluster that an option or a profile names, if one does."""
-    if given.cluster is not None:
-        address = operator.clusters.get(given.cluster, given.cluster)
-        return GraphAddress("cluster", address, given.graph)
-    found = _address_by_profile(given, operator)
-    return found if found is not None and found.kind == "cluster" else None
+def cluster_address(options: AddressOptions, operator: UserConfig) -> GraphAddress | None:
+    """Return the cluster that an option or a profile names, if any."""
+    if options.cluster is not None:
+        address = operator.clusters.get(options.cluster, options.cluster)
+        return GraphAddress("cluster", address, options.graph)
+    profile = _address_by_profile(options, operator)
+    return profile if profile is not None and profile.kind == "cluster" else None
 
 
-def _default_address(given: AddressOptions, operator: UserConfig) -> GraphAddress | None:
+def _default_address(options: AddressOptions, operator: UserConfig) -> GraphAddress | None:
     defaults = operator.defaults
     if defaults.server is not None:
         url = server_url(defaults.server, operator.servers)
-        return GraphAddress("server", url, given.graph or defaults.default_graph)
+        return GraphAddress("server", url, options.graph or defaults.default_graph)
     return None if defaults.store is None else GraphAddress("store", defaults.store)

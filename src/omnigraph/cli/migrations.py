@@ -1,4 +1,4 @@
-"""This module shows migrations: what would be, was or cannot be done, step by step."""
+"""Print migration plans."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from omnigraph.cli.files import open_catalog
 from omnigraph.cli.output import print_json
 
 _SCRATCH_DOMAIN = "0" * 26
-"""Comparing two files needs identities, but nothing keeps them."""
+"""Comparing two files needs identities; they are not stored."""
 
 _COLOURS = {"add": "green", "drop": "red", "remove": "red", "unsupported": "red"}
 
 
 def print_file_plan(old: Path, new: Path, *, allow_data_loss: bool, as_json: bool) -> None:
-    """Show the steps from one schema file to another."""
+    """Print the migration steps from one schema file to another."""
     before, _ = open_catalog(old)
     after, report = open_catalog(new)
     allocator = SequentialAllocator()
@@ -35,8 +35,8 @@ def print_file_plan(old: Path, new: Path, *, allow_data_loss: bool, as_json: boo
     plan = plan_migration(accepted, desired)
     plan = plan.with_data_loss() if allow_data_loss else plan
     if as_json:
-        told = [diagnostic.to_json() for diagnostic in report.in_order()]
-        print_json({"from": str(old), "to": str(new), **plan.to_json(), "diagnostics": told})
+        diagnostics = [diagnostic.to_json() for diagnostic in report.in_order()]
+        print_json({"from": str(old), "to": str(new), **plan.to_json(), "diagnostics": diagnostics})
         return
     if report.diagnostics:
         click.echo(diagnostics_text(report.in_order()), err=True)
@@ -44,7 +44,7 @@ def print_file_plan(old: Path, new: Path, *, allow_data_loss: bool, as_json: boo
 
 
 def print_migration_plan(plan: MigrationPlan, title: str, **facts: Any) -> None:  # noqa: ANN401 - any value
-    """Print a plan for people, a line a step, and further facts above them."""
+    """Print a plan as text, one line per step, after a title and further facts."""
     click.echo(title)
     click.echo(f"supported: {'yes' if plan.supported else 'no'}")
     for name, value in facts.items():
@@ -57,6 +57,6 @@ def print_migration_plan(plan: MigrationPlan, title: str, **facts: Any) -> None:
 
 
 def step_text(step: MigrationStep) -> str:
-    """Return a step: what comes is green, what goes is red; click takes colours out elsewhere."""
+    """Return a step as text: additions are green, removals red."""
     colour = _COLOURS.get(step.kind.partition("_")[0])
     return click.style(step.describe(), fg=colour) if colour else step.describe()

@@ -1,7 +1,7 @@
-"""This module opens the graph a command addresses: in storage, or behind a server.
+"""Open the graph that a command addresses: in storage, or through a server.
 
-It imports storage, which takes half a second: a command that may do without a graph imports this
-module only when it needs one. What only served graphs and clusters need is imported for those.
+Importing storage takes half a second: a command that may not need a graph imports this
+module when it needs one. Modules of remote graphs and clusters are imported only for those.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ def open_addressed_graph(
     destroys: bool = False,
     graph_id: str | None = None,
 ) -> Graph:
-    """Open the one graph that was addressed; a served one has the same methods.
+    """Open the addressed graph; a remote graph has the same methods.
 
-    What `destroys` something that is not on this machine has to be confirmed. `graph_id` is a graph
-    of the cluster that was addressed, if no option names one.
+    A command that `destroys` remote data asks for confirmation. `graph_id` is a graph
+    of the addressed cluster, if no option names one.
     """
     operator = load_user_config()
     scope = resolve_address(address_options(uri, store), command_words(), operator)
@@ -58,7 +58,7 @@ def open_addressed_graph(
     who = actor_and_policy(actor)
     if scope.kind == "server":
         if mode == "rw" and who.actor is not None:
-            message = "--as does not apply to a served graph: the token says who acts"
+            message = "--as does not apply to a remote graph: its token identifies the actor"
             raise InvalidUsage(message)
         graph = cast(
             Graph, import_module("omnigraph.cli.remote").open_remote_graph(scope, operator)
@@ -78,11 +78,11 @@ def open_addressed_graph(
 
 
 def load_user_config() -> UserConfig:
-    """Return what the person at the command line set up; unknown keys are told once."""
+    """Return the configuration of the user; warn once about unknown keys."""
     meta = click.get_current_context().meta
-    known: UserConfig | None = meta.get("omnigraph.operator")
-    if known is not None:
-        return known
+    cached: UserConfig | None = meta.get("omnigraph.operator")
+    if cached is not None:
+        return cached
     operator = read_user_config(os.environ)
     for warning in operator.warnings:
         click.echo(f"warning: {warning}", err=True)
@@ -91,7 +91,7 @@ def load_user_config() -> UserConfig:
 
 
 def address_options(uri: str | None, store: str | None) -> AddressOptions:
-    """Return what the command line and the environment say about where the graph is."""
+    """Return the options and environment variables that locate the graph."""
     return AddressOptions(
         uri=uri,
         store=store if store is not None else option_value("store"),
@@ -108,17 +108,17 @@ def _cluster_graph(scope: GraphAddress) -> tuple[str, Policy | None]:
     store = serving.open_store(scope.address, None)
     state = store.read().state
     ids = state.graph_ids
-    wanted = scope.graph or (ids[0] if len(ids) == 1 else None)
-    if wanted is None:
+    graph_id = scope.graph or (ids[0] if len(ids) == 1 else None)
+    if graph_id is None:
         raise InvalidUsage(f"pass --graph ID; the cluster has: {', '.join(ids) or 'none'}")
-    if wanted not in ids:
-        message = f"the cluster has no graph '{wanted}', but: {', '.join(ids) or 'none'}"
-        raise InvalidInput(message, code="graph_not_applied", graph=wanted)
-    return str(store.graph_uri(wanted)), serving.graph_policy(store, state, wanted)
+    if graph_id not in ids:
+        message = f"the cluster has no graph '{graph_id}'; it has: {', '.join(ids) or 'none'}"
+        raise InvalidInput(message, code="graph_not_applied", graph=graph_id)
+    return str(store.graph_uri(graph_id)), serving.graph_policy(store, state, graph_id)
 
 
 def _print_address(scope: GraphAddress, uri: str) -> None:
-    """Say where something is about to happen."""
+    """Print the address of the graph before a command changes it."""
     if command_words() in _ECHOED_COMMANDS and not option_value("quiet"):
         direct = "direct, local" if is_local(uri) else "direct, remote"
         how = "served" if scope.kind == "server" else direct
@@ -126,12 +126,12 @@ def _print_address(scope: GraphAddress, uri: str) -> None:
 
 
 def _confirm(uri: str) -> None:
-    """Ask before something is destroyed elsewhere; refuse where nobody can be asked."""
+    """Ask for confirmation before remote data is deleted; fail if there is no terminal."""
     if option_value("yes"):
         return
-    message = f"`{command_words()}` destroys data at {uri}"
+    message = f"`{command_words()}` deletes data at {uri}"
     if wants_json() or not sys.stdin.isatty():
-        raise InvalidInput(f"{message}; add --yes to do it", code="confirmation_required")
-    click.echo(f"{message}. Go on? [yes/no] ", nl=False, err=True)
+        raise InvalidInput(f"{message}; add --yes to confirm", code="confirmation_required")
+    click.echo(f"{message}. Continue? [yes/no] ", nl=False, err=True)
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-        raise InvalidInput("nothing was done", code="confirmation_required")
+        raise InvalidInput("not confirmed; nothing was changed", code="confirmation_required")

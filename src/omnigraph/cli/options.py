@@ -1,4 +1,4 @@
-"""This module takes the address of a graph, and what else graphs need, from the command line."""
+"""Options that commands share: graph address, actor, policy, engine."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _CommandT = TypeVar("_CommandT", bound=Callable[..., Any])
 
 
 class InvalidUsage(click.UsageError):
-    """A command line that can be parsed and means nothing; it fails like anything else does."""
+    """A command line that parses but is invalid; exits with code 1."""
 
     exit_code = 1
 
@@ -27,7 +27,7 @@ _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks
 
 
 def graph_options(*, positional: bool) -> Callable[[_CommandT], _CommandT]:
-    """Let a command take the address of a graph, as an argument or as `--uri`, or as `--store`."""
+    """Add the address of a graph, as an argument or `--uri`, and as `--store`."""
 
     def decorate(command: _CommandT) -> _CommandT:
         if positional:
@@ -44,18 +44,18 @@ def graph_options(*, positional: bool) -> Callable[[_CommandT], _CommandT]:
 
 _LOCATION_HELP = (
     ("server", "NAME|URL", "Server that serves the graph."),
-    ("graph", "ID", "Graph of the server or cluster."),
-    ("cluster", "DIR|URI", "Cluster that has the graph."),
-    ("profile", "NAME", "Profile that says where the graph is."),
+    ("graph", "ID", "ID of the graph on the server or cluster."),
+    ("cluster", "DIR|URI", "Cluster that contains the graph."),
+    ("profile", "NAME", "Profile with the address of the graph."),
 )
 _FLAGS = (
-    ("yes", "Do not ask before something is destroyed elsewhere."),
-    ("quiet", "Do not report what is addressed, and no progress."),
+    ("yes", "Do not ask for confirmation before remote data is deleted."),
+    ("quiet", "Do not print the graph address and progress."),
 )
 
 
 def location_options(command: _CommandT) -> _CommandT:
-    """Let a command say where its graph is, if it is not at an address."""
+    """Add the options that locate a graph by server, cluster or profile."""
     parameters = getattr(command, "__click_params__", getattr(command, "params", ()))
     taken = {option for parameter in parameters for option in parameter.opts}
     for name, flag_help in reversed(_FLAGS):
@@ -82,7 +82,7 @@ def location_options(command: _CommandT) -> _CommandT:
 
 
 def global_options(command: _CommandT) -> _CommandT:
-    """Let the program take before any command what commands take behind it."""
+    """Add the options that may precede a command."""
     option = click.option(
         "--store",
         metavar="URI",
@@ -94,9 +94,9 @@ def global_options(command: _CommandT) -> _CommandT:
 
 
 def accept_global_options(command: click.Command) -> click.Command:
-    """Let a command, and all below it, take what the program takes; what it cannot use it refuses.
+    """Make a command and its subcommands accept the global options.
 
-    Options that mean nothing to a command are hidden, and told apart from misspelled ones.
+    Options that do not apply to a command are hidden and refused with a specific message.
     """
     if isinstance(command, click.Group):
         for below in command.commands.values():
@@ -132,7 +132,7 @@ def _refuse_unused(run: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def option_value(name: str) -> Any:  # noqa: ANN401 - the value of an option
-    """Return what an option said, before the command or after it."""
+    """Return the value of an option given before or after the command."""
     return click.get_current_context().meta.get(f"omnigraph.{name}")
 
 
@@ -161,11 +161,11 @@ _UNUSED_OPTIONS = {
     "policy": ("control", ("server", "store", "actor")),
     "queries": ("control", ("server", "store", "actor")),
 }
-"""Commands that some options mean nothing to, and what sort of command each is."""
+"""Commands to which some options do not apply, with the kind of each command."""
 
 
 def refuse_unused_options(command: str) -> None:
-    """Raise InvalidUsage when options were given that mean nothing to a command."""
+    """Raise InvalidUsage if options were given that do not apply to a command."""
     sort, unused = _UNUSED_OPTIONS.get(command) or _UNUSED_OPTIONS.get(
         command.split(" ")[0], ("", ())
     )
@@ -181,46 +181,48 @@ _FIELD_OPTIONS = {"actor": "as"}
 
 
 def has_location() -> bool:
-    """Tell whether options say where the graph is, so that no argument needs to."""
+    """Return whether options locate the graph, so that no argument is needed."""
     return any(option_value(name) is not None for name in ("server", "cluster", "profile", "store"))
 
 
 def command_words() -> str:
-    """Return the words of the command that runs, without the program's name."""
+    """Return the words of the running command, without the name of the program."""
     return click.get_current_context().command_path.partition(" ")[2]
 
 
 def actor_option(command: _CommandT) -> _CommandT:
-    """Let a command say who acts."""
-    return click.option("--as", "actor", metavar="ACTOR", help="Who acts.")(command)
+    """Add `--as`, passed to the command."""
+    return click.option(
+        "--as", "actor", metavar="ACTOR", help="Actor that performs the operation."
+    )(command)
 
 
 def policy_actor_option(command: _CommandT) -> _CommandT:
-    """Let a command say who acts where only a policy wants to know."""
+    """Add `--as` to a command that uses the actor only for policy checks."""
     option = click.option(
         "--as",
         metavar="ACTOR",
         expose_value=False,
         callback=_store_option("actor"),
-        help="Who acts.",
+        help="Actor that performs the operation.",
     )
     return option(command)
 
 
 def policy_option(command: _CommandT) -> _CommandT:
-    """Let a command say which policy decides."""
+    """Add `--policy`."""
     option = click.option(
         "--policy",
         type=click.Path(path_type=Path),
         expose_value=False,
         callback=_store_option("policy"),
-        help="Policy (YAML) that decides what the actor may do.",
+        help="Policy file (YAML) to enforce.",
     )
     return option(command)
 
 
 def _store_option(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
-    """Keep what an option says for whoever opens the graph; said nearer to the command, it wins."""
+    """Return a callback that stores an option in the context; the innermost value wins."""
 
     def note(context: click.Context, _: click.Parameter, value: Any) -> None:  # noqa: ANN401
         if value is not None:
@@ -230,22 +232,22 @@ def _store_option(name: str) -> Callable[[click.Context, click.Parameter, Any], 
 
 
 class ActorPolicy(NamedTuple):
-    """Who acts, and the policy that decides about it."""
+    """The actor of a command and the policy to enforce."""
 
     policy: Path | None
     actor: str | None
 
 
 def actor_and_policy(actor: str | None = None) -> ActorPolicy:
-    """Return who acts, and the policy that decides about it."""
+    """Return the actor of a command and the policy to enforce."""
     meta = click.get_current_context().meta
     return ActorPolicy(meta.get("omnigraph.policy"), actor or meta.get("omnigraph.actor"))
 
 
 def engine_option(command: _CommandT) -> _CommandT:
-    """Let a command say who does the work."""
+    """Add `--engine`."""
     choice = click.Choice(ENGINES)
-    about = "Who does the work: this process, or Spark."
+    about = "Execute in this process (local) or on Spark."
     return click.option("--engine", type=choice, default=LOCAL_ENGINE, help=about)(command)
 
 
@@ -255,13 +257,13 @@ def read_duration(text: str | None) -> timedelta | None:
         return None
     match = re.fullmatch(r"(\d{1,9})\s*([smhdw]?)", text.strip())
     if match is None:
-        message = f"'{text}' is no duration; write e.g. 90s, 15m, 12h, 30d or 2w"
+        message = f"'{text}' is not a duration; write e.g. 90s, 15m, 12h, 30d or 2w"
         raise InvalidInput(message, code="duration_invalid")
     return timedelta(**{_UNITS[match[2] or "s"]: int(match[1])})
 
 
 # ----------------------------------------------------------------------
-# This module knows what commands were once called, and says what they are called now.
+# Deprecated command names.
 
 
 _DEPRECATED_NAMES = {
@@ -271,11 +273,11 @@ _DEPRECATED_NAMES = {
     ("query", "lint"): "lint",
     ("query", "check"): "lint",
 }
-"""Words a command line may begin with, and the command that takes their place."""
+"""Deprecated command words and the command that replaces them."""
 
 
 def replace_deprecated_name(words: Sequence[str]) -> list[str]:
-    """Return a command line with the name a command has now, and warn of the older one."""
+    """Return a command line with deprecated names replaced; print a warning for them."""
     for older, name in _DEPRECATED_NAMES.items():
         if tuple(words[: len(older)]) == older:
             warn_deprecated(" ".join(older), name)
@@ -284,5 +286,5 @@ def replace_deprecated_name(words: Sequence[str]) -> list[str]:
 
 
 def warn_deprecated(older: str, newer: str) -> None:
-    """Say that something has another name now; it still works."""
+    """Print that a name is deprecated and which name replaces it."""
     click.echo(f"warning: `{older}` is deprecated; use `{newer}`", err=True)

@@ -1,4 +1,4 @@
-"""This module writes answers: JSON, counts, tables; drawn only where somebody sees it."""
+"""Print JSON, counts and tables."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import click
 
 
 def wants_json() -> bool:
-    """Tell whether the command line asks for JSON, also before it could be parsed."""
+    """Return whether `--json` was given, also before the command line is parsed."""
     return "--json" in sys.argv[1:]
 
 
@@ -26,7 +26,7 @@ def stream_json(
     items: Iterable[object],
     tail: Callable[[], Mapping[str, object]],
 ) -> None:
-    """Print an object with a long list in it item by item; what comes last is asked for at last."""
+    """Print an object with a long list item by item; `tail` is called after the last item."""
     click.echo("{")
     for key, value in head.items():
         click.echo(f"{_member(key, value)},")

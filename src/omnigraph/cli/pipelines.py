@@ -1,4 +1,4 @@
-"""This module shows pipelines to people: plans, runs, reports, and how far a run is."""
+"""Print pipeline plans, runs and reports; find the pipelines a cluster declares."""
 
 from __future__ import annotations
 
@@ -27,47 +27,46 @@ from omnigraph.service.cluster.pipelines import (
 )
 from omnigraph.service.cluster.serving import open_store
 
-# ----------------------------------------------------------------------
-# Find the pipelines that a cluster declares, for commands that name one.
+# --- pipelines of a cluster --------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterPipeline:
-    """A pipeline of the cluster that was addressed: its graph, and its text as it was applied."""
+    """A pipeline of the addressed cluster: its graph, and its text as applied."""
 
     graph: str
     source: StoredPipeline
 
 
 def list_cluster_pipelines() -> list[AppliedPipeline]:
-    """Return the pipelines of the cluster that was addressed, of one graph if that is named."""
-    scope = _cluster()
-    if scope is None:
-        raise InvalidUsage("name the cluster: --cluster DIR|URI, or a profile of one")
-    found = applied_pipelines(open_store(scope.address, None))
-    return [one for one in found if scope.graph in (None, one.graph)]
+    """Return the pipelines of the addressed cluster, or of the addressed graph in it."""
+    address = _cluster()
+    if address is None:
+        raise InvalidUsage("name the cluster with --cluster DIR|URI, or with a profile")
+    pipelines = applied_pipelines(open_store(address.address, None))
+    return [one for one in pipelines if address.graph in (None, one.graph)]
 
 
 def find_cluster_pipeline(name: str) -> ClusterPipeline | None:
     """Return a pipeline by name; None when no cluster was addressed."""
-    scope = _cluster()
-    if scope is None:
+    address = _cluster()
+    if address is None:
         return None
-    store = open_store(scope.address, None)
-    found = find_pipeline(store, name)
-    if scope.graph not in (None, found.graph):
+    store = open_store(address.address, None)
+    pipeline = find_pipeline(store, name)
+    if address.graph not in (None, pipeline.graph):
         raise InvalidUsage(
-            f"pipeline '{name}' loads into graph '{found.graph}', not '{scope.graph}'"
+            f"pipeline '{name}' loads into graph '{pipeline.graph}', not '{address.graph}'"
         )
-    return ClusterPipeline(found.graph, read_pipeline_text(store, found, scope.address))
+    return ClusterPipeline(pipeline.graph, read_pipeline_text(store, pipeline, address.address))
 
 
 def find_run_pipeline(graph: Graph, run: str) -> StoredPipeline | None:
-    """Return the pipeline a run began with, if a cluster was addressed that declares it."""
-    begun = next((one for one in graph.pipeline.status() if one.id == run), None)
-    name = None if begun is None else begun.about.get("declared")
-    found = None if name is None else find_cluster_pipeline(name)
-    return None if found is None else found.source
+    """Return the pipeline that a run started with, if the addressed cluster declares it."""
+    record = next((one for one in graph.pipeline.status() if one.id == run), None)
+    name = None if record is None else record.about.get("declared")
+    pipeline = None if name is None else find_cluster_pipeline(name)
+    return None if pipeline is None else pipeline.source
 
 
 def _cluster() -> GraphAddress | None:
@@ -75,20 +74,20 @@ def _cluster() -> GraphAddress | None:
 
 
 def read_variables(pairs: Sequence[str]) -> dict[str, str]:
-    """Return what `--set NAME=VALUE` says."""
-    found: dict[str, str] = {}
+    """Return the variables given with `--set NAME=VALUE`."""
+    variables: dict[str, str] = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
         if not (name and equals):
-            raise click.UsageError(f"--set wants NAME=VALUE, not '{pair}'")
-        if name in found:
+            raise click.UsageError(f"--set needs NAME=VALUE, got '{pair}'")
+        if name in variables:
             raise click.UsageError(f"--set {name} is given twice")
-        found[name] = value
-    return found
+        variables[name] = value
+    return variables
 
 
 def unchecked_text(pipeline: Pipeline) -> str:
-    """Return what `validate` did not look at, and which command does."""
+    """Return what `validate` did not check, and which command does."""
     if not pipeline.unchecked:
         return 'expressions not checked, run "plan" to check them'
     named = ", ".join(f"{name} ({why})" for name, why in pipeline.unchecked.items())
@@ -116,18 +115,18 @@ def print_pipeline_plan(plan: PipelinePlan) -> None:
         sign = "" if plan.is_counted or type_["rows"] is None else "at most "
         title = (
             f"{key.replace(':', ' ')}: {sign}{count} rows of {type_['source']}; "
-            f"{count_text(type_['committed'], 'entity', 'entities')} there now"
+            f"{count_text(type_['committed'], 'entity', 'entities')} committed"
         )
         columns = [
             (name, column["expression"], column["type"])
             for name, column in type_["columns"].items()
         ]
-        _table(title, ("column", "made from", "gives"), columns)
+        _table(title, ("column", "expression", "type"), columns)
     click.echo("nothing was written")
 
 
 def _table(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table whose columns are named also where nothing is drawn."""
+    """Print a table with a header, also where output is not a terminal."""
     print_table(title, heads, rows if sys.stdout.isatty() or not rows else [heads, *rows])
 
 
@@ -138,7 +137,7 @@ def _count_or_unknown(count: int | None) -> str:
 def print_runs(runs: Sequence[PipelineRun]) -> None:
     """Print runs, a line each."""
     if not runs:
-        click.echo("no pipeline ran on this graph yet")
+        click.echo("no pipeline has run on this graph yet")
         return
     rows = [
         (
@@ -181,25 +180,25 @@ def _type_row(key: str, type_: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _summary_lines(report: RunReport) -> Iterator[str]:
-    """Yield where everything went."""
+    """Yield lines about rejected rows, vectors, the commit, the merge and errors."""
     if report.unreadable:
-        yield f"{count_text(report.unreadable, 'row')} of files could not be read"
+        yield f"{count_text(report.unreadable, 'row')} in files could not be read"
     if report.rejects is not None:
         yield f"rejected rows are in {report.rejects}"
     for made in report.embedded:
         for item in made["properties"]:
             vectors = count_text(item["embedded"], "vector")
             kept = f", {item['kept']:,} kept" if item.get("kept") else ""
-            yield f"made {vectors} of {made['type']}.{item['name']} by {made['model']}{kept}"
+            yield f"embedded {vectors} of {made['type']}.{item['name']} by {made['model']}{kept}"
     if report.commit is not None:
-        again = "was loaded before, by" if report.repeated else "is"
-        yield f"commit {again} {report.commit['graph_commit_id']} on branch {report.branch}"
+        verb = "already loaded by commit" if report.repeated else "commit"
+        yield f"{verb} {report.commit['graph_commit_id']} on branch {report.branch}"
     if report.merge is not None:
         conflicts = report.merge.get("conflicts")
         if conflicts:
             yield (
                 f"{count_text(len(conflicts), 'conflict')} with {report.merge['target']}; branch "
-                f"{report.branch} is kept: decide with omnigraph merge {report.branch} --resolve …"
+                f"{report.branch} is kept: resolve with omnigraph merge {report.branch} --resolve …"
             )
         else:
             yield f"merged into {report.merge['target']}: {report.merge['outcome']}"

@@ -1,4 +1,4 @@
-"""Report how far a long command is: one updating line on a terminal, plain lines elsewhere."""
+"""Print the progress of long commands: one updating line on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 

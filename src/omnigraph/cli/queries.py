@@ -1,4 +1,4 @@
-"""This module takes queries and their parameters from the command line."""
+"""Options for queries and their parameters, and access to stored queries."""
 
 from __future__ import annotations
 
@@ -22,9 +22,11 @@ _FILE = click.Path(path_type=Path)
 
 
 def query_options(command: _CommandT) -> _CommandT:
-    """Let a command take a query and parameters, each as text or as a file."""
+    """Add the options for a query and its parameters, each as text or as a file."""
     for option in (
-        click.option("--params-file", type=_FILE, help="File with parameters as a JSON object."),
+        click.option(
+            "--params-file", type=_FILE, help="File with the parameters as a JSON object."
+        ),
         click.option("--params", help="Parameters as a JSON object."),
         click.option("-e", "--query-string", "query_text", help="Query as text."),
         click.option("--query", "query_path", type=_FILE, help="Query file (.gq)."),
@@ -34,14 +36,14 @@ def query_options(command: _CommandT) -> _CommandT:
 
 
 def is_stored(name: str | None, path: Path | None, text: str | None) -> bool:
-    """Tell whether a name alone was given, which is that of a stored query."""
+    """Return whether only a name was given, which is that of a stored query."""
     return name is not None and path is None and text is None
 
 
 def read_query(path: Path | None, text: str | None) -> str:
-    """Return the text of the one query source that was given."""
+    """Return the text of the query, from a file or an option."""
     if (path is None) == (text is None):
-        raise click.UsageError("give a query: either --query FILE or -e TEXT")
+        raise click.UsageError("no query given: pass either --query FILE or -e TEXT")
     if text is not None:
         return text
     assert path is not None, "one of both was given"
@@ -49,7 +51,7 @@ def read_query(path: Path | None, text: str | None) -> str:
 
 
 def read_params(text: str | None, path: Path | None) -> dict[str, Any] | None:
-    """Return the parameters that were given, if any."""
+    """Return the parameters, if any were given."""
     if text is not None and path is not None:
         raise click.UsageError("--params and --params-file are mutually exclusive")
     source = _text(path) if path is not None else text
@@ -58,10 +60,10 @@ def read_params(text: str | None, path: Path | None) -> dict[str, Any] | None:
     try:
         values = json.loads(source)
     except ValueError as error:
-        message = f"the parameters are not JSON: {error}"
+        message = f"invalid parameters: not valid JSON: {error}"
         raise InvalidInput(message, code="params_invalid") from error
     if not isinstance(values, dict):
-        message = 'the parameters are no JSON object; write e.g. \'{"name": "Ada"}\''
+        message = 'invalid parameters: expected a JSON object, e.g. \'{"name": "Ada"}\''
         raise InvalidInput(message, code="params_invalid")
     return values
 
@@ -75,13 +77,13 @@ def _text(path: Path) -> str:
 
 
 # ----------------------------------------------------------------------
-# This module runs stored queries from the command line; only a server has them.
+# Stored queries, which only servers have.
 
 
-def require_stored_queries(graph: Graph) -> Any:  # noqa: ANN401 - a remote graph, whose room only servers need
+def require_stored_queries(graph: Graph) -> Any:  # noqa: ANN401 - a remote graph
     """Return a graph that has stored queries; raise InvalidUsage for one that has none."""
     if not hasattr(graph, "invoke"):
-        message = "a stored query needs --server; here give the query with --query FILE or -e TEXT"
+        message = "a stored query needs --server; for this graph pass --query FILE or -e TEXT"
         raise InvalidUsage(message)
     return graph
 
@@ -99,7 +101,7 @@ def run_stored_mutation(
 
 
 def output_style(format_: str | None) -> tuple[str, TableStyle]:
-    """Return how rows are printed, by what was asked for and what was set up."""
+    """Return the format and table style of rows, from options and configuration."""
     defaults = load_user_config().defaults
     wraps = defaults.table_cell_layout == "wrap"
     return format_ or defaults.output or "table", TableStyle(defaults.table_max_column_width, wraps)

@@ -1,4 +1,4 @@
-"""This module connects commands to servers."""
+"""Connect commands to servers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""This module prints the rows of a query in the formats people and programs want."""
+"""Write the rows of a query as a table, JSON, CSV, Arrow or Parquet."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LEAST_WIDTH = 8
 
 @dataclass(frozen=True, slots=True)
 class TableStyle:
-    """How wide cells of a table may be, and whether longer ones are cut or wrapped."""
+    """The maximum width of table cells, and whether longer ones are truncated or wrapped."""
 
     width: int = MAX_WIDTH
     wraps: bool = False
@@ -32,7 +32,7 @@ def write_result(
     file: IO[bytes],
     style: TableStyle | None = None,
 ) -> None:
-    """Write a result to a file in one of the formats; what can be written as it comes, is."""
+    """Write a result to a file in one of the formats, streaming where the format allows."""
     if format_ in ("arrow", "parquet"):
         result.write(file, format_)
         return
@@ -98,7 +98,7 @@ def _table(facts: Mapping[str, Any], style: TableStyle) -> str:
 
 
 def _wrapped(row: Sequence[str], widths: Sequence[int]) -> list[list[str]]:
-    """Return the lines a row needs when its cells go on below themselves."""
+    """Return the lines of a row with wrapped cells."""
     pieces = [
         [cell[at : at + width] for at in range(0, len(cell), width)] or [""]
         for cell, width in zip(row, widths, strict=True)

@@ -1,9 +1,9 @@
-"""This module creates, lists and deletes branches and tags, safely from several processes.
+"""Create and delete branches and tags, safely with concurrent processes.
 
-The rows `branch:<name>` and `tag:<name>` on main's lineage are the authority. The lineage behind a
-branch is a dataset named by a fresh ULID, so names with slashes, shared prefixes and re-created
-names need no rules of their own and caches never alias. It holds its own history only, and names
-the lineages where the rest stands.
+The rows `branch:<name>` and `tag:<name>` on main's lineage define the names. The lineage of a
+branch is a dataset named by a new ULID, so names with slashes, shared prefixes and re-created names
+need no special rules and caches never alias. It holds only its own history and lists the lineages
+that hold the rest.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from omnigraph.storage.compare_and_swap import ManifestRow
 from omnigraph.storage.layout import dataset_path, lineage_path
 
 MAX_ANCESTOR_LINEAGES = 8
-"""Lineages the history of a branch may go back to, besides main."""
+"""Maximum number of lineages besides main that hold inherited history of a branch."""
 
 _RowSwap: TypeAlias = tuple[Sequence[NewManifestRow], Sequence[ManifestRow]]
 """Rows to write, and rows they replace."""
@@ -58,33 +58,33 @@ _RowSwap: TypeAlias = tuple[Sequence[NewManifestRow], Sequence[ManifestRow]]
 def create_branch(
     manifest: Manifest, name: str, source: Snapshot, *, actor: str | None = None
 ) -> Branch:
-    """Create a branch at the state of a snapshot: make its lineage, then register its name."""
+    """Create a branch at the state of a snapshot: create its lineage, then register its name."""
     name = check_ref_name(name)
     state = manifest.main.state()
     if name in manifest.branches(state):
         raise _name_exists_error("branch", name)
-    footing = _SourceGuard(manifest, source)
-    footing.check(state)
-    origins, inherited = _inherited_lineages(manifest, source)
+    guard = _SourceGuard(manifest, source)
+    guard.check(state)
+    ancestor_lineages, inherited = _inherited_lineages(manifest, source)
     branch = Branch(
         name=name,
-        native=str(ULID()),
+        lineage_id=str(ULID()),
         parent=source.branch,
         fork_commit=source.commit_id,
         actor=actor,
         created_at=datetime.now(UTC),
-        origins=origins,
+        ancestor_lineages=ancestor_lineages,
     )
     _create_lineage(manifest, branch, source, inherited, state.head)
 
     def register(state: LineageState) -> _RowSwap:
-        old = manifest.registered(state).get(name)
-        if old is not None and old.native == branch.native:
+        old = manifest.registered_branches(state).get(name)
+        if old is not None and old.lineage_id == branch.lineage_id:
             return [], []
-        footing.check(state, str(branch.native))
+        guard.check(state, str(branch.lineage_id))
         if old is None:
             return [branch_row(branch)], []
-        if not (old.leaving and manifest.is_closed(old)):
+        if not (old.deleting and manifest.is_closed(old)):
             raise _name_exists_error("branch", name)
         rows, stale = _remove_branch_row(_branch_rows(state), old)
         return [*rows, branch_row(branch)], stale
@@ -92,59 +92,61 @@ def create_branch(
     try:
         _update_names(manifest, register)
     except (AlreadyExists, NotFound, VersionReclaimed):
-        with suppress(OmniError):  # cleanup does it later
-            remove_lineage(manifest, str(branch.native))
+        with suppress(OmniError):  # cleanup removes it later
+            remove_lineage(manifest, str(branch.lineage_id))
         raise
     return branch
 
 
 @dataclass(slots=True)
 class _SourceGuard:
-    """A state somebody gives a name to, as long as cleanup has not taken it away.
+    """Check that a snapshot that gets a name is not removed by cleanup.
 
-    `sweep` is the cleanup that had begun last when all of it was there.
+    `last_cleanup` is the last announced cleanup when the snapshot was known to be complete.
     """
 
     manifest: Manifest
     source: Snapshot
-    sweep: str | None = None
+    last_cleanup: str | None = None
 
-    def check(self, state: LineageState, made: str | None = None) -> None:
-        """Make sure that the state is there, and stays if a version of main is swapped now.
+    def check(self, state: LineageState, new_lineage: str | None = None) -> None:
+        """Check that the snapshot exists and is kept if main is swapped from `state`.
 
-        `made` is a lineage that was made for it, which cleanup may take for abandoned.
+        `new_lineage` is a lineage created for it, which cleanup may take for abandoned.
         """
-        self._check_line(state)
-        if self.sweep != state.head.sweep:
-            if self.source.native is not None or self.source.commit_id != state.head.commit_id:
+        self._check_reachable(state)
+        if self.last_cleanup != state.head.last_cleanup:
+            if self.source.lineage_id is not None or self.source.commit_id != state.head.commit_id:
                 self.manifest.check_readable(self.source)
-            self.sweep = state.head.sweep
-        if state.head.sweeping and not is_kept_by_cleanups(self.manifest, self.source, state.head):
+            self.last_cleanup = state.head.last_cleanup
+        if state.head.active_cleanups and not is_kept_by_cleanups(
+            self.manifest, self.source, state.head
+        ):
             message = (
-                f"a cleanup is under way that may remove commit {self.source.commit_id}; try again "
-                "when it is done. If none is, run `omnigraph repair --confirm`"
+                f"a running cleanup may remove commit {self.source.commit_id}; try again when it has "
+                "finished. If no cleanup is running, run `omnigraph repair --confirm`"
             )
             raise Contention(message, code="cleanup_running")
-        if made is not None and state.head.swept:
-            self._check_made(made, state.head)
+        if new_lineage is not None and state.head.cleanup_cutoff:
+            self._check_new_lineage(new_lineage, state.head)
 
-    def _check_made(self, made: str, main: Head) -> None:
-        """Refuse a lineage that cleanup takes for abandoned; announce on it what main announces."""
-        lineage = self.manifest.lineage(made)
-        with suppress(NotFound):  # cleanup was quick
-            if lineage.state().head.sweep == main.sweep:
-                return  # none began since it was made
+    def _check_new_lineage(self, lineage_id: str, main: Head) -> None:
+        """Raise if cleanup takes a lineage for abandoned; else copy main's cleanup state."""
+        lineage = self.manifest.lineage(lineage_id)
+        with suppress(NotFound):  # cleanup has already removed it
+            if lineage.state().head.last_cleanup == main.last_cleanup:
+                return  # no cleanup was announced since it was created
         files = self.manifest.objects.list(lineage.path)
-        if all(written_before(info, main.swept) for info in files):
-            message = "creating the branch took so long that a cleanup may have removed it"
+        if all(written_before(info, main.cleanup_cutoff) for info in files):
+            message = "creating the branch took too long: a cleanup may have removed its files"
             raise Contention(f"{message}; create it again", code="stage_expired")
         copy_cleanup_state(lineage, main)
 
-    def _check_line(self, state: LineageState) -> None:
-        """Refuse a state that no branch or tag descends from any more: cleanup may remove it."""
-        native = self.source.native
+    def _check_reachable(self, state: LineageState) -> None:
+        """Raise if no branch or tag descends from the snapshot: cleanup may remove it."""
+        lineage_id = self.source.lineage_id
         branches = self.manifest.branches(state).values()
-        if native is None or native in {branch.native for branch in branches}:
+        if lineage_id is None or lineage_id in {branch.lineage_id for branch in branches}:
             return
         try:
             find_commit(self.manifest, self.source.commit_id)
@@ -155,23 +157,27 @@ class _SourceGuard:
 def _inherited_lineages(
     manifest: Manifest, source: Snapshot
 ) -> tuple[tuple[str, ...], list[NewManifestRow]]:
-    """Return the lineages the history of a new branch goes back to, and rows it has to copy.
+    """Return the ancestor lineages of a new branch, and the rows it has to copy.
 
-    A branch that was never written to is passed over. When there are many, their rows are copied,
-    so that neither reading history nor what is kept for it grows with every generation.
+    A source branch without own commits is skipped. Above the maximum number of lineages, their rows
+    are copied, so that the cost of history does not grow with every generation of branches.
     """
-    if source.native is None:
+    if source.lineage_id is None:
         return (), []
-    known = manifest.registered().get(source.branch)
-    is_new = known is not None and (known.native, known.fork_commit) == (
-        source.native,
+    parent = manifest.registered_branches().get(source.branch)
+    is_new = parent is not None and (parent.lineage_id, parent.fork_commit) == (
+        source.lineage_id,
         source.commit_id,
     )
-    origins = source.head.origins if is_new else (source.native, *source.head.origins)
-    if len(origins) <= MAX_ANCESTOR_LINEAGES:
-        return origins, []
-    line = [manifest.lineage(native).state() for native in origins]
-    return (), history_rows(line, source.commit_id)
+    ancestor_lineages = (
+        source.head.ancestor_lineages
+        if is_new
+        else (source.lineage_id, *source.head.ancestor_lineages)
+    )
+    if len(ancestor_lineages) <= MAX_ANCESTOR_LINEAGES:
+        return ancestor_lineages, []
+    states = [manifest.lineage(lineage_id).state() for lineage_id in ancestor_lineages]
+    return (), history_rows(states, source.commit_id)
 
 
 def _create_lineage(
@@ -181,35 +187,35 @@ def _create_lineage(
     inherited: Sequence[NewManifestRow],
     main: Head,
 ) -> None:
-    """Make the lineage of a branch, whole, in one create-if-absent."""
+    """Create the lineage of a branch in one create-if-absent."""
     head = Head(
         commit_id=source.commit_id,
         schema_hash=source.head.schema_hash,
         datasets=source.head.datasets,
-        origins=branch.origins,
-        swept=main.swept,
-        sweep=main.sweep,
+        ancestor_lineages=branch.ancestor_lineages,
+        cleanup_cutoff=main.cleanup_cutoff,
+        last_cleanup=main.last_cleanup,
         created_at=source.head.created_at,
     )
     rows = [schema_row(head.schema_hash, source.schema_source, source.schema.to_json())]
     for key, entry in source.entries().items():
         path = dataset_path(key.partition(":")[0], *entry.key)
         rows.append(table_row(entry, key, path))
-    known = {row.object_id for row in rows}
-    rows += [row for row in inherited if row.object_id not in known]
-    first = head_row(replace(head, row_sum=update_row_checksum(RowChecksum(0, 0), rows)), 1)
-    with suppress(AlreadyExists):  # nobody else knows its name: only the answer was lost
-        manifest.datasets.create(lineage_path(branch.native), manifest_table([first, *rows]))
+    written = {row.object_id for row in rows}
+    rows += [row for row in inherited if row.object_id not in written]
+    first = head_row(replace(head, row_checksum=update_row_checksum(RowChecksum(0, 0), rows)), 1)
+    with suppress(AlreadyExists):  # the ID is ours alone: only the response was lost
+        manifest.datasets.create(lineage_path(branch.lineage_id), manifest_table([first, *rows]))
     manifest.datasets.observe("branch: lineage made")
 
 
 def delete_branch(manifest: Manifest, name: str, *, reparent: bool = False) -> None:
-    """Delete a branch: announce it, close its lineage, forget its name.
+    """Delete a branch: mark its row, close its lineage, remove its name.
 
-    The branch is gone when its lineage is closed: from there on no process can publish on it or
-    read it by name, whether or not this one lives to forget the name. The closed lineage itself
-    stays until cleanup finds it old enough, because a writer that began before would recreate what
-    is missing, and acknowledge its commit.
+    The branch is deleted once its lineage is closed: from then on no process can publish on it or
+    read it by name, even if this process dies before it removes the name. The closed lineage itself
+    stays until cleanup finds it old enough, because a writer that started earlier would recreate
+    missing files and acknowledge its commit.
     """
     if name.strip() == MAIN:
         raise InvalidInput("main cannot be deleted", code="branch_name_invalid")
@@ -217,55 +223,57 @@ def delete_branch(manifest: Manifest, name: str, *, reparent: bool = False) -> N
     branch = manifest.branch(name)
 
     def announce(state: LineageState) -> _RowSwap:
-        known = _branch_rows(state)
-        if branch.native not in _lineage_ids(known):
+        rows = _branch_rows(state)
+        if branch.lineage_id not in _lineage_ids(rows):
             raise branch_not_found_error(branch.name)
-        children = _child_branches(known, branch)
+        children = _child_branches(rows, branch)
         if children and not reparent:
             raise _has_children_error(branch, children)
-        row = known[branch.name]
-        leaving = replace(read_branch(row.row), leaving=True)
-        return ([], []) if read_branch(row.row).leaving else ([branch_row(leaving)], [row])
+        row = rows[branch.name]
+        stored = read_branch(row.row)
+        if stored.deleting:
+            return [], []
+        return [branch_row(replace(stored, deleting=True))], [row]
 
     _update_names(manifest, announce)
     manifest.datasets.observe("branch: announced")
     _close_lineage(manifest, branch)
     manifest.datasets.observe("branch: closed")
-    # It is gone whatever becomes of its name: whoever needs the name next finishes this.
+    # The branch is already deleted; the next process that needs the name removes it otherwise.
     with suppress(Contention, StorageUnavailable):
         _delete_branch_name(manifest, branch)
     manifest.datasets.observe("branch: forgotten")
 
 
 def finish_branch_deletions(manifest: Manifest) -> None:
-    """Forget the names of branches whose deletion was interrupted after they were closed."""
-    for branch in manifest.registered().values():
-        if branch.leaving and manifest.is_closed(branch):
+    """Remove the names of branches whose deletion was interrupted after they were closed."""
+    for branch in manifest.registered_branches().values():
+        if branch.deleting and manifest.is_closed(branch):
             _delete_branch_name(manifest, branch)
 
 
 def _delete_branch_name(manifest: Manifest, branch: Branch) -> None:
-    """Forget the name of a branch that is closed; its descendants go to its parent."""
+    """Remove the name of a closed branch; its children get its parent."""
 
-    def forget(state: LineageState) -> _RowSwap:
-        known = _branch_rows(state)
-        return (
-            _remove_branch_row(known, branch) if branch.native in _lineage_ids(known) else ([], [])
-        )
+    def remove(state: LineageState) -> _RowSwap:
+        rows = _branch_rows(state)
+        if branch.lineage_id not in _lineage_ids(rows):
+            return [], []
+        return _remove_branch_row(rows, branch)
 
-    _update_names(manifest, forget)
+    _update_names(manifest, remove)
 
 
-def remove_lineage(manifest: Manifest, native: str) -> None:
-    """Remove what is stored of a lineage, unless a branch or tag needs it."""
-    if native not in manifest.named_lineages():
-        files = [info.path for info in manifest.objects.list(lineage_path(native))]
+def remove_lineage(manifest: Manifest, lineage_id: str) -> None:
+    """Delete the files of a lineage, unless a branch or tag refers to it."""
+    if lineage_id not in manifest.named_lineages():
+        files = [info.path for info in manifest.objects.list(lineage_path(lineage_id))]
         manifest.objects.delete(files)
 
 
 def _close_lineage(manifest: Manifest, branch: Branch) -> None:
-    """Make sure that no process can publish on a branch that is going away."""
-    lineage = manifest.lineage(branch.native)
+    """Close the lineage of a branch, so that no process can publish on it."""
+    lineage = manifest.lineage(branch.lineage_id)
 
     def close() -> None:
         state = lineage.state()
@@ -279,31 +287,31 @@ def _close_lineage(manifest: Manifest, branch: Branch) -> None:
 def _branch_rows(state: LineageState) -> dict[str, ManifestRow]:
     """Return the rows of all branches by name, in one read."""
     rows = state.names("graph_branch")
-    return {found.row["object_id"].removeprefix("branch:"): found for found in rows}
+    return {row.row["object_id"].removeprefix("branch:"): row for row in rows}
 
 
-def _lineage_ids(known: Mapping[str, ManifestRow]) -> set[str]:
-    return {found.row["table_branch"] for found in known.values()}
+def _lineage_ids(rows: Mapping[str, ManifestRow]) -> set[str]:
+    return {row.row["table_branch"] for row in rows.values()}
 
 
-def _child_branches(known: Mapping[str, ManifestRow], branch: Branch) -> list[Branch]:
-    branches = [read_branch(found.row) for found in known.values()]
+def _child_branches(rows: Mapping[str, ManifestRow], branch: Branch) -> list[Branch]:
+    branches = [read_branch(row.row) for row in rows.values()]
     return [child for child in branches if child.parent == branch.name]
 
 
-def _remove_branch_row(known: Mapping[str, ManifestRow], branch: Branch) -> _RowSwap:
-    """Drop the row of a branch and hand its descendants to its parent."""
-    parent = read_branch(known[branch.name].row).parent
-    children = _child_branches(known, branch)
-    stale = [known[branch.name], *(known[child.name] for child in children)]
+def _remove_branch_row(rows: Mapping[str, ManifestRow], branch: Branch) -> _RowSwap:
+    """Drop the row of a branch and give its children its parent."""
+    parent = read_branch(rows[branch.name].row).parent
+    children = _child_branches(rows, branch)
+    stale = [rows[branch.name], *(rows[child.name] for child in children)]
     return [branch_row(replace(child, parent=parent)) for child in children], stale
 
 
 def _has_children_error(branch: Branch, children: Sequence[Branch]) -> OmniError:
     names = ", ".join(sorted(child.name for child in children)[:5])
     return InvalidInput(
-        f"branch '{branch.name}' has branches that descend from it: {names}; "
-        "delete them first, or force it to hand them to its parent",
+        f"branch '{branch.name}' has child branches: {names}; "
+        "delete them first, or use force to attach them to its parent",
         code="branch_has_descendants",
         branch=branch.name,
     )
@@ -313,25 +321,25 @@ def _has_children_error(branch: Branch, children: Sequence[Branch]) -> OmniError
 
 
 def create_tag(manifest: Manifest, name: str, source: Snapshot, *, actor: str | None = None) -> Tag:
-    """Give a commit a name that never moves."""
+    """Create a tag: a fixed name for a commit."""
     name = check_ref_name(name, "tag")
-    footing = _SourceGuard(manifest, source)
-    footing.check(manifest.main.state())
+    guard = _SourceGuard(manifest, source)
+    guard.check(manifest.main.state())
     tag = Tag(
         name=name,
         commit_id=source.commit_id,
-        native=source.native,
-        origins=source.head.origins,
+        lineage_id=source.lineage_id,
+        ancestor_lineages=source.head.ancestor_lineages,
         actor=actor,
         created_at=datetime.now(UTC),
     )
 
     def register(state: LineageState) -> _RowSwap:
-        found = _find_tag_row(state, name)
-        if found is None:
-            footing.check(state)
+        row = _find_tag_row(state, name)
+        if row is None:
+            guard.check(state)
             return [tag_row(tag)], []
-        if read_tag(found.row) != tag:
+        if read_tag(row.row) != tag:
             raise _name_exists_error("tag", name)
         return [], []
 
@@ -340,25 +348,25 @@ def create_tag(manifest: Manifest, name: str, source: Snapshot, *, actor: str | 
 
 
 def delete_tag(manifest: Manifest, name: str) -> Tag:
-    """Forget a tag."""
+    """Delete a tag and return it."""
     removed: list[Tag] = []
 
-    def forget(state: LineageState) -> _RowSwap:
-        found = _find_tag_row(state, name.strip())
-        if found is None and removed:
+    def remove(state: LineageState) -> _RowSwap:
+        row = _find_tag_row(state, name.strip())
+        if row is None and removed:
             return [], []
-        if found is None:
+        if row is None:
             raise NotFound(f"tag '{name}' does not exist", code="tag_not_found", tag=name)
-        removed[:] = [read_tag(found.row)]
-        return [], [found]
+        removed[:] = [read_tag(row.row)]
+        return [], [row]
 
-    _update_names(manifest, forget)
+    _update_names(manifest, remove)
     return removed[0]
 
 
 def _find_tag_row(state: LineageState, name: str) -> ManifestRow | None:
     rows = state.names("graph_tag")
-    return next((found for found in rows if found.row["object_id"] == f"tag:{name}"), None)
+    return next((row for row in rows if row.row["object_id"] == f"tag:{name}"), None)
 
 
 # --- shared ------------------------------------------------------------------------------------
@@ -368,9 +376,9 @@ def _update_names(
     manifest: Manifest,
     change: Callable[[LineageState], _RowSwap],
 ) -> None:
-    """Swap rows of main's lineage and count the change, so that every process reads names anew.
+    """Swap rows of main's lineage and count the change, so that every process reads names again.
 
-    The answer of a swap may be lost, so `change` is asked again and finds its own work done.
+    The response of a swap may be lost: `change` is called again and finds its own rows.
     """
 
     def attempt() -> None:
@@ -386,4 +394,4 @@ def _update_names(
 
 
 def _name_exists_error(what: str, name: str) -> OmniError:
-    return AlreadyExists(f"{what} '{name}' exists already", code=f"{what}_exists", name=name)
+    return AlreadyExists(f"{what} '{name}' already exists", code=f"{what}_exists", name=name)

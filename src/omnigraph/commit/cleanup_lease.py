@@ -1,8 +1,8 @@
-"""Announce cleanups to writers, so that both agree on what may be removed.
+"""Announce cleanups to concurrent writers, so that both agree on which files may be removed.
 
-Before cleanup marks what it keeps, it announces itself in the head of every branch, by the swap
-that all writers use. Whatever was published or named before is seen by its marks; whatever comes
-later finds the announcement and is refused if what it relies on may be removed. All times are the
+Before cleanup marks the files to keep, it announces itself in the head of every branch by the same
+swap that writers use. Commits and names published earlier are included in its marks; later writers
+find the announcement and fail if files they rely on may be removed. All times are the
 store's: clocks of machines may be wrong.
 """
 
@@ -26,19 +26,19 @@ from omnigraph.errors import Contention, NotFound, StorageUnavailable
 from omnigraph.storage.layout import version_file
 
 LEASE_TIMEOUT = timedelta(minutes=30)
-"""An announcement this old is of a cleanup that died: one that lives renews it."""
+"""An announcement older than this belongs to a dead cleanup; a live one renews it."""
 LEASE_RENEWAL = timedelta(minutes=5)
 STORE_CLOCK_TOLERANCE = timedelta(seconds=2)
-"""Times of objects may be older than the truth by this much."""
+"""Modification times of objects may be this much too early."""
 MAX_CLOCK_SKEW = timedelta(minutes=1)
-"""An announced time this far ahead of the store's clock cannot be right."""
+"""An announced time this far ahead of the store's clock is invalid."""
 
 
 class CleanupLease:
-    """A cleanup under way, as it announces itself; `began` is the store's time.
+    """The announcement of a running cleanup; `began` is a time of the store.
 
-    Files the store wrote before `cutoff` may be removed, and states that were not a head since
-    `horizon`.
+    Files that the store wrote before `cutoff` may be removed, and states that have not been a head
+    since `horizon`.
     """
 
     def __init__(
@@ -50,124 +50,149 @@ class CleanupLease:
         self._cutoff = to_milliseconds(cutoff)
         self._id: str | None = None
 
-    def announce(self) -> None:
-        """Announce to every branch that a cleanup begins."""
+    def acquire(self) -> None:
+        """Announce the cleanup on every branch."""
         self._announce(self._began)
         for branch in self._manifest.branches().values():
-            with suppress(NotFound):  # it was just deleted, or is lost, which the marks will show
+            with suppress(NotFound):  # just deleted, or lost, which marking reports
                 _set_cleanup_cutoff(
-                    self._manifest.lineage(branch.native), self._cutoff, self._began
+                    self._manifest.lineage(branch.lineage_id), self._cutoff, self._began
                 )
 
-    def go_on(self) -> None:
-        """Check, before something is removed, that what was announced still holds."""
-        assert self._id is not None, "it was announced"
+    def renew(self) -> None:
+        """Check that the announcement is still valid, and renew it if it is old."""
+        assert self._id is not None, "the lease was acquired"
         now = self._manifest.objects.now()
         if now < self._began - STORE_CLOCK_TOLERANCE:
-            # Files of writers that began since would seem to be older than the cutoff.
-            message = "the clock of the storage went back; run the cleanup again"
+            # Files of writers that started since would seem to be older than the cutoff.
+            message = "the clock of the storage was set back; run the cleanup again"
             raise StorageUnavailable(message, code="storage_clock_changed")
         if now - commit_id_time(self._id) > LEASE_RENEWAL:
             self._announce(now)
 
-    def conclude(self) -> None:
-        """Withdraw the announcement: what was to be removed is gone, or stays."""
-        _update_head(self._manifest.main, lambda head: replace(head, sweeping=self._others(head)))
+    def release(self) -> None:
+        """Withdraw the announcement."""
+        _update_head(
+            self._manifest.main, lambda head: replace(head, active_cleanups=self._others(head))
+        )
 
     def _announce(self, now: datetime) -> None:
         before, new = self._id, str(ULID.from_datetime(now))
 
         def begin(head: Head) -> Head:
-            if new in head.sweeping:
-                return head  # only the answer of the swap was lost
+            if new in head.active_cleanups:
+                return head  # only the response of the swap was lost
             if before is not None and before not in unexpired_cleanups(head, now):
-                message = "this cleanup was taken for dead; run it again"
+                message = "the lease of this cleanup expired; run it again"
                 raise Contention(message, code="cleanup_expired")
-            swept = max(min(head.swept, to_milliseconds(now)), self._cutoff)
-            sweeping = {**unexpired_cleanups(head, now), new: self._horizon}
-            sweeping.pop(before or "", None)
-            return replace(head, swept=swept, sweep=new, sweeping=sweeping)
+            cleanup_cutoff = max(min(head.cleanup_cutoff, to_milliseconds(now)), self._cutoff)
+            active_cleanups = {**unexpired_cleanups(head, now), new: self._horizon}
+            active_cleanups.pop(before or "", None)
+            return replace(
+                head,
+                cleanup_cutoff=cleanup_cutoff,
+                last_cleanup=new,
+                active_cleanups=active_cleanups,
+            )
 
         _update_head(self._manifest.main, begin)
         self._id = new
 
     def _others(self, head: Head) -> dict[str, int]:
-        return {id_: since for id_, since in head.sweeping.items() if id_ != self._id}
+        return {id_: since for id_, since in head.active_cleanups.items() if id_ != self._id}
 
 
 def unexpired_cleanups(head: Head, now: datetime) -> dict[str, int]:
-    """Return the cleanups main's head announces that may still remove something."""
+    """Return the cleanups announced in main's head that have not expired."""
     return {
-        i: since for i, since in head.sweeping.items() if commit_id_time(i) > now - LEASE_TIMEOUT
+        i: since
+        for i, since in head.active_cleanups.items()
+        if commit_id_time(i) > now - LEASE_TIMEOUT
     }
 
 
 def copy_cleanup_state(lineage: Lineage, main: Head) -> None:
-    """Announce on a lineage that is not registered yet what main's head announces."""
-    _update_head(lineage, lambda head: replace(head, swept=main.swept, sweep=main.sweep))
+    """Copy the announcement in main's head to a lineage that is not registered yet."""
+    _update_head(
+        lineage,
+        lambda head: replace(
+            head, cleanup_cutoff=main.cleanup_cutoff, last_cleanup=main.last_cleanup
+        ),
+    )
 
 
 def is_kept_by_cleanups(manifest: Manifest, source: Snapshot, head: Head) -> bool:
-    """Return whether the cleanups that main's head announces keep a state, whatever happens.
+    """Return whether the cleanups announced in main's head certainly keep a snapshot.
 
-    They keep what is a head now, and what was made since their horizon, of branches that stay.
+    They keep current heads, and states published since their horizon, of branches that are not
+    being deleted.
     """
-    sweeping = unexpired_cleanups(head, manifest.objects.now()) if head.sweeping else {}
-    if not sweeping:
+    active_cleanups = (
+        unexpired_cleanups(head, manifest.objects.now()) if head.active_cleanups else {}
+    )
+    if not active_cleanups:
         return True
-    if source.native is not None:
-        names = [b for b in manifest.registered().values() if b.native == source.native]
-        if not names or names[0].leaving:
+    if source.lineage_id is not None:
+        names = [
+            b for b in manifest.registered_branches().values() if b.lineage_id == source.lineage_id
+        ]
+        if not names or names[0].deleting:
             return False
-    if manifest.lineage(source.native).state().head.commit_id == source.commit_id:
+    if manifest.lineage(source.lineage_id).state().head.commit_id == source.commit_id:
         return True
     row, _ = find_commit(manifest, source.commit_id)
-    made = manifest.lineage(row.native).path + "/" + version_file(row.commit.manifest_version)
-    published = manifest.objects.modified(made)
-    return published is not None and published.timestamp() * 1000 > max(sweeping.values())
+    file = manifest.lineage(row.lineage_id).path + "/" + version_file(row.commit.manifest_version)
+    published = manifest.objects.modified(file)
+    return published is not None and published.timestamp() * 1000 > max(active_cleanups.values())
 
 
 def is_safe_from_cleanup(manifest: Manifest, source: Snapshot) -> bool:
-    """Return whether a state is one cleanup keeps now, as long as none begins after this.
+    """Return whether cleanup keeps a snapshot, as long as no cleanup starts after this call.
 
-    A branch that is deleted later is then missed only by a cleanup that announces itself first.
+    If its branch is deleted later, only a cleanup that is announced first can remove it.
     """
     head = manifest.main.state().head
-    if head.sweeping and unexpired_cleanups(head, manifest.objects.now()):
+    if head.active_cleanups and unexpired_cleanups(head, manifest.objects.now()):
         return False
-    names = {b.native for b in manifest.registered().values() if not b.leaving}
-    return source.native is None or source.native in names
+    names = {b.lineage_id for b in manifest.registered_branches().values() if not b.deleting}
+    return source.lineage_id is None or source.lineage_id in names
 
 
 def release_stale_leases(manifest: Manifest) -> None:
-    """Withdraw announcements of dead cleanups, and those that are ahead of the store's clock.
+    """Withdraw announcements of dead cleanups, and those ahead of the store's clock.
 
-    A clock that was wrong leaves the latter, and nothing else would end them.
+    The latter remain after a wrong clock was corrected, and never expire otherwise.
     """
     now = manifest.objects.now()
     ahead = now + MAX_CLOCK_SKEW
 
-    def lifting(head: Head) -> Head:
+    def release(head: Head) -> Head:
         left = {
             id_: s
             for id_, s in unexpired_cleanups(head, now).items()
             if commit_id_time(id_) < ahead
         }
-        return replace(head, swept=min(head.swept, to_milliseconds(now)), sweeping=left)
+        return replace(
+            head,
+            cleanup_cutoff=min(head.cleanup_cutoff, to_milliseconds(now)),
+            active_cleanups=left,
+        )
 
-    for native in (None, *(branch.native for branch in manifest.branches().values())):
-        with suppress(NotFound):  # it was just deleted, or is lost
-            _update_head(manifest.lineage(native), lifting)
+    for lineage_id in (None, *(branch.lineage_id for branch in manifest.branches().values())):
+        with suppress(NotFound):  # just deleted, or lost
+            _update_head(manifest.lineage(lineage_id), release)
 
 
 def _set_cleanup_cutoff(lineage: Lineage, until: int, now: datetime) -> None:
-    """Announce on the lineage of a branch that files written before a time may be removed."""
+    """Announce on a lineage that files written before a time may be removed."""
 
-    def expiring(head: Head) -> Head:
-        swept = max(min(head.swept, to_milliseconds(now)), until)
-        return replace(head, swept=swept, sweep=str(ULID.from_datetime(now)))
+    def announce(head: Head) -> Head:
+        cleanup_cutoff = max(min(head.cleanup_cutoff, to_milliseconds(now)), until)
+        return replace(
+            head, cleanup_cutoff=cleanup_cutoff, last_cleanup=str(ULID.from_datetime(now))
+        )
 
-    _update_head(lineage, expiring)
+    _update_head(lineage, announce)
 
 
 def _update_head(lineage: Lineage, change: Callable[[Head], Head]) -> None:
@@ -182,5 +207,5 @@ def _update_head(lineage: Lineage, change: Callable[[Head], Head]) -> None:
 
 
 def to_milliseconds(time: datetime) -> int:
-    """Return a time as heads hold it."""
+    """Return a time in milliseconds since the epoch, as stored in heads."""
     return int(time.timestamp() * 1000)

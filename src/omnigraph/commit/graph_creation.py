@@ -1,7 +1,7 @@
-"""This module creates and opens graphs.
+"""Create and open graphs.
 
-Creation writes the datasets first, under identities nobody else has, and then the manifest, in one
-create-if-absent: of two creators one wins, and what a killed one leaves blocks nobody.
+Creation writes the datasets first, under unique identities, and then the manifest in one
+create-if-absent: of two concurrent creators one wins, and files of a killed one block no other.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from omnigraph.storage.layout import (
 
 
 def create_graph(manifest: Manifest, schema_text: str, *, actor: str | None = None) -> None:
-    """Create an empty graph; raise AlreadyExists when there is one, also when another was first."""
+    """Create an empty graph; raise AlreadyExists if there is one."""
     report = report_for_text(schema_text, "<schema>", Code.SCHEMA_UNREADABLE)
     catalog = read_catalog(report)
     if report.errors:
@@ -65,14 +65,14 @@ def create_graph(manifest: Manifest, schema_text: str, *, actor: str | None = No
     try:
         manifest.datasets.create(MANIFEST, manifest_table(rows))
     except AlreadyExists as error:
-        # Ours, if only the answer was lost; the commit id tells.
+        # The graph is ours, by its commit ID, if only the response was lost.
         if manifest.main.state().row(rows[1].object_id) is None:
             raise _already_exists_error(manifest.location) from error
     manifest.objects.hold_reserve()
 
 
 def open_graph(manifest: Manifest) -> None:
-    """Make sure that there is a graph this package can read; nothing is written."""
+    """Check that there is a graph in a supported format; write nothing."""
     manifest.objects.reach()
     try:
         manifest.main.state()
@@ -89,7 +89,7 @@ def schema_hash(accepted: AcceptedSchema, source: str) -> str:
 
 
 def create_datasets(manifest: Manifest, types: Iterable[AcceptedType]) -> dict[str, DatasetEntry]:
-    """Create the empty dataset of each of these node and edge types, by `node:T` or `edge:E`."""
+    """Create an empty dataset for each node and edge type; return them by `node:T` or `edge:E`."""
     entries: dict[str, DatasetEntry] = {}
     for type_ in types:
         assert type_.incarnation is not None, "node and edge types have an incarnation"
@@ -132,9 +132,9 @@ def _initial_rows(
     rows = [commit_row(commit, None), schema_row(address, source, accepted.to_json())]
     for key, entry in entries.items():
         path = dataset_path(key.partition(":")[0], entry.type_id, entry.incarnation)
-        sums = manifest.datasets.new_sums(path, None, entry.physical)
-        rows += [table_row(entry, key, path), version_row(entry, key, commit.id, sums)]
-    head = replace(head, row_sum=update_row_checksum(RowChecksum(0, 0), rows))
+        checksums = manifest.datasets.new_checksums(path, None, entry.physical)
+        rows += [table_row(entry, key, path), version_row(entry, key, commit.id, checksums)]
+    head = replace(head, row_checksum=update_row_checksum(RowChecksum(0, 0), rows))
     return [head_row(head, commit.manifest_version), *rows]
 
 
@@ -147,4 +147,4 @@ def _exists(manifest: Manifest) -> bool:
 
 
 def _already_exists_error(location: Location) -> OmniError:
-    return AlreadyExists(f"a graph exists at {location}", code="already_initialized")
+    return AlreadyExists(f"a graph already exists at {location}", code="already_initialized")

@@ -1,7 +1,7 @@
-"""This module walks the commit graph of a branch.
+"""Traverse the commit graph: ancestors, merge bases, datasets of past commits.
 
-The rows of what a branch can reach stand in its own lineage and in those it goes back to, which may
-hold more. What is reachable is decided by parents, never by time.
+The rows of the commits a branch can reach are in its own lineage and in its ancestor lineages,
+which may hold more. Reachability is decided by parents, never by time.
 """
 
 from __future__ import annotations
@@ -29,39 +29,39 @@ from omnigraph.commit.model import Commit, CommitId, DatasetEntry, Snapshot
 from omnigraph.errors import GraphCorrupt, NotFound
 
 _PER_COMMIT = ("table_version", "table_tombstone")
-"""Rows that come with the row of their commit."""
+"""Types of rows that are written together with the row of their commit."""
 
 DatasetEntries: TypeAlias = dict[tuple[TypeId, IncarnationId], DatasetEntry]
 
 
-def read_commits(line: Iterable[LineageState]) -> dict[CommitId, CommitRow]:
-    """Return every commit row of a line of lineages, fences left out."""
-    found = (row for state in line for row in state.rows("object_type = 'graph_commit'"))
-    rows = (read_commit(row.row) for row in found)
+def read_commits(states: Iterable[LineageState]) -> dict[CommitId, CommitRow]:
+    """Return every commit row of lineages, aborted ones excluded."""
+    stored = (row for state in states for row in state.rows("object_type = 'graph_commit'"))
+    rows = (read_commit(row.row) for row in stored)
     return {row.commit.id: row for row in rows if not row.aborted}
 
 
 def extend_commits(
     commits: Mapping[CommitId, CommitRow], state: LineageState
 ) -> dict[CommitId, CommitRow] | None:
-    """Return known commits and those a lineage has got since; None if it has not all of them.
+    """Add the new commits of a lineage to commits read earlier; None if a row is not in it.
 
-    Cost follows what is new.
+    The cost is proportional to the number of new commits.
     """
-    found, left = dict(commits), [state.head.commit_id]
-    while left:
-        commit_id = left.pop()
-        if commit_id not in found:
+    extended, queue = dict(commits), [state.head.commit_id]
+    while queue:
+        commit_id = queue.pop()
+        if commit_id not in extended:
             row = state.row(commit_key(commit_id))
             if row is None:
                 return None
-            found[commit_id] = read_commit(row.row)
-            left += found[commit_id].commit.parents
-    return found
+            extended[commit_id] = read_commit(row.row)
+            queue += extended[commit_id].commit.parents
+    return extended
 
 
 def newest_first(commits: Mapping[CommitId, CommitRow], start: CommitId) -> Iterator[Commit]:
-    """Yield a commit and its ancestors; no commit comes before one of its children."""
+    """Yield a commit and its ancestors, each after all of its children."""
     if start not in commits:
         raise GraphCorrupt(f"commit {start} is missing from the history")
     children = _count_children(commits, start)
@@ -79,7 +79,7 @@ def newest_first(commits: Mapping[CommitId, CommitRow], start: CommitId) -> Iter
 
 
 def _newest_first_key(commit: Commit) -> tuple[int, str]:
-    """Sort the newest first; ids are time-ordered, so their complement is."""
+    """Return a key that sorts the newest first; IDs are time-ordered, so they are complemented."""
     return (
         -int(commit.created_at.timestamp() * 1e6),
         "".join(chr(255 - ord(c)) for c in commit.id),
@@ -101,70 +101,74 @@ def _count_children(commits: Mapping[CommitId, CommitRow], start: CommitId) -> d
 
 def ancestors(commits: Mapping[CommitId, CommitRow], start: CommitId) -> set[CommitId]:
     """Return a commit and everything it descends from."""
-    found = {start}
+    reached = {start}
     queue = deque([start])
     while queue:
         row = commits.get(queue.popleft())
         for parent in row.commit.parents if row is not None else ():
-            if parent not in found:
-                found.add(parent)
+            if parent not in reached:
+                reached.add(parent)
                 queue.append(parent)
-    return found
+    return reached
 
 
 def merge_bases(
     commits: Mapping[CommitId, CommitRow], one: CommitId, other: CommitId
 ) -> list[CommitId]:
-    """Return the best common ancestors: common ones that no other common one descends from."""
+    """Return the best common ancestors: those that no other common ancestor descends from."""
     common = ancestors(commits, one) & ancestors(commits, other)
-    # What is common has only common ancestors, so the parents of all common ones are all covered.
-    known = (commits[commit_id].commit for commit_id in common if commit_id in commits)
-    covered = {parent for commit in known for parent in commit.parents}
+    # Ancestors of common commits are common too, so it is enough to exclude their parents.
+    common_commits = (commits[commit_id].commit for commit_id in common if commit_id in commits)
+    covered = {parent for commit in common_commits for parent in commit.parents}
     return sorted(common - covered, reverse=True)
 
 
 def find_commit(manifest: Manifest, commit_id: str) -> tuple[CommitRow, LineageState]:
-    """Return a commit and the lineage it is on, main first; raise NotFound when it is nowhere.
+    """Return a commit and the lineage that holds it, main first; raise NotFound if there is none.
 
-    What only a deleted branch had is nowhere, also while its lineage is kept for others.
+    Commits that only a deleted branch had are not found, even while its lineage is kept.
     """
-    branches = [branch.native for branch in manifest.branches().values()]
-    for native in dict.fromkeys([None, *branches, *sorted(manifest.named_lineages())]):
+    branches = [branch.lineage_id for branch in manifest.branches().values()]
+    for lineage_id in dict.fromkeys([None, *branches, *sorted(manifest.named_lineages())]):
         try:
-            state = manifest.lineage(native).state()
-            found = state.row(commit_key(commit_id))
-            row = read_commit(found.row) if found is not None else None
+            state = manifest.lineage(lineage_id).state()
+            stored = state.row(commit_key(commit_id))
+            row = read_commit(stored.row) if stored is not None else None
             if row is None or row.aborted:
                 continue
             if (
-                native is None
-                or native in branches
-                or _is_reachable(manifest, native, row.commit.id)
+                lineage_id is None
+                or lineage_id in branches
+                or _is_reachable(manifest, lineage_id, row.commit.id)
             ):
                 return row, state
         except NotFound:
-            if native is None:
+            if lineage_id is None:
                 raise
             continue  # the branch was just deleted
     raise commit_not_found_error(commit_id)
 
 
 def commit_not_found_error(commit_id: str) -> NotFound:
-    """Return the error for a commit that is not there, or not for whom asks."""
+    """Return the error for a commit that does not exist or is not visible to the caller."""
     message = f"commit {commit_id} does not exist"
     return NotFound(message, code="commit_not_found", commit=commit_id)
 
 
-def _is_reachable(manifest: Manifest, native: str, commit_id: CommitId) -> bool:
-    """Tell whether a branch or tag that goes back to a lineage descends from a commit of it."""
+def _is_reachable(manifest: Manifest, lineage_id: str, commit_id: CommitId) -> bool:
+    """Return whether a branch or tag with history in a lineage descends from a commit of it."""
     for branch in manifest.branches().values():
-        if native in branch.origins:
-            state = manifest.lineage(branch.native).state()
-            if commit_id in ancestors(read_commits(manifest.line(state)), state.head.commit_id):
+        if lineage_id in branch.ancestor_lineages:
+            state = manifest.lineage(branch.lineage_id).state()
+            if commit_id in ancestors(
+                read_commits(manifest.history_states(state)), state.head.commit_id
+            ):
                 return True
     for tag in manifest.tags().values():
-        if native in (tag.native, *tag.origins):
-            commits = read_commits(manifest.line(manifest.lineage(tag.native).state()))
+        if lineage_id in (tag.lineage_id, *tag.ancestor_lineages):
+            commits = read_commits(
+                manifest.history_states(manifest.lineage(tag.lineage_id).state())
+            )
             if commit_id in ancestors(commits, tag.commit_id):
                 return True
     return False
@@ -172,20 +176,20 @@ def _is_reachable(manifest: Manifest, native: str, commit_id: CommitId) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class CommitHistory:
-    """What the commits of a line of lineages published and dropped."""
+    """The dataset versions that commits published, and the datasets they dropped."""
 
     commits: Mapping[CommitId, CommitRow]
     published: Mapping[CommitId, DatasetEntries]
     dropped: Mapping[CommitId, set[tuple[TypeId, IncarnationId]]]
 
 
-def read_history(line: Iterable[LineageState]) -> CommitHistory:
-    """Read the history rows of a line of lineages, one scan for each."""
+def read_history(states: Iterable[LineageState]) -> CommitHistory:
+    """Read the history rows of lineages, one scan for each."""
     commits: dict[CommitId, CommitRow] = {}
     published: dict[CommitId, DatasetEntries] = {}
     dropped: dict[CommitId, set[tuple[TypeId, IncarnationId]]] = {}
     kinds = "('graph_commit', 'table_version', 'table_tombstone')"
-    for row in (found.row for state in line for found in state.rows(f"object_type IN {kinds}")):
+    for row in (stored.row for state in states for stored in state.rows(f"object_type IN {kinds}")):
         if row["object_type"] == "graph_commit":
             commit = read_commit(row)
             if not commit.aborted:
@@ -202,9 +206,9 @@ def read_history(line: Iterable[LineageState]) -> CommitHistory:
 def dataset_paths(
     states: Iterable[LineageState], keys: dict[str, str] | None = None
 ) -> dict[tuple[TypeId, IncarnationId], str]:
-    """Return the path of every dataset that lineages have registered; `keys` gets its type key."""
+    """Return the path of every registered dataset; add its type key to `keys`, by path."""
     paths: dict[tuple[TypeId, IncarnationId], str] = {}
-    for row in (found.row for state in states for found in state.rows("object_type = 'table'")):
+    for row in (stored.row for state in states for stored in state.rows("object_type = 'table'")):
         identity, path, key = read_table(row)
         paths[identity] = path
         if keys is not None:
@@ -213,7 +217,7 @@ def dataset_paths(
 
 
 def registered_path(paths: Mapping[tuple[TypeId, IncarnationId], str], entry: DatasetEntry) -> str:
-    """Return the path of a dataset a commit shows; raise GraphCorrupt if it is not registered."""
+    """Return the path of a dataset of a commit; raise GraphCorrupt if it is not registered."""
     path = paths.get(entry.key)
     if path is None:
         identity = f"{entry.type_id:016x}-{entry.incarnation:016x}"
@@ -222,19 +226,19 @@ def registered_path(paths: Mapping[tuple[TypeId, IncarnationId], str], entry: Da
     return path
 
 
-def datasets_at_commit(line: Iterable[LineageState], start: CommitId) -> DatasetEntries:
-    """Rebuild the datasets a commit shows from the history rows, along first parents."""
-    return next(datasets_at_commits(read_history(line), [start]))
+def datasets_at_commit(states: Iterable[LineageState], start: CommitId) -> DatasetEntries:
+    """Rebuild the datasets of a commit from the history rows, along first parents."""
+    return next(datasets_at_commits(read_history(states), [start]))
 
 
-def history_rows(line: Iterable[LineageState], start: CommitId) -> list[NewManifestRow]:
-    """Return the rows, as they stand, that tell what a commit descends from."""
-    states = list(line)
+def history_rows(lineages: Iterable[LineageState], start: CommitId) -> list[NewManifestRow]:
+    """Return the stored history rows of a commit and its ancestors."""
+    states = list(lineages)
     reached = ancestors(read_commits(states), start)
     rows = {
-        found.row["object_id"]: NewManifestRow(**found.row)
-        for s in states
-        for found in s.rows(HISTORY_ROW_FILTER)
+        stored.row["object_id"]: NewManifestRow(**stored.row)
+        for state in states
+        for stored in state.rows(HISTORY_ROW_FILTER)
     }
     return [row for row in rows.values() if _row_commit_id(row) in (None, *reached)]
 
@@ -242,8 +246,10 @@ def history_rows(line: Iterable[LineageState], start: CommitId) -> list[NewManif
 def missing_history(
     manifest: Manifest, source: Snapshot, target: Snapshot
 ) -> tuple[NewManifestRow, ...]:
-    """Return the rows about what a source descends from that a target's lineages do not hold."""
-    ours, theirs = (manifest.line(manifest.lineage(s.native).state()) for s in (source, target))
+    """Return the history rows of a source that the lineages of a target do not hold."""
+    ours, theirs = (
+        manifest.history_states(manifest.lineage(s.lineage_id).state()) for s in (source, target)
+    )
     known = {found.row["object_id"] for state in theirs for found in state.rows(HISTORY_ROW_FILTER)}
     rows = history_rows(ours, source.commit_id)
     return tuple(row for row in rows if row.object_id not in known)
@@ -252,27 +258,29 @@ def missing_history(
 def rows_not_in_lineage(
     state: LineageState, rows: Sequence[NewManifestRow]
 ) -> list[NewManifestRow]:
-    """Return those of the rows of another history that a lineage has not got meanwhile."""
+    """Return the rows of another history that a lineage does not hold yet."""
     ids = ", ".join(f"'{row.object_id}'" for row in rows if row.object_type not in _PER_COMMIT)
-    found = {found.row["object_id"] for found in state.rows(f"object_id IN ({ids})")}
-    known = {id_.removeprefix("commit:") for id_ in found}
-    return [row for row in rows if row.object_id not in found and _row_commit_id(row) not in known]
+    present = {row.row["object_id"] for row in state.rows(f"object_id IN ({ids})")}
+    commits = {id_.removeprefix("commit:") for id_ in present}
+    return [
+        row for row in rows if row.object_id not in present and _row_commit_id(row) not in commits
+    ]
 
 
 def _row_commit_id(row: NewManifestRow) -> str | None:
-    """Return the commit a row belongs to, None when it outlives commits."""
+    """Return the commit a row belongs to, None for rows of no single commit."""
     key, _, commit_id = row.object_id.rpartition("@" if "@" in row.object_id else ":")
     return commit_id if key.startswith(("commit", "version", "tombstone")) else None
 
 
 def datasets_at_commits(
-    history: CommitHistory, wanted: Iterable[CommitId]
+    history: CommitHistory, commit_ids: Iterable[CommitId]
 ) -> Iterator[DatasetEntries]:
-    """Yield the datasets each wanted commit shows, those on one line of first parents in one pass.
+    """Yield the datasets of each commit; commits on one line of first parents take one pass.
 
-    What is yielded changes with the next step: take what you need at once.
+    The yielded dict is modified by the next step: copy it to keep it.
     """
-    left = dict.fromkeys(wanted)
+    left = dict.fromkeys(commit_ids)
     while left:
         entries: DatasetEntries = {}
         line = list(first_parents(history.commits, next(iter(left))))
@@ -286,7 +294,7 @@ def datasets_at_commits(
 
 
 def first_parents(commits: Mapping[CommitId, CommitRow], start: CommitId) -> Iterable[CommitId]:
-    """Yield a commit and its first parents: the states its branch went through."""
+    """Yield a commit and its first parents: the past heads of its branch."""
     current: CommitId | None = start
     while current is not None:
         row = commits.get(current)

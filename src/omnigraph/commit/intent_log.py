@@ -1,8 +1,8 @@
-"""This module keeps the durable record of long operations in flight.
+"""Store intents: durable records of long operations in progress.
 
 Ordinary commits need none: nothing they write before the swap is reachable. A long operation writes
-its intent first, so that cleanup spares what it stages, people see it, and recovery can finish or
-undo it.
+its intent first, so that cleanup keeps the files it stages, users see it, and recovery can roll it
+forward or back.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ INTENT_VERSION = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperationIntent:
-    """A long operation: what it will publish, where, and how far it is.
+    """A long operation in progress: its branch, its staged commit and its state.
 
-    `complete` tells that everything is staged and only the publish is missing. `patience` is how
-    long it waits for somebody to go on with it after its heart stopped; None for those nobody can.
+    `complete` means that everything is staged and only the publish is missing. `resume_window` is how
+    long a resumable operation is kept after its last heartbeat; None if it cannot be resumed.
     `started_at` is a time of the store, as is `heartbeat` of an intent that was listed.
     """
 
     id: str
     branch: str
-    native: str | None
+    lineage_id: str | None
     staged: StagedCommit
     complete: bool = False
-    patience: timedelta | None = None
+    resume_window: timedelta | None = None
     started_at: datetime
     heartbeat: datetime = field(compare=False)
 
     @property
     def path(self) -> str:
-        """Where it is stored."""
+        """The path of the stored intent."""
         return f"{INTENTS}/{self.id}.json"
 
 
@@ -58,22 +58,22 @@ class IntentLog:
     def begin(
         self,
         branch: str,
-        native: str | None,
+        lineage_id: str | None,
         staged: StagedCommit,
         *,
-        patience: timedelta | None = None,
+        resume_window: timedelta | None = None,
     ) -> OperationIntent:
-        """Write a new intent; its commit id is known to others from here on.
+        """Write a new intent; from now on other processes know its commit ID.
 
-        Files that it does not refer to yet are written after this: cleanup keeps what is younger.
+        Files it does not refer to yet must be written after this: cleanup keeps newer files.
         """
         now = self._objects.now()
         intent = OperationIntent(
             id=str(ULID()),
             branch=branch,
-            native=native,
+            lineage_id=lineage_id,
             staged=replace(staged, known_id=True),
-            patience=patience,
+            resume_window=resume_window,
             started_at=now,
             heartbeat=now,
         )
@@ -98,16 +98,16 @@ class IntentLog:
         self._objects.delete([intent.path])
 
     def list(self) -> list[OperationIntent]:
-        """Return every intent, oldest first; one that vanishes meanwhile is fine.
+        """Return every intent, oldest first; intents removed during the listing are skipped.
 
         The heartbeat is the time its object was written, by the store's clock.
         """
-        found = []
+        intents = []
         for info in self._objects.list(INTENTS):
             data = self._objects.get(info.path)
             if data is not None and info.path.endswith(".json"):
-                found.append(replace(_decode(data, info.path), heartbeat=info.modified))
-        return sorted(found, key=lambda intent: intent.id)
+                intents.append(replace(_decode(data, info.path), heartbeat=info.modified))
+        return sorted(intents, key=lambda intent: intent.id)
 
 
 def _encode(intent: OperationIntent) -> bytes:
@@ -115,9 +115,9 @@ def _encode(intent: OperationIntent) -> bytes:
         "version": INTENT_VERSION,
         "id": intent.id,
         "branch": intent.branch,
-        "native": intent.native,
+        "native": intent.lineage_id,
         "complete": intent.complete,
-        "patience": None if intent.patience is None else intent.patience.total_seconds(),
+        "patience": None if intent.resume_window is None else intent.resume_window.total_seconds(),
         "started_at": intent.started_at.isoformat(),
         "heartbeat": intent.heartbeat.isoformat(),
         "staged": _encode_staged(intent.staged),
@@ -131,9 +131,9 @@ def _encode_staged(staged: StagedCommit) -> dict[str, Any]:
         "message": staged.message,
         "if_commit": staged.if_commit,
         "merged_parents": list(staged.merged_parents),
-        # Beside the datasets: releases that know no checksums refuse members they do not know.
+        # Checksums are stored separately: older releases reject unknown members of datasets.
         "datasets": [_encode_dataset(dataset) for dataset in staged.datasets],
-        "sums": {dataset.table_key: dict(dataset.sums) for dataset in staged.datasets},
+        "sums": {dataset.table_key: dict(dataset.checksums) for dataset in staged.datasets},
         "reads": {key: [*identity, version] for key, (identity, version) in staged.reads.items()},
         "counts": {key: asdict(counts) for key, counts in staged.counts.items()},
         "schema": asdict(staged.schema) if staged.schema is not None else None,
@@ -141,33 +141,33 @@ def _encode_staged(staged: StagedCommit) -> dict[str, Any]:
 
 
 def _encode_dataset(dataset: StagedDataset) -> dict[str, Any]:
-    return {name: value for name, value in asdict(dataset).items() if name != "sums"}
+    return {name: value for name, value in asdict(dataset).items() if name != "checksums"}
 
 
 def _decode(data: bytes, path: str) -> OperationIntent:
     try:
         document = json.loads(data)
-        found = document["version"]
-        intent = _decode_intent(document) if found == INTENT_VERSION else None
+        version = document["version"]
+        intent = _decode_intent(document) if version == INTENT_VERSION else None
     except (KeyError, ValueError, TypeError, AttributeError) as error:
         raise GraphCorrupt(f"intent {path} cannot be read", cause=str(error)) from error
     if intent is None:
         message = (
-            f"intent {path} has version {found}, not {INTENT_VERSION}: upgrade omnigraph first"
+            f"intent {path} has version {version}, not {INTENT_VERSION}: upgrade omnigraph first"
         )
-        raise FormatUnsupported(message, found=str(found))
+        raise FormatUnsupported(message, found=str(version))
     return intent
 
 
 def _decode_intent(document: Mapping[str, Any]) -> OperationIntent:
-    patience = document.get("patience")
+    resume_window = document.get("patience")
     return OperationIntent(
         id=document["id"],
         branch=document["branch"],
-        native=document["native"],
+        lineage_id=document["native"],
         staged=_decode_staged(document["staged"]),
         complete=document["complete"],
-        patience=None if patience is None else timedelta(seconds=patience),
+        resume_window=None if resume_window is None else timedelta(seconds=resume_window),
         started_at=datetime.fromisoformat(document["started_at"]),
         heartbeat=datetime.fromisoformat(document["heartbeat"]),
     )
@@ -175,12 +175,12 @@ def _decode_intent(document: Mapping[str, Any]) -> OperationIntent:
 
 def _decode_staged(document: Mapping[str, Any]) -> StagedCommit:
     schema = document["schema"]
-    reads, sums = document["reads"].items(), document.get("sums", {})
+    reads, checksums = document["reads"].items(), document.get("sums", {})
     return StagedCommit(
         id=CommitId(document["id"]),
         operation=document["operation"],
         datasets=tuple(
-            StagedDataset(**dataset, sums=sums.get(dataset["table_key"], {}))
+            StagedDataset(**dataset, checksums=checksums.get(dataset["table_key"], {}))
             for dataset in document["datasets"]
         ),
         read_schema=document["read_schema"],

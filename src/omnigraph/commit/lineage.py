@@ -1,8 +1,8 @@
-"""This module reads and swaps the manifest lineage of one branch.
+"""Read and swap the manifest lineage of one branch.
 
-A lineage is a dataset: `__manifest` for main, one of its own for every other branch. Its newest
-version holds the head row, in which the whole state of the branch is folded; reading a branch is
-one probe for a newer version and, when there is one, one row.
+A lineage is a dataset: `__manifest` for main, a separate one for every other branch. Its newest
+version holds the head row with the complete state of the branch; reading a branch is one probe for
+a newer version and, if there is one, one row.
 """
 
 from __future__ import annotations
@@ -47,19 +47,16 @@ from omnigraph.storage.lru_cache import LruCache
 from omnigraph.storage.row_lookup import sql_text
 from omnigraph.version import INTERNAL_SCHEMA_VERSION
 
-# ----------------------------------------------------------------------
-# This module checks the format stamp of a manifest, in both directions.
-
 
 def check_format_version(metadata: Mapping[bytes, bytes] | None) -> None:
-    """Refuse a manifest this package cannot read, saying what to do about it."""
-    found = (metadata or {}).get(FORMAT_VERSION_KEY)
-    text = None if found is None else found.decode(errors="replace")
+    """Raise FormatUnsupported, with the next step, for a format this release cannot read."""
+    stamp = (metadata or {}).get(FORMAT_VERSION_KEY)
+    text = None if stamp is None else stamp.decode(errors="replace")
     if text == str(INTERNAL_SCHEMA_VERSION):
         return
     if text is None or not text.isdigit():
         raise FormatUnsupported(
-            "this manifest has no readable format stamp: not made by omnigraph, or damaged",
+            "the manifest has no readable format version: not written by omnigraph, or damaged",
             found=text,
         )
     if int(text) > INTERNAL_SCHEMA_VERSION:
@@ -76,17 +73,17 @@ def check_format_version(metadata: Mapping[bytes, bytes] | None) -> None:
 
 
 MAX_TAIL_FRAGMENTS = 16
-"""Small fragments a lineage may have before a publisher merges them."""
+"""Small fragments of a lineage above which a publisher merges them."""
 TOO_MANY_FRAGMENTS = 2 * MAX_TAIL_FRAGMENTS
-"""When merging by itself keeps losing to publishers, the next publish merges as well."""
+"""Small fragments above which a publish merges them in its own swap."""
 TIER_GROWTH = 8
 """A fragment this many times larger than all newer ones together is not merged with them yet."""
 BASE_FRAGMENT_ROWS = 65_536
-"""A fragment of this size is left alone by publishers."""
+"""Publishers do not merge fragments of this size or larger."""
 MAX_CACHED_FRAGMENTS = 64
-"""Fragments a process remembers the rows of, because it wrote them."""
+"""Number of fragments written by this process whose rows it caches."""
 SLOW_SWAP_SECONDS = 30.0
-"""A swap that took longer is looked for in storage before it counts as done."""
+"""A swap that took longer is confirmed by reading storage before it counts as done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,68 +97,68 @@ class LineageState:
 
     def rows(self, condition: str) -> list[ManifestRow]:
         """Return the rows that satisfy a condition."""
-        with self.lineage.whole(self.handle):
+        with self.lineage.check_intact(self.handle):
             return read_rows(self.handle, condition)
 
     def names(self, kind: str, but: Sequence[int] = ()) -> list[ManifestRow]:
-        """Return the rows of all branches or all tags, but of some fragments.
+        """Return the rows of all branches or all tags, except those in the fragments `but`.
 
-        It is cheap however long the history is.
+        The cost does not depend on the length of the history.
         """
         fragments = [
             fragment
             for fragment in self.handle.get_fragments()
             if fragment.fragment_id >= self.head.names and fragment.fragment_id not in but
         ]
-        with self.lineage.whole(self.handle):
+        with self.lineage.check_intact(self.handle):
             return read_rows(self.handle, f"object_type = {sql_text(kind)}", fragments)
 
     def row(self, object_id: str) -> ManifestRow | None:
         """Return one row by its key."""
-        found = self.rows(f"object_id = {sql_text(object_id)}")
-        return found[0] if found else None
+        rows = self.rows(f"object_id = {sql_text(object_id)}")
+        return rows[0] if rows else None
 
     def oldest_row(self, object_id: str) -> ManifestRow | None:
-        """Return one row by its key; cheap when it is as old as the lineage."""
-        with self.lineage.whole(self.handle):
+        """Return one row by its key; cheap for rows as old as the lineage."""
+        with self.lineage.check_intact(self.handle):
             return read_oldest_row(self.handle, f"object_id = {sql_text(object_id)}")
 
 
 class Lineage:
-    """The manifest lineage of one branch; None is main."""
+    """The manifest lineage of one branch; `lineage_id` None is main."""
 
-    def __init__(self, datasets: Datasets, native: str | None) -> None:
-        self.native = native
+    def __init__(self, datasets: Datasets, lineage_id: str | None) -> None:
+        self.lineage_id = lineage_id
         self.datasets = datasets
-        self.path = lineage_path(native)
+        self.path = lineage_path(lineage_id)
         self._state: LineageState | None = None
         self._probed = 0.0
         self._written: LruCache[int, pa.Table] = LruCache(MAX_CACHED_FRAGMENTS)
         self._lock = Lock()
 
     @property
-    def known(self) -> LineageState | None:
-        """The newest state seen so far, asking nobody."""
+    def cached_state(self) -> LineageState | None:
+        """The newest state read or written by this process; no request to storage."""
         with self._lock:
             return self._state
 
     def state(self) -> LineageState:
-        """Return the newest state: one probe, and one row when something is newer."""
-        known, now = self.known, _boot_clock()
-        if known is not None:
+        """Return the newest state: one probe, and one row if there is a newer version."""
+        cached, now = self.cached_state, _boot_clock()
+        if cached is not None:
             with translate_errors("probing the manifest"):
-                if known.handle.latest_version == known.version:
+                if cached.handle.latest_version == cached.version:
                     self._probed = now
-                    return known
-        found = self._remember(self._read(None))
+                    return cached
+        state = self._remember(self._read(None))
         self._probed = now
-        return found
+        return state
 
     def at(self, version: int) -> LineageState:
         """Return the state at an older manifest version."""
-        known = self.known
-        if known is not None and known.version == version:
-            return known
+        cached = self.cached_state
+        if cached is not None and cached.version == version:
+            return cached
         try:
             return self._read(version)
         except (NotFound, GraphCorrupt) as error:
@@ -175,12 +172,12 @@ class Lineage:
         rows: Iterable[NewManifestRow] = (),
         stale: Sequence[ManifestRow] = (),
     ) -> LineageState:
-        """Publish a new head and rows on top of `base`; raise Contention if it moved."""
+        """Publish a new head and rows based on `base`; raise Contention after a lost race."""
         probed, observe, rows = self._probed, self.datasets.observe, list(rows)
         observe("swap: begun")
-        if base.head.row_sum is not None:
-            total = update_row_checksum(base.head.row_sum, rows, (found.row for found in stale))
-            head = replace(head, row_sum=total)
+        if base.head.row_checksum is not None:
+            total = update_row_checksum(base.head.row_checksum, rows, (old.row for old in stale))
+            head = replace(head, row_checksum=total)
         first = head_row(head, base.version + 1)
         newest, history, merged = manifest_table([first, *rows]), list[pa.Table](), list[int]()
         if len(base.handle.get_fragments()) > TOO_MANY_FRAGMENTS:
@@ -189,62 +186,62 @@ class Lineage:
                 history, names = self._merge(small, gone=stale)
                 newest = pa.concat_tables([newest, names]).combine_chunks()
                 merged = [fragment.fragment_id for fragment in small]
-        left = [found for found in stale if found.address >> 32 not in merged]
+        left = [old for old in stale if old.address >> 32 not in merged]
         handle = compare_and_swap(base.handle, [*history, newest], observe, left, merged)
         observe("swap: done")
         if _boot_clock() - probed > SLOW_SWAP_SECONDS:
             self._confirm(int(handle.version))
-        return self._made(handle, head, [*history, newest])
+        return self._remember_swap(handle, head, [*history, newest])
 
-    def record_row_sum(self) -> None:
-        """Record the checksum of the rows in a head that has none: an older release wrote it."""
+    def record_row_checksum(self) -> None:
+        """Add the checksum of the rows to a head written by a release that records none."""
         state = self.state()
-        if state.head.row_sum is None and not state.head.closed:
+        if state.head.row_checksum is None and not state.head.closed:
             rows = state.rows("object_type <> 'graph_head'")
-            self.swap(state, replace(state.head, row_sum=checksum_rows(f.row for f in rows)))
+            self.swap(state, replace(state.head, row_checksum=checksum_rows(f.row for f in rows)))
 
     def _confirm(self, version: int) -> None:
-        """Raise Contention unless a version is the newest of a lineage that is all there.
+        """Raise Contention unless a version is the newest of an intact lineage.
 
-        A process that was put to sleep within a swap may wake up when the version that beat it has
-        been forgotten, or the whole lineage removed, and then finds nothing in its way.
+        A process that was suspended during a swap may resume after the competing version, or the
+        whole lineage, was removed; its swap then succeeds although it lost.
         """
         state = self._read(None)
         state.rows("object_type = 'schema'")
         if state.version != version:
-            raise Contention("publishing took long, and others published since")
+            raise Contention("publishing took too long: other commits were published meanwhile")
 
     def compact(self) -> int:
-        """Merge small fragments when there are many; return how many it merged."""
-        state = self.known
+        """Merge small fragments if there are many; return the number of merged fragments."""
+        state = self.cached_state
         small = _small_newest_fragments(state.handle) if state is not None else []
         if state is None or len(small) <= MAX_TAIL_FRAGMENTS:
             return 0
         merged = [fragment.fragment_id for fragment in small]
-        with self.whole(state.handle):
+        with self.check_intact(state.handle):
             history, names = self._merge(small)
-        elsewhere = [found for kind in NAME_ROW_TYPES for found in state.names(kind, but=merged)]
+        elsewhere = [row for kind in NAME_ROW_TYPES for row in state.names(kind, but=merged)]
         observe = self.datasets.observe
         observe("compaction: rows read")
-        # Names stay beside the head: nobody has to look for them in a long history.
+        # Names stay in the newest fragment, so that reading them does not scan a long history.
         head = replace(state.head, names=next_fragment_id(state.handle) + len(history))
         first = head_row(head, state.version + 1)
-        moved = manifest_table([first, *(NewManifestRow(**found.row) for found in elsewhere)])
+        moved = manifest_table([first, *(NewManifestRow(**row.row) for row in elsewhere)])
         newest = pa.concat_tables([moved, names]).combine_chunks()
         handle = compare_and_swap(state.handle, [*history, newest], observe, elsewhere, merged)
         observe("compaction: done")
-        self._made(handle, head, [*history, newest])
+        self._remember_swap(handle, head, [*history, newest])
         return len(merged)
 
     def _merge(
         self, small: Sequence[Any], gone: Sequence[ManifestRow] = ()
     ) -> tuple[list[pa.Table], pa.Table]:
-        """Return the history rows and the names of fragments; what this process wrote is known."""
+        """Return the history rows and the names of fragments, from the cache where possible."""
         with translate_errors("compacting the manifest"):
             tables = [self._rows_of(fragment) for fragment in reversed(small)]
         # Lance is slow to write many chunks.
         table = pa.concat_tables(tables).combine_chunks()
-        dropped = [HEAD_KEY, *(found.row["object_id"] for found in gone)]
+        dropped = [HEAD_KEY, *(row.row["object_id"] for row in gone)]
         left = table.filter(pc.invert(pc.is_in(table["object_id"], pa.array(dropped))))
         is_name = pc.is_in(left["object_type"], pa.array(NAME_ROW_TYPES))
         history = left.filter(pc.invert(is_name))
@@ -257,16 +254,21 @@ class Lineage:
         check_file_checksums(self.datasets.location.child(self.path), [fragment])
         return fragment.to_table()
 
-    def _made(self, handle: Any, head: Head, tables: Sequence[pa.Table]) -> LineageState:  # noqa: ANN401
-        """Remember what a swap made of tables: there is nothing to read back."""
+    def _remember_swap(
+        self,
+        handle: Any,  # noqa: ANN401 - a Lance handle
+        head: Head,
+        tables: Sequence[pa.Table],
+    ) -> LineageState:
+        """Cache the tables and the state that a swap wrote, so that nothing is read back."""
         newest = next_fragment_id(handle) - 1
         for number, table in enumerate(reversed(tables)):
             self._written.put(newest - number, table)
         return self._remember(LineageState(int(handle.version), head, handle, self))
 
-    def whole(self, handle: Any) -> AbstractContextManager[None]:  # noqa: ANN401 - a Lance handle
-        """Run a read; raise NotFound when the lineage or version is gone, else GraphCorrupt."""
-        return self.datasets.whole(self.path, int(handle.version))
+    def check_intact(self, handle: Any) -> AbstractContextManager[None]:  # noqa: ANN401 - a Lance handle
+        """Run a read; a missing file raises NotFound if the version is gone, else GraphCorrupt."""
+        return self.datasets.check_intact(self.path, int(handle.version))
 
     def _read(self, version: int | None) -> LineageState:
         handle = self.datasets.open(self.path, version)
@@ -274,17 +276,17 @@ class Lineage:
         return self._state_of(handle)
 
     def _state_of(self, handle: Any) -> LineageState:  # noqa: ANN401 - a Lance handle
-        with self.whole(handle):
+        with self.check_intact(handle):
             row = read_head_row(handle, ["object_id", "table_version", "metadata"])
             if row is None or (row["object_id"], row["table_version"]) != (
                 HEAD_KEY,
                 handle.version,
             ):
-                # Something else wrote here. What we know is what the last of us knew.
+                # Another program wrote this version: use the newest head that omnigraph wrote.
                 heads = read_rows(handle, f"object_id = {sql_text(HEAD_KEY)}")
                 if not heads:
-                    raise GraphCorrupt("the manifest holds no head")
-                row = max((found.row for found in heads), key=lambda row: row["table_version"])
+                    raise GraphCorrupt("the manifest has no head")
+                row = max((head.row for head in heads), key=lambda row: row["table_version"])
         return LineageState(int(handle.version), read_head(row), handle, self)
 
     def _remember(self, state: LineageState) -> LineageState:
@@ -295,15 +297,15 @@ class Lineage:
 
 
 def _boot_clock() -> float:
-    """Return seconds that no change of the time of day moves, and that count while asleep."""
-    asleep_too = getattr(time, "CLOCK_BOOTTIME", None)  # where there is none, days count
-    return time.time() if asleep_too is None else time.clock_gettime(asleep_too)
+    """Return seconds of a clock that ignores time changes and advances during suspension."""
+    boot_clock = getattr(time, "CLOCK_BOOTTIME", None)
+    return time.time() if boot_clock is None else time.clock_gettime(boot_clock)
 
 
 def _small_newest_fragments(handle: Any) -> list[Any]:  # noqa: ANN401 - a Lance handle
-    """Return the newest fragments, up to one that is large itself or for what came after it.
+    """Return the newest fragments, up to one that is large or much larger than the newer ones.
 
-    So a round of merging writes few rows however long the history is, and there are few tiers.
+    A merge thus writes few rows however long the history is, and there are few tiers.
     """
     chosen: list[Any] = []
     rows = MAX_TAIL_FRAGMENTS

@@ -1,4 +1,4 @@
-"""This module holds the lineages of one graph, its names and its accepted schemas."""
+"""Lineages, branch and tag names and accepted schemas of one graph, cached per process."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from omnigraph.storage.layout import BRANCHES, dataset_path
 from omnigraph.storage.lru_cache import LruCache
 
 MAX_LINEAGES = 128
-"""Branches of which a process keeps the newest state, about 0.13 MB each."""
+"""Number of branches whose newest state a process caches, about 0.13 MB each."""
 MAX_SCHEMAS = 32
 
 
 class Manifest:
-    """Everything a process knows about the manifest of one graph.
+    """The manifest of one graph with the caches of this process.
 
-    Names are read again when main's head says that they changed; accepted schemas are content
-    addressed and never change. `snapshots` holds the newest of each lineage, `views` what scopes
-    show of accepted schemas. Of branches and schemas it keeps those that were used last.
+    Names are read again when their counter in main's head changes; accepted schemas are content
+    addressed and never change. `snapshots` caches the newest snapshot of each lineage, `views` the
+    schemas reduced by scopes. Branches and schemas are evicted least recently used first.
     """
 
     def __init__(self, location: Location) -> None:
@@ -47,124 +47,131 @@ class Manifest:
         self._tags: tuple[int, dict[str, Tag]] = (-1, {})
         self._lock = Lock()
 
-    def lineage(self, native: str | None) -> Lineage:
-        """Return the lineage behind a branch; of branches used long ago it is read again."""
-        if native is None:
+    def lineage(self, lineage_id: str | None) -> Lineage:
+        """Return a lineage by ID, cached for recently used branches; None is main."""
+        if lineage_id is None:
             return self.main
         with self._lock:
-            known = self._lineages.get(native)
-            return known or self._lineages.put(native, Lineage(self.datasets, native))
+            lineage = self._lineages.get(lineage_id)
+            return lineage or self._lineages.put(lineage_id, Lineage(self.datasets, lineage_id))
 
     def branches(self, state: LineageState | None = None) -> dict[str, Branch]:
-        """Return every branch but main, by name; `state` is the version of main to look at."""
-        known = self.registered(state)
-        gone = {b.name for b in known.values() if b.leaving and self.is_closed(b)}
-        for name in gone:
-            known = without_branch(known, name)
-        return known
+        """Return every branch except main, by name; `state` is the version of main to read."""
+        branches = self.registered_branches(state)
+        deleted = {b.name for b in branches.values() if b.deleting and self.is_closed(b)}
+        for name in deleted:
+            branches = without_branch(branches, name)
+        return branches
 
-    def registered(self, state: LineageState | None = None) -> dict[str, Branch]:
-        """Return every branch whose name is taken, also if only its name is left to be deleted.
+    def registered_branches(self, state: LineageState | None = None) -> dict[str, Branch]:
+        """Return every branch whose name is in use, including closed branches.
 
-        `state` is the version of main to look at, the newest if not given.
+        `state` is the version of main to read, by default the newest.
         """
         state = state or self.main.state()
-        refs, known = self._branches
+        refs, branches = self._branches
         if refs != state.head.refs:
             rows = state.names("graph_branch")
-            known = {branch.name: branch for branch in (read_branch(f.row) for f in rows)}
-            self._branches = (state.head.refs, known)
-        return known
+            branches = {branch.name: branch for branch in (read_branch(row.row) for row in rows)}
+            self._branches = (state.head.refs, branches)
+        return branches
 
     def names_changed(
         self, refs: int, rows: Sequence[NewManifestRow], stale: Sequence[ManifestRow]
     ) -> None:
-        """Take note of names this process has changed, instead of reading them all again."""
-        gone = {found.row["object_id"] for found in stale}
-        made = [asdict(row) for row in rows]
-        known, branches = self._branches
-        if known == refs - 1:
-            left = {n: branch for n, branch in branches.items() if f"branch:{n}" not in gone}
-            new = [read_branch(row) for row in made if row["object_type"] == "graph_branch"]
+        """Update the cached names after a change by this process."""
+        removed = {row.row["object_id"] for row in stale}
+        written = [asdict(row) for row in rows]
+        cached_refs, branches = self._branches
+        if cached_refs == refs - 1:
+            left = {n: branch for n, branch in branches.items() if f"branch:{n}" not in removed}
+            new = [read_branch(row) for row in written if row["object_type"] == "graph_branch"]
             self._branches = (refs, left | {branch.name: branch for branch in new})
-        known, tags = self._tags
-        if known == refs - 1:
-            kept = {n: tag for n, tag in tags.items() if f"tag:{n}" not in gone}
-            tagged = [read_tag(row) for row in made if row["object_type"] == "graph_tag"]
+        cached_refs, tags = self._tags
+        if cached_refs == refs - 1:
+            kept = {n: tag for n, tag in tags.items() if f"tag:{n}" not in removed}
+            tagged = [read_tag(row) for row in written if row["object_type"] == "graph_tag"]
             self._tags = (refs, kept | {tag.name: tag for tag in tagged})
 
     def is_closed(self, branch: Branch) -> bool:
-        """Tell whether nobody can publish on the lineage of a branch any more."""
+        """Return whether the lineage of a branch no longer accepts commits."""
         try:
-            return self.lineage(branch.native).state().head.closed
+            return self.lineage(branch.lineage_id).state().head.closed
         except NotFound:
             return True
 
     def tags(self) -> dict[str, Tag]:
         """Return every tag, by name."""
         state = self.main.state()
-        refs, known = self._tags
+        refs, tags = self._tags
         if refs != state.head.refs:
             rows = state.names("graph_tag")
-            known = {tag.name: tag for tag in (read_tag(f.row) for f in rows)}
-            self._tags = (state.head.refs, known)
-        return known
+            tags = {tag.name: tag for tag in (read_tag(row.row) for row in rows)}
+            self._tags = (state.head.refs, tags)
+        return tags
 
     def named_lineages(self) -> set[str]:
-        """Return the lineages that branches or tags need, also those only their history needs."""
-        names: list[Branch | Tag] = [*self.registered().values(), *self.tags().values()]
-        return {native for name in names for native in (name.native, *name.origins) if native}
+        """Return the lineages that branches, tags or their history refer to."""
+        names: list[Branch | Tag] = [*self.registered_branches().values(), *self.tags().values()]
+        return {
+            lineage_id
+            for name in names
+            for lineage_id in (name.lineage_id, *name.ancestor_lineages)
+            if lineage_id
+        }
 
     def stored_lineages(self) -> set[str]:
-        """Return every lineage there is something of in storage, named or not, main left out."""
+        """Return every lineage that has files in storage, main excluded."""
         return set(self.objects.folders(BRANCHES))
 
-    def line(self, state: LineageState) -> Iterator[LineageState]:
-        """Yield the states that hold the history of a lineage: its own, its origins', main's.
+    def history_states(self, state: LineageState) -> Iterator[LineageState]:
+        """Yield the states that hold the history of a lineage: its own, its ancestors', main's.
 
-        What is read later may hold more; it never holds less.
+        A state that is read later holds at least as much history.
         """
         yield state
-        for native in state.head.origins:
-            yield self._origin(native)
+        for lineage_id in state.head.ancestor_lineages:
+            yield self._ancestor_state(lineage_id)
         if state.lineage is not self.main:
             yield self.main.state()
 
-    def _origin(self, native: str) -> LineageState:
+    def _ancestor_state(self, lineage_id: str) -> LineageState:
         try:
-            return self.lineage(native).state()
+            return self.lineage(lineage_id).state()
         except NotFound as error:
-            if native in self.named_lineages():
-                raise GraphCorrupt(f"lineage {native} is missing: history ends there") from error
-            raise  # whoever descended from it was just deleted
+            if lineage_id in self.named_lineages():
+                raise GraphCorrupt(
+                    f"lineage {lineage_id} is missing: history ends there"
+                ) from error
+            raise  # its descendants were just deleted
 
     def branch(self, name: str) -> Branch:
         """Return a branch by name."""
         trimmed = name.strip()
         if trimmed == MAIN:
-            return Branch(name=MAIN, native=None)
-        found = self.branches().get(trimmed)
-        if found is None:
+            return Branch(name=MAIN, lineage_id=None)
+        branch = self.branches().get(trimmed)
+        if branch is None:
             raise branch_not_found_error(trimmed)
-        return found
+        return branch
 
     def head_state(self, name: str) -> tuple[Branch, LineageState]:
         """Return a branch and its newest state.
 
-        A name that was known is trusted as long as its lineage is open, which saves a probe of main
-        and is exact: a lineage is closed before its name can mean another branch.
+        A cached name is valid as long as its lineage is open, which saves a probe of main: a
+        lineage is closed before its name can be reused.
         """
-        known = self._branches[1].get(name.strip())
-        if known is not None:
+        cached = self._branches[1].get(name.strip())
+        if cached is not None:
             with suppress(NotFound):
-                state = self.lineage(known.native).state()
+                state = self.lineage(cached.lineage_id).state()
                 if not state.head.closed:
-                    return known, state
+                    return cached, state
         branch = self.branch(name)
         try:
-            state = self.lineage(branch.native).state()
+            state = self.lineage(branch.lineage_id).state()
         except NotFound as error:
-            if branch.native is None:
+            if branch.lineage_id is None:
                 raise
             raise branch_not_found_error(branch.name) from error
         if state.head.closed:
@@ -173,19 +180,19 @@ class Manifest:
 
     @contextmanager
     def reading(self, table_key: str, entry: DatasetEntry) -> Iterator[Any]:
-        """Give the dataset of `node:T` or `edge:E` as a snapshot shows it, a Lance handle."""
+        """Yield a Lance handle of the dataset of `node:T` or `edge:E` at a snapshot's version."""
         path = dataset_path(table_key.partition(":")[0], entry.type_id, entry.incarnation)
         try:
-            with self.datasets.whole(path, entry.physical):
+            with self.datasets.check_intact(path, entry.physical):
                 yield self.datasets.at(path, entry.physical)
         except NotFound as error:
             raise _version_reclaimed_error(table_key, entry) from error
 
     def check_readable(self, snapshot: Snapshot) -> None:
-        """Raise VersionReclaimed when cleanup has removed what a snapshot shows."""
-        head = self.lineage(snapshot.native).state().head
+        """Raise VersionReclaimed if cleanup has removed datasets of a snapshot."""
+        head = self.lineage(snapshot.lineage_id).state().head
         if head.commit_id == snapshot.commit_id and not head.closed:
-            return  # cleanup does not remove what is a head
+            return  # cleanup never removes a head
         for table_key, entry in snapshot.entries().items():
             path = dataset_path(table_key.partition(":")[0], entry.type_id, entry.incarnation)
             if not self.datasets.has(path, entry.physical):
@@ -193,18 +200,20 @@ class Manifest:
 
     def schema(self, schema_hash: str, state: LineageState) -> tuple[AcceptedSchema, str]:
         """Return an accepted schema and its source."""
-        known = self._schemas.get(schema_hash)
-        if known is None:
-            rows = (holder.oldest_row(f"schema:{schema_hash}") for holder in self.line(state))
-            found = next((row for row in rows if row is not None), None)
-            if found is None:
+        schema = self._schemas.get(schema_hash)
+        if schema is None:
+            rows = (
+                holder.oldest_row(f"schema:{schema_hash}") for holder in self.history_states(state)
+            )
+            row = next((row for row in rows if row is not None), None)
+            if row is None:
                 raise GraphCorrupt(f"accepted schema {schema_hash} is missing")
-            known = self._schemas.put(schema_hash, read_schema(found.row))
-        return known
+            schema = self._schemas.put(schema_hash, read_schema(row.row))
+        return schema
 
 
 def without_branch(branches: Mapping[str, Branch], name: str) -> dict[str, Branch]:
-    """Return the branches without one of them; its descendants go to its parent."""
+    """Return the branches without one of them; its children get its parent."""
     left = {**branches}
     parent = left.pop(name).parent
     return {
@@ -214,12 +223,12 @@ def without_branch(branches: Mapping[str, Branch], name: str) -> dict[str, Branc
 
 
 def branch_not_found_error(name: str) -> OmniError:
-    """Return the error for a name that is no branch."""
+    """Return the error for a name that does not match any branch."""
     return NotFound(f"branch '{name}' does not exist", code="branch_not_found", branch=name)
 
 
 def unknown_branch_error(name: str, known: Collection[str]) -> OmniError:
-    """Return the error for opening a branch that does not exist, with the way to create it."""
+    """Return the error for opening a branch that does not exist; it explains how to create it."""
     trimmed = name.strip()
     nearest = nearest_name(trimmed, known)
     hint = "" if nearest is None else f" (did you mean '{nearest}'?)"

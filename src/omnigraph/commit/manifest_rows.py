@@ -1,4 +1,8 @@
-"""This module writes and reads the rows of `__manifest`."""
+"""Encode and decode the rows of `__manifest`.
+
+Field names of `NewManifestRow` are column names and JSON keys are part of the storage format:
+neither may change.
+"""
 
 from __future__ import annotations
 
@@ -53,12 +57,12 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 HISTORY_ROW_FILTER = (
     "object_type IN ('graph_commit', 'table_version', 'table_tombstone', 'table', 'schema')"
 )
-"""The filter for rows that tell what happened; they never change."""
+"""The filter for history rows; they never change."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewManifestRow:
-    """One row of the manifest."""
+    """A row of the manifest to be written; its fields are the columns."""
 
     object_id: str
     object_type: str
@@ -96,7 +100,7 @@ def _corrupt_row_errors(row: Mapping[str, Any]) -> Iterator[None]:
 
 
 def head_row(head: Head, version: int) -> NewManifestRow:
-    """Return the folded state of a lineage, small, for the version it is written with."""
+    """Return the row that holds the state of a lineage, for the version it is written with."""
     state: dict[str, Any] = {
         "commit": head.commit_id,
         "schema": head.schema_hash,
@@ -108,13 +112,16 @@ def head_row(head: Head, version: int) -> NewManifestRow:
         state["refs"] = head.refs
     if head.names:
         state["names"] = head.names
-    if head.origins:
-        state["origins"] = head.origins
-    if head.row_sum is not None:
-        state["rows"] = _pack_checksum(head.row_sum)
-    for name in ("swept", "sweep", "sweeping"):
-        if value := getattr(head, name):
-            state[name] = value
+    if head.ancestor_lineages:
+        state["origins"] = head.ancestor_lineages
+    if head.row_checksum is not None:
+        state["rows"] = _pack_checksum(head.row_checksum)
+    if head.cleanup_cutoff:
+        state["swept"] = head.cleanup_cutoff
+    if head.last_cleanup:
+        state["sweep"] = head.last_cleanup
+    if head.active_cleanups:
+        state["sweeping"] = head.active_cleanups
     if head.created_at is not None:
         state["at"] = (head.created_at - _EPOCH) // timedelta(microseconds=1)
     return NewManifestRow(
@@ -137,17 +144,17 @@ def read_head(row: Mapping[str, Any]) -> Head:
             closed=state.get("closed", False),
             refs=state.get("refs", 0),
             names=state.get("names", 0),
-            origins=tuple(state.get("origins", ())),
-            swept=state.get("swept", 0),
-            sweep=state.get("sweep", ""),
-            sweeping=state.get("sweeping", {}),
-            row_sum=_unpack_checksum(state.get("rows")),
+            ancestor_lineages=tuple(state.get("origins", ())),
+            cleanup_cutoff=state.get("swept", 0),
+            last_cleanup=state.get("sweep", ""),
+            active_cleanups=state.get("sweeping", {}),
+            row_checksum=_unpack_checksum(state.get("rows")),
             created_at=_EPOCH + timedelta(microseconds=state["at"]) if "at" in state else None,
         )
 
 
-def _pack_checksum(row_sum: RowChecksum) -> str:
-    return f"{row_sum.count:x}-{row_sum.total:016x}"
+def _pack_checksum(row_checksum: RowChecksum) -> str:
+    return f"{row_checksum.count:x}-{row_checksum.total:016x}"
 
 
 def _unpack_checksum(text: str | None) -> RowChecksum | None:
@@ -158,13 +165,15 @@ def _unpack_checksum(text: str | None) -> RowChecksum | None:
 
 
 def update_row_checksum(
-    row_sum: RowChecksum, rows: Iterable[NewManifestRow], removed: Iterable[Mapping[str, Any]] = ()
+    row_checksum: RowChecksum,
+    rows: Iterable[NewManifestRow],
+    removed: Iterable[Mapping[str, Any]] = (),
 ) -> RowChecksum:
-    """Return the checksum of a set of rows after some were added and removed; heads do not count.
+    """Return the checksum of a set of rows after additions and removals; heads are excluded.
 
-    It is a sum, so rows may be moved and merged in any order.
+    It is a sum, so the order of rows does not matter.
     """
-    count, total = row_sum.count, row_sum.total
+    count, total = row_checksum.count, row_checksum.total
     for row in (asdict(row) for row in rows):
         if row["object_type"] != "graph_head":
             count, total = count + 1, total + _row_hash(row)
@@ -174,7 +183,7 @@ def update_row_checksum(
 
 
 def checksum_rows(rows: Iterable[Mapping[str, Any]]) -> RowChecksum:
-    """Return the checksum of rows as they were read, heads left out."""
+    """Return the checksum of rows as they were read, heads excluded."""
     return update_row_checksum(RowChecksum(0, 0), (NewManifestRow(**row) for row in rows))
 
 
@@ -185,7 +194,7 @@ def _row_hash(row: Mapping[str, Any]) -> int:
 
 
 def _pack_entry(entry: DatasetEntry) -> str:
-    """Write an entry in about 60 characters."""
+    """Encode an entry in about 60 characters."""
     return (
         f"{entry.type_id:016x}-{entry.incarnation:016x}:"
         f"{entry.version:x}:{entry.physical:x}:{entry.rows:x}"
@@ -223,12 +232,12 @@ def version_row(
     entry: DatasetEntry,
     table_key: str,
     commit_id: CommitId,
-    sums: Mapping[str, str] | None = None,
+    checksums: Mapping[str, str] | None = None,
 ) -> NewManifestRow:
-    """Return what one commit published for one dataset, with the checksums of new files."""
+    """Return the row for the version of a dataset that a commit published, with file checksums."""
     facts: dict[str, Any] = {"version": entry.version, "commit": commit_id}
-    if sums:
-        facts["files"] = dict(sorted(sums.items()))
+    if checksums:
+        facts["files"] = dict(sorted(checksums.items()))
     return NewManifestRow(
         object_id=f"version:{_identity(entry)}@{commit_id}",
         object_type="table_version",
@@ -242,7 +251,7 @@ def version_row(
 
 
 def tombstone_row(entry: DatasetEntry, table_key: str, commit_id: CommitId) -> NewManifestRow:
-    """Return the end of a dataset's life on a lineage."""
+    """Return the row that records that a commit dropped a dataset."""
     return NewManifestRow(
         object_id=f"tombstone:{_identity(entry)}@{commit_id}",
         object_type="table_tombstone",
@@ -264,13 +273,13 @@ def read_version(row: Mapping[str, Any]) -> tuple[CommitId, DatasetEntry]:
 
 
 def read_checksums(row: Mapping[str, Any]) -> dict[str, str]:
-    """Return the checksums of files that `version_row` wrote; none if it wrote none."""
+    """Return the file checksums that `version_row` wrote; empty if there are none."""
     with _corrupt_row_errors(row):
         return {str(k): str(v) for k, v in json.loads(row["metadata"]).get("files", {}).items()}
 
 
 def read_identity(row: Mapping[str, Any]) -> tuple[TypeId, IncarnationId]:
-    """Return the dataset a row of a dataset is about."""
+    """Return the identity of the dataset that a row refers to."""
     with _corrupt_row_errors(row):
         identity = (row["stable_table_id"], row["table_incarnation_id"])
         if not all(isinstance(number, int) for number in identity):
@@ -299,7 +308,7 @@ def commit_key(commit_id: str) -> str:
     return f"commit:{commit_id}"
 
 
-def commit_row(commit: Commit, native: str | None, *, aborted: bool = False) -> NewManifestRow:
+def commit_row(commit: Commit, lineage_id: str | None, *, aborted: bool = False) -> NewManifestRow:
     """Return the immutable row of a commit; an aborted one only fences its id."""
     facts: dict[str, Any] = {
         "parents": list(commit.parents),
@@ -318,7 +327,7 @@ def commit_row(commit: Commit, native: str | None, *, aborted: bool = False) -> 
         object_type="graph_commit",
         metadata=_dump_json(facts),
         table_version=commit.manifest_version,
-        table_branch=native,
+        table_branch=lineage_id,
     )
 
 
@@ -327,7 +336,7 @@ class CommitRow:
     """A commit as stored: where it was authored, and whether it only fences its id."""
 
     commit: Commit
-    native: str | None
+    lineage_id: str | None
     aborted: bool
 
 
@@ -353,7 +362,7 @@ def read_commit(row: Mapping[str, Any]) -> CommitRow:
 
 
 def schema_row(schema_hash: str, source: str, document: Mapping[str, Any]) -> NewManifestRow:
-    """Return an accepted schema, addressed by its content."""
+    """Return the row of an accepted schema, addressed by its content."""
     metadata = _dump_json({"source": source, "ir": document})
     return NewManifestRow(
         object_id=f"schema:{schema_hash}", object_type="schema", metadata=metadata
@@ -371,22 +380,22 @@ def read_schema(row: Mapping[str, Any]) -> tuple[AcceptedSchema, str]:
 
 
 def branch_row(branch: Branch) -> NewManifestRow:
-    """Return the authority of a branch name."""
+    """Return the row that defines a branch name."""
     facts: dict[str, Any] = {
-        "native": branch.native,
+        "native": branch.lineage_id,
         "parent": branch.parent,
         "fork_commit": branch.fork_commit,
-        "origins": branch.origins,
+        "origins": branch.ancestor_lineages,
         "actor": branch.actor,
         "created_at": branch.created_at.isoformat() if branch.created_at else None,
     }
-    if branch.leaving:
+    if branch.deleting:
         facts["leaving"] = True
     return NewManifestRow(
         object_id=f"branch:{branch.name}",
         object_type="graph_branch",
         metadata=_dump_json(facts),
-        table_branch=branch.native,
+        table_branch=branch.lineage_id,
     )
 
 
@@ -397,22 +406,22 @@ def read_branch(row: Mapping[str, Any]) -> Branch:
         created = facts["created_at"]
         return Branch(
             name=row["object_id"].removeprefix("branch:"),
-            native=facts["native"],
+            lineage_id=facts["native"],
             parent=facts["parent"],
             fork_commit=facts["fork_commit"],
-            origins=tuple(facts["origins"]),
+            ancestor_lineages=tuple(facts["origins"]),
             actor=facts["actor"],
             created_at=datetime.fromisoformat(created) if created else None,
-            leaving=facts.get("leaving", False),
+            deleting=facts.get("leaving", False),
         )
 
 
 def tag_row(tag: Tag) -> NewManifestRow:
-    """Return the authority of a tag name."""
+    """Return the row that defines a tag name."""
     facts = {
         "commit": tag.commit_id,
-        "native": tag.native,
-        "origins": tag.origins,
+        "native": tag.lineage_id,
+        "origins": tag.ancestor_lineages,
         "actor": tag.actor,
         "created_at": tag.created_at.isoformat(),
     }
@@ -428,8 +437,8 @@ def read_tag(row: Mapping[str, Any]) -> Tag:
         return Tag(
             name=row["object_id"].removeprefix("tag:"),
             commit_id=CommitId(facts["commit"]),
-            native=facts["native"],
-            origins=tuple(facts["origins"]),
+            lineage_id=facts["native"],
+            ancestor_lineages=tuple(facts["origins"]),
             actor=facts["actor"],
             created_at=datetime.fromisoformat(facts["created_at"]),
         )

@@ -1,12 +1,13 @@
-"""This module defines the values of history: commits, snapshots, branches, tags."""
+"""Data classes of history: commits, snapshots, branches and tags; rules for their names."""
 
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any, NewType
+from typing import Any, NewType, TypeVar
 
 from omnigraph.catalog import AcceptedSchema, Catalog, IncarnationId, TypeId, TypeKind
 from omnigraph.errors import GraphCorrupt, InvalidInput, NotFound
@@ -14,12 +15,13 @@ from omnigraph.policy.permissions import ALL_TYPES, TypeScope
 
 CommitId = NewType("CommitId", str)
 MAIN = "main"
+_T = TypeVar("_T")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """How many entities of a type a commit inserted, updated and deleted."""
+    """Numbers of entities of a type that a commit inserted, updated and deleted."""
 
     inserted: int = 0
     updated: int = 0
@@ -40,7 +42,7 @@ class Commit:
     manifest_version: int
     counts: Mapping[str, Counts] = field(default_factory=dict)
     schema_hash: str = field(default="", compare=False)
-    """Which schema the commit was made under; it is not told on the wire."""
+    """The hash of the accepted schema; not part of the wire form."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the wire form."""
@@ -70,16 +72,16 @@ class Commit:
             operation=facts.get("operation") or "",
             created_at=_EPOCH + timedelta(microseconds=facts["created_at"]),
             manifest_version=facts["graph_manifest_version"],
-            counts={key: Counts(**found) for key, found in (facts.get("counts") or {}).items()},
+            counts={key: Counts(**counts) for key, counts in (facts.get("counts") or {}).items()},
         )
 
 
 @dataclass(frozen=True, slots=True)
 class DatasetEntry:
-    """The version of one dataset a snapshot shows.
+    """The version of one dataset in a snapshot.
 
-    `version` counts 1, 2, 3 … along the lineage and is what people see; `physical` is the Lance
-    version number, which decides.
+    `version` counts 1, 2, 3 … along the lineage and is the version users see; `physical` is the
+    Lance version number that is read.
     """
 
     type_id: TypeId
@@ -90,13 +92,13 @@ class DatasetEntry:
 
     @property
     def key(self) -> tuple[TypeId, IncarnationId]:
-        """What identifies the dataset."""
+        """The identity of the dataset."""
         return (self.type_id, self.incarnation)
 
 
 @dataclass(frozen=True, slots=True)
 class RowChecksum:
-    """How many rows a lineage has besides heads, and the sum of their hashes."""
+    """The number of rows of a lineage, heads excluded, and the sum of their hashes."""
 
     count: int
     total: int
@@ -104,39 +106,40 @@ class RowChecksum:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
-    """The newest state of a branch: its commit and every live dataset, folded."""
+    """The newest state of a branch: its commit and every live dataset."""
 
     commit_id: CommitId
     schema_hash: str
     datasets: Mapping[tuple[TypeId, IncarnationId], DatasetEntry]
     closed: bool = False
     refs: int = 0
-    """Counts changes of branches and tags; only main's says anything."""
+    """Number of changes of branches and tags; used on main only."""
     names: int = 0
-    """The oldest fragment that may hold branches and tags; only main's says anything."""
-    origins: tuple[str, ...] = ()
-    """Lineages that hold inherited history, besides main: nearest first."""
-    swept: int = 0
-    """Files the store wrote before this, in milliseconds, may have been removed by cleanup."""
-    sweep: str = ""
-    """Names the last announcement of a cleanup; another value means another was made since."""
-    sweeping: Mapping[str, int] = field(default_factory=dict)
-    """Cleanups under way and their horizons in milliseconds; only main's says anything."""
-    row_sum: RowChecksum | None = None
-    """The checksum of the rows of the lineage; None if a release wrote it that records none."""
+    """The oldest fragment that may hold branches and tags; used on main only."""
+    ancestor_lineages: tuple[str, ...] = ()
+    """Lineages that hold inherited history, besides main; nearest first. JSON key `origins`."""
+    cleanup_cutoff: int = 0
+    """Cleanup may have removed files written before this store time, in milliseconds (`swept`)."""
+    last_cleanup: str = ""
+    """The id of the last announced cleanup; it changes with every announcement (`sweep`)."""
+    active_cleanups: Mapping[str, int] = field(default_factory=dict)
+    """Running cleanups and their horizons in milliseconds; used on main only (`sweeping`)."""
+    row_checksum: RowChecksum | None = None
+    """The checksum of the rows of the lineage; None in heads of releases that record none."""
     created_at: datetime | None = None
-    """When the commit was made; None in heads of release 0.1."""
+    """The creation time of the commit; None in heads of release 0.1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """One immutable state of a graph: what a query reads for its whole life.
+    """One immutable state of a graph; a query reads one snapshot from start to end.
 
-    `scope` says what it shows of the graph; `whole` is the state it shows a part of.
+    `scope` limits the visible types; `whole` is the snapshot without that limit. `lineage_id` is
+    the lineage of the branch, None for main.
     """
 
     branch: str
-    native: str | None
+    lineage_id: str | None
     manifest_version: int
     head: Head
     schema: AcceptedSchema
@@ -146,8 +149,13 @@ class Snapshot:
 
     @property
     def commit_id(self) -> CommitId:
-        """The commit this is the state of."""
+        """The commit that produced this state."""
         return self.head.commit_id
+
+    @property
+    def native(self) -> str | None:
+        """Deprecated alias of `lineage_id`."""
+        return _deprecated("Snapshot.native", "lineage_id", self.lineage_id)
 
     @property
     def catalog(self) -> Catalog:
@@ -155,56 +163,85 @@ class Snapshot:
         return self.schema.catalog
 
     def entry(self, table_key: str) -> DatasetEntry:
-        """Return the dataset of a type, named `node:T` or `edge:E`."""
+        """Return the dataset of a type given as `node:T` or `edge:E`."""
         kind, _, name = table_key.partition(":")
         type_ = self.schema.find(TypeKind(kind), name)
         if type_ is None or type_.incarnation is None:
             raise NotFound(f"unknown type {table_key}", code="unknown_type", type=table_key)
         entry = self.head.datasets.get((type_.id, type_.incarnation))
         if entry is None:
-            message = f"commit {self.commit_id} shows no dataset for {table_key}"
+            message = f"commit {self.commit_id} has no dataset for {table_key}"
             raise GraphCorrupt(f"{message}; `omnigraph verify` lists all damage", type=table_key)
         return entry
 
     def entries(self) -> dict[str, DatasetEntry]:
         """Return every live dataset by `node:T` or `edge:E`, sorted."""
         types = [*self.schema.of_kind(TypeKind.NODE), *self.schema.of_kind(TypeKind.EDGE)]
-        found = {f"{t.kind}:{t.name}": self.entry(f"{t.kind}:{t.name}") for t in types}
-        return dict(sorted(found.items()))
+        keys = sorted(f"{type_.kind}:{type_.name}" for type_ in types)
+        return {key: self.entry(key) for key in keys}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Branch:
-    """A named line of commits; `native` is the manifest lineage behind it, None for main.
+    """A named line of commits; `lineage_id` is its manifest lineage, None for main.
 
-    `origins` are the lineages its history goes back to. `leaving` tells that a deletion began; the
-    branch is gone once its lineage is closed.
+    `ancestor_lineages` are the lineages that hold its inherited history. `deleting` means that a
+    deletion has started; the branch is deleted once its lineage is closed.
     """
 
     name: str
-    native: str | None
+    lineage_id: str | None
     parent: str | None = None
     fork_commit: CommitId | None = None
     actor: str | None = None
     created_at: datetime | None = None
-    origins: tuple[str, ...] = ()
-    leaving: bool = False
+    ancestor_lineages: tuple[str, ...] = ()
+    deleting: bool = False
+
+    @property
+    def native(self) -> str | None:
+        """Deprecated alias of `lineage_id`."""
+        return _deprecated("Branch.native", "lineage_id", self.lineage_id)
+
+    @property
+    def origins(self) -> tuple[str, ...]:
+        """Deprecated alias of `ancestor_lineages`."""
+        return _deprecated("Branch.origins", "ancestor_lineages", self.ancestor_lineages)
+
+    @property
+    def leaving(self) -> bool:
+        """Deprecated alias of `deleting`."""
+        return _deprecated("Branch.leaving", "deleting", self.deleting)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tag:
-    """A name for one commit that never moves; `native` is the lineage that keeps the commit."""
+    """A fixed name for one commit; `lineage_id` is the lineage that holds the commit."""
 
     name: str
     commit_id: CommitId
-    native: str | None
-    origins: tuple[str, ...] = ()
+    lineage_id: str | None
+    ancestor_lineages: tuple[str, ...] = ()
     actor: str | None
     created_at: datetime
 
+    @property
+    def native(self) -> str | None:
+        """Deprecated alias of `lineage_id`."""
+        return _deprecated("Tag.native", "lineage_id", self.lineage_id)
 
-# ----------------------------------------------------------------------
-# This module says which names branches and tags may have.
+    @property
+    def origins(self) -> tuple[str, ...]:
+        """Deprecated alias of `ancestor_lineages`."""
+        return _deprecated("Tag.origins", "ancestor_lineages", self.ancestor_lineages)
+
+
+def _deprecated(old: str, new: str, value: _T) -> _T:
+    warnings.warn(f"{old} is deprecated; use {new}", DeprecationWarning, stacklevel=3)
+    return value
+
+
+# --- names of branches and tags ----------------------------------------------------------------
 
 
 MAX_NAME_LENGTH = 200
@@ -214,17 +251,17 @@ _COMMIT_ID_PATTERN = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
 
 
 def check_ref_name(name: str, what: str = "branch") -> str:
-    """Return a trimmed name, or raise InvalidInput saying what is wrong with it."""
+    """Return the trimmed name; raise InvalidInput with the reason if it is not valid."""
     trimmed = name.strip()
     problem = _name_problem(trimmed)
     if problem is not None:
-        message = f"'{trimmed[:80]}' cannot be a {what} name: {problem}"
+        message = f"'{trimmed[:80]}' is not a valid {what} name: {problem}"
         raise InvalidInput(message, code=f"{what}_name_invalid", name=trimmed[:MAX_NAME_LENGTH])
     return trimmed
 
 
 def is_commit_id(text: str) -> bool:
-    """Tell whether a text has the form of a commit id."""
+    """Return whether a text has the form of a commit ID."""
     return _COMMIT_ID_PATTERN.fullmatch(text) is not None
 
 
@@ -234,11 +271,11 @@ def _name_problem(name: str) -> str | None:
     if len(name) > MAX_NAME_LENGTH:
         return f"it is longer than {MAX_NAME_LENGTH} characters"
     if name == MAIN:
-        return "main always exists"
+        return "main is reserved for the default branch"
     if name.startswith("__"):
         return "names that start with `__` are reserved"
     if is_commit_id(name):
-        return "it looks like a commit id"
+        return "it looks like a commit ID"
     if name.endswith(".lock") or ".." in name:
         return "`..` and a final `.lock` are not allowed"
     if not all(_NAME_SEGMENT.fullmatch(segment) for segment in name.split("/")):

@@ -1,8 +1,9 @@
-"""This module is the door: the only function that makes a commit visible.
+"""Publish staged commits by compare-and-swap on the manifest.
 
-One attempt = read the head, check everything the writer relied on, one compare-and-swap. A lost
-race re-runs every check. Outcomes are exactly three: a returned commit is visible; a conflict means
-nothing happened; OutcomeUnknown means storage could not be asked.
+`publish` is the only function that makes a commit visible. One attempt reads the head, checks
+everything the writer relied on and does one compare-and-swap; a lost race repeats every check.
+There are three outcomes: a returned commit is visible; a conflict means that nothing changed;
+OutcomeUnknown means that storage could not be read.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ PUBLISHER_RETRY_BUDGET = 5
 """Further attempts after a lost race."""
 
 _SWAP_RETRY_BUDGET = 20 * PUBLISHER_RETRY_BUDGET
-"""The same for a small swap, which nobody could do better by coming back with another."""
+"""Further attempts of a small swap; the caller could only repeat the same swap."""
 
 _FIRST_BACKOFF_SECONDS = 0.005
 
@@ -56,12 +57,12 @@ def publish(lineage: Lineage, branch: str, staged: StagedCommit) -> Commit:
     """Make a staged commit visible on a branch and return it.
 
     Raises:
-        ExpectedVersionMismatch: a dataset it read or wrote moved.
-        SchemaMoved: the accepted schema moved.
+        ExpectedVersionMismatch: a dataset it read or wrote has changed.
+        SchemaMoved: the accepted schema has changed.
         PreconditionFailed: the head is not `staged.if_commit`.
-        NotFound: the branch is gone.
+        NotFound: the branch was deleted.
         Contention: the retry budget is spent, or it was staged too long ago.
-        OutcomeUnknown: storage could not be asked.
+        OutcomeUnknown: storage could not be read after a failed swap.
     """
     doubt: _UncertainSwap | None = None
     for attempt in range(PUBLISHER_RETRY_BUDGET + 1):
@@ -86,16 +87,17 @@ def publish(lineage: Lineage, branch: str, staged: StagedCommit) -> Commit:
 
 @dataclass(frozen=True, slots=True)
 class _UncertainSwap:
-    """A swap that failed, and what it was tried on.
+    """A failed swap and the version it was based on.
 
-    It may have landed although its answer was lost; even a refusal may answer a repetition below.
+    It may have succeeded although its response was lost; a rejection may be the response to a retry
+    within the storage client.
     """
 
     error: OmniError
     version: int
 
     def is_settled_by(self, state: LineageState, staged: StagedCommit) -> bool:
-        """Tell whether a state shows that the swap did not land, which no other version could."""
+        """Return whether a state proves that the swap did not succeed."""
         newer = state.version - self.version
         return newer == 0 or (newer == 1 and state.head.commit_id != staged.id)
 
@@ -103,13 +105,13 @@ class _UncertainSwap:
 def _read_state(
     lineage: Lineage, branch: str, staged: StagedCommit, doubt: _UncertainSwap | None
 ) -> tuple[LineageState, Commit | None]:
-    """Return the newest state, and the commit if it is there already."""
+    """Return the newest state, and the commit if it is already published."""
     try:
         state = lineage.state()
         settled = doubt is None or doubt.is_settled_by(state, staged)
         return state, None if settled and not staged.known_id else _find_published(state, staged)
     except NotFound as error:
-        if lineage.native is None:
+        if lineage.lineage_id is None:
             raise
         raise branch_not_found_error(branch) from error
     except StorageUnavailable as error:
@@ -121,7 +123,7 @@ def _read_state(
 def _prepare(
     lineage: Lineage, state: LineageState, branch: str, staged: StagedCommit
 ) -> tuple[Commit, Head, list[NewManifestRow]]:
-    """Check what the writer relied on and return what the swap writes."""
+    """Check the preconditions of the writer and return what the swap writes."""
     head = state.head
     _check_preconditions(state, branch, staged)
     check_staged_files(lineage, head, staged)
@@ -139,16 +141,15 @@ def _prepare(
         schema_hash=schema_hash,
     )
     datasets = dict(head.datasets)
-    rows = [commit_row(commit, lineage.native)]
+    rows = [commit_row(commit, lineage.lineage_id)]
     for change in staged.datasets:
         rows += _apply_dataset(change, datasets, commit, state)
     if staged.schema is not None and state.row(f"schema:{schema_hash}") is None:
         rows.append(schema_row(schema_hash, staged.schema.source, staged.schema.document))
     if staged.history:
-        made = {row.object_id for row in rows}
-        rows += [
-            row for row in rows_not_in_lineage(state, staged.history) if row.object_id not in made
-        ]
+        written = {row.object_id for row in rows}
+        inherited = rows_not_in_lineage(state, staged.history)
+        rows += [row for row in inherited if row.object_id not in written]
     new_head = replace(
         head,
         commit_id=staged.id,
@@ -160,10 +161,10 @@ def _prepare(
 
 
 def _commit_time(state: LineageState) -> datetime:
-    """Return the time, but later than that of the head, whose clock may have been ahead."""
+    """Return the current time, but later than the head, which another clock may have stamped."""
     parent = state.head.created_at
-    if parent is None and (found := state.row(commit_key(state.head.commit_id))) is not None:
-        parent = read_commit(found.row).commit.created_at
+    if parent is None and (row := state.row(commit_key(state.head.commit_id))) is not None:
+        parent = read_commit(row.row).commit.created_at
     now = datetime.now(UTC)
     return now if parent is None else max(now, parent + timedelta(microseconds=1))
 
@@ -172,7 +173,7 @@ def _check_preconditions(state: LineageState, branch: str, staged: StagedCommit)
     head = state.head
     if head.closed:
         raise branch_not_found_error(branch)
-    if staged.sweep is not None and staged.sweep != head.sweep:
+    if staged.last_cleanup is not None and staged.last_cleanup != head.last_cleanup:
         raise CleanupBegan(staged.id)
     if staged.if_commit is not None and head.commit_id != staged.if_commit:
         raise PreconditionFailed(staged.if_commit, head.commit_id)
@@ -192,11 +193,11 @@ def _check_preconditions(state: LineageState, branch: str, staged: StagedCommit)
 def _logical_version(
     state: LineageState, key: tuple[TypeId, IncarnationId], physical: int | None
 ) -> int | None:
-    """Return the small version people know for a physical one, from history."""
+    """Return the logical version of a physical one, from history."""
     if physical is None:
         return None
-    found = state.rows(f"object_type = 'table_version' AND stable_table_id = {key[0]}")
-    entries = (read_version(row.row)[1] for row in found)
+    rows = state.rows(f"object_type = 'table_version' AND stable_table_id = {key[0]}")
+    entries = (read_version(row.row)[1] for row in rows)
     return next((e.version for e in entries if (e.key, e.physical) == (key, physical)), None)
 
 
@@ -206,7 +207,7 @@ def _apply_dataset(
     commit: Commit,
     state: LineageState,
 ) -> list[NewManifestRow]:
-    """Fold one change into the datasets of the head and return its history rows."""
+    """Apply one change to the datasets of the head and return its history rows."""
     before = datasets.get(change.key)
     if change.physical is None:
         assert before is not None, "the expected version was checked"
@@ -215,7 +216,7 @@ def _apply_dataset(
     version = 1 if before is None else before.version + 1
     entry = DatasetEntry(change.type_id, change.incarnation, version, change.physical, change.rows)
     datasets[change.key] = entry
-    rows = [version_row(entry, change.table_key, commit.id, change.sums)]
+    rows = [version_row(entry, change.table_key, commit.id, change.checksums)]
     if before is None:
         assert change.location is not None, "a new dataset has a location"
         registration = table_row(entry, change.table_key, change.location)
@@ -225,19 +226,19 @@ def _apply_dataset(
 
 
 def _find_published(state: LineageState, staged: StagedCommit) -> Commit | None:
-    """Return the commit if it is there; raise when its id has been fenced."""
-    found = state.row(commit_key(staged.id))
-    if found is None:
+    """Return the commit if it is published; raise Contention if its ID was fenced."""
+    stored = state.row(commit_key(staged.id))
+    if stored is None:
         return None
-    row = read_commit(found.row)
+    row = read_commit(stored.row)
     if row.aborted:
-        message = f"commit {staged.id} was given up by recovery; stage it again"
+        message = f"commit {staged.id} was aborted by recovery; stage it again"
         raise Contention(message, code="commit_fenced", commit_id=staged.id)
     return row.commit
 
 
 def retry_swap(attempt: Callable[[], None], budget: int = _SWAP_RETRY_BUDGET) -> None:
-    """Run a small idempotent swap until it is not preempted, within a budget."""
+    """Run a small idempotent swap, with retries after lost races and storage errors."""
     for number in range(budget + 1):
         try:
             attempt()
@@ -251,5 +252,5 @@ def retry_swap(attempt: Callable[[], None], budget: int = _SWAP_RETRY_BUDGET) ->
 
 
 def _back_off(attempt: int) -> None:
-    """Wait a little longer after each lost race, not all writers equally long."""
+    """Wait with exponential backoff and jitter."""
     sleep(_FIRST_BACKOFF_SECONDS * 2**attempt * (0.5 + random.random()))  # noqa: S311 - jitter

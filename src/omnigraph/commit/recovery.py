@@ -1,7 +1,7 @@
-"""This module finishes or undoes what a dead process left in flight, and writes down what it did.
+"""Roll operations of dead processes forward or back, and record each in the audit.
 
-A wrong guess about a slow writer is harmless: undoing publishes the commit's id as given up, so the
-writer's own publish fails on it.
+Taking a slow writer for dead is harmless: rolling back publishes the commit's ID as aborted, so the
+writer's own publish fails.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _AUDIT_SCHEMA = pa.schema(
 
 
 class RecoveryKind(StrEnum):
-    """What became of an intent."""
+    """The outcome of an intent."""
 
     ALREADY_PUBLISHED = "AlreadyPublished"
     ROLLED_FORWARD = "RolledForward"
@@ -61,29 +61,29 @@ class RecoveryKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RecoveryAction:
-    """One thing recovery did."""
+    """One intent that recovery resolved, and the outcome."""
 
     intent: OperationIntent
     kind: RecoveryKind
 
 
 def recover(manifest: Manifest, *, stale_after: timedelta | None = None) -> list[RecoveryAction]:
-    """Settle every intent whose process is dead, and append an audit row for each.
+    """Resolve every intent whose process is dead, and append an audit row for each.
 
-    Without `stale_after`, what somebody may want to go on with is left alone for longer.
+    Without `stale_after`, resumable operations get a longer time before they count as dead.
     """
     intents = IntentLog(manifest.objects)
     done: list[RecoveryAction] = []
     listed = intents.list()
     now = manifest.objects.now() if listed else datetime.now(UTC)
     for intent in listed:
-        limit = (intent.patience or STALE_AFTER) if stale_after is None else stale_after
+        limit = (intent.resume_window or STALE_AFTER) if stale_after is None else stale_after
         if max(now - intent.heartbeat, timedelta(0)) < limit:
             continue
         try:
             recovery = RecoveryAction(intent, _resolve_intent(manifest, intent))
         except Contention:
-            continue  # writers left no gap to undo it in; it is harmless until the next recovery
+            continue  # too many concurrent writers; the intent is harmless until the next recovery
         if intent.id not in (row["operation_id"] for row in read_audit(manifest)):
             manifest.datasets.append(AUDIT, _audit_rows(recovery))
         manifest.datasets.observe("recovery: audited")
@@ -94,10 +94,10 @@ def recover(manifest: Manifest, *, stale_after: timedelta | None = None) -> list
 
 
 def abort_intent(manifest: Manifest, intent: OperationIntent) -> RecoveryKind:
-    """Settle an intent whose own writer gives up, so that nobody can publish it any more.
+    """Resolve an intent whose own writer failed, so that no process can publish it later.
 
-    A writer does this before it reports a failure: recovery may have taken it for dead and be about
-    to finish its work. Then that is how it ended, and the writer has succeeded.
+    A writer calls this before it reports a failure: recovery may have taken it for dead and rolled
+    it forward. In that case the writer has succeeded.
     """
     kind = _resolve_intent(manifest, replace(intent, complete=False))
     IntentLog(manifest.objects).end(intent)
@@ -105,7 +105,7 @@ def abort_intent(manifest: Manifest, intent: OperationIntent) -> RecoveryKind:
 
 
 def read_audit(manifest: Manifest) -> list[dict[str, Any]]:
-    """Return what recovery did in the life of the graph, oldest first."""
+    """Return the audit rows of all recoveries of the graph, oldest first."""
     try:
         handle = manifest.datasets.open(AUDIT)
     except NotFound:
@@ -117,19 +117,19 @@ def read_audit(manifest: Manifest) -> list[dict[str, Any]]:
             row["per_table_outcomes"] = json.loads(row["per_table_outcomes"])
         return sorted(rows, key=lambda row: (row["created_at"], row["operation_id"]))
     except (LookupError, ValueError, TypeError) as error:
-        message = f"{AUDIT} cannot be read; it is only a log: remove the folder to go on"
+        message = f"{AUDIT} cannot be read; it is only a log: remove the folder to continue"
         raise GraphCorrupt(message, cause=str(error)) from error
 
 
 def _resolve_intent(manifest: Manifest, intent: OperationIntent) -> RecoveryKind:
-    lineage = manifest.lineage(intent.native)
+    lineage = manifest.lineage(intent.lineage_id)
     try:
         state = lineage.state()
     except NotFound:
         return RecoveryKind.ORPHANED_BRANCH_DISCARDED
-    known = _commit_outcome(state, intent)
-    if known is not None:
-        return known
+    outcome = _commit_outcome(state, intent)
+    if outcome is not None:
+        return outcome
     if state.head.closed:
         return RecoveryKind.ORPHANED_BRANCH_DISCARDED
     if intent.complete:
@@ -143,24 +143,24 @@ def _resolve_intent(manifest: Manifest, intent: OperationIntent) -> RecoveryKind
             return RecoveryKind.ROLLED_FORWARD
     _fence_commit_id(lineage, intent)
     manifest.datasets.observe("recovery: fenced")
-    fate = _commit_outcome(lineage.state(), intent)
-    assert fate is not None, "a fenced id has a row"
-    if fate is RecoveryKind.ROLLED_BACK:
+    outcome = _commit_outcome(lineage.state(), intent)
+    assert outcome is not None, "a fenced ID has a row"
+    if outcome is RecoveryKind.ROLLED_BACK:
         _delete_staged(manifest, intent)
-    return fate
+    return outcome
 
 
 def _commit_outcome(state: LineageState, intent: OperationIntent) -> RecoveryKind | None:
-    """Tell what became of the commit, None while nothing has."""
-    found = state.row(commit_key(intent.staged.id))
-    if found is None:
+    """Return whether the commit was published or aborted, None if neither."""
+    row = state.row(commit_key(intent.staged.id))
+    if row is None:
         return None
-    aborted = read_commit(found.row).aborted
+    aborted = read_commit(row.row).aborted
     return RecoveryKind.ROLLED_BACK if aborted else RecoveryKind.ALREADY_PUBLISHED
 
 
 def _fence_commit_id(lineage: Lineage, intent: OperationIntent) -> None:
-    """Publish the commit's id as given up, unless its slow writer was first; the head stays."""
+    """Publish the commit's ID as aborted unless it is already published; the head is unchanged."""
 
     def attempt() -> None:
         state = lineage.state()
@@ -176,13 +176,13 @@ def _fence_commit_id(lineage: Lineage, intent: OperationIntent) -> None:
             created_at=datetime.now(UTC),
             manifest_version=state.version + 1,
         )
-        lineage.swap(state, state.head, [commit_row(fence, lineage.native, aborted=True)])
+        lineage.swap(state, state.head, [commit_row(fence, lineage.lineage_id, aborted=True)])
 
     retry_swap(attempt)
 
 
 def _delete_staged(manifest: Manifest, intent: OperationIntent) -> None:
-    """Delete the manifests of staged versions; cleanup sweeps the files only they referred to."""
+    """Delete the manifests of staged versions; cleanup removes the files only they referred to."""
     paths = []
     for dataset in intent.staged.datasets:
         if dataset.physical is not None and dataset.physical != dataset.expected:

@@ -1,4 +1,4 @@
-"""This module resolves what a reader asks for into one immutable snapshot."""
+"""Resolve branches, tags, commit IDs and times to immutable snapshots, and apply type scopes."""
 
 from __future__ import annotations
 
@@ -26,13 +26,14 @@ from omnigraph.policy.permissions import TypeScope
 from omnigraph.policy.schema_view import SchemaView, reduce_schema
 
 SnapshotRef: TypeAlias = str | datetime | int | Snapshot
-"""A branch, tag, commit id, instant (also as ISO text), manifest version, or a snapshot itself."""
+"""A branch, tag, commit ID, timestamp (also as ISO text), manifest version or snapshot."""
 
 
 def resolve_snapshot(manifest: Manifest, at: SnapshotRef, *, branch: str = MAIN) -> Snapshot:
-    """Return the state `at` names; an instant means the newest commit of `branch` not after it.
+    """Return the snapshot that `at` refers to.
 
-    Manifest versions are those of `branch` too.
+    A timestamp means the newest commit of `branch` at or before it; a manifest version is one of
+    `branch`.
     """
     if isinstance(at, Snapshot):
         return at
@@ -51,68 +52,68 @@ def resolve_snapshot(manifest: Manifest, at: SnapshotRef, *, branch: str = MAIN)
     try:
         return snapshot_at_time(manifest, datetime.fromisoformat(text), branch)
     except ValueError:
-        message = f"'{text}' is no branch, tag, commit id or time"
+        message = f"'{text}' does not match any branch, tag, commit ID or timestamp"
         raise NotFound(message, code="target_not_found", target=text) from None
 
 
 def head_snapshot(manifest: Manifest, branch_name: str) -> Snapshot:
     """Return the newest state of a branch."""
     branch, state = manifest.head_state(branch_name)
-    known = manifest.snapshots.get(branch.native)
-    if known is None or known.manifest_version != state.version:
-        known = _snapshot(manifest, branch.name, branch.native, state)
-        manifest.snapshots.put(branch.native, known)
-    return known
+    snapshot = manifest.snapshots.get(branch.lineage_id)
+    if snapshot is None or snapshot.manifest_version != state.version:
+        snapshot = _snapshot(manifest, branch.name, branch.lineage_id, state)
+        manifest.snapshots.put(branch.lineage_id, snapshot)
+    return snapshot
 
 
 def snapshot_at_version(manifest: Manifest, version: int, branch_name: str = MAIN) -> Snapshot:
-    """Return the state of a branch at a manifest version, from its history when that is gone."""
+    """Return the state of a branch at a manifest version, from history if that was removed."""
     branch, state = manifest.head_state(branch_name)
     try:
-        found = manifest.lineage(branch.native).at(version)
-        return _snapshot(manifest, branch.name, branch.native, found)
+        older = manifest.lineage(branch.lineage_id).at(version)
+        return _snapshot(manifest, branch.name, branch.lineage_id, older)
     except VersionReclaimed:
         if not 1 <= version < state.version:
             raise
-    commits = read_commits(manifest.line(state))
+    commits = read_commits(manifest.history_states(state))
     for commit_id in first_parents(commits, state.head.commit_id):
         row = commits[commit_id]
-        # What the branch inherited was its state before its first own commit.
-        if row.native != branch.native or row.commit.manifest_version <= version:
+        # An inherited commit is the state of the branch before its first own commit.
+        if row.lineage_id != branch.lineage_id or row.commit.manifest_version <= version:
             return _snapshot_from_history(manifest, branch.name, state, row, version)
     raise GraphCorrupt(f"branch '{branch.name}' has no history at manifest version {version}")
 
 
 def snapshot_of_commit(manifest: Manifest, commit_id: str) -> Snapshot:
-    """Return the state a commit made: its manifest version, or its history when that is gone."""
+    """Return the state of a commit: its manifest version, or history if that was removed."""
     row, holder = find_commit(manifest, commit_id)
     branches = manifest.branches().values()
-    native = holder.lineage.native
-    own = (branch.name for branch in branches if branch.native == native)
-    heirs = (branch.name for branch in branches if native in branch.origins)
-    name = next(own, None) or next(heirs, MAIN)
-    if row.native == native:
-        # An old version is only a shortcut: if it cannot be read, history gives the same.
+    lineage_id = holder.lineage.lineage_id
+    own = (branch.name for branch in branches if branch.lineage_id == lineage_id)
+    descendants = (branch.name for branch in branches if lineage_id in branch.ancestor_lineages)
+    name = next(own, None) or next(descendants, MAIN)
+    if row.lineage_id == lineage_id:
+        # An old version is only a shortcut: if it cannot be read, history gives the same state.
         with suppress(VersionReclaimed, NotFound, GraphCorrupt, StorageUnavailable):
             state = holder.lineage.at(row.commit.manifest_version)
             if state.head.commit_id == commit_id:
-                return _snapshot(manifest, name, native, state)
+                return _snapshot(manifest, name, lineage_id, state)
     return _snapshot_from_history(manifest, name, holder, row, row.commit.manifest_version)
 
 
 def _snapshot_from_history(
     manifest: Manifest, name: str, holder: LineageState, row: CommitRow, version: int
 ) -> Snapshot:
-    """Return the state a commit made, from the history of a lineage that descends from it."""
+    """Return the state of a commit from the history of a lineage that descends from it."""
     head = Head(
         commit_id=row.commit.id,
         schema_hash=row.commit.schema_hash,
-        datasets=datasets_at_commit(manifest.line(holder), row.commit.id),
-        origins=holder.head.origins,
+        datasets=datasets_at_commit(manifest.history_states(holder), row.commit.id),
+        ancestor_lineages=holder.head.ancestor_lineages,
         created_at=row.commit.created_at,
     )
     older = replace(holder, version=version, head=head)
-    return _snapshot(manifest, name, holder.lineage.native, older)
+    return _snapshot(manifest, name, holder.lineage.lineage_id, older)
 
 
 def first_parent_snapshots(
@@ -120,30 +121,30 @@ def first_parent_snapshots(
     name: str,
     holder: LineageState,
     history: CommitHistory,
-    line: Sequence[CommitId],
+    commit_ids: Sequence[CommitId],
 ) -> list[Snapshot]:
-    """Return the states of commits that stand on one line of first parents, the oldest first."""
-    found = []
-    datasets = (dict(fold) for fold in datasets_at_commits(history, reversed(line)))
-    for commit_id, shown in zip(line, datasets, strict=True):
+    """Return the states of commits on one line of first parents, the oldest first."""
+    snapshots = []
+    datasets = (dict(entries) for entries in datasets_at_commits(history, reversed(commit_ids)))
+    for commit_id, entries in zip(commit_ids, datasets, strict=True):
         commit = history.commits[commit_id].commit
         head = Head(
             commit_id=commit_id,
             schema_hash=commit.schema_hash,
-            datasets=shown,
-            origins=holder.head.origins,
+            datasets=entries,
+            ancestor_lineages=holder.head.ancestor_lineages,
             created_at=commit.created_at,
         )
         state = replace(holder, version=commit.manifest_version, head=head)
-        found.append(_snapshot(manifest, name, holder.lineage.native, state))
-    return found
+        snapshots.append(_snapshot(manifest, name, holder.lineage.lineage_id, state))
+    return snapshots
 
 
 def snapshot_at_time(manifest: Manifest, instant: datetime, branch_name: str) -> Snapshot:
-    """Return the state of a branch at an instant; a time without zone is UTC."""
+    """Return the state of a branch at a time; a time without a zone is UTC."""
     when = instant if instant.tzinfo is not None else instant.replace(tzinfo=UTC)
     _, state = manifest.head_state(branch_name)
-    commits = read_commits(manifest.line(state))
+    commits = read_commits(manifest.history_states(state))
     for commit_id in first_parents(commits, state.head.commit_id):
         if commits[commit_id].commit.created_at <= when:
             return snapshot_of_commit(manifest, commit_id)
@@ -151,11 +152,13 @@ def snapshot_at_time(manifest: Manifest, instant: datetime, branch_name: str) ->
     raise NotFound(message, code="target_not_found", target=when.isoformat())
 
 
-def _snapshot(manifest: Manifest, name: str, native: str | None, state: LineageState) -> Snapshot:
+def _snapshot(
+    manifest: Manifest, name: str, lineage_id: str | None, state: LineageState
+) -> Snapshot:
     schema, source = manifest.schema(state.head.schema_hash, state)
     return Snapshot(
         branch=name,
-        native=native,
+        lineage_id=lineage_id,
         manifest_version=state.version,
         head=state.head,
         schema=schema,
@@ -163,19 +166,16 @@ def _snapshot(manifest: Manifest, name: str, native: str | None, state: LineageS
     )
 
 
-# ----------------------------------------------------------------------
-# This module shows a part of a state: the types and properties somebody may see.
-#
-# What is left out is not there: the snapshot has a schema without it, so that nothing that reads by
-# the snapshot can find it.
+# --- scopes: snapshots reduced to the visible types and properties ------------------------------
+# Hidden types are absent from the schema of the snapshot, so no reader can find them.
 
 
 MAX_CACHED_VIEWS = 256
-"""Reduced schemas that are kept."""
+"""Maximum number of cached reduced schemas."""
 
 
 def apply_scope(manifest: Manifest, snapshot: Snapshot, scope: TypeScope) -> Snapshot:
-    """Return what a scope shows of a state."""
+    """Return a snapshot reduced to a scope."""
     whole = snapshot.whole or snapshot
     if scope.is_everything:
         return whole
@@ -183,8 +183,8 @@ def apply_scope(manifest: Manifest, snapshot: Snapshot, scope: TypeScope) -> Sna
         manifest, whole.head.schema_hash, (whole.schema, whole.schema_source), scope
     )
     kinds = (TypeKind.NODE, TypeKind.EDGE)
-    shown = {(t.id, t.incarnation) for kind in kinds for t in view.schema.of_kind(kind)}
-    datasets = {key: entry for key, entry in whole.head.datasets.items() if key in shown}
+    visible = {(t.id, t.incarnation) for kind in kinds for t in view.schema.of_kind(kind)}
+    datasets = {key: entry for key, entry in whole.head.datasets.items() if key in visible}
     return replace(
         whole,
         head=replace(whole.head, datasets=datasets),
@@ -198,7 +198,7 @@ def apply_scope(manifest: Manifest, snapshot: Snapshot, scope: TypeScope) -> Sna
 def apply_scope_to_schema(
     manifest: Manifest, schema_hash: str, state: LineageState, scope: TypeScope
 ) -> AcceptedSchema:
-    """Return what a scope shows of an accepted schema."""
+    """Return an accepted schema reduced to a scope."""
     accepted = manifest.schema(schema_hash, state)
     return (
         accepted[0]
@@ -208,7 +208,7 @@ def apply_scope_to_schema(
 
 
 def apply_scope_to_commit(commit: Commit, scope: TypeScope) -> Commit:
-    """Return what a scope shows of a commit: counts tell about all types, or are not told."""
+    """Return a commit reduced to a scope: counts are shown only if all types are visible."""
     return commit if scope.is_everything else replace(commit, counts={})
 
 
@@ -216,10 +216,10 @@ def _schema_view(
     manifest: Manifest, schema_hash: str, accepted: tuple[AcceptedSchema, str], scope: TypeScope
 ) -> SchemaView:
     key = (schema_hash, scope)
-    found = manifest.views.get(key)
-    if found is None:
+    view = manifest.views.get(key)
+    if view is None:
         if len(manifest.views) >= MAX_CACHED_VIEWS:
             manifest.views.clear()
-        found = reduce_schema(*accepted, scope)
-        manifest.views[key] = found
-    return found
+        view = reduce_schema(*accepted, scope)
+        manifest.views[key] = view
+    return view

@@ -1,4 +1,4 @@
-"""This module defines what a writer hands to the door: a staged commit."""
+"""Staged commits: what a writer passes to `publish`, and the check against cleanups."""
 
 from __future__ import annotations
 
@@ -23,16 +23,17 @@ def new_commit_id() -> CommitId:
 
 
 def commit_id_time(id_: str) -> datetime:
-    """Return when an id was minted, by the clock of who did."""
+    """Return when an ID was created, by the clock of its creator."""
     return ULID.from_str(id_).datetime
 
 
 @dataclass(frozen=True, slots=True)
 class StagedDataset:
-    """A staged version of one dataset and the published one it was made from.
+    """A staged version of one dataset and the published one it is based on.
 
-    `expected` is the physical version the change is based on, None for a dataset made by this very
-    commit. `physical` None drops the dataset. `sums` are the checksums of the files it adds.
+    `expected` is the physical version the change is based on, None for a dataset created by this
+    commit. `physical` None drops the dataset. `checksums` are those of the files it adds. Except
+    `checksums`, field names are part of the format of intents.
     """
 
     table_key: str
@@ -42,29 +43,29 @@ class StagedDataset:
     physical: int | None
     rows: int = 0
     location: str | None = None
-    sums: Mapping[str, str] = field(default_factory=dict)
+    checksums: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.expected is None and (self.physical is None or self.location is None):
-            raise ValueError("a new dataset has a version and a location")
+            raise ValueError("a new dataset needs a version and a location")
 
     @property
     def key(self) -> tuple[TypeId, IncarnationId]:
-        """What identifies the dataset."""
+        """The identity of the dataset."""
         return (self.type_id, self.incarnation)
 
 
 def with_checksums(datasets: Datasets, staged: StagedDataset) -> StagedDataset:
-    """Return a staged version with the checksums of the files that the published one has not."""
+    """Return a staged version with the checksums of the files that it adds."""
     if staged.physical is None:
         return staged
     path = dataset_path(staged.table_key.partition(":")[0], *staged.key)
-    return replace(staged, sums=datasets.new_sums(path, staged.expected, staged.physical))
+    return replace(staged, checksums=datasets.new_checksums(path, staged.expected, staged.physical))
 
 
 @dataclass(frozen=True, slots=True)
 class StagedSchema:
-    """An accepted schema a commit brings in."""
+    """An accepted schema that a commit introduces; field names are part of the intent format."""
 
     hash: str
     source: str
@@ -73,15 +74,15 @@ class StagedSchema:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StagedCommit:
-    """Everything a commit will be, written but not visible.
+    """The content of a commit, written but not visible.
 
-    `began` is the last announcement of a cleanup on the branch when staging began: files are looked
-    at before they are published if there was another since, or if it is not known. `read_schema` is
-    the accepted schema the writer used; publishing fails when it moved. `reads` are datasets the
-    writer only looked at: they must not have moved either. `history` are rows of commits this one
-    descends from through a merged parent. `sweep` is the cleanup that had begun last when files of
-    others that it shares were surely kept. `known_id` tells that the id may have been published or
-    fenced before, because another process knows it.
+    `began` is the last cleanup announced on the branch when staging started: if another was
+    announced since, or if it is None, files are checked before publishing. `read_schema` is the
+    accepted schema the writer used; publishing fails if it has changed. `reads` are datasets the
+    writer only read: they must not have changed either. `history` are rows of commits this one
+    descends from through a merged parent. `last_cleanup` is the last announced cleanup when shared
+    files of other branches were known to be kept. `known_id` means that the ID may have been
+    published or fenced before, because another process knows it.
     """
 
     id: CommitId
@@ -96,7 +97,7 @@ class StagedCommit:
     if_commit: CommitId | None = None
     merged_parents: tuple[CommitId, ...] = ()
     history: tuple[NewManifestRow, ...] = ()
-    sweep: str | None = None
+    last_cleanup: str | None = None
     known_id: bool = False
     began: str | None = None
 
@@ -106,31 +107,27 @@ class StagedCommit:
             raise ValueError("a commit changes a dataset once")
 
 
-# ----------------------------------------------------------------------
-# Check that cleanup removes no file of a staged commit, by the rule cleanup itself follows.
+# --- check that cleanup removes no file of a staged commit --------------------------------------
 #
-# Cleanup removes files that nothing retained refers to and that the store wrote before a time,
-# which
-# it announces in every head first. A writer that began after the announcement is not concerned: its
-# files are younger. Any other looks at the times of its files in the store and compares them with
-# the
-# announced one. No clock of a machine takes part, so none can be wrong.
+# Cleanup removes unreferenced files that the store wrote before a cutoff, which it first announces
+# in every head. Files of a writer that started after the announcement are newer. Any other writer
+# compares the times of its files in the store with the cutoff. Clocks of machines are not used.
 
 
 def check_staged_files(lineage: Lineage, head: Head, staged: StagedCommit) -> None:
-    """Raise Contention when files of a staged commit may be removed, or are.
+    """Raise Contention if cleanup may remove, or has removed, files of a staged commit.
 
-    The expected versions are those of the head.
+    The expected versions must be those of the head.
     """
-    if not head.swept or head.sweep in (staged.began, staged.sweep):
+    if not head.cleanup_cutoff or head.last_cleanup in (staged.began, staged.last_cleanup):
         return
     for change in staged.datasets:
         if change.physical in (None, change.expected):
             continue
-        if not _all_files_kept(lineage.datasets, change, head.swept):
+        if not _all_files_kept(lineage.datasets, change, head.cleanup_cutoff):
             message = (
-                f"commit {staged.id} was staged before a cleanup, which may have removed files of "
-                "it; stage it again. If that does not help, run `omnigraph repair --confirm`"
+                f"commit {staged.id} was staged before a cleanup that may have removed its files; "
+                "stage it again. If that does not help, run `omnigraph repair --confirm`"
             )
             raise Contention(message, code="stage_expired", commit_id=staged.id)
 
@@ -140,12 +137,12 @@ def written_before(info: ObjectInfo, milliseconds: int) -> bool:
     return info.modified.timestamp() * 1000 < milliseconds
 
 
-def _all_files_kept(datasets: Datasets, change: StagedDataset, swept: int) -> bool:
-    """Return whether all is there, and young enough, that a staged version does not inherit."""
+def _all_files_kept(datasets: Datasets, change: StagedDataset, cleanup_cutoff: int) -> bool:
+    """Return whether all files that a staged version adds exist and are newer than the cutoff."""
     path = dataset_path(change.table_key.partition(":")[0], *change.key)
     try:
-        made = datasets.open(path, change.physical)
-        files, folders = referenced_files(made), referenced_folders(made)
+        staged = datasets.open(path, change.physical)
+        files, folders = referenced_files(staged), referenced_folders(staged)
     except NotFound:
         return False
     if change.expected is not None:
@@ -155,7 +152,7 @@ def _all_files_kept(datasets: Datasets, change: StagedDataset, swept: int) -> bo
     for info in datasets.objects.list(path):
         below = info.path.removeprefix(f"{path}/")
         if below in files or any(below.startswith(folder) for folder in folders):
-            if written_before(info, swept):
+            if written_before(info, cleanup_cutoff):
                 return False
             left.discard(below)
     return not left

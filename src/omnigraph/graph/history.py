@@ -91,8 +91,8 @@ class Commits:
         asked = branch or self._context.on
         sight = self._context.gate.check(PolicyAction.READ, asked.strip())
         snapshot = head_snapshot(self._context.manifest, asked)
-        state = self._context.manifest.lineage(snapshot.native).state()
-        commits = read_commits(self._context.manifest.line(state))
+        state = self._context.manifest.lineage(snapshot.lineage_id).state()
+        commits = read_commits(self._context.manifest.history_states(state))
         ordered = newest_first(commits, snapshot.commit_id)
         found = (commit for commit in ordered if actor is None or commit.actor == actor)
         return [apply_scope_to_commit(commit, sight) for commit in islice(found, limit)]
@@ -121,8 +121,8 @@ class Commits:
         """Return the best common ancestors of two states."""
         manifest = self._context.manifest
         states = [self._context.snapshot(target) for target in (one, other)]
-        heads = [manifest.lineage(state.native).state() for state in states]
-        commits = read_commits(state for head in heads for state in manifest.line(head))
+        heads = [manifest.lineage(state.lineage_id).state() for state in states]
+        commits = read_commits(state for head in heads for state in manifest.history_states(head))
         return tuple(merge_bases(commits, states[0].commit_id, states[1].commit_id))
 
 

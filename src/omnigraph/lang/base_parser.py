@@ -1,4 +1,4 @@
-"""This module is the part of recursive descent both parsers share: a cursor over tokens.
+"""Recursive descent shared by both parsers: a cursor over tokens, errors, recovery.
 
 A production that cannot go on calls `fail`, which records the diagnostic and raises `Fault`;
 the nearest enclosing list of declarations, members or clauses catches it and skips ahead.
@@ -63,15 +63,15 @@ class BaseParser:
         return self._ahead[ahead - 1]
 
     def at(self, kind: str) -> bool:
-        """Tell whether the cursor stands at a token of this kind."""
+        """Return whether the cursor stands at a token of this kind."""
         return self.token.kind == kind
 
     def at_word(self, *words: str) -> bool:
-        """Tell whether the cursor stands at one of these words."""
+        """Return whether the cursor stands at one of these words."""
         return self.token.kind == tk.NAME and self.token.text in words
 
     def before_word(self, *words: str) -> bool:
-        """Tell whether one of these words follows the token at the cursor."""
+        """Return whether one of these words follows the token at the cursor."""
         following = self.peek()
         return following.kind == tk.NAME and following.text in words
 
@@ -150,7 +150,7 @@ class BaseParser:
         raise ParseFailure
 
     def _at_unread_text(self) -> bool:
-        """Tell whether something open swallowed the rest, which was told and explains all."""
+        """Return whether an unclosed bracket swallowed the rest, which was reported already."""
         return self.at(tk.END) and self.token.span.start < self.token.span.end
 
     def fail_expected(self, wanted: str, where: str, *, hint: str | None = None) -> NoReturn:
@@ -171,7 +171,7 @@ class BaseParser:
         raise ParseAborted
 
     def enter(self) -> None:
-        """Go one level deeper, or stop when that is no text of a sane author."""
+        """Go one level deeper; fail above the nesting limit."""
         self.depth += 1
         if self.depth > MAX_NESTING:
             self.abort(f"nesting is deeper than {MAX_NESTING} levels")
@@ -188,7 +188,7 @@ class BaseParser:
             self.abort("too many errors; the rest is not shown")
 
     def starts_line(self) -> bool:
-        """Tell whether a line break stands before the token at the cursor."""
+        """Return whether a line break stands before the token at the cursor."""
         text = self.report.source.text
         return text.find("\n", self.previous.span.end, self.token.span.start) >= 0
 

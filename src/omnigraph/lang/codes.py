@@ -1,4 +1,4 @@
-"""This module is the registry of diagnostic codes; codes never change meaning.
+"""The registry of diagnostic codes; codes never change meaning.
 
 `S` speaks of schemas; `Q`, `T` and `D` of queries; `L` of lint rules; `P` of parameter values; `Y`
 of pipeline files; `OG-` of refused schema changes. The reference page of codes is made from here.
@@ -10,7 +10,7 @@ from enum import StrEnum
 
 
 class Severity(StrEnum):
-    """How much a diagnostic matters: an error refuses, the rest only tells."""
+    """How much a diagnostic matters: an error refuses, the rest only informs."""
 
     ERROR = "error"
     WARNING = "warning"

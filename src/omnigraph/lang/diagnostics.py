@@ -1,4 +1,4 @@
-"""This module defines what a person is told about their text, and collects it.
+"""Diagnostics: errors and warnings about source text, collected in a report.
 
 A diagnostic has a stable code, a place, a sentence in graph words and, where we can, the way
 out. A `Report` gathers the diagnostics of one source so that one run shows them all.
@@ -38,7 +38,7 @@ def _with_short_names(message: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One thing to tell about one place of one source."""
+    """One error or warning about one span of one source."""
 
     code: Code
     message: str
@@ -138,7 +138,7 @@ class DiagnosticReport:
 
     @property
     def full(self) -> bool:
-        """Tell whether there is no point in looking for more."""
+        """Whether the report is full."""
         return len(self.errors) >= MAX_DIAGNOSTICS
 
     @property
@@ -155,9 +155,9 @@ class DiagnosticReport:
         hint: str | None = None,
         severity: Severity | None = None,
     ) -> None:
-        """Record one diagnostic; the same thing about the same place is told once.
+        """Record one diagnostic; a repeated diagnostic about the same span is dropped.
 
-        However much else was told, an error finds room: without it the text would pass.
+        The first error is recorded even if the report is full: without it the text would pass.
         """
         message = _with_short_names(message)
         hint = _with_short_names(hint) if hint is not None else None
@@ -195,7 +195,7 @@ class QueryError(DiagnosticError):
 
 
 # ----------------------------------------------------------------------
-# This module finds the name somebody probably meant.
+# Suggestions: the name that was probably meant
 
 
 _MAX_NAME = 64
@@ -226,7 +226,7 @@ def did_you_mean(wrong: str, known: Iterable[str], *, prefix: str = "") -> str |
 
 
 # ----------------------------------------------------------------------
-# This module turns bytes into source text, or says where they are not text.
+# Decoding bytes to source text
 
 
 MAX_SOURCE_BYTES = 16 * 1024 * 1024

@@ -1,4 +1,4 @@
-"""This module formats source text: same tree, same comments, one layout."""
+"""Format source text: same tree, same comments, one layout."""
 
 from __future__ import annotations
 

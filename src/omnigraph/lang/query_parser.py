@@ -1,4 +1,4 @@
-"""This module reads `.gq` text into a `QueryTree`, reporting every syntax error it finds."""
+"""Parse `.gq` text into a `QueryTree`, reporting every syntax error."""
 
 from __future__ import annotations
 
@@ -209,7 +209,7 @@ class _QueryParser(BaseParser):
         return qt.PropertyMatch(name, self._value())
 
     def _at_traversal(self) -> bool:
-        """Tell `$a edge $b`, `$a <edge> $b` and `$a $w:edge $b` from a condition."""
+        """Return whether `$a edge $b`, `$a <edge> $b` or `$a $w:edge $b` starts here."""
         second, third, fourth = self.peek(1), self.peek(2), self.peek(3)
         if second.kind in (tk.VARIABLE, tk.TYPE_NAME):
             return True
@@ -567,7 +567,7 @@ class _QueryParser(BaseParser):
         return self.peek(2).kind == "("
 
     def _at_attempt(self) -> bool:
-        """Tell whether a query starts here, or a line that was meant as one."""
+        """Return whether a query starts here, or a line that was meant as one."""
         if self._at_query():
             return True
         named = self.peek().kind in (tk.NAME, tk.TYPE_NAME)

@@ -1,4 +1,4 @@
-"""This module writes a `QueryTree` as canonical `.gq` text."""
+"""Print a `QueryTree` as canonical `.gq` text."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def print_condition(condition: qt.Condition) -> str:
 
 
 def _needs_no_parentheses(condition: qt.Condition) -> bool:
-    """Tell whether a clause needs no parentheses to be read as this condition.
+    """Return whether a clause needs no parentheses to be read as this condition.
 
     `$a in $b` alone is a traversal, a bare word before the `(` of the next clause is a call,
     and a clause that starts with a joining word would continue the clause before it.

@@ -1,4 +1,4 @@
-"""This module defines the tree of a `.gq` file as written."""
+"""Syntax tree of a `.gq` file."""
 
 from __future__ import annotations
 
@@ -361,7 +361,7 @@ class QueryDecl:
 
     @property
     def is_mutation(self) -> bool:
-        """Tell whether running this query may change the graph."""
+        """Whether running this query may change the graph."""
         return isinstance(self.body, MutationBody)
 
 

@@ -1,4 +1,4 @@
-"""This module reads `.pg` text into a `SchemaTree`, reporting every syntax error it finds."""
+"""Parse `.pg` text into a `SchemaTree`, reporting every syntax error."""
 
 from __future__ import annotations
 
@@ -279,7 +279,7 @@ class _SchemaParser(BaseParser):
         return RangeBounds(low, high, self.span_from(start))
 
     def _signed(self) -> tuple[Token, bool]:
-        """`[ "-" ] ( Int | Float )`; tell the number and whether it is negative."""
+        """`[ "-" ] ( Int | Float )`; return the number and whether it is negative."""
         negative = self.accept("-") is not None
         if not (self.at(tk.INT) or self.at(tk.FLOAT)):
             self.fail_expected("a number", "here")
@@ -300,7 +300,7 @@ class _SchemaParser(BaseParser):
     # --- looking -------------------------------------------------------------------------------
 
     def _at_constraint(self) -> bool:
-        """Tell whether a constraint of the type starts here; `@index(metric="l2")` is none."""
+        """Return whether a constraint of the type starts here; `@index(metric="l2")` is none."""
         if not (self.at("@") and self.before_word(*CONSTRAINT_WORDS) and self.peek(2).kind == "("):
             return False
         return self.peek().text != "index" or self.peek(4).kind != "="
@@ -312,7 +312,7 @@ class _SchemaParser(BaseParser):
         return self.at_word(*_KEYWORDS) and self.peek().kind == tk.TYPE_NAME
 
     def _at_attempt(self) -> bool:
-        """Tell whether a declaration starts here, or a line that was meant as one."""
+        """Return whether a declaration starts here, or a line that was meant as one."""
         if self._at_declaration():
             return True
         return self.at_word(*_KEYWORDS) and self.starts_line() and self.peek().kind == tk.NAME

@@ -1,4 +1,4 @@
-"""This module writes a `SchemaTree` as canonical `.pg` text."""
+"""Print a `SchemaTree` as canonical `.pg` text."""
 
 from __future__ import annotations
 

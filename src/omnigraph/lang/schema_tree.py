@@ -1,4 +1,4 @@
-"""This module defines the tree of a `.pg` schema as written."""
+"""Syntax tree of a `.pg` schema."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""This module holds source text with its name and answers where an offset is."""
+"""Source text with its name; lines and columns of offsets."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class SourceText:
 
 
 # ----------------------------------------------------------------------
-# This module defines the tree nodes both languages share.
+# Tree nodes of both languages
 #
 # Trees compare by meaning: spans do not count, so a tree equals its printed and re-read self.
 

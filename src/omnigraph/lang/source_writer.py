@@ -1,4 +1,4 @@
-"""This module writes lines for the printers and puts comments back where they belong.
+"""Write lines for the printers, with comments where they belong.
 
 A tree printed without its source gets the canonical layout. Printed with its source it also keeps
 comments, single blank lines and the spelling of literals, which is what `omnigraph fmt` does.
@@ -72,7 +72,7 @@ class SourceWriter:
         return len(_INDENT) * self._indent + len(text.partition("\n")[0])
 
     def has_comments(self, bracket: str, span: TextSpan) -> bool:
-        """Tell whether comments stand after the first `bracket` of `span`."""
+        """Return whether comments stand after the first `bracket` of `span`."""
         if self._next_comment >= len(self._comments):
             return False
         opening = self._opening(bracket, span.start)

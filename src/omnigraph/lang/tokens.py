@@ -1,4 +1,4 @@
-"""This module cuts source text into tokens, for both languages alike.
+"""Tokenizer of both languages.
 
 Punctuation tokens have themselves as kind. Words are not sorted into keywords and names here:
 no word is reserved, the grammar decides by place.
@@ -119,7 +119,7 @@ def find_punctuation(source: SourceText, sign: str, start: int) -> int:
 def _report_invalid_token(
     report: DiagnosticReport, code: Code, group: str, text: str, span: TextSpan
 ) -> None:
-    """Report text that is no token."""
+    """Report text that is not a token."""
     hint = None
     match group:
         case "open_comment":

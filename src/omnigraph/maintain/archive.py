@@ -181,7 +181,7 @@ def read_archive(manifest: Manifest, path: Path, *, actor: str | None = None) ->
     except NotFound:
         pass
     else:
-        message = f"a graph exists at {manifest.location}"
+        message = f"a graph already exists at {manifest.location}"
         raise AlreadyExists(message, code="already_initialized")
     try:
         with tarfile.open(str(path), "r|*") as archive:

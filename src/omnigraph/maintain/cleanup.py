@@ -99,13 +99,13 @@ def _run_cleanup(manifest: Manifest, report: CleanupReport, age_floor: timedelta
     recover(manifest)
     now = manifest.objects.now()
     limits = _RetentionLimits.of(manifest, now, age_floor, report.older_than)
-    sweep = CleanupLease(manifest, began=now, horizon=limits.floor, cutoff=limits.files)
-    sweep.announce()
+    lease = CleanupLease(manifest, began=now, horizon=limits.floor, cutoff=limits.files)
+    lease.acquire()
     manifest.datasets.observe("cleanup: announced")
     try:
-        _mark_and_sweep(manifest, report, limits, sweep)
+        _mark_and_sweep(manifest, report, limits, lease)
     finally:
-        sweep.conclude()
+        lease.release()
     manifest.datasets.observe("cleanup: concluded")
 
 
@@ -153,7 +153,7 @@ def _mark_and_sweep(
     manifest: Manifest,
     report: CleanupReport,
     limits: _RetentionLimits,
-    sweep: CleanupLease | None,
+    lease: CleanupLease | None,
 ) -> None:
     """Do it under an announcement, or, without one, only report."""
     marks, before = _mark(manifest, report.keep, limits), limits.files
@@ -162,13 +162,13 @@ def _mark_and_sweep(
         for name in manifest.objects.folders(folder):
             files = _sweep_dataset(manifest, report, f"{folder}/{name}", marks, before)
             try:
-                if sweep is not None:
-                    _remove(manifest, files, sweep)
+                if lease is not None:
+                    _remove(manifest, files, lease)
             except (NotFound, StorageUnavailable) as error:
                 report.datasets[-1].error = error.message
             manifest.datasets.observe(f"cleanup: swept {folder}")
-    report.lineages_removed = _sweep_lineages(manifest, before, sweep)
-    if sweep is not None:
+    report.lineages_removed = _sweep_lineages(manifest, before, lease)
+    if lease is not None:
         _sweep_pipeline_runs(manifest, before)
         _sweep_scratch(manifest, limits.now - SCRATCH_AGE)
         _remove_old_manifests(manifest, limits.horizon)
@@ -236,17 +236,19 @@ def _branch_states(manifest: Manifest) -> tuple[list[LineageState], list[Lineage
 
     Heads are read before what they descend from, which can therefore not be missing.
     """
-    branches = {branch.native for branch in manifest.branches().values()}
+    branches = {branch.lineage_id for branch in manifest.branches().values()}
     found: dict[str, LineageState] = {}
-    for native in sorted(manifest.named_lineages(), key=lambda native: native not in branches):
+    for lineage_id in sorted(
+        manifest.named_lineages(), key=lambda lineage_id: lineage_id not in branches
+    ):
         try:
-            found[native] = manifest.lineage(native).state()
+            found[lineage_id] = manifest.lineage(lineage_id).state()
         except NotFound:
-            if native in manifest.named_lineages():
+            if lineage_id in manifest.named_lineages():
                 raise
             continue  # it was just deleted
-    heads = [state for native, state in found.items() if native in branches]
-    others = [state for native, state in found.items() if native not in branches]
+    heads = [state for lineage_id, state in found.items() if lineage_id in branches]
+    others = [state for lineage_id, state in found.items() if lineage_id not in branches]
     return [*heads, manifest.main.state()], others
 
 
@@ -287,8 +289,8 @@ def _publish_times(
         for info in manifest.objects.list(f"{lineage.path}/_versions"):
             version = parse_version_file(info.path.removeprefix(f"{lineage.path}/"))
             if version is not None:
-                made[lineage.native, version] = info.modified
-    places = ((id_, (row.native, row.commit.manifest_version)) for id_, row in commits.items())
+                made[lineage.lineage_id, version] = info.modified
+    places = ((id_, (row.lineage_id, row.commit.manifest_version)) for id_, row in commits.items())
     return {id_: made[place] for id_, place in places if place in made}
 
 
@@ -369,29 +371,29 @@ def _required_files(
     return needed, asked
 
 
-def _remove(manifest: Manifest, files: Sequence[str], sweep: CleanupLease) -> None:
+def _remove(manifest: Manifest, files: Sequence[str], lease: CleanupLease) -> None:
     for start in range(0, len(files), DELETE_BATCH_FILES):
-        sweep.go_on()
+        lease.renew()
         manifest.objects.delete(files[start : start + DELETE_BATCH_FILES])
         manifest.datasets.observe("cleanup: files removed")
 
 
-def _sweep_lineages(manifest: Manifest, before: datetime, sweep: CleanupLease | None) -> int:
+def _sweep_lineages(manifest: Manifest, before: datetime, lease: CleanupLease | None) -> int:
     """Remove lineages nobody needs: closed ones, and those their creator never registered.
 
     Nobody can be at work on one that was not written to for so long.
     """
-    if sweep is not None:
+    if lease is not None:
         finish_branch_deletions(manifest)
     unnamed = manifest.stored_lineages() - manifest.named_lineages()
     removed = 0
-    for native in sorted(unnamed):
-        files = manifest.objects.list(lineage_path(native))
+    for lineage_id in sorted(unnamed):
+        files = manifest.objects.list(lineage_path(lineage_id))
         if all(info.modified < before for info in files):
             removed += 1
-            if sweep is not None:
-                sweep.go_on()
-                remove_lineage(manifest, native)
+            if lease is not None:
+                lease.renew()
+                remove_lineage(manifest, lineage_id)
                 manifest.datasets.observe("cleanup: lineage removed")
     return removed
 
@@ -415,7 +417,7 @@ def _sweep_scratch(manifest: Manifest, before: datetime) -> None:
 
 def _remove_old_manifests(manifest: Manifest, horizon: datetime) -> None:
     """Drop old manifest versions; commits stay readable through their history rows."""
-    for native in (None, *sorted(manifest.named_lineages())):
+    for lineage_id in (None, *sorted(manifest.named_lineages())):
         with suppress(NotFound):  # it was just deleted
-            remove_old_versions(manifest.lineage(native), horizon)
+            remove_old_versions(manifest.lineage(lineage_id), horizon)
             manifest.datasets.observe("cleanup: manifest cleaned")

@@ -130,8 +130,8 @@ def optimize(
     hands: MaintenanceExecutor | None = None,
 ) -> MaintenanceReport:
     """Compact every type of a branch and complete its indexes, as one commit."""
-    lineage = head_snapshot(manifest, request.branch).native
-    retry_swap(manifest.lineage(lineage).record_row_sum)
+    lineage = head_snapshot(manifest, request.branch).lineage_id
+    retry_swap(manifest.lineage(lineage).record_row_checksum)
     work = _OptimizeRun(
         manifest, request, hands or LocalMaintenanceExecutor(), compacting=compacting
     )
@@ -185,7 +185,7 @@ class _OptimizeRun:
         staged = self._staged(snapshot)
         if not staged.datasets:
             return None
-        commit = publish(manifest.lineage(snapshot.native), snapshot.branch, staged)
+        commit = publish(manifest.lineage(snapshot.lineage_id), snapshot.branch, staged)
         self._published = True
         _restore_latest(manifest, snapshot, self.reports)
         return commit
@@ -205,7 +205,7 @@ class _OptimizeRun:
         if self._intent is not None:
             self._intent = self._intents.update(self._intent, staged)
         elif staged.datasets:
-            self._intent = self._intents.begin(snapshot.branch, snapshot.native, staged)
+            self._intent = self._intents.begin(snapshot.branch, snapshot.lineage_id, staged)
 
     def _staged(self, snapshot: Snapshot) -> StagedCommit:
         return StagedCommit(

@@ -39,9 +39,9 @@ from omnigraph.storage.layout import (
 def purge(manifest: Manifest, paths: Iterable[str], branch: str) -> None:
     """Remove old versions of datasets, by path; `branch` is the one that dropped something."""
     states = [manifest.main.state()]
-    for native in sorted(manifest.named_lineages()):
+    for lineage_id in sorted(manifest.named_lineages()):
         with suppress(NotFound):  # it was just deleted
-            states.append(manifest.lineage(native).state())
+            states.append(manifest.lineage(lineage_id).state())
     history = read_history(states)
     versions = _PurgeVersions(dataset_paths(states))
     _add_kept_versions(versions, manifest, states, history, branch)
@@ -78,10 +78,10 @@ def _add_kept_versions(
 
     A branch that still has a type keeps all it can look back to, except the one that dropped it.
     """
-    names = {MAIN: None, **{b.name: b.native for b in manifest.branches().values()}}
-    heads = {state.lineage.native: state.head for state in states}
-    for name, native in names.items():
-        head = heads.get(native)
+    names = {MAIN: None, **{b.name: b.lineage_id for b in manifest.branches().values()}}
+    heads = {state.lineage.lineage_id: state.head for state in states}
+    for name, lineage_id in names.items():
+        head = heads.get(lineage_id)
         if head is None:
             continue
         versions.add(versions.kept, head.datasets)

@@ -22,9 +22,9 @@ SMALL_BYTES = 1024 * 1024
 def lineage_states(manifest: Manifest) -> list[LineageState]:
     """Return the states of all lineages that a branch or tag needs, main first."""
     states = [manifest.main.state()]
-    for native in sorted(manifest.named_lineages()):
+    for lineage_id in sorted(manifest.named_lineages()):
         with suppress(NotFound):  # it was just deleted, or is reported by what needs it
-            states.append(manifest.lineage(native).state())
+            states.append(manifest.lineage(lineage_id).state())
     return states
 
 

@@ -94,18 +94,18 @@ def verify(
 
 
 def _verify(manifest: Manifest, report: VerifyReport, versions: _CheckedVersions) -> None:
-    names = {MAIN: None, **{b.name: b.native for b in manifest.branches().values()}}
-    for name, native in sorted(names.items()):
+    names = {MAIN: None, **{b.name: b.lineage_id for b in manifest.branches().values()}}
+    for name, lineage_id in sorted(names.items()):
         report.branches += 1
         problems: list[IntegrityProblem] = []
         try:
-            state = manifest.lineage(native).state()
+            state = manifest.lineage(lineage_id).state()
             problems += versions.check(f"branch {name}", state, state.head.datasets)
             problems += _check_lineage(manifest, name, state, report)
         except OmniError as error:
             problems.append(IntegrityProblem(f"branch {name}", error.message))
         # What was deleted meanwhile has the right to be incomplete.
-        if problems and (native is None or native in manifest.named_lineages()):
+        if problems and (lineage_id is None or lineage_id in manifest.named_lineages()):
             report.problems += problems
     for tag in manifest.tags().values():
         problems = list(_check_tag(manifest, tag, versions))
@@ -130,7 +130,7 @@ def _check_lineage(
     for key, count in sorted(keys.items()):
         if count > 1:
             yield IntegrityProblem(where, f"manifest row {key} exists {count} times")
-    history = read_history(manifest.line(state))
+    history = read_history(manifest.history_states(state))
     commits = history.commits
     report.commits = max(report.commits, len(commits))
     if head.commit_id not in commits:
@@ -165,7 +165,7 @@ def _check_tag(
     try:
         _, state = find_commit(manifest, tag.commit_id)
         yield from versions.check(
-            where, state, datasets_at_commit(manifest.line(state), tag.commit_id)
+            where, state, datasets_at_commit(manifest.history_states(state), tag.commit_id)
         )
     except NotFound:
         yield IntegrityProblem(where, "its commit went with a deleted branch", harmless=True)
@@ -188,7 +188,7 @@ class _CheckedVersions:
         datasets: Mapping[tuple[TypeId, IncarnationId], DatasetEntry],
     ) -> Iterator[IntegrityProblem]:
         """Open every version that is shown, look for its files and count its rows."""
-        line = self._manifest.line(state)
+        line = self._manifest.history_states(state)
         paths = dataset_paths(line)
         known = {entry: paths.get(entry.key) for entry in datasets.values()}
         new = [
@@ -213,7 +213,7 @@ class LocalVersionChecker:
     def __init__(self, manifest: Manifest) -> None:
         self._datasets = manifest.datasets
         self._files = StoredDatasetFiles(manifest.objects)
-        self._sums = RecordedChecksums(manifest)
+        self._checksums = RecordedChecksums(manifest)
 
     def __call__(self, versions: Sequence[tuple[str, DatasetEntry]]) -> list[str | None]:
         """Tell what is wrong with each of these versions."""
@@ -222,13 +222,13 @@ class LocalVersionChecker:
     def _problem(self, path: str, entry: DatasetEntry) -> str | None:
         try:
             # Lance may allocate any amount of memory for a damaged file.
-            damaged = self._sums.compare(path, [version_file(entry.physical)])
+            damaged = self._checksums.compare(path, [version_file(entry.physical)])
             if damaged is not None:
                 return damaged
             handle = self._datasets.open(path, entry.physical)
             files = referenced_files(handle)
             damaged = self._files.missing(path, files)
-            damaged = damaged or self._sums.compare(path, files, small=True)
+            damaged = damaged or self._checksums.compare(path, files, small=True)
             return damaged or row_count_problem(entry.rows, *count_ids(handle))
         except OmniError as error:
             return unreadable_problem(error.message)
@@ -273,9 +273,9 @@ def _find_leftovers(manifest: Manifest) -> Iterator[IntegrityProblem]:
     """Report what nothing refers to; cleanup removes it."""
     for path in _find_unregistered(manifest):
         yield IntegrityProblem(path, "no branch refers to this dataset", harmless=True)
-    for native in sorted(manifest.stored_lineages() - manifest.named_lineages()):
+    for lineage_id in sorted(manifest.stored_lineages() - manifest.named_lineages()):
         yield IntegrityProblem(
-            f"lineage {native}", "no branch refers to this lineage", harmless=True
+            f"lineage {lineage_id}", "no branch refers to this lineage", harmless=True
         )
     for intent in IntentLog(manifest.objects).list():
         what = f"{intent.staged.operation} on branch {intent.branch} is in flight"
@@ -289,9 +289,9 @@ def _find_unregistered(manifest: Manifest) -> list[str]:
         for name in manifest.objects.folders(folder)
     ]
     registered: set[str] = set()
-    for native in (None, *manifest.named_lineages()):
+    for lineage_id in (None, *manifest.named_lineages()):
         try:
-            registered |= set(dataset_paths([manifest.lineage(native).state()]).values())
+            registered |= set(dataset_paths([manifest.lineage(lineage_id).state()]).values())
         except OmniError:
             return []  # what it refers to is not known
     return [path for path in stored if path not in registered]

@@ -53,7 +53,7 @@ class ChecksumVerifier:
     def __init__(self, manifest: Manifest, note: ProgressCallback) -> None:
         self._manifest = manifest
         self._note = note
-        self._sums = RecordedChecksums(manifest)
+        self._checksums = RecordedChecksums(manifest)
         self._decoded: set[str] = set()
         self._uncovered: set[str] = set()
         self.damaged: set[tuple[str, int]] = set()
@@ -68,14 +68,14 @@ class ChecksumVerifier:
             self._note(dataset.path)
             report.problems += self._check_dataset(dataset)
         report.problems += self._check_beside()
-        report.files = self._sums.compared
+        report.files = self._checksums.compared
         report.unsummed = len(self._uncovered)
 
     # --- rows of lineages ------------------------------------------------------------------------
 
     def _check_rows(self, state: LineageState) -> Iterator[IntegrityProblem]:
         self._note(state.lineage.path)
-        stated = state.head.row_sum
+        stated = state.head.row_checksum
         rows = state.rows("object_type <> 'graph_head'")
         if stated is None:
             message = "its rows have no checksum: an older release wrote them; `optimize` adds one"
@@ -131,7 +131,7 @@ class ChecksumVerifier:
         name = version_file(physical)
         if name not in stored:
             return f"is lost: {name} is missing"
-        damaged = self._sums.compare(path, [name])
+        damaged = self._checksums.compare(path, [name])
         if damaged is not None:
             return damaged
         try:
@@ -140,7 +140,7 @@ class ChecksumVerifier:
             missing = recorded - stored
             if missing:
                 return f"lacks {len(missing)} of its files, such as {min(missing)}"
-            damaged = self._sums.compare(path, self._noting(path, files))
+            damaged = self._checksums.compare(path, self._noting(path, files))
             return damaged or self._decode(path, handle, files)
         except OmniError as error:
             return unreadable_problem(error.message)
@@ -148,7 +148,7 @@ class ChecksumVerifier:
     def _files(self, path: str, handle: Any) -> tuple[set[str], set[str]]:  # noqa: ANN401 - Lance
         """Return the files of a version that are there, and those that should be."""
         folders = tuple(referenced_folders(handle))
-        in_folders = {name for name in self._sums.of(path) if name.startswith(folders)}
+        in_folders = {name for name in self._checksums.of(path) if name.startswith(folders)}
         if not self._manifest.location.is_local:
             files = referenced_files(handle)
             return files, files
@@ -161,8 +161,8 @@ class ChecksumVerifier:
 
     def _decode(self, path: str, handle: Any, files: set[str]) -> str | None:  # noqa: ANN401 - Lance
         """Read every row of fragments with files that have no checksum, once."""
-        sums = self._sums.of(path) if self._manifest.location.is_local else {}
-        unsummed = {name for name in files if name not in sums}
+        checksums = self._checksums.of(path) if self._manifest.location.is_local else {}
+        unsummed = {name for name in files if name not in checksums}
         self._uncovered |= {f"{path}/{name}" for name in unsummed}
         for fragment in handle.get_fragments():
             data: list[Any] = fragment.data_files()
@@ -193,8 +193,8 @@ def _removal_horizon(history: CommitHistory, states: Iterable[LineageState]) -> 
 
     A cleanup removes them, and so does a change of the schema that drops something for good.
     """
-    swept = max((state.head.swept for state in states), default=0)
-    times = [datetime.fromtimestamp(swept / 1000).astimezone()]
+    cleanup_cutoff = max((state.head.cleanup_cutoff for state in states), default=0)
+    times = [datetime.fromtimestamp(cleanup_cutoff / 1000).astimezone()]
     for row in history.commits.values():
         parent = history.commits.get(row.commit.parents[0]) if row.commit.parents else None
         if parent is not None and parent.commit.schema_hash != row.commit.schema_hash:

@@ -10,9 +10,8 @@ from typing import Any
 import msgspec
 
 from omnigraph.errors import Category, OmniError
+from omnigraph.service.operations.tool_arguments import DEFAULT_ITEMS
 
-DEFAULT_ITEMS = 100
-MAX_ITEMS = 1_000
 MAX_RESULT_BYTES = 100_000
 """Bytes of JSON an answer may have; some 25,000 tokens."""
 

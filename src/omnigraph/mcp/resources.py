@@ -1,4 +1,4 @@
-"""This module offers what an agent may want to read before it asks: resources, by address."""
+"""MCP resources: the schema, the branches and the graphs, by address."""
 
 from __future__ import annotations
 
@@ -10,8 +10,11 @@ import msgspec
 
 from omnigraph.mcp.tool_catalog import McpCaller
 from omnigraph.policy.permissions import PolicyAction
-from omnigraph.service import operations
+from omnigraph.service.operations.branches import list_branches
+from omnigraph.service.operations.schema import get_schema
+from omnigraph.service.operations.server import list_graphs
 from omnigraph.service.session import GraphSession
+from omnigraph.service.wire import NoRequest
 
 SCHEME = "omnigraph://"
 
@@ -30,43 +33,43 @@ class McpResource:
 def resources_for_caller(caller: McpCaller) -> dict[str, McpResource]:
     """Return the resources of a caller by address; with several graphs, those of each."""
     found: list[McpResource] = []
-    for graph_id, visit in caller.visits(PolicyAction.READ).items():
+    for graph_id, session in caller.sessions(PolicyAction.READ).items():
         suffix = f"/{graph_id}" if len(caller.graphs) > 1 else ""
-        found += _graph_resources(visit, graph_id, suffix)
-    if caller.service.could(caller.actor, PolicyAction.GRAPH_LIST):
+        found += _graph_resources(session, graph_id, suffix)
+    if caller.service_session.may_somewhere(PolicyAction.GRAPH_LIST):
         found.append(
             McpResource(
                 uri=f"{SCHEME}graphs",
                 name="graphs",
                 description="The graphs that are served.",
                 media_type="application/json",
-                read=lambda: _json(operations.list_graphs(caller.service, caller.actor)),
+                read=lambda: _json(list_graphs(caller.service_session, NoRequest())),
             )
         )
     return {readable.uri: readable for readable in found}
 
 
-def _graph_resources(visit: GraphSession, graph_id: str, suffix: str) -> list[McpResource]:
+def _graph_resources(session: GraphSession, graph_id: str, suffix: str) -> list[McpResource]:
     return [
         McpResource(
             uri=f"{SCHEME}schema{suffix}",
             name=f"schema of {graph_id}",
             description="The accepted schema: node and edge types with their properties.",
             media_type="text/plain",
-            read=lambda: operations.get_schema(visit).schema_source,
+            read=lambda: get_schema(session, NoRequest()).schema_source,
         ),
         McpResource(
             uri=f"{SCHEME}branches{suffix}",
             name=f"branches of {graph_id}",
             description="The names of all branches.",
             media_type="application/json",
-            read=partial(_branches, visit),
+            read=partial(_branches, session),
         ),
     ]
 
 
-def _branches(visit: GraphSession) -> str:
-    return _json(operations.list_branches(visit))
+def _branches(session: GraphSession) -> str:
+    return _json(list_branches(session, NoRequest()))
 
 
 def _json(answer: object) -> str:

@@ -1,4 +1,4 @@
-"""This module makes a tool of a stored query: its parameters are what the tool takes."""
+"""Stored queries as MCP tools: their parameters are the arguments of the tool."""
 
 from __future__ import annotations
 
@@ -9,10 +9,16 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
-from omnigraph.mcp.arguments import BranchArguments, PagedArguments, QueryArguments, argument_schema
 from omnigraph.mcp.tools import page_request, page_rows, to_json_value
 from omnigraph.policy.permissions import PolicyAction
-from omnigraph.service import operations, wire
+from omnigraph.service import wire
+from omnigraph.service.operations.stored import invoke as invoke_stored_query
+from omnigraph.service.operations.tool_arguments import (
+    BranchArguments,
+    PagedArguments,
+    QueryArguments,
+    argument_schema,
+)
 from omnigraph.service.session import GraphSession
 from omnigraph.service.stored_queries import StoredQuery
 
@@ -30,12 +36,12 @@ _JSON_TYPES: Mapping[wire.ParamKind, Mapping[str, Any]] = MappingProxyType(
     }
 )
 ESCAPE_PREFIX = "_"
-"""Stands before the names of what a stored query takes besides its parameters."""
+"""Prefix of arguments that are not parameters of the stored query."""
 _RESERVED_ARGUMENTS = ("branch", "snapshot", "skip", "limit")
 
 
 def required_actions(stored: StoredQuery) -> tuple[PolicyAction, PolicyAction]:
-    """Return what somebody must be allowed to do who runs it."""
+    """Return the policy actions a caller needs to run it."""
     return (
         PolicyAction.INVOKE_QUERY,
         PolicyAction.CHANGE if stored.is_mutation else PolicyAction.READ,
@@ -43,17 +49,19 @@ def required_actions(stored: StoredQuery) -> tuple[PolicyAction, PolicyAction]:
 
 
 def tool_description(entry: wire.QueryCatalogEntry) -> str:
-    """Return what an agent is told of it."""
+    """Return the description that agents read."""
     does = "changes data" if entry.mutation else "reads"
-    told = [entry.description or f"Stored query that {does}.", entry.instruction or ""]
-    return "\n".join(text for text in told if text)
+    texts = [entry.description or f"Stored query that {does}.", entry.instruction or ""]
+    return "\n".join(text for text in texts if text)
 
 
 def tool_schema(entry: wire.QueryCatalogEntry) -> dict[str, Any]:
-    """Return the JSON Schema of what it takes."""
+    """Return the JSON Schema of its arguments."""
     names = _RESERVED_ARGUMENTS[:1] if entry.mutation else _RESERVED_ARGUMENTS
-    known = argument_schema(BranchArguments if entry.mutation else QueryArguments)["properties"]
-    where = {f"{ESCAPE_PREFIX}{name}": known[name] for name in names}
+    properties = argument_schema(BranchArguments if entry.mutation else QueryArguments)[
+        "properties"
+    ]
+    where = {f"{ESCAPE_PREFIX}{name}": properties[name] for name in names}
     params = {param.name: param_schema(param) for param in entry.params}
     required = [param.name for param in entry.params if not param.nullable]
     return {
@@ -76,15 +84,15 @@ def param_schema(param: wire.ParamDescriptor) -> dict[str, Any]:
     return dict(_JSON_TYPES[param.kind])
 
 
-def invoke(visit: GraphSession, stored: StoredQuery, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Run it."""
+def invoke(session: GraphSession, stored: StoredQuery, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Run a stored query for an agent."""
     names = {parameter.name for parameter in stored.plan.parameters}
     params = {name: value for name, value in given.items() if name in names}
     where = {n.removeprefix(ESCAPE_PREFIX): value for n, value in given.items() if n not in names}
     part = {name: where.pop(name) for name in ("skip", "limit") if name in where}
     page = page_request(msgspec.convert(part, PagedArguments))
     request = msgspec.convert({**where, "params": params}, wire.InvokeStoredQueryRequest)
-    answer = operations.invoke(visit, operations.Invocation(stored.name, request))
+    answer = invoke_stored_query(session, wire.StoredQueryQuery(name=stored.name, body=request))
     if isinstance(answer, wire.ReadOutput):
         return page_rows(answer, page, ESCAPE_PREFIX)
     return to_json_value(answer)

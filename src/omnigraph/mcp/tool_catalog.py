@@ -1,4 +1,4 @@
-"""This module decides which tools a caller is offered; any other is unknown to it."""
+"""The tools a caller is offered: those whose actions the policy allows."""
 
 from __future__ import annotations
 
@@ -11,30 +11,45 @@ import msgspec
 
 from omnigraph.errors import InvalidInput
 from omnigraph.mcp import stored_query_tools
-from omnigraph.mcp.arguments import PagedArguments, ToolArguments, argument_schema
-from omnigraph.mcp.pagination import with_page
-from omnigraph.mcp.tools import TOOLS, GraphTool, page_request, to_json_value
+from omnigraph.mcp.tools import OperationTool, operation_tools
 from omnigraph.policy.permissions import PolicyAction
-from omnigraph.service import operations
-from omnigraph.service.session import GraphService, GraphSession, log_result_commit
+from omnigraph.service.operations import OPERATIONS, AnyOperation
+from omnigraph.service.operations.stored import visible
+from omnigraph.service.operations.tool_arguments import argument_schema
+from omnigraph.service.session import (
+    GraphService,
+    GraphSession,
+    ServiceSession,
+    log_result_commit,
+)
 from omnigraph.service.stored_queries import StoredQuery
 
 GRAPH = "graph"
-"""The argument that says which graph is meant, where there are several."""
+"""The argument that names the graph, where there are several."""
 
 
 @dataclass(frozen=True, slots=True)
 class McpCaller:
-    """Who calls, and the ids of the graphs it calls about."""
+    """Who calls, the IDs of the graphs it may address, and the operations on offer."""
 
     service: GraphService
     actor: str | None
     graphs: tuple[str, ...] = ()
+    operations: tuple[AnyOperation, ...] = OPERATIONS
 
-    def visits(self, *actions: PolicyAction) -> dict[str, GraphSession]:
-        """Return the graphs on which the caller may do all of some actions somewhere, by id."""
-        found = {name: self.service.visit(name, self.actor) for name in self.graphs}
-        return {n: v for n, v in found.items() if all(v.could(action) for action in actions)}
+    @property
+    def service_session(self) -> ServiceSession:
+        """The session of the caller on the server."""
+        return ServiceSession(self.service, self.actor)
+
+    def sessions(self, *actions: PolicyAction) -> dict[str, GraphSession]:
+        """Return the graphs on which the caller may do all of some actions somewhere, by ID."""
+        sessions = {name: self.service.session(name, self.actor) for name in self.graphs}
+        return {
+            name: session
+            for name, session in sessions.items()
+            if all(session.may_somewhere(action) for action in actions)
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +64,7 @@ class OfferedTool:
     destroys: bool = False
 
     def call(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Do what is asked for; raise OmniError."""
+        """Run the tool; raise OmniError."""
         _check_argument_names(self, arguments)
         try:
             answer = self.run(dict(arguments))
@@ -60,59 +75,47 @@ class OfferedTool:
 
 
 def tools_for_caller(caller: McpCaller) -> dict[str, OfferedTool]:
-    """Return the tools of a caller by name, those for the server first."""
-    found = [*_server_tools(caller), *(o for tool in TOOLS for o in _graph_tool(caller, tool))]
-    offers = {offer.name: offer for offer in found}
-    taken = {"health", "graphs_list", *(tool.name for tool in TOOLS)}
+    """Return the tools of a caller by name: those of operations, then stored queries."""
+    tools = list(operation_tools(caller.operations))
+    offers = {tool.name: offer for tool in tools if (offer := _offer(caller, tool)) is not None}
+    taken = {tool.name for tool in tools}
     several = len(caller.graphs) > 1
-    for graph_id, visit in caller.visits(PolicyAction.INVOKE_QUERY).items():
-        for query in _allowed_stored_queries(visit):
+    for graph_id, session in caller.sessions(PolicyAction.INVOKE_QUERY).items():
+        for query in _allowed_stored_queries(session):
             name = f"{graph_id}_{query.name}" if several else query.name
             while name in taken:
                 name = f"stored_{name}"
             taken.add(name)
-            offers[name] = _stored_query_tool(name, visit, query)
+            offers[name] = _stored_query_tool(name, session, query)
     return offers
 
 
-def _server_tools(caller: McpCaller) -> list[OfferedTool]:
-    def graphs(given: dict[str, Any]) -> dict[str, Any]:
-        page = page_request(msgspec.convert(given, PagedArguments))
-        return with_page(
-            to_json_value(operations.list_graphs(caller.service, caller.actor)), "graphs", page
-        )
+def _offer(caller: McpCaller, tool: OperationTool) -> OfferedTool | None:
+    """Return a tool as the caller sees it; None if its actions are not allowed."""
+    schema = argument_schema(tool.arguments)
+    if tool.is_server_tool:
+        session = caller.service_session
+        if not all(session.may_somewhere(action) for action in tool.actions):
+            return None
+        return _offered(tool, schema, partial(tool.run, session))
+    sessions = caller.sessions(*tool.actions)
+    if not sessions:
+        return None
+    schema = _with_graph(schema, caller, list(sessions))
+    return _offered(tool, schema, partial(_run_tool, tool, sessions))
 
-    health = OfferedTool(
-        name="health",
-        description="Say that the server is ready, and which version it is.",
-        schema=argument_schema(ToolArguments),
-        run=lambda _: to_json_value(operations.health()),
+
+def _offered(
+    tool: OperationTool, schema: dict[str, Any], run: Callable[[dict[str, Any]], dict[str, Any]]
+) -> OfferedTool:
+    return OfferedTool(
+        name=tool.name,
+        description=tool.tool.description,
+        schema=schema,
+        run=run,
+        writes=tool.operation.writes,
+        destroys=tool.tool.destroys,
     )
-    if not caller.service.could(caller.actor, PolicyAction.GRAPH_LIST):
-        return [health]
-    listing = OfferedTool(
-        name="graphs_list",
-        description="List the graphs.",
-        schema=argument_schema(PagedArguments),
-        run=graphs,
-    )
-    return [health, listing]
-
-
-def _graph_tool(caller: McpCaller, tool: GraphTool) -> list[OfferedTool]:
-    visits = caller.visits(*tool.actions)
-    if not visits:
-        return []
-    return [
-        OfferedTool(
-            name=tool.name,
-            description=tool.description,
-            schema=_with_graph(argument_schema(tool.takes), caller, list(visits)),
-            run=partial(_run_tool, tool, visits),
-            writes=tool.writes,
-            destroys=tool.destroys,
-        )
-    ]
 
 
 def _with_graph(
@@ -120,7 +123,7 @@ def _with_graph(
 ) -> dict[str, Any]:
     if len(caller.graphs) == 1:
         return schema
-    graph = {"type": "string", "enum": list(graph_ids), "description": "Id of the graph."}
+    graph = {"type": "string", "enum": list(graph_ids), "description": "ID of the graph."}
     return {
         **schema,
         "properties": {GRAPH: graph, **schema["properties"]},
@@ -129,43 +132,42 @@ def _with_graph(
 
 
 def _run_tool(
-    tool: GraphTool, visits: Mapping[str, GraphSession], given: dict[str, Any]
+    tool: OperationTool, sessions: Mapping[str, GraphSession], given: dict[str, Any]
 ) -> dict[str, Any]:
-    graph_id = given.pop(GRAPH, None) or next(iter(visits))
-    if graph_id not in visits:
-        raise _invalid_arguments(tool.name, [f"`{GRAPH}` is one of {', '.join(visits)}"])
-    return tool.run(visits[graph_id], msgspec.convert(given, tool.takes))
+    graph_id = given.pop(GRAPH, None) or next(iter(sessions))
+    if graph_id not in sessions:
+        raise _invalid_arguments(tool.name, [f"`{GRAPH}` is one of {', '.join(sessions)}"])
+    return tool.run(sessions[graph_id], given)
 
 
-def _allowed_stored_queries(visit: GraphSession) -> list[StoredQuery]:
-    found = operations.visible(visit)
+def _allowed_stored_queries(session: GraphSession) -> list[StoredQuery]:
     return [
         query
-        for query in found
-        if all(map(visit.could, stored_query_tools.required_actions(query)))
+        for query in visible(session)
+        if all(map(session.may_somewhere, stored_query_tools.required_actions(query)))
     ]
 
 
-def _stored_query_tool(name: str, visit: GraphSession, query: StoredQuery) -> OfferedTool:
+def _stored_query_tool(name: str, session: GraphSession, query: StoredQuery) -> OfferedTool:
     entry = query.entry()
     return OfferedTool(
         name=name,
         description=stored_query_tools.tool_description(entry),
         schema=stored_query_tools.tool_schema(entry),
-        run=partial(stored_query_tools.invoke, visit, query),
+        run=partial(stored_query_tools.invoke, session, query),
         writes=query.is_mutation,
         destroys=query.is_mutation,
     )
 
 
 def _check_argument_names(offer: OfferedTool, arguments: Mapping[str, Any]) -> None:
-    """Raise unless everything is given that must be, and nothing else than may be."""
-    known = offer.schema["properties"]
+    """Raise unless all required arguments are given, and no unknown ones."""
+    names = offer.schema["properties"]
     missing = [name for name in offer.schema.get("required", ()) if name not in arguments]
     problems = [f"`{name}` is missing" for name in missing]
-    problems += [f"there is no `{name}`" for name in arguments if name not in known]
+    problems += [f"`{name}` is unknown" for name in arguments if name not in names]
     if problems:
-        takes = ", ".join(f"`{name}`" for name in known) or "nothing"
+        takes = ", ".join(f"`{name}`" for name in names) or "nothing"
         raise _invalid_arguments(offer.name, [*problems, f"it takes {takes}"])
 
 

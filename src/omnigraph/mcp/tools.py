@@ -1,324 +1,206 @@
-"""This module is the table of tools that every graph has."""
+"""MCP tools of operations: how arguments become a request, and an answer becomes JSON in pages."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import lru_cache
+from typing import Any, TypeAlias
 
 import msgspec
+from msgspec import Struct
 
-from omnigraph.mcp import arguments as takes
 from omnigraph.mcp.pagination import PageRequest, slice_page, with_page
 from omnigraph.policy.permissions import PolicyAction
-from omnigraph.service import operations, wire
-from omnigraph.service.session import GraphSession
+from omnigraph.service import wire
+from omnigraph.service.operations import OPERATIONS, AnyOperation, Tool
+from omnigraph.service.operations import tool_arguments as arguments
+from omnigraph.service.operations.mutations import mutate_if
+from omnigraph.service.operations.queries import query
+from omnigraph.service.session import GraphSession, ServiceSession
+from omnigraph.service.wire.parameters import request_body
+
+ToolSession: TypeAlias = GraphSession | ServiceSession
+ToolAdapter: TypeAlias = Callable[[AnyOperation, Any, Any], dict[str, Any]]
+"""Runs an operation for the arguments of a tool."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GraphTool:
-    """What an agent can do with a graph; whoever may do all `actions` somewhere gets it.
+@dataclass(frozen=True, slots=True)
+class OperationTool:
+    """A tool and the operation it calls; whoever may do all `actions` somewhere gets it."""
 
-    A tool that `writes` changes something, one that `destroys` may do away with something.
-    """
+    operation: AnyOperation
+    tool: Tool
 
-    name: str
-    description: str
-    run: Callable[[GraphSession, Any], dict[str, Any]]
-    takes: type[takes.ToolArguments] = takes.ToolArguments
-    actions: Sequence[PolicyAction] = (PolicyAction.READ,)
-    writes: bool = False
-    destroys: bool = False
+    @property
+    def name(self) -> str:
+        """The name by which agents call it."""
+        return self.tool.name
+
+    @property
+    def actions(self) -> Sequence[PolicyAction]:
+        """The policy actions it needs."""
+        declared = self.tool.actions
+        return self.operation.access.actions if declared is None else declared
+
+    @property
+    def is_server_tool(self) -> bool:
+        """Whether it addresses the server, not a graph."""
+        path = self.operation.path
+        return path is not None and "{graph_id}" not in path
+
+    @property
+    def arguments(self) -> type[Struct]:
+        """The arguments it takes."""
+        return _arguments(self.operation.request, self.tool)
+
+    def run(self, session: ToolSession, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Call the operation; the answer is JSON values, cut to a page."""
+        adapter = _run_generic if self.tool.adapter is None else ADAPTERS[self.tool.adapter]
+        call = msgspec.convert(given, self.arguments)
+        answer = adapter(self.operation, session, call)
+        if self.tool.pages is not None:
+            return with_page(answer, self.tool.pages, page_request(call))
+        return answer
+
+
+def operation_tools(operations: Iterable[AnyOperation] = OPERATIONS) -> Iterator[OperationTool]:
+    """Yield the tools that operations declare."""
+    for operation in operations:
+        for tool in operation.tools:
+            yield OperationTool(operation, tool)
+
+
+@lru_cache
+def _arguments(request: Any, tool: Tool) -> type[Struct]:  # noqa: ANN401 - a type of requests
+    if tool.arguments is not None:
+        return tool.arguments
+    body = request_body(request)
+    assert body is None or body.field is None, "a tool with parameters and a body has arguments"
+    return arguments.paged_arguments(request, paged=tool.pages is not None)
 
 
 def to_json_value(answer: object) -> dict[str, Any]:
-    """Return an answer of the service as JSON values."""
-    found: dict[str, Any] = msgspec.to_builtins(answer)
-    return found
+    """Return an answer of an operation as JSON values."""
+    members: dict[str, Any] = msgspec.to_builtins(answer)
+    return members
 
 
-def page_rows(answer: wire.ReadOutput, page: PageRequest, mark: str = "") -> dict[str, Any]:
-    """Return the rows that are wanted; the rest is to be read from the same commit.
+def page_rows(answer: wire.ReadOutput, page: PageRequest, prefix: str = "") -> dict[str, Any]:
+    """Return a page of rows; the next one is to be read from the same commit.
 
-    `mark` stands before the names of arguments that are no parameters.
+    `prefix` precedes the names of arguments that are not parameters of a stored query.
     """
-    hint = f" and {mark}snapshot='{answer.graph_commit_id}', without {mark}branch"
-    return with_page(to_json_value(answer), "rows", page, f"{mark}skip", hint)
+    hint = f" and {prefix}snapshot='{answer.graph_commit_id}', without {prefix}branch"
+    return with_page(to_json_value(answer), "rows", page, f"{prefix}skip", hint)
 
 
-def page_request(given: takes.PagedArguments) -> PageRequest:
-    """Return which part of a list is wanted."""
-    return PageRequest(given.skip, given.limit)
+def page_request(call: Any) -> PageRequest:  # noqa: ANN401 - arguments with a page
+    """Return which page of a list is requested."""
+    return PageRequest(call.skip, call.limit)
 
 
-def _snapshot(visit: GraphSession, given: takes.BranchArguments) -> dict[str, Any]:
-    return with_page(
-        to_json_value(operations.snapshot(visit, given.branch)), "datasets", page_request(given)
-    )
+def to_request(operation: AnyOperation, call: Struct) -> Any:  # noqa: ANN401 - the request type
+    """Return the request of an operation with the members that the arguments have."""
+    names = {field.name for field in msgspec.structs.fields(operation.request)}
+    members = msgspec.structs.asdict(call)
+    return operation.request(**{name: value for name, value in members.items() if name in names})
 
 
-def _schema(visit: GraphSession, given: takes.PagedArguments) -> dict[str, Any]:
-    lines = operations.get_schema(visit).schema_source.splitlines(keepends=True)
-    found = with_page({"schema_source": lines}, "schema_source", page_request(given))
-    return {**found, "schema_source": "".join(found["schema_source"])}
+def _run_generic(operation: AnyOperation, session: ToolSession, call: Struct) -> dict[str, Any]:
+    return to_json_value(operation(session, to_request(operation, call)))
 
 
-def _branches(visit: GraphSession, given: takes.PagedArguments) -> dict[str, Any]:
-    return with_page(
-        to_json_value(operations.list_branches(visit)), "branches", page_request(given)
-    )
+def _get_schema(
+    operation: AnyOperation, session: GraphSession, call: arguments.PagedArguments
+) -> dict[str, Any]:
+    lines = operation(session, wire.NoRequest()).schema_source.splitlines(keepends=True)
+    page = with_page({"schema_source": lines}, "schema_source", page_request(call))
+    return {**page, "schema_source": "".join(page["schema_source"])}
 
 
-def _commits(visit: GraphSession, given: takes.BranchArguments) -> dict[str, Any]:
-    return with_page(
-        to_json_value(operations.list_commits(visit, given.branch)), "commits", page_request(given)
-    )
+def _query(
+    _: AnyOperation, session: GraphSession, call: arguments.QueryArguments
+) -> dict[str, Any]:
+    return page_rows(query(session, to_request(query, call)), page_request(call))
 
 
-def _commit(visit: GraphSession, given: takes.CommitArguments) -> dict[str, Any]:
-    return to_json_value(operations.get_commit(visit, given.commit_id))
+def _mutate(
+    operation: AnyOperation, session: GraphSession, call: arguments.MutateArguments
+) -> dict[str, Any]:
+    request = to_request(operation, call)
+    if call.if_commit is None:
+        return to_json_value(operation(session, request))
+    conditional = wire.ConditionalChangeQuery(if_commit=call.if_commit, body=request)
+    return to_json_value(mutate_if(session, conditional))
 
 
-def _query(visit: GraphSession, given: takes.QueryArguments) -> dict[str, Any]:
-    request = wire.QueryRequest(
-        query=given.query,
-        name=given.name,
-        params=given.params,
-        branch=given.branch,
-        snapshot=given.snapshot,
-    )
-    return page_rows(operations.query(visit, request), page_request(given))
+def _delete_branch(
+    operation: AnyOperation, session: GraphSession, call: arguments.BranchDeleteArguments
+) -> dict[str, Any]:
+    return to_json_value(operation(session, wire.BranchQuery(branch=call.name)))
 
 
-def _explain(visit: GraphSession, given: takes.ExplainArguments) -> dict[str, Any]:
-    request = wire.ExplainRequest(**msgspec.structs.asdict(given))
-    return to_json_value(operations.explain(visit, request))
-
-
-def _mutate(visit: GraphSession, given: takes.MutateArguments) -> dict[str, Any]:
-    request = wire.ChangeRequest(
-        query=given.query,
-        name=given.name,
-        params=given.params,
-        branch=given.branch,
-        message=given.message,
-    )
-    return to_json_value(operations.mutate(visit, request, given.if_commit))
-
-
-def _ingest(visit: GraphSession, given: takes.IngestArguments) -> dict[str, Any]:
-    request = wire.IngestRequest(
-        data=given.data, branch=given.branch, from_=given.from_, mode=given.mode
-    )
-    return to_json_value(operations.load(visit, request))
-
-
-def _create(visit: GraphSession, given: takes.BranchCreateArguments) -> dict[str, Any]:
-    request = wire.BranchCreateRequest(name=given.name, from_=given.from_)
-    return to_json_value(operations.create_branch(visit, request))
-
-
-def _delete(visit: GraphSession, given: takes.BranchDeleteArguments) -> dict[str, Any]:
-    return to_json_value(operations.delete_branch(visit, given.name))
-
-
-def _branches_merge(visit: GraphSession, given: takes.BranchMergeArguments) -> dict[str, Any]:
-    request = wire.BranchMergeRequest(
-        source=given.source, target=given.target, delete_branch=given.delete_branch
-    )
-    return to_json_value(operations.merge_branches(visit, request))
-
-
-def _merge(visit: GraphSession, given: takes.MergeArguments) -> dict[str, Any]:
-    request = wire.BranchMergeRequest(**msgspec.structs.asdict(given))
-    return _truncate_conflicts(operations.merge_branches(visit, request))
+def _merge(
+    operation: AnyOperation, session: GraphSession, call: arguments.MergeArguments
+) -> dict[str, Any]:
+    return _truncate_conflicts(operation(session, to_request(operation, call)))
 
 
 def _truncate_conflicts(answer: wire.BranchMergeOutput) -> dict[str, Any]:
-    """Show the first conflicts, and say how many there are."""
+    """Return a merge with its first conflicts and their number."""
     merged = to_json_value(answer)
     conflicts = merged.get("conflicts", [])
     shown = slice_page(conflicts, PageRequest()).items
     return {**merged, "conflicts": shown, "conflict_count": len(conflicts)}
 
 
-def _apply(visit: GraphSession, given: takes.SchemaApplyArguments) -> dict[str, Any]:
-    request = wire.SchemaApplyRequest(
-        schema_source=given.schema_source, allow_data_loss=given.allow_data_loss
-    )
-    return to_json_value(operations.apply_schema(visit, request))
-
-
-def _diff(visit: GraphSession, given: takes.DiffArguments) -> dict[str, Any]:
+def _diff(
+    operation: AnyOperation, session: GraphSession, call: arguments.DiffArguments
+) -> dict[str, Any]:
     request = wire.DiffRequest(
-        from_=given.from_, to=given.to, kind=given.kinds, type=given.types, op=given.ops
+        from_=call.from_, to=call.to, kind=call.kinds, type=call.types, op=call.ops
     )
-    found = map(json.loads, operations.diff(visit, request))
-    facts = {"from": given.from_, "to": given.to, "changes": found}
-    return with_page(facts, "changes", page_request(given))
+    changes = map(json.loads, operation(session, request))
+    return with_page(
+        {"from": call.from_, "to": call.to, "changes": changes}, "changes", page_request(call)
+    )
 
 
-def _propose(visit: GraphSession, given: takes.ProposeArguments) -> dict[str, Any]:
-    proposal = operations.ProposalRequest(
-        query=given.query,
-        name=given.name,
-        params=given.params,
-        branch=given.branch,
-        from_=given.from_,
-        target=given.target,
-        message=given.message,
-    )
-    found = operations.propose(visit, proposal)
-    part = slice_page(map(json.loads, found.changes), PageRequest(limit=given.limit))
-    facts = {
-        "branch": found.branch,
-        "base": found.base,
-        "base_commit_id": found.base_commit_id,
-        "target": found.target,
-        **{name: fact for name, fact in to_json_value(found.done).items() if name != "branch"},
-        "changes": part.items,
-        "merge_preview": None if found.preview is None else _truncate_conflicts(found.preview),
-        "next": f"Show this to whoever decides. `merge` with source='{found.branch}' and "
-        f"target='{found.target}' makes it so, `branches_delete` drops it.",
+def _propose(
+    operation: AnyOperation, session: GraphSession, call: arguments.ProposeArguments
+) -> dict[str, Any]:
+    proposal = operation(session, to_request(operation, call))
+    page = slice_page(map(json.loads, proposal.changes), PageRequest(limit=call.limit))
+    preview = proposal.preview
+    answer = {
+        "branch": proposal.branch,
+        "base": proposal.base,
+        "base_commit_id": proposal.base_commit_id,
+        "target": proposal.target,
+        **{name: fact for name, fact in to_json_value(proposal.done).items() if name != "branch"},
+        "changes": page.items,
+        "merge_preview": None if preview is None else _truncate_conflicts(preview),
+        "next": f"Show this to the reviewer. `merge` with source='{proposal.branch}' and "
+        f"target='{proposal.target}' applies it, `branches_delete` drops it.",
     }
-    if part.next_skip is not None:
-        told = (
-            f"`changes` goes on: call `diff` with from='{found.base_commit_id}', "
-            f"to='{found.branch}' and skip={part.next_skip}"
+    if page.next_skip is not None:
+        hint = (
+            f"`changes` goes on: call `diff` with from='{proposal.base_commit_id}', "
+            f"to='{proposal.branch}' and skip={page.next_skip}"
         )
-        facts["more"] = {"next_skip": part.next_skip, "hint": told}
-    return facts
+        answer["more"] = {"next_skip": page.next_skip, "hint": hint}
+    return answer
 
 
-TOOLS = (
-    GraphTool(
-        name="schema_get",
-        description="Show the schema: node and edge types with their properties. Look here first.",
-        takes=takes.PagedArguments,
-        run=_schema,
-    ),
-    GraphTool(
-        name="query",
-        description="Read: answer a query in the query language.",
-        takes=takes.QueryArguments,
-        run=_query,
-    ),
-    GraphTool(
-        name="read", description="The same as `query`.", takes=takes.QueryArguments, run=_query
-    ),
-    GraphTool(
-        name="explain",
-        description="Show how a query is answered, step by step, and what it costs.",
-        takes=takes.ExplainArguments,
-        run=_explain,
-    ),
-    GraphTool(
-        name="snapshot",
-        description="List the types of a branch with the number of their entities and versions.",
-        takes=takes.BranchArguments,
-        run=_snapshot,
-    ),
-    GraphTool(
-        name="branches_list",
-        description="List the branches.",
-        takes=takes.PagedArguments,
-        run=_branches,
-    ),
-    GraphTool(
-        name="commits_list",
-        description="List the history of a branch, newest first.",
-        takes=takes.BranchArguments,
-        run=_commits,
-    ),
-    GraphTool(
-        name="commits_get", description="Show a commit.", takes=takes.CommitArguments, run=_commit
-    ),
-    GraphTool(
-        name="diff",
-        description="Tell which entities differ between two states, before and after.",
-        takes=takes.DiffArguments,
-        run=_diff,
-    ),
-    GraphTool(
-        name="propose_change",
-        description="Propose a change for review: make a branch, run a mutation there, and show "
-        "what it changes and whether it would merge. The target stays as it is.",
-        takes=takes.ProposeArguments,
-        run=_propose,
-        actions=(PolicyAction.READ, PolicyAction.BRANCH_CREATE, PolicyAction.CHANGE),
-        writes=True,
-    ),
-    GraphTool(
-        name="mutate",
-        description="Change data on a branch at once, as one commit. `propose_change` is safer.",
-        takes=takes.MutateArguments,
-        run=_mutate,
-        actions=(PolicyAction.CHANGE,),
-        writes=True,
-        destroys=True,
-    ),
-    GraphTool(
-        name="change",
-        description="The same as `mutate`.",
-        takes=takes.MutateArguments,
-        run=_mutate,
-        actions=(PolicyAction.CHANGE,),
-        writes=True,
-        destroys=True,
-    ),
-    GraphTool(
-        name="ingest",
-        description="Load nodes and edges given as lines of JSON, as one commit.",
-        takes=takes.IngestArguments,
-        run=_ingest,
-        actions=(PolicyAction.CHANGE,),
-        writes=True,
-        destroys=True,
-    ),
-    GraphTool(
-        name="branches_create",
-        description="Make a branch.",
-        takes=takes.BranchCreateArguments,
-        run=_create,
-        actions=(PolicyAction.BRANCH_CREATE,),
-        writes=True,
-    ),
-    GraphTool(
-        name="branches_delete",
-        description="Delete a branch.",
-        takes=takes.BranchDeleteArguments,
-        run=_delete,
-        actions=(PolicyAction.BRANCH_DELETE,),
-        writes=True,
-        destroys=True,
-    ),
-    GraphTool(
-        name="branches_merge",
-        description="Merge a branch into another; conflicts change nothing.",
-        takes=takes.BranchMergeArguments,
-        run=_branches_merge,
-        actions=(PolicyAction.BRANCH_MERGE,),
-        writes=True,
-        destroys=True,
-    ),
-    GraphTool(
-        name="merge",
-        description="Merge a branch into another, decide conflicts, or with dry_run only tell "
-        "what would happen.",
-        takes=takes.MergeArguments,
-        run=_merge,
-        actions=(PolicyAction.BRANCH_MERGE,),
-        writes=True,
-        destroys=True,
-    ),
-    GraphTool(
-        name="schema_apply",
-        description="Make another schema the accepted one.",
-        takes=takes.SchemaApplyArguments,
-        run=_apply,
-        actions=(PolicyAction.SCHEMA_APPLY,),
-        writes=True,
-        destroys=True,
-    ),
-)
+ADAPTERS: Mapping[str, ToolAdapter] = {
+    "schema_get": _get_schema,
+    "query": _query,
+    "mutate": _mutate,
+    "branches_delete": _delete_branch,
+    "merge": _merge,
+    "diff": _diff,
+    "propose_change": _propose,
+}
+"""Tools whose request or answer differs from that of the operation."""

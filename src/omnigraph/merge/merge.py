@@ -69,7 +69,7 @@ class _MergeRun:
         self._lines = CommitGraph.of(manifest, source, target)
         self._history = missing_history(manifest, source, target)
         self._brought = SourceDelta(source)
-        self._sweep = ""
+        self._last_cleanup = ""
         self._evolved = EvolvedTarget(target, target)
         self.outcome = MergeOutcome.MERGED
 
@@ -85,7 +85,7 @@ class _MergeRun:
             raise _AlreadyUpToDate
         forward = bases[0].commit_id == target.commit_id
         self.outcome = MergeOutcome.FAST_FORWARD if forward else MergeOutcome.MERGED
-        self._sweep = target.head.sweep
+        self._last_cleanup = target.head.last_cleanup
         hashes = (state.head.schema_hash for state in (*bases, source, target))
         check_schema_changes_allowed(hashes, self._request)
         sharing = is_safe_from_cleanup(manifest, source)
@@ -115,7 +115,9 @@ class _MergeRun:
     def complete(self, staged: StagedCommit) -> StagedCommit:
         """Say where the changes come from, and what the schema becomes."""
         parents = (self._source.commit_id,)
-        made = replace(staged, merged_parents=parents, history=self._history, sweep=self._sweep)
+        made = replace(
+            staged, merged_parents=parents, history=self._history, last_cleanup=self._last_cleanup
+        )
         return self._evolved.complete(self._manifest, made)
 
 

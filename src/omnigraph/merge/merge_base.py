@@ -54,13 +54,13 @@ class CommitGraph:
     @classmethod
     def of(cls, manifest: Manifest, source: Snapshot, target: Snapshot) -> CommitGraph:
         """Read the history of both."""
-        states = [manifest.lineage(snapshot.native).state() for snapshot in (source, target)]
-        commits = read_commits(s for state in states for s in manifest.line(state))
+        states = [manifest.lineage(snapshot.lineage_id).state() for snapshot in (source, target)]
+        commits = read_commits(s for state in states for s in manifest.history_states(state))
         return cls(manifest, source, commits)
 
     def up_to(self, target: Snapshot) -> CommitGraph:
         """Return the same with what the target has got since."""
-        state = self.manifest.lineage(target.native).state()
+        state = self.manifest.lineage(target.lineage_id).state()
         commits = extend_commits(self.commits, state)
         if commits is None:
             return CommitGraph.of(self.manifest, self.source, target)

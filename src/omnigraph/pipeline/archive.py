@@ -1,7 +1,7 @@
-"""This module says where the class archive is that makes sessions start sooner, if there is one.
+"""The location of the class archive that makes Spark sessions start faster.
 
-Java reads it instead of hundreds of class files. It fits one Java and one Spark, which its name
-tells; a Java that it does not fit after all ignores it. `warmup` makes it.
+Java reads it instead of hundreds of class files. It belongs to one Java and one Spark version,
+which determine its name; a Java that it does not match ignores it. `warmup` creates it.
 """
 
 from __future__ import annotations

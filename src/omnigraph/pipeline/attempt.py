@@ -1,7 +1,7 @@
-"""This module is one attempt to make a commit of staged rows on top of one state of a branch.
+"""Build a commit from staged rows, based on one snapshot of a branch.
 
-Another writer may win; then the same fragments are shown on top of the newer state. Only if both
-have to do with each other, the next attempt begins anew.
+If another writer wins the race, the same fragments are rebased on the newer snapshot. Only if the
+changes overlap, the rows are validated again.
 """
 
 from __future__ import annotations

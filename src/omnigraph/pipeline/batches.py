@@ -1,9 +1,9 @@
-"""This module takes batches of a stream into a graph, each as one commit, and exactly once.
+"""Write the batches of a stream into a graph, each as one commit, exactly once.
 
-A commit says which batch of which stream it is. A batch that is given again, because a process died
-after it was published and before Spark noted that, is recognised by that and left alone.
+The commit message names the stream and the batch. A batch that is delivered again, because a
+process died after it was published and before Spark recorded that, is recognised and skipped.
 
-Executors put the rows of a batch down beside the graph. A small batch is loaded from there by this
+Executors stage the rows of a batch beside the graph. A small batch is loaded from there by this
 process, a large one by workers, so that no batch has to fit the memory of one process.
 """
 
@@ -131,8 +131,8 @@ class StreamBatchWriter:
 def last_batch(manifest: Manifest, branch: str, stream: str) -> int:
     """Return the number of the newest batch of a stream on a branch; -1 when there is none."""
     snapshot = head_snapshot(manifest, branch)
-    state = manifest.lineage(snapshot.native).state()
-    commits = read_commits(manifest.line(state))
+    state = manifest.lineage(snapshot.lineage_id).state()
+    commits = read_commits(manifest.history_states(state))
     for commit_id in first_parents(commits, snapshot.commit_id):
         commit = commits[commit_id].commit
         told = _BATCH.fullmatch(commit.message or "") if commit.operation == STREAM else None

@@ -1,8 +1,8 @@
-"""This module adds up numbers by id on workers, whole columns at a time.
+"""Aggregate numbers by id on workers, in columnar form.
 
-Workers cut what they read into buckets by a hash of the id and put the pieces down beside the run;
-others take up the pieces of one bucket after the other. A bucket is so small that it is added up
-within the caches of a core, and ids are compared exactly. Spark only hands out the work.
+Workers partition what they read into buckets by a hash of the id and store the pieces beside the
+run; other tasks aggregate the pieces of one bucket after the other. A bucket is small enough to be
+aggregated within the caches of a core, and ids are compared exactly. Spark only schedules the tasks.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""This module tells whether a load that was validated on one state has to do with a newer one.
+"""Check whether a load that was validated on one snapshot can be rebased on a newer one.
 
-Both the load and what others committed are valid on the older state. What they make of it together
-can only be wrong, or look otherwise, where they meet: in an id, a tuple, or a source of edges that
-are counted. Where they do not meet, nothing has to be validated again.
+Both the load and the commits of others are valid on the older snapshot. Together they can only be
+invalid, or have another result, where they overlap: in an id, a unique tuple, or a source of edges
+with a cardinality. Without an overlap, nothing has to be validated again.
 """
 
 from __future__ import annotations

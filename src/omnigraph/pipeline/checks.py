@@ -1,4 +1,4 @@
-"""This module says what is wrong with staged rows, in the words every other surface uses."""
+"""Report violations of staged rows with the messages of every other way to write."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""This module says which Spark type the values of a property have, and converts to it.
+"""Map property types to Spark types, and convert columns.
 
-What load accepts is what is read here, so that rows that were read can be written back.
+The Spark types are those that load accepts, so that rows can be read and written back.
 """
 
 from __future__ import annotations
@@ -25,30 +25,31 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from omnigraph.types import PropertyType, Scalar
+from omnigraph.types import PropertyType
 
-_TYPES: Mapping[Scalar, DataType] = MappingProxyType(
+_TYPES: Mapping[str, DataType] = MappingProxyType(
     {
-        Scalar.STRING: StringType(),
-        Scalar.BLOB: StringType(),
-        Scalar.BOOL: BooleanType(),
-        Scalar.I32: IntegerType(),
-        Scalar.I64: LongType(),
-        Scalar.U32: LongType(),
-        Scalar.U64: DecimalType(20, 0),
-        Scalar.F32: FloatType(),
-        Scalar.F64: DoubleType(),
-        Scalar.DATE_TIME: TimestampType(),
-        Scalar.DATE: DateType(),
-        Scalar.VECTOR: ArrayType(FloatType()),
+        type_.simpleString(): type_
+        for type_ in (
+            StringType(),
+            BooleanType(),
+            IntegerType(),
+            LongType(),
+            DecimalType(20, 0),
+            FloatType(),
+            DoubleType(),
+            TimestampType(),
+            DateType(),
+            ArrayType(FloatType()),
+        )
     }
 )
-"""Spark has no unsigned numbers: theirs is the next type that holds them all."""
+"""The Spark types that rows of the scalar table name."""
 
 
 def spark_type(type_: PropertyType) -> DataType:
     """Return the Spark type of a property's values; a blob is the text that export writes."""
-    found = _TYPES[type_.scalar]
+    found = _TYPES[type_.spec.spark]
     return ArrayType(found) if type_.is_list else found
 
 

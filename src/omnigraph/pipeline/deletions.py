@@ -1,4 +1,4 @@
-"""This module takes rows out of staged versions, fragment by fragment, on workers."""
+"""Remove rows from staged versions, fragment by fragment, on workers."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""This module reads the YAML of a pipeline file into values that know where they stand.
+"""Read the YAML of a pipeline file into values with source locations.
 
-What may stand where is said by `fields`. Every problem goes into a report; a value that is wrong is
-left out, so that one mistake is told once.
+The registry in `fields` defines which fields are valid where. Every problem is added to a report;
+an invalid value is left out, so that one mistake is reported once.
 """
 
 from __future__ import annotations
@@ -76,14 +76,15 @@ def compose_yaml(report: DiagnosticReport) -> MappingNode | None:
         mark = error.problem_mark or error.context_mark
         at = min(mark.index, len(text)) if mark is not None else 0
         problem = error.problem or error.context or "it cannot be read"
-        report.add(Code.PIPELINE_SYNTAX, f"not YAML: {problem}", TextSpan(at, at + 1))
+        report.add(Code.PIPELINE_SYNTAX, f"invalid YAML: {problem}", TextSpan(at, at + 1))
         return None
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         reason = "it is too deeply nested" if isinstance(error, RecursionError) else str(error)
-        report.add(Code.PIPELINE_SYNTAX, f"not YAML: {reason.splitlines()[0]}", TextSpan(0, 1))
+        message = f"invalid YAML: {reason.splitlines()[0]}"
+        report.add(Code.PIPELINE_SYNTAX, message, TextSpan(0, 1))
         return None
     if not isinstance(root, MappingNode):
-        message = "a pipeline file is a mapping that begins with `version: 1`"
+        message = "a pipeline file must be a mapping that begins with `version: 1`"
         report.add(Code.PIPELINE_SYNTAX, message, TextSpan(0, 1))
         return None
     return root
@@ -129,17 +130,18 @@ class PipelineFileReader:
     def entries(self, node: Node, what: str) -> list[tuple[LocatedText, Node]] | None:
         """Return the members of a mapping by name; a name that comes twice is told."""
         if not isinstance(node, MappingNode):
-            message = f"{what} is a mapping of names to values, not {_kind_of(node)}"
+            message = f"{what} must be a mapping of names to values, got {_kind_of(node)}"
             self.tell(Code.PIPELINE_VALUE, message, span_of(node))
             return None
         found: dict[str, tuple[LocatedText, Node]] = {}
         for key, value in node.value:
             if not isinstance(key, ScalarNode):
-                self.tell(Code.PIPELINE_VALUE, f"a name in {what} is plain text", span_of(key))
+                message = f"a name in {what} must be plain text"
+                self.tell(Code.PIPELINE_VALUE, message, span_of(key))
                 continue
             name = LocatedText(key.value, span_of(key))
             if key.value == "<<":
-                message = "`<<` is not used in pipelines: write the fields out"
+                message = "YAML merge keys (`<<`) are not supported: write the fields out"
                 self.tell(Code.PIPELINE_SYNTAX, message, name.span)
             elif key.value in found:
                 message = f"`{key.value}` is given twice in {what}"
@@ -190,7 +192,7 @@ class PipelineFileReader:
     def _version(self, node: Node) -> int | None:
         if _tag(node) == _INT and node.value == str(VERSION):
             return VERSION
-        message = f"`version` is {VERSION}, the only one there is so far"
+        message = f"`version` must be {VERSION}, the only supported version"
         self.tell(Code.PIPELINE_VALUE, message, span_of(node))
         return None
 
@@ -218,7 +220,7 @@ class PipelineFileReader:
         if text is None or text.value in field.choices:
             return None if text is None else text.value
         choices = ", ".join(f"`{choice}`" for choice in field.choices)
-        message = f"{what} is one of {choices}, not `{text}`"
+        message = f"{what} must be one of {choices}, got `{text}`"
         near = nearest_name(text.value, field.choices)
         hint = None if near is None else f"did you mean `{near}`?"
         self.tell(Code.PIPELINE_VALUE, message, text.span, hint)
@@ -231,7 +233,7 @@ class PipelineFileReader:
             return RejectLimit(count=int(match["count"]))
         if match is not None and float(match["share"]) <= 100:
             return RejectLimit(share=float(match["share"]) / 100)
-        message = f"{what} is a number of rows or a percentage up to 100%"
+        message = f"{what} must be a number of rows or a percentage up to 100%"
         hint = "for example `max_rejects: 100` or `max_rejects: 1%`"
         self.tell(Code.PIPELINE_VALUE, message, span_of(node), hint)
         return None
@@ -240,7 +242,7 @@ class PipelineFileReader:
         text = self._filled(node) if isinstance(node, ScalarNode) else None
         match = _KEEP.fullmatch(text.strip()) if text is not None else None
         if match is None:
-            message = f"{what} is {FieldKind.KEEP}"
+            message = f"{what} must be {FieldKind.KEEP}"
             self.tell(Code.PIPELINE_VALUE, message, span_of(node), "for example `max(updated_at)`")
             return None
         if match["way"] is not None:
@@ -250,14 +252,14 @@ class PipelineFileReader:
     def _bool(self, node: Node, what: str) -> bool | None:
         if _tag(node) == _BOOL:
             return bool(node.value.lower() in ("true", "yes", "on"))
-        self.tell(Code.PIPELINE_VALUE, f"{what} is {FieldKind.BOOL}", span_of(node))
+        self.tell(Code.PIPELINE_VALUE, f"{what} must be {FieldKind.BOOL}", span_of(node))
         return None
 
     def _scalars(self, node: Node, what: str) -> dict[str, LocatedText | None]:
         found: dict[str, LocatedText | None] = {}
         for name, value in self.entries(node, what) or ():
             if not isinstance(value, ScalarNode):
-                message = f"`{name}` in {what} is one value, not {_kind_of(value)}"
+                message = f"`{name}` in {what} must be a single value, got {_kind_of(value)}"
                 self.tell(Code.PIPELINE_VALUE, message, span_of(value))
             elif value.tag == _NULL and value.style is None:
                 found[name.value] = None
@@ -303,7 +305,7 @@ class PipelineFileReader:
         place = span if at < 0 else TextSpan(at, at + len(name) + 3)
         if name in self._variables:
             message = f"variable `{name}` has no value"
-            hint = f"give one with --set {name}=VALUE, or set it in the environment"
+            hint = f"set it with --set {name}=VALUE or in the environment"
         else:
             message = f"variable `{name}` is not declared"
             near = did_you_mean(name, self._variables)
@@ -312,7 +314,7 @@ class PipelineFileReader:
 
     def _refuse(self, node: Node, what: str, wanted: str, field: PipelineField) -> None:
         hint = f"for example `{field.name}: {field.example}`" if field.example else None
-        message = f"{what} is {wanted}, not {_kind_of(node)}"
+        message = f"{what} must be {wanted}, got {_kind_of(node)}"
         self.tell(Code.PIPELINE_VALUE, message, span_of(node), hint)
 
     def _head(self, node: Node) -> TextSpan:
@@ -370,5 +372,5 @@ def _kind_of(node: Node) -> str:
     if isinstance(node, SequenceNode):
         return "a list" if node.value else "an empty list"
     if node.tag == _NULL or not node.value.strip():
-        return "nothing"
-    return "one value"
+        return "no value"
+    return "a single value"

@@ -1,6 +1,6 @@
-"""This module names the process at work on a run, so that others can tell whether it still is.
+"""The process that runs a pipeline, so that other processes can check whether it is alive.
 
-On the machine of that process this is certain; elsewhere only its heartbeat tells.
+On the same machine this is certain; on other machines it depends on the heartbeat.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""This module makes the vectors that rows of a load lack, on workers, after the rows are validated.
+"""Compute the vectors that rows of a load lack, on workers, after the rows are validated.
 
-Each text is embedded once, however many rows have it; a row whose text is that of the entity it
-replaces keeps the vector of the entity. Vectors go to storage as files of their own beside the rows
-that wait there, so that one publish shows both.
+Each text is embedded once, however many rows have it; a row with the same text as the entity it
+replaces keeps the vector of the entity. Vectors are written as separate files beside the staged
+rows, so that one publish makes both visible.
 """
 
 from __future__ import annotations
@@ -193,8 +193,8 @@ class VectorFill:
         message = (
             f"{place}: {asked.texts:,} of {asked.wanted:,} different texts were embedded by "
             f"provider {embedder.name} (model {embedder.model}), then it failed: "
-            f"{error['message']}. Nothing was published. Mend that, or choose another provider, "
-            "and begin again; a run that is resumed asks only for the texts that are left"
+            f"{error['message']}. Nothing was published. Fix the cause, or choose another "
+            "provider, and run again; a resumed run embeds only the remaining texts"
         )
         details = {
             **error["details"],

@@ -1,4 +1,4 @@
-"""This module ends runs: it finds what was published, gives the rest up, removes what is left."""
+"""Recovery of runs: find published commits, abort runs, remove staged files."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def find_published_commit(manifest: Manifest, source: Snapshot, run: PipelineRun
     if run.key is not None:
         runs = RunStore(manifest.objects).list()
         ids |= {r.commit_id for r in runs if (r.key, r.branch) == (run.key, run.branch)}
-    state = manifest.lineage(source.native).state()
-    commits = read_commits(manifest.line(state))
+    state = manifest.lineage(source.lineage_id).state()
+    commits = read_commits(manifest.history_states(state))
     # The branch of an earlier run may have been merged, and be gone.
     found = sorted(ids & ancestors(commits, state.head.commit_id) & set(commits))
     return commits[found[0]].commit if found else None

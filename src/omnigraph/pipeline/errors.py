@@ -1,4 +1,4 @@
-"""This module defines what stands between a caller and Spark."""
+"""Errors of pipelines and Spark jobs."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class TooManyRejects(OmniError):
         given: int,
         folder: str | None,
     ) -> None:
-        why = "more than `max_rejects` allows" if number < given else "which leaves none"
+        why = "more than `max_rejects` allows" if number < given else "so none are left to load"
         message = (
             f"{number} of {given} rows were rejected, {why}; nothing was published. "
-            f"{folder} says what is wrong with each"
+            f"The rows and the reasons are in {folder}"
         )
         details = {
             "rejected": {key: dict(counts) for key, counts in rejected.items()},
@@ -48,8 +48,8 @@ class RunStopped(OmniError):
     def aborted(cls, run: str) -> RunStopped:
         """Return that a run was given up."""
         message = (
-            f"run {run} was aborted: nothing was published, and what it staged is removed; "
-            "run the pipeline again to begin anew"
+            f"run {run} was aborted: nothing was published, and its staged files were removed; "
+            "run the pipeline again to start over"
         )
         return cls(message, code="run_aborted", run=run)
 
@@ -57,7 +57,7 @@ class RunStopped(OmniError):
     def busy(cls, run: str, who: str, heard: str) -> RunStopped:
         """Return that another process is at work on a run."""
         message = (
-            f"run {run} is at work in {who}, last heard of at {heard}: wait until it ends, "
+            f"run {run} is still running in {who} (last heartbeat {heard}): wait until it ends, "
             f"or stop it with `omnigraph pipeline abort {run}`"
         )
         return cls(message, code="run_alive", run=run)
@@ -65,7 +65,7 @@ class RunStopped(OmniError):
     @classmethod
     def taken(cls, run: str, who: str) -> RunStopped:
         """Return that another process took a run over."""
-        message = f"run {run} was taken over by {who}, which took this process for dead"
+        message = f"run {run} was taken over by {who}, because this process appeared to be dead"
         return cls(message, code="run_taken", run=run)
 
 

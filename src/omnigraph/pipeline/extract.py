@@ -1,4 +1,4 @@
-"""This module opens the sources of a pipeline as frames that know where their rows come from."""
+"""Open the sources of a pipeline as data frames with the file and row number of each row."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class SourceFrames:
                 files = sorted(glob(address)) if has_magic(address) else [address]
                 missing = [file for file in files if not Path(file).is_file()]
                 if missing or not files:
-                    self._refuse(spec, path, f"there is no file {(missing or [address])[0]}")
+                    self._refuse(spec, path, f"file {(missing or [address])[0]} does not exist")
                 found += files
         return found
 
@@ -268,8 +268,8 @@ def _cast_declared(frame: DataFrame, schema: StructType) -> DataFrame:
         elif not isinstance(one.dataType, StringType):
             made = column.try_cast(one.dataType)
         typed.append(made.alias(one.name))
-        said = F.lit(f"column `{one.name}` is {one.dataType.simpleString()}, not ")
-        wrong.append(F.when(column.isNotNull() & made.isNull(), F.concat(said, column)))
+        reason = F.lit(f"column `{one.name}`: expected {one.dataType.simpleString()}, got ")
+        wrong.append(F.when(column.isNotNull() & made.isNull(), F.concat(reason, column)))
     reasons = F.coalesce(F.col(quote_identifier(REASON)), *wrong)
     text = F.to_json(F.struct(*(F.col(quote_identifier(name)) for name in schema.names)))
     corrupt = F.when(reasons.isNotNull(), F.coalesce(F.col(quote_identifier(CORRUPT)), text))

@@ -1,15 +1,16 @@
-"""This module is the face of pipelines: what `graph.pipeline` offers.
+"""The API of pipelines: `graph.pipeline`.
 
-Spark is loaded only by what needs it: a pipeline file is checked, and runs are listed and reported,
-without it.
+Spark is imported only by methods that need it: pipeline files are checked, and runs are listed and
+reported, without it.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import omnigraph.pipeline as room
+import omnigraph.pipeline as spark
 from omnigraph.catalog import Catalog
 from omnigraph.errors import InvalidInput, NotFound
 from omnigraph.pipeline.graphs import GraphHandle
@@ -25,7 +26,7 @@ from omnigraph.write.progress import ProgressListener
 
 
 class Pipelines:
-    """The pipelines of a graph: files that say what is loaded, and their runs."""
+    """The pipelines of a graph: files that describe loads, and the runs of these files."""
 
     def __init__(self, graph: GraphHandle) -> None:
         self._graph = graph
@@ -35,19 +36,19 @@ class Pipelines:
     def validate(
         self, path: PipelineSource, variables: Mapping[str, str] | None = None
     ) -> Pipeline:
-        """Check a pipeline file against the types of the graph and its files, without Spark.
+        """Check a pipeline file against the types of the graph and its input files, without Spark.
 
-        Files of this machine must exist and have the columns that are named; `unchecked` of what is
-        returned lists the sources that only Spark can open.
+        Local files must exist and have the columns that the pipeline names; `unchecked` of the
+        returned pipeline lists the sources that only Spark can open.
 
         Raises:
-            PipelineError: with everything that was found, with line and column.
+            PipelineError: lists all problems with line and column.
         """
         pipeline = read_pipeline(path, variables)
         return check_pipeline(pipeline, self._catalog(pipeline))
 
     def _read(self, path: PipelineSource, variables: Mapping[str, str] | None = None) -> Pipeline:
-        """Read a pipeline whose sources are opened next."""
+        """Read a pipeline file and check its types; Spark checks its sources."""
         pipeline = read_pipeline(path, variables)
         check_types(pipeline, self._catalog(pipeline))
         return pipeline
@@ -62,31 +63,36 @@ class Pipelines:
         *,
         count: bool = False,
     ) -> PipelinePlan:
-        """Tell what a run would read, create and change; nothing is written.
+        """Return what a run would read, create and change, without writing anything.
 
-        With `count`, rows are counted after `where` and `dedupe`, which reads them all.
+        With `count`, rows are counted after `where` and `dedupe`, which reads all of them.
         """
-        return room.plan_pipeline(self._manifest, self._read(path, variables), count=count)
+        return spark.plan_pipeline(self._manifest, self._read(path, variables), count=count)
 
     def run(
         self,
         path: PipelineSource,
         variables: Mapping[str, str] | None = None,
         *,
-        again: bool = False,
+        force: bool = False,
         progress: ProgressListener | None = None,
+        again: bool | None = None,
     ) -> RunReport:
-        """Run a pipeline: what it loads becomes one commit of its branch, or nothing does.
+        """Run a pipeline and publish the loaded data as one commit, or nothing.
 
-        The same files are not loaded twice by the same pipeline unless `again` says so.
+        A pipeline does not load the same files twice unless `force` is true. `again` is a
+        deprecated alias of `force`.
         """
+        if again is not None:
+            warnings.warn("`again` is deprecated, use `force`", DeprecationWarning, stacklevel=2)
+            force = force or again
         pipeline = self._read(path, variables)
-        running = room.PipelineExecution(self._manifest, self._request, pipeline, progress)
+        running = spark.PipelineExecution(self._manifest, self._request, pipeline, progress)
         running.declared = path.name if isinstance(path, StoredPipeline) else None
-        return room.run_pipeline(running, again=again)
+        return spark.run_pipeline(running, force=force)
 
     def status(self) -> list[PipelineRun]:
-        """Return every run, the newest first."""
+        """Return all runs, the newest first."""
         return RunStore(self._manifest.objects).list()[::-1]
 
     def resume(
@@ -97,34 +103,34 @@ class Pipelines:
         *,
         progress: ProgressListener | None = None,
     ) -> RunReport:
-        """Go on with a run that was interrupted; what it finished is not done again.
+        """Resume an interrupted run; finished stages are not repeated.
 
-        `path` is where the pipeline file is now, if it is not where it was.
+        `path` is the pipeline file, if it was moved since the run started.
         """
-        found = self._find(run)
-        file = path if path is not None else found.about.get("file")
+        record = self._find(run)
+        file = path if path is not None else record.about.get("file")
         if file is None:
             message = (
-                f"run {found.id} was not begun by a pipeline file of this machine; name the file, "
-                "or the cluster that declares the pipeline"
+                f"run {record.id} was not started from a pipeline file on this machine: give the "
+                "file, or the cluster that declares the pipeline"
             )
-            raise InvalidInput(message, code="run_not_resumable", run=found.id)
+            raise InvalidInput(message, code="run_not_resumable", run=record.id)
         pipeline = self._read(file, variables)
-        running = room.PipelineExecution(self._manifest, self._request, pipeline, progress)
-        return room.resume_pipeline(running, found)
+        running = spark.PipelineExecution(self._manifest, self._request, pipeline, progress)
+        return spark.resume_pipeline(running, record)
 
     def abort(self, run: str) -> PipelineRun:
-        """Give a run up and remove what it staged."""
-        found = self._find(run)
-        self._request("pipeline", found.branch, None)
-        return room.abort_run(self._manifest, found)
+        """Abort a run and remove its staged files."""
+        record = self._find(run)
+        self._request("pipeline", record.branch, None)
+        return spark.abort_run(self._manifest, record)
 
     def report(self, run: str | None = None) -> RunReport:
-        """Return the report of a run, by default the newest."""
+        """Return the report of a run, by default of the newest one."""
         return read_report(self._manifest.objects, self._find(run))
 
     def page(self, run: str | None = None) -> str:
-        """Return the report of a run as one page of HTML."""
+        """Return the report of a run as an HTML page."""
         return report_page(self.report(run))
 
     def analyze(
@@ -137,14 +143,14 @@ class Pipelines:
         from_: str | None = None,
         message: str | None = None,
         **options: Any,  # noqa: ANN401 - those of the algorithm
-    ) -> room.AnalysisResult:
+    ) -> spark.AnalysisResult:
         """Compute a value for every node over edges of some types, and store it as a property.
 
-        `algorithm` is `pagerank`, `components`, `labels` or `degrees`, `options` are its own;
-        `into` is a property of a node type, as `Person.rank`. It is one commit of the branch, which
-        is forked `from_` another if it does not exist.
+        `algorithm` is `pagerank`, `components`, `labels` or `degrees`, `options` are its options;
+        `into` is a property of a node type such as `Person.rank`. The values are published as one
+        commit on the branch, which is created `from_` another branch if it does not exist.
         """
-        asked = room.Analysis(
+        analysis = spark.Analysis(
             algorithm=algorithm,
             edges=edges,
             into=into,
@@ -153,7 +159,7 @@ class Pipelines:
             from_=from_,
             message=message,
         )
-        return room.analyze(self._graph, asked)
+        return spark.analyze(self._graph, analysis)
 
     def _find(self, run: str | None) -> PipelineRun:
         runs = RunStore(self._manifest.objects)
@@ -161,5 +167,5 @@ class Pipelines:
             return runs.find(run)
         newest = runs.list()[-1:]
         if not newest:
-            raise NotFound("no pipeline ran on this graph yet", code="run_not_found")
+            raise NotFound("no pipeline has run on this graph yet", code="run_not_found")
         return newest[0]

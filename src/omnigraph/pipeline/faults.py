@@ -1,4 +1,4 @@
-"""This module turns what Spark raises into errors that say what to do."""
+"""Translate errors of Spark into errors that name the next step."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ _ADVICE = (
     (
         r"No space left on device|Disk quota exceeded",
         "spark_disk_full",
-        "Spark's scratch space is full: free some, or set `spark.local.dir` to a larger disk",
+        "Spark's scratch space is full: free some space, or set `spark.local.dir` to a larger disk",
     ),
     (
         r"OutOfMemoryError|Java heap space|GC overhead limit",
         "spark_memory",
-        "Spark ran out of memory: give the session more, or the job more partitions",
+        "Spark ran out of memory: give the session more memory, or use more partitions",
     ),
     (
         r"Python worker exited unexpectedly|worker_exited|ExecutorLostFailure|FetchFailed|crashed",
         "spark_worker_lost",
-        "a worker died, perhaps for want of memory: run it again; it resumes after what is done",
+        "a worker process died, possibly out of memory: run it again; finished stages are kept",
     ),
     (
         r"cancelled|Connection refused|SparkContext was shut down|UNAVAILABLE",
         "spark_session_lost",
-        "the Spark session ended: run it again with a new one",
+        "the Spark session ended: run it again with a new session",
     ),
     (
         r"FAILED_READ_FILE|not a Parquet file|PATH_NOT_FOUND|CANNOT_READ",
         "input_unreadable",
-        "a source cannot be read: mend or leave out the file, and run it again",
+        "a source cannot be read: repair or remove the file, and run it again",
     ),
 )
 

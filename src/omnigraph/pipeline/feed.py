@@ -1,8 +1,8 @@
-"""This module is the change feed of a branch as a source of streams.
+"""The change feed of a branch as a Spark streaming source.
 
-An offset is a cursor of the feed, so that a stream goes on exactly where it stopped, and is refused
-by another graph, by a branch made anew, or with another filter. Rows are the changes of commits;
-`place` puts the commits in order.
+An offset is a cursor of the feed, so that a stream continues exactly where it stopped, and is
+rejected by another graph, by a recreated branch, or with another filter. Rows are the changes of
+commits; `place` orders the commits.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class ChangeFeedOptions:
         words = {name: _words(options.get(name)) for name in ("kinds", "types", "ops")}
         most = options.get("maxChangesPerBatch")
         if most is not None and not (most.isdigit() and int(most)):
-            message = f"the option 'maxChangesPerBatch' is a number of changes, not '{most}'"
+            message = f"the option 'maxChangesPerBatch' must be a number of changes, got '{most}'"
             raise InvalidInput(message, code="option_invalid", option="maxChangesPerBatch")
         branch = options.get(CHANGES, MAIN).strip()
         sight = SourcePermission.by_options(options).sight(branch)

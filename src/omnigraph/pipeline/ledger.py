@@ -1,8 +1,8 @@
-"""This module looks at everything that is staged at once: one ledger of ids per type.
+"""Check ids and unique tuples of everything that is staged, by counting per key.
 
-Whoever mentions an id adds to its line: rows of the load, committed rows, ends of edges. Summed up,
-the line says whether the id is repeated, exists, is missing, or has too many edges. So each id
-travels once, whatever rules there are.
+Every occurrence of an id contributes to its row of counts: rows of the load, committed rows, ends
+of edges. The sums show whether the id is repeated, exists, is missing, or has too many edges. So
+each id is shuffled once, independent of the number of rules.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""This module is where loads on Spark come in, whatever form their rows have."""
+"""Entry points of loads on Spark, for every form of input."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""This module carries a load on Spark out: staged once, validated as staged, one commit."""
+"""Run a load on Spark: stage once, validate the staged rows, publish one commit."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class SparkLoad:
         if run is not None and run.state is RunState.FINISHED:
             message = (
                 f"run {run.id} was published as commit {run.commit_id}, which branch "
-                f"'{run.branch}' does not have any more; run the pipeline again"
+                f"'{run.branch}' no longer has; run the pipeline again"
             )
             raise InvalidInput(message, code="run_finished", run=run.id)
         if self.request.if_commit not in (None, source.commit_id):
@@ -170,7 +170,8 @@ class SparkLoad:
                         raise
                 continue
             if is_last:
-                raise Contention(f"others keep changing on {snapshot.branch} what the load changes")
+                message = f"other writers keep changing entities of the load on {snapshot.branch}"
+                raise Contention(message)
             attempt, anew = None, anew + 1
             if job.partial:
                 # As above: they have changed.
@@ -255,7 +256,7 @@ class SparkLoad:
 
     def _published(self, snapshot: Snapshot, ready: StagedCommit) -> Commit:
         with self._timed("publish"):
-            lineage = self.manifest.lineage(snapshot.native)
+            lineage = self.manifest.lineage(snapshot.lineage_id)
             return publish_with_retry(lineage, snapshot.branch, ready)
 
     def _ready(

@@ -1,7 +1,7 @@
-"""This module turns the rows of a source into rows of a type, by the expressions of a pipeline.
+"""Map the rows of a source to rows of a type, by the expressions of a pipeline.
 
-Only the DataFrame API is used, which works on any kind of Spark. An expression that Spark does not
-accept is reported with its place in the pipeline file.
+Only the DataFrame API is used, which works on any kind of Spark. An expression that Spark rejects
+is reported with its location in the pipeline file.
 """
 
 from __future__ import annotations
@@ -142,7 +142,9 @@ class RowMapper:
                     f"no column `{property_.name}`"
                 )
                 near = did_you_mean(property_.name, self._source.columns)
-                self._tell(Code.PIPELINE_PROPERTY_MISSING, message, self._spec.source.span, near)
+                self._report_error(
+                    Code.PIPELINE_PROPERTY_MISSING, message, self._spec.source.span, near
+                )
         return found
 
     def _endpoint(
@@ -156,9 +158,9 @@ class RowMapper:
         column = next((name for name in _ENDS[word] if self._has(name)), None)
         if column is not None:
             return [(self._column(column), _TEXT)]
-        message = f"edge `{self._spec.name}` has no `{word}`, and its source no such column"
-        hint = f"say from which column the id of the {node.name} comes: `{word}: EXPRESSION`"
-        self._tell(Code.PIPELINE_ENDPOINT_INVALID, message, self._spec.name.span, hint)
+        message = f"edge `{self._spec.name}` has no `{word}`, and its source has no such column"
+        hint = f"name the column with the id of the {node.name}: `{word}: EXPRESSION`"
+        self._report_error(Code.PIPELINE_ENDPOINT_INVALID, message, self._spec.name.span, hint)
         return []
 
     def _key(self) -> tuple[str, ...]:
@@ -185,9 +187,12 @@ class RowMapper:
         if name in ("id", "from", "to") or is_mixed or self._fits(given, type_):
             return
         message = (
-            f"`{text.value}` gives {given.simpleString()}, but {self._spec.name}.{name} is {type_}"
+            f"`{text.value}` has type {given.simpleString()}, "
+            f"but {self._spec.name}.{name} is {type_}"
         )
-        self._tell(Code.PIPELINE_EXPRESSION, message, text.span, "cast it, or give another column")
+        self._report_error(
+            Code.PIPELINE_EXPRESSION, message, text.span, "cast it, or use another column"
+        )
 
     def _fits(self, given: DataType, type_: PropertyType) -> bool:
         if self._source.is_text and isinstance(given, StringType):
@@ -206,17 +211,19 @@ class RowMapper:
                 hint = did_you_mean(column, self._source.columns)
             else:
                 message, hint = (
-                    f"Spark does not accept `{text.value}`: {error_summary(error)}",
+                    f"Spark rejected `{text.value}`: {error_summary(error)}",
                     None,
                 )
-            self._tell(Code.PIPELINE_EXPRESSION, message, text.span, hint)
+            self._report_error(Code.PIPELINE_EXPRESSION, message, text.span, hint)
             return False
         return True
 
     def _type_of(self, text: LocatedText) -> DataType:
         return self._frame.select(F.expr(text.value)).schema[0].dataType
 
-    def _tell(self, code: Code, message: str, span: TextSpan, hint: str | None = None) -> None:
+    def _report_error(
+        self, code: Code, message: str, span: TextSpan, hint: str | None = None
+    ) -> None:
         self._found_errors = True
         self._report.add(code, message, span, hint=hint)
 
@@ -274,14 +281,14 @@ class RowMapper:
             accepted.append(self._accepts(rule.keep.expression))
         elif not self._source.is_placed:
             message = (
-                f"`{rule.keep.way}` goes by place, and rows of source `{self._source.spec.name}` "
-                "have none"
+                f"`{rule.keep.way}` needs the position of rows, which source "
+                f"`{self._source.spec.name}` does not have"
             )
-            hint = "say which row stays by a value: `keep: max(updated_at)`"
-            self._tell(Code.PIPELINE_CONTRADICTION, message, rule.span, hint)
+            hint = "choose the row by a value: `keep: max(updated_at)`"
+            self._report_error(Code.PIPELINE_CONTRADICTION, message, rule.span, hint)
         if not by:
             message = f"`dedupe` of {self._spec.kind} `{self._spec.name}` needs `by`: it has no key"
-            self._tell(Code.PIPELINE_FIELD_MISSING, message, rule.span)
+            self._report_error(Code.PIPELINE_FIELD_MISSING, message, rule.span)
         if self._found_errors:
             return
         alike = [self._sound(text) for text in by]

@@ -1,8 +1,7 @@
-"""This module remembers what staged rows mention, so small that it can be asked again and again.
+"""A compact filter of the keys that staged rows refer to.
 
-A load that lost a race must know whether it has to do with what others changed meanwhile. Workers
-read the rows once and leave hashes of ids and tuples; who asks is told `no` surely and `yes` almost
-surely.
+A load that lost a race must know whether the commits of other writers affect it. Workers read the
+rows once and store hashes of ids and tuples; the answer `no` is certain, `yes` almost certain.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""This module defines what a distributed load is told and what it tells."""
+"""Options and results of distributed loads."""
 
 from __future__ import annotations
 
@@ -68,10 +68,10 @@ class SparkLoadOptions:
 
     def __post_init__(self) -> None:
         if self.partial and self.mode is not WriteMode.MERGE:
-            message = f"a partial load merges; it cannot {self.mode}"
+            message = f"a partial load needs the mode merge, not {self.mode}"
             raise InvalidInput(message, code="load_mode_invalid")
         if self.max_rejects is not None and self.max_rejects < 0:
-            message = "`max_rejects` is a number of rows, or a share of them below 1"
+            message = "`max_rejects` must be a number of rows, or a share of them below 1"
             raise InvalidInput(message, code="max_rejects_invalid")
 
 

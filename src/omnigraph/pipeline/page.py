@@ -1,6 +1,6 @@
-"""This module writes the report of a run as one page of HTML that needs nothing from elsewhere.
+"""Render the report of a run as a self-contained HTML page.
 
-Charts are SVG in the page; colours follow the reader's light or dark setting; there is no script.
+Charts are inline SVG; colours follow the light or dark setting of the browser; there is no script.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def seconds_text(seconds: float) -> str:
 def state_text(report: RunReport) -> str:
     """Return in a word or two how a run ended."""
     if report.repeated:
-        return "loaded before"
+        return "already loaded"
     if (report.merge or {}).get("conflicts"):
         return "conflicts"
     if report.merge is not None:
@@ -158,7 +158,7 @@ def _numbers(report: RunReport) -> str:
         (f"{report.rejected:,}", "rejected"),
         (f"{changed:,}", "entities written"),
         (size_text(report.bytes), "written"),
-        (seconds_text(report.seconds), "in all"),
+        (seconds_text(report.seconds), "total time"),
     ]
     cells = (
         f'<div class="number"><b>{value}</b><span>{what}</span></div>' for value, what in shown
@@ -170,7 +170,7 @@ def _error(report: RunReport) -> str:
     if report.error is None:
         return ""
     text = f"{report.error['code']}: {report.error['message']}"
-    return f"<section><h2>What went wrong</h2><pre>{escape(text)}</pre></section>"
+    return f"<section><h2>Error</h2><pre>{escape(text)}</pre></section>"
 
 
 def _types(report: RunReport) -> str:
@@ -192,7 +192,7 @@ def _types(report: RunReport) -> str:
     legend = _legend([("ok", "accepted"), ("bad", "rejected")])
     return (
         f"<section><h2>Rows by type</h2>{''.join(bars)}{legend}</section>\n"
-        f"<section><h2>What changed</h2>{_table(heads, rows)}</section>"
+        f"<section><h2>Changes by type</h2>{_table(heads, rows)}</section>"
     )
 
 
@@ -210,7 +210,7 @@ def _rules(report: RunReport) -> str:
         _bar(f"{name}: {rule}", (("bad", count),), most, f"{count:,}")
         for (name, rule), count in sorted(counts.items(), key=lambda item: -item[1])
     ]
-    return f"<section><h2>Rejected, by rule</h2>{''.join(bars)}</section>"
+    return f"<section><h2>Rejected rows by rule</h2>{''.join(bars)}</section>"
 
 
 def _stages(report: RunReport) -> str:
@@ -228,8 +228,7 @@ def _stages(report: RunReport) -> str:
         for number, stage in enumerate(report.stages)
     )
     return (
-        f"<section><h2>Where the time went</h2>{_svg(shapes, 'tall', 'time by stage')}"
-        f"{legend}</section>"
+        f"<section><h2>Time by stage</h2>{_svg(shapes, 'tall', 'time by stage')}{legend}</section>"
     )
 
 
@@ -245,10 +244,10 @@ def _merge(report: RunReport) -> str:
             for c in conflicts[:_MAX_CONFLICTS]
         ]
         note = (
-            f"<p>Nothing was merged; <code>{escape(report.branch)}</code> is kept. Decide with "
-            f"<code>omnigraph merge {escape(report.branch)} --resolve …</code></p>"
+            f"<p>Nothing was merged; branch <code>{escape(report.branch)}</code> is kept. Resolve "
+            f"with <code>omnigraph merge {escape(report.branch)} --resolve …</code></p>"
         )
-        return f"<section>{title}{note}{_table(['entity', 'conflict', 'why'], rows)}</section>"
+        return f"<section>{title}{note}{_table(['entity', 'conflict', 'reason'], rows)}</section>"
     rows = [
         [key.replace(":", " "), *(f"{counts[word]:,}" for word in counts)]
         for key, counts in merge.get("counts", {}).items()
@@ -288,8 +287,8 @@ def _examples(report: RunReport) -> str:
                 where,
             ]
         )
-    note = f"<p>All of them are in <code>{escape(str(report.rejects))}</code>.</p>"
-    table = _table(["type", "rule", "what is wrong", "where"], rows)
+    note = f"<p>All rejected rows are in <code>{escape(str(report.rejects))}</code>.</p>"
+    table = _table(["type", "rule", "message", "location"], rows)
     return f"<section><h2>Rejected rows</h2>{table}{note}</section>"
 
 
@@ -299,7 +298,7 @@ def _facts(report: RunReport) -> str:
         "run": report.run,
         "commit": commit.get("graph_commit_id"),
         "message": commit.get("message"),
-        "by": report.actor,
+        "actor": report.actor,
         "graph": report.graph,
         "file": report.file,
         "vectors": ", ".join(
@@ -337,15 +336,15 @@ def _bar(name: str, parts: Iterable[tuple[str, int]], most: int, value: str) -> 
 def _rect(colour: str, at: float, width: float, title: str = "") -> str:
     if width <= 0:
         return ""
-    told = f"<title>{escape(title)}</title>" if title else ""
-    place = f'x="{at:.3f}" y="0" width="{width:.3f}" height="10"'
-    return f'<rect class="{colour}" {place}>{told}</rect>'
+    tooltip = f"<title>{escape(title)}</title>" if title else ""
+    box = f'x="{at:.3f}" y="0" width="{width:.3f}" height="10"'
+    return f'<rect class="{colour}" {box}>{tooltip}</rect>'
 
 
 def _svg(shapes: Sequence[str], kind: str, label: str) -> str:
-    known = f' class="{kind}"' if kind else ""
+    css_class = f' class="{kind}"' if kind else ""
     return (
-        f'<svg{known} viewBox="0 0 100 10" preserveAspectRatio="none" role="img" '
+        f'<svg{css_class} viewBox="0 0 100 10" preserveAspectRatio="none" role="img" '
         f'aria-label="{escape(label)}">{"".join(shapes)}</svg>'
     )
 

@@ -1,7 +1,7 @@
-"""This module cuts what people load into parts that workers read by themselves.
+"""Split the inputs of a load into parts that workers read independently.
 
-Parts of a file are whole lines or row groups, so that each is read by the very readers that read
-whole files, and every row keeps its line or row number.
+A part is a range of whole lines or row groups, so that each is read by the readers of whole files,
+and every row keeps its line or row number.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""This module asks the gate for the data source, whose options say who acts, by which policy.
+"""Authorise reads and writes of the data source, whose options name the actor and the policy.
 
-The policy travels as text, because who commits is a process of Spark's own.
+The policy is passed as text, because Spark commits in a process of its own.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""This module pins what a data frame reads: one type, at one physical version, some columns.
+"""A table scan: one type at one physical version, with selected columns.
 
-It is plain data. Planners and executors, which are other processes, get it as it is, so all of them
-read the same rows whatever is committed meanwhile.
+It is plain data. Planners and executors run in other processes and receive it as it is, so that all
+of them read the same rows, whatever is committed in the meantime.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class TableScan:
             message = "; ".join([f"{self.entity} has no column {', '.join(unknown)}", *hints])
             raise NotFound(message, code="unknown_column", entity=self.entity, columns=unknown)
         if not names or len(set(names)) < len(names):
-            message = f"name each column of {self.entity} once, and at least one"
+            message = f"name at least one column of {self.entity}, and each column once"
             raise InvalidInput(message, code="columns_invalid", entity=self.entity)
         return replace(self, columns=tuple(known[name] for name in names))
 
@@ -97,7 +97,7 @@ class TableScan:
             elif (ours := column.field.dataType.simpleString()) != given.dataType.simpleString():
                 wrong.append(f"{given.name} is {ours}, not {given.dataType.simpleString()}")
         if wrong:
-            message = f"{self.entity} cannot be read so: {'; '.join(wrong)}"
+            message = f"{self.entity} cannot be read with this schema: {'; '.join(wrong)}"
             raise InvalidInput(message, code="columns_invalid", entity=self.entity, problems=wrong)
         return replace(self, columns=tuple(found[name] for name in schema.names))
 

@@ -1,4 +1,4 @@
-"""This module tells what a pipeline would do, and does nothing."""
+"""Plan a pipeline without writing anything."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""This module defines what a pipeline tells about itself before it runs."""
+"""The plan of a pipeline: what a run would do."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""This module gets a pipeline ready: its sources opened, its rows mapped, nothing read yet to load.
+"""Prepare a pipeline: open its sources and map its rows, without loading anything.
 
-What is wrong with the file or with what Spark finds behind it is told here, all of it at once.
+Problems of the file and of its sources are all reported here, together.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""This module answers queries of a graph on Spark, through the data source, at one snapshot."""
+"""Run queries of a graph on Spark, through the data source, at one snapshot."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""This module has workers stage what is to be loaded: parts of files, and partitions of frames."""
+"""Stage inputs on workers: parts of files, and partitions of data frames."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""This module sets aside rows of files that cannot be read, and shows what was set aside.
+"""Write rows of files that cannot be read to the rejects folder, and show rejected rows.
 
-Rows that break a rule of the schema are set aside where they are validated; both end in one folder,
-a JSON object a line.
+Rows that break a rule of the schema are rejected where they are validated; both are written to one
+folder, as one JSON object per line.
 """
 
 from __future__ import annotations

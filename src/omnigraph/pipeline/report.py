@@ -1,4 +1,4 @@
-"""This module defines the report of a pipeline run, which is kept with the run."""
+"""The report of a pipeline run, stored with the run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""This module defines how a pipeline asks to write, and how it is stopped."""
+"""How a pipeline requests writes, and how it is interrupted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""This module holds a pipeline against the types of a graph, before Spark is started."""
+"""Check a pipeline against the types of a graph, before Spark is started."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _type_hint(spec: TypeSpec, catalog: Catalog) -> str | None:
     others = catalog.edges if is_node else catalog.nodes
     if spec.name.value in others:
         kind, place = ("an edge", "edges") if is_node else ("a node", "nodes")
-        return f"it is {kind} type: put it below `{place}`"
+        return f"it is {kind} type: declare it under `{place}`"
     return did_you_mean(spec.name.value, known)
 
 
@@ -66,11 +66,9 @@ def _check_properties(
             partial or property_.type.nullable or property_.embed is not None
         )
         if needed and property_.name not in spec.properties:
-            why = "its key" if property_.name in key else "not nullable"
-            message = (
-                f"{spec.kind} `{spec.name}`: `{property_.name}` is {why} and is given no value"
-            )
-            hint = f"add `{property_.name}: EXPRESSION` to its properties"
+            why = "part of the key" if property_.name in key else "not nullable"
+            message = f"{spec.kind} `{spec.name}`: `{property_.name}` is {why} and has no value"
+            hint = f"add `{property_.name}: EXPRESSION` to `properties`"
             report.add(Code.PIPELINE_PROPERTY_MISSING, message, spec.name.span, hint=hint)
 
 
@@ -80,9 +78,9 @@ def _unknown(
     hint = did_you_mean(name.value, type_.properties)
     if name.value in ("from", "to", "src", "dst") and spec.kind is TypeKind.EDGE:
         word = {"src": "from", "dst": "to"}.get(name.value, name.value)
-        hint = f"give `{word}` beside `properties`"
+        hint = f"give `{word}` next to `properties`"
     elif name.value == "id":
-        hint = "give `id` beside `properties`"
+        hint = "give `id` next to `properties`"
     message = f"{spec.kind} type `{spec.name}` has no property `{name}`"
     report.add(Code.PIPELINE_UNKNOWN_PROPERTY, message, name.span, hint=hint)
 
@@ -90,8 +88,8 @@ def _unknown(
 def _check_id(report: DiagnosticReport, spec: TypeSpec, type_: NodeType | EdgeType) -> None:
     key = type_.key if isinstance(type_, NodeType) else ()
     if spec.id is not None and key:
-        message = f"the id of node `{spec.name}` is made from its key ({', '.join(key)})"
-        hint = "leave `id` out"
+        message = f"the id of node `{spec.name}` is derived from its key ({', '.join(key)})"
+        hint = "remove `id`"
         report.add(Code.PIPELINE_ID_MISUSED, message, spec.id.span, hint=hint)
 
 
@@ -101,7 +99,7 @@ def _check_embed(report: DiagnosticReport, spec: TypeSpec, type_: NodeType | Edg
         if name.value not in type_.properties:
             _unknown(report, name, spec, type_)
         elif name.value not in made:
-            message = f"`{name}` of {spec.kind} `{spec.name}` has no @embed: it cannot be made"
+            message = f"`{name}` of {spec.kind} `{spec.name}` has no @embed: it cannot be embedded"
             hint = did_you_mean(name.value, made)
             report.add(Code.PIPELINE_EMBED_INVALID, message, name.span, hint=hint)
 
@@ -117,6 +115,6 @@ def _check_endpoint(report: DiagnosticReport, end: EdgeEndpoint, node: NodeType,
             report.add(Code.PIPELINE_ENDPOINT_INVALID, message, name.span, hint=hint)
     missing = [name for name in key if name not in end]
     if missing and end:
-        message = f"`{what}` lacks {', '.join(missing)} of the key of node `{node.name}`"
+        message = f"`{what}` does not give {', '.join(missing)} of the key of node `{node.name}`"
         first = next(iter(end.values()))[0]
         report.add(Code.PIPELINE_ENDPOINT_INVALID, message, first.span)

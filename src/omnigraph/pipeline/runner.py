@@ -1,4 +1,4 @@
-"""This module runs a pipeline from its file to its report."""
+"""Run a pipeline from its file to its report."""
 
 from __future__ import annotations
 
@@ -92,10 +92,10 @@ class PipelineExecution:
         )
 
 
-def run_pipeline(running: PipelineExecution, *, again: bool = False) -> RunReport:
-    """Run a pipeline; its report is kept with the run also when it fails.
+def run_pipeline(running: PipelineExecution, *, force: bool = False) -> RunReport:
+    """Run a pipeline; its report is stored with the run also when it fails.
 
-    `again` runs it although the same files were loaded before.
+    With `force` the pipeline runs even if the same files were loaded before.
     """
     _authorize(running)
     ready = _ready(running)
@@ -109,7 +109,7 @@ def run_pipeline(running: PipelineExecution, *, again: bool = False) -> RunRepor
             "mode": pipeline.mode,
             "merge_into": pipeline.publish.merge_into,
         }
-        key = None if again else run_key(ready)
+        key = None if force else run_key(ready)
         runs = RunStore(running.manifest.objects)
         run = runs.begin(pipeline.branch, key=key, about=about)
         with release_run(runs, run):
@@ -127,8 +127,8 @@ def resume_pipeline(running: PipelineExecution, run: PipelineRun) -> RunReport:
     _authorize(running)
     if run.about.get("digest") != pipeline_digest(running.pipeline):
         message = (
-            f"{running.pipeline.report.source.name} or its variables are not those that run "
-            f"{run.id} began with: give the same, or abort it and run the pipeline again"
+            f"{running.pipeline.report.source.name} or its variables differ from those that run "
+            f"{run.id} started with: give the same, or abort the run and run the pipeline again"
         )
         raise InvalidInput(message, code="pipeline_changed", run=run.id)
     runs = RunStore(running.manifest.objects)

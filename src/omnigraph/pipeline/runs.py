@@ -1,8 +1,8 @@
-"""This module keeps the durable record of pipeline runs: which stages are finished, and with what.
+"""The durable records of pipeline runs: finished stages and their results.
 
-A run is one small object in the graph. Whoever resumes it does not do finished stages again; its
-commit id is minted first, so that anybody can tell whether it was published. Whoever is at work on
-a run stands in it; who was stopped or replaced meanwhile learns that from the next thing it writes.
+A run is one small object in the graph. A resumed run does not repeat finished stages; its commit id
+is created first, so that every process can find out whether it was published. The record names the
+process that runs it; a process that was aborted or replaced finds out at its next write.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class RunStore:
     def _read(self, id_: str) -> tuple[PipelineRun, bytes]:
         stored = self._objects.get_dated(f"{PIPELINE_RUNS}/{id_}/run.json")
         if stored is None:
-            message = f"there is no pipeline run '{id_}'; `omnigraph pipeline status` lists them"
+            message = f"pipeline run '{id_}' does not exist; `omnigraph pipeline status` lists runs"
             raise NotFound(message, code="run_not_found", run=id_)
         data, modified = stored
         return self._dated(_decode(data, id_), modified), data

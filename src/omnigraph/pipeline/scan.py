@@ -1,4 +1,4 @@
-"""This module lets workers read versions of datasets: few columns, fragment by fragment."""
+"""Scan versions of datasets on workers: selected columns, fragment by fragment."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""This module keeps rows on their way from executors to a commit, beside the graph.
+"""Scratch files: rows on their way from executors to a commit, stored beside the graph.
 
-An executor puts its rows down as one object when it has them all, so that what failed or was
-repeated in vain leaves nothing, or an object nobody names. Who commits reads exactly the objects
-that were named to it, and removes the whole folder. `cleanup` removes what a dead job left.
+An executor writes its rows as one object when it has all of them, so that a failed or repeated task
+leaves nothing, or an object without references. The commit reads exactly the objects it was given,
+and removes the folder. `cleanup` removes what a dead job left.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""This module starts Spark sessions that are quiet, fit the machine, and end with it."""
+"""Start and stop Spark sessions that suit this machine and end with this process."""
 
 from __future__ import annotations
 
@@ -87,8 +87,8 @@ def _active_session(master: str | None) -> SparkSession | None:
         found = SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
         if master is not None and master != context.master:
             message = (
-                f"a Spark session on {context.master} runs already: stop it to use {master}, "
-                "or name no master"
+                f"a Spark session on {context.master} is already running: stop it to use "
+                f"{master}, or do not name a master"
             )
             raise InvalidInput(message, code="spark_session_exists", master=context.master)
         return found
@@ -166,7 +166,7 @@ def _reachable_address(master: str) -> str | None:
                 return str(connection.getsockname()[0])
         except OSError as error:
             refused.append(f"{host}:{port} ({error.strerror or error})")
-    message = f"nobody answers at {master}: {', '.join(refused)}. Is the cluster running?"
+    message = f"no Spark cluster answers at {master}: {', '.join(refused)}. Is it running?"
     raise SparkUnavailable(message, code="cluster_unreachable", master=master)
 
 

@@ -1,7 +1,7 @@
-"""This module writes data frames into a graph: executors put rows down, one commit takes them all.
+"""Write data frames into a graph: executors stage rows, one commit publishes them.
 
-Whoever commits runs the ordinary loader over the rows of all tasks, so what is checked, and what is
-told when a check fails, is the same as for any other load.
+The commit runs the ordinary loader over the rows of all tasks, so that checks and violations are
+the same as for any other load.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class WriteTarget:
         mode = parse_load_mode(given or ("overwrite" if overwrite else "append"))
         if overwrite != (mode is WriteMode.OVERWRITE):
             message = (
-                f"the option mode={given} and .mode(...) disagree: say .mode('overwrite') alone, "
+                f"the option mode={given} and .mode(...) disagree: use .mode('overwrite') alone, "
                 "or .mode('append') with the option mode=append or mode=merge"
             )
             raise InvalidInput(message, code="load_mode_invalid")

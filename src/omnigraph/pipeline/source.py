@@ -1,4 +1,4 @@
-"""This module is the data source `omnigraph` of Spark: types as data frames."""
+"""The Spark data source `omnigraph`: types of a graph as data frames."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def _conditions(text: str) -> list[FilterCondition]:
     except ValueError:
         found = None
     if not isinstance(found, list) or not all(isinstance(c, list) and len(c) > 1 for c in found):
-        message = f"""the option 'where' is JSON as [["tons", ">", 5]], not {text}"""
+        message = f"""the option 'where' must be JSON such as [["tons", ">", 5]], got {text}"""
         raise InvalidInput(message, code="option_invalid", option="where")
     return found
 
@@ -186,7 +186,7 @@ def _snapshot(manifest: Manifest, options: Mapping[str, str]) -> Snapshot:
     branch = options.get("branch", MAIN)
     given = [name for name in _STATES if name in options]
     if len(given) > 1:
-        message = f"{', '.join(given)}: give one of them"
+        message = f"give only one of the options {', '.join(given)}"
         raise InvalidInput(message, code="option_invalid", options=given)
     match given:
         case ["at"]:
@@ -212,5 +212,7 @@ def _instant(text: str) -> datetime:
     try:
         return datetime.fromisoformat(text)
     except ValueError:
-        message = f"the option 'timestamp' is a time as 2024-05-01T12:30:00Z, not '{text}'"
+        message = (
+            f"the option 'timestamp' must be a time such as 2024-05-01T12:30:00Z, got '{text}'"
+        )
         raise InvalidInput(message, code="option_invalid", option="timestamp") from None

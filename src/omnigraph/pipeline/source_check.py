@@ -121,7 +121,7 @@ def _files(pipeline: Pipeline, spec: SourceSpec, path: LocatedText) -> list[Path
     found = sorted(glob(address)) if has_magic(address) else [address]
     files = [file for text in found for file in _list_files(Path(text))]
     if not files:
-        _refuse(pipeline, spec, path.span, f"there is no file {address}")
+        _refuse(pipeline, spec, path.span, f"file {address} does not exist")
     return files
 
 
@@ -180,7 +180,7 @@ def _check_batch(pipeline: Pipeline, spec: SourceSpec, file: Path, catalog: Cata
     known = catalog.nodes if is_node else {edge.lower(): edge for edge in catalog.edges}
     if (name if is_node else name.lower()) not in known:
         kind = TypeKind.NODE if is_node else TypeKind.EDGE
-        message = f"the graph has no {kind} type `{name}`, which {file} begins with"
+        message = f"the graph has no {kind} type `{name}`, used in the first line of {file}"
         hint = did_you_mean(name, catalog.nodes if is_node else catalog.edges)
         pipeline.report.add(Code.PIPELINE_UNKNOWN_TYPE, message, spec.paths[0].span, hint=hint)
 
@@ -224,8 +224,8 @@ def _check_mapping(
     if isinstance(type_, EdgeType):
         for word, end, node in (("from", spec.src, type_.src), ("to", spec.dst, type_.dst)):
             if end is None and not set(_ENDS[word]) & set(source.columns):
-                message = f"edge `{spec.name}` has no `{word}`, and its source no such column"
-                hint = f"say from which column the id of the {node} comes: `{word}: EXPRESSION`"
+                message = f"edge `{spec.name}` has no `{word}`, and its source has no such column"
+                hint = f"name the column with the id of the {node}: `{word}: EXPRESSION`"
                 report.add(Code.PIPELINE_ENDPOINT_INVALID, message, spec.name.span, hint=hint)
 
 

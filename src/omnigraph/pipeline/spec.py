@@ -1,7 +1,7 @@
-"""This module reads a pipeline file: what is to be loaded, from where, and how.
+"""Parse a pipeline file: what to load, from which sources, and how.
 
-All problems of a file are told together, each with its place. Nothing here needs Spark or a graph;
-`resolve` holds a pipeline against the types of a graph.
+All problems of a file are reported together, each with its location. Nothing here needs Spark or a
+graph; `resolve` checks a pipeline against the types of a graph.
 """
 
 from __future__ import annotations
@@ -218,7 +218,7 @@ def parse_pipeline(
     sources = {name.value: _source(reader, name, found) for name, found in top.get("sources") or ()}
     types = tuple(_types(reader, top))
     if "sources" in top.values and not sources and not report.errors:
-        reader.tell(Code.PIPELINE_FIELD_MISSING, "`sources` names no source", top.span)
+        reader.tell(Code.PIPELINE_FIELD_MISSING, "`sources` is empty", top.span)
     pipeline = _pipeline(report, folder, top, sources, types)
     _check_uses(reader, pipeline)
     _check_together(reader, top, pipeline)
@@ -240,13 +240,13 @@ def _check_set(
     for name in given:
         if name not in declared:
             hint = did_you_mean(name, declared) or f"declare it: `variables: {{{name}: VALUE}}`"
-            message = f"--set {name}: the pipeline has no such variable"
+            message = f"--set {name}: the pipeline does not declare this variable"
             report.add(Code.PIPELINE_VARIABLE, message, hint=hint)
 
 
 def _source(reader: PipelineFileReader, name: LocatedText, section: PipelineSection) -> SourceSpec:
     if _NAME.fullmatch(name.value) is None:
-        message = f"`{name}` is no name of a source: use letters, digits and `_`"
+        message = f"`{name}` is not a valid source name: use letters, digits and `_`"
         reader.tell(Code.PIPELINE_VALUE, message, name.span)
     kinds = [kind for kind in SOURCE_KINDS if kind in section.values]
     if len(kinds) != 1:
@@ -256,15 +256,15 @@ def _source(reader: PipelineFileReader, name: LocatedText, section: PipelineSect
     kind = kinds[0] if kinds else ""
     for word, owner in _COMPANION_FIELDS.items():
         if kind and word in section.values and owner != kind:
-            message = f"source `{name}`: `{word}` stands with `{owner}` only, not with `{kind}`"
+            message = f"source `{name}`: `{word}` is valid with `{owner}` only, not with `{kind}`"
             reader.tell(Code.PIPELINE_CONTRADICTION, message, name.span)
     if kind == "jdbc" and ("table" in section.values) == ("query" in section.values):
-        message = f"source `{name}`: with `jdbc` give either `table` or `query`"
+        message = f"source `{name}`: `jdbc` needs exactly one of `table` and `query`"
         reader.tell(Code.PIPELINE_CONTRADICTION, message, name.span)
     if kind in ("sql", "ndjson"):
         for word in ("columns", "options"):
             if word in section.values:
-                message = f"source `{name}`: `{word}` has no meaning with `{kind}`"
+                message = f"source `{name}`: `{word}` is not valid with `{kind}`"
                 reader.tell(Code.PIPELINE_CONTRADICTION, message, name.span)
     _check_text(reader, name, kind, section)
     given = section.get(kind) if kind else None
@@ -289,7 +289,7 @@ def _check_text(
     encoding = section.get("encoding")
     if encoding is not None and kind and kind not in _TEXT_OPTIONS:
         message = (
-            f"source `{name}`: `encoding` stands with `csv` and `json` only, not with `{kind}`"
+            f"source `{name}`: `encoding` is valid with `csv` and `json` only, not with `{kind}`"
         )
         reader.tell(Code.PIPELINE_CONTRADICTION, message, encoding.span)
     options = section.get("options") or {}
@@ -307,10 +307,10 @@ def _check_text(
         span = section.places["options"] if text is None else text.span
         if word.lower() not in map(str.lower, known):
             message = f"source `{name}`: `{kind}` has no option `{word}`"
-            hint = f"its options are {', '.join(known)}; `format: {kind}` takes those of Spark"
+            hint = f"valid options: {', '.join(known)}; `format: {kind}` takes Spark's own options"
             reader.tell(Code.PIPELINE_CONTRADICTION, message, span, hint)
         elif kind == "csv" and word in _CHARACTERS and text is not None and not _is_one(text.value):
-            message = f"source `{name}`: `{word}` is one ASCII character, not '{text.value}'"
+            message = f"source `{name}`: `{word}` must be one ASCII character, got '{text.value}'"
             reader.tell(Code.PIPELINE_CONTRADICTION, message, span)
 
 
@@ -342,7 +342,7 @@ def _types(reader: PipelineFileReader, top: PipelineSection) -> list[TypeSpec]:
     batches = [s for _, s in top.get("sources") or () if "ndjson" in s.values]
     if not batches and top.get("sources"):
         message = "the pipeline loads nothing: it has neither `nodes` nor `edges`"
-        hint = "say which type the rows of a source become: `nodes: {Person: {source: people}}`"
+        hint = "map a source to a type: `nodes: {Person: {source: people}}`"
         reader.tell(
             Code.PIPELINE_FIELD_MISSING, message, TextSpan(top.span.start, top.span.start + 1), hint
         )
@@ -405,28 +405,28 @@ def _check_uses(reader: PipelineFileReader, pipeline: Pipeline) -> None:
         used.add(wanted.value)
         found = sources.get(wanted.value)
         if found is None:
-            message = f"{type_.kind} `{type_.name}`: there is no source `{wanted}`"
+            message = f"{type_.kind} `{type_.name}`: source `{wanted}` is not declared"
             hint = did_you_mean(wanted.value, sources)
             reader.tell(Code.PIPELINE_UNKNOWN_SOURCE, message, wanted.span, hint)
         elif found.kind == "ndjson":
-            message = f"source `{wanted}` is a graph batch, which is loaded as it is"
-            hint = f"leave {type_.kind} `{type_.name}` out, or read the file with `json`"
+            message = f"source `{wanted}` is a graph batch, which is loaded as is"
+            hint = f"remove {type_.kind} `{type_.name}`, or read the file with `json`"
             reader.tell(Code.PIPELINE_SOURCE_MISUSED, message, wanted.span, hint)
     made_from = {name: referenced_sources(source, sources) for name, source in sources.items()}
     for name, source in sources.items():
         used.update(made_from[name])
         for other in made_from[name]:
             if sources[other].kind == "ndjson":
-                message = f"source `{other}` is a graph batch, which no query can read"
+                message = f"source `{other}` is a graph batch, which queries cannot read"
                 hint = "read the file with `json` to use it in a query"
                 reader.tell(Code.PIPELINE_SOURCE_MISUSED, message, source.given[0].span, hint)
         if _reaches(name, name, made_from):
-            message = f"source `{name}` is made from itself"
+            message = f"source `{name}` depends on itself"
             reader.tell(Code.PIPELINE_SOURCE_CYCLE, message, source.name.span)
     for name, source in sources.items():
         # Beside an error this would only say that something mistyped is not used.
         if name not in used and source.kind != "ndjson" and not pipeline.report.errors:
-            message = f"source `{name}` is used by nothing"
+            message = f"source `{name}` is never used"
             reader.tell(Code.PIPELINE_SOURCE_UNUSED, message, source.name.span)
 
 
@@ -467,15 +467,15 @@ def _check_together(reader: PipelineFileReader, top: PipelineSection, pipeline: 
 
     for word in ("max_rejects", "rejects"):
         if word in top.values and top.values.get("on_violation", "fail") == "fail":
-            message = f"`{word}` needs `on_violation: reject`: otherwise no row is set aside"
+            message = f"`{word}` needs `on_violation: reject`: otherwise no row is rejected"
             refuse(message, top, word)
     if pipeline.partial and pipeline.mode != "merge":
-        refuse(f"`partial` merges; it cannot {pipeline.mode}", top, "partial")
+        refuse(f"`partial` needs `mode: merge`, not `{pipeline.mode}`", top, "partial")
     publish: PipelineSection | None = top.get("publish")
     into = pipeline.publish.merge_into
     if publish is not None and into is not None and into == pipeline.branch:
-        hint = "load into another one: `branch: {name: load/today, from: main}`"
-        refuse(f"`{into}` is the branch that is loaded into", publish, "merge_into", hint)
+        hint = "load into another branch: `branch: {name: load/today, from: main}`"
+        refuse(f"`{into}` is the branch the pipeline loads into", publish, "merge_into", hint)
     if publish is not None and pipeline.publish.delete_branch and into is None:
         refuse("`delete_branch` needs `merge_into`", publish, "delete_branch")
 

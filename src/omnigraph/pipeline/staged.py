@@ -1,4 +1,4 @@
-"""This module puts together what workers staged: per type the fragments, and what they found."""
+"""Merge the results of staging tasks: fragments and violations per type."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""This module is what a worker does with some rows: take them in, check their values, write them.
+"""Stage rows on a worker: convert them, check their values, write fragments.
 
-It is the code every other surface uses, over one part of the input. What is found and what was
-written comes back as plain JSON; nothing is visible to anybody before a commit refers to it.
+This is the code of every other way to write, applied to one part of the input. Findings and written
+files are returned as plain JSON; nothing is visible before a commit refers to it.
 """
 
 from __future__ import annotations

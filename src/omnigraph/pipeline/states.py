@@ -1,4 +1,4 @@
-"""This module finds the state of a graph that a pipeline starts from."""
+"""Find the snapshot that a pipeline starts from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""This module starts streams: the changes of a graph as one, and rows of one into a graph."""
+"""Start Spark streams: the changes of a graph as a stream, and streams into a graph."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _started(writer: DataStreamWriter) -> StreamingQuery:
             failure = error
     message = (
         f"the Spark server did not start a process for the stream in {MAX_STARTS} tries: it is too "
-        "busy, or has no Python to run it; start the stream again, it goes on where it stopped"
+        "busy, or has no Python to run it; start the stream again, it continues where it stopped"
     )
     raise OmniError(message, code="stream_not_started", category=Category.UNAVAILABLE) from failure
 
@@ -100,7 +100,7 @@ def _check_changes(frame: DataFrame) -> None:
     missing = [name for name in SCHEMA.names if name not in frame.columns]
     if missing:
         message = (
-            f"a stream of changes has the columns {', '.join(missing)}; "
-            "say of which type other rows are"
+            f"a stream of changes needs the columns {', '.join(missing)}; "
+            "for rows of one type set `type_name`"
         )
         raise InvalidInput(message, code="stream_columns_missing", columns=missing)

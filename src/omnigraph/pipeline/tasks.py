@@ -1,4 +1,4 @@
-"""This module runs work of ours on executors: one task each, results in the order of the tasks."""
+"""Run functions on executors: one task each, results in the order of the tasks."""
 
 from __future__ import annotations
 

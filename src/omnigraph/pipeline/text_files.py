@@ -159,11 +159,12 @@ def _columns(
     for piece, one in zip(pieces, found, strict=True):
         named = known if not form.dialect.header else one["names"]
         if named != known or len(one["names"]) != len(known):
-            there, wanted = ", ".join(one["names"]), ", ".join(known)
-            raise UnreadableInput(f"the header of {piece.path} is `{there}`, not `{wanted}`")
+            actual, expected = ", ".join(one["names"]), ", ".join(known)
+            message = f"the header of {piece.path} is `{actual}`, expected `{expected}`"
+            raise UnreadableInput(message)
     if len(set(known)) != len(known):
         twice = next(name for name in known if known.count(name) > 1)
-        raise UnreadableInput(f"column `{twice}` is given more than once")
+        raise UnreadableInput(f"column `{twice}` occurs more than once in the header")
     return dict.fromkeys(known, "text")
 
 

@@ -1,7 +1,7 @@
-"""This module embeds the different texts of a load on workers, and keeps the vectors of a run.
+"""Embed the distinct texts of a load on workers, and cache the vectors of a run.
 
-What a task has embedded it puts down at once, under a digest of the text. A task that is repeated,
-and a run that is resumed, find it there and ask only for the rest.
+A task stores vectors as soon as they are computed, under a digest of the text. A repeated task and
+a resumed run find them there and embed only the remaining texts.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""This module says in a sentence what Spark has to say in a page."""
+"""Summarise error messages of Spark in one sentence."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""This module keeps a load safe while it lasts: its run, its intent, and what to remove after it.
+"""The lease of a running load: its run record, its intent, and cleanup afterwards.
 
-The intent makes cleanup spare what is staged. A thread of its own keeps it fresh and looks whether
-somebody aborted the run. A load that fails removes what it staged; one that is killed leaves it to
-be resumed, aborted or swept.
+The intent protects staged files from cleanup. A thread renews it and checks whether the run was
+aborted. A load that fails removes its staged files; the files of a killed one wait until the run is
+resumed, aborted or cleaned up.
 """
 
 from __future__ import annotations
@@ -75,9 +75,9 @@ class RunLease:
         patience = None if self._is_own else RESUME_WINDOW
         return self._intents.begin(
             self._source.branch,
-            self._source.native,
+            self._source.lineage_id,
             replace(self._commit, id=self.run.commit_id),
-            patience=patience,
+            resume_window=patience,
         )
 
     def __enter__(self) -> RunLease:
@@ -162,7 +162,7 @@ class RunLease:
         """Write down what is about to be published, and where."""
         with self._lock:
             # The branch may be younger than the intent.
-            there = replace(self._intent, branch=snapshot.branch, native=snapshot.native)
+            there = replace(self._intent, branch=snapshot.branch, lineage_id=snapshot.lineage_id)
             self._intent = self._intents.update(there, ready)
         self.finish_stage("validate", {"on": snapshot.commit_id, **facts})
         self._manifest.datasets.observe("pipeline: prepared")

@@ -1,6 +1,6 @@
-"""This module lets executors do the work of upkeep: they rewrite fragments and build segments.
+"""Run maintenance on executors: they rewrite fragments and build index segments.
 
-What is done, and the one publish, are those of `maintain/optimize.py`.
+The steps and the one commit are those of `maintain/optimize.py`.
 """
 
 from __future__ import annotations

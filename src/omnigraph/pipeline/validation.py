@@ -1,7 +1,7 @@
-"""This module examines staged rows beside each other and beside committed ones, on Spark.
+"""Validate staged rows against each other and against committed rows, on Spark.
 
-Sums tell whether anything is wrong; only then are the rows looked for. Rules, their order
-and their words are those of the validator (write/validator.py).
+Sums show whether any rule is broken; only then the rows are located. Rules, their order and their
+messages are those of the validator (write/validator.py).
 """
 
 from __future__ import annotations

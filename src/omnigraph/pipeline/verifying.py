@@ -1,6 +1,6 @@
-"""This module lets executors prove that a graph is whole: they read every id of every version.
+"""Verify a graph on executors: they read every id of every version.
 
-What is looked at and told is that of `maintain/verify.py`.
+The checks and the report are those of `maintain/verify.py`.
 """
 
 from __future__ import annotations

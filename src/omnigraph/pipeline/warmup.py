@@ -1,4 +1,4 @@
-"""This module makes the class archive that lets later sessions start sooner."""
+"""Create the class archive that makes later Spark sessions start faster."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class WarmupReport:
 def warm_up() -> WarmupReport:
     """Run a small job once and keep the classes it loaded, for this Java and this Spark."""
     if SparkContext._active_spark_context is not None:
-        message = "a Spark session runs already: warm up in a process of its own"
+        message = "a Spark session is already running: warm up in a separate process"
         raise InvalidInput(message, code="spark_session_exists")
     java = find_java()
     archive = class_archive_path(java)
@@ -53,7 +53,9 @@ def warm_up() -> WarmupReport:
     finally:
         close(patience=DUMP_SECONDS)
     if not new.is_file():
-        message = f"Java {java.version} wrote no archive; sessions work without, only slower"
+        message = (
+            f"Java {java.version} wrote no archive; sessions work without it, but start slower"
+        )
         raise SparkUnavailable(message, code="warmup_failed", java=str(java.program))
     new.replace(archive)
     return WarmupReport(archive, java, base.stat().st_size + archive.stat().st_size)

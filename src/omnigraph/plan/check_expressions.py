@@ -1,4 +1,4 @@
-"""This module type-checks expressions and conditions of a read query."""
+"""Type checks of expressions and conditions of a read query."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from omnigraph.lang import Code, TextSpan, did_you_mean
 from omnigraph.lang import query_tree as qt
 from omnigraph.lang.query_tree import ComparisonOperator
 from omnigraph.lang.source import Name
-from omnigraph.plan.check_values import check_literal, check_now_call, find_literal_mismatch
+from omnigraph.plan.check_values import check_constant_call, check_literal, find_literal_mismatch
 from omnigraph.plan.expressions import (
     ANY_LENGTH,
     And,
@@ -90,7 +90,7 @@ class ExpressionChecker:
                 )
                 return None
             case qt.EdgePathExpression():
-                message = f"a way along edges like `{expr.edge}` is no value"
+                message = f"a path along edges like `{expr.edge}` is not a value"
                 hint = "only shortest_path() and path_length() take one"
                 self.context.error(Code.FUNCTION_MISUSE, message, expr.span, hint=hint)
                 return None
@@ -167,7 +167,7 @@ class ExpressionChecker:
             )
             return None
         if not spec.arguments:
-            return check_now_call(call, self.context)
+            return check_constant_call(call, self.context)
         if call.distinct and not spec.allows_distinct:
             message = f"{spec.name}() cannot be distinct"
             hint = "only count() counts different values"
@@ -349,7 +349,7 @@ class ExpressionChecker:
         if spec is not None and spec.kind is not FunctionKind.PREDICATE:
             self.context.error(
                 Code.FUNCTION_MISUSE,
-                f"{spec.name}() is no condition",
+                f"{spec.name}() is not a condition",
                 call.span,
                 hint=_FUNCTION_CLAUSES[spec.kind],
             )
@@ -455,7 +455,7 @@ def _predicate_compared_with_true(comparison: qt.ComparisonCondition) -> qt.Call
 
 
 def _is_nearest_query(vector: PropertyType, query: Expression) -> bool:
-    """Tell whether nearest() can compare a vector property with this query."""
+    """Return whether nearest() can compare a vector property with this query."""
     if query.type.text:
         return True
     if isinstance(query, Constant) and query.type.is_list:

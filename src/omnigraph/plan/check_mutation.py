@@ -1,4 +1,4 @@
-"""This module type-checks the statements of a mutation."""
+"""Type checks of the statements of a mutation."""
 
 from __future__ import annotations
 
@@ -249,7 +249,7 @@ def _type_accepts(statement: qt.MutationStatement, type_: NodeType | EdgeType) -
 
 
 def _is_required_and_missing(property_: Property, given: set[str]) -> bool:
-    """Tell whether an insert must assign a property and does not.
+    """Return whether an insert must assign a property and does not.
 
     A required vector made from a source is given with its source, and a default need not be given.
     """

@@ -1,4 +1,4 @@
-"""This module type-checks a match block into a `Pattern`."""
+"""Type checks of a read query: its match block, and what it returns."""
 
 from __future__ import annotations
 
@@ -287,7 +287,7 @@ def _expression_variables(expr: qt.Expr) -> Iterator[str]:
 
 
 # ----------------------------------------------------------------------
-# This module type-checks what a read query returns: columns, order, limit, offset.
+# The result: columns, order, limit, offset
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -302,7 +302,7 @@ class CheckedResult:
 
     @property
     def is_aggregate(self) -> bool:
-        """Tell whether rows are grouped."""
+        """Whether rows are grouped."""
         return any(is_call(c.expression, FunctionKind.AGGREGATE) for c in self.columns)
 
 
@@ -406,7 +406,7 @@ class _ResultChecker:
         if column is None and written.name not in self.failed:
             self.context.error(
                 Code.ORDER_INVALID,
-                f"`{written.name}` is no column of the result",
+                f"`{written.name}` is not a column of the result",
                 written.span,
                 hint=did_you_mean(written.name, by_name),
             )

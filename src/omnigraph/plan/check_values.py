@@ -1,4 +1,4 @@
-"""This module type-checks the values that stand for properties: literals, parameters, now()."""
+"""Type checks of values: literals, parameters and calls without arguments."""
 
 from __future__ import annotations
 
@@ -79,11 +79,11 @@ def check_parameter(variable: qt.Variable, context: TypeCheckContext) -> Paramet
     return ParameterRef(variable.name, type_)
 
 
-def check_now_call(call: qt.CallExpression, context: TypeCheckContext) -> FunctionCall | None:
-    """Return `now()`, the only function that may stand for a value."""
-    spec = FUNCTIONS["now"]
+def check_constant_call(call: qt.CallExpression, context: TypeCheckContext) -> FunctionCall | None:
+    """Check a call without arguments, like `now()`: its value is the same for each row."""
+    spec = FUNCTIONS[call.function.text]
     if call.arguments or call.distinct:
-        context.error(Code.FUNCTION_MISUSE, "now() takes no arguments", call.span)
+        context.error(Code.FUNCTION_MISUSE, f"{spec.name}() takes no arguments", call.span)
         return None
     assert spec.result is not None
     return FunctionCall(spec, (), spec.result)
@@ -150,7 +150,7 @@ def _check_value(
                 return None
             return found
         case qt.CallExpression():
-            call = check_now_call(value, context)
+            call = check_constant_call(value, context)
             if call is not None and not (wanted.scalar is Scalar.DATE_TIME and not wanted.is_list):
                 message = f"now() is a DateTime, but {place} is {wanted.base_text}"
                 context.error(Code.INCOMPATIBLE_TYPES, message, value.span)

@@ -1,4 +1,4 @@
-"""This module checks a schema and queries together, as the public `omnigraph.check` does."""
+"""Check a schema and queries together, as the public `omnigraph.check` does."""
 
 from __future__ import annotations
 

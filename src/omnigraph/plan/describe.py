@@ -1,4 +1,4 @@
-"""This module says what a query returns, reads and writes, without running it."""
+"""Describe what a query returns, reads and writes, without running it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""This module shows a plan to people, one operator a line."""
+"""Render a plan as text, one operator per line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""This module defines typed expressions and predicates; every expression knows its type."""
+"""Typed expressions, predicates and match patterns."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from omnigraph.plan.functions import FunctionKind, FunctionSpec
 from omnigraph.types import PropertyType, Scalar
 
 # ----------------------------------------------------------------------
-# This module defines which way and how far edges are followed.
+# Directions and hop bounds
 
 
 class Direction(StrEnum):
@@ -48,7 +48,7 @@ class Hops:
 
     @property
     def is_single(self) -> bool:
-        """Tell whether exactly one edge is followed."""
+        """Whether exactly one edge is followed."""
         return self.minimum == self.maximum == 1
 
 
@@ -72,7 +72,7 @@ class Binding:
 
     @property
     def is_named(self) -> bool:
-        """Tell whether the author named it; each `$_` becomes a binding called `_#n`."""
+        """Whether the author named it; each `$_` becomes a binding called `_#n`."""
         return not self.name.startswith("_#")
 
 
@@ -137,7 +137,7 @@ Expression: TypeAlias = Constant | ParameterRef | PropertyRef | EdgePath | Funct
 
 
 def is_call(expression: Expression, kind: FunctionKind) -> bool:
-    """Tell whether an expression is a call of a function of this kind."""
+    """Return whether an expression is a call of a function of this kind."""
     return isinstance(expression, FunctionCall) and expression.function.kind is kind
 
 
@@ -169,7 +169,7 @@ def edge_paths(expression: Expression) -> Iterator[EdgePath]:
 
 @dataclass(frozen=True, slots=True)
 class Compare:
-    """`left operator right`; anything compared with null is no match."""
+    """`left operator right`; anything compared with null does not match."""
 
     left: Expression
     operator: ComparisonOperator
@@ -199,14 +199,14 @@ class IsNull:
 
 @dataclass(frozen=True, slots=True)
 class IsIn:
-    """`operand in choices`; a null operand is no match."""
+    """`operand in choices`; a null operand does not match."""
 
     operand: Expression
     choices: Expression
 
     def __post_init__(self) -> None:
         if not self.choices.type.is_list:
-            raise ValueError(f"{self.choices.type} is no list of choices")
+            raise ValueError(f"{self.choices.type} is not a list of choices")
         if not self.choices.type.element.comparable_with(self.operand.type):
             raise ValueError(f"cannot look for {self.operand.type} in {self.choices.type}")
 
@@ -219,7 +219,7 @@ class PredicateCall:
 
     def __post_init__(self) -> None:
         if self.call.type.scalar is not Scalar.BOOL:
-            raise ValueError(f"{self.call.function.name} is no predicate")
+            raise ValueError(f"{self.call.function.name} is not a predicate")
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,14 +262,14 @@ def predicate_refs(predicate: Predicate) -> Iterator[PropertyRef]:
 
 
 # ----------------------------------------------------------------------
-# This module defines a type-checked match block: what must be found, before how.
+# Type-checked match blocks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatternStep:
     """A traversal between two bindings.
 
-    `from_end` tells that it is walked from the endpoint written second. Of bounds that begin above
+    `from_end`: it is followed from the endpoint written second. Of bounds that begin above
     one hop, a self-loop makes that a difference.
     """
 

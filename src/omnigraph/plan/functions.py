@@ -1,32 +1,76 @@
-"""This module is the table of query functions: a row here, an evaluator of the same name later.
+"""The table of query functions: one row per function, with its types and its implementations.
 
-The grammar knows only calls. Whether a function exists, where it may stand and what it takes is
-said by its row; the type checker reads it, and the reference page is generated from it.
+The grammar knows only calls. The row defines in which clauses a function is allowed, its arguments
+and its result; the type checker reads it, both engines call the implementations it names, and the
+reference page is generated from it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
+from importlib import import_module
 from types import MappingProxyType
+from typing import Any
 
 from omnigraph.lang import Code
 from omnigraph.types import PropertyType, Scalar
 
 
 class FunctionKind(StrEnum):
-    """Where a function may stand."""
+    """The kind of a function: in which clauses it is allowed, and how engines call it.
+
+    The signatures of the implementations are those of the functions in the table.
+    """
 
     SCALAR = "scalar"
+    """A value that is the same for each row. Local: `(constants) -> value`."""
     AGGREGATE = "aggregate"
+    """One value per group. Local: `(call, frame, evaluator, grouping) -> array`; Spark:
+    `(call, column of the argument) -> column`."""
     PREDICATE = "predicate"
+    """A text predicate. Local: `(texts, query, max_edits) -> positions of matching texts`."""
     RANK = "rank"
+    """A score per row. Local: `(search, call, frame, evaluator) -> scores, tie breaks`."""
     PATH = "path"
+    """A value per pair of nodes. Local: `(search, pairs, start and end tables) -> array`.
+
+    Spark calls the implementations of all kinds but aggregates with `(compiler, call)`.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class Implementation:
+    """A function of a package above this one, as `package.module:name`.
+
+    Naming it instead of importing it keeps imports pointing downward.
+    """
+
+    path: str
+
+    def load(self) -> Callable[..., Any]:
+        """Return the function; its module is imported the first time."""
+        return _load(self.path)
+
+
+@cache
+def _load(path: str) -> Callable[..., Any]:
+    module, _, name = path.partition(":")
+    function: Callable[..., Any] = getattr(import_module(module), name)
+    return function
+
+
+@dataclass(frozen=True, slots=True)
+class Unsupported:
+    """States why an engine has no implementation of a function."""
+
+    reason: str
 
 
 class FunctionArgumentKind(StrEnum):
-    """What one argument must be."""
+    """What an argument must be."""
 
     ANYTHING = "any value or node variable"
     NUMBER = "a number"
@@ -44,7 +88,7 @@ class FunctionArgumentKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FunctionArgument:
-    """One argument a function takes."""
+    """An argument of a function."""
 
     name: str
     takes: FunctionArgumentKind
@@ -61,16 +105,24 @@ class FunctionSpec:
     result: PropertyType | None
     about: str
     misfit: Code
-    """The code that reports unusable arguments."""
+    """The code that reports invalid arguments."""
+    local: Implementation
+    """The implementation of the local engine; `FunctionKind` lists the signatures."""
+    spark: Implementation | Unsupported
+    """The implementation on Spark, or why there is none."""
     needs_limit: Code | None = None
     """The code that reports ordering by this function without a limit."""
     allows_distinct: bool = False
     best_is_highest: bool = False
     """For a ranking: whether the best match has the highest value."""
+    supports_row_weights: bool = False
+    """For an aggregate: whether the local implementation accepts rows with a multiplicity."""
+    counts_rows: bool = False
+    """For an aggregate: whether its value is the number of rows when its argument is never null."""
 
     @property
     def signature(self) -> str:
-        """The call as a person would write it."""
+        """The call as it is written in a query."""
         names = [f"[{a.name}]" if a.optional else a.name for a in self.arguments]
         return f"{self.name}({', '.join(names)})"
 
@@ -79,6 +131,9 @@ _BOOL = PropertyType(Scalar.BOOL)
 _COUNT = PropertyType(Scalar.I64)
 _NUMBER = PropertyType(Scalar.F64, nullable=True)
 _SCORE = PropertyType(Scalar.F64, nullable=True)
+_TEXT_ON_SPARK = Unsupported("text is searched by the local engine only")
+_RANKING_ON_SPARK = Unsupported("this ranking needs the words of a whole type")
+_PATH_ON_SPARK = Unsupported("paths are found by the local engine only")
 _TEXT_ARGUMENTS = (
     FunctionArgument("property", FunctionArgumentKind.TEXT_PROPERTY),
     FunctionArgument("query", FunctionArgumentKind.TEXT),
@@ -97,6 +152,8 @@ _ROWS = (
         result=PropertyType(Scalar.DATE_TIME),
         about="the instant the request started; the same everywhere in one query",
         misfit=Code.FUNCTION_MISUSE,
+        local=Implementation("omnigraph.query.expressions:now"),
+        spark=Implementation("omnigraph.pipeline.execution.expressions:constant_value"),
     ),
     FunctionSpec(
         name="count",
@@ -105,7 +162,11 @@ _ROWS = (
         result=_COUNT,
         about="how many values are not null; `count(distinct …)` counts different ones",
         misfit=Code.AGGREGATE_MISFIT,
+        local=Implementation("omnigraph.query.aggregation:count"),
+        spark=Implementation("omnigraph.pipeline.execution.aggregates:count"),
         allows_distinct=True,
+        supports_row_weights=True,
+        counts_rows=True,
     ),
     FunctionSpec(
         name="sum",
@@ -114,6 +175,8 @@ _ROWS = (
         result=_NUMBER,
         about="sum of the values that are not null",
         misfit=Code.AGGREGATE_MISFIT,
+        local=Implementation("omnigraph.query.aggregation:sum_of_values"),
+        spark=Implementation("omnigraph.pipeline.execution.aggregates:sum_of_values"),
     ),
     FunctionSpec(
         name="avg",
@@ -122,6 +185,8 @@ _ROWS = (
         result=_NUMBER,
         about="mean of the values that are not null",
         misfit=Code.AGGREGATE_MISFIT,
+        local=Implementation("omnigraph.query.aggregation:mean"),
+        spark=Implementation("omnigraph.pipeline.execution.aggregates:mean"),
     ),
     FunctionSpec(
         name="min",
@@ -130,6 +195,9 @@ _ROWS = (
         result=None,
         about="smallest value; Strings by UTF-8 bytes, false before true",
         misfit=Code.AGGREGATE_MISFIT,
+        local=Implementation("omnigraph.query.aggregation:minimum"),
+        spark=Implementation("omnigraph.pipeline.execution.aggregates:minimum"),
+        supports_row_weights=True,
     ),
     FunctionSpec(
         name="max",
@@ -138,6 +206,9 @@ _ROWS = (
         result=None,
         about="largest value",
         misfit=Code.AGGREGATE_MISFIT,
+        local=Implementation("omnigraph.query.aggregation:maximum"),
+        spark=Implementation("omnigraph.pipeline.execution.aggregates:maximum"),
+        supports_row_weights=True,
     ),
     FunctionSpec(
         name="search",
@@ -146,6 +217,8 @@ _ROWS = (
         result=_BOOL,
         about="the text contains any word of the query",
         misfit=Code.SEARCH_MISFIT,
+        local=Implementation("omnigraph.query.bm25:match_any_word"),
+        spark=_TEXT_ON_SPARK,
     ),
     FunctionSpec(
         name="fuzzy",
@@ -157,6 +230,8 @@ _ROWS = (
         result=_BOOL,
         about="the text contains a word at most `max_edits` (default 2) letters away",
         misfit=Code.SEARCH_MISFIT,
+        local=Implementation("omnigraph.query.bm25:match_similar_words"),
+        spark=_TEXT_ON_SPARK,
     ),
     FunctionSpec(
         name="match_text",
@@ -165,6 +240,8 @@ _ROWS = (
         result=_BOOL,
         about="the text contains the query as a phrase",
         misfit=Code.MATCH_TEXT_MISFIT,
+        local=Implementation("omnigraph.query.bm25:match_phrase"),
+        spark=_TEXT_ON_SPARK,
     ),
     FunctionSpec(
         name="bm25",
@@ -173,6 +250,8 @@ _ROWS = (
         result=_SCORE,
         about="relevance of the text to the query; best first, rows without a match are left out",
         misfit=Code.MATCH_TEXT_MISFIT,
+        local=Implementation("omnigraph.query.search:bm25_scores"),
+        spark=_RANKING_ON_SPARK,
         best_is_highest=True,
     ),
     FunctionSpec(
@@ -185,6 +264,8 @@ _ROWS = (
         result=_SCORE,
         about="distance to the query vector; nearest first",
         misfit=Code.BOUNDS_OR_NEAREST,
+        local=Implementation("omnigraph.query.search:nearest_scores"),
+        spark=Implementation("omnigraph.pipeline.execution.expressions:vector_distance"),
         needs_limit=Code.NEAREST_NEEDS_LIMIT,
     ),
     FunctionSpec(
@@ -198,6 +279,8 @@ _ROWS = (
         result=_SCORE,
         about="reciprocal rank fusion of two rankings, sum of 1 / (k + rank); k is 60 by default",
         misfit=Code.RRF_MISFIT,
+        local=Implementation("omnigraph.query.search:fused_scores"),
+        spark=_RANKING_ON_SPARK,
         needs_limit=Code.RRF_MISFIT,
         best_is_highest=True,
     ),
@@ -208,6 +291,8 @@ _ROWS = (
         result=PropertyType(Scalar.STRING, nullable=True, is_list=True),
         about="ids of the nodes on the way with the fewest edges, both ends included",
         misfit=Code.FUNCTION_MISUSE,
+        local=Implementation("omnigraph.query.shortest_paths:path_node_ids"),
+        spark=_PATH_ON_SPARK,
     ),
     FunctionSpec(
         name="path_length",
@@ -216,7 +301,10 @@ _ROWS = (
         result=PropertyType(Scalar.I64, nullable=True),
         about="how many edges the shortest path has",
         misfit=Code.FUNCTION_MISUSE,
+        local=Implementation("omnigraph.query.shortest_paths:path_lengths"),
+        spark=_PATH_ON_SPARK,
     ),
 )
 
-FUNCTIONS: Mapping[str, FunctionSpec] = MappingProxyType({row.name: row for row in _ROWS})
+_BY_NAME = {row.name: row for row in _ROWS}
+FUNCTIONS: Mapping[str, FunctionSpec] = MappingProxyType(_BY_NAME)

@@ -1,4 +1,4 @@
-"""This module lints query files: every mistake, every doubt, and what each query does."""
+"""Lint query files: every error, every warning, and what each query does."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class FileLint:
 
     @property
     def ok(self) -> bool:
-        """Tell whether nothing is refused."""
+        """Whether nothing is refused."""
         return self.count(Severity.ERROR) == 0
 
     def to_json(self) -> dict[str, Any]:

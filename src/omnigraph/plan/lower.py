@@ -1,4 +1,4 @@
-"""This module lowers a checked read query to operators.
+"""Lower a checked read query to operators.
 
 Bindings joined by traversals form components. Each component starts at its first declared binding
 (or, when none is declared, at the first endpoint written), then follows its traversals as soon as

@@ -1,4 +1,4 @@
-"""This module defines the operators a read plan is made of.
+"""The operators of a read plan.
 
 Each operator names its input, says which bindings (`variables`) or columns it yields, and refuses
 in its constructor whatever could not be executed.
@@ -77,7 +77,7 @@ class OuterRow:
 class Expand:
     """Follow edges from a bound node to new nodes, which must satisfy the predicates.
 
-    Without an edge binding each destination appears once per incoming row. `from_end` tells that
+    Without an edge binding each destination appears once per incoming row. `from_end`:
     the text has the traversal the other way round.
     """
 
@@ -278,7 +278,7 @@ class Aggregate:
         if not all(is_call(m.expression, FunctionKind.AGGREGATE) for m in self.measures):
             raise ValueError("a measure is an aggregate")
         if any(is_call(k.expression, FunctionKind.AGGREGATE) for k in self.keys):
-            raise ValueError("a group key is no aggregate")
+            raise ValueError("a group key cannot be an aggregate")
         if set(self.names) != {column.name for column in (*self.keys, *self.measures)}:
             raise ValueError("names list every key and measure once")
 

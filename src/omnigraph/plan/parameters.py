@@ -1,4 +1,4 @@
-"""This module turns the JSON parameters of a request into typed values, or says what is wrong."""
+"""Bind the JSON parameters of a request to typed values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""This module defines a whole typed query: the value that leaves this room."""
+"""Typed queries: `ReadPlan` and `MutationPlan`."""
 
 from __future__ import annotations
 

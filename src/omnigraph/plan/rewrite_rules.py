@@ -1,4 +1,4 @@
-"""This module rewrites plans into better plans with the same answers.
+"""Rewrite rules: better plans with the same answers.
 
 A rule is a pure function from row operators to row operators; `REWRITE_RULES` is folded over the
 tree.

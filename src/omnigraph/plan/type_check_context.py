@@ -1,4 +1,4 @@
-"""This module holds what the type checker knows while it reads a query."""
+"""State of the type checker: the catalog, declared parameters, bindings in scope, the report."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class TypeCheckContext:
         self.report.add(code, message, span, hint=hint, severity=Severity.ERROR)
 
     def warn(self, code: Code, message: str, span: TextSpan, *, hint: str | None = None) -> None:
-        """Tell about something legal that is probably a mistake."""
+        """Report a warning: something legal that is probably a mistake."""
         self.report.add(code, message, span, hint=hint)
 
     def entity_type(self, binding: Binding) -> NodeType | EdgeType:
@@ -88,7 +88,7 @@ class BindingScope:
 
 
 # ----------------------------------------------------------------------
-# This module checks how edges are followed: which ones, how far, which way.
+# Edge types, hop bounds and directions of traversals
 
 
 def resolve_edge_type(path: qt.EdgePathExpression, context: TypeCheckContext) -> EdgeType | None:

@@ -1,4 +1,4 @@
-"""This module checks a parsed query against a catalog and returns its typed plan."""
+"""Check a parsed query against a catalog and return its typed plan."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""This module is the gate that everything somebody does to a graph passes.
+"""Authorisation of every operation on a graph.
 
 Without a policy it is open and costs nothing. With one, an actor is needed, and every action is
 decided by the policy.
@@ -27,7 +27,7 @@ class AccessRights:
 
     @property
     def is_everything(self) -> bool:
-        """Tell whether no type or property is left out."""
+        """Whether no type or property is left out."""
         return self.change.is_everything and self.read.is_everything
 
 
@@ -42,7 +42,7 @@ class Authorizer:
     actor: str | None = None
 
     def check_actor(self) -> None:
-        """Refuse before anything is looked at, if nobody says who acts where a policy decides."""
+        """Raise PolicyDenied if there is a policy and no actor, before anything is read."""
         if self.policy is not None:
             self._known()
 
@@ -92,7 +92,7 @@ class Authorizer:
             return ALL_RIGHTS
         scopes = [self.types(action, branch) for action in (PolicyAction.CHANGE, PolicyAction.READ)]
         change, read = (ALL_TYPES if scope == NO_TYPES else scope for scope in scopes)
-        # A right to merge is no right to see: only granted types may be named.
+        # A right to merge does not include a right to read: only granted types may be named.
         return AccessRights(change, read, scopes[0].types_and(scopes[1]))
 
     def sees_all(self, *branches: str) -> bool:
@@ -117,7 +117,7 @@ class Authorizer:
     def _known(self) -> str:
         if self.actor is None or not self.actor.strip():
             message = (
-                "policy denied: a policy is installed and nobody says who acts; "
+                "policy denied: a policy is installed and no actor is given; "
                 "bind the graph to an actor"
             )
             raise PolicyDenied(message, actor=self.actor)

@@ -1,4 +1,4 @@
-"""This module reads a policy file: groups of actors, protected branches, and rules that permit."""
+"""Read a policy file: groups of actors, protected branches, and rules that permit."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ class _PolicyRuleReader:
         group = self._document.text(actors.get("group"), f"`group` of {where}")
         if group is not None and group not in self.groups:
             hint = did_you_mean(group, list(self.groups)) or "declare it under `groups`"
-            self._document.wrong(actors["group"], f"there is no group `{quote(group)}`: {hint}")
+            self._document.wrong(actors["group"], f"unknown group `{quote(group)}`: {hint}")
         return group
 
     def _actions(self, fields: YamlFields, where: str) -> tuple[PolicyAction, ...]:

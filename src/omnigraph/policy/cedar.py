@@ -1,4 +1,4 @@
-"""This module turns a bundle into Cedar: a schema, policies, entities; and asks Cedar.
+"""Translate a policy bundle to Cedar (schema, policies, entities) and evaluate requests.
 
 Everything is parsed once. One `permit` stands for one action of one rule.
 """

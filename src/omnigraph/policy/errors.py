@@ -1,4 +1,4 @@
-"""This module defines how policies refuse: a bad file, and a denied action."""
+"""Errors of policies: an invalid file, and a denied action."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class PolicyInvalid(OmniError):
 
     def __init__(self, what: str, problems: Sequence[PolicyProblem]) -> None:
         self.problems = tuple(sorted(problems))
-        told = [{"line": p.line, "message": p.message} for p in self.problems]
+        problems_json = [{"line": p.line, "message": p.message} for p in self.problems]
         super().__init__(
             "\n".join([f"the {what} is invalid:", *(f"  {p}" for p in self.problems)]),
             code="policy_invalid",
             category=Category.INVALID,
-            details={"problems": told},
+            details={"problems": problems_json},
         )
 
 

@@ -1,4 +1,4 @@
-"""This module lists what an actor may be allowed to do, and what a rule may say about each."""
+"""Actions of policies, and the conditions rules can have on each."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def bundle_scope(action: PolicyAction) -> BundleScope:
 
 
 # ----------------------------------------------------------------------
-# This module says which types and properties an actor may see or change.
+# Types and properties an actor may see or change
 #
 # A rule grants types, and hides properties of them. What several rules grant adds up: a property is
 # shown if one of them shows it.
@@ -73,7 +73,7 @@ class TypeGrant:
     masks: frozenset[tuple[str, str]] = frozenset()
 
     def covers(self, type_name: str) -> bool:
-        """Tell whether the rule is about a type."""
+        """Return whether the rule is about a type."""
         return self.types is None or type_name in self.types
 
     def masked(self, type_name: str) -> frozenset[str]:
@@ -99,15 +99,15 @@ class TypeScope:
 
     @property
     def is_everything(self) -> bool:
-        """Tell whether no type or property is left out."""
+        """Whether no type or property is left out."""
         return GRANT_ALL in self.grants
 
     def covers(self, type_name: str) -> bool:
-        """Tell whether a type is granted, possibly without some properties."""
+        """Return whether a type is granted, possibly without some properties."""
         return any(grant.covers(type_name) for grant in self.grants)
 
     def shows_all(self, type_name: str) -> bool:
-        """Tell whether a type is granted with all its properties."""
+        """Return whether a type is granted with all its properties."""
         return frozenset() in self.masks_of(type_name)
 
     def types_and(self, other: TypeScope) -> TypeScope:

@@ -1,4 +1,4 @@
-"""This module decides: may this actor do that? Every decision is logged."""
+"""Policy decisions: whether an actor may do something. Every decision is logged."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class Policy:
         return is_news
 
     def allows_somewhere(self, actor: str, action: str) -> bool:
-        """Tell whether there are branches on which an actor may do something; nothing is logged."""
+        """Return whether an actor may do something on any branch; nothing is logged."""
         known, places = parse_action(action), (None, *self.kinds_of_branches)
         return any(
             self.evaluate(AuthorizationRequest(actor, known, branch, target)).allowed
@@ -132,7 +132,7 @@ def parse_action(word: str) -> PolicyAction:
     """Return the action of this name; raise InvalidInput when there is none."""
     found = next((action for action in PolicyAction if action == word), None)
     if found is None:
-        message = f"there is no action '{quote(word)}': {did_you_mean(word, list(PolicyAction))}"
+        message = f"unknown action '{quote(word)}': {did_you_mean(word, list(PolicyAction))}"
         raise InvalidInput(message, code="policy_action_unknown", action=word)
     return found
 

@@ -1,4 +1,4 @@
-"""This module reads what a policy is expected to decide, and tells where it decides otherwise."""
+"""Test cases of a policy: expected decisions, compared with the actual ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""This module reduces a schema to what an actor may see: what is left out does not exist for them.
+"""Reduce a schema to what an actor may see: what is left out does not exist for them.
 
 An edge type needs both its node types. A property whose vectors are made from a text that is not
 shown is not shown either. A rule whose mask names a property the type does not have, or one that

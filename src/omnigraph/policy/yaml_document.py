@@ -1,4 +1,4 @@
-"""This module reads YAML of a fixed shape, and collects everything that is wrong with it by line.
+"""Read YAML of a fixed structure, collecting every problem with its line.
 
 Nothing is constructed: the nodes of the document are read, so that a repeated key is seen, and
 every problem has its line.
@@ -48,7 +48,7 @@ class PolicyDocument:
             root: YamlNode | None = yaml.compose(text, Loader=yaml.SafeLoader)
         except yaml.MarkedYAMLError as error:
             line = error.problem_mark.line + 1 if error.problem_mark is not None else 1
-            raise self._unreadable(line, f"{error.problem or 'it is no YAML'}") from error
+            raise self._unreadable(line, f"{error.problem or 'it is not valid YAML'}") from error
         except yaml.YAMLError as error:
             raise self._unreadable(1, "it holds characters that YAML does not know") from error
         except RecursionError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import islice
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -91,10 +92,11 @@ def compute_aggregates(
     head = frame.take(first)
     for column in aggregate.keys:
         found[column.name] = evaluator.column(column.expression, head)
-    count = len(first) if aggregate.keys else 1
+    size = len(first) if aggregate.keys else 1
     for column in aggregate.measures:
         assert isinstance(column.expression, FunctionCall), "a measure is a call"
-        found[column.name] = _measure(column.expression, frame, evaluator, (groups, count))
+        measure = column.expression.function.local.load()
+        found[column.name] = measure(column.expression, frame, evaluator, (groups, size))
     return {name: found[name] for name in aggregate.names}
 
 
@@ -112,28 +114,55 @@ def _group_key_codes(key: Expression, frame: Frame, evaluator: Evaluator) -> Pos
     return value_codes(evaluator.column(key, frame))
 
 
-def _measure(
-    call: FunctionCall, frame: Frame, evaluator: Evaluator, grouping: tuple[Positions, int]
-) -> pa.Array:
-    name = call.function.name
-    if name == "count" and not call.distinct and is_never_null(call.arguments[0]):
+Grouping: TypeAlias = tuple[Positions, int]
+"""The group of each row, and how many groups there are."""
+
+
+def count(call: FunctionCall, frame: Frame, evaluator: Evaluator, grouping: Grouping) -> pa.Array:
+    """Return how many values of each group are not null, or how many different ones there are."""
+    argument = call.arguments[0]
+    if not call.distinct and is_never_null(argument):
         return _count(np.ones(frame.rows, np.bool_), frame, grouping)
-    values = evaluator.column(call.arguments[0], frame)
-    if name == "count" and call.distinct:
+    values = evaluator.column(argument, frame)
+    if call.distinct:
         return _count_distinct(values, grouping)
-    if name == "count":
-        return _count(np.asarray(values.is_valid()), frame, grouping)
-    if name in ("sum", "avg"):
-        return _sum(timestamps_to_integers(values), grouping, is_mean=name == "avg")
-    groups, count = grouping
+    return _count(np.asarray(values.is_valid()), frame, grouping)
+
+
+def sum_of_values(
+    call: FunctionCall, frame: Frame, evaluator: Evaluator, grouping: Grouping
+) -> pa.Array:
+    """Return the sum of each group."""
+    numbers = timestamps_to_integers(evaluator.column(call.arguments[0], frame))
+    return _sum(numbers, grouping, is_mean=False)
+
+
+def mean(call: FunctionCall, frame: Frame, evaluator: Evaluator, grouping: Grouping) -> pa.Array:
+    """Return the mean of each group."""
+    numbers = timestamps_to_integers(evaluator.column(call.arguments[0], frame))
+    return _sum(numbers, grouping, is_mean=True)
+
+
+def minimum(call: FunctionCall, frame: Frame, evaluator: Evaluator, grouping: Grouping) -> pa.Array:
+    """Return the smallest value of each group."""
+    return _extreme("min", call, evaluator.column(call.arguments[0], frame), grouping)
+
+
+def maximum(call: FunctionCall, frame: Frame, evaluator: Evaluator, grouping: Grouping) -> pa.Array:
+    """Return the largest value of each group."""
+    return _extreme("max", call, evaluator.column(call.arguments[0], frame), grouping)
+
+
+def _extreme(name: str, call: FunctionCall, values: pa.Array, grouping: Grouping) -> pa.Array:
+    groups, size = grouping
     table = pa.table({"v": timestamps_to_integers(values), _GROUP_COLUMN: groups})
-    made = table.group_by(_GROUP_COLUMN, use_threads=False).aggregate([("v", name)])
-    found = _scatter_to_groups(made[f"v_{name}"], made[_GROUP_COLUMN], count)
-    wanted = arrow_type(call.type)
-    return found.view(wanted) if pa.types.is_date64(wanted) else pc.cast(found, wanted)
+    extremes = table.group_by(_GROUP_COLUMN, use_threads=False).aggregate([("v", name)])
+    column = _scatter_to_groups(extremes[f"v_{name}"], extremes[_GROUP_COLUMN], size)
+    type_ = arrow_type(call.type)
+    return column.view(type_) if pa.types.is_date64(type_) else pc.cast(column, type_)
 
 
-def _sum(numbers: pa.Array, grouping: tuple[Positions, int], *, is_mean: bool) -> pa.Array:
+def _sum(numbers: pa.Array, grouping: Grouping, *, is_mean: bool) -> pa.Array:
     groups, count = grouping
     there = np.asarray(numbers.is_valid())
     if numbers.null_count:
@@ -149,14 +178,14 @@ def _sum(numbers: pa.Array, grouping: tuple[Positions, int], *, is_mean: bool) -
     return pa.array(sums, pa.float64(), mask=sizes == 0)
 
 
-def _count_distinct(values: pa.Array, grouping: tuple[Positions, int]) -> pa.Array:
+def _count_distinct(values: pa.Array, grouping: Grouping) -> pa.Array:
     groups, count = grouping
     there = np.asarray(values.is_valid())
     _, first = group_codes((groups[there], value_codes(values)[there]), int(there.sum()))
     return pa.array(np.bincount(groups[there][first], minlength=count), pa.int64())
 
 
-def _count(there: npt.NDArray[np.bool_], frame: Frame, grouping: tuple[Positions, int]) -> pa.Array:
+def _count(there: npt.NDArray[np.bool_], frame: Frame, grouping: Grouping) -> pa.Array:
     groups, count = grouping
     if frame.weights is None:
         return pa.array(np.bincount(groups[there], minlength=count), pa.int64())

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from math import log
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -121,7 +121,7 @@ class TextIndex:
         """
         there = np.zeros(self.rows, np.bool_)
         for word in {word for word, _ in tokenize_text(query)}:
-            for part, number in self._numbers(word):
+            for part, number in self.segments_with(word):
                 there[part.having(number)] = True
         return self.scored(query, np.flatnonzero(there))
 
@@ -172,7 +172,7 @@ class TextIndex:
         """Return what a word adds to the scores of some texts."""
         _, average = self.statistics
         times = np.zeros(len(positions))
-        for part, number in self._numbers(word):
+        for part, number in self.segments_with(word):
             times += part.times(number, positions)
         length = K1 * (1 - B + B * self.lengths[positions] / average)
         return self._rarity(self._documents(word)) * times * (K1 + 1) / (times + length)
@@ -183,14 +183,15 @@ class TextIndex:
 
     def _documents(self, word: str) -> int:
         """Count the texts that have a word."""
-        return sum(part.documents(number) for part, number in self._numbers(word))
+        return sum(part.documents(number) for part, number in self.segments_with(word))
 
     def _having(self, word: str) -> Positions:
         """Return the texts that have a word, ascending."""
-        found = [part.having(number) for part, number in self._numbers(word)]
+        found = [part.having(number) for part, number in self.segments_with(word)]
         return _sorted_unique(np.concatenate([np.empty(0, np.int64), *found]))
 
-    def _numbers(self, word: str) -> Iterator[tuple[SegmentView, int]]:
+    def segments_with(self, word: str) -> Iterator[tuple[SegmentView, int]]:
+        """Yield the segments that have a word, and its number there."""
         for part in self.parts:
             number = part.segment.find(word)
             if number is not None:
@@ -198,28 +199,39 @@ class TextIndex:
 
     # --- predicates ----------------------------------------------------------------------------
 
-    def holds(self, test: str, query: str, edits: int) -> Mask:
+    def holds(self, match: TextMatcher, query: str, edits: int) -> Mask:
         """Return for each text whether a text predicate holds."""
-        found = np.zeros(self.rows, np.bool_)
-        for positions in self._holding(test, query, edits):
-            found[positions] = True
-        return found
+        mask = np.zeros(self.rows, np.bool_)
+        for positions in match(self, query, edits):
+            mask[positions] = True
+        return mask
 
-    def _holding(self, test: str, query: str, edits: int) -> Iterable[Positions]:
-        wanted = {word for word, _ in tokenize_text(query)}
-        match test:
-            case "search":
-                for word in wanted:
-                    yield from (p.having(number) for p, number in self._numbers(word))
-            case "match_text":
-                yield from (_match_phrase(part, tokenize_text(query)) for part in self.parts)
-            case "fuzzy":
-                for word in wanted:
-                    for part in self.parts:
-                        for number in part.segment.close(word, edits):
-                            yield part.having(number)
-            case _:
-                raise AssertionError(f"{test} is not a text predicate")
+
+TextMatcher: TypeAlias = Callable[[TextIndex, str, int], Iterable[Positions]]
+"""A text predicate: yields the positions of the texts that match a query."""
+
+
+def match_any_word(texts: TextIndex, query: str, _edits: int) -> Iterable[Positions]:
+    """Yield the texts that have any word of the query."""
+    for word in _query_words(query):
+        yield from (part.having(number) for part, number in texts.segments_with(word))
+
+
+def match_phrase(texts: TextIndex, query: str, _edits: int) -> Iterable[Positions]:
+    """Yield the texts that have the words of the query one after the other."""
+    yield from (_match_phrase(part, tokenize_text(query)) for part in texts.parts)
+
+
+def match_similar_words(texts: TextIndex, query: str, edits: int) -> Iterable[Positions]:
+    """Yield the texts that have a word at most `edits` letters away from one of the query."""
+    for word in _query_words(query):
+        for part in texts.parts:
+            for number in part.segment.close(word, edits):
+                yield part.having(number)
+
+
+def _query_words(query: str) -> set[str]:
+    return {word for word, _ in tokenize_text(query)}
 
 
 def _kth_best_score(scores: Scores, count: int) -> float:

@@ -323,14 +323,14 @@ def _is_not_function_call(expression: Expression) -> bool:
 
 def _counts_rows(call: Expression) -> bool:
     """Return whether a measure counts rows, whatever they are."""
-    if not isinstance(call, FunctionCall) or call.distinct or call.function.name != "count":
+    if not isinstance(call, FunctionCall) or call.distinct or not call.function.counts_rows:
         return False
     return is_never_null(call.arguments[0])
 
 
 def _supports_row_weights(call: Expression) -> bool:
     """Return whether a measure is right for rows that say how often they count."""
-    return isinstance(call, FunctionCall) and call.function.name in ("count", "min", "max")
+    return isinstance(call, FunctionCall) and call.function.supports_row_weights
 
 
 def _column_length(columns: Mapping[str, pa.Array]) -> int:

@@ -60,7 +60,7 @@ class Constants:
             case ParameterRef(name=name):
                 return self.parameters.get(name)
             case FunctionCall(function=function) if function.kind is FunctionKind.SCALAR:
-                return self.now
+                return function.local.load()(self)
             case _:
                 raise AssertionError("only constants are the same for each row")
 
@@ -83,6 +83,11 @@ class Constants:
         if value is not None and value < 0:
             raise InvalidInput(f"{word} is {value}; it cannot be negative", code="limit_negative")
         return None if value is None else int(value)
+
+
+def now(constants: Constants) -> datetime:
+    """Return the instant the request started."""
+    return constants.now
 
 
 def _round_to_float32(value: Any) -> Any:  # noqa: ANN401 - only decimals are rounded
@@ -168,7 +173,7 @@ class Evaluator(Constants):
                 return self._scalar(expression)
             case FunctionCall(function=function):
                 if function.kind is FunctionKind.SCALAR:
-                    return to_column([self.now], expression.type)[0]
+                    return to_column([self.value(expression)], expression.type)[0]
                 if function.kind is FunctionKind.PATH:
                     assert self.paths is not None, "a query has something that finds paths"
                     return self.paths.column(expression, frame)

@@ -126,12 +126,9 @@ class ResultStream:
     def arrow_chunks(self) -> Iterator[bytes]:
         """Yield the rows as an Arrow stream, some bytes at a time; its fields carry our types."""
         reader, buffer = self.to_reader(), BytesIO()
-        metadata = {
-            name: msgspec.json.encode(type_.to_json()) for name, type_ in self.types.items()
-        }
+        types = {name: msgspec.json.encode(type_.to_json()) for name, type_ in self.types.items()}
         fields = [
-            field.with_metadata({TYPE_METADATA_KEY: metadata[field.name]})
-            for field in reader.schema
+            field.with_metadata({TYPE_METADATA_KEY: types[field.name]}) for field in reader.schema
         ]
         with pa.ipc.new_stream(buffer, pa.schema(fields)) as stream:
             for batch in reader:

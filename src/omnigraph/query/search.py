@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -73,10 +73,10 @@ class SearchEvaluator:
         query, *more = (evaluator.operand(argument, frame) for argument in call.arguments[1:])
         edits = more[0].as_py() if more else DEFAULT_EDITS
         texts, places = self._texts(table, name, positions)
-        held = np.zeros(frame.rows, np.bool_)
+        held, match = np.zeros(frame.rows, np.bool_), call.function.local.load()
         for wanted, rows in _rows_by_query(query, frame.rows):
             if wanted is not None and edits is not None:
-                held[rows] = texts.holds(call.function.name, wanted, edits)[places[rows]]
+                held[rows] = texts.holds(match, wanted, edits)[places[rows]]
         return pa.array(held)
 
     def _texts(
@@ -103,7 +103,8 @@ class SearchEvaluator:
         rows, scores = self._first_texts(call, frame, evaluator, count) or self._scored(
             call, frame, evaluator
         )
-        return rows[top_k_candidates(-scores, -scores, count)]
+        best = -scores if call.function.best_is_highest else scores
+        return rows[top_k_candidates(best, best, count)]
 
     def _first_texts(
         self, call: FunctionCall, frame: Frame, evaluator: Evaluator, count: int
@@ -165,20 +166,11 @@ class SearchEvaluator:
         self, call: FunctionCall, frame: Frame, evaluator: Evaluator
     ) -> tuple[Scores, Positions]:
         """Return the score of each row, and a number that breaks ties between scores."""
-        undecided = np.zeros(frame.rows, np.int64)
-        match call.function.name:
-            case "bm25":
-                return self._relevance(call, frame, evaluator), undecided
-            case "nearest":
-                return self._distance(call, frame, evaluator), undecided
-            case "rrf":
-                shown = next((fusion for known, fusion in self._shown if known == call), None)
-                found = shown or self._fusion(call, frame, evaluator)
-                return found.of(frame.positions[_ranked_variable(call)])
-            case _ as name:
-                raise AssertionError(f"{name} is not a ranking")
+        rank: RankFunction = call.function.local.load()
+        return rank(self, call, frame, evaluator)
 
-    def _relevance(self, call: FunctionCall, frame: Frame, evaluator: Evaluator) -> Scores:
+    def relevance(self, call: FunctionCall, frame: Frame, evaluator: Evaluator) -> Scores:
+        """Return the relevance of a text of each row; one without a match has none."""
         table, name, positions = _search_target(call, frame, evaluator)
         scores = np.full(frame.rows, np.nan)
         for wanted, rows in _rows_by_query(evaluator.operand(call.arguments[1], frame), frame.rows):
@@ -199,7 +191,7 @@ class SearchEvaluator:
             self._relevances[key] = self.words.texts(table, name).relevance(query)
         return self._relevances[key]
 
-    def _distance(self, call: FunctionCall, frame: Frame, evaluator: Evaluator) -> Scores:
+    def distance(self, call: FunctionCall, frame: Frame, evaluator: Evaluator) -> Scores:
         """Return distances by the metric of the property; a null has none."""
         table, name, positions = _search_target(call, frame, evaluator)
         metric = vector_metric(table.type.definition, name)
@@ -239,6 +231,11 @@ class SearchEvaluator:
         rows = [missing if v is None else np.asarray(v, np.float64) for v in values]
         return np.array(rows).reshape(-1, size)
 
+    def fusion(self, call: FunctionCall, frame: Frame, evaluator: Evaluator) -> FusedRanking:
+        """Return the fusion of two rankings, only of what is shown if that suffices."""
+        shown = next((fusion for known, fusion in self._shown if known == call), None)
+        return shown or self._fusion(call, frame, evaluator)
+
     def _fusion(self, call: FunctionCall, frame: Frame, evaluator: Evaluator) -> FusedRanking:
         """Return the fusion of two rankings; the rows that ask first are ranked."""
         found = next((fusion for known, fusion in self._fusions if known == call), None)
@@ -258,7 +255,8 @@ class SearchEvaluator:
         alone = len(frame.positions) == 1 and len(list(property_refs(call))) == 2
         arms = [arm for arm in call.arguments[:2] if isinstance(arm, FunctionCall)]
         # One ranking has to be whole: a `nearest` is, with as many nodes as are shown.
-        whole = count == self.depth and any(arm.function.name == "nearest" for arm in arms)
+        names = {arm.function.name for arm in arms}
+        whole = count == self.depth and "nearest" in names and names <= {"nearest", "bm25"}
         if not (alone and whole and frame.positions[_ranked_variable(call)] is table.everything):
             return False
         heads: list[Positions] = []
@@ -331,6 +329,34 @@ class SearchEvaluator:
             for name in dict.fromkeys([_ranked_variable(arm), *named])
         ]
         return rows[np.lexsort([*reversed(ties), best])]
+
+
+RankFunction: TypeAlias = Callable[
+    [SearchEvaluator, FunctionCall, Frame, Evaluator], tuple[Scores, Positions]
+]
+"""A ranking: returns the score of each row, and numbers that break ties between scores."""
+
+
+def bm25_scores(
+    search: SearchEvaluator, call: FunctionCall, frame: Frame, evaluator: Evaluator
+) -> tuple[Scores, Positions]:
+    """Return the relevance of a text of each row."""
+    return search.relevance(call, frame, evaluator), np.zeros(frame.rows, np.int64)
+
+
+def nearest_scores(
+    search: SearchEvaluator, call: FunctionCall, frame: Frame, evaluator: Evaluator
+) -> tuple[Scores, Positions]:
+    """Return the distance of a vector of each row."""
+    return search.distance(call, frame, evaluator), np.zeros(frame.rows, np.int64)
+
+
+def fused_scores(
+    search: SearchEvaluator, call: FunctionCall, frame: Frame, evaluator: Evaluator
+) -> tuple[Scores, Positions]:
+    """Return the reciprocal rank fusion of two rankings of each row."""
+    fusion = search.fusion(call, frame, evaluator)
+    return fusion.of(frame.positions[_ranked_variable(call)])
 
 
 def is_fusion(expression: Expression) -> bool:

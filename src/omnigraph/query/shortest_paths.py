@@ -46,13 +46,10 @@ class ShortestPaths:
         pairs, back = np.unique(ends, axis=0, return_inverse=True)
         out = self.walk(along.edge, along.direction)
         back_walk = self.walk(along.edge, along.direction.reversed)
-        search = _PathSearch(out, back_walk, along.hops, self.budget)
-        if call.function.name == "path_length":
-            found = pa.array(search.lengths(pairs), pa.int64())
-        else:
-            tables = [self.tables[ref.variable] for ref in (start, end)]
-            found = _path_ids(search.paths(pairs), tables[0], tables[1])
-        return found.take(pa.array(back.ravel()))
+        search = PathSearch(out, back_walk, along.hops, self.budget)
+        tables = self.tables[start.variable], self.tables[end.variable]
+        column: pa.Array = call.function.local.load()(search, pairs, tables)
+        return column.take(pa.array(back.ravel()))
 
 
 NodePath: TypeAlias = list[int]
@@ -60,7 +57,7 @@ NodePath: TypeAlias = list[int]
 
 
 @dataclass(frozen=True, slots=True)
-class _PathSearch:
+class PathSearch:
     """Searches breadth first along edges of one type."""
 
     out: EdgeExpansion
@@ -154,8 +151,19 @@ def _neighbours_of(walk: EdgeExpansion, nodes: Positions) -> Positions:
     return np.unique(walk.reach(nodes, ONE_HOP)[1])
 
 
-def _path_ids(paths: list[NodePath | None], first: TypeTable, last: TypeTable) -> pa.Array:
-    """Return the ids of paths; all nodes but the last are of the first type."""
+def path_lengths(
+    search: PathSearch, pairs: Positions, _tables: tuple[TypeTable, TypeTable]
+) -> pa.Array:
+    """Return how many edges the shortest path of each pair has."""
+    return pa.array(search.lengths(pairs), pa.int64())
+
+
+def path_node_ids(
+    search: PathSearch, pairs: Positions, tables: tuple[TypeTable, TypeTable]
+) -> pa.Array:
+    """Return the ids of the nodes of a path; all but the last are of the type of the start."""
+    paths = search.paths(pairs)
+    first, last = tables
     found = [path for path in paths if path is not None]
     inner = np.array([node for path in found for node in path[:-1]], np.int64)
     starts = iter(first.values("id", inner).to_pylist())

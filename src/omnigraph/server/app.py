@@ -16,7 +16,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from omnigraph.errors import Category, InvalidInput, OmniError
-from omnigraph.server.endpoint import Endpoint
+from omnigraph.server.handlers import operation_routes
 from omnigraph.server.mcp_routes import McpRoutes
 from omnigraph.server.metrics import ServerMetrics
 from omnigraph.server.middleware import RequestMiddleware, parse_networks, record_route
@@ -24,8 +24,9 @@ from omnigraph.server.openapi import build_openapi
 from omnigraph.server.read_scheduler import ReadScheduler
 from omnigraph.server.request import AppState, RequestContext, json_response
 from omnigraph.server.responses import error_response
-from omnigraph.server.routes import ENDPOINTS
+from omnigraph.server.routes import HttpRoute
 from omnigraph.server.settings import MAX_STREAMS, WRITER_THREADS, ServerLimits
+from omnigraph.service.operations import OPERATIONS, AnyOperation
 from omnigraph.service.session import GraphService
 
 _HEALTH_PATHS = ("/healthz", "/readyz")
@@ -41,15 +42,16 @@ def create_app(
     *,
     agents_only: bool = False,
     trusted_proxies: Sequence[str] = (),
+    operations: Sequence[AnyOperation] = OPERATIONS,
 ) -> Starlette:
     """Return the application that serves some graphs; with `agents_only`, to agents alone."""
     chosen, counted = limits or ServerLimits(), metrics or ServerMetrics()
-    lanes = ReadScheduler(chosen.threads, service.admission.reads_max, counted)
+    scheduler = ReadScheduler(chosen.threads, service.admission.reads_max, counted)
     writers = ThreadPoolExecutor(WRITER_THREADS, thread_name_prefix="omnigraph-change")
     proxies = parse_networks(trusted_proxies)
-    front = AppState(service, chosen, lanes, writers, asyncio.Semaphore(MAX_STREAMS))
-    agents = McpRoutes(lanes)
-    shown = [e for e in ENDPOINTS if e.path in _HEALTH_PATHS or not agents_only]
+    state = AppState(service, chosen, scheduler, writers, asyncio.Semaphore(MAX_STREAMS))
+    agents = McpRoutes(scheduler, operations)
+    shown = [o for o in operations if o.path in _HEALTH_PATHS or not agents_only]
     described = build_openapi(shown, authenticated=bool(service.tokens))
 
     async def openapi(_: Request) -> Response:
@@ -62,15 +64,17 @@ def create_app(
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         async with agents.agents.running():
             yield
-        for pool in (lanes.threads, writers):
+        for pool in (scheduler.threads, writers):
             pool.shutdown(wait=True)
 
-    by_path = groupby(
-        sorted([*shown, *agents.endpoints], key=_route_order), key=lambda endpoint: endpoint.path
-    )
-    routes = [_route(front, path, list(found)) for path, found in by_path]
+    routes = sorted([*operation_routes(shown), *agents.routes], key=_route_order)
+    by_path = groupby(routes, key=lambda route: route.path)
     app = Starlette(
-        routes=[*routes, Route("/openapi.json", openapi), Route("/metrics", measured)],
+        routes=[
+            *(_route(state, path, list(group)) for path, group in by_path),
+            Route("/openapi.json", openapi),
+            Route("/metrics", measured),
+        ],
         middleware=[
             Middleware(RequestMiddleware, metrics=counted, seconds=chosen.send, proxies=proxies)
         ],
@@ -78,50 +82,50 @@ def create_app(
         lifespan=lifespan,
     )
     app.router.redirect_slashes = False
-    app.state.front = front
+    app.state.app_state = state
     return app
 
 
-def _route_order(endpoint: Endpoint) -> tuple[bool, str]:
+def _route_order(route: HttpRoute) -> tuple[bool, str]:
     """Fixed paths go first: `/branches/merge` is no branch."""
-    return "{branch}" in endpoint.path, endpoint.path
+    return "{branch}" in route.path, route.path
 
 
-def _route(front: AppState, path: str, endpoints: Sequence[Endpoint]) -> Route:
-    by_method = {endpoint.method: endpoint for endpoint in endpoints}
+def _route(state: AppState, path: str, routes: Sequence[HttpRoute]) -> Route:
+    by_method = {route.method: route for route in routes}
 
     async def run(request: Request) -> Response:
-        endpoint = by_method.get(request.method) or by_method["GET"]
+        route = by_method.get(request.method) or by_method["GET"]
         record_route(request, path)
-        return await _respond(front, endpoint, request)
+        return await _respond(state, route, request)
 
     return Route(path, run, methods=list(by_method))
 
 
-async def _respond(front: AppState, endpoint: Endpoint, request: Request) -> Response:
+async def _respond(state: AppState, route: HttpRoute, request: Request) -> Response:
     try:
-        async with asyncio.timeout(front.limits.deadline):
-            return await _handle(front, endpoint, request)
+        async with asyncio.timeout(state.limits.deadline):
+            return await _handle(state, route, request)
     except TimeoutError:
         late = OmniError(
-            f"there was no answer within {front.limits.deadline:g} s; a change may still happen",
+            f"there was no answer within {state.limits.deadline:g} s; a change may still happen",
             code="deadline",
             category=Category.UNAVAILABLE,
         )
-        return error_response(late, changes=endpoint.changes)
+        return error_response(late, changes=route.change_errors)
     except OmniError as error:
-        return error_response(error, changes=endpoint.changes)
+        return error_response(error, changes=route.change_errors)
 
 
-async def _handle(front: AppState, endpoint: Endpoint, request: Request) -> Response:
-    service, actor = front.service, None
-    if not endpoint.public:
+async def _handle(state: AppState, route: HttpRoute, request: Request) -> Response:
+    service, actor = state.service, None
+    if not route.public:
         actor = service.identify(request.headers.get("authorization"))
-        record_route(request, endpoint.path, actor)
-    response = await endpoint.handle(RequestContext(front, request, service, actor))
-    if endpoint.successor is not None:
+        record_route(request, route.path, actor)
+    response = await route.handle(RequestContext(state, request, service, actor))
+    if route.successor is not None:
         response.headers["Deprecation"] = "true"
-        response.headers["Link"] = f'<{endpoint.successor}>; rel="successor-version"'
+        response.headers["Link"] = f'<{route.successor}>; rel="successor-version"'
     return response
 
 

@@ -1,48 +1,41 @@
-"""This module lets agents in: `POST /mcp` for the server, `POST /graphs/{graph_id}/mcp` for one."""
+"""MCP over HTTP: `POST /mcp` for the server, `POST /graphs/{graph_id}/mcp` for one graph."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
 from starlette.responses import Response
 
-from omnigraph.server.endpoint import Endpoint
 from omnigraph.server.read_scheduler import ReadScheduler
 from omnigraph.server.request import RequestContext, check_json
+from omnigraph.server.routes import HttpRoute
 from omnigraph.server.settings import MAX_LOAD_BYTES
+from omnigraph.service.operations import AnyOperation
 
 
 class McpRoutes:
-    """The routes of agents; those who call know their shapes from the protocol."""
+    """The routes of agents, whose messages the protocol defines."""
 
-    def __init__(self, lanes: ReadScheduler) -> None:
-        # An optional room beside this one: neither stands on the other.
+    def __init__(self, scheduler: ReadScheduler, operations: Sequence[AnyOperation]) -> None:
+        # An optional package of the same layer, which is not imported statically.
         self._http: Any = import_module("omnigraph.mcp.http")
-        self._offers: Any = import_module("omnigraph.mcp.tool_catalog")
-        self.agents = self._http.McpHttpHandler(lanes.run, MAX_LOAD_BYTES)
-        self.endpoints = (
-            self._endpoint("/mcp", "Tools for agents, of the server"),
-            self._endpoint("/graphs/{graph_id}/mcp", "Tools for agents, of a graph"),
+        self._tools: Any = import_module("omnigraph.mcp.tool_catalog")
+        self._operations = tuple(operations)
+        self.agents = self._http.McpHttpHandler(scheduler.run, MAX_LOAD_BYTES)
+        self.routes = tuple(
+            HttpRoute(method="POST", path=path, handle=self._handle)
+            for path in ("/mcp", "/graphs/{graph_id}/mcp")
         )
 
-    def _endpoint(self, path: str, summary: str) -> Endpoint:
-        return Endpoint(
-            method="POST",
-            path=path,
-            operation_id="mcp",
-            tag="mcp",
-            handle=self._answered,
-            summary=summary,
-        )
-
-    async def _answered(self, asked: RequestContext) -> Response:
-        is_graph = "graph_id" in asked.request.path_params
-        graphs = (asked.visit.served.id,) if is_graph else ()
-        caller = self._offers.McpCaller(asked.service, asked.actor, graphs)
-        check_json(asked.request)
-        body = await asked.body(MAX_LOAD_BYTES)
-        with asked.front.lanes.admit(asked.actor):
-            answer = self.agents.answer(caller, asked.request.scope, body, asked.cancellation)
-            reply = await asked.while_connected(answer)
+    async def _handle(self, context: RequestContext) -> Response:
+        is_graph = "graph_id" in context.request.path_params
+        graphs = (context.session.registered.id,) if is_graph else ()
+        caller = self._tools.McpCaller(context.service, context.actor, graphs, self._operations)
+        check_json(context.request)
+        body = await context.body(MAX_LOAD_BYTES)
+        with context.app.scheduler.admit(context.actor):
+            answer = self.agents.answer(caller, context.request.scope, body, context.cancellation)
+            reply = await context.while_connected(answer)
         return Response(reply.body, reply.status, headers=reply.headers)

@@ -1,4 +1,4 @@
-"""This module describes the server: an OpenAPI document of its routes and the shapes they have."""
+"""The OpenAPI document of the operations."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from typing import Any
 
 import msgspec
 
-from omnigraph.server.endpoint import Endpoint, EndpointParameter
-from omnigraph.server.links import LINKS
 from omnigraph.service import wire
+from omnigraph.service.operations import AnyOperation
+from omnigraph.service.operations.operation import NDJSON, OCTETS
+from omnigraph.service.wire.parameters import Location, Parameter, RequestBody
 from omnigraph.version import __version__
 
 _REF = "#/components/schemas/{name}"
@@ -20,12 +21,14 @@ _BLOB_HEADERS = ("Accept-Ranges", "Content-Length", "ETag", "Omnigraph-Snapshot-
 _NO_BODY = (302, 304)
 
 
-def build_openapi(endpoints: Sequence[Endpoint], *, authenticated: bool) -> bytes:
-    """Return the document as JSON; without tokens it speaks of no security."""
-    described = _OpenApiBuilder(authenticated=authenticated)
+def build_openapi(operations: Sequence[AnyOperation], *, authenticated: bool) -> bytes:
+    """Return the document as JSON; security is described if there are tokens."""
+    served = [operation for operation in operations if operation.path is not None]
+    described = _OpenApiBuilder(served, authenticated=authenticated)
     paths: dict[str, dict[str, Any]] = {}
-    for endpoint in endpoints:
-        paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = described.one(endpoint)
+    for operation in served:
+        methods = paths.setdefault(operation.path or "", {})
+        methods[operation.method.lower()] = described.one(operation)
     components: dict[str, Any] = {"schemas": described.schemas()}
     if authenticated:
         components["securitySchemes"] = {"bearer_token": {"type": "http", "scheme": "bearer"}}
@@ -40,105 +43,107 @@ def build_openapi(endpoints: Sequence[Endpoint], *, authenticated: bool) -> byte
 
 
 class _OpenApiBuilder:
-    """Describes endpoints and notes which shapes they have."""
+    """Describes operations and the structs of their bodies and answers."""
 
-    def __init__(self, *, authenticated: bool) -> None:
+    def __init__(self, operations: Sequence[AnyOperation], *, authenticated: bool) -> None:
         self._authenticated = authenticated
-        shapes = [getattr(wire, name) for name in wire.__all__ if not name.endswith("Query")]
-        self._shapes = shapes
-        self._components = msgspec.json.schema_components(shapes, ref_template=_REF)[1]
+        shapes = {getattr(wire, name) for name in wire.__all__ if not name.endswith("Query")}
+        for operation in operations:
+            shapes |= {operation.answer, None if operation.body is None else operation.body.type}
+        structs = sorted(
+            (shape for shape in shapes - {wire.NoRequest, bytes} if isinstance(shape, type)),
+            key=lambda shape: shape.__name__,
+        )
+        self._components = msgspec.json.schema_components(structs, ref_template=_REF)[1]
 
     def schemas(self) -> dict[str, Any]:
-        """Return the shapes by name."""
+        """Return the schemas of all structs by name."""
         either = [{"$ref": _REF.format(name=name)} for name in ("ReadOutput", "ChangeOutput")]
-        found = {name: _strip_schema(schema) for name, schema in self._components.items()}
-        return dict(sorted({**found, "InvokeStoredQueryResponse": {"oneOf": either}}.items()))
+        schemas = {name: _strip_schema(schema) for name, schema in self._components.items()}
+        return dict(sorted({**schemas, "InvokeStoredQueryResponse": {"oneOf": either}}.items()))
 
-    def one(self, endpoint: Endpoint) -> dict[str, Any]:
-        """Describe one endpoint."""
+    def one(self, operation: AnyOperation) -> dict[str, Any]:
+        """Describe one operation."""
+        names = re.findall(r"{(\w+)}", operation.path or "")
         facts: dict[str, Any] = {
-            "operationId": endpoint.operation_id,
-            "tags": [endpoint.tag],
-            "summary": endpoint.summary,
+            "operationId": operation.name,
+            "tags": [operation.tag],
+            "summary": operation.summary,
+            "description": operation.description,
             "parameters": [
-                *(_path_parameter(name) for name in re.findall(r"{(\w+)}", endpoint.path)),
-                *(self._parameter(parameter) for parameter in endpoint.parameters),
+                *(_path_parameter(name) for name in names),
+                *(
+                    self._parameter(operation, parameter)
+                    for parameter in operation.parameters
+                    if parameter.location is not Location.PATH
+                ),
             ],
-            "responses": self._responses(endpoint),
+            "responses": self._responses(operation),
         }
-        if endpoint.body is not None:
-            facts["requestBody"] = self._body(endpoint)
-        if endpoint.successor is not None:
+        if operation.body is not None:
+            facts["requestBody"] = self._body(operation, operation.body)
+        if operation.successor is not None:
             facts["deprecated"] = True
-        if self._authenticated and not endpoint.public:
+        if self._authenticated and not operation.public:
             facts["security"] = [{"bearer_token": []}]
         return facts
 
-    def _parameter(self, parameter: EndpointParameter) -> dict[str, Any]:
-        schema = self._schema(parameter.schema)
-        if parameter.schema is int:
-            schema = {"type": "integer", "minimum": 0}
-        if parameter.many:
-            schema = {"type": "array", "items": schema}
+    def _parameter(self, operation: AnyOperation, parameter: Parameter) -> dict[str, Any]:
+        example = operation.example.get(parameter.name)
         return {
             "name": parameter.name,
-            "in": "header" if parameter.header else "query",
+            "in": str(parameter.location),
             "required": parameter.required,
-            "schema": schema,
+            "schema": self._schema(parameter.schema),
+            **({} if example is None else {"example": example}),
         }
 
-    def _body(self, endpoint: Endpoint) -> dict[str, Any]:
-        if isinstance(endpoint.body, str):
-            return {"content": {endpoint.body: {"schema": {"type": "string"}}}, "required": True}
-        schema = self._schema(endpoint.body)
-        if endpoint.body_optional:
+    def _body(self, operation: AnyOperation, body: RequestBody) -> dict[str, Any]:
+        if body.type is bytes:
+            return {"content": {NDJSON: {"schema": {"type": "string"}}}, "required": True}
+        schema = self._schema(body.type)
+        if not body.required:
             schema = {"oneOf": [{"type": "null"}, schema]}
-        content = {"application/json": {"schema": schema}}
-        return {"content": content, **({} if endpoint.body_optional else {"required": True})}
+        example = {"example": dict(operation.example)} if operation.example else {}
+        content = {"application/json": {"schema": schema, **example}}
+        return {"content": content, **({"required": True} if body.required else {})}
 
-    def _responses(self, endpoint: Endpoint) -> dict[str, Any]:
-        shape = "ChangeErrorOutput" if endpoint.changes else "ErrorOutput"
+    def _responses(self, operation: AnyOperation) -> dict[str, Any]:
+        shape = "ChangeErrorOutput" if operation.change_errors else "ErrorOutput"
         wrong = {"application/json": {"schema": {"$ref": _REF.format(name=shape)}}}
-        guarded = () if endpoint.public else (401, 403)
-        # A route of a graph answers 400 and 404 for a graph that is not served.
-        found = {"200": self._success(endpoint)}
-        if endpoint.operation_id == "cluster_getBlob":
-            found["206"] = _blob_response(
-                self._content(endpoint), (*_BLOB_HEADERS, "Content-Range")
+        guarded = () if operation.public else (401, 403)
+        responses = {"200": self._success(operation)}
+        if operation.answer == OCTETS:
+            responses["206"] = _blob_response(
+                self._content(operation), (*_BLOB_HEADERS, "Content-Range")
             )
-        for status in sorted({*endpoint.errors, *guarded}):
+        for status in sorted({*operation.errors, *guarded}):
             answer: dict[str, Any] = {"description": HTTPStatus(status).phrase}
-            if endpoint.method != "HEAD" and status not in _NO_BODY:
+            if operation.method != "HEAD" and status not in _NO_BODY:
                 answer["content"] = wrong
-            found[str(status)] = answer
-        return found
+            responses[str(status)] = answer
+        return responses
 
-    def _success(self, endpoint: Endpoint) -> dict[str, Any]:
-        if endpoint.tag == "blobs":
-            return _blob_response(self._content(endpoint), _BLOB_HEADERS)
-        return {"description": "OK", **self._content(endpoint), **_links(endpoint)}
+    def _success(self, operation: AnyOperation) -> dict[str, Any]:
+        if operation.tag == "blobs":
+            return _blob_response(self._content(operation), _BLOB_HEADERS)
+        return {"description": "OK", **self._content(operation), **_links(operation)}
 
-    def _content(self, endpoint: Endpoint) -> dict[str, Any]:
-        if endpoint.answer is None:
+    def _content(self, operation: AnyOperation) -> dict[str, Any]:
+        answer = operation.answer
+        if answer is None:
             return {}
-        if endpoint.answer == "application/octet-stream":
-            schema: dict[str, Any] = {"type": "string", "format": "binary"}
-            return {"content": {endpoint.answer: {"schema": schema}}}
-        if endpoint.operation_id == "cluster_captureChangeBaseline":
-            last = {"$ref": _REF.format(name="ChangeBaselineRecord")}
-            return {"content": {endpoint.answer: {"schema": last}}}
-        if isinstance(endpoint.answer, str):
-            return {"content": {endpoint.answer: {}}}
-        if isinstance(endpoint.answer, UnionType):
-            either = {"$ref": _REF.format(name="InvokeStoredQueryResponse")}
-            return {"content": {"application/json": {"schema": either}}}
-        content = {"application/json": {"schema": self._schema(endpoint.answer)}}
-        if endpoint.operation_id == "cluster_query":
-            content |= {
-                "application/vnd.apache.arrow.stream": {},
-                "application/x-ndjson": {},
-            }
-        return {"content": content}
+        if answer == OCTETS:
+            return {"content": {OCTETS: {"schema": {"type": "string", "format": "binary"}}}}
+        if isinstance(answer, str):
+            line = operation.line
+            return {"content": {answer: {} if line is None else {"schema": self._schema(line)}}}
+        if isinstance(answer, UnionType):
+            schema = {"$ref": _REF.format(name="InvokeStoredQueryResponse")}
+        else:
+            schema = self._schema(answer)
+        content: dict[str, Any] = {"application/json": {"schema": schema}}
+        return {"content": content | {media: {} for media in operation.other_media}}
 
     def _schema(self, shape: Any) -> dict[str, Any]:  # noqa: ANN401 - a shape, or plain Python types
         [schema], _ = msgspec.json.schema_components([shape], ref_template=_REF)
@@ -146,15 +151,14 @@ class _OpenApiBuilder:
         return plain
 
 
-def _links(endpoint: Endpoint) -> dict[str, Any]:
-    found = LINKS.get(endpoint.operation_id, ())
-    links = {link.operation: link.described() for link in found}
+def _links(operation: AnyOperation) -> dict[str, Any]:
+    links = {link.operation: link.to_openapi() for link in operation.links}
     return {"links": links} if links else {}
 
 
 def _blob_response(content: dict[str, Any], headers: Sequence[str]) -> dict[str, Any]:
-    told = {name: {"schema": {"type": "string"}} for name in headers}
-    return {"description": "OK", **content, "headers": told}
+    described = {name: {"schema": {"type": "string"}} for name in headers}
+    return {"description": "OK", **content, "headers": described}
 
 
 def _path_parameter(name: str) -> dict[str, Any]:
@@ -162,7 +166,7 @@ def _path_parameter(name: str) -> dict[str, Any]:
 
 
 def _strip_schema(schema: Any) -> Any:  # noqa: ANN401 - JSON
-    """Leave out titles, and defaults that only say that something may be left out."""
+    """Leave out titles and defaults."""
     if isinstance(schema, list):
         return [_strip_schema(item) for item in schema]
     if not isinstance(schema, dict):

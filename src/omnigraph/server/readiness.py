@@ -62,7 +62,7 @@ def _probe_graph(
     served: RegisteredGraph, loop: asyncio.AbstractEventLoop, answer: asyncio.Future[bool]
 ) -> None:
     try:
-        served.opened.snapshot()
+        served.unrestricted.snapshot()
         ready = True
     except Exception as error:  # noqa: BLE001 - any failure means that it is not ready
         _log.warning("storage of graph '%s' does not answer: %s", served.id, error)

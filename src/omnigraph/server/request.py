@@ -22,6 +22,7 @@ from omnigraph.server.read_scheduler import ReadScheduler
 from omnigraph.server.readiness import StorageReadiness
 from omnigraph.server.settings import MAX_BODY_BYTES, ServerLimits
 from omnigraph.service.session import GraphService, GraphSession, log_result_commit
+from omnigraph.service.wire import IF_GRAPH_COMMIT
 from omnigraph.service.wire.decode import decode
 
 # ----------------------------------------------------------------------
@@ -157,7 +158,7 @@ class AppState:
 
     service: GraphService
     limits: ServerLimits
-    lanes: ReadScheduler
+    scheduler: ReadScheduler
     writers: Executor
     streams: asyncio.Semaphore
     readiness: StorageReadiness = field(default_factory=StorageReadiness)
@@ -167,22 +168,22 @@ class AppState:
 class RequestContext:
     """One request."""
 
-    front: AppState
+    app: AppState
     request: Request
     service: GraphService
     actor: str | None
     cancellation: Cancellation = field(default_factory=Cancellation)
 
     @property
-    def visit(self) -> GraphSession:
-        """The caller at the graph it addresses."""
-        return self.service.visit(self.path("graph_id"), self.actor)
+    def session(self) -> GraphSession:
+        """A new session of the caller on the graph of the path."""
+        return self.service.session(self.path("graph_id"), self.actor)
 
     def path(self, name: str) -> str:
         """Return a part of the path."""
         return decode_path_parameter(self.request.path_params[name])
 
-    def one(self, name: str) -> str | None:
+    def query_value(self, name: str) -> str | None:
         """Return a value of the query string that may be there once."""
         given = self.request.query_params.getlist(name)
         if len(given) > 1:
@@ -190,9 +191,9 @@ class RequestContext:
             raise InvalidInput(message, code="parameter_repeated", parameter=name)
         return given[0] if given else None
 
-    def number(self, name: str) -> int | None:
+    def query_number(self, name: str) -> int | None:
         """Return a number of the query string that may be there once."""
-        text = self.one(name)
+        text = self.query_value(name)
         if text is None:
             return None
         if not (text.isascii() and text.isdigit() and len(text) < 19):
@@ -201,24 +202,24 @@ class RequestContext:
 
     async def body(self, limit: int = MAX_BODY_BYTES) -> bytes:
         """Return the body, whatever it is."""
-        return await read_body(self.request, limit, self.front.limits.body)
+        return await read_body(self.request, limit, self.app.limits.body)
 
     async def json(self, shape: type[_BodyT], limit: int = MAX_BODY_BYTES) -> _BodyT:
         """Return the body, which must be JSON of a shape."""
         check_json(self.request)
         return decode(await self.body(limit), shape)
 
-    async def call(self, run: Callable[[], _AnswerT]) -> _AnswerT:
+    async def run_read(self, run: Callable[[], _AnswerT]) -> _AnswerT:
         """Run something short that reads, in a thread."""
-        return await self.front.lanes.run(self.actor, run, self.cancellation)
+        return await self.app.scheduler.run(self.actor, run, self.cancellation)
 
-    async def read(self, run: Callable[[], _AnswerT]) -> _AnswerT:
+    async def run_cancellable_read(self, run: Callable[[], _AnswerT]) -> _AnswerT:
         """Run something that reads in a thread, as long as the client waits for it.
 
         The body of the request has to be read before.
         """
-        with self.front.lanes.admit(self.actor):
-            return await self.while_connected(self.call(run))
+        with self.app.scheduler.admit(self.actor):
+            return await self.while_connected(self.run_read(run))
 
     async def while_connected(self, answer: Coroutine[None, None, _AnswerT]) -> _AnswerT:
         """Wait for an answer; when the client goes away or time is up, cancel its queries."""
@@ -237,9 +238,9 @@ class RequestContext:
 
     async def answer(self, run: Callable[[], object]) -> Response:
         """Run something that reads, and answer with what it returns."""
-        return json_response(await self.read(lambda: msgspec.json.encode(run())))
+        return json_response(await self.run_cancellable_read(lambda: msgspec.json.encode(run())))
 
-    async def change(self, run: Callable[[], object]) -> Response:
+    async def run_write(self, run: Callable[[], object]) -> Response:
         """Run something that changes the graph, and answer with what it returns.
 
         A client that goes away does not stop it: what was begun is finished.
@@ -252,7 +253,7 @@ class RequestContext:
 
         context = contextvars.copy_context()
         loop = asyncio.get_running_loop()
-        answer = await loop.run_in_executor(self.front.writers, context.run, encoded)
+        answer = await loop.run_in_executor(self.app.writers, context.run, encoded)
         return json_response(answer)
 
 
@@ -269,9 +270,6 @@ def json_response(body: bytes, status: int = 200) -> Response:
 
 # ----------------------------------------------------------------------
 # This module reads the header by which a mutation says at which commit it expects a branch.
-
-
-IF_GRAPH_COMMIT = "Omnigraph-If-Graph-Commit"
 
 
 def expected_commit(request: Request) -> str:

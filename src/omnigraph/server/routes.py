@@ -1,370 +1,137 @@
-"""This module lists every route: the server and its OpenAPI document are made of this table."""
+"""HTTP routes of operations: the generic handler, and how it reads a request."""
 
 from __future__ import annotations
 
-from omnigraph.server.endpoint import Endpoint, EndpointParameter
-from omnigraph.server.handlers import blobs, changes, reading, writing
-from omnigraph.server.own_routes import OWN_ENDPOINTS
-from omnigraph.server.request import IF_GRAPH_COMMIT
-from omnigraph.service import wire
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from types import UnionType
+from typing import Any, TypeAlias, get_args
 
-_G = "/graphs/{graph_id}"
-_BRANCH = EndpointParameter("branch", str | None)
-_CONDITION = EndpointParameter(IF_GRAPH_COMMIT, required=True, header=True)
-_FILTER = (
-    EndpointParameter("kind", wire.EntityKindOutput, many=True),
-    EndpointParameter("type", many=True),
-    EndpointParameter("op", wire.ChangeOpOutput, many=True),
-)
-_PAGE = (EndpointParameter("page_token"), EndpointParameter("limit", int))
-_BLOB = (
-    EndpointParameter("entity", wire.BlobEntityKind, required=True),
-    EndpointParameter("type", required=True),
-    EndpointParameter("id", required=True),
-    EndpointParameter("property", required=True),
-    EndpointParameter("branch"),
-    EndpointParameter("snapshot"),
-    *(
-        EndpointParameter(name, str | None, header=True)
-        for name in ("If-Match", "Range", "If-None-Match", "If-Range")
-    ),
-)
-_JSON = (400, 404, 408, 413, 415, 422)
-_WRITE = (*_JSON, 409, 424, 429, 503)
+import msgspec
+from starlette.responses import Response
 
-ENDPOINTS = (
-    Endpoint(
-        method="GET",
-        path="/healthz",
-        operation_id="health",
-        tag="health",
-        handle=reading.health,
-        summary="Say that the server is ready",
-        answer=wire.HealthOutput,
-        public=True,
-    ),
-    Endpoint(
-        method="GET",
-        path="/graphs",
-        operation_id="listGraphs",
-        tag="management",
-        handle=reading.graphs,
-        summary="List the graphs that are served",
-        answer=wire.GraphListResponse,
-        errors=(405,),
-    ),
-    Endpoint(
-        method="GET",
-        path=f"{_G}/snapshot",
-        operation_id="cluster_getSnapshot",
-        tag="snapshots",
-        handle=reading.snapshot,
-        summary="Show which version of each dataset the newest state of a branch is made of",
-        answer=wire.SnapshotOutput,
-        errors=(400, 404),
-        parameters=(
-            _BRANCH,
-            EndpointParameter("snapshot", str | None),
-            EndpointParameter("schema", bool | None),
-        ),
-    ),
-    Endpoint(
-        method="GET",
-        path=f"{_G}/blob",
-        operation_id="cluster_getBlob",
-        tag="blobs",
-        handle=blobs.get_blob,
-        summary="Send a blob, or a range of one",
-        answer="application/octet-stream",
-        errors=(302, 304, 400, 404, 412, 416, 500),
-        parameters=_BLOB,
-    ),
-    Endpoint(
-        method="HEAD",
-        path=f"{_G}/blob",
-        operation_id="cluster_headBlob",
-        tag="blobs",
-        handle=blobs.head_blob,
-        summary="Say which blob there is",
-        errors=(302, 304, 400, 404, 412, 500),
-        parameters=_BLOB,
-    ),
-    Endpoint(
-        method="POST",
-        path=f"{_G}/query",
-        operation_id="cluster_query",
-        tag="queries",
-        handle=reading.query,
-        summary="Answer a query",
-        body=wire.QueryRequest,
-        answer=wire.ReadOutput,
-        errors=(*_JSON, 429, 503),
-    ),
-    Endpoint(
-        method="POST",
-        path=f"{_G}/read",
-        operation_id="cluster_read",
-        tag="queries",
-        handle=reading.read,
-        summary="Answer a query",
-        body=wire.ReadRequest,
-        answer=wire.LegacyReadOutput,
-        errors=(*_JSON, 429, 503),
-        successor="query",
-    ),
-    Endpoint(
-        method="POST",
-        path=f"{_G}/export",
-        operation_id="cluster_export",
-        tag="queries",
-        handle=reading.export,
-        summary="Send every entity as one line of JSON",
-        body=wire.ExportRequest,
-        answer="application/x-ndjson",
-        errors=(400, 404, 408, 409, 413, 415, 503),
-    ),
-    Endpoint(
-        method="POST",
-        path=f"{_G}/mutate",
-        operation_id="cluster_mutate",
-        tag="mutations",
-        handle=writing.mutate,
-        summary="Run a mutation as one commit",
-        body=wire.ChangeRequest,
-        answer=wire.ChangeOutput,
-        errors=_WRITE,
-    ),
-    Endpoint(
-        method="POST",
-        path=f"{_G}/mutate/if-graph-commit",
-        operation_id="cluster_mutate_if_graph_commit",
-        tag="mutations",
-        handle=writing.mutate_if,
-        summary="Run a mutation if the branch is at a commit",
-        body=wire.ChangeRequest,
-        answer=wire.ChangeOutput,
-        errors=(*_WRITE, 412),
-        parameters=(_CONDITION,),
-    ),
-    Endpoint(
-        method="POST",
-        path=f"{_G}/change",
-        operation_id="cluster_change",
-        tag="mutations",
-        handle=writing.mutate,
-        summary="Run a mutation as one commit",
-        body=wire.ChangeRequest,
-        answer=wire.ChangeOutput,
-        errors=_WRITE,
-        successor="mutate",
-    ),
-    Endpoint(
-        method="GET",
-        path=f"{_G}/queries",
-        operation_id="cluster_list_queries",
-        tag="queries",
-        handle=reading.queries,
-        summary="List the stored queries",
-        answer=wire.QueriesCatalogOutput,
-        errors=(400, 404),
-    ),
-    Endpoint(
-        method="POST",
-        path=f"{_G}/queries/{{name}}",
-        operation_id="cluster_invoke_query",
-        tag="queries",
-        handle=writing.invoke,
-        summary="Run a stored query",
-        body=wire.InvokeStoredQueryRequest,
-        body_optional=True,
-        answer=wire.ReadOutput | wire.ChangeOutput,
-        errors=(*_WRITE, 500),
-    ),
-    Endpoint(
-        method="POST",
-        path=f"{_G}/queries/{{name}}/if-graph-commit",
-        operation_id="cluster_invoke_query_if_graph_commit",
-        tag="queries",
-        handle=writing.invoke_if,
-        summary="Run a stored mutation if the branch is at a commit",
-        body=wire.InvokeStoredQueryRequest,
-        body_optional=True,
-        answer=wire.ChangeOutput,
-        errors=(*_WRITE, 412, 500),
-        parameters=(_CONDITION,),
-    ),
-    Endpoint(
-        method="GET",
-        path=f"{_G}/schema",
-        operation_id="cluster_getSchema",
-        tag="schema",
-        handle=reading.schema,
-        summary="Show the accepted schema",
-        answer=wire.SchemaOutput,
-        errors=(400, 404),
-    ),
-    Endpoint(
-        method="POST",
-        path=f"{_G}/schema/apply",
-        operation_id="cluster_applySchema",
-        tag="mutations",
-        handle=writing.apply_schema,
-        summary="Make another schema the accepted one",
-        body=wire.SchemaApplyRequest,
-        answer=wire.SchemaApplyOutput,
-        errors=_WRITE,
-    ),
-    Endpoint(
-        method="POST",
-        path=f"{_G}/load",
-        operation_id="cluster_load",
-        tag="mutations",
-        handle=writing.load,
-        summary="Load records as one commit",
-        body=wire.IngestRequest,
-        answer=wire.IngestOutput,
-        errors=_WRITE,
-    ),
-    Endpoint(
-        method="POST",
-        path=f"{_G}/load/ndjson",
-        operation_id="cluster_loadNdjson",
-        tag="mutations",
-        handle=writing.load_lines,
-        summary="Load lines as one commit",
-        body="application/x-ndjson",
-        answer=wire.GraphBatchLoadOutput,
-        errors=_WRITE,
-        parameters=(
-            _BRANCH,
-            EndpointParameter("from", str | None),
-            EndpointParameter("mode", wire.LoadMode | None),
-            EndpointParameter("message", str | None),
-            EndpointParameter("partial", bool | None),
-            EndpointParameter("vectors_from", str | None),
-        ),
-    ),
-    Endpoint(
-        method="POST",
-        path=f"{_G}/ingest",
-        operation_id="cluster_ingest",
-        tag="mutations",
-        handle=writing.load,
-        summary="Load records as one commit",
-        body=wire.IngestRequest,
-        answer=wire.IngestOutput,
-        errors=_WRITE,
-        successor="load",
-    ),
-    Endpoint(
-        method="GET",
-        path=f"{_G}/branches",
-        operation_id="cluster_listBranches",
-        tag="branches",
-        handle=reading.branches,
-        summary="List the branches",
-        answer=wire.BranchListOutput,
-        errors=(400, 404),
-    ),
-    Endpoint(
-        method="POST",
-        path=f"{_G}/branches",
-        operation_id="cluster_createBranch",
-        tag="branches",
-        handle=writing.create_branch,
-        summary="Make a branch",
-        body=wire.BranchCreateRequest,
-        answer=wire.BranchCreateOutput,
-        errors=_WRITE,
-    ),
-    Endpoint(
-        method="POST",
-        path=f"{_G}/branches/merge",
-        operation_id="cluster_mergeBranches",
-        tag="branches",
-        handle=writing.merge_branches,
-        summary="Merge a branch into another",
-        body=wire.BranchMergeRequest,
-        answer=wire.BranchMergeOutput,
-        errors=_WRITE,
-    ),
-    Endpoint(
-        method="DELETE",
-        path=f"{_G}/branches/{{branch}}",
-        operation_id="cluster_deleteBranch",
-        tag="branches",
-        handle=writing.delete_branch,
-        summary="Delete a branch",
-        answer=wire.BranchDeleteOutput,
-        errors=(400, 404, 409, 429, 503),
-    ),
-    Endpoint(
-        method="GET",
-        path=f"{_G}/commits",
-        operation_id="cluster_listCommits",
-        tag="commits",
-        handle=reading.commits,
-        summary="List the history of a branch, newest first",
-        answer=wire.CommitListOutput,
-        errors=(400, 404),
-        parameters=(
-            _BRANCH,
-            EndpointParameter("limit", int),
-            EndpointParameter("actor", str | None),
-        ),
-    ),
-    Endpoint(
-        method="GET",
-        path=f"{_G}/commits/{{commit_id}}",
-        operation_id="cluster_getCommit",
-        tag="commits",
-        handle=reading.commit,
-        summary="Show a commit",
-        answer=wire.CommitOutput,
-        errors=(400, 404),
-    ),
-    Endpoint(
-        method="GET",
-        path=f"{_G}/commits/{{commit_id}}/changes",
-        operation_id="cluster_getCommitChanges",
-        tag="changes",
-        handle=changes.commit_changes,
-        summary="Tell what a commit changed",
-        answer=wire.CommitChangesOutput,
-        errors=(400, 404, 409, 410, 413, 500, 503),
-        parameters=(*_PAGE, *_FILTER),
-        changes=True,
-    ),
-    Endpoint(
-        method="GET",
-        path=f"{_G}/changes",
-        operation_id="cluster_pollChanges",
-        tag="changes",
-        handle=changes.poll,
-        summary="Tell what happened on a branch since a place in its changes",
-        answer=wire.ChangeFeedOutput,
-        errors=(400, 404, 409, 410, 413, 500, 503),
-        parameters=(
-            EndpointParameter("branch"),
-            EndpointParameter("cursor"),
-            EndpointParameter("start"),
-            *_PAGE,
-            *_FILTER,
-        ),
-        changes=True,
-    ),
-    Endpoint(
-        method="POST",
-        path=f"{_G}/changes/baseline",
-        operation_id="cluster_captureChangeBaseline",
-        tag="changes",
-        handle=changes.baseline,
-        summary="Send a whole state and the cursor that goes on from it",
-        body=wire.ChangeBaselineRequest,
-        answer="application/x-ndjson",
-        errors=(400, 404, 408, 413, 415, 500, 503),
-        changes=True,
-    ),
-    *OWN_ENDPOINTS,
+from omnigraph.errors import InvalidInput
+from omnigraph.server.request import (
+    RequestContext,
+    check_json,
+    expected_commit,
+    json_response,
+    refuse_condition,
 )
-"""Every route, in the order people look for them."""
+from omnigraph.server.settings import MAX_BODY_BYTES, MAX_LOAD_BYTES
+from omnigraph.server.streaming import stream_ndjson
+from omnigraph.service.operations import AnyOperation
+from omnigraph.service.session import GraphSession, ServiceSession
+from omnigraph.service.wire.decode import decode, decode_optional
+from omnigraph.service.wire.parameters import Location, Parameter
+
+RouteHandler: TypeAlias = Callable[[RequestContext], Awaitable[Response]]
+OperationHandler: TypeAlias = Callable[[AnyOperation, RequestContext], Awaitable[Response]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpRoute:
+    """One method of one path, and what answers it."""
+
+    method: str
+    path: str
+    handle: RouteHandler
+    public: bool = False
+    change_errors: bool = False
+    successor: str | None = None
+
+
+async def handle_operation(operation: AnyOperation, context: RequestContext) -> Response:
+    """Read a request, run its operation in the threads for reads or writes, encode the answer."""
+    check_condition(operation, context)
+    session = session_of(operation, context)
+    request = await read_request(operation, context)
+    if operation.immediate:
+        return json_response(msgspec.json.encode(operation(session, request)))
+    if operation.streams:
+        return await stream_ndjson(context, lambda: operation(session, request))
+    if operation.writes:
+        return await context.run_write(lambda: operation(session, request))
+    return await context.answer(lambda: operation(session, request))
+
+
+def session_of(operation: AnyOperation, context: RequestContext) -> GraphSession | ServiceSession:
+    """Return the session on the graph of the path, or that of the server."""
+    if operation.path is not None and "{graph_id}" in operation.path:
+        return context.session
+    return ServiceSession(context.service, context.actor)
+
+
+def check_condition(operation: AnyOperation, context: RequestContext) -> None:
+    """Refuse the header of a condition where it would be ignored."""
+    if operation.condition_path is not None:
+        names = {name: context.path(name) for name in context.request.path_params}
+        path = operation.condition_path.format_map(names)
+        refuse_condition(context.request, f"/graphs/{names['graph_id']}/{path}")
+
+
+async def read_request(operation: AnyOperation, context: RequestContext) -> Any:  # noqa: ANN401
+    """Return the request of an operation, from the path, the query string, headers and body."""
+    members = read_parameters(operation, context)
+    body = operation.body
+    if body is None:
+        return to_request(operation, members)
+    limit = MAX_LOAD_BYTES if operation.large_body else MAX_BODY_BYTES
+    try:
+        if body.required:
+            check_json(context.request)
+            value = decode(await context.body(limit), body.type)
+        else:
+            value = decode_optional(await context.body(limit), body.type)
+    except InvalidInput as error:
+        if error.code == "body_invalid" != operation.invalid_body_code:
+            raise InvalidInput(error.message, code=operation.invalid_body_code) from error
+        raise
+    return value if body.field is None else operation.request(**members, **{body.field: value})
+
+
+def read_parameters(operation: AnyOperation, context: RequestContext) -> dict[str, Any]:
+    """Return the members of a request that are not in its body, by the names of the fields."""
+    parameters = operation.parameters
+    if operation.exact_query:
+        _check_query(parameters, context)
+    values = {parameter: _value(parameter, context) for parameter in parameters}
+    missing = [f"`{p.name}`" for p, value in values.items() if value is None and p.required]
+    if missing:
+        raise InvalidInput(f"{', '.join(missing)} must be given", code="parameter_missing")
+    return {parameter.field: value for parameter, value in values.items() if value is not None}
+
+
+def to_request(operation: AnyOperation, members: dict[str, Any]) -> Any:  # noqa: ANN401
+    """Return a request with parameters only; raise InvalidInput when one has another type."""
+    names = {field.name: field.encode_name for field in msgspec.structs.fields(operation.request)}
+    try:
+        return msgspec.convert(
+            {names[field]: value for field, value in members.items()}, operation.request
+        )
+    except msgspec.ValidationError as error:
+        raise InvalidInput(f"invalid parameter: {error}", code="parameter_invalid") from error
+
+
+def _value(parameter: Parameter, context: RequestContext) -> Any:  # noqa: ANN401 - by its type
+    if parameter.location is Location.PATH:
+        return context.path(parameter.name)
+    if parameter.location is Location.HEADER:
+        if parameter.required:
+            return expected_commit(context.request)
+        return context.request.headers.get(parameter.name)
+    if parameter.is_list:
+        return context.request.query_params.getlist(parameter.name)
+    types = get_args(parameter.type) if isinstance(parameter.type, UnionType) else [parameter.type]
+    if int in types:
+        return context.query_number(parameter.name)
+    text = context.query_value(parameter.name)
+    return text == "true" if bool in types and text is not None else text
+
+
+def _check_query(parameters: tuple[Parameter, ...], context: RequestContext) -> None:
+    names = [parameter.name for parameter in parameters if parameter.location is Location.QUERY]
+    for name in context.request.query_params:
+        if name not in names:
+            message = f"unknown parameter `{name[:64]}`; valid ones are {', '.join(names)}"
+            raise InvalidInput(message, code="parameter_unknown")

@@ -98,8 +98,8 @@ def run_server(
         ssl_certfile=settings.certificate,
         ssl_keyfile=settings.key,
     )
-    reloader = Reloader(settings, environment, plain.state.front, lambda: config.ssl)
-    watch = ClusterWatcher(settings.cluster, plain.state.front, reloader.reload)
+    reloader = Reloader(settings, environment, plain.state.app_state, lambda: config.ssl)
+    watch = ClusterWatcher(settings.cluster, plain.state.app_state, reloader.reload)
 
     def begin() -> None:
         watch.start()

@@ -93,11 +93,11 @@ def build_service(
         tokens=bool(tokens), policies=wanted.policies, unauthenticated=settings.unauthenticated
     )
     PROCESS_MEMORY.set_limit(settings.query_memory_total)
-    turns = None if settings.turns is None else Path(settings.turns)
+    queue_dir = settings.write_queue_dir
     registry = open_registry(
         wanted.sources,
         require_all=settings.require_all,
-        turns=turns,
+        lock_dir=None if queue_dir is None else Path(queue_dir),
         previous=None if previous is None else previous.registry,
     )
     return GraphService(

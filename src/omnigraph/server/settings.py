@@ -53,8 +53,8 @@ class ServerSettings(Struct, kw_only=True, frozen=True):
 
     `cluster` is the folder or the storage of a cluster, in place of everything that follows it.
     `graphs` are addresses by id; `queries` and `policies` are folders and files by graph id.
-    With `agents_only` there are tools for agents and nothing else. `turns` is a folder in which
-    the processes of a server wait for each other. `trusted_proxies` are addresses and networks
+    With `agents_only` there are tools for agents and nothing else. `write_queue_dir` is a folder
+    with the lock files of the processes of a server. `trusted_proxies` are addresses and networks
     whose `X-Forwarded-For` is believed.
     """
 
@@ -70,7 +70,7 @@ class ServerSettings(Struct, kw_only=True, frozen=True):
     host: str = "127.0.0.1"
     port: int = 8080
     workers: int = 1
-    turns: str | None = None
+    write_queue_dir: str | None = None
     certificate: str | None = None
     key: str | None = None
     trusted_proxies: list[str] = field(default_factory=list)

@@ -77,12 +77,12 @@ class ChunkedResponse(Response):
             with suppress(QueryCancelled):
                 while piece is not None and not gone.done():
                     await send({"type": "http.response.body", "body": piece, "more_body": True})
-                    piece = await self._asked.call(self._pieces.next)
+                    piece = await self._asked.run_read(self._pieces.next)
             await send({"type": "http.response.body", "body": b"", "more_body": False})
         finally:
             gone.cancel()
             self.release()
-            self._asked.front.lanes.threads.submit(self._pieces.close)
+            self._asked.app.scheduler.threads.submit(self._pieces.close)
 
 
 async def stream_response(
@@ -93,8 +93,8 @@ async def stream_response(
 ) -> ChunkedResponse:
     """Answer with the pieces an iterator gives."""
     with ExitStack() as held:
-        held.enter_context(asked.front.lanes.admit(asked.actor))
-        pieces, first = await asked.while_connected(asked.call(lambda: _first_chunk(make())))
+        held.enter_context(asked.app.scheduler.admit(asked.actor))
+        pieces, first = await asked.while_connected(asked.run_read(lambda: _first_chunk(make())))
         found = ChunkedResponse(asked, pieces, first, headers, status)
         found.release = held.pop_all().close
     return found
@@ -109,7 +109,7 @@ async def stream_ndjson(
     asked: RequestContext, make: Callable[[], Iterable[str]]
 ) -> ChunkedResponse:
     """Answer with lines; so many answers of this sort at a time, in all."""
-    streams = asked.front.streams
+    streams = asked.app.streams
     try:
         async with asyncio.timeout(STREAM_WAIT_SECONDS):
             await streams.acquire()

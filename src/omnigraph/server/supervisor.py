@@ -73,10 +73,10 @@ class Supervisor:
         unblock_reload_signal()
         with (
             tempfile.TemporaryDirectory(prefix="omnigraph-") as folder,
-            tempfile.TemporaryDirectory(prefix="omnigraph-turns-") as turns,
+            tempfile.TemporaryDirectory(prefix="omnigraph-turns-") as lock_dir,
         ):
             self._environment[METRICS_DIR_VARIABLE] = folder
-            self._settings = msgspec.structs.replace(self._settings, turns=turns)
+            self._settings = msgspec.structs.replace(self._settings, write_queue_dir=lock_dir)
             workers = [self._start(number) for number in range(self._settings.workers)]
             try:
                 if self._all_ready(workers):

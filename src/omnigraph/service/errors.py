@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from omnigraph.error_codes import http_status
 from omnigraph.errors import Category, ExpectedVersionMismatch, OmniError
 from omnigraph.merge.conflicts import Conflict, ConflictKind, MergeConflicts
 from omnigraph.service import wire
@@ -22,40 +23,6 @@ from omnigraph.service.auth import Unauthorized
 from omnigraph.write.inputs.line_parser import MAX_LINE_BYTES, MAX_STRUCTURAL_CHARS
 from omnigraph.write.violations import ViolationRule
 
-_BY_CATEGORY: Mapping[Category, int] = MappingProxyType(
-    {
-        Category.INVALID: 400,
-        Category.NOT_FOUND: 404,
-        Category.DENIED: 403,
-        Category.CONFLICT: 409,
-        Category.CONTENTION: 409,
-        Category.LIMIT: 413,
-        Category.UNAVAILABLE: 500,
-        Category.OUTCOME_UNKNOWN: 503,
-        Category.INTERNAL: 500,
-    }
-)
-_BY_CODE: Mapping[str, int] = MappingProxyType(
-    {
-        "unauthorized": 401,
-        "method_not_allowed": 405,
-        "body_slow": 408,
-        "change_feed_gap": 410,
-        "precondition_failed": 412,
-        "blob_changed": 412,
-        "content_type_unsupported": 415,
-        "blob_range_not_satisfiable": 416,
-        "body_invalid": 422,
-        "external_blob_source": 424,
-        "too_many_requests": 429,
-        "query_memory_busy": 429,
-        "deadline": 503,
-        "not_ready": 503,
-        "query_cancelled": 503,
-        "shutting_down": 503,
-        "spill_failed": 500,
-    }
-)
 _CODES: Mapping[int, wire.ErrorCode] = MappingProxyType(
     {
         400: wire.ErrorCode.BAD_REQUEST,
@@ -115,15 +82,10 @@ def describe_error(error: Exception) -> ErrorDescription:
 
 
 def status_of(error: OmniError) -> int:
-    """Return the status of an error."""
-    if error.code.startswith("storage_"):
-        return 500
-    if error.code.startswith("embedding_") and error.category is not Category.INVALID:
-        # Somebody we asked for a vector refused: nothing the caller may or may not do.
-        return 409 if error.category is Category.CONFLICT else 503
+    """Return the HTTP status of an error, by the registry of error codes."""
     if _line_limit(error) is not None:
         return 413
-    return _BY_CODE.get(error.code, _BY_CATEGORY[error.category])
+    return http_status(error.code, error.category)
 
 
 def _internal_error(status: int, code: str, category: Category, text: str) -> ErrorDescription:

@@ -54,15 +54,15 @@ class GraphSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegisteredGraph:
-    """A graph that is served; `opened` is the same graph without its policy."""
+    """A graph that is served; `unrestricted` is the same graph without its policy."""
 
     id: str
     graph: Graph
-    opened: Graph
+    unrestricted: Graph
     source: GraphSource
     stored: StoredQueries = field(default_factory=StoredQueries)
     policy: Policy | None = None
-    turns: WriteQueue = field(default_factory=WriteQueue)
+    write_queue: WriteQueue = field(default_factory=WriteQueue)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,13 +97,13 @@ def open_registry(
     sources: Iterable[GraphSource],
     *,
     require_all: bool = False,
-    turns: Path | None = None,
+    lock_dir: Path | None = None,
     previous: GraphRegistry | None = None,
 ) -> GraphRegistry:
     """Open graphs, some at a time; raise when none can be served, or with `require_all` any.
 
-    `turns` is a folder of all processes that serve them. Graphs that are open in `previous` stay
-    open; only their stored queries and policies are read again.
+    `lock_dir` is a folder shared by all processes that serve them. Graphs that are open in
+    `previous` stay open; only their stored queries and policies are read again.
     """
     known = {} if previous is None else previous.graphs
     wanted = list(sources)
@@ -115,7 +115,7 @@ def open_registry(
         raise InvalidInput("there is no graph to serve", code="no_graphs")
     with ThreadPoolExecutor(OPEN_CONCURRENCY) as pool:
         opened = list(
-            pool.map(lambda source: _try_open(source, turns, known.get(source.id)), wanted)
+            pool.map(lambda source: _try_open(source, lock_dir, known.get(source.id)), wanted)
         )
     graphs = {found.id: found for found in opened if isinstance(found, RegisteredGraph)}
     failed = {
@@ -132,31 +132,31 @@ def open_registry(
 
 
 def _try_open(
-    source: GraphSource, turns: Path | None, known: RegisteredGraph | None
+    source: GraphSource, lock_dir: Path | None, known: RegisteredGraph | None
 ) -> RegisteredGraph | OmniError:
     try:
-        return _open_or_reuse(source, turns, known)
+        return _open_or_reuse(source, lock_dir, known)
     except OmniError as error:
         return error
 
 
 def _open_or_reuse(
-    source: GraphSource, turns: Path | None, known: RegisteredGraph | None
+    source: GraphSource, lock_dir: Path | None, known: RegisteredGraph | None
 ) -> RegisteredGraph:
     policy = source.policy() if source.policy is not None else None
     if known is not None and not known.source.is_same_graph(source):
         known = None
-    graph = known.opened if known is not None else _open(source)
+    graph = known.unrestricted if known is not None else _open(source)
     stored = compile_stored_queries(source.queries(), graph.schema.catalog)
     guarded = graph if policy is None else graph.under(policy)
     return RegisteredGraph(
         id=source.id,
         graph=guarded,
-        opened=graph,
+        unrestricted=graph,
         source=source,
         stored=stored,
         policy=policy,
-        turns=known.turns if known is not None else _write_queue(source.id, turns),
+        write_queue=known.write_queue if known is not None else _write_queue(source.id, lock_dir),
     )
 
 
@@ -164,8 +164,8 @@ def _open(source: GraphSource) -> Graph:
     return open_graph(source.uri, external_blobs=source.external_blobs, embedding=source.embedding)
 
 
-def _write_queue(graph_id: str, turns: Path | None) -> WriteQueue:
-    folder = turns / graph_id if turns is not None else None
+def _write_queue(graph_id: str, lock_dir: Path | None) -> WriteQueue:
+    folder = lock_dir / graph_id if lock_dir is not None else None
     if folder is not None:
         folder.mkdir(exist_ok=True)
     return WriteQueue(folder=folder)

@@ -1,4 +1,4 @@
-"""This module is where a caller meets a graph: who it is, what it may do, how much at a time."""
+"""Sessions: who calls which graph, what the policy allows, and the log fields of a request."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
+from omnigraph.commit.model import Snapshot
 from omnigraph.graph import Graph
 from omnigraph.policy import Policy, PolicyDenied
 from omnigraph.policy.permissions import PolicyAction
@@ -19,10 +20,10 @@ _policy_log = logging.getLogger("omnigraph.policy")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphService:
-    """Everything that is served, and the rules it is served by.
+    """The graphs a server serves, with its tokens, policy and limits.
 
-    Schemas of `declared` graphs change where they are declared, not here. `seconds` and `memory`
-    bound each query.
+    Schemas of `declared` graphs are changed in the cluster, not here. `seconds` and `memory`
+    limit each query.
     """
 
     registry: GraphRegistry
@@ -37,68 +38,88 @@ class GraphService:
     memory: int | None = None
 
     def identify(self, authorization: str | None) -> str | None:
-        """Return who a caller is, by the header it sends; nobody where nobody needs to be known.
+        """Return the actor of an Authorization header; None on a server without tokens.
 
         Raises:
-            Unauthorized: the header shows no token, or one that nobody has.
+            Unauthorized: the header has no token, or an unknown one.
         """
         return self.tokens.actor_of(authorization) if self.tokens else None
 
-    def visit(self, graph_id: str, actor: str | None) -> GraphSession:
-        """Let a caller in to a graph."""
+    def session(self, graph_id: str, actor: str | None) -> GraphSession:
+        """Return the session of a caller on a graph."""
         return GraphSession(self, self.registry.get(graph_id), actor)
 
-    def require(self, actor: str | None, action: PolicyAction) -> None:
-        """Raise PolicyDenied unless a caller may do something that concerns the server itself."""
-        if self.policy is None or actor is None:
-            raise _denied(actor, action)
-        decision = self.policy.decide(actor, action)
+
+@dataclass(frozen=True, slots=True)
+class ServiceSession:
+    """One caller of the server, for operations that do not address a graph."""
+
+    service: GraphService
+    actor: str | None
+
+    def require(self, action: PolicyAction) -> None:
+        """Raise PolicyDenied unless the policy of the server allows an action."""
+        policy = self.service.policy
+        if policy is None or self.actor is None:
+            raise _denied(self.actor, action)
+        decision = policy.decide(self.actor, action)
         if not decision.allowed:
             raise PolicyDenied(decision.message)
 
-    def could(self, actor: str | None, action: PolicyAction) -> bool:
-        """Tell whether a caller may do something that concerns the server itself."""
-        if self.policy is None or actor is None:
+    def may_somewhere(self, action: PolicyAction) -> bool:
+        """Return whether the policy of the server allows an action."""
+        if self.service.policy is None or self.actor is None:
             return False
-        return self.policy.allows_somewhere(actor, action)
+        return self.service.policy.allows_somewhere(self.actor, action)
 
 
 @dataclass(frozen=True, slots=True)
 class GraphSession:
-    """One caller at one graph."""
+    """One caller of one graph, for one request.
+
+    `snapshots` holds the states the request has resolved, so that its permission check and its
+    function read the same one.
+    """
 
     service: GraphService
-    served: RegisteredGraph
+    registered: RegisteredGraph
     actor: str | None
+    snapshots: dict[tuple[str | None, str | None], Snapshot] = field(
+        default_factory=dict, compare=False, repr=False
+    )
 
     @property
     def graph(self) -> Graph:
-        """The graph as this caller may use it."""
-        return self.served.graph if self.actor is None else self.served.graph.as_actor(self.actor)
+        """The graph, restricted to what the caller may see and do."""
+        return (
+            self.registered.graph
+            if self.actor is None
+            else self.registered.graph.as_actor(self.actor)
+        )
 
     def require(
         self, action: PolicyAction, branch: str | None = None, target_branch: str | None = None
     ) -> None:
-        """Raise PolicyDenied unless the caller may do something here."""
+        """Raise PolicyDenied unless the policy of the graph allows an action."""
         if self.service.state is AuthMode.OPEN:
             return
-        if self.served.policy is not None and self.actor is not None:
-            decision = self.served.policy.decide(self.actor, action, branch, target_branch)
+        if self.registered.policy is not None and self.actor is not None:
+            decision = self.registered.policy.decide(self.actor, action, branch, target_branch)
             if not decision.allowed:
                 raise PolicyDenied(decision.message)
         elif action is not PolicyAction.READ:
             raise _denied(self.actor, action, branch, target_branch)
 
-    def could(self, action: PolicyAction) -> bool:
-        """Tell whether there are branches on which the caller may do something here."""
+    def may_somewhere(self, action: PolicyAction) -> bool:
+        """Return whether the policy allows an action on at least one branch."""
         if self.service.state is AuthMode.OPEN:
             return True
-        if self.served.policy is not None and self.actor is not None:
-            return self.served.policy.allows_somewhere(self.actor, action)
+        if self.registered.policy is not None and self.actor is not None:
+            return self.registered.policy.allows_somewhere(self.actor, action)
         return action is PolicyAction.READ
 
     def admit(self, size: int) -> AbstractContextManager[None]:
-        """Let a change of so many bytes through as long as it lasts."""
+        """Count a change of `size` bytes against the limits of the actor while it runs."""
         return self.service.admission.admit(self.actor, size)
 
 
@@ -121,8 +142,7 @@ def _denied(
     return PolicyDenied(message)
 
 
-# ----------------------------------------------------------------------
-# What every log line of one request carries: its id, its graph, its client, the commit.
+# Log fields of a request.
 
 
 @dataclass(slots=True)

@@ -30,13 +30,13 @@ class WriteQueue:
     Processes that serve the same graph share a folder, in which each locks files for its turn.
     """
 
-    patience: float = WAIT_SECONDS
+    wait_seconds: float = WAIT_SECONDS
     folder: Path | None = None
     _waiting: dict[str, deque[Event]] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
 
     @contextmanager
-    def take(self, branch: str) -> Iterator[None]:
+    def turn_for(self, branch: str) -> Iterator[None]:
         """Wait for a turn, and have it as long as the change lasts."""
         turn = Event()
         with self._lock:
@@ -44,7 +44,7 @@ class WriteQueue:
             waiting.append(turn)
             if waiting[0] is turn:
                 turn.set()
-        turn.wait(self.patience)
+        turn.wait(self.wait_seconds)
         try:
             with self._among_processes(branch):
                 yield
@@ -60,7 +60,7 @@ class WriteQueue:
         if self.folder is None:
             yield
             return
-        until = time.monotonic() + self.patience
+        until = time.monotonic() + self.wait_seconds
         # Few names for any number of branches: the files stay as long as the server.
         name = hashlib.sha256(branch.encode()).hexdigest()[:3]
         with (self.folder / f"{name}.turn").open("ab") as turn:

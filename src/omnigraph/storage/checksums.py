@@ -48,8 +48,8 @@ def file_checksums(root: Path, names: Iterable[str]) -> dict[str, str]:
         if len(listed) < _THREADS:
             return {name: file_checksum(root / name) for name in listed}
         with ThreadPoolExecutor(_THREADS) as threads:
-            sums = threads.map(lambda name: file_checksum(root / name), listed)
-            return dict(zip(listed, sums, strict=True))
+            checksums = threads.map(lambda name: file_checksum(root / name), listed)
+            return dict(zip(listed, checksums, strict=True))
 
 
 def version_file_names(handle: LanceDataset) -> frozenset[str]:

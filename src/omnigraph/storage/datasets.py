@@ -140,7 +140,7 @@ class Datasets:
                 storage_options=self.options,
             )
 
-    def new_sums(self, path: str, base: int | None, made: int) -> dict[str, str]:
+    def new_checksums(self, path: str, base: int | None, made: int) -> dict[str, str]:
         """Return the checksums of the files of a version that its base has not, by name.
 
         None are known in a bucket (`storage/checksums.py`). What was computed before is
@@ -172,7 +172,7 @@ class Datasets:
         return self.objects.exists(f"{path}/{version_file(version)}")
 
     @contextmanager
-    def whole(self, path: str, version: int) -> Iterator[None]:
+    def check_intact(self, path: str, version: int) -> Iterator[None]:
         """Run a read of a version; raise GraphCorrupt when only a file of it is missing."""
         try:
             yield

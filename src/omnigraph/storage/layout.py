@@ -35,9 +35,9 @@ def dataset_path(kind: str, type_id: int, incarnation: int) -> str:
     return f"{_FOLDERS[kind]}/{type_id:016x}-{incarnation:016x}"
 
 
-def lineage_path(native: str | None) -> str:
+def lineage_path(lineage_id: str | None) -> str:
     """Return the path of the manifest lineage of a branch; None is main."""
-    return MANIFEST if native is None else f"{BRANCHES}/{native}"
+    return MANIFEST if lineage_id is None else f"{BRANCHES}/{lineage_id}"
 
 
 def dataset_schema(kind: str, columns: Iterable[pa.Field]) -> pa.Schema:

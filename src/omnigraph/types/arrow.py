@@ -1,4 +1,4 @@
-"""This module maps property types to Arrow types, the form in which values are stored."""
+"""Arrow types and columns of property types, the form in which values are stored."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def arrow_type(type_: PropertyType) -> pa.DataType:
 
 
 # ----------------------------------------------------------------------
-# This module turns lists of our values into Arrow columns, and columns into values and JSON.
+# Conversions between lists of values, Arrow columns and JSON
 #
 # DateTime columns are `date64`, of which pyarrow's own conversions drop the time of day; those here
 # keep it.

@@ -1,4 +1,4 @@
-"""This module turns the values of data files into ours; files say more about dates than queries.
+"""Convert values of data files; they have more forms of dates than queries.
 
 A query parameter may write a large integer as text, because JavaScript has to; data may not. Data
 may write a Date as days and a DateTime as milliseconds since 1970, because columns do.
@@ -92,7 +92,7 @@ _PARSERS: Mapping[Scalar, Callable[[Any], Any]] = MappingProxyType(
 
 
 # ----------------------------------------------------------------------
-# This module reads what stands for a blob in data: `base64:…` is bytes, other text is a URI.
+# Blobs in data: `base64:…` is bytes, other text is a URI
 
 
 BASE64_PREFIX = "base64:"

@@ -1,4 +1,4 @@
-"""This module defines what type a property, parameter or expression has."""
+"""Types of properties, parameters and expressions."""
 
 from __future__ import annotations
 
@@ -55,22 +55,22 @@ class PropertyType:
 
     @property
     def numeric(self) -> bool:
-        """Tell whether one value is a number."""
+        """Whether one value is a number."""
         return self.spec.numeric and not self.is_list
 
     @property
     def text(self) -> bool:
-        """Tell whether one value is a String (an enum is one)."""
+        """Whether one value is a String (an enum is one)."""
         return self.scalar is Scalar.STRING and not self.is_list
 
     @property
     def orderable(self) -> bool:
-        """Tell whether values have an order."""
+        """Whether values have an order."""
         return self.spec.orderable and not self.is_list
 
     @property
     def keyable(self) -> bool:
-        """Tell whether values can identify an entity."""
+        """Whether values can identify an entity."""
         return self.spec.key_text is not None and not self.is_list
 
     @property
@@ -83,7 +83,7 @@ class PropertyType:
         return replace(self, nullable=nullable)
 
     def comparable_with(self, other: PropertyType) -> bool:
-        """Tell whether the two may be compared: same list-ness, same scalar or both numbers."""
+        """Return whether the two may be compared: same list-ness, same scalar or both numbers."""
         if self.is_list != other.is_list:
             return False
         if self.scalar == other.scalar:
@@ -141,7 +141,7 @@ class PropertyType:
 
 
 # ----------------------------------------------------------------------
-# This module turns key values into the id of an entity, the same way on every surface.
+# Ids from key values
 
 
 def key_text(value: Any, type_: PropertyType) -> str:
@@ -172,7 +172,7 @@ def entity_id(members: Sequence[tuple[Any, PropertyType]]) -> str:
 
 
 # ----------------------------------------------------------------------
-# This module decides which `@check` patterns are legal: those the validator can run.
+# Patterns of `@check`: valid are those that the validator can run.
 #
 # The validator matches with RE2 through Arrow, so RE2 is asked, not Python's `re`.
 

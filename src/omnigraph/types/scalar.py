@@ -1,6 +1,6 @@
-"""This module is the registry of scalar types: one row says all there is to know about one.
+"""The registry of scalar types: one row has all facts of a type.
 
-Everything else (parsers, type checker, parameter coercion, ids, docs) asks the row.
+Parsers, type checker, parameter coercion, ids, engines and docs read the row.
 """
 
 from __future__ import annotations
@@ -45,14 +45,16 @@ class Scalar(StrEnum):
 class ScalarSpec:
     """One scalar type.
 
-    `arrow` is the pyarrow type alias of the stored value. `wire` is the word clients see in
-    result and parameter descriptors. `from_json` turns a decoded JSON value (or the natural
-    Python value) into ours or raises ValueError; `key_text` renders a stored value as the
-    canonical text from which ids and unique tuples are made, None where no key is possible.
+    `arrow` is the pyarrow type alias of the stored value, `spark` the name of the Spark type.
+    `wire` is the word clients see in result and parameter descriptors. `from_json` turns a decoded
+    JSON value (or the natural Python value) into ours or raises ValueError; `key_text` renders a
+    stored value as the canonical text from which ids and unique tuples are built, None where no
+    key is possible.
     """
 
     scalar: Scalar
     arrow: str
+    spark: str
     wire: str
     about: str
     from_json: Callable[[Any], Any]
@@ -63,7 +65,7 @@ class ScalarSpec:
 
     @property
     def integer(self) -> bool:
-        """Tell whether values are whole numbers."""
+        """Whether values are whole numbers."""
         return self.bounds is not None
 
 
@@ -108,7 +110,7 @@ def _unicode(value: Any) -> str:
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise ValueError("text with half of a surrogate pair is no Unicode") from error
+        raise ValueError("text with an unpaired surrogate is not valid Unicode") from error
     return text
 
 
@@ -208,13 +210,14 @@ def _packs_to(text: str, stored: bytes) -> bool:
         return False
 
 
-def _integer_spec(scalar: Scalar, wire: str, about: str, bits: int, *, signed: bool) -> ScalarSpec:
+def _integer_spec(scalar: Scalar, spark: str, wire: str, *, bits: int, signed: bool) -> ScalarSpec:
     low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else (0, 2**bits - 1)
     return ScalarSpec(
         scalar=scalar,
         arrow=f"{'' if signed else 'u'}int{bits}",
+        spark=spark,
         wire=wire,
-        about=about,
+        about=f"{'' if signed else 'un'}signed {bits}-bit integer",
         from_json=_integer(str(scalar), low, high),
         key_text=str,
         numeric=True,
@@ -226,6 +229,7 @@ _ROWS = (
     ScalarSpec(
         scalar=Scalar.STRING,
         arrow="string",
+        spark="string",
         wire="string",
         about="UTF-8 text",
         from_json=_unicode,
@@ -234,6 +238,7 @@ _ROWS = (
     ScalarSpec(
         scalar=Scalar.BLOB,
         arrow="large_binary",
+        spark="string",
         wire="blob",
         about="bytes kept beside the entity; written as `base64:…` or a URI, never a read value",
         from_json=_unicode,
@@ -242,18 +247,21 @@ _ROWS = (
     ScalarSpec(
         scalar=Scalar.BOOL,
         arrow="bool",
+        spark="boolean",
         wire="bool",
         about="`true` or `false`",
         from_json=_bool,
         key_text=lambda value: "true" if value else "false",
     ),
-    _integer_spec(Scalar.I32, "int", "signed 32-bit integer", 32, signed=True),
-    _integer_spec(Scalar.I64, "bigint", "signed 64-bit integer", 64, signed=True),
-    _integer_spec(Scalar.U32, "int", "unsigned 32-bit integer", 32, signed=False),
-    _integer_spec(Scalar.U64, "bigint", "unsigned 64-bit integer", 64, signed=False),
+    _integer_spec(Scalar.I32, "int", "int", bits=32, signed=True),
+    _integer_spec(Scalar.I64, "bigint", "bigint", bits=64, signed=True),
+    # Spark has no unsigned numbers: theirs is the next type that holds them all.
+    _integer_spec(Scalar.U32, "bigint", "int", bits=32, signed=False),
+    _integer_spec(Scalar.U64, "decimal(20,0)", "bigint", bits=64, signed=False),
     ScalarSpec(
         scalar=Scalar.F32,
         arrow="float",
+        spark="float",
         wire="float",
         about="32-bit float, finite",
         from_json=_float("F32", "<f"),
@@ -263,6 +271,7 @@ _ROWS = (
     ScalarSpec(
         scalar=Scalar.F64,
         arrow="double",
+        spark="double",
         wire="float",
         about="64-bit float, finite",
         from_json=_float("F64", "<d"),
@@ -272,6 +281,7 @@ _ROWS = (
     ScalarSpec(
         scalar=Scalar.DATE_TIME,
         arrow="date64",
+        spark="timestamp",
         wire="datetime",
         about="instant in UTC, milliseconds; text is RFC 3339 or ISO, offset optional",
         from_json=_datetime,
@@ -280,6 +290,7 @@ _ROWS = (
     ScalarSpec(
         scalar=Scalar.DATE,
         arrow="date32",
+        spark="date",
         wire="date",
         about="calendar day; text is `YYYY-MM-DD`",
         from_json=_date,
@@ -288,6 +299,7 @@ _ROWS = (
     ScalarSpec(
         scalar=Scalar.VECTOR,
         arrow="fixed_size_list<float>",
+        spark="array<float>",
         wire="vector",
         about="`Vector(n)`: exactly n 32-bit floats, for similarity search",
         from_json=_vector,

@@ -1,4 +1,4 @@
-"""This module reads Date and DateTime text, the same way for literals, parameters and data.
+"""Parse Date and DateTime text, the same way for literals, parameters and data.
 
 A Date is a `datetime.date`; a DateTime is a UTC `datetime.datetime` cut to milliseconds,
 which is what the storage keeps.

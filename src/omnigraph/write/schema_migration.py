@@ -234,7 +234,7 @@ def apply_schema(
         if options.dry_run:
             return work.result(snapshot, wanted)
         try:
-            lineage = manifest.lineage(snapshot.native)
+            lineage = manifest.lineage(snapshot.lineage_id)
             commit = publish_with_retry(lineage, snapshot.branch, staged)
         except (ExpectedVersionMismatch, SchemaMoved):
             if attempt == MAX_REPREPARES:

@@ -62,7 +62,7 @@ def apply_changes(
         if wanted is not None and snapshot.commit_id != wanted:
             raise PreconditionFailed(wanted, snapshot.commit_id)
         # Files of the first attempt may be used by all.
-        began = snapshot.head.sweep if began is None else began
+        began = snapshot.head.last_cleanup if began is None else began
         committed = CommittedState(manifest, snapshot)
         changes = prepare(committed)
         for change in changes.types.values():
@@ -78,7 +78,9 @@ def apply_changes(
         if complete is not None:
             staged = complete(staged)
         try:
-            return publish_with_retry(manifest.lineage(snapshot.native), snapshot.branch, staged)
+            return publish_with_retry(
+                manifest.lineage(snapshot.lineage_id), snapshot.branch, staged
+            )
         except (CleanupBegan, ExpectedVersionMismatch, SchemaMoved):
             if attempt == MAX_REPREPARES or not (
                 again() or only_maintenance_since(manifest, snapshot)
@@ -89,8 +91,8 @@ def apply_changes(
 
 def only_maintenance_since(manifest: Manifest, before: Snapshot) -> bool:
     """Return whether nothing but maintenance happened to a branch since a snapshot."""
-    state = manifest.lineage(before.native).state()
-    commits = read_commits(manifest.line(state))
+    state = manifest.lineage(before.lineage_id).state()
+    commits = read_commits(manifest.history_states(state))
     for commit_id in first_parents(commits, state.head.commit_id):
         if commit_id == before.commit_id:
             return True

@@ -341,7 +341,7 @@ DAMAGES = {
     ),
     "an endpoint that is no node type": (
         put("edges", 0, "src", "name", "I"),
-        "src of edge:E is `I`, which is no node type",
+        "src of edge:E is `I`, which is not a node type",
     ),
     "an endpoint with the identity of another": (
         put("edges", 0, "dst", "id", "00000000000000ff"),

@@ -26,8 +26,8 @@ def test_new_branch_shows_what_it_was_made_from(graph):
     base = insert(graph, NOTE, {"a": {"text": "x"}})
     made = graph.as_actor("act-ada").branches.create("side")
     assert (made.name, made.parent, made.fork_commit) == ("side", "main", base.id)
-    assert (made.actor, made.leaving) == ("act-ada", False)
-    assert ULID.from_str(made.native)
+    assert (made.actor, made.deleting) == ("act-ada", False)
+    assert ULID.from_str(made.lineage_id)
     assert graph.branches.get("side") == made == og.open(graph.uri).branches.get("side")
     assert notes(graph, "side") == {"a": "x"}
     assert graph.snapshot("side").commit_id == base.id
@@ -96,8 +96,8 @@ def test_name_is_trimmed(graph):
 def test_name_that_is_taken_is_refused(graph):
     graph.branches.create("side")
     error = refused("branch_exists", lambda: og.open(graph.uri).branches.create("side"))
-    assert error.message == "branch 'side' exists already"
-    assert graph._manifest.stored_lineages() == {graph.branches.get("side").native}
+    assert error.message == "branch 'side' already exists"
+    assert graph._manifest.stored_lineages() == {graph.branches.get("side").lineage_id}
 
 
 def test_invalid_name_is_refused_and_nothing_is_made(graph):
@@ -166,7 +166,7 @@ def test_branch_with_descendants_is_not_deleted(graph):
     for name, source in (("a", "main"), ("b", "a"), ("c", "a"), ("d", "b")):
         graph.branches.create(name, from_=source)
     error = refused("branch_has_descendants", lambda: graph.branches.delete("a"))
-    assert "descend from it: b, c;" in error.message
+    assert "has child branches: b, c;" in error.message
     insert(graph, NOTE, {"x": {}}, branch="a")
     assert graph.branches.list() == ["a", "b", "c", "d", "main"]
 
@@ -209,7 +209,7 @@ def test_branch_made_again_is_another_branch(graph):
     graph.branches.delete("side")
     second = graph.branches.create("side")
     insert(graph, NOTE, {"new": {"text": "new"}}, branch="side")
-    assert first.native != second.native
+    assert first.lineage_id != second.lineage_id
     assert notes(watcher, "side") == notes(graph, "side") == {"new": "new"}
     assert watcher.branches.get("side") == second
     assert notes(graph, before) == {"old": "old"}

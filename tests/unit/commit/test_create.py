@@ -78,7 +78,7 @@ def test_graph_that_exists_is_left_alone(graph, tmp_path):
     with pytest.raises(AlreadyExists) as caught:
         og.init(graph.uri, "node Other { x: String }")
     assert caught.value.code == "already_initialized"
-    assert caught.value.message == f"a graph exists at {graph.uri}"
+    assert caught.value.message == f"a graph already exists at {graph.uri}"
     assert stored(tmp_path) == before
 
 

@@ -12,7 +12,7 @@ from tests.support.graphs import NOTE, SCHEMA, Change, insert, prepare, publish_
 
 NEWER = "this graph has format 7, newer than 1: upgrade omnigraph first"
 OLDER = "this graph has format 0, older than 1: export it with the version of omnigraph that wrote"
-UNREADABLE = "no readable format stamp"
+UNREADABLE = "no readable format version"
 
 
 def restamp(root, stamp):

@@ -33,28 +33,28 @@ def test_lineage_of_a_branch_holds_its_own_commits_only(graph):
     insert(graph, NOTE, {"n": {"text": "main"}})
     branch = graph.branches.create("side")
     own = upsert(graph, NOTE, {"n": {"text": "side"}}, branch="side")
-    rows = graph._manifest.lineage(branch.native).state().rows("object_type = 'graph_commit'")
+    rows = graph._manifest.lineage(branch.lineage_id).state().rows("object_type = 'graph_commit'")
     assert [found.row["object_id"] for found in rows] == [f"commit:{own.id}"]
     assert len(graph.commits.list("side")) == 3
 
 
 def test_lineage_names_where_the_rest_of_its_history_is(graph):
     generations(graph, 3, delete=False)
-    natives = [graph.branches.get(f"g{n}").native for n in range(3)]
-    origins = [graph.branches.get(f"g{n}").origins for n in range(3)]
-    assert origins == [(), (natives[0],), (natives[1], natives[0])]
+    lineage_ids = [graph.branches.get(f"g{n}").lineage_id for n in range(3)]
+    ancestor_lineages = [graph.branches.get(f"g{n}").ancestor_lineages for n in range(3)]
+    assert ancestor_lineages == [(), (lineage_ids[0],), (lineage_ids[1], lineage_ids[0])]
     heads = [graph._manifest.head_state(f"g{n}")[1].head for n in range(3)]
-    assert [head.origins for head in heads] == origins
+    assert [head.ancestor_lineages for head in heads] == ancestor_lineages
 
 
 def test_branch_that_was_never_written_to_is_passed_over(graph):
     insert(graph, NOTE, {"n": {"text": "main"}})
     for name, source in (("a", "main"), ("b", "a"), ("c", "b")):
-        assert graph.branches.create(name, from_=source).origins == ()
+        assert graph.branches.create(name, from_=source).ancestor_lineages == ()
     for name in ("a", "b"):
         graph.branches.delete(name, force=True)
     assert sweep(graph).lineages_removed == 2
-    assert graph._manifest.stored_lineages() == {graph.branches.get("c").native}
+    assert graph._manifest.stored_lineages() == {graph.branches.get("c").lineage_id}
     assert text(og.open(graph.uri), "c") == "main"
     assert og.open(graph.uri).verify().problems == []
 
@@ -64,7 +64,7 @@ def test_old_state_of_a_branch_that_was_never_written_to_is_no_new_state(graph):
     graph.branches.create("a")
     upsert(graph, NOTE, {"n": {"text": "own"}}, branch="a")
     made = graph.branches.create("b", from_=graph._manifest.branch("a").fork_commit)
-    assert (made.parent, made.origins, made.fork_commit) == ("main", (), first.id)
+    assert (made.parent, made.ancestor_lineages, made.fork_commit) == ("main", (), first.id)
 
 
 def test_lineages_are_kept_while_a_descendant_or_a_tag_needs_them(graph):
@@ -102,7 +102,7 @@ def test_commit_only_a_deleted_branch_had_is_gone_although_its_lineage_is_kept(g
 def test_many_generations_need_few_lineages(graph, monkeypatch):
     monkeypatch.setattr(module, "MAX_ANCESTOR_LINEAGES", 3)
     commits = generations(graph, 10)
-    most = max(len(graph._manifest.head_state("g9")[1].head.origins), 1)
+    most = max(len(graph._manifest.head_state("g9")[1].head.ancestor_lineages), 1)
     assert most <= 3
     sweep(graph)
     assert len(graph._manifest.stored_lineages()) <= 4
@@ -123,11 +123,11 @@ def test_every_state_of_many_generations_reads_until_it_is_cleaned_up(graph, mon
 
 def test_missing_origin_is_damage_that_is_told(graph, tmp_path):
     generations(graph, 2)
-    (native,) = graph.branches.get("g1").origins
-    (tmp_path / "graph" / "__branches" / native).rename(tmp_path / "elsewhere")
+    (lineage_id,) = graph.branches.get("g1").ancestor_lineages
+    (tmp_path / "graph" / "__branches" / lineage_id).rename(tmp_path / "elsewhere")
     fresh = og.open(graph.uri)
     assert text(fresh, "g1") == "g1"
-    with pytest.raises(GraphCorrupt, match=f"lineage {native} is missing"):
+    with pytest.raises(GraphCorrupt, match=f"lineage {lineage_id} is missing"):
         fresh.commits.list("g1")
     assert [p.where for p in fresh.verify().problems if not p.harmless] == ["branch g1"]
     with pytest.raises(NotFound):
@@ -137,6 +137,8 @@ def test_missing_origin_is_damage_that_is_told(graph, tmp_path):
 def test_schema_row_of_a_new_lineage_is_the_one_it_came_from(graph):
     branch = graph.branches.create("side")
     key = f"schema:{graph.snapshot().head.schema_hash}"
-    states = [graph._manifest.lineage(native).state() for native in (None, branch.native)]
+    states = [
+        graph._manifest.lineage(lineage_id).state() for lineage_id in (None, branch.lineage_id)
+    ]
     main, side = (state.row(key).row for state in states)
     assert main == side

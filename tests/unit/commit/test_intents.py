@@ -63,8 +63,8 @@ def intents(objects):
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(staged_commits, texts, st.none() | ids)
-def test_intent_is_read_as_it_was_written(intents, staged, branch, native):
-    made = intents.begin(branch, native, staged)
+def test_intent_is_read_as_it_was_written(intents, staged, branch, lineage_id):
+    made = intents.begin(branch, lineage_id, staged)
     assert made.staged == replace(staged, known_id=True)
     (found,) = intents.list()
     assert found == made
@@ -137,7 +137,7 @@ def test_record_of_another_version_is_refused(intents, objects, version):
 def test_recovery_waits_for_what_somebody_may_go_on_with(tmp_path):
     graph = og.init(tmp_path / "graph", "node A { name: String @key }")
     objects = graph._manifest.objects
-    patient = IntentLog(objects).begin("main", None, STAGED, patience=timedelta(days=1))
+    patient = IntentLog(objects).begin("main", None, STAGED, resume_window=timedelta(days=1))
     other = replace(STAGED, id="01ARZ3NDEKTSV4RRFFQ69G5FAW")
     impatient = IntentLog(objects).begin("main", None, other)
     for minutes, left in ((23 * 60, [patient.id]), (25 * 60, [])):

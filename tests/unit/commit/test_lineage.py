@@ -140,7 +140,7 @@ def test_manifest_others_wrote_to_still_shows_its_newest_state(graph, deed):
 
 def test_manifest_without_a_head_is_corrupt(graph):
     graph._manifest.datasets.open("__manifest").delete("object_id = 'graph_head'")
-    with pytest.raises(GraphCorrupt, match="the manifest holds no head"):
+    with pytest.raises(GraphCorrupt, match="the manifest has no head"):
         og.open(graph.uri)
 
 
@@ -165,7 +165,7 @@ def test_swap_that_slept_while_its_lineage_was_removed_does_not_count(graph, mon
     monkeypatch.setattr(module, "SLOW_SWAP_SECONDS", -1.0)
     branch = graph.branches.create("side")
     prepared = prepare(graph, Change("insert", NOTE, {"a": {}}), branch="side")
-    folder = Path(graph.uri) / "__branches" / branch.native
+    folder = Path(graph.uri) / "__branches" / branch.lineage_id
 
     def remove(step):
         if step == "swap: new rows written":
@@ -208,12 +208,12 @@ def test_publish_merges_as_well_when_upkeep_keeps_failing(graph, monkeypatch):
 def test_lineage_that_is_gone_is_not_found(graph):
     branch = graph.branches.create("side")
     insert(graph, NOTE, {"a": {}}, branch="side")
-    state = graph._manifest.lineage(branch.native).state()
-    shutil.rmtree(Path(graph.uri) / "__branches" / branch.native)
+    state = graph._manifest.lineage(branch.lineage_id).state()
+    shutil.rmtree(Path(graph.uri) / "__branches" / branch.lineage_id)
     with pytest.raises(NotFound):
         state.rows("object_id IS NOT NULL")
     with pytest.raises(NotFound):
-        graph._manifest.lineage(branch.native).state()
+        graph._manifest.lineage(branch.lineage_id).state()
 
 
 def test_lineage_that_lacks_a_file_is_corrupt(graph, tmp_path):

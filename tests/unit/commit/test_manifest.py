@@ -17,7 +17,7 @@ from tests.support.history import grow
 
 def lose(graph, branch):
     """Remove the lineage of a branch that is still named."""
-    shutil.rmtree(Path(graph.uri) / "__branches" / branch.native)
+    shutil.rmtree(Path(graph.uri) / "__branches" / branch.lineage_id)
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def test_branch_without_its_lineage_is_not_found_and_the_others_go_on(broken, fr
 
 
 def test_lineage_that_is_gone_counts_as_closed(broken):
-    lost = broken._manifest.registered()["lost"]
+    lost = broken._manifest.registered_branches()["lost"]
     assert broken._manifest.is_closed(lost)
     broken.branches.delete("lost")
     assert broken.branches.list() == ["main", "whole"]
@@ -58,12 +58,12 @@ def test_lineage_that_is_gone_counts_as_closed(broken):
 def test_names_are_read_again_only_when_they_changed(graph):
     manifest = graph._manifest
     graph.branches.create("side")
-    known = manifest.registered()
+    known = manifest.registered_branches()
     insert(graph, NOTE, {"a": {}})
-    assert manifest.registered() is known
+    assert manifest.registered_branches() is known
     og.open(graph.uri).tags.create("t")
-    assert manifest.registered() is not known
-    assert manifest.registered() == known
+    assert manifest.registered_branches() is not known
+    assert manifest.registered_branches() == known
     assert [tag.name for tag in manifest.tags().values()] == ["t"]
 
 
@@ -75,15 +75,18 @@ def test_names_this_process_changed_are_known_without_reading_them(graph, monkey
     read = []
     monkeypatch.setattr(LineageState, "names", lambda state, kind: read.append(kind))
     branch = graph.branches.create("b")
-    assert (list(manifest.registered()), list(manifest.tags())) == (["a", "b"], ["t"])
-    assert manifest.registered()["b"] == branch
+    assert (list(manifest.registered_branches()), list(manifest.tags())) == (["a", "b"], ["t"])
+    assert manifest.registered_branches()["b"] == branch
     assert read == []
     monkeypatch.undo()
     graph.branches.delete("a")
     graph.tags.delete("t")
     fresh = og.open(graph.uri)._manifest
-    assert (manifest.registered(), manifest.tags()) == (fresh.registered(), fresh.tags())
-    assert manifest.registered() == {"b": branch}
+    assert (manifest.registered_branches(), manifest.tags()) == (
+        fresh.registered_branches(),
+        fresh.tags(),
+    )
+    assert manifest.registered_branches() == {"b": branch}
 
 
 def test_names_are_found_however_much_is_merged_around_them(graph, monkeypatch):
@@ -125,7 +128,7 @@ def test_schema_that_is_not_there_is_corruption(graph):
 
 def test_descendants_of_a_branch_that_goes_are_handed_to_its_parent():
     branches = {
-        name: Branch(name=name, native=name, parent=parent)
+        name: Branch(name=name, lineage_id=name, parent=parent)
         for name, parent in (("a", "main"), ("b", "a"), ("c", "b"), ("d", "a"))
     }
     left = without_branch(branches, "a")

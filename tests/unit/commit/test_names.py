@@ -43,10 +43,10 @@ def test_space_around_a_name_is_dropped():
     [
         ("", "it is empty"),
         ("   ", "it is empty"),
-        ("main", "main always exists"),
+        ("main", "main is reserved"),
         ("a" * (MAX_NAME_LENGTH + 1), "longer than 200 characters"),
         ("__manifest", "are reserved"),
-        (COMMIT, "looks like a commit id"),
+        (COMMIT, "looks like a commit ID"),
         ("a..b", "`..` and a final `.lock`"),
         ("a.lock", "`..` and a final `.lock`"),
         ("/a", "use letters"),
@@ -67,7 +67,7 @@ def test_unusable_name_is_refused_with_the_reason(name, says, what):
     with pytest.raises(InvalidInput) as caught:
         check_ref_name(name, what)
     assert caught.value.code == f"{what}_name_invalid"
-    assert f"cannot be a {what} name: " in caught.value.message
+    assert f"is not a valid {what} name: " in caught.value.message
     assert says in caught.value.message
     assert len(caught.value.message) < 250
 

@@ -41,7 +41,7 @@ def left_behind(graph, *, complete, branch="main", **facts):
     prepared = prepare(graph, NEW, branch=branch)
     staged = replace(prepared.staged, actor="act-ada", **facts)
     intents = IntentLog(graph._manifest.objects)
-    intent = intents.begin(branch, prepared.native, staged)
+    intent = intents.begin(branch, prepared.lineage_id, staged)
     return prepared, intents.update(intent, staged, complete=complete)
 
 
@@ -120,7 +120,7 @@ def test_intent_of_a_deleted_branch_is_discarded(graph, complete):
 
 def test_intent_of_a_lineage_that_is_gone_is_discarded(graph):
     _, intent = left_behind(graph, complete=True)
-    gone = replace(intent, native="01ARZ3NDEKTSV4RRFFQ69G5FAV", branch="side")
+    gone = replace(intent, lineage_id="01ARZ3NDEKTSV4RRFFQ69G5FAV", branch="side")
     IntentLog(graph._manifest.objects).update(gone, gone.staged, complete=True)
     assert kinds(graph) == [ORPHANED]
 

@@ -81,9 +81,9 @@ def test_head_is_read_as_it_was_written(head):
 
 
 @given(commits, st.none() | ids, st.booleans())
-def test_commit_is_read_as_it_was_written(commit, native, aborted):
-    found = read_commit(through_arrow(commit_row(commit, native, aborted=aborted)))
-    assert (found.commit, found.native, found.aborted) == (commit, native, aborted)
+def test_commit_is_read_as_it_was_written(commit, lineage_id, aborted):
+    found = read_commit(through_arrow(commit_row(commit, lineage_id, aborted=aborted)))
+    assert (found.commit, found.lineage_id, found.aborted) == (commit, lineage_id, aborted)
 
 
 @given(entries, ids)
@@ -96,12 +96,12 @@ def test_published_version_is_read_as_it_was_written(entry, commit_id):
     st.builds(
         Branch,
         name=texts,
-        native=ids,
+        lineage_id=ids,
         parent=st.none() | texts,
         fork_commit=st.none() | ids,
         actor=st.none() | texts,
         created_at=st.none() | instants,
-        leaving=st.booleans(),
+        deleting=st.booleans(),
     )
 )
 def test_branch_is_read_as_it_was_written(branch):
@@ -113,7 +113,7 @@ def test_branch_is_read_as_it_was_written(branch):
         Tag,
         name=texts,
         commit_id=ids,
-        native=st.none() | ids,
+        lineage_id=st.none() | ids,
         actor=st.none() | texts,
         created_at=instants,
     )

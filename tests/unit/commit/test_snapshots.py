@@ -126,7 +126,9 @@ def test_unknown_target_is_not_found(graph, target):
     with pytest.raises(NotFound) as caught:
         graph.snapshot(target)
     assert caught.value.code == "target_not_found"
-    assert caught.value.message == f"'{target}' is no branch, tag, commit id or time"
+    assert (
+        caught.value.message == f"'{target}' does not match any branch, tag, commit ID or timestamp"
+    )
 
 
 def test_unknown_commit_is_not_found(graph):
@@ -210,15 +212,18 @@ def test_every_commit_refolds_to_what_its_head_was(graph):
     gone = StagedDataset(NOTE, *entry.key, expected=entry.physical, physical=None)
     prepared = prepare(graph, Change("upsert", SHIP, {"t": {"name": "Bora"}}), branch="side")
     staged = type(prepared.staged)(id=prepared.staged.id, operation="drop", datasets=(gone,))
-    publish_prepared(graph, type(prepared)("side", prepared.native, staged))
+    publish_prepared(graph, type(prepared)("side", prepared.lineage_id, staged))
     for branch in ("main", "side"):
         state = graph._manifest.head_state(branch)[1]
         for commit in graph.commits.list(branch):
-            shown = graph._manifest.lineage(graph.branches.get(commit.branch).native).at(
+            shown = graph._manifest.lineage(graph.branches.get(commit.branch).lineage_id).at(
                 commit.manifest_version
             )
             assert shown.head.commit_id == commit.id
-            assert datasets_at_commit(graph._manifest.line(state), commit.id) == shown.head.datasets
+            assert (
+                datasets_at_commit(graph._manifest.history_states(state), commit.id)
+                == shown.head.datasets
+            )
     assert entry.key not in graph._manifest.head_state("side")[1].head.datasets
 
 
@@ -230,7 +235,7 @@ def versions(graph, branch="main"):
     newest = graph._manifest.head_state(branch)[1].version
     found = [snapshot_at_version(graph._manifest, v, branch) for v in range(1, newest + 1)]
     assert [snapshot.manifest_version for snapshot in found] == list(range(1, newest + 1))
-    return [(s.branch, s.native, s.commit_id, dump(graph, s)) for s in found]
+    return [(s.branch, s.lineage_id, s.commit_id, dump(graph, s)) for s in found]
 
 
 @pytest.mark.parametrize("branch", ["main", "side", "grandchild"])
@@ -242,7 +247,7 @@ def test_state_at_a_version_that_was_cleaned_up_comes_from_history(graph, histor
     before, lineage = versions(graph, branch), graph._manifest.head_state(branch)[1].lineage
     remove_old_versions(lineage, datetime.now(UTC))
     with pytest.raises(VersionReclaimed):
-        og.open(graph.uri)._manifest.lineage(lineage.native).at(2)
+        og.open(graph.uri)._manifest.lineage(lineage.lineage_id).at(2)
     assert versions(og.open(graph.uri), branch) == before
 
 

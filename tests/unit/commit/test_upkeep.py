@@ -26,17 +26,17 @@ def hasty(monkeypatch):
     monkeypatch.setattr(module, "_CLOCK_SLACK", timedelta(0))
 
 
-def folder(graph, native=None):
-    return Path(graph.uri) / ("__manifest" if native is None else f"__branches/{native}")
+def folder(graph, lineage_id=None):
+    return Path(graph.uri) / ("__manifest" if lineage_id is None else f"__branches/{lineage_id}")
 
 
-def stored(graph, native=None):
-    root = folder(graph, native)
+def stored(graph, lineage_id=None):
+    root = folder(graph, lineage_id)
     return {str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()}
 
 
-def versions(graph, native=None):
-    found = {parse_version_file(path) for path in stored(graph, native)}
+def versions(graph, lineage_id=None):
+    found = {parse_version_file(path) for path in stored(graph, lineage_id)}
     return sorted(found - {None})
 
 
@@ -47,10 +47,10 @@ def write(graph, count, branch="main"):
 
 @pytest.mark.parametrize("branch", ["main", "side"])
 def test_publishers_keep_the_number_of_versions_and_files_small(graph, hasty, branch):
-    native = graph.branches.create("side").native if branch == "side" else None
+    lineage_id = graph.branches.create("side").lineage_id if branch == "side" else None
     commits = write(graph, 8 * MAX_TAIL_FRAGMENTS, branch)
-    assert len(versions(graph, native)) <= 8 + 2 * MAX_TAIL_FRAGMENTS
-    assert len(stored(graph, native)) <= 5 * (8 + 2 * MAX_TAIL_FRAGMENTS)
+    assert len(versions(graph, lineage_id)) <= 8 + 2 * MAX_TAIL_FRAGMENTS
+    assert len(stored(graph, lineage_id)) <= 5 * (8 + 2 * MAX_TAIL_FRAGMENTS)
     fresh = og.open(graph.uri)
     assert [commit.id for commit in fresh.commits.list(branch)][:-1] == commits[::-1]
     assert dump(fresh, commits[3])[NOTE] == {"n": {"text": "3"}}

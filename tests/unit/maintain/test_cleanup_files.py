@@ -30,7 +30,7 @@ from tests.support.graphs import (
 from tests.support.intents import age
 
 
-def sweep(graph, keep=1, **more):
+def last_cleanup(graph, keep=1, **more):
     return clean_at_once(graph, keep=keep, **more)
 
 
@@ -136,7 +136,7 @@ def test_dataset_whose_shown_version_is_lost_is_left_alone(graph):
 def test_damaged_branch_stops_everything(graph):
     branch = graph.branches.create("side")
     insert(graph, NOTE, {"a": {}}, branch="side")
-    shutil.rmtree(Path(graph.uri) / "__branches" / branch.native)
+    shutil.rmtree(Path(graph.uri) / "__branches" / branch.lineage_id)
     fresh = og.open(graph.uri)
     with pytest.raises(NotFound):
         sweep(fresh)

@@ -28,7 +28,7 @@ from tests.support.graphs import (
 FLOOR = timedelta(0)
 
 
-def sweep(graph, keep=1, **more):
+def last_cleanup(graph, keep=1, **more):
     return clean_at_once(graph, keep=keep, **more)
 
 
@@ -167,7 +167,7 @@ def test_cleanup_that_died_is_in_the_way_of_old_commits_only_and_not_for_ever(
     graph, commits, monkeypatch
 ):
     with monkeypatch.context() as patch:
-        patch.setattr(cleanup_lease.CleanupLease, "conclude", lambda sweep: None)
+        patch.setattr(cleanup_lease.CleanupLease, "release", lambda lease: None)
         patch.setattr(module, "_mark_and_sweep", lambda *arguments: None)
         sweep(graph)
     survivor = og.open(graph.uri)
@@ -179,7 +179,7 @@ def test_cleanup_that_died_is_in_the_way_of_old_commits_only_and_not_for_ever(
         survivor.branches.create("late", commits[2].id)
     sweep(survivor)
     check(survivor)
-    assert len(survivor._manifest.main.state().head.sweeping) == 1
+    assert len(survivor._manifest.main.state().head.active_cleanups) == 1
 
 
 def test_cleanup_that_was_taken_for_dead_gives_up(graph, commits, monkeypatch):
@@ -190,7 +190,7 @@ def test_cleanup_that_was_taken_for_dead_gives_up(graph, commits, monkeypatch):
         monkeypatch.setattr(cleanup_lease, "LEASE_RENEWAL", FLOOR)
 
     at_step(graph, "cleanup: marked", take_for_dead)
-    with pytest.raises(Contention, match="taken for dead; run it again"):
+    with pytest.raises(Contention, match="lease of this cleanup expired; run it again"):
         sweep(graph)
     assert [dump(graph, commit.id)[NOTE]["n"]["text"] for commit in commits] == list("0123")
     sweep(graph)
@@ -203,12 +203,12 @@ def test_cleanup_that_takes_long_renews_its_announcement(graph, commits, monkeyp
 
     def observe(step):
         if step == "cleanup: files removed":
-            seen.update(og.open(graph.uri)._manifest.main.state().head.sweeping)
+            seen.update(og.open(graph.uri)._manifest.main.state().head.active_cleanups)
 
     graph._manifest.datasets.observe = observe
     sweep(graph)
     assert len(seen) > 2
-    assert graph._manifest.main.state().head.sweeping == {}
+    assert graph._manifest.main.state().head.active_cleanups == {}
     check(graph)
 
 
@@ -281,7 +281,7 @@ def test_new_branch_knows_what_cleanup_removed_before_it_was_made(graph, commits
     prepared = prepare(graph, Change("upsert", NOTE, {"n": {"text": "late"}}))
     sweep(graph)
     branch = graph.branches.create("side")
-    staged = type(prepared)("side", branch.native, prepared.staged)
+    staged = type(prepared)("side", branch.lineage_id, prepared.staged)
     assert attempt(publish_prepared, graph, staged) == "stage_expired"
     check(graph)
 
@@ -294,7 +294,7 @@ def test_cleanup_while_a_branch_is_being_made_leaves_it_whole_or_unmade(graph, c
     assert attempt(graph.branches.create, "side") == "stage_expired"
     assert graph.branches.list() == ["main"]
     made = graph.branches.create("side")
-    staged = type(prepared)("side", made.native, prepared.staged)
+    staged = type(prepared)("side", made.lineage_id, prepared.staged)
     assert attempt(publish_prepared, other, staged) == "stage_expired"
     check(graph)
 

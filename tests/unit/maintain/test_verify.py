@@ -10,8 +10,8 @@ import omnigraph.graph as og
 from omnigraph.commit.intent_log import IntentLog
 from omnigraph.commit.manifest_rows import NewManifestRow
 from omnigraph.commit.staged_commit import StagedCommit, StagedDataset, new_commit_id
-from omnigraph.storage import staged_writes
 from omnigraph.storage.layout import dataset_path, version_file
+from tests.support import staging
 from tests.support.graphs import (
     NOTE,
     SHIP,
@@ -131,7 +131,7 @@ def test_wrong_row_count_is_found(graph):
 
 def test_id_that_stands_twice_is_found(graph):
     with graph._manifest.reading(SHIP, graph.snapshot().entries()[SHIP]) as base:
-        doubled = staged_writes.append(base, base.to_table())
+        doubled = staging.append(base, base.to_table())
     publish_dataset(graph, SHIP, int(doubled.version), rows=2)
     assert [message for _, message in damage(graph)] == ["version 3 has 2 rows but only 1 ids"]
 
@@ -224,10 +224,10 @@ def test_lost_manifest_file_is_found_by_whoever_has_the_graph_open(graph):
 
 @pytest.mark.parametrize("branch", ["main", "side"])
 def test_lost_newest_version_of_a_manifest_is_found(graph, branch):
-    native = graph.branches.create("side").native
+    lineage_id = graph.branches.create("side").lineage_id
     insert(graph, NOTE, {"lost": {}}, branch=branch)
     state = graph._manifest.head_state(branch)[1]
-    root = Path(graph.uri) / ("__manifest" if branch == "main" else f"__branches/{native}")
+    root = Path(graph.uri) / ("__manifest" if branch == "main" else f"__branches/{lineage_id}")
     (root / version_file(state.version)).unlink()
     message = f"manifest version {state.version} is lost: an older state is shown"
     assert damage(og.open(graph.uri)) == [(f"branch {branch}", message)]
@@ -242,7 +242,7 @@ def test_hint_that_cannot_be_read_says_nothing(graph, content):
 def test_lineage_that_is_gone_is_found(graph):
     branch = graph.branches.create("side")
     insert(graph, NOTE, {"c": {}}, branch="side")
-    shutil.rmtree(Path(graph.uri) / "__branches" / branch.native)
+    shutil.rmtree(Path(graph.uri) / "__branches" / branch.lineage_id)
     found = damage(graph)
     assert found[0][0] == "branch side"
 
@@ -281,7 +281,7 @@ def test_leftovers_are_named_and_harmless(graph):
     assert found.ok
     assert {(p.where, p.message) for p in found.problems} == {
         ("nodes/orphan", "no branch refers to this dataset"),
-        (f"lineage {branch.native}", "no branch refers to this lineage"),
+        (f"lineage {branch.lineage_id}", "no branch refers to this lineage"),
         (f"intent {intent.id}", "load on branch main is in flight"),
     }
     assert found.to_json()["problems"][0]["harmless"] is True
@@ -307,13 +307,13 @@ def test_intent_that_cannot_be_read_is_found(graph):
 def test_branch_deleted_while_it_is_checked_is_no_problem(graph, monkeypatch):
     branch = graph.branches.create("side")
     insert(graph, NOTE, {"c": {}}, branch="side")
-    lineage = graph._manifest.lineage(branch.native)
+    lineage = graph._manifest.lineage(branch.lineage_id)
     state, rival = lineage.state, og.open(graph.uri)
 
     def vanish():
         monkeypatch.setattr(lineage, "state", state)
         rival.branches.delete("side")
-        shutil.rmtree(Path(graph.uri) / "__branches" / branch.native)
+        shutil.rmtree(Path(graph.uri) / "__branches" / branch.lineage_id)
         return state()
 
     monkeypatch.setattr(lineage, "state", vanish)

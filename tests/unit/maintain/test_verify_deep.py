@@ -138,7 +138,7 @@ def _without_files(row):
 
 def _forget_row_sum(graph):
     state = graph._manifest.main.state()
-    bare = replace(state, head=replace(state.head, row_sum=None))
+    bare = replace(state, head=replace(state.head, row_checksum=None))
     state.lineage.swap(bare, bare.head)
 
 

@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
-from omnigraph.mcp.tools import TOOLS
+from omnigraph.mcp.tools import operation_tools
 
+TOOLS = list(operation_tools())
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "guide" / "mcp.md"
 
 
@@ -15,4 +16,4 @@ def test_names_are_unique_and_documented():
 
 
 def test_whatever_destroys_also_writes():
-    assert [tool.name for tool in TOOLS if tool.destroys and not tool.writes] == []
+    assert [tool.name for tool in TOOLS if tool.tool.destroys and not tool.operation.writes] == []

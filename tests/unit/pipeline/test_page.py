@@ -88,7 +88,7 @@ def test_light_and_dark_and_small_screens_are_thought_of():
     ("facts", "state"),
     [
         ({}, "published"),
-        ({"repeated": True}, "loaded before"),
+        ({"repeated": True}, "already loaded"),
         ({"merge": {"target": "main", "outcome": "merged", "conflicts": []}}, "merged"),
         ({"merge": {**CONFLICT, "target": "main", "outcome": "conflicts"}}, "conflicts"),
         ({"state": "failed", "commit": None, "error": {"code": "c", "message": "m"}}, "failed"),

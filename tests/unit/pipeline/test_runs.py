@@ -20,7 +20,7 @@ LONG_AGO = NOW - timedelta(minutes=11)
 DEAD = """
 import json
 from omnigraph.pipeline.drivers import RunOwner
-print(json.dumps(Driver.here().to_json()))
+print(json.dumps(RunOwner.here().to_json()))
 """
 
 
@@ -58,7 +58,7 @@ def test_a_run_is_refused_to_others_while_its_process_lives(runs, objects):
     age(objects, run)  # here, no clock matters
     assert code(runs.claim, run) == "run_alive"
     assert not runs.find(run.id).is_interrupted
-    with pytest.raises(RunStopped, match=f"{run.driver}, last heard of at .*pipeline abort"):
+    with pytest.raises(RunStopped, match=rf"{run.driver} \(last heartbeat .*pipeline abort"):
         runs.claim(run)
     runs.release(run)
     assert runs.find(run.id).driver is None

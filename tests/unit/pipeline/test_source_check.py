@@ -68,7 +68,7 @@ def test_file_that_does_not_exist_is_an_error_at_its_path(check, tmp_path, sourc
     mapping = "" if "ndjson" in source else KNOWS.replace("a,", "since,").replace(" b", " since")
     [(code, line, column, message)] = check(source, mapping)
     assert (code, line, column) == ("Y401", 3, place)
-    assert message.startswith(f"source `s`: there is no file {tmp_path}/")
+    assert message.startswith(f"source `s`: file {tmp_path}/")
 
 
 def test_column_that_does_not_exist_is_an_error_at_its_expression(check):
@@ -88,15 +88,15 @@ def test_column_that_does_not_exist_is_an_error_at_its_expression(check):
 def test_columns_that_are_taken_by_name_must_be_there(check):
     assert check("{csv: named.csv}", "nodes: {Person: {source: s}}") == {}
     [found] = check("{csv: full.csv}", "nodes: {Person: {source: s, properties: {name: who}}}")
-    assert found[3] == "node `Person`: `home` is not nullable and is given no value"
+    assert found[3] == "node `Person`: `home` is not nullable and has no value"
     missing = [f[3] for f in check("{csv: full.csv}", "nodes: {Person: {source: s}}")]
     assert missing == [
         "node `Person`: source `s` has no column `name`",
         "node `Person`: source `s` has no column `home`",
     ]
     assert [f[3] for f in check("{csv: full.csv}", "edges: {Knows: {source: s}}")] == [
-        "edge `Knows` has no `from`, and its source no such column",
-        "edge `Knows` has no `to`, and its source no such column",
+        "edge `Knows` has no `from`, and its source has no such column",
+        "edge `Knows` has no `to`, and its source has no such column",
     ]
 
 

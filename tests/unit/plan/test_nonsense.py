@@ -139,13 +139,13 @@ NONSENSE = {
     ),
     "membership in no list": (
         lambda: IsIn(text(SHIP), parameter(TEXT)),
-        "String is no list of choices",
+        "String is not a list of choices",
     ),
     "membership among another type": (
         lambda: IsIn(parameter(DAY), parameter(LIST)),
         r"cannot look for Date in \[String\]",
     ),
-    "a count that holds": (lambda: PredicateCall(COUNT), "count is no predicate"),
+    "a count that holds": (lambda: PredicateCall(COUNT), "count is not a predicate"),
     # patterns
     "no hops": (lambda: Hops(0, 1), r"hops 0\.\.1 are out of order"),
     "hops backwards": (lambda: Hops(3, 2), r"hops 3\.\.2 are out of order"),
@@ -228,7 +228,7 @@ NONSENSE = {
     ),
     "group by an aggregate": (
         lambda: Aggregate(SHIPS, (OutputColumn("n", COUNT),), (), ("n",)),
-        "a group key is no aggregate",
+        "a group key cannot be an aggregate",
     ),
     "group without a name": (
         lambda: Aggregate(SHIPS, (LABEL,), (OutputColumn("n", COUNT),), ("n",)),

@@ -59,7 +59,7 @@ BAD = {
     ),
     "unknown group": (
         RULE + "{actors: {group: teem}, actions: [read]}",
-        ["6: there is no group `teem`: did you mean `team`?"],
+        ["6: unknown group `teem`: did you mean `team`?"],
     ),
     "actors by name": (
         RULE + "{actors: {group: team, actor: act-ada}, actions: [read]}",
@@ -134,7 +134,7 @@ BAD = {
             "2: group `team` names at least one",
             "3: `protected_branches` is a list",
             "5: `id` of a rule is text",
-            "7: there is no group `none`",
+            "7: unknown group `none`",
             "8: each of `actions` of `allow` of rule `` is not `fly`",
             "9: `allow` of rule `` has no key `extra`",
         ],

@@ -9,19 +9,19 @@ FILES = """
 import resource
 _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
 resource.setrlimit(resource.RLIMIT_NOFILE, (300, most))
-settle()
+prepare_process()
 assert resource.getrlimit(resource.RLIMIT_NOFILE) == (most, most)
 """
 ARRAYS = """
 import pyarrow as pa
-settle()
+prepare_process()
 kept = pa.array(range(100_000))
 assert pa.default_memory_pool().backend_name == "system"
 assert pa.system_memory_pool().bytes_allocated() >= kept.nbytes
 """
 HEAPS = """
 import ctypes, os, threading
-settle()
+prepare_process()
 libc = ctypes.CDLL(None)
 if hasattr(libc, "malloc_info"):
     libc.malloc.restype = ctypes.c_void_p
@@ -41,7 +41,7 @@ if hasattr(libc, "malloc_info"):
 
 
 def run(program):
-    lines = f"from omnigraph.server.process import settle\n{program}"
+    lines = f"from omnigraph.server.process import prepare_process\n{program}"
     ran = subprocess.run([sys.executable, "-c", lines], check=True, capture_output=True, text=True)
     return ran.stdout
 

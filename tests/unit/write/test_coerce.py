@@ -172,7 +172,7 @@ def test_values_of_numpy_are_taken_like_those_of_python():
 def test_half_of_a_surrogate_pair_is_no_text():
     values, told = read(["a\ud800", "b"], STRING)
     assert values == [None, "b"]
-    assert told == [(0, "text with half of a surrogate pair is no Unicode")]
+    assert told == [(0, "text with an unpaired surrogate is not valid Unicode")]
 
 
 def test_external_blob_below_an_allowed_base_is_kept():

@@ -115,7 +115,7 @@ def rows(text):
         ),
         (
             '{"type":"Note","data":{"text":"\\ud800"}}',
-            "Note.text: text with half of a surrogate pair is no Unicode",
+            "Note.text: text with an unpaired surrogate is not valid Unicode",
         ),
         ("[" * 100_000, "too deeply nested"),
         (

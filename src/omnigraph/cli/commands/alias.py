@@ -1,4 +1,4 @@
-"""This module is `omnigraph alias`."""
+"""`omnigraph alias`."""
 
 from __future__ import annotations
 
@@ -22,8 +22,14 @@ from omnigraph.service.user_config import OUTPUT_FORMATS, QueryAlias
 @click.argument("name")
 @click.argument("values", metavar="[ARGS]...", nargs=-1)
 @click.option("--params", help="Parameters as a JSON object.")
-@click.option("--params-file", type=click.Path(path_type=Path), help="File with parameters.")
-@click.option("--format", "format_", type=click.Choice(OUTPUT_FORMATS), help="How to print rows.")
+@click.option(
+    "--params-file",
+    type=click.Path(path_type=Path),
+    help="File with the parameters as a JSON object.",
+)
+@click.option(
+    "--format", "format_", type=click.Choice(OUTPUT_FORMATS), help="Output format of the rows."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def alias(
     name: str,
@@ -33,27 +39,27 @@ def alias(
     format_: str | None,
     as_json: bool,
 ) -> None:
-    """Run the stored query that was set up as NAME."""
+    """Run the stored query configured as alias NAME."""
     operator = load_user_config()
-    found = operator.aliases.get(name)
-    if found is None:
-        known = ", ".join(sorted(operator.aliases)) or "none"
-        raise InvalidUsage(f"unknown alias '{name}'; set up are: {known}")
-    url = server_url(found.server, operator.servers)
-    graph = found.graph or operator.defaults.default_graph
+    entry = operator.aliases.get(name)
+    if entry is None:
+        names = ", ".join(sorted(operator.aliases)) or "none"
+        raise InvalidUsage(f"unknown alias '{name}'; configured aliases: {names}")
+    url = server_url(entry.server, operator.servers)
+    graph = entry.graph or operator.defaults.default_graph
     served = open_remote_graph(GraphAddress("server", url, graph), operator)
-    merged = {**found.params, **_positional(found, values)}
+    merged = {**entry.params, **_positional(entry, values)}
     merged |= read_params(params, params_file) or {}
-    answer = served.invoke(found.query, merged, expect_mutation=False)
-    chosen, style = output_style("json" if as_json else format_ or found.format)
+    answer = served.invoke(entry.query, merged, expect_mutation=False)
+    chosen, style = output_style("json" if as_json else format_ or entry.format)
     write_result(answer, {"branch": served.on, "snapshot": None}, chosen, sys.stdout.buffer, style)
 
 
-def _positional(found: QueryAlias, values: tuple[str, ...]) -> dict[str, Any]:
-    if len(values) > len(found.args):
-        wanted = " ".join(found.args) or "none"
-        raise InvalidUsage(f"alias '{found.name}' takes these arguments: {wanted}")
-    return {name: _value(text) for name, text in zip(found.args, values, strict=False)}
+def _positional(entry: QueryAlias, values: tuple[str, ...]) -> dict[str, Any]:
+    if len(values) > len(entry.args):
+        names = " ".join(entry.args) or "none"
+        raise InvalidUsage(f"alias '{entry.name}' takes these arguments: {names}")
+    return {name: _value(text) for name, text in zip(entry.args, values, strict=False)}
 
 
 def _value(text: str) -> Any:  # noqa: ANN401 - any JSON value

@@ -1,4 +1,4 @@
-"""This module is `omnigraph analyze`: algorithms over a whole graph, on Spark."""
+"""`omnigraph analyze`: graph algorithms on Spark."""
 
 from __future__ import annotations
 
@@ -19,16 +19,22 @@ _EDGES = "Edge type to follow; repeatable."
 
 @click.group()
 def analyze() -> None:
-    """Compute something about every node, on Spark, and store it as a property."""
+    """Run a graph algorithm on Spark and store its values as a property."""
 
 
 def _options(command: _CommandT) -> _CommandT:
     for option in (
         click.option("--json", "as_json", is_flag=True, help="Print JSON."),
-        click.option("--message", "-m", help="What the commit says."),
-        click.option("--from", "from_", help="Where to fork a branch from that does not exist."),
-        click.option("--branch", default="main", help="Branch to write; it is read, too."),
-        click.option("--into", required=True, metavar="T.P", help="Property to store values in."),
+        click.option("--message", "-m", help="Message of the commit."),
+        click.option(
+            "--from",
+            "from_",
+            help="Create the branch from this branch, tag or commit if it does not exist.",
+        ),
+        click.option("--branch", default="main", help="Branch to read and write."),
+        click.option(
+            "--into", required=True, metavar="T.P", help="Property that stores the values."
+        ),
         click.option(
             "--edges", multiple=True, required=True, metavar="E", help="Edge type; repeatable."
         ),
@@ -39,18 +45,18 @@ def _options(command: _CommandT) -> _CommandT:
     return command
 
 
-def _run(algorithm: str, asked: dict[str, Any], **options: Any) -> None:  # noqa: ANN401 - as click has them
-    graph = open_addressed_graph(asked["uri"], asked["store"], mode="rw", actor=asked["actor"])
+def _run(algorithm: str, common: dict[str, Any], **options: Any) -> None:  # noqa: ANN401 - as click has them
+    graph = open_addressed_graph(common["uri"], common["store"], mode="rw", actor=common["actor"])
     names = ("into", "branch", "from_", "message")
     analysis = pipeline.Analysis(
         algorithm=algorithm,
-        edges=asked["edges"],
+        edges=common["edges"],
         options={name: value for name, value in options.items() if value is not None},
-        **{name: asked[name] for name in names},
+        **{name: common[name] for name in names},
     )
     with show_progress(algorithm, pipeline.running_tasks):
         done = pipeline.analyze(graph, analysis)
-    if asked["as_json"]:
+    if common["as_json"]:
         print_json({"uri": graph.uri, **done.to_json()})
         return
     rounds = count_text(done.rounds, "round")
@@ -64,37 +70,41 @@ def _run(algorithm: str, asked: dict[str, Any], **options: Any) -> None:  # noqa
 
 @analyze.command()
 @_options
-@click.option("--damping", type=float, help="Share that follows edges; 0.85 by default.")
-@click.option("--iterations", type=int, help="Rounds at most; 50 by default.")
-@click.option("--tolerance", type=float, help="Change below which to end; 1e-6 by default.")
+@click.option("--damping", type=float, help="Damping factor.  [default: 0.85]")
+@click.option("--iterations", type=int, help="Maximum number of iterations.  [default: 50]")
+@click.option(
+    "--tolerance", type=float, help="Change between iterations at which to stop.  [default: 1e-6]"
+)
 def pagerank(
     damping: float | None,
     iterations: int | None,
     tolerance: float | None,
-    **asked: Any,  # noqa: ANN401 - what all commands take
+    **common: Any,  # noqa: ANN401 - what all commands take
 ) -> None:
-    """Rank nodes by who leads to them; all ranks together are 1."""
-    _run("pagerank", asked, damping=damping, iterations=iterations, tolerance=tolerance)
+    """Compute PageRank; the ranks of all nodes sum to 1."""
+    _run("pagerank", common, damping=damping, iterations=iterations, tolerance=tolerance)
 
 
 @analyze.command()
 @_options
-def components(**asked: Any) -> None:  # noqa: ANN401 - what all commands take
-    """Tell which nodes hang together: each gets the id of the first of its component."""
-    _run("components", asked)
+def components(**common: Any) -> None:  # noqa: ANN401 - what all commands take
+    """Compute connected components; the value is the smallest node ID of the component."""
+    _run("components", common)
 
 
 @analyze.command()
 @_options
-@click.option("--iterations", type=int, help="Rounds at most; 20 by default.")
-def labels(iterations: int | None, **asked: Any) -> None:  # noqa: ANN401 - what all commands take
-    """Find communities: each node takes the label most of its neighbours have."""
-    _run("labels", asked, iterations=iterations)
+@click.option("--iterations", type=int, help="Maximum number of iterations.  [default: 20]")
+def labels(iterations: int | None, **common: Any) -> None:  # noqa: ANN401 - what all commands take
+    """Find communities by label propagation."""
+    _run("labels", common, iterations=iterations)
 
 
 @analyze.command()
 @_options
-@click.option("--direction", type=click.Choice(("out", "in", "both")), help="Both by default.")
-def degrees(direction: str | None, **asked: Any) -> None:  # noqa: ANN401 - what all commands take
-    """Count the edges at each node."""
-    _run("degrees", asked, direction=direction)
+@click.option(
+    "--direction", type=click.Choice(("out", "in", "both")), help="Edges to count.  [default: both]"
+)
+def degrees(direction: str | None, **common: Any) -> None:  # noqa: ANN401 - what all commands take
+    """Compute the degree of each node."""
+    _run("degrees", common, direction=direction)

@@ -1,4 +1,4 @@
-"""This module is `omnigraph blob …`."""
+"""`omnigraph blob`."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _CommandT = TypeVar("_CommandT", bound=Callable[..., Any])
 
 @click.group()
 def blob() -> None:
-    """Read and write blobs: bytes that belong to an entity."""
+    """Read and write blobs: binary properties of entities."""
 
 
 def _selector(command: _CommandT) -> _CommandT:
-    """Let a command say which blob it means."""
+    """Add the arguments that select a blob."""
     for name in ("property_name", "id_", "type_name"):
         metavar = name.partition("_")[0].upper()
         command = click.argument(name, metavar=metavar)(command)
@@ -34,8 +34,8 @@ def _selector(command: _CommandT) -> _CommandT:
 
 
 def _target(command: _CommandT) -> _CommandT:
-    command = click.option("--snapshot", help="Commit id, tag or time.")(command)
-    return click.option("--branch", help="Branch; main by default.")(command)
+    command = click.option("--snapshot", help="Commit ID, tag or timestamp to read.")(command)
+    return click.option("--branch", help="Branch to read.  [default: main]")(command)
 
 
 def _open(graph: Graph, selector: tuple[str, ...], branch: str | None, at: str | None) -> Blob:
@@ -49,9 +49,11 @@ def _open(graph: Graph, selector: tuple[str, ...], branch: str | None, at: str |
 @graph_options(positional=False)
 @_selector
 @_target
-@click.option("--offset", type=click.IntRange(min=0), default=0, help="First byte.")
-@click.option("--length", type=click.IntRange(min=1), help="How many bytes at most.")
-@click.option("--out", type=click.Path(path_type=Path), help="File to write; else stdout.")
+@click.option("--offset", type=click.IntRange(min=0), default=0, help="Offset of the first byte.")
+@click.option("--length", type=click.IntRange(min=1), help="Maximum number of bytes.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), help="File to write instead of standard output."
+)
 def get(
     uri: str | None,
     store: str | None,
@@ -67,16 +69,16 @@ def get(
 ) -> None:
     """Write the bytes of a blob to a file or to standard output."""
     selector = (entity, type_name, id_, property_name)
-    found = _open(open_addressed_graph(uri, store), selector, branch, snapshot)
+    content = _open(open_addressed_graph(uri, store), selector, branch, snapshot)
     end = None
-    if length is not None and found.size is not None:
-        end = min(offset + length, found.size)
-    chunks = found.chunks(offset, end)
+    if length is not None and content.size is not None:
+        end = min(offset + length, content.size)
+    chunks = content.chunks(offset, end)
     if out is None:
         for chunk in chunks:
             sys.stdout.buffer.write(chunk)
         return
-    first = next(chunks, b"")  # so that a blob that cannot be read makes no file
+    first = next(chunks, b"")  # read before the file is created, so that a failure leaves no file
     with translate_disk_errors(out), out.open("wb") as file:
         file.write(first)
         file.writelines(chunks)
@@ -98,12 +100,12 @@ def stat(
     snapshot: str | None,
     as_json: bool,
 ) -> None:
-    """Tell where a blob is and how large."""
+    """Show the location and size of a blob."""
     graph = open_addressed_graph(uri, store)
-    found = _open(graph, (entity, type_name, id_, property_name), branch, snapshot)
+    content = _open(graph, (entity, type_name, id_, property_name), branch, snapshot)
     resolved = graph.snapshot(branch or snapshot or "main").commit_id
-    asked = {"snapshot": snapshot} if snapshot is not None else {"branch": branch or "main"}
-    facts = {**found.to_json(), "target": {**asked, "resolved_snapshot": resolved}}
+    target = {"snapshot": snapshot} if snapshot is not None else {"branch": branch or "main"}
+    facts = {**content.to_json(), "target": {**target, "resolved_snapshot": resolved}}
     if as_json:
         print_json(facts)
         return
@@ -140,7 +142,9 @@ def put(
         print_json({"uri": graph.uri, "size": len(data), "commit": facts})
         return
     if commit is None:
-        click.echo(f"{type_name}.{property_name} of {id_} has these bytes; no commit was made")
+        click.echo(
+            f"{type_name}.{property_name} of {id_} already has these bytes; no commit was made"
+        )
         return
     click.echo(f"wrote {count_text(len(data), 'byte')} to {type_name}.{property_name} of {id_}")
 
@@ -169,6 +173,6 @@ def clear(
         print_json({"uri": graph.uri, "commit": None if commit is None else commit.to_json()})
         return
     if commit is None:
-        click.echo(f"{type_name}.{property_name} of {id_} is null; no commit was made")
+        click.echo(f"{type_name}.{property_name} of {id_} is already null; no commit was made")
         return
     click.echo(f"cleared {type_name}.{property_name} of {id_}")

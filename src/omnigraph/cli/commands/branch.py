@@ -1,4 +1,4 @@
-"""This module is `omnigraph branch …`."""
+"""`omnigraph branch`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ branch.add_command(merge)
 @branch.command()
 @graph_options(positional=False)
 @actor_option
-@click.option("--from", "source", default="main", help="Branch, tag, commit id or time.")
+@click.option(
+    "--from", "source", default="main", help="Branch, tag, commit ID or timestamp to start from."
+)
 @click.argument("name")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def create(
@@ -29,11 +31,13 @@ def create(
 ) -> None:
     """Create a branch."""
     graph = open_addressed_graph(uri, store, mode="rw", actor=actor)
-    made = graph.branches.create(name, from_=source)
+    created = graph.branches.create(name, from_=source)
     if as_json:
-        print_json({"uri": graph.uri, "from": source, "name": made.name, "actor_id": made.actor})
+        print_json(
+            {"uri": graph.uri, "from": source, "name": created.name, "actor_id": created.actor}
+        )
         return
-    click.echo(f"created branch {made.name} from {source}")
+    click.echo(f"created branch {created.name} from {source}")
 
 
 @branch.command("list")
@@ -53,7 +57,11 @@ def list_branches(uri: str | None, store: str | None, as_json: bool) -> None:
 @graph_options(positional=False)
 @actor_option
 @click.argument("name")
-@click.option("--force", is_flag=True, help="Hand branches that descend from it to its parent.")
+@click.option(
+    "--force",
+    is_flag=True,
+    help="Delete also if other branches descend from it; they move to its parent.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def delete(
     uri: str | None, store: str | None, actor: str | None, name: str, force: bool, as_json: bool

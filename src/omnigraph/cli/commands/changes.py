@@ -1,4 +1,4 @@
-"""This module is `omnigraph changes …`."""
+"""`omnigraph changes`."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from omnigraph.graph import Graph
 
 @click.group()
 def changes() -> None:
-    """Follow what happens to a graph, commit by commit."""
+    """Read the change feed of a graph, commit by commit."""
 
 
 @changes.command()
 @graph_options(positional=False)
 @click.option("--branch", default="main", help="Branch to follow.")
-@click.option("--cursor", help="Where an earlier poll ended.")
-@click.option("--start", help="`now` (the default), `beginning` or `after:ID`.")
-@click.option("--limit", type=int, default=MAX_CHANGES, help="Changes fetched at a time.")
+@click.option("--cursor", help="Cursor returned by an earlier poll.")
+@click.option("--start", help="Where to start: `now`, `beginning` or `after:ID`.  [default: now]")
+@click.option("--limit", type=int, default=MAX_CHANGES, help="Changes to fetch per page.")
 @change_filter_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def poll(
@@ -46,12 +46,12 @@ def poll(
     ops: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Tell what happened since a cursor, and the cursor to go on with."""
+    """Print the changes since a cursor, and the next cursor."""
     graph = open_addressed_graph(uri, store)
     scope: dict[str, Any] = {"kinds": kinds, "types": types, "ops": ops}
-    asked = {"branch": branch, "limits": Limits(changes=limit), **scope}
-    first = graph.changes.poll(**asked, cursor=cursor, start=start)
-    pages = _ChangePages(graph, asked, first)
+    options = {"branch": branch, "limits": Limits(changes=limit), **scope}
+    first = graph.changes.poll(**options, cursor=cursor, start=start)
+    pages = _ChangePages(graph, options, first)
     if as_json:
         blocks = (block.to_json() for block in pages)
         stream_json({}, "blocks", blocks, lambda: _end(pages.last))
@@ -67,11 +67,11 @@ def _end(page: FeedPage) -> dict[str, Any]:
 
 
 class _ChangePages:
-    """The blocks from one page up to its cut, each whole; `last` is the page at the cut."""
+    """The complete blocks of consecutive pages; `last` is the last page."""
 
-    def __init__(self, graph: Graph, asked: dict[str, Any], first: FeedPage) -> None:
+    def __init__(self, graph: Graph, options: dict[str, Any], first: FeedPage) -> None:
         self._graph = graph
-        self._asked = asked
+        self._options = options
         self.last = first
 
     def __iter__(self) -> Iterator[ChangeBlock]:
@@ -87,7 +87,7 @@ class _ChangePages:
             token = self.last.next_page_token
             if token is None:
                 break
-            self.last = self._graph.changes.poll(**self._asked, page_token=token)
+            self.last = self._graph.changes.poll(**self._options, page_token=token)
         if open_ is not None:
             yield open_
 
@@ -95,8 +95,8 @@ class _ChangePages:
 @changes.command("commit")
 @graph_options(positional=False)
 @click.argument("commit_id", metavar="ID")
-@click.option("--limit", type=int, default=MAX_CHANGES, help="Changes fetched at a time.")
-@click.option("--page-token", help="Only the page this token of an earlier one leads to.")
+@click.option("--limit", type=int, default=MAX_CHANGES, help="Changes to fetch per page.")
+@click.option("--page-token", help="Print only the page of this token.")
 @change_filter_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def commit_changes(
@@ -110,11 +110,11 @@ def commit_changes(
     ops: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Tell what a commit changed against its first parent."""
+    """Print the changes of a commit compared with its first parent."""
     graph = open_addressed_graph(uri, store)
     scope: dict[str, Any] = {"kinds": kinds, "types": types, "ops": ops}
-    asked = {"limits": Limits(changes=limit), **scope}
-    page = graph.commits.changes(commit_id, **asked, page_token=page_token)
+    options = {"limits": Limits(changes=limit), **scope}
+    page = graph.commits.changes(commit_id, **options, page_token=page_token)
     if page_token is not None and as_json:
         print_json(page.to_json())
     elif page_token is not None:
@@ -123,19 +123,19 @@ def commit_changes(
             click.echo(f"next_page_token: {page.next_page_token}")
     elif as_json:
         head = {"cause": ChangeBlock(page.commit, ()).to_json()["cause"]}
-        pages = _all_pages(graph, page, asked)
+        pages = _all_pages(graph, page, options)
         stream_json(head, "changes", (c.to_json() for p in pages for c in p.changes), dict)
     else:
-        found = tuple(c for p in _all_pages(graph, page, asked) for c in p.changes)
-        print_block(ChangeBlock(page.commit, found))
+        changed = tuple(c for p in _all_pages(graph, page, options) for c in p.changes)
+        print_block(ChangeBlock(page.commit, changed))
 
 
 def _all_pages(
-    graph: Graph, page: CommitChangesPage, asked: dict[str, Any]
+    graph: Graph, page: CommitChangesPage, options: dict[str, Any]
 ) -> Iterator[CommitChangesPage]:
     yield page
     while page.next_page_token is not None:
-        page = graph.commits.changes(page.commit.id, **asked, page_token=page.next_page_token)
+        page = graph.commits.changes(page.commit.id, **options, page_token=page.next_page_token)
         yield page
 
 
@@ -155,19 +155,19 @@ def baseline(
     out: Path,
     as_json: bool,
 ) -> None:
-    """Write all entities to a file and tell the cursor that goes on from exactly there.
+    """Write all entities to a file and print the cursor of exactly that state.
 
-    The file is there whole or not at all; `load` reads it.
+    The file is written atomically; `load` reads it.
     """
     graph = open_addressed_graph(uri, store)
-    found, count = graph.changes.baseline(branch=branch, kinds=kinds, types=types, ops=ops), 0
+    source, count = graph.changes.baseline(branch=branch, kinds=kinds, types=types, ops=ops), 0
     with replaced_file(out) as file, show_progress("writing the baseline") as progress:
-        for line in report_line_counts(found.lines, progress):
+        for line in report_line_counts(source.lines, progress):
             file.write(f"{line}\n".encode())
             count += 1
     if as_json:
-        print_json(found.handshake.to_json())
+        print_json(source.handshake.to_json())
         return
     click.echo(f"wrote {count_text(count, 'entity', 'entities')} to {out}")
-    for name, value in found.handshake.to_json().items():
+    for name, value in source.handshake.to_json().items():
         click.echo(f"{name}: {value}")

@@ -1,4 +1,4 @@
-"""This module is `omnigraph cluster …`."""
+"""`omnigraph cluster`."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ _CommandT = TypeVar("_CommandT", bound=Callable[..., Any])
 
 @click.group()
 def cluster() -> None:
-    """Declare several graphs in cluster.yaml, and make storage what it says."""
+    """Manage graphs, policies and stored queries declared in cluster.yaml."""
 
 
-def _actor(given: str | None) -> str | None:
-    """Return who acts: as the command line says, or as was set up."""
-    return actor_and_policy(given).actor or load_user_config().actor
+def _actor(actor: str | None) -> str | None:
+    """Return the actor of the command line or of the configuration."""
+    return actor_and_policy(actor).actor or load_user_config().actor
 
 
 def _options(command: _CommandT) -> _CommandT:
     where = click.Path(path_type=Path)
-    help_ = "Folder of cluster.yaml; the current one unless given."
+    help_ = "Folder of cluster.yaml.  [default: current folder]"
     command = click.option("--json", "as_json", is_flag=True, help="Print JSON.")(command)
     return click.option("--config", type=where, default=Path(), metavar="DIR", help=help_)(command)
 
@@ -41,7 +41,7 @@ def _options(command: _CommandT) -> _CommandT:
 @cluster.command()
 @_options
 def validate(config: Path, as_json: bool) -> None:
-    """Check cluster.yaml and every file it names."""
+    """Check cluster.yaml and every file it references."""
     done = control.validate(config)
     facts = done.facts
     edges = len(facts["dependencies"])
@@ -54,7 +54,7 @@ def validate(config: Path, as_json: bool) -> None:
 @cluster.command()
 @_options
 def plan(config: Path, as_json: bool) -> None:
-    """Tell what apply would do."""
+    """Show the changes that `apply` would make."""
     done = control.plan(config)
     changes, gates = done.facts["changes"], done.facts["approvals_required"]
     lines = [f"cluster plan: {len(changes)} change(s), {len(gates)} approval gate(s)"]
@@ -77,7 +77,7 @@ def _plan_lines(change: dict[str, Any]) -> Iterator[str]:
 @actor_option
 @_options
 def apply(actor: str | None, config: Path, as_json: bool) -> None:
-    """Make storage what cluster.yaml says."""
+    """Apply cluster.yaml to storage."""
     who = _actor(actor)
     with show_progress("applying"):
         done = control.apply(config, actor=who)
@@ -101,10 +101,10 @@ def apply(actor: str | None, config: Path, as_json: bool) -> None:
 @actor_option
 @_options
 def approve(resource: str, actor: str | None, config: Path, as_json: bool) -> None:
-    """Approve that a graph is deleted, as it is planned now."""
+    """Approve the planned deletion of a graph."""
     who = _actor(actor)
     if who is None:
-        raise InvalidUsage("an approval is somebody's word: say whose with --as ACTOR")
+        raise InvalidUsage("an approval needs an actor: pass --as ACTOR")
     done = control.approve(config, resource, who)
     facts = done.facts
     lines = []
@@ -118,7 +118,7 @@ def approve(resource: str, actor: str | None, config: Path, as_json: bool) -> No
 @cluster.command()
 @_options
 def status(config: Path, as_json: bool) -> None:
-    """Tell what was applied, without taking the lock."""
+    """Show the applied state, without taking the lock."""
     done = control.status(config)
     _print_result(done, as_json, _state_lines("cluster state", done))
 
@@ -126,7 +126,7 @@ def status(config: Path, as_json: bool) -> None:
 @cluster.command()
 @_options
 def refresh(config: Path, as_json: bool) -> None:
-    """Look at the graphs, and note in the ledger what is there."""
+    """Record the current state of the graphs in the ledger."""
     with show_progress("refreshing"):
         done = control.refresh(config)
     _print_result(done, as_json, _state_lines("cluster refresh", done))
@@ -135,7 +135,7 @@ def refresh(config: Path, as_json: bool) -> None:
 @cluster.command("import")
 @_options
 def import_(config: Path, as_json: bool) -> None:
-    """Make the first ledger, with the graphs that exist already."""
+    """Create the first ledger, including graphs that already exist."""
     done = control.import_state(config)
     _print_result(done, as_json, _state_lines("cluster import", done))
 
@@ -144,28 +144,28 @@ def import_(config: Path, as_json: bool) -> None:
 @click.argument("lock_id")
 @_options
 def force_unlock(lock_id: str, config: Path, as_json: bool) -> None:
-    """Remove the lock of a command that is gone."""
+    """Remove the lock of a command that no longer runs."""
     done = control.force_unlock(config, lock_id)
     lines = [f"cluster force-unlock: removed lock (id={lock_id})"]
     _print_result(done, as_json, lines if done.facts["lock_removed"] else [])
 
 
 def _state_lines(title: str, done: ClusterCommandResult) -> list[str]:
-    seen = done.facts["state_observations"]
-    if not seen:
+    state = done.facts["state_observations"]
+    if not state:
         return []
-    lines = [f"{title}: revision {seen['state_revision']}, {seen['resource_count']} resource(s)"]
-    if seen["locked"]:
-        since = f"{seen['lock_operation']} since {seen['lock_created_at']}"
-        lines.append(f"  locked by {since} (id={seen['lock_id']})")
-    for address, found in done.facts["resource_statuses"].items():
-        conditions = f": {', '.join(found['conditions'])}" if found.get("conditions") else ""
-        lines.append(f"  {address} [{found['status']}{conditions}]")
+    lines = [f"{title}: revision {state['state_revision']}, {state['resource_count']} resource(s)"]
+    if state["locked"]:
+        since = f"{state['lock_operation']} since {state['lock_created_at']}"
+        lines.append(f"  locked by {since} (id={state['lock_id']})")
+    for address, resource in done.facts["resource_statuses"].items():
+        conditions = f": {', '.join(resource['conditions'])}" if resource.get("conditions") else ""
+        lines.append(f"  {address} [{resource['status']}{conditions}]")
     return lines
 
 
 def _print_result(done: ClusterCommandResult, as_json: bool, lines: list[str]) -> None:
-    """Print an answer; exit with 1 when there was an error."""
+    """Print a result; exit with code 1 if it has an error."""
     if as_json:
         print_json(done.to_json())
     else:

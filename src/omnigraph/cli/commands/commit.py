@@ -1,4 +1,4 @@
-"""This module is `omnigraph commit …`."""
+"""`omnigraph commit`."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from omnigraph.commit.model import Commit
 from omnigraph.graph import Graph
 
 # ----------------------------------------------------------------------
-# This module draws history: commits newest first, with lines to their parents.
+# Drawing of the commit graph.
 
 
 def draw_history(commits: Sequence[Commit]) -> Iterator[tuple[str, Commit | None]]:
-    """Yield lines of a drawing, each with the commit whose line it is, or None between commits.
+    """Yield lines of a drawing, each with its commit, or None for a line between commits.
 
-    Children must come before their parents. What is not listed is drawn as going on.
+    Children must precede their parents. Lines to unlisted parents continue to the end.
     """
     lanes: list[str] = []
     for commit in commits:
@@ -71,7 +71,7 @@ def _connect_lane(lanes: int, place: int) -> str:
 
 @click.group()
 def commit() -> None:
-    """Look at the history of a graph."""
+    """Show the commit history of a graph."""
 
 
 commit.add_command(commit_changes, "changes")
@@ -81,11 +81,11 @@ _CommandT = TypeVar("_CommandT", bound=Callable[..., Any])
 
 
 def _filters(command: _CommandT) -> _CommandT:
-    """Let a command select commits of a branch."""
+    """Add the options that filter commits."""
     for option in (
         click.option("--limit", type=click.IntRange(min=0), help="Maximum number of commits."),
-        click.option("--actor", help="Only commits of this actor."),
-        click.option("--branch", default="main", help="Branch whose history is listed."),
+        click.option("--actor", help="Include only commits of this actor."),
+        click.option("--branch", default="main", help="Branch to list."),
     ):
         command = option(command)
     return command
@@ -106,13 +106,13 @@ def list_commits(
     """List commits, newest first."""
     commits = open_addressed_graph(uri, store).commits.list(branch, limit=limit, actor=actor)
     if as_json:
-        print_json({"commits": [found.to_json() for found in commits]})
+        print_json({"commits": [entry.to_json() for entry in commits]})
         return
-    for found in commits:
-        actor = f" actor={found.actor}" if found.actor else ""
+    for entry in commits:
+        actor = f" actor={entry.actor}" if entry.actor else ""
         click.echo(
-            f"{found.id} graph_branch={found.branch} "
-            f"graph_manifest_version={found.manifest_version}{actor}"
+            f"{entry.id} graph_branch={entry.branch} "
+            f"graph_manifest_version={entry.manifest_version}{actor}"
         )
 
 
@@ -130,38 +130,38 @@ def log(
     draw: bool,
     as_json: bool,
 ) -> None:
-    """Show the history of a branch with names, authors and counts, newest first."""
+    """Show the history of a branch with refs, actors and counts, newest first."""
     graph = open_addressed_graph(uri, store)
     commits = graph.commits.list(branch, limit=limit, actor=actor)
     names = _refs_by_commit(graph)
     if as_json:
         print_json({"commits": [{**c.to_json(), "names": names.get(c.id, [])} for c in commits]})
         return
-    for line, found in draw_history(commits) if draw else (("", found) for found in commits):
-        text = "" if found is None else _commit_line(found, names.get(found.id, ()))
+    for line, entry in draw_history(commits) if draw else (("", entry) for entry in commits):
+        text = "" if entry is None else _commit_line(entry, names.get(entry.id, ()))
         click.echo(f"{line} {text}".strip() if draw else text)
 
 
 def _refs_by_commit(graph: Graph) -> dict[str, list[str]]:
-    """Return the branches and tags that stand at each commit."""
-    found: dict[str, list[str]] = {}
+    """Return the branches and tags of each commit."""
+    refs: dict[str, list[str]] = {}
     for name in graph.branches.list():
-        found.setdefault(graph.snapshot(name).commit_id, []).append(name)
+        refs.setdefault(graph.snapshot(name).commit_id, []).append(name)
     for tag in graph.tags.list():
-        found.setdefault(tag.commit_id, []).append(f"tag {tag.name}")
-    return found
+        refs.setdefault(tag.commit_id, []).append(f"tag {tag.name}")
+    return refs
 
 
-def _commit_line(found: Commit, names: Sequence[str]) -> str:
-    """Return a commit in a line: its id, who stands there, when, who, what."""
+def _commit_line(entry: Commit, names: Sequence[str]) -> str:
+    """Return a commit as a line: ID, refs, time, actor, operation, counts."""
     here = click.style(f" ({', '.join(names)})", fg="green") if names else ""
-    when = f"{found.created_at:%Y-%m-%d %H:%M:%S}"
-    counts = found.counts.values()
+    when = f"{entry.created_at:%Y-%m-%d %H:%M:%S}"
+    counts = entry.counts.values()
     sums = [sum(getattr(c, what) for c in counts) for what in ("inserted", "updated", "deleted")]
     changed = " +{} ~{} -{}".format(*sums) if any(sums) else ""
-    who = f" {found.actor}" if found.actor else ""
-    what = found.operation + (f": {found.message}" if found.message else "")
-    return f"{click.style(found.id, fg='yellow')}{here} {when}{who} {what}{changed}"
+    who = f" {entry.actor}" if entry.actor else ""
+    what = entry.operation + (f": {entry.message}" if entry.message else "")
+    return f"{click.style(entry.id, fg='yellow')}{here} {when}{who} {what}{changed}"
 
 
 @commit.command()
@@ -170,14 +170,14 @@ def _commit_line(found: Commit, names: Sequence[str]) -> str:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def show(uri: str | None, store: str | None, commit_id: str, as_json: bool) -> None:
     """Show one commit."""
-    found = open_addressed_graph(uri, store).commits.get(commit_id)
+    entry = open_addressed_graph(uri, store).commits.get(commit_id)
     if as_json:
-        print_json(found.to_json())
+        print_json(entry.to_json())
         return
-    facts = found.to_json()
+    facts = entry.to_json()
     del facts["counts"]
     for name, value in facts.items():
         click.echo(f"{name}: {'' if value is None else value}".rstrip())
-    for key, counts in found.counts.items():
+    for key, counts in entry.counts.items():
         changes = f"+{counts.inserted} ~{counts.updated} -{counts.deleted}"
         click.echo(f"{key}: {changes}")

@@ -1,4 +1,4 @@
-"""This module is `omnigraph diff`."""
+"""`omnigraph diff`."""
 
 from __future__ import annotations
 
@@ -22,9 +22,11 @@ from omnigraph.cli.output import print_json, stream_json
 @policy_actor_option
 @policy_option
 @change_filter_options
-@click.option("--stat", is_flag=True, help="Only count the changes of each type.")
+@click.option("--stat", is_flag=True, help="Print only the number of changes of each type.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.option("--jsonl", "as_lines", is_flag=True, help="Print a line of JSON for each change.")
+@click.option(
+    "--jsonl", "as_lines", is_flag=True, help="Print one JSON object per line for each change."
+)
 def diff(
     places: tuple[str, ...],
     store: str | None,
@@ -35,9 +37,9 @@ def diff(
     as_json: bool,
     as_lines: bool,
 ) -> None:
-    """Show what became of each entity from state A to state B.
+    """Show the entities that differ between two states of a graph.
 
-    A and B are branches, tags, commit ids or times.
+    A and B are branches, tags, commit IDs or timestamps.
     """
     uri, a, b = _places(places, store)
     graph, tally = open_addressed_graph(uri, store), ChangeTotals()
@@ -50,8 +52,8 @@ def diff(
         else:
             click.echo("\n".join([*stat_lines(tally), summary_text(tally)]))
     elif as_json:
-        found = (change_json(change, old, new) for change in changes)
-        stream_json(comparison_json(old, new), "changes", found, lambda: {"stats": tally.to_json()})
+        items = (change_json(change, old, new) for change in changes)
+        stream_json(comparison_json(old, new), "changes", items, lambda: {"stats": tally.to_json()})
     elif as_lines:
         for change in changes:
             click.echo(json.dumps(change_json(change, old, new), ensure_ascii=False))
@@ -67,4 +69,4 @@ def _places(places: tuple[str, ...], store: str | None) -> tuple[str | None, str
             return None, a, b
         case (uri, a, b) if store is None:
             return uri, a, b
-    raise click.UsageError("give the graph and two states of it: omnigraph diff GRAPH A B")
+    raise click.UsageError("pass a graph and two of its states: omnigraph diff GRAPH A B")

@@ -1,4 +1,4 @@
-"""This module is `omnigraph embed`: of a type of a graph, or of records in a file."""
+"""`omnigraph embed`: for a type of a graph, or for records in a file."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from omnigraph.embed.file_embedding import EmbedFileReport, embed_file
 
 _FILE = click.Path(path_type=Path)
 _FORMS = (
-    "say what to embed: a graph and a type (omnigraph embed ./my-graph Article), "
+    "nothing to embed: pass a graph and a type (omnigraph embed ./my-graph Article), "
     "or a file (--input, --output and --spec, or --seed)"
 )
 
@@ -33,23 +33,30 @@ _FORMS = (
 @click.argument("graph_and_type", nargs=-1, metavar="[GRAPH TYPE]")
 @click.option("--store", help="Address of the graph, instead of GRAPH.")
 @actor_option
-@click.option("--property", "property_", metavar="P", help="Graph: which vector, if several.")
-@click.option("--all", "everything", is_flag=True, help="Graph: make every vector again.")
+@click.option(
+    "--property",
+    "property_",
+    metavar="P",
+    help="Graph: vector property to fill, if the type has several.",
+)
+@click.option("--all", "everything", is_flag=True, help="Graph: recompute every vector.")
 @click.option(
     "--stale",
     is_flag=True,
-    help="Graph: make missing vectors and those of changed texts (default).",
+    help="Graph: compute missing vectors and those of changed texts (default).",
 )
-@click.option("--branch", help="Graph: branch to change; main by default.")
+@click.option("--branch", help="Graph: branch to change.  [default: main]")
 @click.option("--message", help="Graph: message of the commit.")
-@click.option("--seed", type=_FILE, help="File: YAML manifest that says all of it.")
+@click.option(
+    "--seed", type=_FILE, help="File: YAML manifest with input, output and specification."
+)
 @click.option("--input", "source", type=_FILE, help="File: JSON lines to read.")
 @click.option("--output", type=_FILE, help="File: JSON lines to write.")
-@click.option("--spec", "spec_path", type=_FILE, help="File: JSON that says how.")
-@click.option("--clean", is_flag=True, help="File: take vectors away.")
-@click.option("--reembed-all", is_flag=True, help="File: make every vector again.")
-@click.option("--type", "types", multiple=True, metavar="T", help="File: only this type.")
-@click.option("--select", "selects", multiple=True, metavar="[T:]FIELD=VALUE", help="File: only.")
+@click.option("--spec", "spec_path", type=_FILE, help="File: JSON specification of the embedding.")
+@click.option("--clean", is_flag=True, help="File: remove vectors.")
+@click.option("--reembed-all", is_flag=True, help="File: recompute every vector.")
+@click.option("--type", "types", multiple=True, metavar="T", help="File: include only this type.")
+@click.option("--select", "selects", multiple=True, metavar="[T:]FIELD=VALUE", help="File: filter.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
 def embed(
@@ -72,7 +79,7 @@ def embed(
     selects: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Make vectors from texts: those a type of a graph lacks, or those of records in a file."""
+    """Compute embedding vectors for a type of a graph, or for records in a file."""
     if _is_graph_form(context):
         if stale and everything:
             raise click.UsageError("--stale and --all are mutually exclusive")
@@ -110,34 +117,34 @@ _OF_FILES = {"seed", "source", "output", "spec_path", "clean", "reembed_all", "t
 
 
 def _is_graph_form(context: click.Context) -> bool:
-    """Tell the two forms apart; what was given must be of one of them."""
+    """Return whether a graph is embedded; raise UsageError if options of both forms are given."""
     given = {name for name, value in context.params.items() if value not in (None, False, ())}
     graph, files = given & _GRAPH, given & _OF_FILES
     if graph and files:
-        raise click.UsageError("a graph and a file are embedded one at a time: " + _FORMS)
+        raise click.UsageError(
+            "options for a graph and for a file are mutually exclusive: " + _FORMS
+        )
     if not graph and not files & {"seed", "source", "output", "spec_path"}:
         raise click.UsageError(_FORMS)
     return bool(graph)
 
 
 def _open_graph(address: str, actor: str | None) -> Any:  # noqa: ANN401 - a Graph
-    # Storage takes half a second to import, and files need none of it.
+    # Importing storage takes half a second, and files do not need it.
     return import_module("omnigraph.cli.open_graph").open_addressed_graph(
         address, None, mode="rw", actor=actor
     )
 
 
 def _graph_address(words: tuple[str, ...], store: str | None) -> tuple[str, str]:
-    given = words if store is None else (store, *words)
-    if len(given) != 2:
-        wrong = ("no graph is addressed", "the type is missing", "too many words")[
-            min(len(given), 2)
-        ]
+    address = words if store is None else (store, *words)
+    if len(address) != 2:
+        wrong = ("no graph given", "no type given", "too many arguments")[min(len(address), 2)]
         raise click.UsageError(
-            f"{wrong}: give the address of a graph and one type, "
+            f"{wrong}: pass the address of a graph and one type, "
             "e.g. omnigraph embed ./my-graph Article"
         )
-    return given[0], given[1]
+    return address[0], address[1]
 
 
 def _mode(clean: bool, reembed_all: bool, selective: bool) -> EmbedFileMode:
@@ -155,10 +162,10 @@ def _files(
 ) -> tuple[Path, Path, EmbedSpec]:
     if seed is not None:
         if source or output or spec:
-            raise click.UsageError("--seed says it all: leave out --input, --output and --spec")
+            raise click.UsageError("--seed and --input, --output or --spec are mutually exclusive")
         return read_manifest(seed)
-    given = {"--input": source, "--output": output, "--spec": spec}
-    missing = [name for name, path in given.items() if path is None]
+    paths = {"--input": source, "--output": output, "--spec": spec}
+    missing = [name for name, path in paths.items() if path is None]
     if source is None or output is None or spec is None:
         raise click.UsageError(f"{' and '.join(missing)} missing: {_FORMS}")
     return source, output, read_spec(spec)

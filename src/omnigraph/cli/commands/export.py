@@ -1,4 +1,4 @@
-"""This module is `omnigraph export`."""
+"""`omnigraph export` and `omnigraph import`."""
 
 from __future__ import annotations
 
@@ -25,39 +25,43 @@ from omnigraph.query.limits import SPARK_ENGINE
 
 @click.command()
 @graph_options(positional=True)
-@click.option("--branch", "at", default="main", help="Branch, tag, commit id or time.")
-@click.option("--type", "types", multiple=True, metavar="T", help="Only this type; repeatable.")
+@click.option("--branch", "at", default="main", help="Branch, tag, commit ID or timestamp.")
+@click.option(
+    "--type", "types", multiple=True, metavar="T", help="Export only this type; repeatable."
+)
 @click.option(
     "--parquet",
     "folder",
     type=click.Path(path_type=Path),
-    help="Write one Parquet file per type into this folder instead of lines.",
+    help="Write one Parquet file per type into this folder instead of NDJSON.",
 )
 @click.option(
     "--parts",
     metavar="FOLDER",
-    help="Write a folder of files per type below this folder or s3:// address instead of lines.",
+    help="Write a folder of files per type into this folder or s3:// address instead of NDJSON.",
 )
 @click.option(
     "--format",
     "format_",
     type=click.Choice(("parquet", "csv", "ndjson")),
     default="parquet",
-    help="What the files of --parts are.",
+    help="File format of --parts.",
 )
 @engine_option
 @click.option(
     "--archive",
     type=click.Path(path_type=Path),
-    help="Write one file that `import` makes a graph of; `.gz` at its end compresses it.",
+    help="Write an archive file for `import`; the suffix `.gz` compresses it.",
 )
 @click.option("--jsonl", is_flag=True, hidden=True)
-@click.option("--history", is_flag=True, help="With --archive: all branches, tags and commits.")
+@click.option(
+    "--history", is_flag=True, help="With --archive: include all branches, tags and commits."
+)
 @click.option(
     "--json",
     "as_json",
     is_flag=True,
-    help="With --parquet, --parts or --archive: print facts as JSON.",
+    help="With --parquet, --parts or --archive: print JSON.",
 )
 def export(
     uri: str | None,
@@ -73,25 +77,27 @@ def export(
     history: bool,
     as_json: bool,
 ) -> None:
-    """Write out all entities, as lines that `load` reads back."""
+    """Export all entities as NDJSON that `load` reads."""
     if jsonl:
         warn_deprecated("export --jsonl", "export")
     ways = [
         name for name, given in _destinations(folder, parts, archive).items() if given is not None
     ]
     if len(ways) > 1:
-        raise click.UsageError(f"{' and '.join(ways)} exclude each other")
+        raise click.UsageError(f"{' and '.join(ways)} are mutually exclusive")
     if archive is not None and types:
-        raise click.UsageError("--archive takes no --type: it holds everything")
+        raise click.UsageError(
+            "--archive and --type are mutually exclusive: an archive contains all types"
+        )
     if history and archive is None:
         raise click.UsageError("--history needs --archive FILE")
     if engine == SPARK_ENGINE and parts is None:
-        raise click.UsageError("--engine spark needs --parts FOLDER: executors write files")
+        raise click.UsageError("--engine spark needs --parts FOLDER")
     graph = open_addressed_graph(uri, store)
     if archive is not None:
         with show_progress("exporting"):
-            made = graph.export_archive(archive, at, history=history)
-        _print_archive(graph, archive, made, as_json)
+            report = graph.export_archive(archive, at, history=history)
+        _print_archive(graph, archive, report, as_json)
     elif parts is not None:
         with show_progress("exporting", spark_details(engine)):
             counts = graph.export_parts(parts, at, types=types, format=format_, engine=engine)
@@ -112,16 +118,16 @@ def _destinations(
     return {"--parquet": folder, "--parts": parts, "--archive": archive}
 
 
-def _print_archive(graph: Graph, path: Path, made: ArchiveReport, as_json: bool) -> None:
+def _print_archive(graph: Graph, path: Path, report: ArchiveReport, as_json: bool) -> None:
     if as_json:
-        print_json({"uri": graph.uri, **made.to_json()})
+        print_json({"uri": graph.uri, **report.to_json()})
         return
     what = (
         "all of its history"
-        if made.entities is None
-        else count_text(made.entities, "entity", "entities")
+        if report.entities is None
+        else count_text(report.entities, "entity", "entities")
     )
-    click.echo(f"exported {graph.uri} with {what} to {path}: {made.bytes:,} bytes")
+    click.echo(f"exported {graph.uri} with {what} to {path}: {report.bytes:,} bytes")
 
 
 def _print_export(graph: Graph, folder: str, counts: dict[str, int], as_json: bool) -> None:
@@ -133,7 +139,7 @@ def _print_export(graph: Graph, folder: str, counts: dict[str, int], as_json: bo
 
 
 # ----------------------------------------------------------------------
-# This module is `omnigraph import`.
+# Import.
 
 
 @click.command("import")
@@ -142,14 +148,14 @@ def _print_export(graph: Graph, folder: str, counts: dict[str, int], as_json: bo
 @click.argument("uri")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def import_(actor: str | None, archive: Path, uri: str, as_json: bool) -> None:
-    """Make a graph of a file that `export --archive` wrote."""
+    """Create a graph from a file written by `export --archive`."""
     who = actor_and_policy(actor)
     with show_progress("importing"):
-        made = import_archive(archive, uri, policy=who.policy, actor=who.actor)
+        report = import_archive(archive, uri, policy=who.policy, actor=who.actor)
     if as_json:
-        print_json({"uri": uri, **made.to_json()})
+        print_json({"uri": uri, **report.to_json()})
         return
     what = "all of its history"
-    if not made.history:
-        what = count_text(made.entities or 0, "entity", "entities")
+    if not report.history:
+        what = count_text(report.entities or 0, "entity", "entities")
     click.echo(f"imported {archive} with {what} as {uri}")

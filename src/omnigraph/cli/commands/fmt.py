@@ -1,4 +1,4 @@
-"""This module is `omnigraph fmt`."""
+"""`omnigraph fmt`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from omnigraph.lang import DiagnosticError, QueryError, SchemaError, format_quer
 
 @dataclass(frozen=True, slots=True)
 class FormatResult:
-    """What formatting one file would do."""
+    """The result of formatting one file."""
 
     path: Path
     text: str = ""
@@ -31,7 +31,7 @@ class FormatResult:
 @click.option("--check", is_flag=True, help="Change nothing; exit 1 if a file is not formatted.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def fmt(paths: tuple[Path, ...], check: bool, as_json: bool) -> None:
-    """Format .pg and .gq files in place; folders are searched.
+    """Format .pg and .gq files in place, including those in folders.
 
     Comments, blank lines and the spelling of literals are kept.
     """
@@ -71,7 +71,7 @@ def _formatted_schema(path: Path) -> str:
 
 
 def _replace(path: Path, text: str) -> None:
-    """Write beside the file and rename over it, so that no interruption can lose a line."""
+    """Write a temporary file and rename it, so that an interruption loses nothing."""
     beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with translate_disk_errors(path):
@@ -99,4 +99,4 @@ def _print_results(files: list[FormatResult], *, check: bool) -> None:
             click.echo(f"{'would format' if check else 'formatted'} {file.path}")
     changed = sum(file.changed for file in files)
     verb = "would change" if check else "changed"
-    click.echo(f"{count_text(len(files), 'file')} looked at, {changed:,} {verb}", err=True)
+    click.echo(f"{count_text(len(files), 'file')} checked, {changed:,} {verb}", err=True)

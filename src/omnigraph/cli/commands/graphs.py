@@ -1,4 +1,4 @@
-"""This module is `omnigraph graphs …`."""
+"""`omnigraph graphs`."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ from omnigraph.service.user_config import token_for
 
 @click.group()
 def graphs() -> None:
-    """Look at the graphs of a server."""
+    """List the graphs of a server."""
 
 
 @graphs.command("list")
 @location_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def list_served(as_json: bool) -> None:
-    """List the graphs that a server serves."""
+    """List the graphs of a server."""
     refuse_unused_options(command_words())
     operator = load_user_config()
     scope = resolve_address(address_options(None, None), command_words(), operator)
     if scope.kind != "server":
-        message = f"`{command_words()}` asks a server: a graph or a cluster does not apply"
+        message = f"`{command_words()}` needs a server: pass --server NAME|URL"
         raise InvalidUsage(message)
-    found = list_graphs(scope.address, token=token_for(scope.address, operator, os.environ))
+    listed = list_graphs(scope.address, token=token_for(scope.address, operator, os.environ))
     if as_json:
-        print_json({"graphs": found})
+        print_json({"graphs": listed})
         return
-    for graph in found:
+    for graph in listed:
         click.echo(f"{graph['graph_id']}\t{graph['uri']}")

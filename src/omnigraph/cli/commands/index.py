@@ -1,4 +1,4 @@
-"""This module is `omnigraph index …`."""
+"""`omnigraph index`."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from omnigraph.cli.progress import show_progress
 
 @click.group()
 def index() -> None:
-    """Look at indexes and build what is missing."""
+    """Show indexes and build missing ones."""
 
 
 @index.command()
 @graph_options(positional=True)
-@click.option("--branch", "at", default="main", help="Branch, tag, commit id or time.")
+@click.option("--branch", "at", default="main", help="Branch, tag, commit ID or timestamp.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def status(uri: str | None, store: str | None, at: str, as_json: bool) -> None:
-    """List the indexes the schema asks for and how much they cover."""
+    """List the indexes declared by the schema and their coverage."""
     graph = open_addressed_graph(uri, store)
-    found = graph.indexes.status(at)
+    indexes = graph.indexes.status(at)
     if as_json:
-        print_json({"uri": graph.uri, "indexes": [one.to_json() for one in found]})
+        print_json({"uri": graph.uri, "indexes": [item.to_json() for item in indexes]})
         return
     rows = [
-        (one.type_key, one.column, str(one.kind), f"{one.covered:,} of {one.rows:,}")
-        for one in found
+        (item.type_key, item.column, str(item.kind), f"{item.covered:,} of {item.rows:,}")
+        for item in indexes
     ]
     print_table(f"indexes of {graph.uri}", ("type", "property", "kind", "covered"), rows)
 
@@ -41,7 +41,7 @@ def status(uri: str | None, store: str | None, at: str, as_json: bool) -> None:
 def build(
     uri: str | None, store: str | None, actor: str | None, branch: str, as_json: bool
 ) -> None:
-    """Build what is missing, as one commit that changes no entity."""
+    """Build missing indexes, as one commit that changes no entities."""
     graph = open_addressed_graph(uri, store, mode="rw", actor=actor)
     with show_progress("building indexes"):
         done = graph.indexes.ensure(branch=branch)

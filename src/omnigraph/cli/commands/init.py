@@ -1,4 +1,4 @@
-"""This module is `omnigraph init`."""
+"""`omnigraph init`."""
 
 from __future__ import annotations
 
@@ -20,13 +20,16 @@ from omnigraph.graph import init as create
     "schema_path",
     required=True,
     type=click.Path(path_type=Path),
-    help="Schema (.pg) of the graph.",
+    help="Schema file (.pg) of the graph.",
 )
-@click.option("--force", is_flag=True, help="Also over what a failed attempt left; no graph.")
+@click.option(
+    "--force", is_flag=True, help="Overwrite leftovers of a failed attempt; never a graph."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def init(uri: str, schema_path: Path, force: bool, as_json: bool) -> None:
-    """Create an empty graph: a folder, or an s3:// address."""
-    # What failed attempts leave stands in nobody's way here, and a graph is never replaced.
+    """Create an empty graph in a folder or at an s3:// address."""
+    # Leftovers of failed attempts are always overwritten, and a graph never is, with or without
+    # --force.
     _, report = open_catalog(schema_path)
     import_module("omnigraph.service.cluster.store").refuse_managed(uri, "declare it")
     who = actor_and_policy()

@@ -1,4 +1,4 @@
-"""This module is `omnigraph lint`."""
+"""`omnigraph lint`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from omnigraph.plan import FileLint, QueryLint, lint_queries
     "--schema",
     "schema_path",
     type=click.Path(path_type=Path),
-    help="Schema (.pg) to check against, in place of a graph.",
+    help="Schema file (.pg) to check against, instead of a graph.",
 )
 @click.option("--store", help="Address of the graph to check against.")
 @click.option(
@@ -31,7 +31,7 @@ from omnigraph.plan import FileLint, QueryLint, lint_queries
     "query_paths",
     multiple=True,
     type=click.Path(path_type=Path),
-    help="Query file (.gq) or folder of such; may be given several times.",
+    help="Query file (.gq) or folder of query files; repeatable.",
 )
 @location_options
 @click.argument("rest", metavar="[GRAPH] [FILES]...", nargs=-1)
@@ -43,15 +43,15 @@ def lint(
     rest: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Check query files against a schema file or a graph; exit 1 on errors only."""
-    # Without a schema file, what stands first is the address of a graph.
+    """Check query files against a schema file or a graph; exit 1 on errors."""
+    # Without a schema file, the first argument is the address of a graph.
     named = schema_path is not None or has_location()
     graphs, files_too = ((), rest) if named else (rest[:1], rest[1:])
     if schema_path is not None and store is not None:
         raise click.UsageError("--schema and --store are mutually exclusive")
     paths = (*query_paths, *map(Path, files_too))
     if not paths:
-        raise click.UsageError("name at least one query file or folder with --query")
+        raise click.UsageError("no query files given: pass --query with a file or folder")
     if schema_path is not None:
         catalog, _ = open_catalog(schema_path)
         source = {"kind": "file", "path": str(schema_path)}
@@ -73,7 +73,7 @@ def lint(
 
 
 def _facts(files: list[FileLint], source: dict[str, str], *, single: bool) -> dict[str, Any]:
-    """Return one report for one file, or a report of reports for several."""
+    """Return the report of one file, or a combined report of several."""
     reports = [{"schema_source": source, **file.to_json()} for file in files]
     if single:
         return reports[0]

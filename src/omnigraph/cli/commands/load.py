@@ -1,4 +1,4 @@
-"""This module is `omnigraph load`."""
+"""`omnigraph load` and the deprecated `omnigraph ingest`."""
 
 from __future__ import annotations
 
@@ -29,15 +29,34 @@ MODES = ("append", "merge", "overwrite")
     help="NDJSON file of nodes and edges, `-` for standard input; repeatable.",
 )
 @click.option(
-    "--node", "nodes", multiple=True, metavar="T=FILE", help="Parquet, CSV or Arrow file."
+    "--node",
+    "nodes",
+    multiple=True,
+    metavar="T=FILE",
+    help="Parquet, CSV or Arrow file of a node type; repeatable.",
 )
-@click.option("--edge", "edges", multiple=True, metavar="E=FILE", help="The same for an edge type.")
-@click.option("--mode", required=True, type=click.Choice(MODES), help="What becomes of existing.")
-@click.option("--partial", is_flag=True, help="With merge: keep properties that are not given.")
+@click.option(
+    "--edge",
+    "edges",
+    multiple=True,
+    metavar="E=FILE",
+    help="Parquet, CSV or Arrow file of an edge type; repeatable.",
+)
+@click.option(
+    "--mode",
+    required=True,
+    type=click.Choice(MODES),
+    help="How to handle entities that already exist.",
+)
+@click.option(
+    "--partial",
+    is_flag=True,
+    help="With --mode merge: keep properties that the data does not contain.",
+)
 @click.option(
     "--vectors-from",
     metavar="PROVIDER/MODEL",
-    help="Model that made the vectors in the data, so that texts can be compared with them.",
+    help="Embedding model of the vectors in the data.",
 )
 @click.option("--branch", default="main", help="Branch to load into.")
 @click.option("--from", "base", help="Create the branch from this one if it does not exist.")
@@ -62,7 +81,7 @@ def load(
     engine: str,
     as_json: bool,
 ) -> None:
-    """Load data as one commit: all of it, or nothing."""
+    """Load data atomically as one commit."""
     data = _data(paths, nodes, edges)
     destroys = mode == "overwrite"
     graph = open_addressed_graph(uri, store, mode="rw", actor=actor, destroys=destroys)
@@ -83,8 +102,8 @@ def load(
         print_json({"uri": graph.uri, **done.to_json()})
         return
     what = f"{done.total} entities across {len(done.nodes)} node types"
-    told = f"{what} and {len(done.edges)} edge types"
-    click.echo(f"loaded {graph.uri} on branch {branch} with {mode}: {told}")
+    summary = f"{what} and {len(done.edges)} edge types"
+    click.echo(f"loaded {graph.uri} on branch {branch} with {mode}: {summary}")
     if done.commit is None:
         click.echo("nothing changed; no commit was made")
     if done.branch_created:
@@ -92,34 +111,36 @@ def load(
 
 
 def _data(paths: Sequence[Path], nodes: Sequence[str], edges: Sequence[str]) -> Any:  # noqa: ANN401
-    """Return what to load, as the face of a graph takes it."""
+    """Return the argument `data` of `Graph.load`."""
     tables = {**_tables("node", nodes), **_tables("edge", edges)}
     if bool(paths) == bool(tables):
-        raise click.UsageError("give data: either --data FILE, or --node T=FILE and --edge E=FILE")
+        raise click.UsageError(
+            "no data given: pass either --data FILE, or --node T=FILE and --edge E=FILE"
+        )
     if tables:
         return tables
     return [open_input(path) for path in paths]
 
 
 def open_input(path: Path) -> Any:  # noqa: ANN401 - a path or an open stream
-    """Return what a path stands for; `-` is standard input."""
+    """Return a path, or standard input for `-`."""
     return sys.stdin.buffer if str(path) == "-" else path
 
 
 def _tables(kind: str, pairs: Sequence[str]) -> dict[str, Path]:
-    found: dict[str, Path] = {}
+    tables: dict[str, Path] = {}
     for pair in pairs:
         name, equals, path = pair.partition("=")
         if not (name and equals and path):
-            raise click.UsageError(f"--{kind} wants TYPE=FILE, not '{pair}'")
-        if f"{kind}:{name}" in found:
+            raise click.UsageError(f"invalid --{kind} '{pair}': expected TYPE=FILE")
+        if f"{kind}:{name}" in tables:
             raise click.UsageError(f"--{kind} {name} is given twice")
-        found[f"{kind}:{name}"] = Path(path)
-    return found
+        tables[f"{kind}:{name}"] = Path(path)
+    return tables
 
 
 # ----------------------------------------------------------------------
-# This module is `omnigraph ingest`, which `load` took the place of.
+# `ingest`, deprecated in favour of `load`.
 
 
 @click.command(hidden=True)
@@ -130,11 +151,18 @@ def _tables(kind: str, pairs: Sequence[str]) -> dict[str, Path]:
     "path",
     required=True,
     type=click.Path(path_type=Path, allow_dash=True),
-    help="File of JSON values, one after the other; `-` for standard input.",
+    help="File of concatenated JSON values; `-` for standard input.",
 )
 @click.option("--branch", default="main", help="Branch to load into.")
-@click.option("--from", "base", default="main", help="Branch to make it from, if it is missing.")
-@click.option("--mode", default="merge", type=click.Choice(MODES), help="What becomes of existing.")
+@click.option(
+    "--from", "base", default="main", help="Create the branch from this one if it does not exist."
+)
+@click.option(
+    "--mode",
+    default="merge",
+    type=click.Choice(MODES),
+    help="How to handle entities that already exist.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def ingest(
     uri: str | None,
@@ -146,7 +174,7 @@ def ingest(
     mode: str,
     as_json: bool,
 ) -> None:
-    """Load records of the older, forgiving grammar as one commit."""
+    """Load records of the older, permissive format as one commit."""
     warn_deprecated("ingest", "load")
     graph = open_addressed_graph(uri, store, mode="rw", actor=actor, destroys=mode == "overwrite")
     with show_progress("loading") as progress:

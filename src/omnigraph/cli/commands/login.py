@@ -1,4 +1,4 @@
-"""This module is `omnigraph login`."""
+"""`omnigraph login` and `omnigraph logout`."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from omnigraph.service.user_config import delete_token, read_user_config, store_
 
 @click.command()
 @click.argument("name")
-@click.option("--token", help="The token; without it, one line of standard input.")
+@click.option("--token", help="Token; read from standard input if not given.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def login(name: str, token: str | None, as_json: bool) -> None:
-    """Keep a token for the server NAME, where only you can read it."""
+    """Store the token for server NAME, readable only by you."""
     operator = read_user_config(os.environ)
     given = token
     if given is None:
@@ -36,14 +36,14 @@ def login(name: str, token: str | None, as_json: bool) -> None:
 
 
 # ----------------------------------------------------------------------
-# This module is `omnigraph logout`.
+# Logout.
 
 
 @click.command()
 @click.argument("name")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def logout(name: str, as_json: bool) -> None:
-    """Forget the token for the server NAME."""
+    """Delete the token for server NAME."""
     operator = read_user_config(os.environ)
     delete_token(operator, name)
     if as_json:

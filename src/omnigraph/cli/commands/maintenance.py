@@ -1,4 +1,4 @@
-"""This module is `omnigraph optimize`."""
+"""Maintenance commands: `optimize`, `cleanup`, `verify`, `repair` and `recover`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from omnigraph.graph import Graph
 def optimize(
     uri: str | None, store: str | None, actor: str | None, branch: str, engine: str, as_json: bool
 ) -> None:
-    """Compact datasets and complete indexes, as one commit that changes no entity."""
+    """Compact datasets and update indexes, as one commit that changes no entities."""
     graph = open_addressed_graph(uri, store, mode="rw", actor=actor)
     with show_progress("optimizing", spark_details(engine)):
         done = graph.optimize(branch=branch, engine=engine)
@@ -44,14 +44,16 @@ def optimize(
 
 
 # ----------------------------------------------------------------------
-# This module is `omnigraph cleanup`.
+# Cleanup.
 
 
 @click.command()
 @graph_options(positional=True)
-@click.option("--keep", type=click.IntRange(min=0), help="Newest commits of each branch to retain.")
-@click.option("--older-than", help="Retain what is younger: 90s, 15m, 12h, 30d, 2w.")
-@click.option("--confirm", is_flag=True, help="Really remove; without it only tell.")
+@click.option(
+    "--keep", type=click.IntRange(min=0), help="Number of newest commits to keep on each branch."
+)
+@click.option("--older-than", help="Keep commits younger than this: 90s, 15m, 12h, 30d, 2w.")
+@click.option("--confirm", is_flag=True, help="Remove the files; without it only report.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def cleanup(
     uri: str | None,
@@ -61,7 +63,7 @@ def cleanup(
     confirm: bool,
     as_json: bool,
 ) -> None:
-    """Remove what no retained snapshot needs."""
+    """Remove files that no retained snapshot needs."""
     mode = "rw" if confirm else "ro"
     graph = open_addressed_graph(uri, store, mode=mode, destroys=confirm)
     age = read_duration(older_than)
@@ -90,82 +92,84 @@ def cleanup(
 
 
 # ----------------------------------------------------------------------
-# This module is `omnigraph verify`.
+# Verify.
 
 
 @click.command()
 @graph_options(positional=True)
 @engine_option
-@click.option("--deep", is_flag=True, help="Compare every file with its checksum.")
+@click.option("--deep", is_flag=True, help="Compare every file with its checksum, too.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def verify(uri: str | None, store: str | None, engine: str, deep: bool, as_json: bool) -> None:
-    """Prove that a graph is whole; exit 1 when it is not."""
+    """Check the integrity of a graph; exit 1 if it is damaged."""
     graph = open_addressed_graph(uri, store)
     with show_progress("verifying", spark_details(engine)):
-        found = graph.verify(deep=deep, engine=engine)
+        report = graph.verify(deep=deep, engine=engine)
     if as_json:
-        print_json(found.to_json())
+        print_json(report.to_json())
     else:
-        for problem in found.problems:
+        for problem in report.problems:
             label = "note" if problem.harmless else "PROBLEM"
             click.echo(f"{label}: {problem.where}: {problem.message}")
         counts = [
-            count_text(found.branches, "branch", "branches"),
-            count_text(found.commits, "commit"),
-            count_text(found.versions, "dataset version"),
+            count_text(report.branches, "branch", "branches"),
+            count_text(report.commits, "commit"),
+            count_text(report.versions, "dataset version"),
         ]
-        if found.files is not None:
-            counts.append(count_text(found.files, "file"))
-        if found.unsummed:
-            click.echo(f"note: {count_text(found.unsummed, 'file')} without checksum, only decoded")
-        click.echo(f"{'ok' if found.ok else 'damaged'}: {', '.join(counts)} checked")
-    sys.exit(0 if found.ok else 1)
+        if report.files is not None:
+            counts.append(count_text(report.files, "file"))
+        if report.unsummed:
+            click.echo(
+                f"note: {count_text(report.unsummed, 'file')} without checksum, only decoded"
+            )
+        click.echo(f"{'ok' if report.ok else 'damaged'}: {', '.join(counts)} checked")
+    sys.exit(0 if report.ok else 1)
 
 
 # ----------------------------------------------------------------------
-# This module is `omnigraph repair`.
+# Repair.
 
 
 @click.command()
 @graph_options(positional=True)
-@click.option("--confirm", is_flag=True, help="Really do it; without it only tell.")
-@click.option("--force", is_flag=True, help="With --confirm: refuse nothing.")
+@click.option("--confirm", is_flag=True, help="Make the repairs; without it only report.")
+@click.option("--force", is_flag=True, help="With --confirm: repair in every case.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def repair(uri: str | None, store: str | None, confirm: bool, force: bool, as_json: bool) -> None:
-    """Bring derived state up to date: what other programs see, and leftovers."""
+    """Rebuild derived state, such as the versions that other programs read."""
     if force and not confirm:
         raise click.UsageError("--force needs --confirm")
     graph = open_addressed_graph(uri, store, mode="rw" if confirm else "ro")
     with show_progress("repairing"):
-        found = graph.repair(confirm=confirm)
+        report = graph.repair(confirm=confirm)
     if as_json:
-        facts = [dataset.to_json() for dataset in found]
+        facts = [dataset.to_json() for dataset in report]
         version = graph.snapshot().manifest_version
         head = {"uri": graph.uri, "confirm": confirm, "force": force}
         print_json({**head, "graph_manifest_version": version, "datasets": facts})
     else:
-        for dataset in found:
+        for dataset in report:
             failed = f" error={dataset.error}" if dataset.error else ""
             click.echo(f"{dataset.type_key} {dataset.action}{failed}")
-    if any(dataset.error for dataset in found):
+    if any(dataset.error for dataset in report):
         raise SystemExit(1)
 
 
 # ----------------------------------------------------------------------
-# This module is `omnigraph recover`.
+# Recover.
 
 
 @click.command()
 @graph_options(positional=True)
 @click.option(
-    "--stale-after", help="Treat operations without a sign of life for this long as dead."
+    "--stale-after", help="Treat operations without a heartbeat for this long as dead, e.g. 15m."
 )
 @click.option("--audit", is_flag=True, help="List past recoveries instead; changes nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def recover(
     uri: str | None, store: str | None, stale_after: str | None, audit: bool, as_json: bool
 ) -> None:
-    """Finish or undo operations that dead processes left unfinished."""
+    """Finish or undo operations interrupted by a crash."""
     if audit:
         if stale_after is not None:
             raise click.UsageError("--stale-after does not apply to --audit")

@@ -1,4 +1,4 @@
-"""This module is `omnigraph mcp`."""
+"""`omnigraph mcp`."""
 
 from __future__ import annotations
 
@@ -16,46 +16,60 @@ from omnigraph.cli.commands.serve import (
 from omnigraph.cli.options import actor_option
 
 DEFAULT_GRAPH_ID = "graph"
-"""What the graph is called that `--store` addresses."""
+"""The ID of the graph that `--store` addresses."""
 
 
 @click.command()
-@click.option("--graph", "graphs", multiple=True, metavar="NAME=URI", help="Graph to work on.")
-@click.option("--store", metavar="URI", help="The one graph to work on.")
-@click.option("--queries", multiple=True, metavar="[NAME=]DIR", help="Folder of stored queries.")
 @click.option(
-    "--policy", "policies", multiple=True, metavar="[NAME=]FILE", help="Policy of graphs."
+    "--graph", "graphs", multiple=True, metavar="NAME=URI", help="Graph to serve; repeatable."
 )
-@click.option("--server-policy", metavar="FILE", help="Policy of the server: who may list graphs.")
+@click.option("--store", metavar="URI", help="Address of the only graph to serve.")
+@click.option(
+    "--queries", multiple=True, metavar="[NAME=]DIR", help="Folder of stored queries; repeatable."
+)
+@click.option(
+    "--policy",
+    "policies",
+    multiple=True,
+    metavar="[NAME=]FILE",
+    help="Policy file of a graph, or of all graphs.",
+)
+@click.option(
+    "--server-policy", metavar="FILE", help="Policy file of the server, e.g. for listing graphs."
+)
 @actor_option
-@click.option("--http", is_flag=True, help="Serve over HTTP, to whoever has a token.")
-@click.option("--bind", metavar="HOST:PORT", help="With --http: where to listen.")
-@click.option("--unauthenticated", is_flag=True, help="With --http: serve everybody.")
+@click.option("--http", is_flag=True, help="Serve over HTTP, with bearer tokens.")
+@click.option("--bind", metavar="HOST:PORT", help="With --http: address to listen on.")
+@click.option("--unauthenticated", is_flag=True, help="With --http: do not require tokens.")
 def mcp(**options: Any) -> None:  # noqa: ANN401 - one of each option
-    """Give an agent tools for graphs, over standard input and output or over HTTP."""
+    """Start an MCP server on standard input and output, or over HTTP."""
     if options["http"]:
         _serve_http(options)
         return
     if options["bind"] is not None or options["unauthenticated"]:
-        raise click.UsageError("--bind and --unauthenticated belong to --http")
-    room = import_server_module("omnigraph.mcp.stdio")
-    local = room.StdioOptions(**_graph_settings(options, room.ALL_GRAPHS), actor=options["actor"])
-    room.serve(local)
+        raise click.UsageError("--bind and --unauthenticated need --http")
+    module = import_server_module("omnigraph.mcp.stdio")
+    local = module.StdioOptions(
+        **_graph_settings(options, module.ALL_GRAPHS), actor=options["actor"]
+    )
+    module.serve(local)
 
 
 def _serve_http(options: dict[str, Any]) -> None:
     if options["actor"] is not None:
-        raise click.UsageError("over HTTP, a token says who acts: --as does not go with --http")
-    room = import_server_module()
+        raise click.UsageError(
+            "--as and --http are mutually exclusive: over HTTP the token identifies the actor"
+        )
+    module = import_server_module()
     host, port = bind_address(options["bind"] or "127.0.0.1:8080")
-    settings = room.ServerSettings(
-        **_graph_settings(options, room.ALL_GRAPHS),
+    settings = module.ServerSettings(
+        **_graph_settings(options, module.ALL_GRAPHS),
         host=host,
         port=port,
         unauthenticated=options["unauthenticated"],
         agents_only=True,
     )
-    room.serve(settings, os.environ, print_listen_address)
+    module.serve(settings, os.environ, print_listen_address)
 
 
 def _graph_settings(options: dict[str, Any], all_: str) -> dict[str, Any]:
@@ -65,7 +79,7 @@ def _graph_settings(options: dict[str, Any], all_: str) -> dict[str, Any]:
             raise click.UsageError("--graph and --store are mutually exclusive")
         graphs = {DEFAULT_GRAPH_ID: options["store"]}
     if not graphs:
-        raise click.UsageError("no graph addressed: give --store URI or --graph NAME=URI")
+        raise click.UsageError("no graph given: pass --store URI or --graph NAME=URI")
     return {
         "graphs": graphs,
         "queries": parse_named_values(options["queries"], "--queries", all_=all_),

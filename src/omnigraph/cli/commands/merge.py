@@ -1,4 +1,4 @@
-"""This module is `omnigraph merge`, also known as `branch merge`."""
+"""`omnigraph merge` (also `branch merge`), `omnigraph revert` and `omnigraph cherry-pick`."""
 
 from __future__ import annotations
 
@@ -20,11 +20,19 @@ from omnigraph.cli.progress import show_progress
 @actor_option
 @click.argument("source")
 @click.option("--into", default="main", help="Branch to merge into.")
-@click.option("--dry-run", is_flag=True, help="Tell what would happen, conflicts included.")
-@click.option("--strict", is_flag=True, help="Do not merge different properties of one entity.")
+@click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Print the result, including conflicts, without changing anything.",
+)
+@click.option(
+    "--strict",
+    is_flag=True,
+    help="Report a conflict when both sides changed one entity, even if in different properties.",
+)
 @resolve_option
-@click.option("--delete-branch", is_flag=True, help="Delete the source afterwards.")
-@click.option("--message", "-m", help="What the merge is about.")
+@click.option("--delete-branch", is_flag=True, help="Delete the source branch after the merge.")
+@click.option("--message", "-m", help="Message of the commit.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def merge(
     uri: str | None,
@@ -55,7 +63,7 @@ def merge(
 
 
 # ----------------------------------------------------------------------
-# This module is `omnigraph revert`.
+# Revert.
 
 
 @click.command("revert")
@@ -71,7 +79,7 @@ def revert(
     message: str | None,
     as_json: bool,
 ) -> None:
-    """Undo what a commit did, as a new commit."""
+    """Undo the changes of a commit, as a new commit."""
     graph = open_addressed_graph(uri, store, mode="rw", actor=actor)
     decisions = read_resolution(resolve)
     with show_progress("reverting"):
@@ -82,7 +90,7 @@ def revert(
 
 
 # ----------------------------------------------------------------------
-# This module is `omnigraph cherry-pick`.
+# Cherry-pick.
 
 
 @click.command("cherry-pick")
@@ -98,7 +106,7 @@ def cherry_pick(
     message: str | None,
     as_json: bool,
 ) -> None:
-    """Do on a branch what a commit did elsewhere."""
+    """Apply the changes of a commit to a branch, as a new commit."""
     graph = open_addressed_graph(uri, store, mode="rw", actor=actor)
     decisions = read_resolution(resolve)
     with show_progress("applying the commit"):

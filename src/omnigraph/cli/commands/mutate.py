@@ -1,4 +1,4 @@
-"""This module is `omnigraph mutate`."""
+"""`omnigraph mutate`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from omnigraph.cli.queries import (
 from omnigraph.errors import PreconditionFailed
 
 PRECONDITION_EXIT_CODE = 4
-"""The exit code of a mutation whose `--if-commit` did not hold."""
+"""Exit code of a mutation whose `--if-commit` did not match."""
 
 
 @click.command()
@@ -31,7 +31,7 @@ PRECONDITION_EXIT_CODE = 4
 @actor_option
 @query_options
 @click.option("--branch", default="main", help="Branch to change.")
-@click.option("--if-commit", metavar="ID", help="Refuse unless the branch is at this commit.")
+@click.option("--if-commit", metavar="ID", help="Fail unless the branch is at this commit.")
 @click.option("--message", help="Message of the commit.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def mutate(
@@ -48,7 +48,11 @@ def mutate(
     message: str | None,
     as_json: bool,
 ) -> None:
-    """Run a mutation as one commit; NAME says which of several, or alone a stored one."""
+    """Run a mutation as one commit.
+
+    NAME selects one of several mutations in the file; without a file, it is a stored mutation
+    of a server.
+    """
     source = None if is_stored(name, query_path, query_text) else read_query(query_path, query_text)
     values = read_params(params, params_file)
     graph = open_addressed_graph(uri, store, mode="rw", actor=actor)
@@ -72,8 +76,8 @@ def mutate(
 
 
 def _print_precondition_failed(error: PreconditionFailed, as_json: bool) -> None:
-    """Say that somebody was faster; as JSON, in the words of a server."""
+    """Print that the branch is at another commit; with `--json`, as a server reports it."""
     if as_json:
-        told = import_module("omnigraph.service.errors").describe_error(error)
-        print_json(to_builtins(told.body))
+        description = import_module("omnigraph.service.errors").describe_error(error)
+        print_json(to_builtins(description.body))
     click.echo(f"error[{error.code}]: {error.message}", err=True)

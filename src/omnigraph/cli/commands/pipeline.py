@@ -1,4 +1,4 @@
-"""This module is `omnigraph pipeline …`."""
+"""The commands `omnigraph pipeline …`."""
 
 from __future__ import annotations
 
@@ -40,13 +40,11 @@ _INTERRUPTED = 130
 
 
 def _file_options(command: _CommandT) -> _CommandT:
-    """Let a command take a pipeline file, its graph and its variables."""
+    """Add the options for a pipeline file, its graph and its variables to a command."""
     options = (
         click.argument("path", metavar="FILE|NAME", type=_PATH),
         graph_options(positional=False),
-        click.option(
-            "--set", "pairs", multiple=True, metavar="NAME=VALUE", help="Value of a variable."
-        ),
+        click.option("--set", "pairs", multiple=True, metavar="NAME=VALUE", help="Set a variable."),
         click.option("--json", "as_json", is_flag=True, help="Print JSON."),
     )
     for option in reversed(options):
@@ -55,7 +53,7 @@ def _file_options(command: _CommandT) -> _CommandT:
 
 
 def _run_options(command: _CommandT) -> _CommandT:
-    """Let a command take a graph and one of its runs."""
+    """Add the options for a graph and one of its runs to a command."""
     options = (
         graph_options(positional=False),
         click.argument("run_id", metavar="RUN", required=False),
@@ -68,7 +66,14 @@ def _run_options(command: _CommandT) -> _CommandT:
 
 @click.group()
 def pipeline() -> None:
-    """Load data on Spark, as a file says."""
+    """Load data with Spark, as described by a pipeline file.
+
+    \b
+    Examples:
+      omnigraph pipeline validate nightly.yaml --uri ./my-graph
+      omnigraph pipeline run nightly.yaml --uri ./my-graph --set DAY=2024-05-01
+      omnigraph pipeline status --uri ./my-graph
+    """
 
 
 pipeline.add_command(warmup)
@@ -85,28 +90,34 @@ def validate(
     as_json: bool,
     schema: Path | None,
 ) -> None:
-    """Check a pipeline file, without starting Spark."""
+    """Check a pipeline file without starting Spark.
+
+    \b
+    Example:
+      omnigraph pipeline validate nightly.yaml --uri ./my-graph
+    """
     variables = read_variables(pairs)
     if schema is not None:
-        found = check_pipeline(read_pipeline(path, variables), open_catalog(schema)[0])
+        checked = check_pipeline(read_pipeline(path, variables), open_catalog(schema)[0])
     else:
         graph, source = _addressed(path, uri, store, pairs)
-        found = graph.pipeline.validate(source, variables)
-    warnings = found.report.in_order()
+        checked = graph.pipeline.validate(source, variables)
+    warnings = checked.report.in_order()
     if as_json:
-        told = [diagnostic.to_json() for diagnostic in warnings]
-        facts = {"status": "ok", "pipeline": found.name, "diagnostics": told}
-        print_json({**facts, "unchecked_sources": dict(found.unchecked)})
+        diagnostics = [diagnostic.to_json() for diagnostic in warnings]
+        facts = {"status": "ok", "pipeline": checked.name, "diagnostics": diagnostics}
+        print_json({**facts, "unchecked_sources": dict(checked.unchecked)})
         return
     if warnings:
         click.echo(diagnostics_text(warnings), err=True)
-    counts = f"{count_text(len(found.sources), 'source')}, {count_text(len(found.types), 'type')}"
-    click.echo(f"{path} is valid ({counts}; {unchecked_text(found)})")
+    sources, types = len(checked.sources), len(checked.types)
+    counts = f"{count_text(sources, 'source')}, {count_text(types, 'type')}"
+    click.echo(f"{path} is valid ({counts}; {unchecked_text(checked)})")
 
 
 @pipeline.command()
 @_file_options
-@click.option("--count", is_flag=True, help="Count rows exactly, which reads them all.")
+@click.option("--count", is_flag=True, help="Count rows exactly. This reads all of them.")
 def plan(
     path: Path,
     uri: str | None,
@@ -115,21 +126,27 @@ def plan(
     as_json: bool,
     count: bool,
 ) -> None:
-    """Tell what a run would read, create and change; write nothing."""
+    """Show what a run would read, create and change. Writes nothing.
+
+    \b
+    Example:
+      omnigraph pipeline plan nightly.yaml --uri ./my-graph --count
+    """
     graph, source = _addressed(path, uri, store, pairs)
     with show_progress("planning", spark.running_tasks):
-        made = graph.pipeline.plan(source, read_variables(pairs), count=count)
+        pipeline_plan = graph.pipeline.plan(source, read_variables(pairs), count=count)
     if as_json:
-        print_json(made.to_json())
+        print_json(pipeline_plan.to_json())
         return
-    print_pipeline_plan(made)
+    print_pipeline_plan(pipeline_plan)
 
 
 @pipeline.command()
 @_file_options
 @actor_option
-@click.option("--again", is_flag=True, help="Also when the same files were loaded before.")
-@click.option("--html", type=_PATH, help="Write the report as a page, too.")
+@click.option("--force", is_flag=True, help="Run even if the same files were loaded before.")
+@click.option("--again", is_flag=True, hidden=True, help="Deprecated: use --force.")
+@click.option("--html", type=_PATH, help="Also write the report as an HTML page.")
 def run(
     path: Path,
     uri: str | None,
@@ -137,14 +154,24 @@ def run(
     pairs: tuple[str, ...],
     as_json: bool,
     actor: str | None,
+    force: bool,
     again: bool,
     html: Path | None,
 ) -> None:
-    """Run a pipeline: what it loads becomes one commit, or nothing does."""
+    """Run a pipeline and publish the loaded data as one commit.
+
+    If the run fails, nothing is published.
+
+    \b
+    Example:
+      omnigraph pipeline run nightly.yaml --uri ./my-graph --html report.html
+    """
+    if again:
+        click.echo("--again is deprecated, use --force", err=True)
     graph, source = _addressed(path, uri, store, pairs, mode="rw", actor=actor)
-    variables = read_variables(pairs)
+    variables, force = read_variables(pairs), force or again
     report = _interruptible(
-        lambda progress: graph.pipeline.run(source, variables, again=again, progress=progress)
+        lambda progress: graph.pipeline.run(source, variables, force=force, progress=progress)
     )
     _show(report, html, as_json=as_json)
 
@@ -153,9 +180,9 @@ def run(
 @graph_options(positional=False)
 @actor_option
 @click.argument("run_id", metavar="RUN")
-@click.option("--file", "path", type=_PATH, help="The pipeline file, if it is elsewhere now.")
-@click.option("--set", "pairs", multiple=True, metavar="NAME=VALUE", help="Value of a variable.")
-@click.option("--html", type=_PATH, help="Write the report as a page, too.")
+@click.option("--file", "path", type=_PATH, help="The pipeline file, if it was moved.")
+@click.option("--set", "pairs", multiple=True, metavar="NAME=VALUE", help="Set a variable.")
+@click.option("--html", type=_PATH, help="Also write the report as an HTML page.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def resume(
     uri: str | None,
@@ -167,7 +194,12 @@ def resume(
     html: Path | None,
     as_json: bool,
 ) -> None:
-    """Go on with a run that was interrupted; what it finished is not done again."""
+    """Resume an interrupted run. Finished stages are not repeated.
+
+    \b
+    Example:
+      omnigraph pipeline resume 01M7HD6WQVS4JEG2AWEK9FTSXJ --uri ./my-graph
+    """
     graph = open_addressed_graph(uri, store, mode="rw", actor=actor)
     variables = read_variables(pairs)
     source = path or find_run_pipeline(graph, run_id)
@@ -181,29 +213,39 @@ def resume(
 @location_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def list_(as_json: bool) -> None:
-    """List the pipelines that were applied to a cluster."""
-    found = list_cluster_pipelines()
+    """List the pipelines of a cluster.
+
+    \b
+    Example:
+      omnigraph pipeline list --cluster ./lab
+    """
+    pipelines = list_cluster_pipelines()
     if as_json:
-        facts = [{"name": p.name, "graph_id": p.graph, "digest": p.digest} for p in found]
+        facts = [{"name": p.name, "graph_id": p.graph, "digest": p.digest} for p in pipelines]
         print_json({"pipelines": facts})
         return
-    for one in found:
+    for one in pipelines:
         click.echo(f"{one.name}\t{one.graph}")
-    if not found:
+    if not pipelines:
         click.echo("(no pipelines declared)")
 
 
 @pipeline.command()
 @_run_options
 def status(uri: str | None, store: str | None, run_id: str | None, as_json: bool) -> None:
-    """List the runs of a graph, or show one."""
-    found = open_addressed_graph(uri, store).pipeline.status()
+    """List the runs of a graph, or show one.
+
+    \b
+    Example:
+      omnigraph pipeline status --uri ./my-graph
+    """
+    runs = open_addressed_graph(uri, store).pipeline.status()
     if run_id is not None:
-        found = [run for run in found if run.id == run_id]
+        runs = [run for run in runs if run.id == run_id]
     if as_json:
-        print_json({"runs": [run.to_json() for run in found]})
+        print_json({"runs": [run.to_json() for run in runs]})
         return
-    print_runs(found)
+    print_runs(runs)
 
 
 @pipeline.command()
@@ -214,27 +256,37 @@ def status(uri: str | None, store: str | None, run_id: str | None, as_json: bool
 def abort(
     uri: str | None, store: str | None, actor: str | None, run_id: str, as_json: bool
 ) -> None:
-    """Give a run up and remove what it staged."""
-    done = open_addressed_graph(uri, store, mode="rw", actor=actor).pipeline.abort(run_id)
+    """Abort a run and remove its staged files.
+
+    \b
+    Example:
+      omnigraph pipeline abort 01M7HD6WQVS4JEG2AWEK9FTSXJ --uri ./my-graph
+    """
+    aborted = open_addressed_graph(uri, store, mode="rw", actor=actor).pipeline.abort(run_id)
     if as_json:
-        print_json(done.to_json())
+        print_json(aborted.to_json())
         return
-    click.echo(f"run {done.id} is {done.state}")
+    click.echo(f"run {aborted.id} is {aborted.state}")
 
 
 @pipeline.command()
 @_run_options
-@click.option("--html", type=_PATH, help="Write the report as a page.")
+@click.option("--html", type=_PATH, help="Also write the report as an HTML page.")
 def report(
     uri: str | None, store: str | None, run_id: str | None, as_json: bool, html: Path | None
 ) -> None:
-    """Show the report of a run, by default of the newest."""
-    found = open_addressed_graph(uri, store).pipeline.report(run_id)
-    _write_page(found, html)
+    """Show the report of a run, by default of the newest one.
+
+    \b
+    Example:
+      omnigraph pipeline report --uri ./my-graph --html report.html
+    """
+    run_report = open_addressed_graph(uri, store).pipeline.report(run_id)
+    _write_page(run_report, html)
     if as_json:
-        print_json(found.to_json())
+        print_json(run_report.to_json())
     else:
-        print_run_report(found)
+        print_run_report(run_report)
 
 
 def _addressed(
@@ -246,15 +298,15 @@ def _addressed(
     mode: str = "ro",
     actor: str | None = None,
 ) -> tuple[Graph, PipelineSource]:
-    """Open the graph of the command line, of the cluster, or of the file; return the pipeline."""
+    """Open the graph named by the options, the cluster or the file; return it and the pipeline."""
     declared = None if uri or store else find_cluster_pipeline(str(path))
     if declared is not None:
         graph = open_addressed_graph(None, None, mode=mode, actor=actor, graph_id=declared.graph)
         return graph, declared.source
     if uri is None and store is None:
-        found: Pipeline = read_pipeline(path, read_variables(pairs))
-        if found.graph is not None:
-            uri = found.address(found.graph)
+        spec: Pipeline = read_pipeline(path, read_variables(pairs))
+        if spec.graph is not None:
+            uri = spec.address(spec.graph)
     return open_addressed_graph(uri, store, mode=mode, actor=actor), path
 
 
@@ -270,8 +322,8 @@ def _interruptible(work: Callable[[Any], RunReport]) -> RunReport:
 def _interruption(error: PipelineInterrupted) -> str:
     resume = f"`omnigraph pipeline resume {error.run}`"
     if error.is_published:
-        return f"interrupted after the commit was published; {resume} does what is left"
-    return f"interrupted; nothing was published and nothing is left behind. {resume} begins anew"
+        return f"interrupted after the commit was published; {resume} completes the run"
+    return f"interrupted; nothing was published and staged files were removed. {resume} starts over"
 
 
 def _show(report: RunReport, html: Path | None, *, as_json: bool) -> None:
@@ -289,4 +341,4 @@ def _write_page(report: RunReport, html: Path | None) -> None:
         return
     with replaced_file(html) as file:
         file.write(report_page(report).encode())
-    click.echo(f"the report is in {html}", err=True)
+    click.echo(f"report written to {html}", err=True)

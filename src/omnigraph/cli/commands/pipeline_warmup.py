@@ -1,4 +1,4 @@
-"""This module is `omnigraph pipeline warmup`."""
+"""The command `omnigraph pipeline warmup`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,12 @@ from omnigraph.cli.output import print_json
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def warmup(as_json: bool) -> None:
-    """Let Spark sessions start sooner: keep the classes they load, for this user."""
+    """Cache the Java classes of Spark for this user, so that sessions start faster.
+
+    \b
+    Example:
+      omnigraph pipeline warmup
+    """
     report = pipeline.warm_up()
     if as_json:
         print_json(report.to_json())

@@ -1,4 +1,4 @@
-"""This module is `omnigraph policy …`."""
+"""`omnigraph policy`."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ _kind = click.option(
     "--kind",
     type=click.Choice([kind.value for kind in BundleScope]),
     default=BundleScope.GRAPH.value,
-    help="What the policy is for; a graph by default.",
+    help="What the policy applies to.  [default: graph]",
 )
 
 
 @click.group()
 def policy() -> None:
-    """Check what a policy allows."""
+    """Validate, test and explain policies."""
 
 
 @policy.command()
@@ -51,9 +51,9 @@ def policy() -> None:
 @_kind
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def validate(kind: str, as_json: bool) -> None:
-    """Check a policy file; tell all that is wrong with it."""
-    name, found = _read(kind)
-    actors, rules = len(found.bundle.actors), len(found.bundle.rules)
+    """Check a policy file and list all its errors."""
+    name, policy_ = _read(kind)
+    actors, rules = len(policy_.bundle.actors), len(policy_.bundle.rules)
     if as_json:
         print_json({"valid": True, "bundle": name, "actors": actors, "rules": rules})
         return
@@ -64,13 +64,13 @@ def validate(kind: str, as_json: bool) -> None:
 @policy_option
 @location_options
 @_kind
-@click.option("--tests", "path", type=_FILE, required=True, help="Cases (YAML) to decide.")
+@click.option("--tests", "path", type=_FILE, required=True, help="Test cases (YAML).")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def test(kind: str, path: Path, as_json: bool) -> None:
-    """Decide cases; exit 1 and list those that were expected otherwise."""
-    _, found = _read(kind)
+    """Run test cases of a policy; exit 1 and list those that fail."""
+    _, policy_ = _read(kind)
     cases = read_policy_tests(read_policy_text(path))
-    failed = find_policy_test_failures(found, cases)
+    failed = find_policy_test_failures(policy_, cases)
     if as_json:
         print_json({"cases": len(cases), "failed": [case.to_json() for case in failed]})
     elif failed:
@@ -86,15 +86,15 @@ def test(kind: str, path: Path, as_json: bool) -> None:
 @policy_option
 @location_options
 @_kind
-@click.option("--actor", required=True, help="Who wants to act.")
+@click.option("--actor", required=True, help="Actor of the request.")
 @click.option(
     "--action",
     required=True,
     type=click.Choice([action.value for action in PolicyAction]),
-    help="What to do.",
+    help="Action of the request.",
 )
-@click.option("--branch", help="On which branch.")
-@click.option("--target-branch", help="To which branch.")
+@click.option("--branch", help="Branch of the action.")
+@click.option("--target-branch", help="Target branch of the action.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def explain(
     kind: str,
@@ -104,9 +104,9 @@ def explain(
     target_branch: str | None,
     as_json: bool,
 ) -> None:
-    """Tell what a policy decides, by which rule, and for which types."""
-    _, found = _read(kind)
-    decision = found.decide(actor, action, branch, target_branch)
+    """Show the decision of a policy, the matching rule and the types."""
+    _, policy_ = _read(kind)
+    decision = policy_.decide(actor, action, branch, target_branch)
     facts = {
         "decision": "allow" if decision.allowed else "deny",
         "actor": actor,
@@ -130,7 +130,7 @@ def _reasons(decision: PolicyDecision) -> dict[str, Any]:
 
 
 def _types(scope: TypeScope) -> str:
-    """Return the types a scope names, each with what is not shown of it."""
+    """Return the types of a scope, each with its masked properties."""
     names = sorted({name for grant in scope.grants for name in grant.types or ()})
     hidden = {name: sorted(frozenset.intersection(*scope.masks_of(name))) for name in names}
     return ", ".join(
@@ -145,19 +145,21 @@ def _read(kind: str) -> tuple[str, Policy]:
     refuse_unused_options(command_words())
     scope = cluster_address(address_options(None, None), load_user_config())
     if scope is None:
-        message = "no policy: give its file with --policy, or --cluster DIR|URI, or a profile"
+        message = (
+            "no policy given: pass --policy FILE, --cluster DIR|URI, or --profile NAME of a cluster"
+        )
         raise InvalidUsage(message)
     return _applied(scope.address, scope.graph)
 
 
 def _applied(cluster: str, graph: str | None) -> tuple[str, Policy]:
-    """Return a policy that was applied: that of a graph or of the cluster, or the only one."""
+    """Return the applied policy of a graph or of the cluster, or the only one."""
     serving = read_applied_revision(cluster)
-    found = serving.policy_of(graph) or serving.policy_of(None)
+    policy_ = serving.policy_of(graph) or serving.policy_of(None)
     if graph is None:
-        found = serving.policies[0] if len(serving.policies) == 1 else None
-    if found is None:
+        policy_ = serving.policies[0] if len(serving.policies) == 1 else None
+    if policy_ is None:
         names = ", ".join(policy.name for policy in serving.policies) or "none"
-        raise InvalidUsage(f"say whose policy with --graph ID; the cluster has: {names}")
-    scope = BundleScope.SERVER if found.cluster else BundleScope.GRAPH
-    return found.name, Policy.parse(found.text, scope)
+        raise InvalidUsage(f"pass --graph ID to select a policy; the cluster has: {names}")
+    scope = BundleScope.SERVER if policy_.cluster else BundleScope.GRAPH
+    return policy_.name, Policy.parse(policy_.text, scope)

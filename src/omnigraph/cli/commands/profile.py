@@ -1,4 +1,4 @@
-"""This module is `omnigraph profile …`."""
+"""`omnigraph profile`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from omnigraph.service.user_config import PROFILE_VARIABLE, Profile, UserConfig,
 
 @click.group()
 def profile() -> None:
-    """Look at profiles: names for servers, clusters and graphs."""
+    """Show profiles: named addresses of servers, clusters and graphs."""
 
 
 @profile.command("list")
@@ -27,32 +27,32 @@ def list_profiles(as_json: bool) -> None:
     if as_json:
         print_json(facts)
         return
-    for found in facts:
-        active = " (active)" if found["active"] else ""
-        graph = f" · graph: {found['default_graph']}" if found["default_graph"] else ""
-        click.echo(f"{found['name']}{active}  {found['binding']}{graph}")
+    for entry in facts:
+        active = " (active)" if entry["active"] else ""
+        graph = f" · graph: {entry['default_graph']}" if entry["default_graph"] else ""
+        click.echo(f"{entry['name']}{active}  {entry['binding']}{graph}")
 
 
 def _active() -> str | None:
     return option_value("profile") or os.environ.get(PROFILE_VARIABLE, "").strip() or None
 
 
-def _listed(found: Profile, operator: UserConfig) -> dict[str, Any]:
+def _listed(entry: Profile, operator: UserConfig) -> dict[str, Any]:
     error = None
     try:
-        profile_address(found, None, operator)
+        profile_address(entry, None, operator)
     except InvalidUsage as refused:
         error = refused.message
-    target = found.target
+    target = entry.target
     return {
-        "name": found.name,
-        "binding": "invalid" if target is None else f"{found.kind}: {target}",
-        "scope_kind": found.kind,
+        "name": entry.name,
+        "binding": "invalid" if target is None else f"{entry.kind}: {target}",
+        "scope_kind": entry.kind,
         "target": target,
         "valid": error is None,
         "error": error,
-        "default_graph": found.default_graph,
-        "active": found.name == _active(),
+        "default_graph": entry.default_graph,
+        "active": entry.name == _active(),
     }
 
 
@@ -60,26 +60,26 @@ def _listed(found: Profile, operator: UserConfig) -> dict[str, Any]:
 @click.argument("name", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def show(name: str | None, as_json: bool) -> None:
-    """Show a profile, the active one, or what holds without any."""
+    """Show a profile: NAME, the active one, or the defaults."""
     operator = read_user_config(os.environ)
-    wanted = name or _active()
-    if wanted is not None and wanted not in operator.profiles:
-        known = ", ".join(sorted(operator.profiles)) or "none"
-        raise InvalidUsage(f"unknown profile '{wanted}'; set up are: {known}")
+    chosen = name or _active()
+    if chosen is not None and chosen not in operator.profiles:
+        names = ", ".join(sorted(operator.profiles)) or "none"
+        raise InvalidUsage(f"unknown profile '{chosen}'; configured profiles: {names}")
     defaults = operator.defaults
-    found = (
+    entry = (
         Profile("(defaults)", defaults.server, None, defaults.store, defaults.default_graph)
-        if wanted is None
-        else operator.profiles[wanted]
+        if chosen is None
+        else operator.profiles[chosen]
     )
-    target = found.target
-    nothing = wanted is None and target is None
+    target = entry.target
+    nothing = chosen is None and target is None
     facts = {
-        "name": found.name,
-        "scope_kind": "none" if nothing else found.kind,
+        "name": entry.name,
+        "scope_kind": "none" if nothing else entry.kind,
         "target": target,
-        "endpoint": None if target is None else profile_address(found, None, operator).address,
-        "default_graph": found.default_graph,
+        "endpoint": None if target is None else profile_address(entry, None, operator).address,
+        "default_graph": entry.default_graph,
         "output_format": defaults.output,
     }
     if as_json:

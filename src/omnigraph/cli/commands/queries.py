@@ -1,4 +1,4 @@
-"""This module is `omnigraph queries …`."""
+"""`omnigraph queries`."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from omnigraph.service.cluster.serving import ServedGraph, read_applied_revision
 
 @click.group()
 def queries() -> None:
-    """Look at the stored queries of a cluster."""
+    """List and check the stored queries of a cluster."""
 
 
 @dataclass(frozen=True, slots=True)
 class _StoredQueryCheck:
-    """A stored query, or why it is none."""
+    """A stored query with its plan, or the error that prevents one."""
 
     name: str
     plan: QueryPlan | None = None
@@ -43,15 +43,15 @@ class _StoredQueryCheck:
 @location_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def list_stored(as_json: bool) -> None:
-    """List the stored queries that were applied."""
-    found = [one for one in _stored() if one.plan is not None]
+    """List the applied stored queries."""
+    checks = [check for check in _stored() if check.plan is not None]
     if as_json:
-        print_json({"queries": [_facts(one) for one in found]})
+        print_json({"queries": [_facts(check) for check in checks]})
         return
-    if not found:
+    if not checks:
         click.echo("(no stored queries registered)")
-    for one in found:
-        for line in _lines(one):
+    for check in checks:
+        for line in _lines(check):
             click.echo(line)
 
 
@@ -59,17 +59,17 @@ def list_stored(as_json: bool) -> None:
 @location_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def validate(as_json: bool) -> None:
-    """Check the stored queries that were applied against the graphs as they are."""
-    found = list(_stored())
-    broken = [one for one in found if one.error is not None]
+    """Check the applied stored queries against the current schemas of their graphs."""
+    checks = list(_stored())
+    broken = [check for check in checks if check.error is not None]
     if as_json:
-        breakages = [{"query": one.name, "message": one.error} for one in broken]
+        breakages = [{"query": check.name, "message": check.error} for check in broken]
         print_json({"ok": not broken, "breakages": breakages, "warnings": []})
     elif not broken:
-        click.echo(f"OK  {len(found)} stored queries type-check")
+        click.echo(f"OK  {len(checks)} stored queries type-check")
     else:
-        for one in broken:
-            click.echo(f"ERROR  query '{one.name}': {one.error}")
+        for check in broken:
+            click.echo(f"ERROR  query '{check.name}': {check.error}")
     if broken:
         sys.exit(1)
 
@@ -87,35 +87,37 @@ def _stored() -> Iterator[_StoredQueryCheck]:
 
 
 def _graphs() -> tuple[ServedGraph, ...]:
-    """Return the graphs of the cluster that was addressed, or the one that was named."""
+    """Return the graphs of the addressed cluster, or the named one."""
     refuse_unused_options(command_words())
     scope = cluster_address(address_options(None, None), load_user_config())
     if scope is None:
-        raise InvalidUsage("say which cluster: --cluster DIR|URI, or a profile of one")
-    serving, wanted = read_applied_revision(scope.address), scope.graph
-    found = tuple(graph for graph in serving.graphs if wanted in (None, graph.id))
-    if not found:
+        raise InvalidUsage(
+            "no cluster given: pass --cluster DIR|URI, or --profile NAME of a cluster"
+        )
+    serving, graph_id = read_applied_revision(scope.address), scope.graph
+    graphs = tuple(graph for graph in serving.graphs if graph_id in (None, graph.id))
+    if not graphs:
         ids = ", ".join(graph.id for graph in serving.graphs)
-        message = f"the cluster has no graph '{wanted}', but: {ids}"
-        raise InvalidInput(message, code="graph_not_applied", graph=wanted)
-    return found
+        message = f"the cluster has no graph '{graph_id}'; it has: {ids}"
+        raise InvalidInput(message, code="graph_not_applied", graph=graph_id)
+    return graphs
 
 
-def _lines(one: _StoredQueryCheck) -> Iterator[str]:
-    assert one.plan is not None, "only what can be run is listed"
-    params = ", ".join(f"${p.name}: {p.type}" for p in one.plan.parameters)
-    kind = "mutation" if isinstance(one.plan, MutationPlan) else "read"
-    yield f"{kind}  {one.name}({params})"
-    for text in (one.plan.description, one.plan.instruction):
+def _lines(check: _StoredQueryCheck) -> Iterator[str]:
+    assert check.plan is not None, "only what can be run is listed"
+    params = ", ".join(f"${p.name}: {p.type}" for p in check.plan.parameters)
+    kind = "mutation" if isinstance(check.plan, MutationPlan) else "read"
+    yield f"{kind}  {check.name}({params})"
+    for text in (check.plan.description, check.plan.instruction):
         if text:
             yield f"    {text}"
 
 
-def _facts(one: _StoredQueryCheck) -> dict[str, Any]:
-    plan = one.plan
+def _facts(check: _StoredQueryCheck) -> dict[str, Any]:
+    plan = check.plan
     assert plan is not None, "only what can be run is listed"
     facts: dict[str, Any] = {
-        "name": one.name,
+        "name": check.name,
         "mcp_expose": False,
         "tool_name": None,
         "mutation": isinstance(plan, MutationPlan),

@@ -1,4 +1,4 @@
-"""This module is `omnigraph query`."""
+"""`omnigraph query` and `omnigraph explain`."""
 
 from __future__ import annotations
 
@@ -27,11 +27,15 @@ from omnigraph.query.result import Result, ResultStream
 @click.argument("name", required=False)
 @graph_options(positional=False)
 @query_options
-@click.option("--branch", help="Branch to read; main by default.")
-@click.option("--snapshot", help="Commit id, tag or time to read instead of a branch.")
-@click.option("--timeout", type=click.FloatRange(min=0), help="Seconds after which to give up.")
-@click.option("--format", "format_", type=click.Choice(RESULT_FORMATS), help="How to print rows.")
-@click.option("--out", type=click.Path(path_type=Path), help="File to write to.")
+@click.option("--branch", help="Branch to read.  [default: main]")
+@click.option("--snapshot", help="Commit ID, tag or timestamp to read instead of a branch.")
+@click.option("--timeout", type=click.FloatRange(min=0), help="Timeout in seconds.")
+@click.option(
+    "--format", "format_", type=click.Choice(RESULT_FORMATS), help="Output format of the rows."
+)
+@click.option(
+    "--out", type=click.Path(path_type=Path), help="File to write instead of standard output."
+)
 @engine_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def query(
@@ -50,7 +54,11 @@ def query(
     engine: str,
     as_json: bool,
 ) -> None:
-    """Answer a query; NAME says which of several, or alone a stored query of a server."""
+    """Run a query and print its rows.
+
+    NAME selects one of several queries in the file; without a file, it is a stored query of a
+    server.
+    """
     if branch is not None and snapshot is not None:
         raise click.UsageError("--branch and --snapshot are mutually exclusive")
     source = None if is_stored(name, query_path, query_text) else read_query(query_path, query_text)
@@ -74,15 +82,15 @@ def query(
 
 
 # ----------------------------------------------------------------------
-# This module is `omnigraph explain`.
+# Explain.
 
 
 @click.command()
 @click.argument("name", required=False)
 @graph_options(positional=False)
 @query_options
-@click.option("--branch", "at", default="main", help="Branch, tag, commit id or time.")
-@click.option("--analyze", is_flag=True, help="Run the query and show what happened.")
+@click.option("--branch", "at", default="main", help="Branch, tag, commit ID or timestamp.")
+@click.option("--analyze", is_flag=True, help="Run the query and show actual rows and times.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def explain(
     name: str | None,
@@ -96,12 +104,12 @@ def explain(
     analyze: bool,
     as_json: bool,
 ) -> None:
-    """Show how a query is answered: its operators, with estimates."""
+    """Show the plan of a query: its operators, with estimates."""
     source = read_query(query_path, query_text)
     values = read_params(params, params_file)
     graph = open_addressed_graph(uri, store)
-    found = graph.explain(source, values, name=name, at=at, analyze=analyze)
+    plan = graph.explain(source, values, name=name, at=at, analyze=analyze)
     if as_json:
-        print_json(found.to_json())
+        print_json(plan.to_json())
         return
-    click.echo(found)
+    click.echo(plan)

@@ -1,4 +1,4 @@
-"""This module is `omnigraph schema …`."""
+"""`omnigraph schema`."""
 
 from __future__ import annotations
 
@@ -36,38 +36,40 @@ _FILE = click.Path(path_type=Path)
 
 @click.group()
 def schema() -> None:
-    """Look at schemas, and plan and make their changes."""
+    """Show schemas; plan and apply schema changes."""
 
 
 @schema.command()
 @graph_options(positional=True)
-@click.option("--schema", "wanted", type=_FILE, help="The schema wanted for a graph.")
-@click.option("--from", "old_path", type=_FILE, help="Instead of a graph: the accepted schema.")
-@click.option("--to", "new_path", type=_FILE, help="With --from: the schema wanted instead.")
-@click.option("--allow-data-loss", is_flag=True, help="Plan drops as hard drops.")
+@click.option("--schema", "new_schema", type=_FILE, help="New schema file of the graph.")
+@click.option("--from", "old_path", type=_FILE, help="Old schema file, instead of a graph.")
+@click.option("--to", "new_path", type=_FILE, help="With --from: new schema file.")
+@click.option(
+    "--allow-data-loss", is_flag=True, help="Plan drops as hard drops, which delete data."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def plan(
     uri: str | None,
     store: str | None,
-    wanted: Path | None,
+    new_schema: Path | None,
     old_path: Path | None,
     new_path: Path | None,
     allow_data_loss: bool,
     as_json: bool,
 ) -> None:
-    """List the steps from one schema to another, or what stands in the way."""
+    """Show the migration steps to a new schema, or why it is refused."""
     if old_path is not None and new_path is not None:
         print_file_plan(old_path, new_path, allow_data_loss=allow_data_loss, as_json=as_json)
-    elif wanted is not None:
-        _plan_graph((uri, store), wanted, allow_data_loss, as_json)
+    elif new_schema is not None:
+        _plan_graph((uri, store), new_schema, allow_data_loss, as_json)
     else:
-        raise click.UsageError("give a graph and --schema FILE, or --from FILE and --to FILE")
+        raise click.UsageError("pass a graph and --schema FILE, or --from FILE and --to FILE")
 
 
 def _plan_graph(
-    address: tuple[str | None, str | None], wanted: Path, allow_data_loss: bool, as_json: bool
+    address: tuple[str | None, str | None], new_schema: Path, allow_data_loss: bool, as_json: bool
 ) -> None:
-    _, report = open_catalog(wanted)
+    _, report = open_catalog(new_schema)
     graph = import_module("omnigraph.cli.open_graph").open_addressed_graph(*address)
     steps = graph.schema.plan(report.source.text, allow_data_loss=allow_data_loss)
     if as_json:
@@ -80,10 +82,10 @@ def _plan_graph(
 @graph_options(positional=True)
 @actor_option
 @click.argument("path", metavar="FILE", type=_FILE, required=False)
-@click.option("--schema", "wanted", type=_FILE, help="The schema wanted, instead of FILE.")
-@click.option("--branch", default="main", help="Branch whose schema changes.")
-@click.option("--allow-data-loss", is_flag=True, help="Remove at once what is dropped.")
-@click.option("--dry-run", is_flag=True, help="Check everything, change nothing.")
+@click.option("--schema", "new_schema", type=_FILE, help="New schema file, instead of FILE.")
+@click.option("--branch", default="main", help="Branch to change.")
+@click.option("--allow-data-loss", is_flag=True, help="Make drops hard drops, which delete data.")
+@click.option("--dry-run", is_flag=True, help="Check the migration without changing anything.")
 @click.option("--message", help="Message of the commit.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def apply(
@@ -91,19 +93,19 @@ def apply(
     store: str | None,
     actor: str | None,
     path: Path | None,
-    wanted: Path | None,
+    new_schema: Path | None,
     branch: str,
     allow_data_loss: bool,
     dry_run: bool,
     message: str | None,
     as_json: bool,
 ) -> None:
-    """Make another schema the accepted one, as one commit."""
-    if path is None and wanted is None and store is not None and uri is not None:
+    """Migrate a graph to a new schema, as one commit."""
+    if path is None and new_schema is None and store is not None and uri is not None:
         path, uri = Path(uri), None
-    if (path is None) == (wanted is None):
-        raise click.UsageError("give the wanted schema: a file after the graph, or --schema FILE")
-    _, report = open_catalog(path or wanted or Path())
+    if (path is None) == (new_schema is None):
+        raise click.UsageError("no schema given: pass a file after the graph, or --schema FILE")
+    _, report = open_catalog(path or new_schema or Path())
     opened = import_module("omnigraph.cli.open_graph").open_addressed_graph
     graph = opened(uri, store, mode="rw", actor=actor)
     if not graph.uri.startswith(("http://", "https://")):
@@ -121,8 +123,10 @@ def apply(
     if as_json:
         print_json({"uri": graph.uri, **done.to_json()})
         return
-    told = {"applied": done.applied, "graph_manifest_version": done.manifest_version}
-    print_migration_plan(done.plan, f"schema apply for {graph.uri} on branch {done.branch}", **told)
+    facts = {"applied": done.applied, "graph_manifest_version": done.manifest_version}
+    print_migration_plan(
+        done.plan, f"schema apply for {graph.uri} on branch {done.branch}", **facts
+    )
 
 
 @schema.command()
@@ -131,9 +135,9 @@ def apply(
 @click.argument("new", metavar="TO")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def diff(uri: str | None, store: str | None, old: str, new: str, as_json: bool) -> None:
-    """List the steps between two schema files, or between two states of a graph.
+    """Show the migration steps between two schema files or two states of a graph.
 
-    With --uri or --store, FROM is a branch, tag, commit or time, and TO another or a file.
+    With --uri or --store, FROM is a branch, tag, commit or timestamp, and TO another or a file.
     """
     if uri is None and store is None and not has_location():
         print_file_plan(Path(old), Path(new), allow_data_loss=False, as_json=as_json)
@@ -155,10 +159,10 @@ def diff(uri: str | None, store: str | None, old: str, new: str, as_json: bool) 
 @location_options
 @policy_actor_option
 @policy_option
-@click.option("--at", help="Branch, tag, commit or time of a graph; main unless given.")
+@click.option("--at", help="Branch, tag, commit ID or timestamp of a graph.  [default: main]")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def show(uri: str | None, store: str | None, at: str | None, as_json: bool) -> None:
-    """Show what a schema file declares, resolved, or the text of a graph's schema."""
+    """Show the resolved types of a schema file, or the schema text of a graph."""
     if uri is None or not uri.endswith(".pg"):
         graph = import_module("omnigraph.cli.open_graph").open_addressed_graph(uri, store)
         source = graph.snapshot(at).schema_source

@@ -1,4 +1,4 @@
-"""This module is `omnigraph serve`."""
+"""`omnigraph serve`."""
 
 from __future__ import annotations
 
@@ -24,20 +24,39 @@ _OPTION_BY_FIELD = {
 
 
 @click.command()
-@click.option("--graph", "graphs", multiple=True, metavar="NAME=URI", help="Graph to serve.")
-@click.option("--cluster", metavar="DIR|URI", help="Cluster to serve, instead of graphs.")
-@click.option("--queries", multiple=True, metavar="[NAME=]DIR", help="Folder of stored queries.")
 @click.option(
-    "--policy", "policies", multiple=True, metavar="[NAME=]FILE", help="Policy of graphs."
+    "--graph", "graphs", multiple=True, metavar="NAME=URI", help="Graph to serve; repeatable."
 )
-@click.option("--server-policy", metavar="FILE", help="Policy of the server: who may list graphs.")
-@click.option("--external-blobs", multiple=True, metavar="URI", help="Where blobs may stay.")
-@click.option("--bind", metavar="HOST:PORT", help=f"Where to listen; {_BIND} by default.")
-@click.option("--workers", type=click.IntRange(1, 64), default=1, help="Processes to run.")
-@click.option("--unauthenticated", is_flag=True, help="Serve everything to everybody.")
-@click.option("--require-all-graphs", is_flag=True, help="Do not start unless all can be served.")
-@click.option("--tls-cert", type=click.Path(path_type=Path), help="Certificate (PEM).")
-@click.option("--tls-key", type=click.Path(path_type=Path), help="Key of the certificate (PEM).")
+@click.option("--cluster", metavar="DIR|URI", help="Cluster to serve, instead of --graph.")
+@click.option(
+    "--queries", multiple=True, metavar="[NAME=]DIR", help="Folder of stored queries; repeatable."
+)
+@click.option(
+    "--policy",
+    "policies",
+    multiple=True,
+    metavar="[NAME=]FILE",
+    help="Policy file of a graph, or of all graphs.",
+)
+@click.option(
+    "--server-policy", metavar="FILE", help="Policy file of the server, e.g. for listing graphs."
+)
+@click.option(
+    "--external-blobs",
+    multiple=True,
+    metavar="URI",
+    help="Location that external blobs may reference; repeatable.",
+)
+@click.option("--bind", metavar="HOST:PORT", help=f"Address to listen on.  [default: {_BIND}]")
+@click.option(
+    "--workers", type=click.IntRange(1, 64), default=1, help="Number of worker processes."
+)
+@click.option("--unauthenticated", is_flag=True, help="Serve without authentication.")
+@click.option("--require-all-graphs", is_flag=True, help="Exit if any graph cannot be served.")
+@click.option("--tls-cert", type=click.Path(path_type=Path), help="TLS certificate (PEM).")
+@click.option(
+    "--tls-key", type=click.Path(path_type=Path), help="Private key of the TLS certificate (PEM)."
+)
 @click.option(
     "--trusted-proxy",
     "trusted_proxies",
@@ -45,32 +64,62 @@ _OPTION_BY_FIELD = {
     metavar="IP|CIDR",
     help="Proxy whose X-Forwarded-For is logged as the client address.",
 )
-@click.option("--query-timeout", type=click.FloatRange(min=0.001), default=60.0, help="Seconds.")
+@click.option(
+    "--query-timeout",
+    type=click.FloatRange(min=0.001),
+    default=60.0,
+    help="Maximum seconds of a query.",
+)
 @click.option(
     "--query-memory",
     type=click.IntRange(1),
     default=512 * 1024 * 1024,
-    help="Bytes that the rows of a query may take.",
+    help="Maximum bytes of memory for the rows of a query.",
 )
 @click.option(
     "--query-memory-total",
     type=click.IntRange(1),
     default=2 * 1024 * 1024 * 1024,
-    help="Bytes that the rows of all queries of a process may take together.",
+    help="Maximum bytes of memory for the rows of all queries of a process.",
 )
-@click.option("--deadline", type=click.FloatRange(min=0.001), default=300.0, help="Seconds.")
-@click.option("--body-timeout", type=click.FloatRange(min=0.001), default=60.0, help="Seconds.")
-@click.option("--idle-timeout", type=click.FloatRange(min=0.001), default=30.0, help="Seconds.")
+@click.option(
+    "--deadline",
+    type=click.FloatRange(min=0.001),
+    default=300.0,
+    help="Maximum seconds of a request.",
+)
+@click.option(
+    "--body-timeout",
+    type=click.FloatRange(min=0.001),
+    default=60.0,
+    help="Maximum seconds to receive a request body.",
+)
+@click.option(
+    "--idle-timeout",
+    type=click.FloatRange(min=0.001),
+    default=30.0,
+    help="Seconds after which an idle connection is closed.",
+)
 @click.option(
     "--connection-age",
     type=click.FloatRange(min=0.001),
     default=300.0,
-    help="Seconds after which a connection is closed with an answer.",
+    help="Seconds after which a connection is closed with its next response.",
 )
-@click.option("--threads", type=click.IntRange(1, 256), default=8, help="Reads at once.")
-@click.option("--connections", type=click.IntRange(1), default=1_000, help="Connections at once.")
+@click.option(
+    "--threads",
+    type=click.IntRange(1, 256),
+    default=8,
+    help="Number of concurrent reads per process.",
+)
+@click.option(
+    "--connections",
+    type=click.IntRange(1),
+    default=1_000,
+    help="Maximum number of connections per process.",
+)
 def serve(**options: Any) -> None:  # noqa: ANN401 - one of each option
-    """Serve graphs over HTTP until somebody says stop."""
+    """Start the HTTP server."""
     serving = import_server_module()
     environment = os.environ
     host, port = bind_address(options["bind"] or environment.get("OMNIGRAPH_BIND") or _BIND)
@@ -79,8 +128,10 @@ def serve(**options: Any) -> None:  # noqa: ANN401 - one of each option
     if cluster is None and not options["graphs"]:
         cluster = environment.get("OMNIGRAPH_CLUSTER") or None
     if cluster is not None and apart:
-        given = ", ".join(f"--{_OPTION_BY_FIELD[name]}" for name in apart)
-        raise click.UsageError(f"--cluster says all of that; leave out {given}")
+        others = ", ".join(f"--{_OPTION_BY_FIELD[name]}" for name in apart)
+        raise click.UsageError(
+            f"--cluster and {others} are mutually exclusive: cluster.yaml declares them"
+        )
     settings = serving.ServerSettings(
         cluster=cluster,
         graphs=parse_named_values(options["graphs"], "--graph"),
@@ -115,42 +166,42 @@ def serve(**options: Any) -> None:  # noqa: ANN401 - one of each option
 
 
 def import_server_module(name: str = "omnigraph.server.serve") -> Any:  # noqa: ANN401 - a module
-    """Return a module of an optional room."""
+    """Import a module that needs an optional dependency."""
     try:
         return import_module(name)
     except ModuleNotFoundError as error:
-        message = f"serving needs {error.name}: install omnigraph[server]"
+        message = f"the server needs the package {error.name}: install omnigraph[server]"
         raise InvalidInput(message, code="server_missing") from error
 
 
 def bind_address(text: str) -> tuple[str, int]:
-    """Read where to listen."""
+    """Return the host and port of `HOST:PORT`."""
     host, _, port = text.rpartition(":")
     if not host or not port.isdigit():
-        raise click.UsageError("--bind is HOST:PORT, e.g. 127.0.0.1:8080")
+        raise click.UsageError("invalid --bind: expected HOST:PORT, e.g. 127.0.0.1:8080")
     return host.strip("[]"), int(port)
 
 
 def print_listen_address(address: str) -> None:
-    """Say where we listen, for programs that wait for it."""
+    """Print the listen address, for programs that wait for it."""
     click.echo(f"OMNIGRAPH_LISTEN_ADDR={address}")
 
 
 def parse_named_values(
-    given: Iterable[str], option: str, all_: str | None = None
+    texts: Iterable[str], option: str, all_: str | None = None
 ) -> dict[str, str]:
-    """Read `NAME=VALUE`; without a name, where that is allowed, it is for all."""
-    found: dict[str, str] = {}
-    for text in given:
+    """Parse `NAME=VALUE` pairs; a value without a name, where allowed, applies to all."""
+    values: dict[str, str] = {}
+    for text in texts:
         name, equals, value = text.partition("=")
         if not equals and all_ is not None:
             name, value = all_, text
         if not value or (not name and all_ is None):
-            raise click.UsageError(f"{option} is NAME=VALUE, not '{text}'")
-        if name in found:
+            raise click.UsageError(f"invalid {option} '{text}': expected NAME=VALUE")
+        if name in values:
             raise click.UsageError(f"{option} is given twice for '{name}'")
-        found[name] = value
-    return found
+        values[name] = value
+    return values
 
 
 def _is_set(text: str | None) -> bool:

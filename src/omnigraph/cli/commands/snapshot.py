@@ -1,4 +1,4 @@
-"""This module is `omnigraph snapshot`."""
+"""`omnigraph snapshot`."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from omnigraph.version import INTERNAL_SCHEMA_VERSION
 
 @click.command()
 @graph_options(positional=True)
-@click.option("--branch", "at", default="main", help="Branch, tag, commit id or time.")
+@click.option("--branch", "at", default="main", help="Branch, tag, commit ID or timestamp.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def snapshot(uri: str | None, store: str | None, at: str, as_json: bool) -> None:
-    """Show which version of each dataset a state of the graph is made of."""
+    """Show the dataset versions of a snapshot."""
     facts = _facts(open_addressed_graph(uri, store).snapshot(at))
     if as_json:
         print_json(facts)
@@ -33,9 +33,9 @@ def snapshot(uri: str | None, store: str | None, at: str, as_json: bool) -> None
         )
 
 
-def _facts(found: Snapshot) -> dict[str, Any]:
+def _facts(snapshot_: Snapshot) -> dict[str, Any]:
     datasets = []
-    for key, entry in found.entries().items():
+    for key, entry in snapshot_.entries().items():
         kind, _, name = key.partition(":")
         datasets.append(
             {
@@ -48,9 +48,9 @@ def _facts(found: Snapshot) -> dict[str, Any]:
             }
         )
     return {
-        "graph_branch": found.branch,
-        "graph_commit_id": found.commit_id,
-        "graph_manifest_version": found.manifest_version,
+        "graph_branch": snapshot_.branch,
+        "graph_commit_id": snapshot_.commit_id,
+        "graph_manifest_version": snapshot_.manifest_version,
         "internal_schema_version": INTERNAL_SCHEMA_VERSION,
         "datasets": datasets,
     }

@@ -1,4 +1,4 @@
-"""This module is `omnigraph tag …`."""
+"""`omnigraph tag`."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from omnigraph.cli.output import print_json
 
 @click.group()
 def tag() -> None:
-    """Give commits names that never move."""
+    """Create, list and delete tags: fixed names of commits."""
 
 
 @tag.command()
 @graph_options(positional=False)
 @actor_option
-@click.option("--at", default="main", help="Branch, tag, commit id or time.")
+@click.option("--at", default="main", help="Branch, tag, commit ID or timestamp to tag.")
 @click.argument("name")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def create(
@@ -25,11 +25,11 @@ def create(
 ) -> None:
     """Create a tag."""
     graph = open_addressed_graph(uri, store, mode="rw", actor=actor)
-    made = graph.tags.create(name, at=at)
+    created = graph.tags.create(name, at=at)
     if as_json:
-        print_json({"uri": graph.uri, "name": made.name, "graph_commit_id": made.commit_id})
+        print_json({"uri": graph.uri, "name": created.name, "graph_commit_id": created.commit_id})
         return
-    click.echo(f"created tag {made.name} at {made.commit_id}")
+    click.echo(f"created tag {created.name} at {created.commit_id}")
 
 
 @tag.command("list")
@@ -44,8 +44,8 @@ def list_tags(uri: str | None, store: str | None, as_json: bool) -> None:
         ]
         print_json({"tags": facts})
         return
-    for found in tags:
-        click.echo(f"{found.name} {found.commit_id}")
+    for listed in tags:
+        click.echo(f"{listed.name} {listed.commit_id}")
 
 
 @tag.command()
@@ -53,7 +53,7 @@ def list_tags(uri: str | None, store: str | None, as_json: bool) -> None:
 @click.argument("name")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def delete(uri: str | None, store: str | None, name: str, as_json: bool) -> None:
-    """Delete a tag; the commit stays."""
+    """Delete a tag; its commit is kept."""
     graph = open_addressed_graph(uri, store, mode="rw")
     graph.tags.delete(name)
     if as_json:

@@ -1,4 +1,4 @@
-"""This module is `omnigraph version`."""
+"""`omnigraph version` and `omnigraph completion`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def version(as_json: bool) -> None:
 
 
 # ----------------------------------------------------------------------
-# This module is `omnigraph completion`.
+# Shell completion.
 
 
 _SHELLS = ("bash", "zsh", "fish")
@@ -30,8 +30,8 @@ _SHELLS = ("bash", "zsh", "fish")
 @click.command()
 @click.argument("shell", type=click.Choice(_SHELLS))
 def completion(shell: str) -> None:
-    """Print a script that makes SHELL complete commands: source it when the shell starts."""
+    """Print the completion script of a shell."""
     kind = get_completion_class(shell)
-    assert kind is not None, "the library knows all three"
+    assert kind is not None, "click supports all three shells"
     root = click.get_current_context().find_root().command
     click.echo(kind(root, {}, "omnigraph", "_OMNIGRAPH_COMPLETE").source())

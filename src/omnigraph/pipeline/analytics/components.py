@@ -1,7 +1,7 @@
-"""This module finds which nodes hang together, whichever way edges lead.
+"""Compute connected components; the direction of edges does not matter.
 
-Nodes point at ever smaller neighbours, by turns from above and from below, until each points at the
-smallest of its component. That takes few rounds even where ways are long.
+Nodes point at ever smaller neighbours, alternately from above and from below, until each points at
+the smallest of its component. That takes few rounds even for long paths.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""This module counts the edges at each node."""
+"""Count the edges of each node."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""This module finds communities: each node takes the label most of its neighbours have."""
+"""Find communities by label propagation: each node takes the most frequent label of its
+neighbours.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ def label_propagation(network: Network, iterations: int = 20) -> tuple[DataFrame
     with most votes the first is taken.
     """
     if iterations < 1:
-        raise InvalidInput("iterations is 1 or more", code="analysis_option_invalid")
+        raise InvalidInput("iterations must be 1 or more", code="analysis_option_invalid")
     labels = network.nodes.select(NODE, F.col(NODE).alias("label"))
     neighbours, rounds = network.both_ways.persist(), 0
     for rounds in range(1, iterations + 1):  # noqa: B007 - told below

@@ -1,6 +1,6 @@
-"""This module reads the part of a graph an algorithm looks at: nodes, and edges between them.
+"""Read the nodes and edges that an algorithm runs on.
 
-Nodes of several types may take part, so a node is known by its type and its id.
+Nodes of several types may take part, so a node is identified by its type and its id.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""This module ranks nodes by who leads to them: PageRank, by repetition until little changes.
+"""Rank nodes by PageRank, iterated until ranks converge.
 
-Ranks are integers, parts of a whole: sums of integers do not depend on the order of addition, so
-that every run gives the same.
+Ranks are fixed-point integers: sums of integers do not depend on the order of addition, so every
+run gives the same result.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ class PageRankOptions:
     def __post_init__(self) -> None:
         if not 0 <= self.damping < 1 or self.iterations < 1 or self.tolerance < 0:
             message = (
-                "damping is 0 or more and less than 1, iterations 1 or more, tolerance not negative"
+                "damping must be at least 0 and less than 1, iterations at least 1, "
+                "tolerance at least 0"
             )
             raise InvalidInput(message, code="analysis_option_invalid")
 

@@ -1,4 +1,4 @@
-"""This module runs an algorithm over a graph, and stores what it gives as a property of nodes."""
+"""Run an algorithm over a graph, and store its result as a property of nodes."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _degrees(network: Network, direction: str = "both") -> tuple[DataFrame, int]
     try:
         return degrees(network, Direction(direction)), 1
     except ValueError:
-        message = f"direction is {', '.join(Direction)}, not '{direction}'"
+        message = f"direction must be one of {', '.join(Direction)}, got '{direction}'"
         raise InvalidInput(message, code="analysis_option_invalid") from None
 
 
@@ -139,7 +139,7 @@ def analyze(
 def _algorithm(name: str) -> Algorithm:
     found = ALGORITHMS.get(name)
     if found is None:
-        message = f"unknown algorithm '{name}'; it is one of {', '.join(ALGORITHMS)}"
+        message = f"unknown algorithm '{name}'; use one of {', '.join(ALGORITHMS)}"
         raise InvalidInput(message, code="analysis_unknown", algorithm=name)
     return found
 
@@ -148,7 +148,7 @@ def _target(snapshot: Snapshot, into: str, algorithm: Algorithm) -> tuple[str, s
     """Return the type and the property values go to; raise InvalidInput when they do not fit."""
     type_name, dot, name = into.partition(".")
     if not dot:
-        message = f"say where to store values as Type.property, not '{into}'"
+        message = f"the property to store values in must be Type.property, got '{into}'"
         raise InvalidInput(message, code="analysis_target_invalid", into=into)
     definition = find_type(snapshot, f"node:{type_name}").definition
     assert isinstance(definition, NodeType), "it was looked for among nodes"
@@ -158,7 +158,9 @@ def _target(snapshot: Snapshot, into: str, algorithm: Algorithm) -> tuple[str, s
         message = f"{type_name} has no property {name}: add `{name}: {wanted}` to the schema first"
         raise InvalidInput(message, code="analysis_target_invalid", into=into)
     if not _fits(property_.type, algorithm) or name in definition.key:
-        message = f"{into} is {property_.type}; {algorithm.name} stores {wanted}, and no key"
+        message = (
+            f"{into} is {property_.type}; {algorithm.name} needs {wanted}, and not a key property"
+        )
         raise InvalidInput(message, code="analysis_target_invalid", into=into)
     return type_name, name
 

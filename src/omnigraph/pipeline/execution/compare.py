@@ -1,6 +1,6 @@
-"""This module compares values as the language does: numbers by value, whatever their widths.
+"""Compare values as the query language does: numbers by value, whatever their widths.
 
-Spark would cast both sides to a float where one is; that loses digits of large integers.
+Spark would cast both sides to a float if one is a float; that loses digits of large integers.
 """
 
 from __future__ import annotations

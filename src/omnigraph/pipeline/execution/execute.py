@@ -1,4 +1,4 @@
-"""This module answers a query on Spark: one snapshot, one plan, one data frame."""
+"""Compile a query for Spark: one snapshot, one plan, one data frame."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""This module turns expressions and predicates into columns."""
+"""Compile expressions and predicates to Spark columns."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from omnigraph.plan.expressions import (
     PredicateCall,
     PropertyRef,
 )
-from omnigraph.plan.functions import FunctionKind
+from omnigraph.plan.functions import Implementation
 from omnigraph.query.expressions import Constants
 from omnigraph.types import PropertyType, Scalar
 
@@ -69,10 +69,9 @@ class ExpressionCompiler:
             case Constant() | ParameterRef():
                 return literal(self.constants.value(expression), expression.type)
             case FunctionCall(function=function):
-                if function.kind is FunctionKind.SCALAR:
-                    return literal(self.constants.now, expression.type)
-                assert function.name == "nearest", "what Spark cannot do was refused"
-                return self._distance(expression)
+                assert isinstance(function.spark, Implementation), "check_supported refused it"
+                column: Column = function.spark.load()(self, expression)
+                return column
             case EdgePath():
                 raise AssertionError("a way along edges has no value")
             case _ as unreachable:
@@ -90,8 +89,8 @@ class ExpressionCompiler:
                 return found.isNotNull() if negated else found.isNull()
             case IsIn(operand=operand, choices=choices):
                 return self._is_in(operand, choices)
-            case PredicateCall():
-                raise AssertionError("what Spark cannot do was refused")
+            case PredicateCall(call=call):
+                return self.column(call)
             case And(parts=parts):
                 return reduce(lambda a, b: a & b, map(self.holds, parts), F.lit(True))
             case Or(parts=parts):
@@ -135,7 +134,7 @@ class ExpressionCompiler:
 
     # --- distances -----------------------------------------------------------------------------
 
-    def _distance(self, call: FunctionCall) -> Column:
+    def distance(self, call: FunctionCall) -> Column:
         """Return how far each vector is from the one asked for; null for none."""
         target, query = call.arguments
         assert isinstance(target, PropertyRef), "a ranking ranks a property"
@@ -160,6 +159,16 @@ class ExpressionCompiler:
         if isinstance(value, str):
             value = self.ranking.embedded(target, value)
         return literal(value, target.type)
+
+
+def constant_value(compiler: ExpressionCompiler, call: FunctionCall) -> Column:
+    """Return a call whose value is the same for each row as a literal."""
+    return literal(compiler.constants.value(call), call.type)
+
+
+def vector_distance(compiler: ExpressionCompiler, call: FunctionCall) -> Column:
+    """Return the distance of a vector of each row to the one of the query."""
+    return compiler.distance(call)
 
 
 def _choice(value: Any, type_: PropertyType) -> SparkOperand:  # noqa: ANN401 - of the type

@@ -1,6 +1,7 @@
-"""This module lets storage leave out rows that no predicate can hold for.
+"""Push predicates down to storage, to skip rows that cannot match.
 
-Spark tests every predicate itself. So only those are handed down that storage surely answers alike.
+Spark evaluates every predicate itself, so only predicates with the same result in storage are
+pushed down.
 """
 
 from __future__ import annotations

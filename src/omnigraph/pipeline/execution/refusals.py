@@ -1,4 +1,4 @@
-"""This module refuses queries that Spark cannot answer as the language says, before they run."""
+"""Reject queries that Spark cannot answer exactly, before they run."""
 
 from __future__ import annotations
 
@@ -16,13 +16,7 @@ from omnigraph.plan.expressions import (
     PredicateCall,
     PropertyRef,
 )
-from omnigraph.plan.functions import FunctionKind
-
-_UNSUPPORTED_REASONS = {
-    FunctionKind.PREDICATE: "text is searched by the local engine only",
-    FunctionKind.RANK: "this ranking needs the words of a whole type",
-    FunctionKind.PATH: "paths are found by the local engine only",
-}
+from omnigraph.plan.functions import FunctionArgumentKind, Unsupported
 
 
 def check_supported(plan: ReadPlan) -> None:
@@ -41,12 +35,13 @@ def check_supported(plan: ReadPlan) -> None:
 
 
 def _reason(call: FunctionCall) -> str | None:
-    if call.function.name == "nearest":
-        query = call.arguments[1]
-        if isinstance(query, PropertyRef) and query.type.text:
+    if isinstance(call.function.spark, Unsupported):
+        return call.function.spark.reason
+    for declared, argument in zip(call.function.arguments, call.arguments, strict=False):
+        embeds = declared.takes is FunctionArgumentKind.VECTOR_OR_TEXT
+        if embeds and isinstance(argument, PropertyRef) and argument.type.text:
             return "a text of every row would have to be embedded"
-        return None
-    return _UNSUPPORTED_REASONS.get(call.function.kind)
+    return None
 
 
 def _calls(operator: op.PlanOperator) -> Iterator[FunctionCall]:

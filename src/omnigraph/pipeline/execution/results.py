@@ -1,6 +1,6 @@
-"""This module turns the operators that make a result into data frames.
+"""Compile result operators to data frames.
 
-Columns are numbered until the end, because Spark does not tell `a` from `A` in names.
+Columns are numbered until the end, because Spark does not distinguish `a` from `A` in names.
 """
 
 from __future__ import annotations
@@ -11,14 +11,11 @@ from typing import assert_never
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from omnigraph.pipeline.execution.aggregates import measure_column
 from omnigraph.pipeline.execution.rows import RowCompiler, sort_column
 from omnigraph.plan import operators as op
 from omnigraph.plan.expressions import Expression, FunctionCall, is_call
 from omnigraph.plan.functions import FunctionKind
-from omnigraph.types import Scalar
-
-INTEGER = "decimal(20,0)"
-"""A type of Spark that holds every integer of ours; a sum of it has ten digits more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +59,7 @@ class ResultCompiler:
         rows = self.rows.of(aggregate.input).select(*values)
         places = {name: _name(number) for number, name in enumerate(aggregate.names)}
         measures = [
-            _measure(m.expression, F.col(places[m.name])).alias(places[m.name])
+            measure_column(m.expression, F.col(places[m.name])).alias(places[m.name])
             for m in aggregate.measures
             if isinstance(m.expression, FunctionCall)
         ]
@@ -83,28 +80,6 @@ def rankings(operator: op.ResultOperator) -> set[str]:
         return set()
     columns = operator.input.columns
     return {c.name for c in columns if is_call(c.expression, FunctionKind.RANK)}
-
-
-def _measure(call: FunctionCall, value: Column) -> Column:
-    match call.function.name:
-        case "count":
-            return F.count_distinct(value) if call.distinct else F.count(value)
-        case "sum":
-            return _sum(call.arguments[0], value)
-        case "avg":
-            return _sum(call.arguments[0], value) / F.count(value)
-        case "min":
-            return F.min(value)
-        case name:
-            assert name == "max", f"{name} is no aggregate"
-            return F.max(value)
-
-
-def _sum(argument: Expression, value: Column) -> Column:
-    """Return the sum as a double; that of integers is exact, and rounded once."""
-    if argument.type.scalar in (Scalar.F32, Scalar.F64):
-        return F.sum(value.cast("double"))
-    return F.sum(value.cast(INTEGER)).cast("double")
 
 
 def _name(number: int) -> str:

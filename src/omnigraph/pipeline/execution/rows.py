@@ -1,7 +1,7 @@
-"""This module turns the operators that find rows into data frames.
+"""Compile row operators to data frames.
 
-A frame has a column for the id of each variable and for each property somebody looks at; Spark
-drops those nobody asks for any more.
+A frame has a column for the id of each variable and for each property that is used; Spark drops
+columns that are no longer used.
 """
 
 from __future__ import annotations

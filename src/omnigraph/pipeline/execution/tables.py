@@ -1,4 +1,4 @@
-"""This module gives the entities of a snapshot as data frames."""
+"""The entities of a snapshot as data frames."""
 
 from __future__ import annotations
 

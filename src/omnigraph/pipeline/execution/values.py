@@ -1,4 +1,4 @@
-"""This module says how values of ours look in Spark: literals, and the way back."""
+"""Convert values to Spark literals, and columns of Spark to stored types."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""This module follows edges by joins: one hop, many hops, in either direction or in both.
+"""Traverse edges by joins: one hop or many hops, in one direction or both.
 
 Several hops are a search for the least distance: a state of (start, node, hops) in which each join
-uses the state before it once, so that a plan grows with the number of hops and no faster.
+uses the previous state once, so that the plan grows linearly with the number of hops.
 """
 
 from __future__ import annotations

@@ -168,7 +168,7 @@ def read_branch(facts: JsonObject) -> Branch:
     fork, created = facts["fork_commit_id"], facts["created_at"]
     return Branch(
         name=facts["name"],
-        native=None,
+        lineage_id=None,
         parent=facts["parent"],
         fork_commit=None if fork is None else CommitId(fork),
         actor=facts["actor_id"],
@@ -181,7 +181,7 @@ def read_tag(facts: JsonObject) -> Tag:
     return Tag(
         name=facts["name"],
         commit_id=CommitId(facts["graph_commit_id"]),
-        native=None,
+        lineage_id=None,
         actor=facts["actor_id"],
         created_at=read_instant(facts["created_at"]),
     )

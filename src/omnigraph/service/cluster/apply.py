@@ -1,4 +1,4 @@
-"""This module applies: it makes a cluster what its configuration says.
+"""`cluster apply`: make a cluster what its configuration declares.
 
 Graphs move first, each after a record of what is about to happen; then contents are stored under
 their digests; then one compare-and-swap of the ledger makes all of it the applied revision. Killed
@@ -46,7 +46,7 @@ from omnigraph.service.cluster.store import PAYLOADS, RECOVERIES
 
 _UNCERTAIN_CATEGORIES = (Category.UNAVAILABLE, Category.OUTCOME_UNKNOWN, Category.INTERNAL)
 StepObserver = Callable[[str], None]
-"""Is told of every step before it is taken; tests stop an apply there."""
+"""Called with every step before it is taken; tests stop an apply there."""
 
 
 def apply(
@@ -215,7 +215,8 @@ class _ApplyRun:
         live = inspect_graph(store, change.graph)
         if live.graph is None:
             message = (
-                live.error or "there is no graph; `cluster refresh` takes it out of the ledger"
+                live.error
+                or "the graph does not exist; `cluster refresh` removes it from the ledger"
             )
             raise ClusterOperationRefused("schema_apply_failed", change.resource, message)
         text = self._desired.schema(change.graph)
@@ -317,5 +318,5 @@ class _ApplyRun:
 
 
 def _is_deleted(change: ResourceChange, state: ClusterState) -> bool:
-    """Tell whether a deletion is in the state already."""
+    """Return whether a deletion is in the state already."""
     return change.operation == "delete" and change.resource not in state.resources

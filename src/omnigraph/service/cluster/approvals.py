@@ -1,4 +1,4 @@
-"""This module keeps approvals: somebody's word that one deletion may happen."""
+"""Approvals: the permission of a user for one deletion."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Approval:
     consumed_by_operation: str | None = None
 
     def fits(self, change: ResourceChange, config_digest: str) -> bool:
-        """Tell whether this is still about the change at hand."""
+        """Return whether this still approves the change."""
         seen = (self.bound_config_digest, self.bound_before_digest, self.bound_after_digest)
         return self.operation == change.operation and seen == (
             config_digest,

@@ -1,4 +1,4 @@
-"""This module is the smaller commands of a cluster: validate, approve, force-unlock."""
+"""The commands `cluster validate`, `plan`, `approve` and `force-unlock`."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from omnigraph.service.cluster.resources import DesiredState, dependents
 from omnigraph.service.cluster.session import ClusterCommandResult, ClusterSession
 
 # ----------------------------------------------------------------------
-# This module plans: what `cluster apply` would do, told without doing it.
+# `cluster plan`: what `cluster apply` would do
 
 
 def plan(folder: Path, options: Mapping[str, str] | None = None) -> ClusterCommandResult:
-    """Tell what separates a cluster from its configuration."""
+    """List the differences between a cluster and its configuration."""
     session = ClusterSession(folder, options)
     desired = session.desired()
     facts: dict[str, Any] = {"changes": [], "blast_radius": [], "approvals_required": []}
@@ -57,7 +57,7 @@ def wire_dependencies(desired: DesiredState) -> list[dict[str, str]]:
 def _plan(session: ClusterSession, desired: DesiredState) -> dict[str, Any]:
     ledger = session.read()
     if ledger.text is None:
-        message = "there is no ledger yet; make it with: omnigraph cluster import"
+        message = "the cluster has no ledger yet; create it with: omnigraph cluster import"
         session.findings.warn("state_missing", session.store.state_path, message)
     pending = set()
     for intent in read_intents(session.store):
@@ -94,7 +94,7 @@ def _with_migration(
     if change.kind != "schema" or change.operation != "update":
         return change
     live = inspect_graph(session.store, change.graph)
-    reason = live.error or "there is no graph"
+    reason = live.error or "the graph does not exist"
     if live.graph is not None:
         try:
             steps = live.plan(desired.schema(change.graph)).to_json()
@@ -103,7 +103,7 @@ def _with_migration(
         else:
             migration = {"supported": steps["supported"], "steps": steps["steps"]}
             return replace(change, migration=migration)
-    message = f"cannot tell the steps: {reason}"
+    message = f"cannot plan the migration steps: {reason}"
     session.findings.warn("schema_preview_unavailable", change.resource, message)
     return change
 
@@ -189,7 +189,7 @@ def _unlock(session: ClusterSession, lock_id: str) -> bool:
     store, held = session.store, session.lock
     if held is None:
         raise ClusterOperationRefused(
-            "state_lock_missing", store.lock_path, "nobody holds the lock"
+            "state_lock_missing", store.lock_path, "no process holds the lock"
         )
     if held.lock_id != lock_id:
         message = f"the lock is {held.lock_id}, not {lock_id}"

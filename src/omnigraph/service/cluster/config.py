@@ -1,4 +1,4 @@
-"""This module reads `cluster.yaml`: what a cluster shall have, checked word by word.
+"""Read and validate `cluster.yaml`.
 
 Every mistake is found in one reading, with its line. Files the configuration names are not read
 here.
@@ -97,7 +97,7 @@ class ClusterConfig:
 def read_config(folder: FilePath, findings: ClusterDiagnostics) -> ClusterConfig | None:
     """Read the configuration in a folder; return None when it cannot be used at all."""
     if not folder.is_dir():
-        findings.error("config_dir_not_found", str(folder), "there is no such folder")
+        findings.error("config_dir_not_found", str(folder), "the folder does not exist")
         return None
     file = folder / CONFIG_FILE
     try:
@@ -124,7 +124,7 @@ def _path_text(path: YamlPath) -> str:
 
 
 class _ClusterConfigDecoder:
-    """Turns plain values into a configuration and tells what is wrong with them."""
+    """Turns plain values into a configuration and reports every error."""
 
     def __init__(self, document: YamlDocument, findings: ClusterDiagnostics) -> None:
         self._document = document
@@ -296,10 +296,10 @@ class _ClusterConfigDecoder:
         name = text.removeprefix("provider.embedding.")
         kind, dot, _ = name.partition(".")
         if dot and kind in _KINDS:
-            message = f"'{text}' is no embedding provider"
+            message = f"'{text}' does not refer to an embedding provider"
             self._error("wrong_kind_reference", place, message)
         elif name not in providers:
-            message = f"there is no embedding provider '{name}' under `providers.embedding`"
+            message = f"embedding provider '{name}' is not declared under `providers.embedding`"
             self._error("dangling_embedding_provider_reference", place, message)
         return name
 
@@ -381,11 +381,13 @@ class _ClusterConfigDecoder:
             return text
         kind, dot, _ = text.partition(".")
         if dot and kind != "graph" and kind in _KINDS:
-            self._error("wrong_kind_reference", place, f"'{text}' is no graph")
+            self._error("wrong_kind_reference", place, f"'{text}' does not refer to a graph")
             return None
         name = text.removeprefix("graph.")
         if name not in graphs:
-            self._error("dangling_graph_reference", place, f"there is no graph '{name}'")
+            self._error(
+                "dangling_graph_reference", place, f"graph '{name}' is not declared under `graphs`"
+            )
             return None
         return f"graph.{name}"
 

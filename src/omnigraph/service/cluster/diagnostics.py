@@ -1,4 +1,4 @@
-"""This module collects what there is to say about a cluster: errors and warnings, all of them."""
+"""Diagnostics of a cluster: errors and warnings."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class ClusterDiagnostics:
 
     @property
     def ok(self) -> bool:
-        """Tell whether no error was found."""
+        """Whether no error was found."""
         return all(finding.severity != "error" for finding in self.found)
 
     def error(

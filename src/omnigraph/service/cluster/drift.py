@@ -1,4 +1,4 @@
-"""This module looks at all graphs of a cluster and brings the ledger up to what is really there."""
+"""`cluster status`, `refresh` and `import`: compare the ledger with the graphs in storage."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def import_state(folder: Path, options: Mapping[str, str] | None = None) -> Clus
 
 
 def status(folder: Path, options: Mapping[str, str] | None = None) -> ClusterCommandResult:
-    """Tell what the ledger says, and whether the contents it names are there; take no lock."""
+    """Report the contents of the ledger, and whether the stored contents exist; take no lock."""
     session = ClusterSession(folder, options)
     if session.config() is not None:
         with session.findings.catching(session.path):
             if session.read().text is None:
-                message = "there is no ledger yet; make it with: omnigraph cluster import"
+                message = "the cluster has no ledger yet; create it with: omnigraph cluster import"
                 session.findings.warn("state_missing", session.store.state_path, message)
             _check_payloads(session)
     return session.outcome(**_facts(session))

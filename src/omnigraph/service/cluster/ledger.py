@@ -1,4 +1,4 @@
-"""This module is the ledger of a cluster: what was applied, as a value and as strict JSON."""
+"""The ledger of a cluster: what was applied, as a value and as strict JSON."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import msgspec
 from omnigraph.service.cluster.diagnostics import ClusterOperationRefused
 
 # ----------------------------------------------------------------------
-# This module gives every resource of a cluster its digest: SHA-256 over what it consists of.
+# Digests of resources: SHA-256 over their contents
 
 
 def content_digest(data: bytes) -> str:
@@ -157,7 +157,7 @@ def read_state(text: bytes, path: str) -> ClusterState:
     try:
         version = json.loads(text)["version"]
     except (ValueError, KeyError, TypeError) as error:
-        message = "the ledger is no JSON with a version; restore it from a backup"
+        message = "the ledger is not a JSON object with a version; restore it from a backup"
         raise ClusterOperationRefused("invalid_state_json", path, message) from error
     if version != LEDGER_VERSION:
         message = (

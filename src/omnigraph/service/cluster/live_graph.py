@@ -1,4 +1,4 @@
-"""This module looks at the graphs of a cluster as they are in storage, without touching them."""
+"""Read the graphs of a cluster as they are in storage, without changing them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class LiveGraph:
 
     @property
     def exists(self) -> bool:
-        """Tell whether there is a graph, be it a broken one."""
+        """Return whether there is a graph, even a damaged one."""
         return self.graph is not None or self.error is not None
 
     def plan(self, text: str) -> MigrationPlan:

@@ -1,4 +1,4 @@
-"""This module settles what an interrupted command left behind.
+"""Recovery of interrupted cluster commands.
 
 Before a command creates, migrates or deletes a graph it writes down what it is about to do. A later
 one finds that record, looks at the graph itself, and either takes into the ledger what happened or
@@ -121,7 +121,7 @@ def _settle_intent(
     swept: RecoveredState,
     context: tuple[Mapping[str, tuple[str, str]], ClusterDiagnostics],
 ) -> bool:
-    """Settle the record of a creation or a migration; tell whether it can go."""
+    """Settle the record of a creation or a migration; return whether it can be removed."""
     wanted, findings = context
     address = f"graph.{intent.graph_id}"
     if live.error is not None:
@@ -149,7 +149,7 @@ def _settle_intent(
 
 
 def _is_applied(live: LiveGraph, intent: ClusterIntent, wanted: tuple[str, str] | None) -> bool:
-    """Tell whether a graph has the schema it was meant to get."""
+    """Return whether a graph has the schema it was meant to get."""
     assert live.schema is not None, "it opens"
     if content_digest(live.schema.encode()) == intent.desired_schema_digest:
         return True

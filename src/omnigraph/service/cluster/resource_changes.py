@@ -1,4 +1,4 @@
-"""This module decides what separates a cluster from its configuration, and what may be done now.
+"""Differences between a cluster and its configuration, and which of them can be applied now.
 
 Everything here is pure: entries and facts in, changes out.
 """
@@ -48,7 +48,7 @@ class ResourceChange:
 
     @property
     def is_done(self) -> bool:
-        """Tell whether the change is made in this run."""
+        """Whether the change is made in this run."""
         return self.disposition in (APPLIED, DERIVED)
 
     def to_json(self) -> dict[str, Any]:
@@ -111,7 +111,7 @@ class ApplyConditions:
 
 
 def changes_requiring_approval(changes: list[ResourceChange]) -> list[ResourceChange]:
-    """Return the changes somebody has to approve: graphs that go, and schemas without a graph."""
+    """Return the changes that need approval: deleted graphs, and schemas without a graph."""
     graphs = {c.resource for c in changes if c.kind == "graph" and c.operation == "delete"}
     return [
         change

@@ -1,4 +1,4 @@
-"""This module reads every file a configuration names, and makes resources with digests of them.
+"""Read every file a configuration names, as resources with digests.
 
 What is read here is what is applied later: no file is read twice.
 """
@@ -43,7 +43,7 @@ from omnigraph.service.cluster.ledger import (
 from omnigraph.service.cluster.pipelines import check_pipeline_file
 
 # ----------------------------------------------------------------------
-# This module checks a policy file of a cluster against the scopes it shall decide about.
+# Scopes of policy files
 
 
 def bundle_scope(applies_to: Sequence[str]) -> BundleScope:

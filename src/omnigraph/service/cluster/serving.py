@@ -1,4 +1,4 @@
-"""This module reads what a server serves: the applied revision of a cluster, checked as a whole.
+"""Read what a server serves: the applied revision of a cluster, checked as a whole.
 
 What concerns everybody (the ledger, a content, a policy) refuses the whole cluster. What concerns
 one graph sets that graph aside, with the reason.
@@ -135,7 +135,7 @@ def read_applied_revision(
             [ClusterDiagnostic(error.code, "error", error.path, error.message)]
         ) from error
     if ledger.text is None:
-        message = "there is no ledger: run `omnigraph cluster import` and `cluster apply`"
+        message = "the cluster has no ledger: run `omnigraph cluster import` and `cluster apply`"
         findings.error("cluster_state_missing", store.state_path, message)
         raise ServingRefused(findings)
     reader = _RevisionReader(store, ledger.state, findings)

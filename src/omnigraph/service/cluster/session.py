@@ -1,4 +1,4 @@
-"""This module is what all commands of a cluster share: configuration, storage, lock, findings."""
+"""State shared by all cluster commands: configuration, storage, lock, diagnostics."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class ClusterCommandResult:
 
     def to_json(self) -> dict[str, Any]:
         """Return the wire form."""
-        told = [finding.to_json() for finding in self.findings]
-        return {"ok": self.ok, **self.facts, "diagnostics": told}
+        diagnostics = [finding.to_json() for finding in self.findings]
+        return {"ok": self.ok, **self.facts, "diagnostics": diagnostics}
 
 
 class ClusterSession:
@@ -100,7 +100,7 @@ class ClusterSession:
         """Read the ledger, which has to be there."""
         found = self.read()
         if found.text is None:
-            message = "there is no ledger yet; make it with: omnigraph cluster import"
+            message = "the cluster has no ledger yet; create it with: omnigraph cluster import"
             raise ClusterOperationRefused("state_missing", self.store.state_path, message)
         return found
 

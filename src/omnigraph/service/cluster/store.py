@@ -1,4 +1,4 @@
-"""This module keeps a cluster in storage: the ledger, its lock, contents by digest, records.
+"""Storage of a cluster: the ledger, its lock, contents by digest, records.
 
 The ledger is replaced by compare-and-swap only. The lock keeps people from working at the same
 time; that no update is lost does not depend on it.
@@ -111,14 +111,14 @@ class ClusterStore:
                 "state_write_error", self.state_path, error.message
             ) from error
         if not won:
-            message = "somebody else changed the ledger meanwhile; look at it and try again"
+            message = "another process changed the ledger meanwhile; plan and apply again"
             raise ClusterOperationRefused("state_cas_mismatch", self.state_path, message)
         return ClusterLedger(newest, text)
 
     # --- lock
 
     def lock(self) -> ClusterLock | None:
-        """Return the lock, if somebody holds it."""
+        """Return the lock, if a process holds it."""
         text = self._get(LOCK_FILE, "state_read_error")
         if text is None:
             return None
@@ -128,7 +128,7 @@ class ClusterStore:
             found = ClusterLock(**facts)
             datetime.fromisoformat(found.created_at)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            message = "the lock cannot be read; remove the file if nobody works on this cluster"
+            message = "the lock cannot be read; remove the file if no process uses this cluster"
             raise ClusterOperationRefused("invalid_state_lock", self.lock_path, message) from error
         if version != 1:
             message = f"the lock has version {version}, this program reads 1: upgrade it"
@@ -136,7 +136,7 @@ class ClusterStore:
         return found
 
     def take_lock(self, operation: str) -> ClusterLock:
-        """Take the lock for an operation, or tell who holds it."""
+        """Acquire the lock for an operation, or raise with its holder."""
         created = datetime.now(UTC).isoformat(timespec="milliseconds")
         mine = ClusterLock(str(ULID()), operation, created, os.getpid())
         facts = {
@@ -195,7 +195,7 @@ class ClusterStore:
     # --- records
 
     def records(self, folder: str) -> dict[str, Any]:
-        """Return the records of a folder by id, oldest first; one that is no JSON is None."""
+        """Return the records of a folder by id, oldest first; one that is not JSON is None."""
         found: dict[str, Any] = {}
         for info in sorted(self.objects.list(folder), key=lambda info: info.path):
             name = info.path.rsplit("/", 1)[-1]
@@ -228,7 +228,7 @@ class ClusterStore:
         return self.root.child(f"{GRAPHS_FOLDER}/{id_}.omni")
 
     def has_graph_files(self, id_: str) -> bool:
-        """Tell whether anything lies at the address of a graph."""
+        """Return whether anything lies at the address of a graph."""
         return next(iter(self.objects.list(f"{GRAPHS_FOLDER}/{id_}.omni")), None) is not None
 
     def remove_graph(self, id_: str) -> None:
@@ -253,7 +253,7 @@ def _pretty(facts: dict[str, Any]) -> bytes:
 
 
 # ----------------------------------------------------------------------
-# This module tells whether a graph belongs to a cluster, whose file then says what it is.
+# Graphs that belong to a cluster
 
 
 _GRAPH_PATH = re.compile(rf"(?P<root>.+)/{GRAPHS_FOLDER}/(?P<id>[^/]+)\.omni")

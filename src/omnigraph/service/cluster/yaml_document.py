@@ -1,4 +1,4 @@
-"""This module reads YAML strictly: plain values, and the line each of them stands on."""
+"""Strict YAML: plain values, each with its line."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ def read_yaml(text: str) -> YamlDocument:
         root = yaml.compose(text, yaml.SafeLoader)
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
-        return _invalid_yaml(error.problem or "this is no YAML", line)
+        return _invalid_yaml(error.problem or "not valid YAML", line)
     except (yaml.YAMLError, RecursionError) as error:
-        return _invalid_yaml(str(error).partition("\n")[0] or "this is no YAML", 1)
+        return _invalid_yaml(str(error).partition("\n")[0] or "not valid YAML", 1)
     if root is None:
         return _invalid_yaml("the file is empty", 1)
     reader = _YamlNodeReader()
@@ -61,7 +61,7 @@ def _invalid_yaml(message: str, line: int) -> YamlDocument:
 
 
 class _YamlNodeReader:
-    """One walk over the nodes of a text."""
+    """Reads the nodes of one document."""
 
     def __init__(self) -> None:
         self.lines: dict[YamlPath, int] = {}
@@ -105,7 +105,7 @@ class _YamlNodeReader:
         try:
             return self._plain.construct_object(node)
         except (yaml.YAMLError, ValueError):
-            self._mistake(path, line, f"`{node.value}` is no plain value")
+            self._mistake(path, line, f"`{node.value}` is not a plain value")
             return None
 
     def _mistake(self, path: YamlPath, line: int, message: str) -> None:

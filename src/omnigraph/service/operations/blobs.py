@@ -1,4 +1,4 @@
-"""This module finds blobs."""
+"""Operations on blobs."""
 
 from __future__ import annotations
 
@@ -7,25 +7,56 @@ from dataclasses import dataclass
 from omnigraph.errors import InvalidInput, NotFound
 from omnigraph.query.entities import Blob
 from omnigraph.service import wire
-from omnigraph.service.operations.targets import state
+from omnigraph.service.operations.access import READ_STATE, state
+from omnigraph.service.operations.operation import OCTETS, operation
+from omnigraph.service.operations.paths import GRAPH_PATH
 from omnigraph.service.session import GraphSession
+
+_EXAMPLE = {"entity": "node", "type": "Person", "id": "ada", "property": "photo"}
 
 
 @dataclass(frozen=True, slots=True)
 class OpenedBlob:
-    """A blob, and the commit of the state it was found in."""
+    """A blob, and the commit of the state it was read from."""
 
     blob: Blob
     commit_id: str
 
 
-def open_blob(visit: GraphSession, asked: wire.BlobQuery) -> OpenedBlob:
-    """Find the blob of one entity."""
-    at = state(visit, asked.branch, asked.snapshot)
+@operation(
+    name="cluster_getBlob",
+    path=f"{GRAPH_PATH}/blob",
+    tag="blobs",
+    summary="Return a blob, or a range of it",
+    request=wire.BlobQuery,
+    answer=OCTETS,
+    errors=(302, 304, 400, 404, 412, 416, 500),
+    access=READ_STATE,
+    example=_EXAMPLE,
+    handler="get_blob",
+)
+def get_blob(session: GraphSession, request: wire.BlobQuery) -> OpenedBlob:
+    """Return the bytes of a blob of one entity; an external blob is a redirect to its URI.
+
+    `Range` and the conditional headers work as for a static file.
+    """
+    at = state(session, request.branch, request.snapshot)
+    name = f"{request.entity}:{request.type}"
     try:
-        found = visit.graph.blob(f"{asked.entity}:{asked.type}", asked.id, asked.property, at)
+        blob = session.graph.blob(name, request.id, request.property, at)
     except NotFound as error:
         if error.code != "unknown_type":
             raise
         raise InvalidInput(error.message, code=error.code, **error.details) from error
-    return OpenedBlob(found, at.commit_id)
+    return OpenedBlob(blob, at.commit_id)
+
+
+head_blob = get_blob.variant(
+    name="cluster_headBlob",
+    method="HEAD",
+    summary="Return the headers of a blob",
+    description="Return the size and the entity tag of a blob without its bytes.",
+    answer=None,
+    errors=(302, 304, 400, 404, 412, 500),
+    handler="head_blob",
+)

@@ -1,4 +1,4 @@
-"""This package is the contract on the wire: a class for every body, named as OpenAPI names it.
+"""The wire contract: a struct for every body, named as in OpenAPI.
 
 Classes say which members may be absent (`UNSET`) and which are null (`None`): an answer always has
 the latter and never the former unless they are set. Requests take null for whatever is optional.
@@ -51,23 +51,38 @@ from omnigraph.service.wire.extensions import (
     TagListOutput,
     TagOutput,
 )
+from omnigraph.service.wire.parameters import NoRequest
 from omnigraph.service.wire.requests import (
+    IF_GRAPH_COMMIT,
     BlobEntityKind,
     BlobQuery,
     BranchCreateRequest,
     BranchMergeRequest,
+    BranchQuery,
     ChangeBaselineRequest,
+    ChangeFeedQuery,
     ChangeOpOutput,
     ChangeRequest,
     ChangesQuery,
+    CommitChangesQuery,
+    CommitListQuery,
+    CommitQuery,
+    ConditionalChangeQuery,
+    ConditionalStoredQueryQuery,
     EntityKindOutput,
+    EntityQuery,
     ExportRequest,
     IngestRequest,
     InvokeStoredQueryRequest,
+    LoadLinesQuery,
     LoadMode,
+    MergeBaseQuery,
     QueryRequest,
     ReadRequest,
     SchemaApplyRequest,
+    SnapshotQuery,
+    StoredQueryQuery,
+    TagQuery,
 )
 from omnigraph.service.wire.responses import (
     BranchCreateOutput,
@@ -98,6 +113,7 @@ from omnigraph.service.wire.responses import (
 )
 
 __all__ = [
+    "IF_GRAPH_COMMIT",
     "BlobEntityKind",
     "BlobQuery",
     "BlobRangeOutput",
@@ -109,6 +125,7 @@ __all__ = [
     "BranchMergeOutput",
     "BranchMergeRequest",
     "BranchOutput",
+    "BranchQuery",
     "ChangeBaselineOutput",
     "ChangeBaselineRecord",
     "ChangeBaselineRequest",
@@ -119,6 +136,7 @@ __all__ = [
     "ChangeErrorOutput",
     "ChangeFeedGapOutput",
     "ChangeFeedOutput",
+    "ChangeFeedQuery",
     "ChangeImageOutput",
     "ChangeOpOutput",
     "ChangeOutput",
@@ -126,12 +144,18 @@ __all__ = [
     "ChangeTypeOutput",
     "ChangesQuery",
     "CommitChangesOutput",
+    "CommitChangesQuery",
     "CommitListOutput",
+    "CommitListQuery",
     "CommitOutput",
+    "CommitQuery",
+    "ConditionalChangeQuery",
+    "ConditionalStoredQueryQuery",
     "DiffRequest",
     "EntityChangeOutput",
     "EntityKindOutput",
     "EntityOutput",
+    "EntityQuery",
     "ErrorCode",
     "ErrorOutput",
     "ExplainOutput",
@@ -148,10 +172,13 @@ __all__ = [
     "InvokeStoredQueryRequest",
     "KeyConflictOutput",
     "LegacyReadOutput",
+    "LoadLinesQuery",
     "LoadMode",
     "MergeBaseOutput",
+    "MergeBaseQuery",
     "MergeConflictKindOutput",
     "MergeConflictOutput",
+    "NoRequest",
     "ParamDescriptor",
     "ParamKind",
     "PickRequest",
@@ -177,7 +204,10 @@ __all__ = [
     "SchemaPlanRequest",
     "SnapshotDatasetOutput",
     "SnapshotOutput",
+    "SnapshotQuery",
+    "StoredQueryQuery",
     "TagCreateRequest",
     "TagListOutput",
     "TagOutput",
+    "TagQuery",
 ]

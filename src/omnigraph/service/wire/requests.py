@@ -1,4 +1,4 @@
-"""This module defines the bodies of requests."""
+"""Requests: JSON bodies, and the structs `…Query` of requests with parameters."""
 
 from __future__ import annotations
 
@@ -7,9 +7,20 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct, field
 
-# ----------------------------------------------------------------------
-# This module names the numbers of the wire: none of them is negative.
+from omnigraph.service.wire.parameters import (
+    FromBody,
+    FromHeader,
+    FromPath,
+    FromQuery,
+    Location,
+    Marker,
+    OptionalText,
+)
 
+IF_GRAPH_COMMIT = "Omnigraph-If-Graph-Commit"
+"""The header that names the commit a conditional mutation expects its branch to be at."""
+
+# Numbers: none of them is negative.
 
 WireCount = Annotated[int, Meta(ge=0)]
 WireUInt64 = Annotated[int, Meta(ge=0, extra_json_schema={"format": "int64"})]
@@ -159,25 +170,122 @@ class ChangeBaselineRequest(Struct, kw_only=True):
     op: list[ChangeOpOutput] = []
 
 
-class ChangesQuery(Struct, kw_only=True):
-    """What a reader of changes asks for; a commit has no branch, cursor and start."""
+class SnapshotQuery(Struct, kw_only=True):
+    """A state of a graph; `schema` adds the text of its schema."""
 
-    branch: str | None = None
-    cursor: str | None = None
-    start: str | None = None
-    page_token: str | None = None
-    limit: WireCount | None = None
-    kind: list[str] = []
-    type: list[str] = []
-    op: list[str] = []
+    branch: FromQuery[str | None] = None
+    snapshot: FromQuery[str | None] = None
+    schema: FromQuery[bool | None] = None
+
+
+class EntityQuery(Struct, kw_only=True):
+    """One entity of a state."""
+
+    type: FromQuery[str]
+    id: FromQuery[str]
+    branch: FromQuery[str | None] = None
+    snapshot: FromQuery[str | None] = None
+
+
+class StoredQueryQuery(Struct, kw_only=True):
+    """A stored query and how to run it."""
+
+    name: FromPath[str]
+    body: FromBody[InvokeStoredQueryRequest] = field(default_factory=InvokeStoredQueryRequest)
+
+
+class ConditionalStoredQueryQuery(StoredQueryQuery, kw_only=True):
+    """A stored mutation that runs only if the branch is at a commit."""
+
+    if_commit: FromHeader[str] = field(name=IF_GRAPH_COMMIT)
+
+
+class ConditionalChangeQuery(Struct, kw_only=True):
+    """A mutation that runs only if the branch is at a commit."""
+
+    if_commit: FromHeader[str] = field(name=IF_GRAPH_COMMIT)
+    body: FromBody[ChangeRequest]
+
+
+class LoadLinesQuery(Struct, kw_only=True):
+    """Lines of JSON, and where they are loaded."""
+
+    branch: FromQuery[str | None] = None
+    from_: FromQuery[str | None] = field(default=None, name="from")
+    mode: Annotated[str | None, Marker(Location.QUERY, schema=LoadMode | None)] = None
+    message: FromQuery[str | None] = None
+    partial: FromQuery[bool | None] = None
+    vectors_from: FromQuery[str | None] = None
+    data: FromBody[bytes]
+
+
+class BranchQuery(Struct, kw_only=True):
+    """A branch, by name."""
+
+    branch: FromPath[str]
+
+
+class TagQuery(Struct, kw_only=True):
+    """A tag, by name."""
+
+    tag: FromPath[str]
+
+
+class MergeBaseQuery(Struct, kw_only=True):
+    """Two states, each a branch, tag, commit ID or time."""
+
+    one: FromQuery[str]
+    other: FromQuery[str]
+
+
+class CommitQuery(Struct, kw_only=True):
+    """A commit, by ID."""
+
+    commit_id: FromPath[str]
+
+
+class CommitListQuery(Struct, kw_only=True):
+    """The history of a branch; `actor` selects the commits of one author."""
+
+    branch: FromQuery[str | None] = None
+    limit: Annotated[int | None, Marker(Location.QUERY, schema=WireCount)] = None
+    actor: FromQuery[str | None] = None
+
+
+class ChangesQuery(Struct, kw_only=True):
+    """A page of changes, and which of them."""
+
+    page_token: OptionalText = None
+    limit: Annotated[int | None, Marker(Location.QUERY, schema=WireCount)] = None
+    kind: Annotated[list[str], Marker(Location.QUERY, schema=list[EntityKindOutput])] = []
+    type: FromQuery[list[str]] = []
+    op: Annotated[list[str], Marker(Location.QUERY, schema=list[ChangeOpOutput])] = []
+
+
+class CommitChangesQuery(ChangesQuery, kw_only=True):
+    """The changes of a commit."""
+
+    commit_id: FromPath[str]
+
+
+class ChangeFeedQuery(ChangesQuery, kw_only=True):
+    """The changes of a branch from a position on."""
+
+    branch: OptionalText = None
+    cursor: OptionalText = None
+    start: OptionalText = None
 
 
 class BlobQuery(Struct, kw_only=True):
-    """Which blob, and of which state."""
+    """A blob of one entity, and of which state; the headers select a range or a condition."""
 
-    entity: BlobEntityKind
-    type: str
-    id: str
-    property: str
-    branch: str | None = None
-    snapshot: str | None = None
+    entity: FromQuery[BlobEntityKind]
+    type: FromQuery[str]
+    id: FromQuery[str]
+    property: FromQuery[str]
+    branch: OptionalText = None
+    snapshot: OptionalText = None
+    if_match: FromHeader[str | None] = field(default=None, name="If-Match")
+    range: FromHeader[str | None] = field(default=None, name="Range")
+    if_none_match: FromHeader[str | None] = field(default=None, name="If-None-Match")
+    if_range: FromHeader[str | None] = field(default=None, name="If-Range")

@@ -47,9 +47,8 @@ def _check_required(report: ViolationReporter, property_: Property) -> None:
         hint = f", and there is no text in `{source}` to make it from"
     if invalid_rows:
         # A value that could not be read has been reported already.
-        reported = pc.is_in(
-            rows[INPUT_POSITION], value_set=pa.array(sorted(invalid_rows), pa.int64())
-        )
+        positions = pa.array(sorted(invalid_rows), pa.int64())
+        reported = pc.is_in(rows[INPUT_POSITION], value_set=positions)
         bad = pc.and_(bad, pc.invert(reported))
     message = f"{report.shape.name}.{property_.name} is required, but null or missing{hint}"
     report.every(bad, ViolationRule.REQUIRED, property_.name, lambda _: message)

@@ -1,4 +1,4 @@
-"""This module defines what tools take; schemas that agents read are made from these classes."""
+"""Arguments of MCP tools; the JSON Schemas that agents read are made from these structs."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from typing import Annotated, Any, TypeAlias
 import msgspec
 from msgspec import Meta, Struct, field
 
-from omnigraph.mcp.pagination import DEFAULT_ITEMS, MAX_ITEMS
 from omnigraph.service.wire import ChangeOpOutput, EntityKindOutput, LoadMode
+
+DEFAULT_ITEMS = 100
+MAX_ITEMS = 1_000
 
 BranchField: TypeAlias = Annotated[str | None, Meta(description="Branch; main by default.")]
 StateField: TypeAlias = Annotated[
-    str | None, Meta(description="Commit id, tag or time to read, in place of a branch.")
+    str | None, Meta(description="Commit ID, tag or time to read, in place of a branch.")
 ]
 NameField: TypeAlias = Annotated[
     str | None, Meta(description="Which query, if the text declares several.")
@@ -22,11 +24,9 @@ ParamsField: TypeAlias = Annotated[
     dict[str, Any] | None, Meta(description="Values of the parameters, by name without `$`.")
 ]
 MessageField: TypeAlias = Annotated[str | None, Meta(description="What the change is about.")]
-SkipField: TypeAlias = Annotated[
-    int, Meta(ge=0, description="How many of the list to leave out first.")
-]
+SkipField: TypeAlias = Annotated[int, Meta(ge=0, description="Number of items to skip.")]
 LimitField: TypeAlias = Annotated[
-    int, Meta(ge=1, le=MAX_ITEMS, description="How many of the list to show.")
+    int, Meta(ge=1, le=MAX_ITEMS, description="Number of items to return.")
 ]
 MutationField: TypeAlias = Annotated[
     str, Meta(description="Text of a mutation: `query NAME($p: T) { insert | update | delete … }`.")
@@ -34,11 +34,11 @@ MutationField: TypeAlias = Annotated[
 
 
 class ToolArguments(Struct, kw_only=True, forbid_unknown_fields=True):
-    """What a tool takes: by default nothing."""
+    """No arguments."""
 
 
 class PagedArguments(ToolArguments, kw_only=True):
-    """What a tool takes that answers with a list."""
+    """A page of a list."""
 
     skip: SkipField = 0
     limit: LimitField = DEFAULT_ITEMS
@@ -53,7 +53,7 @@ class BranchArguments(PagedArguments, kw_only=True):
 class CommitArguments(ToolArguments, kw_only=True):
     """A commit."""
 
-    commit_id: Annotated[str, Meta(description="Id of a commit, as `commits_list` shows it.")]
+    commit_id: Annotated[str, Meta(description="ID of a commit, as `commits_list` shows it.")]
 
 
 class QueryArguments(PagedArguments, kw_only=True):
@@ -69,14 +69,14 @@ class QueryArguments(PagedArguments, kw_only=True):
 
 
 class ExplainArguments(ToolArguments, kw_only=True):
-    """A query to be explained."""
+    """A query to explain."""
 
     query: Annotated[str, Meta(description="Text of a query.")]
     name: NameField = None
     params: ParamsField = None
     branch: BranchField = None
     snapshot: StateField = None
-    analyze: Annotated[bool, Meta(description="Run it, and tell rows and times.")] = False
+    analyze: Annotated[bool, Meta(description="Run it, and show rows and times.")] = False
 
 
 class MutateArguments(ToolArguments, kw_only=True):
@@ -104,7 +104,7 @@ class IngestArguments(ToolArguments, kw_only=True):
     ]
     branch: BranchField = None
     from_: Annotated[
-        str | None, Meta(description="BranchField to fork from, if `branch` does not exist.")
+        str | None, Meta(description="Branch to fork from, if `branch` does not exist.")
     ] = field(default=None, name="from")
     mode: Annotated[
         LoadMode | None,
@@ -116,35 +116,33 @@ class IngestArguments(ToolArguments, kw_only=True):
 
 
 class BranchCreateArguments(ToolArguments, kw_only=True):
-    """A branch to be made."""
+    """A branch to create."""
 
-    name: Annotated[str, Meta(description="NameField of the new branch.")]
-    from_: Annotated[str | None, Meta(description="BranchField to fork; main by default.")] = field(
+    name: Annotated[str, Meta(description="Name of the new branch.")]
+    from_: Annotated[str | None, Meta(description="Branch to fork; main by default.")] = field(
         default=None, name="from"
     )
 
 
 class BranchDeleteArguments(ToolArguments, kw_only=True):
-    """A branch to be deleted."""
+    """A branch to delete."""
 
-    name: Annotated[str, Meta(description="NameField of the branch.")]
+    name: Annotated[str, Meta(description="Name of the branch.")]
 
 
 class BranchMergeArguments(ToolArguments, kw_only=True):
-    """A branch to be merged."""
+    """A branch to merge."""
 
-    source: Annotated[str, Meta(description="BranchField to merge.")]
-    target: Annotated[
-        str | None, Meta(description="BranchField to merge into; main by default.")
-    ] = None
+    source: Annotated[str, Meta(description="Branch to merge.")]
+    target: Annotated[str | None, Meta(description="Branch to merge into; main by default.")] = None
     delete_branch: Annotated[bool, Meta(description="Delete the source afterwards.")] = False
 
 
 class MergeArguments(BranchMergeArguments, kw_only=True):
-    """A branch to be merged, or tried to."""
+    """A branch to merge, or a dry run."""
 
     dry_run: Annotated[
-        bool, Meta(description="Only tell what would happen, conflicts included.")
+        bool, Meta(description="Only report what would happen, conflicts included.")
     ] = False
     strict: Annotated[
         bool, Meta(description="Do not merge different properties of one entity.")
@@ -166,10 +164,8 @@ class SchemaApplyArguments(ToolArguments, kw_only=True):
 class DiffArguments(PagedArguments, kw_only=True):
     """Two states."""
 
-    from_: Annotated[str, Meta(description="BranchField, tag, commit id or time.")] = field(
-        name="from"
-    )
-    to: Annotated[str, Meta(description="BranchField, tag, commit id or time.")]
+    from_: Annotated[str, Meta(description="Branch, tag, commit ID or time.")] = field(name="from")
+    to: Annotated[str, Meta(description="Branch, tag, commit ID or time.")]
     kinds: Annotated[list[EntityKindOutput], Meta(description="Only these kinds.")] = []
     types: Annotated[list[str], Meta(description="Only these types.")] = []
     ops: Annotated[list[ChangeOpOutput], Meta(description="Only these operations.")] = []
@@ -182,25 +178,47 @@ class ProposeArguments(ToolArguments, kw_only=True):
     name: NameField = None
     params: ParamsField = None
     branch: Annotated[
-        str | None, Meta(description="NameField of the new branch; one is made up by default.")
+        str | None, Meta(description="Name of the new branch; generated by default.")
     ] = None
-    from_: Annotated[str | None, Meta(description="BranchField to fork; main by default.")] = field(
+    from_: Annotated[str | None, Meta(description="Branch to fork; main by default.")] = field(
         default=None, name="from"
     )
     target: Annotated[
         str | None,
-        Meta(description="BranchField it shall be merged into; by default where it forks."),
+        Meta(description="Branch to merge into; by default the one it forks."),
     ] = None
     message: MessageField = None
     limit: LimitField = DEFAULT_ITEMS
 
 
 @lru_cache
-def argument_schema(shape: type[ToolArguments]) -> dict[str, Any]:
-    """Return the JSON Schema of what a tool takes."""
-    found = msgspec.json.schema(shape)
-    definitions = found["$defs"]
+def argument_schema(shape: type[Struct]) -> dict[str, Any]:
+    """Return the JSON Schema of the arguments of a tool."""
+    document = msgspec.json.schema(shape)
+    definitions = document["$defs"]
     root = definitions.pop(shape.__name__)
     schema = {key: root[key] for key in ("type", "properties", "required") if key in root}
     schema["additionalProperties"] = False
     return schema | ({"$defs": definitions} if definitions else {})
+
+
+def paged_arguments(request: type[Struct], *, paged: bool) -> type[Struct]:
+    """Return the arguments of a tool that takes the members of a request, and a page of a list."""
+    base = PagedArguments if paged else ToolArguments
+    fields = msgspec.structs.fields(request)
+    return msgspec.defstruct(
+        f"{request.__name__}Arguments",
+        [_definition(field) for field in fields],
+        bases=(base,),
+        kw_only=True,
+        forbid_unknown_fields=True,
+        rename={field.name: field.encode_name for field in fields},
+    )
+
+
+def _definition(info: msgspec.structs.FieldInfo) -> Any:  # noqa: ANN401 - as defstruct takes it
+    if info.required:
+        return info.name, info.type
+    if info.default is not msgspec.NODEFAULT:
+        return info.name, info.type, info.default
+    return info.name, info.type, field(default_factory=info.default_factory)

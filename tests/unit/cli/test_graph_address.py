@@ -73,18 +73,22 @@ def test_graph_is_found(given, verb, defaults, expected):
 @pytest.mark.parametrize(
     ("given", "verb", "message"),
     [
-        ({}, "query", "no graph addressed"),
+        ({}, "query", "no graph given"),
         ({"uri": "a", "store": "b"}, "query", "a graph address and --store are mutually exclusive"),
         ({"server": "lab", "store": "b"}, "query", "--store and --server are mutually exclusive"),
         ({"uri": "./g", "graph": "g"}, "query", "--graph does not apply"),
         ({"profile": "mine", "graph": "g"}, "query", "--graph does not apply"),
-        ({"server": "nope"}, "query", "unknown server 'nope'; set up are: lab"),
-        ({"profile": "nope"}, "query", "unknown profile 'nope'; set up are: lab, mine, ops, torn"),
+        ({"server": "nope"}, "query", "unknown server 'nope'; configured servers: lab"),
+        (
+            {"profile": "nope"},
+            "query",
+            "unknown profile 'nope'; configured profiles: lab, mine, ops, torn",
+        ),
         ({"profile": "torn"}, "query", "must have exactly one of server, cluster, store"),
         ({"server": "lab"}, "optimize", "`optimize` is a direct command"),
         ({"server": "lab"}, "index status", "`index status` is a direct command"),
         ({"cluster": "admin"}, "branch list", "--cluster does not apply"),
-        ({"uri": "http://x/graphs/g"}, "query", "say --server http://x/graphs/g"),
+        ({"uri": "http://x/graphs/g"}, "query", "pass --server http://x/graphs/g"),
     ],
 )
 def test_unclear_address_is_refused(given, verb, message):

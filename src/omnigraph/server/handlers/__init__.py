@@ -1,1 +1,0 @@
-"""This package reads requests and writes answers, a function per route."""

@@ -1,0 +1,40 @@
+"""The table of operations: every declaration of the modules of this package."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+from omnigraph.service.operations import (
+    blobs,
+    branches,
+    changes,
+    maintenance,
+    mutations,
+    proposals,
+    queries,
+    schema,
+    server,
+    stored,
+)
+from omnigraph.service.operations.operation import Operation
+
+AnyOperation: TypeAlias = Operation[Any, Any, Any]
+
+OPERATIONS: tuple[AnyOperation, ...] = tuple(
+    declared
+    for module in (
+        server,
+        schema,
+        queries,
+        stored,
+        mutations,
+        proposals,
+        branches,
+        changes,
+        blobs,
+        maintenance,
+    )
+    for declared in vars(module).values()
+    if isinstance(declared, Operation) and declared.function.__module__ == module.__name__
+)
+"""All operations, by module and in the order of their declaration."""
