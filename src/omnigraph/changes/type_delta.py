@@ -103,7 +103,7 @@ def _rewritten_rows(old: DatasetView, new: DatasetView) -> int:
 
 def _changed_ids(old: DatasetView, new: DatasetView, steps: VersionHistory) -> pa.Array | None:
     """Return the IDs that changed in between; None when the versions must be compared directly."""
-    ranges = steps.runs(old.entry, new.entry)
+    ranges = steps.ranges(old.entry, new.entry)
     if ranges is None or ranges == [(old.entry, new.entry)]:
         return None
     parts = [pa.array([], pa.string())]

@@ -32,7 +32,7 @@ class _ParentVersion:
     """The version another one was made from, and whether by maintenance."""
 
     entry: DatasetEntry
-    by_upkeep: bool
+    by_maintenance: bool
 
 
 class VersionHistory:
@@ -59,7 +59,7 @@ class VersionHistory:
         except NotFound:
             return None  # the branch of a state is gone
 
-    def runs(self, old: DatasetEntry, new: DatasetEntry) -> list[VersionRange] | None:
+    def ranges(self, old: DatasetEntry, new: DatasetEntry) -> list[VersionRange] | None:
         """Return the pairs of versions to compare instead of two; None when no way is known."""
         if self._history is None:
             return None
@@ -80,8 +80,8 @@ def _ranges_without_maintenance(
 ) -> Iterator[VersionRange]:
     """Yield the stretches of a way between steps of maintenance."""
     end = start
-    for one, other, by_upkeep in way:
-        if by_upkeep:
+    for one, other, by_maintenance in way:
+        if by_maintenance:
             if start.physical != one.physical:
                 yield start, one
             start = other
@@ -99,7 +99,7 @@ def _ancestor_versions(
     while current is not None and current.physical not in seen:
         seen.add(current.physical)
         origin = origins.get(current.physical)
-        yield current, origin is not None and origin.by_upkeep
+        yield current, origin is not None and origin.by_maintenance
         current = origin.entry if origin is not None else None
 
 

@@ -228,7 +228,7 @@ class TypeTable(DatasetView):
         message = f"{place} has {rows} rows, its commit recorded {self.rows}"
         return GraphCorrupt(f"{message}; `omnigraph verify --deep` names damaged files")
 
-    def is_near(self, name: str) -> bool:
+    def is_cached(self, name: str) -> bool:
         """Return whether a whole column is in memory, or that of another version is."""
         return self._store.get((*self.key, name)) is not None or self._near(name) is not None
 
@@ -248,7 +248,7 @@ class TypeTable(DatasetView):
         near = self._near(name)
         if near is not None:
             entry, column = near
-            with suppress(VersionReclaimed), self.since(entry, self._limit) as grown:
+            with suppress(VersionReclaimed), self.changes_since(entry, self._limit) as grown:
                 if grown is not None:
                     return grown.column(column, self._stored_name(name))
         return self.read_column(name)
@@ -259,9 +259,9 @@ class TypeTable(DatasetView):
 
     def values(self, name: str, positions: Positions) -> pa.Array:
         """Return the values of a column at positions, in their order."""
-        return self.several([name], positions)[name]
+        return self.read_columns([name], positions)[name]
 
-    def several(self, names: Sequence[str], positions: Positions) -> dict[str, pa.Array]:
+    def read_columns(self, names: Sequence[str], positions: Positions) -> dict[str, pa.Array]:
         """Return the values of columns at positions; what is fetched is fetched at once."""
         apart = [name for name in names if not self._reads_whole(name, len(positions))]
         found = self._fetch(apart, positions) if apart else {}
@@ -322,7 +322,7 @@ class TypeTable(DatasetView):
         return found
 
     @contextmanager
-    def since(self, old: DatasetEntry, limit: int) -> Iterator[VersionGrowth | None]:
+    def changes_since(self, old: DatasetEntry, limit: int) -> Iterator[VersionGrowth | None]:
         """Give what changed since another version, to be read here; None when it is much."""
         earlier = TypeTable(self._store, self.type, old)
         with earlier.open() as before, self.open() as now:
@@ -331,14 +331,14 @@ class TypeTable(DatasetView):
     def _layout(self, handle: Any) -> VersionFragments:  # noqa: ANN401 - of Lance
         return VersionFragments(handle, self._store.files(self.key, handle))
 
-    def pieces(self, columns: list[str], rows: int) -> Iterator[pa.Table]:
+    def chunks(self, columns: list[str], rows: int) -> Iterator[pa.Table]:
         """Yield all rows of some columns, many at a time; those of a small type stay in memory."""
         if self.is_small:
             yield pa.table({name: self.column(name) for name in columns})
             return
         yield from self.read_column_chunks(columns, rows)
 
-    def place_of(self, id_: str) -> Positions:
+    def position_of(self, id_: str) -> Positions:
         """Return where the entity with an id is: one position, or none."""
         key = (*self.key, "places of ids")
         places: IdHashIndex | None = self._store.get(key)

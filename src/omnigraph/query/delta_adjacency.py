@@ -39,7 +39,7 @@ class PositionMap:
         found[self.removed[np.maximum(before - 1, 0)] == old] = -1
         return _replace_matching(found, old, *self.moved)
 
-    def slide(self, old: Positions) -> Positions:
+    def shift_kept(self, old: Positions) -> Positions:
         """Return the new positions of rows that are neither gone nor moved."""
         if not len(self.removed):
             return old
@@ -83,7 +83,7 @@ class AddedEdges:
         return self.here[order], self.there[order], self.edges[order]
 
     @property
-    def turned(self) -> AddedEdges:
+    def reversed_edges(self) -> AddedEdges:
         """The same from the other end."""
         return AddedEdges(self.there, self.here, self.edges)
 
@@ -114,13 +114,13 @@ class DeltaAdjacency:
     added: AddedEdges
     sizes: tuple[int, int]
     """How many nodes there may be at this end and at the other."""
-    wholes: LruCache[DeltaAdjacency, CsrAdjacency]
+    merged_cache: LruCache[DeltaAdjacency, CsrAdjacency]
     """What was put together of late."""
 
     @property
     def whole(self) -> CsrAdjacency:
         """All edges as arrays, merged when all nodes are requested."""
-        return self.wholes.get(self) or self.wholes.put(self, self._put_together())
+        return self.merged_cache.get(self) or self.merged_cache.put(self, self._put_together())
 
     def _put_together(self) -> CsrAdjacency:
         """Take out what changed, let the rest slide to its new positions, put in what is new."""
@@ -132,11 +132,11 @@ class DeltaAdjacency:
         stays = np.ones(base.count, np.bool_)
         stays[self.here.removed] = False
         counts = np.zeros(self.sizes[0], np.int64)
-        counts[self.here.slide(np.flatnonzero(stays))] = np.diff(before)[stays]
+        counts[self.here.shift_kept(np.flatnonzero(stays))] = np.diff(before)[stays]
         left = CsrAdjacency(
             np.concatenate([[0], np.cumsum(counts)]),
-            self.there.slide(base.nodes[kept]),
-            self.edges.slide(base.edges[kept]),
+            self.there.shift_kept(base.nodes[kept]),
+            self.edges.shift_kept(base.edges[kept]),
             self.sizes[1],
         )
         old = np.searchsorted(starts, places, side="right") - 1
@@ -210,4 +210,4 @@ class DeltaAdjacency:
 
     def _asks_much(self, positions: Positions) -> bool:
         """Return whether enough nodes are requested to merge all edges."""
-        return 8 * len(positions) > self.sizes[0] or self.wholes.get(self) is not None
+        return 8 * len(positions) > self.sizes[0] or self.merged_cache.get(self) is not None

@@ -152,7 +152,7 @@ class Execution:
         table, name = self.bind(scan.binding), scan.binding.name
         by_key = key_lookup(scan.predicates, table, self.evaluator)
         if by_key is not None:
-            positions = table.place_of(by_key[0])
+            positions = table.position_of(by_key[0])
             return self._filtered(Frame(len(positions), {name: positions}), by_key[1])
         condition, left = scan_filter(scan.predicates, table, self.evaluator)
         positions = table.everything if condition is None else table.positions(condition)
@@ -209,7 +209,7 @@ class Execution:
         # Only the node that is reached matters: a row for each, however many paths lead there.
         nodes = walk.near_nodes.rows
         weights = source.sums_by(starts, nodes) if source.rows * DENSE_NODE_RATIO > nodes else None
-        totals = None if weights is None else walk.carried(weights)
+        totals = None if weights is None else walk.propagate_weights(weights)
         if totals is None:
             return None
         found = np.flatnonzero(totals)

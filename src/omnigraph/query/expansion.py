@@ -127,7 +127,7 @@ class EdgeExpansion:
             return None
         return self._arrays()[0].counts(positions)
 
-    def carried(self, weights: Weights) -> Weights | None:
+    def propagate_weights(self, weights: Weights) -> Weights | None:
         """Return for each node the sum of the weights of all nodes that reach it by one hop.
 
         None when there are no arrays to do that with.

@@ -153,7 +153,7 @@ class Evaluator(Constants):
         for variable, names in wanted.items():
             if len(names) > 1:
                 positions = frame.positions[variable]
-                found = self.tables[variable].several(list(names), positions)
+                found = self.tables[variable].read_columns(list(names), positions)
                 for name, column in found.items():
                     self._fetched[variable, name] = positions, column
 

@@ -85,7 +85,7 @@ class TopologyCache:
             MAX_VERSIONS,
         )
         self._bases: LruCache[tuple[int, int], StoredTopology] = LruCache(MAX_TRACKED_TOPOLOGIES)
-        self._wholes: LruCache[DeltaAdjacency, CsrAdjacency] = LruCache(
+        self._merged_cache: LruCache[DeltaAdjacency, CsrAdjacency] = LruCache(
             TOPOLOGY_MEMORY_BYTES, lambda made: made.nbytes
         )
         self._spent: LruCache[tuple[int, ...], float] = LruCache(MAX_TRACKED_TOPOLOGIES)
@@ -143,7 +143,7 @@ class TopologyCache:
         known = self._bases.get(ends[0].entry.key)
         for base in chain([known] if known else [], self._shelf.others(ends)):
             with suppress(VersionReclaimed):
-                made = apply_delta(base, ends, self._wholes)
+                made = apply_delta(base, ends, self._merged_cache)
                 if made is not None:
                     self._remember(base)
                     return made
@@ -162,11 +162,11 @@ class TopologyCache:
 
 
 def apply_delta(
-    base: StoredTopology, ends: EdgeTables, wholes: LruCache[DeltaAdjacency, CsrAdjacency]
+    base: StoredTopology, ends: EdgeTables, merged_cache: LruCache[DeltaAdjacency, CsrAdjacency]
 ) -> Topology | None:
     """Return arrays with what changed since laid over them; None when that is too much."""
     edge, src, dst = ends
-    with edge.since(base.edge, _max_delta_rows(edge)) as changed:
+    with edge.changes_since(base.edge, _max_delta_rows(edge)) as changed:
         if changed is None:
             return None
         new = changed.added(["src", "dst"])
@@ -179,8 +179,10 @@ def apply_delta(
     added = AddedEdges(src.positions_of(new["src"]), dst.positions_of(new["dst"]), positions)
     sizes = (src.rows, dst.rows)
     return Topology(
-        DeltaAdjacency(base.out, here, there, edges, added, sizes, wholes),
-        DeltaAdjacency(base.into, there, here, edges, added.turned, sizes[::-1], wholes),
+        DeltaAdjacency(base.out, here, there, edges, added, sizes, merged_cache),
+        DeltaAdjacency(
+            base.into, there, here, edges, added.reversed_edges, sizes[::-1], merged_cache
+        ),
     )
 
 
@@ -190,7 +192,7 @@ def _max_delta_rows(table: TypeTable) -> int:
 
 def _node_position_map(nodes: TypeTable, old: DatasetEntry) -> PositionMap | None:
     """Return where nodes are now; a node whose row was rewritten is the same node."""
-    with nodes.since(old, _max_delta_rows(nodes)) as grown:
+    with nodes.changes_since(old, _max_delta_rows(nodes)) as grown:
         if grown is None:
             return None
         lost, added = grown.lost(["id"])["id"], grown.added(["id"])["id"]
@@ -204,7 +206,7 @@ def _is_small_and_cached(ends: EdgeTables) -> bool:
     """Return whether ends of edges and ids of nodes are few, and there without much reading."""
     edge, src, dst = ends
     columns = ((edge, "src"), (edge, "dst"), (src, "id"), (dst, "id"))
-    return all(table.is_small and table.is_near(name) for table, name in columns)
+    return all(table.is_small and table.is_cached(name) for table, name in columns)
 
 
 def _adjacencies(ends: EdgeTables, tick: Callable[[], None]) -> tuple[CsrAdjacency, CsrAdjacency]:
@@ -220,7 +222,7 @@ def _endpoint_positions(ends: EdgeTables, tick: Callable[[], None]) -> tuple[Pos
     edge, src, dst = ends
     ids = {"src": src.column("id"), "dst": dst.column("id")}
     parts: dict[str, list[Positions]] = {"src": [], "dst": []}
-    for rows in edge.pieces(["src", "dst"], _LOOKUP_EDGES):
+    for rows in edge.chunks(["src", "dst"], _LOOKUP_EDGES):
         for end, found in parts.items():
             tick()
             found.append(_find_positions(rows[end], ids[end], edge, end))

@@ -133,7 +133,7 @@ class TypeChange:
     alone: set[str] = field(default_factory=set)
     vectors_from: VectorsFrom = None
 
-    def given_by(self, name: str) -> str | None:
+    def supplied_model(self, name: str) -> str | None:
         """Return the model that made the vectors given to a property, if that is known."""
         return model_for_property(self.vectors_from, f"{self.shape.name}.{name}")
 

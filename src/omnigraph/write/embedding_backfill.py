@@ -138,20 +138,20 @@ class _BackfillAttempt:
         self._recorded = {t.name: view.embedding_model(t.name) for t in self.targets}
         self._embedders: dict[str, Embedder] = {}
         self._earlier = earlier
-        self._gathered = spill.gather(self.shape.schema)
+        self._gathered = spill.new_rows(self.shape.schema)
         self._meter = ProgressMeter(options.progress)
 
     def changes(self) -> ChangeSet:
         """Embed what is to be embedded; return the entities with their vectors."""
         for target in self.targets:
             self._agree(target)
-        self._meter.enter("embed")
+        self._meter.start_phase("embed")
         entities = self.committed.read(self.shape)
         for part in entities.select_in_batches(
             self._condition(), self.shape.schema.names, self._at_once()
         ):
             self._take(part)
-        self._meter.enter("write")
+        self._meter.start_phase("write")
         self.rows, self._earlier = self._gathered.table(), None
         changes = ChangeSet()
         if self.rows.num_rows:
@@ -222,7 +222,7 @@ class _BackfillAttempt:
             self.places[name].update((ids[row], int(numbers[row])) for row in np.flatnonzero(where))
         changed = part.filter(pa.array(made))
         self._gathered.add(pa.Table.from_arrays(changed.columns, schema=self.shape.schema))
-        self._meter.took(changed.num_rows)
+        self._meter.add_rows(changed.num_rows)
 
     def _vectors(self, part: pa.Table, target: Property, where: npt.NDArray[np.bool_]) -> Matrix:
         """Return the vectors of texts, of which the run that lost may have some."""

@@ -135,7 +135,7 @@ def load(
         if not intake.is_whole:
             # What was not read might be what other rows rely on.
             changes.findings.check()
-        meter.enter("write")
+        meter.start_phase("write")
         with fork_branch_if_missing(manifest, request, source, exists=exists):
             commit = _publish(manifest, request, changes, source, options)
     return LoadResult(

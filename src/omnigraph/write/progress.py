@@ -40,17 +40,17 @@ class ProgressMeter:
         """Note that bytes were read, by any thread; the next rows report them."""
         self._bytes += size
 
-    def took(self, rows: int) -> None:
+    def add_rows(self, rows: int) -> None:
         """Note that rows were taken in."""
         self._rows += rows
-        self._tell()
+        self._report()
 
-    def enter(self, phase: str) -> None:
+    def start_phase(self, phase: str) -> None:
         """Note that another phase begins."""
         self._phase = phase
-        self._tell(now=True)
+        self._report(now=True)
 
-    def _tell(self, *, now: bool = False) -> None:
+    def _report(self, *, now: bool = False) -> None:
         moment = time.monotonic()
         if self._listener is None or not (now or moment - self._told >= REPORT_INTERVAL_SECONDS):
             return

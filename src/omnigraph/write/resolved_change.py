@@ -239,7 +239,7 @@ def drop_unchanged_rows(image: ResolvedChange, committed: CommittedState) -> Res
 def _changes_recorded_model(image: ResolvedChange, committed: CommittedState) -> bool:
     """Return whether a change names a model of vectors that is not the one recorded."""
     change, names = image.change, [p.name for p in vector_properties(image.shape)]
-    given = {name: change.given_by(name) for name in names if supplies_vectors(change, name)}
+    given = {name: change.supplied_model(name) for name in names if supplies_vectors(change, name)}
     models = {name: model for name, model in (given | change.made).items() if model is not None}
     view = committed.view(image.shape)
     return any(view.embedding_model(name) != model for name, model in models.items())

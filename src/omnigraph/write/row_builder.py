@@ -110,7 +110,7 @@ class RowBuilder:
         source = self._place(at)
         self.changes.findings.add(_violation(rule, message, shape, source=source, at=at, **facts))
 
-    def file_problem(
+    def report_file_error(
         self,
         rule: ViolationRule,
         message: str,
@@ -128,7 +128,7 @@ class RowBuilder:
 
     # --- rows ----------------------------------------------------------------------------------
 
-    def touch(self, shape: RowSchema) -> None:
+    def include_type(self, shape: RowSchema) -> None:
         """Note that a type is part of the change, even if no row of it follows."""
         self._taken(shape)
 
@@ -148,11 +148,11 @@ class RowBuilder:
                 (INPUT_POSITION, pa.int64()),
                 *([(GIVEN_PROPERTIES, pa.int32())] if self.partial else []),
             ]
-            gathered = self._spill.gather(pa.schema([*shape.schema, *extra]))
+            gathered = self._spill.new_rows(pa.schema([*shape.schema, *extra]))
             self._types[shape.table_key] = _TypeRows(shape, gathered)
         return self._types[shape.table_key]
 
-    def left_out(self, shape: RowSchema, number: int) -> None:
+    def count_skipped(self, shape: RowSchema, number: int) -> None:
         """Count rows that were given, but are not among those to take."""
         self._taken(shape).rows += number
 

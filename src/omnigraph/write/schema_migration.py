@@ -340,9 +340,9 @@ class _MigrationRun:
         reads = self._check(snapshot, wanted, meter)
         datasets: tuple[StagedDataset, ...] = ()
         if not self.options.dry_run:
-            meter.enter("write")
+            meter.start_phase("write")
             datasets = tuple(self._datasets(snapshot, wanted))
-            meter.enter("publish")
+            meter.start_phase("publish")
         document = wanted.desired.to_json()
         address = schema_hash(wanted.desired, self.text)
         written = {dataset.key for dataset in datasets}
@@ -379,7 +379,7 @@ class _MigrationRun:
         """Check entities against new rules; return the datasets that were looked at."""
         changes = ChangeSet()
         read: dict[str, DatasetEntry] = {}
-        meter.enter("check")
+        meter.start_phase("check")
         for old, new in wanted.types():
             if old is None or new is None:
                 continue

@@ -94,7 +94,7 @@ def report_missing_endpoints(
 ) -> None:
     """Report edges whose endpoint does not exist."""
     describe = f"{end} '{{}}' not found in {node.name}"
-    report.every(bad, ViolationRule.ENDPOINT, end, describe.format)
+    report.report_mask(bad, ViolationRule.ENDPOINT, end, describe.format)
 
 
 # ----------------------------------------------------------------------

@@ -128,7 +128,7 @@ def check_existing_rows(
         parts.append(left.select(sorted(among)))
         if rules.tighter:
             moved.append(rows["src"].filter(pc.invert(stays)))
-        meter.took(rows.num_rows)
+        meter.add_rows(rows.num_rows)
     if not parts:
         return
     whole = pa.concat_tables(parts)

@@ -21,7 +21,7 @@ class ViolationReporter:
     shape: RowSchema
     rows: pa.Table
 
-    def every(
+    def report_mask(
         self,
         bad: pa.ChunkedArray | pa.Array,
         rule: ViolationRule,

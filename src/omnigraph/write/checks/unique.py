@@ -67,7 +67,7 @@ def _check_existing_ids(report: ViolationReporter, image: ResolvedChange) -> Non
 def report_existing_ids(report: ViolationReporter, bad: pa.ChunkedArray | pa.Array) -> None:
     """Say that rows have ids that exist."""
     shape = report.shape
-    report.every(
+    report.report_mask(
         bad,
         ViolationRule.KEY_CONFLICT,
         "id",

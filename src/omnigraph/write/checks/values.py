@@ -51,14 +51,14 @@ def _check_required(report: ViolationReporter, property_: Property) -> None:
         reported = pc.is_in(rows[INPUT_POSITION], value_set=positions)
         bad = pc.and_(bad, pc.invert(reported))
     message = f"{report.shape.name}.{property_.name} is required, but null or missing{hint}"
-    report.every(bad, ViolationRule.REQUIRED, property_.name, lambda _: message)
+    report.report_mask(bad, ViolationRule.REQUIRED, property_.name, lambda _: message)
 
 
 def _check_enum(report: ViolationReporter, property_: Property) -> None:
     allowed = property_.type.enum_values or ()
     place, expected = f"{report.shape.name}.{property_.name}", ", ".join(allowed)
     known = pa.array([*allowed, None], pa.string())
-    report.every(
+    report.report_mask(
         pc.invert(pc.is_in(report.rows[property_.name], value_set=known)),
         ViolationRule.ENUM,
         property_.name,
@@ -71,12 +71,12 @@ def _check_range(report: ViolationReporter, rule: Range) -> None:
     column = report.rows[rule.property]
     if pa.types.is_floating(column.type):
         no_number = pc.fill_null(pc.is_nan(column), False)
-        report.every(
+        report.report_mask(
             no_number, ViolationRule.RANGE, rule.property, lambda _: f"{place}: value is NaN"
         )
     if rule.minimum is not None:
         low = plain_number(rule.minimum)
-        report.every(
+        report.report_mask(
             _out_of_range(column, rule.minimum, pc.less),
             ViolationRule.RANGE,
             rule.property,
@@ -84,7 +84,7 @@ def _check_range(report: ViolationReporter, rule: Range) -> None:
         )
     if rule.maximum is not None:
         high = plain_number(rule.maximum)
-        report.every(
+        report.report_mask(
             _out_of_range(column, rule.maximum, pc.greater),
             ViolationRule.RANGE,
             rule.property,
@@ -111,7 +111,7 @@ def _out_of_range(
 def _check_pattern(report: ViolationReporter, rule: Check) -> None:
     place = f"@check violation on {report.shape.name}.{rule.property}"
     matches = pc.match_substring_regex(report.rows[rule.property], rule.pattern)
-    report.every(
+    report.report_mask(
         pc.invert(pc.fill_null(matches, True)),
         ViolationRule.CHECK,
         rule.property,

@@ -88,8 +88,8 @@ LineNumbers: TypeAlias = npt.NDArray[np.int64]
 class BatchLineParser:
     """Parses what it can of blocks of lines."""
 
-    def __init__(self, intake: RowBuilder) -> None:
-        self._intake = intake
+    def __init__(self, builder: RowBuilder) -> None:
+        self._intake = builder
         self._shapes: dict[tuple[bytes, bytes], RowSchema | None] = {}
         self._schemas: dict[str, pa.Schema] = {}
 
@@ -260,7 +260,7 @@ def _to_input_rows(table: pa.Table, at: LineNumbers) -> Iterator[InputRows]:
 
 def read_ndjson(
     source: ByteSource,
-    intake: RowBuilder,
+    builder: RowBuilder,
     meter: ProgressMeter,
     *,
     fast: bool = True,
@@ -271,24 +271,24 @@ def read_ndjson(
     `before` is how many lines of the same file are read by others.
     """
     # Only the line parser distinguishes a missing value from null.
-    together = BatchLineParser(intake) if fast and not intake.partial else None
-    base = intake.open_file(source_name(source), "line") + before
+    together = BatchLineParser(builder) if fast and not builder.partial else None
+    base = builder.open_file(source_name(source), "line") + before
     try:
         with (
-            open_source(source, meter, intake.encoding) as stream,
+            open_source(source, meter, builder.encoding) as stream,
             closing(prefetch(_parse_blocks(stream, base, together))) as parts,
         ):
             for part in parts:
                 if isinstance(part, OversizedLine):
-                    intake.problem(
+                    builder.problem(
                         ViolationRule.LINE_BYTES, line_too_long_message(), base + part.line
                     )
                 else:
-                    before = intake.rows
-                    _add_block(part, intake)
-                    meter.took(intake.rows - before)
+                    before = builder.rows
+                    _add_block(part, builder)
+                    meter.add_rows(builder.rows - before)
     except UnreadableInput as error:
-        intake.file_problem(ViolationRule.SYNTAX, str(error))
+        builder.report_file_error(ViolationRule.SYNTAX, str(error))
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,9 +314,9 @@ def _parse_blocks(
             yield _ParsedBlock(lines, *together.read(lines))
 
 
-def _add_block(part: _ParsedBlock, intake: RowBuilder) -> None:
+def _add_block(part: _ParsedBlock, builder: RowBuilder) -> None:
     """Take one block in, type by type."""
-    singly = _LineByLineReader(intake)
+    singly = _LineByLineReader(builder)
     singly.read(part.lines, part.left)
     raws: dict[str, list[InputRows]] = defaultdict(list)
     shapes = {}
@@ -324,7 +324,7 @@ def _add_block(part: _ParsedBlock, intake: RowBuilder) -> None:
         shapes[shape.table_key] = shape
         raws[shape.table_key].append(raw)
     for key, shape in shapes.items():
-        intake.add(shape, raws[key])
+        builder.add(shape, raws[key])
 
 
 # --- one by one --------------------------------------------------------------------------------
@@ -343,8 +343,8 @@ class _ColumnLists:
 class _LineByLineReader:
     """Reads lines one by one."""
 
-    def __init__(self, intake: RowBuilder) -> None:
-        self._intake = intake
+    def __init__(self, builder: RowBuilder) -> None:
+        self._intake = builder
         self._cells: dict[tuple[TypeKind, str], _ColumnLists] = {}
 
     def read(self, lines: LineIndex, indices: Iterable[int]) -> None:
