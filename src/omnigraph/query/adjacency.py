@@ -87,7 +87,7 @@ class CsrAdjacency:
 
     @property
     def arrays(self) -> tuple[Positions, kernels.Numbers]:
-        """What kernels walk: where the neighbours of each node start, and all neighbours."""
+        """What kernels traverse: where the neighbours of each node start, and all neighbours."""
         return self.starts, self.nodes
 
     @property

@@ -157,7 +157,7 @@ class Engine:
             mode=settings.expand,
             tables=tables,
         )
-        evaluator.paths = ShortestPaths(execution.walk, tables, execution.budget)
+        evaluator.paths = ShortestPaths(execution.expansion, tables, execution.budget)
         return execution
 
     def plan(self, snapshot: Snapshot, source: str, name: str | None) -> ReadPlan:

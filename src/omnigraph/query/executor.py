@@ -71,7 +71,7 @@ class Execution:
     trace: dict[int, OperatorStats] | None = None
     scanned: dict[int, Frame] = field(default_factory=dict)
     """The part of a scan that is looked at, while only some rows are wanted."""
-    walked: dict[int, set[ExpandMode]] = field(default_factory=dict)
+    used_expansions: dict[int, set[ExpandMode]] = field(default_factory=dict)
     """How operators followed edges."""
 
     # --- rows ----------------------------------------------------------------------------------
@@ -129,7 +129,7 @@ class Execution:
         """Note what an operator did since it began."""
         if self.trace is not None:
             seconds, reads = self.now()
-            ways = tuple(sorted(self.walked.get(id(operator), ())))
+            ways = tuple(sorted(self.used_expansions.get(id(operator), ())))
             self.trace[id(operator)] = OperatorStats(
                 rows, seconds - begun[0], reads - begun[1], ways
             )
@@ -178,38 +178,38 @@ class Execution:
     def _expand(self, expand: op.Expand, needed: set[str], *, weigh: bool) -> Frame:
         self.bind(expand.dst)
         source = self.rows(expand.input, needed | {expand.src}, weigh=weigh)
-        walk = self.walk(expand.edge, expand.direction)
-        self.walked[id(expand)] = walk.used
+        expansion = self.expansion(expand.edge, expand.direction)
+        self.used_expansions[id(expand)] = expansion.used
         starts = source.positions[expand.src]
         if expand.edge_binding is not None:
             self.bind(expand.edge_binding)
-            rows, nodes, edges = walk.edges(starts, len(source.positions) + 3)
+            rows, nodes, edges = expansion.edges(starts, len(source.positions) + 3)
             new = {expand.dst.name: nodes, expand.edge_binding.name: edges}
         else:
-            weighed = self._weighed(expand, source, walk, needed) if weigh else None
+            weighed = self._weighed(expand, source, expansion, needed) if weigh else None
             if weighed is not None:
                 return self._filtered(weighed, expand.predicates)
-            rows, nodes = walk.reach(starts, expand.hops, from_end=expand.from_end)
+            rows, nodes = expansion.reach(starts, expand.hops, from_end=expand.from_end)
             new = {expand.dst.name: nodes}
         self.budget.check("Expand", len(rows), len(source.positions) + len(new))
         return self._filtered(source.take(rows).with_columns(new), expand.predicates)
 
     def _weighed(
-        self, expand: op.Expand, source: Frame, walk: EdgeExpansion, needed: set[str]
+        self, expand: op.Expand, source: Frame, expansion: EdgeExpansion, needed: set[str]
     ) -> Frame | None:
         """Count what a step reaches instead of making a row for each path."""
         if not expand.hops.is_single:
             return None
         name, starts = expand.dst.name, source.positions[expand.src]
         if name not in needed and not expand.predicates:
-            degrees = walk.degrees(starts)
+            degrees = expansion.degrees(starts)
             return None if degrees is None else source.weighed(degrees)
         if needed & set(source.positions) or OUTER_ROW in source.positions:
             return None
         # Only the node that is reached matters: a row for each, however many paths lead there.
-        nodes = walk.near_nodes.rows
+        nodes = expansion.near_nodes.rows
         weights = source.sums_by(starts, nodes) if source.rows * DENSE_NODE_RATIO > nodes else None
-        totals = None if weights is None else walk.propagate_weights(weights)
+        totals = None if weights is None else expansion.propagate_weights(weights)
         if totals is None:
             return None
         found = np.flatnonzero(totals)
@@ -220,13 +220,13 @@ class Execution:
         if counted is not None:
             return counted
         source = self.rows(close.input, needed | {close.src, close.dst}, weigh=weigh)
-        walk = self.walk(close.edge, close.direction)
-        self.walked[id(close)] = walk.used
+        expansion = self.expansion(close.edge, close.direction)
+        self.used_expansions[id(close)] = expansion.used
         here, there = source.positions[close.src], source.positions[close.dst]
         if close.edge_binding is None:
-            return source.take(walk.connects(here, there, close.hops))
+            return source.take(expansion.connects(here, there, close.hops))
         self.bind(close.edge_binding)
-        rows, edges = walk.edges_between(here, there)
+        rows, edges = expansion.edges_between(here, there)
         self.budget.check("SemiJoin", len(rows), len(source.positions) + 2)
         return source.take(rows).with_columns({close.edge_binding.name: edges})
 
@@ -250,11 +250,14 @@ class Execution:
             return None
         self.bind(step.dst)
         source = self.rows(step.input, needed | {step.src, other}, weigh=True)
-        walk, back = self.walk(step.edge, step.direction), self.walk(close.edge, direction)
-        counts = walk.common(source.positions[step.src], back, source.positions[other])
+        expansion, back = (
+            self.expansion(step.edge, step.direction),
+            self.expansion(close.edge, direction),
+        )
+        counts = expansion.common(source.positions[step.src], back, source.positions[other])
         return None if counts is None else source.weighed(counts)
 
-    def walk(self, edge_name: str, direction: Direction) -> EdgeExpansion:
+    def expansion(self, edge_name: str, direction: Direction) -> EdgeExpansion:
         """Return what follows the edges of a type in a direction."""
         edge_type = self.snapshot.catalog.edges[edge_name]
         tables = {

@@ -141,12 +141,12 @@ class EdgeExpansion:
 
     def common(self, here: Positions, other: EdgeExpansion, there: Positions) -> Positions | None:
         """Count for each pair the nodes that both reach by one hop, each in its own way."""
-        walks = (self, here), (other, there)
-        if any(w.direction is Direction.BOTH or not w._uses_arrays(p) for w, p in walks):
+        expansions = (self, here), (other, there)
+        if any(w.direction is Direction.BOTH or not w._uses_arrays(p) for w, p in expansions):
             return None
         if np.count_nonzero(np.diff(here)) < np.count_nonzero(np.diff(there)):
             return other.common(there, self, here)  # neighbours of what repeats are marked once
-        one, two = (walk._arrays()[0].whole.simple for walk, _ in walks)
+        one, two = (expansion._arrays()[0].whole.simple for expansion, _ in expansions)
         counts = np.empty(len(here), np.int64)
         marks = np.zeros(one.width, np.int32)
 
