@@ -40,7 +40,7 @@ def states(graph):
     return found
 
 
-def ranges(graph, states, one, other):
+def runs(graph, states, one, other):
     """Return the pairs of states that are compared, by name."""
     names = {state.entry(NOTE).physical: name for name, state in reversed(states.items())}
     steps = VersionHistory(graph._manifest, (states[one], states[other]))
