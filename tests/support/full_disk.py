@@ -69,7 +69,7 @@ def writing() -> dict[str, Any]:
     tempfile.tempdir = str(disk)
     table = graph.query("query q() { match { $n: Note } return { $n.text } }").table
     with spilling.SpillManager(1000) as spill:
-        gathered = spill.gather(table.schema)
+        gathered = spill.new_rows(table.schema)
         found["spill"] = _failure(lambda: gathered.add(table))
     elsewhere = Path(graph.uri).with_name("state.tar")
     found["temporary"] = _failure(lambda: graph.export_archive(elsewhere))

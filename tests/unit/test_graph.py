@@ -171,7 +171,7 @@ def test_messages_and_actors_are_unicode(graph):
     before = graph.snapshot().commit_id
     note = {"Note": [{"id": "n"}]}
     for bound, message in ((graph, "half \ud800"), (graph.as_actor("half \ud800"), None)):
-        with pytest.raises(InvalidInput, match="is no Unicode") as caught:
+        with pytest.raises(InvalidInput, match="is not valid Unicode") as caught:
             bound.load(note, message=message)
         assert caught.value.code == "text_invalid"
     assert graph.snapshot().commit_id == before

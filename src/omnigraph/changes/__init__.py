@@ -1,9 +1,10 @@
 """What changed between two states of a graph: differences, the change feed, baselines.
 
-Two snapshots enter, changes leave: per type the rows that differ are found by the files that
-versions are made of (`delta`), and shown as entities before and after (`diff`). `block` tells what
-one commit changed, `feed` what happened on a branch since a cursor, `baseline` where a reader may
-begin. Cost follows the change; what only moved to other files is no change.
+Per type, the rows that differ between two snapshots are found by comparing the files of both
+versions (`type_delta`), and returned as entities before and after (`diff`). `commit_changes` lists
+what one commit changed, `feed` what happened on a branch since a cursor, and `baseline` returns a
+state to start from. Cost follows the size of the change; rows that only moved to other files did
+not change.
 """
 
 from omnigraph.changes.commit_changes import ChangeBlock, Limits

@@ -1,4 +1,4 @@
-"""This module hands a reader a whole state and the cursor that goes on from exactly there."""
+"""A whole state of a graph, and the cursor that continues from exactly there."""
 
 from __future__ import annotations
 

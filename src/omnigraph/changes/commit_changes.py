@@ -1,4 +1,4 @@
-"""This module tells what one commit changed, against its first parent, in a fixed order.
+"""List what one commit changed, compared with its first parent, in a fixed order.
 
 Nodes come before edges, then types by an identity that survives renames, then entities by id.
 Values are those of the schema of the commit, written as exports write them.
@@ -132,12 +132,12 @@ def block_changes(
     Raises:
         ChangeSchemaBoundary: the commit changed the schema.
         ChangeFeedGap: a version it needs has been cleaned up.
-        CursorRejected: there is no such place.
+        CursorRejected: the commit has no such position.
     """
     _check_schema(pair)
     types = {_type_id(pair.new, new.type): (old, new) for old, new in _type_pairs(manifest, pair)}
     if behind is not None and behind.type_id not in types:
-        raise CursorRejected("there is no such place in the commit")
+        raise CursorRejected("the commit has no such position")
     ordered = sorted(types, key=lambda type_id: (_is_edge(types[type_id][1]), type_id))
     start = ordered.index(behind.type_id) if behind is not None else 0
     try:
@@ -152,7 +152,7 @@ def block_changes(
 
 
 def _check_schema(pair: CommitSnapshots) -> None:
-    """Refuse a commit that changed the schema, whoever asks and for what."""
+    """Raise for a commit that changed the schema, whatever is requested."""
     old, new = pair.old.schema, pair.new.schema
     if old == new:
         return
@@ -193,10 +193,10 @@ def _type_changes(
     after = behind.id if behind is not None else None
     deltas = compare_type(*sides, steps, after=after)
     changes = (change for delta in deltas for change in delta_changes(delta, *sides))
-    # Of an id too long for a token others begin like it, and those up to it were told before.
+    # Other IDs may share the prefix of an ID too long for a token; those up to it were returned.
     exact = None if behind is None else behind.exact
     if exact is not None and not any(digest(change.id) == exact for change in changes):
-        raise CursorRejected("there is no such place in the commit")
+        raise CursorRejected("the commit has no such position")
     yield from changes
 
 
@@ -228,12 +228,12 @@ class PageBudget:
 
 
 # ----------------------------------------------------------------------
-# This module tells what one commit changed, page by page.
+# Pages of the changes of one commit.
 
 
 @dataclass(frozen=True, slots=True)
 class CommitChangesPage:
-    """Some changes of a commit; `next_page_token` is there until all were told."""
+    """Some changes of a commit; `next_page_token` is set until the last page."""
 
     commit: Commit
     changes: tuple[EntityChange, ...]

@@ -1,4 +1,4 @@
-"""This module writes and reads the tokens by which a reader of changes goes on.
+"""Encode and decode the cursors and page tokens of a change feed.
 
 A token is its facts as JSON and their SHA-256, in URL-safe base64. It says for what it was made:
 the graph, the branch and its incarnation, the filter. For anything else it is refused.
@@ -77,7 +77,7 @@ def _parse_token(token: str) -> dict[str, Any]:
         padded = token.encode("ascii") + b"=" * (-len(token) % 4)
         data = base64.b64decode(padded, altchars=b"-_", validate=True)
     except (UnicodeEncodeError, binascii.Error):
-        raise CursorRejected("it is no token") from None
+        raise CursorRejected("it is not a valid token") from None
     text, digest = data[:-_DIGEST_BYTES], data[-_DIGEST_BYTES:]
     canonical = base64.urlsafe_b64encode(data).rstrip(b"=").decode() == token
     if not canonical or hashlib.sha256(text).digest() != digest:
@@ -93,11 +93,11 @@ def reject_invalid_token() -> Iterator[None]:
     try:
         yield
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise CursorRejected("it is no token") from None
+        raise CursorRejected("it is not a valid token") from None
 
 
 def digest(*parts: str) -> str:
-    """Return a short text that stands for others; each is told apart from the next."""
+    """Return a short text that stands for others; each is delimited from the next."""
     text = json.dumps(parts, ensure_ascii=False, separators=(",", ":"))
     return base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b"=").decode()
 

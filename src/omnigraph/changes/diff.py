@@ -1,4 +1,4 @@
-"""This module lists what differs between two states of a graph, entity by entity."""
+"""List the differences between two states of a graph, entity by entity."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def diff(
     """Yield what happened to each entity between two states: nodes before edges, by type and id.
 
     A renamed type is the same type; one that was dropped and added again is another. What a schema
-    change does to entities by itself, such as giving them a property, is no change of them.
+    change does to entities, such as adding a property, does not count as a change of them.
     """
     scope, steps = scope or ChangeFilter(), VersionHistory(manifest, (old, new))
     for one, other in pair_types(manifest, old, new):
@@ -90,7 +90,7 @@ def entity_images(rows: pa.Table, type_: AcceptedType) -> Iterator[tuple[str, En
 
 
 # ----------------------------------------------------------------------
-# This module sums changes up, and writes the difference of two states for programs.
+# Totals of changes, and the wire form of a difference.
 
 
 @dataclass(slots=True)

@@ -1,4 +1,4 @@
-"""This module defines why changes cannot be told."""
+"""Errors of reading changes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class ChangeSchemaBoundary(OmniError):
 
 
 class ChangeFeedGap(OmniError):
-    """What a commit changed can no longer be told: cleanup removed a version it needs."""
+    """The changes of a commit can no longer be read: cleanup removed a version they need."""
 
     def __init__(self, commit_id: CommitId, cursor: str | None = None) -> None:
         details: dict[str, Any] = {"first_unreadable_commit_id": commit_id}

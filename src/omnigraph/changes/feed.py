@@ -1,8 +1,8 @@
-"""This module tells what happened on a branch since a reader last asked, commit by commit.
+"""The change feed of a branch: what happened since a cursor, commit by commit.
 
 Nothing is kept for a reader: a cursor says behind which commit it is, a page token where within a
-block. A page ends within a block, or at the end of one. What is told may be told again; what lies
-before a cursor was told whole.
+block. A page ends within a block, or at the end of one. Changes may be delivered again; those
+before a cursor were delivered completely.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class FeedRequest:
 class FeedPage:
     """Some blocks, and how to go on: behind the last one (`cursor`), or within it (`page_token`).
 
-    `caught_up` tells that the cursor is at the head of the branch.
+    `caught_up` means that the cursor is at the head of the branch.
     """
 
     blocks: tuple[ChangeBlock, ...]
@@ -92,7 +92,7 @@ def poll(manifest: Manifest, asked: FeedRequest) -> FeedPage:
     Raises:
         CursorRejected: a token is damaged or for something else.
         ChangeSchemaBoundary: the next commit changed the schema.
-        ChangeFeedGap: the next commit can no longer be told.
+        ChangeFeedGap: the changes of the next commit can no longer be read.
     """
     line = FirstParentHistory.read(manifest, asked.branch)
     at = _find_position(line, asked)
@@ -123,7 +123,7 @@ class _FeedPageBuilder:
 
     def next(self) -> FeedPage:
         line, at = self._line, self._at
-        room, steps, blocks = PageBudget(self._asked.limits), line.steps(), list[ChangeBlock]()
+        budget, steps, blocks = PageBudget(self._asked.limits), line.steps(), list[ChangeBlock]()
         done, behind = at.done, at.behind
         stop = min(at.cut, at.done + self._asked.limits.commits)
         sight = self._asked.scope.sight
@@ -132,7 +132,7 @@ class _FeedPageBuilder:
             pair = CommitSnapshots(apply_scope_to_commit(line.commit(done + 1), sight), old, new)
             changes = block_changes(line.manifest, pair, self._asked.scope, steps, behind)
             try:
-                taken, complete = room.take(changes)
+                taken, complete = budget.take(changes)
             except (ChangeFeedGap, ChangeSchemaBoundary) as error:
                 if blocks:
                     break

@@ -1,4 +1,4 @@
-"""This module defines what a change of an entity is, and which changes somebody asks for."""
+"""A change of an entity, and filters over changes."""
 
 from __future__ import annotations
 
@@ -85,16 +85,16 @@ class ChangeFilter:
     sight: TypeScope = ALL_TYPES
 
     def covers(self, kind: TypeKind, name: str) -> bool:
-        """Tell whether changes of a type are asked for."""
+        """Return whether changes of a type are asked for."""
         return (not self.kinds or kind in self.kinds) and (not self.types or name in self.types)
 
     def wants(self, op: ChangeOp) -> bool:
-        """Tell whether changes of this sort are asked for."""
+        """Return whether changes of this sort are asked for."""
         return not self.ops or op in self.ops
 
 
 # ----------------------------------------------------------------------
-# This module reads which changes somebody asks for, and refuses what cannot be meant.
+# Parsing and validation of change filters.
 
 
 ENTITY_KINDS = (TypeKind.NODE, TypeKind.EDGE)

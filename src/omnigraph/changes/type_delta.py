@@ -103,7 +103,7 @@ def _rewritten_rows(old: DatasetView, new: DatasetView) -> int:
 
 def _changed_ids(old: DatasetView, new: DatasetView, steps: VersionHistory) -> pa.Array | None:
     """Return the IDs that changed in between; None when the versions must be compared directly."""
-    ranges = steps.runs(old.entry, new.entry)
+    ranges = steps.ranges(old.entry, new.entry)
     if ranges is None or ranges == [(old.entry, new.entry)]:
         return None
     parts = [pa.array([], pa.string())]
@@ -152,7 +152,7 @@ def _drop_equal(delta: TypeDelta, old: AcceptedType, new: AcceptedType) -> TypeD
 
 
 def same_rows(before: pa.Table, after: pa.Table, old: AcceptedType, new: AcceptedType) -> Mask:
-    """Tell row by row whether two entities are the same; a property one type lacks is null."""
+    """Return row by row whether two entities are the same; a property one type lacks is null."""
     found = np.ones(before.num_rows, np.bool_)
     former = {id_: name for name, id_ in old.property_ids.items()}
     pairs = [(former.get(id_), name) for name, id_ in new.property_ids.items()]

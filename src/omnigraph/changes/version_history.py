@@ -1,7 +1,7 @@
-"""This module finds the way between two versions of a dataset that passes over upkeep.
+"""Find the path between two versions of a dataset that leaves out maintenance.
 
 Compaction moves rows to new files and changes none. Two versions between which it lies are compared
-piece by piece, and the steps of upkeep are left out. What differs in no piece differs nowhere,
+piece by piece, and the steps of maintenance are left out. What differs in no piece differs nowhere,
 whichever way is taken.
 """
 
@@ -29,10 +29,10 @@ VersionRange: TypeAlias = tuple[DatasetEntry, DatasetEntry]
 
 @dataclass(frozen=True, slots=True)
 class _ParentVersion:
-    """The version another one was made from, and whether by upkeep."""
+    """The version another one was made from, and whether by maintenance."""
 
     entry: DatasetEntry
-    by_upkeep: bool
+    by_maintenance: bool
 
 
 class VersionHistory:
@@ -59,7 +59,7 @@ class VersionHistory:
         except NotFound:
             return None  # the branch of a state is gone
 
-    def runs(self, old: DatasetEntry, new: DatasetEntry) -> list[VersionRange] | None:
+    def ranges(self, old: DatasetEntry, new: DatasetEntry) -> list[VersionRange] | None:
         """Return the pairs of versions to compare instead of two; None when no way is known."""
         if self._history is None:
             return None
@@ -78,10 +78,10 @@ class VersionHistory:
 def _ranges_without_maintenance(
     start: DatasetEntry, way: Sequence[tuple[DatasetEntry, DatasetEntry, bool]]
 ) -> Iterator[VersionRange]:
-    """Yield the stretches of a way between steps of upkeep."""
+    """Yield the stretches of a way between steps of maintenance."""
     end = start
-    for one, other, by_upkeep in way:
-        if by_upkeep:
+    for one, other, by_maintenance in way:
+        if by_maintenance:
             if start.physical != one.physical:
                 yield start, one
             start = other
@@ -93,13 +93,13 @@ def _ranges_without_maintenance(
 def _ancestor_versions(
     origins: dict[int, _ParentVersion], entry: DatasetEntry
 ) -> Iterator[tuple[DatasetEntry, bool]]:
-    """Yield a version and those it goes back to, each with whether upkeep made it."""
+    """Yield a version and those it goes back to, each with whether maintenance made it."""
     seen: set[int] = set()
     current: DatasetEntry | None = entry
     while current is not None and current.physical not in seen:
         seen.add(current.physical)
         origin = origins.get(current.physical)
-        yield current, origin is not None and origin.by_upkeep
+        yield current, origin is not None and origin.by_maintenance
         current = origin.entry if origin is not None else None
 
 
@@ -152,7 +152,7 @@ def _published_version(
 
 
 # ----------------------------------------------------------------------
-# This module holds the states a branch went through: its first parents, the oldest first.
+# The first-parent history of a branch, oldest state first.
 
 
 @dataclass(frozen=True, slots=True)

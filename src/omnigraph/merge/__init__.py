@@ -1,1 +1,1 @@
-"""Bringing changes of one state into another: classify, combine, and conflicts as data."""
+"""Three-way merge: find the base, compare, combine, and report conflicts as data."""

@@ -1,4 +1,4 @@
-"""This module holds what a reviewer decided about conflicts: which side wins, or what is right."""
+"""Decisions of a reviewer about conflicts: which side wins, or which values to set."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class WinningSide(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ConflictDecision:
-    """What to do about one entity: `take` a side, `properties` by name, `values` given anew."""
+    """What to do about one entity: `take` a side, `properties` by name, `values` to set."""
 
     take: WinningSide | None = None
     properties: Mapping[str, WinningSide] = field(default_factory=dict)
@@ -71,7 +71,7 @@ def parse_decisions(given: str | Mapping[str, Any] | None) -> ConflictDecisions:
     document = _parse_json(given) if isinstance(given, str) else given
     problems: list[str] = []
     if not isinstance(document, Mapping):
-        raise _invalid_decision(["it is no object"])
+        raise _invalid_decision(["expected a JSON object"])
     problems += [
         f"unknown key `{k}`" for k in document if k not in ("default", "types", "entities")
     ]
@@ -83,7 +83,7 @@ def parse_decisions(given: str | Mapping[str, Any] | None) -> ConflictDecisions:
     entities: dict[tuple[str, str], ConflictDecision] = {}
     listed = document.get("entities") or []
     if not isinstance(listed, list):
-        problems.append("`entities` is no list")
+        problems.append("`entities` must be a list")
         listed = []
     for number, entry in enumerate(listed):
         found = _parse_entity(entry, f"entities[{number}]", problems)
@@ -98,7 +98,7 @@ def _parse_entity(
     entry: object, where: str, problems: list[str]
 ) -> tuple[tuple[str, str], ConflictDecision] | None:
     if not isinstance(entry, Mapping):
-        problems.append(f"{where} is no object")
+        problems.append(f"{where} must be a JSON object")
         return None
     problems += [
         f"{where} has unknown key `{k}`" for k in entry if k not in ("type", "id", "take", "set")
@@ -133,7 +133,7 @@ def _parse_object(value: object, where: str, problems: list[str]) -> Mapping[str
     if value is None:
         return {}
     if not isinstance(value, Mapping):
-        problems.append(f"`{where}` is no object")
+        problems.append(f"`{where}` must be a JSON object")
         return {}
     return value
 

@@ -1,4 +1,4 @@
-"""This module is the truth table of a three-way merge: what becomes of an entity.
+"""The truth table of a three-way merge of one entity.
 
 An entity may be in the base, in the source and in the target. What only one side changed is taken
 from it; what both changed alike is fine; anything else is a conflict.

@@ -1,4 +1,4 @@
-"""This module defines what stands in the way of a merge: conflicts, all of them, as data."""
+"""Conflicts of a merge, all of them, as data."""
 
 from __future__ import annotations
 

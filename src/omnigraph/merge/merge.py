@@ -1,4 +1,4 @@
-"""This module merges one state into a branch: branches, single commits, and their inverse.
+"""Merge a state into a branch: branches, single commits (cherry-pick), and their inverse (revert).
 
 Everything is a change of the target, made of what the source changed since the base: it is
 validated and published like any other change, with the source as second parent. Cost follows the
@@ -68,7 +68,7 @@ class _MergeRun:
         target = head_snapshot(manifest, request.branch)
         self._lines = CommitGraph.of(manifest, source, target)
         self._history = missing_history(manifest, source, target)
-        self._brought = SourceDelta(source)
+        self._source_delta = SourceDelta(source)
         self._last_cleanup = ""
         self._evolved = EvolvedTarget(target, target)
         self.outcome = MergeOutcome.MERGED
@@ -76,7 +76,7 @@ class _MergeRun:
     def bring(self, committed: CommittedState) -> ChangeSet:
         """Return what becomes of the newest state of the target."""
         manifest, source, target = self._manifest, self._source, committed.snapshot
-        lines = self._lines.up_to(target)
+        lines = self._lines.extended_to(target)
         bases = lines.bases(source.commit_id, target.commit_id)
         if not bases:
             message = f"{source.branch} and {target.branch} have no history in common"
@@ -96,7 +96,7 @@ class _MergeRun:
         bringing = MergeChanges(
             lines=lines,
             bases=bases,
-            brought=self._brought,
+            source_delta=self._source_delta,
             committed=committed,
             request=self._request,
             options=self._options,
@@ -158,13 +158,13 @@ def _apply_commit(
 ) -> MergeResult:
     """Do on a branch to entities what happened between two states."""
     base, source = states
-    lines, brought = CommitGraph(manifest, source, {}), SourceDelta(source)
+    lines, source_delta = CommitGraph(manifest, source, {}), SourceDelta(source)
 
     def bring(committed: CommittedState) -> ChangeSet:
         return MergeChanges(
             lines=lines,
             bases=(base,),
-            brought=brought,
+            source_delta=source_delta,
             committed=committed,
             request=request,
             options=options,
@@ -199,7 +199,7 @@ def _publish_merge(
     complete: Callable[[StagedCommit], StagedCommit] | None,
     options: MergeOptions,
 ) -> _MergeEffect:
-    """Publish what is brought, or tell what would happen; a merge is a commit even if empty."""
+    """Publish the merged changes, or return what would happen; an empty merge is a commit, too."""
     try:
         if options.dry_run:
             committed = CommittedState(manifest, head_snapshot(manifest, request.branch))

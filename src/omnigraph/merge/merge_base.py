@@ -1,4 +1,4 @@
-"""This module reads entities of the states a merge looks at, and finds what they descend from.
+"""Find the merge base of two states, and read entities of the states of a merge.
 
 Histories that were merged crosswise have several best common ancestors. Their own merge is then the
 base, entity by entity; where that is a conflict itself, there is no base.
@@ -58,7 +58,7 @@ class CommitGraph:
         commits = read_commits(s for state in states for s in manifest.history_states(state))
         return cls(manifest, source, commits)
 
-    def up_to(self, target: Snapshot) -> CommitGraph:
+    def extended_to(self, target: Snapshot) -> CommitGraph:
         """Return the same with what the target has got since."""
         state = self.manifest.lineage(target.lineage_id).state()
         commits = extend_commits(self.commits, state)
@@ -94,9 +94,9 @@ def _merge_base_rows(
     """Merge two states of entities; return where they cannot be."""
     verdicts = classify_rows(
         ThreeWayComparison(
-            in_base=base.there,
-            in_source=one.there,
-            in_target=other.there,
+            in_base=base.present,
+            in_source=one.present,
+            in_target=other.present,
             source_is_base=one.same(base),
             target_is_base=other.same(base),
             source_is_target=one.same(other),
@@ -106,5 +106,5 @@ def _merge_base_rows(
     columns = {
         name: choose_rows(first, one.rows[name], other.rows[name]) for name in one.rows.column_names
     }
-    there = np.where(first, one.there, other.there)
+    there = np.where(first, one.present, other.present)
     return AlignedRows(pa.table(columns), there), verdicts > MergeVerdict.TAKE_SOURCE

@@ -1,4 +1,4 @@
-"""This module makes a change of the target out of what the source changed since the bases."""
+"""Turn the changes of the source since the merge bases into a change of the target."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class MergeChanges:
 
     lines: CommitGraph
     bases: tuple[Snapshot, ...]
-    brought: SourceDelta
+    source_delta: SourceDelta
     committed: CommittedState
     request: WriteRequest
     options: MergeOptions
@@ -78,8 +78,8 @@ class MergeChanges:
 
     @property
     def source(self) -> Snapshot:
-        """The state whose changes are brought."""
-        return self.brought.source
+        """The state whose changes are source_delta."""
+        return self.source_delta.source
 
     def changes(self) -> ChangeSet:
         """Return the change; raise MergeConflicts when the sides disagree."""
@@ -99,7 +99,7 @@ class MergeChanges:
         # Before anything is read: conflicts show entities.
         check_whole_types_allowed((type_ for _, type_ in moved), self.request, self.committed)
         for side, type_ in moved:
-            conflicts += self._bring(side, type_, changes)
+            conflicts += self._merge_type(side, type_, changes)
         if not conflicts:
             check_changes_allowed(changes, self.request, self.committed)
         return changes, conflicts
@@ -108,25 +108,27 @@ class MergeChanges:
         return find_view(self.lines.manifest, snapshot, type_)
 
     def _moved(self, side: DatasetView, type_: AcceptedType) -> bool:
-        """Tell whether the source may have something of a type that the target has not."""
+        """Return whether the source may have something of a type that the target has not."""
         physical = side.entry.physical
         bases = [self._view(base, type_) for base in self.bases]
         unchanged = all(base is not None and base.entry.physical == physical for base in bases)
         target = self.committed.snapshot.entry(type_.entity)
         return not unchanged and (target.physical != physical or target.key in self.added)
 
-    def _bring(self, side: DatasetView, type_: AcceptedType, changes: ChangeSet) -> list[Conflict]:
+    def _merge_type(
+        self, side: DatasetView, type_: AcceptedType, changes: ChangeSet
+    ) -> list[Conflict]:
         shape = find_row_schema(self.committed.snapshot.schema, type_.kind, type_.name)
         combiner = RowCombiner(shape, self.options.decisions, self.options.strict)
         conflicts: list[Conflict] = []
         change = changes.of(shape)
-        adopted = self.sharing and len(self.bases) == 1 and self._stands_still(type_)
+        adopted = self.sharing and len(self.bases) == 1 and self._is_unchanged(type_)
         adopted |= side.entry.key in self.added
         inserted: list[pa.Array] = []
         same = self._same_models(side, change)
         self.committed.types_read.add(shape.table_key)
-        for trio in self._trios(side, shape):
-            made = combiner.combine(trio)
+        for states in self._three_way_rows(side, shape):
+            made = combiner.combine(states)
             conflicts += made.conflicts
             adopted &= made.is_source
             inserted.append(made.inserted)
@@ -176,21 +178,21 @@ class MergeChanges:
     def _schema_hash(self) -> str:
         return self.committed.snapshot.head.schema_hash
 
-    def _stands_still(self, type_: AcceptedType) -> bool:
-        """Tell whether the target has a type exactly as the base has it."""
+    def _is_unchanged(self, type_: AcceptedType) -> bool:
+        """Return whether the target has a type exactly as the base has it."""
         base = self._view(self.bases[0], type_)
         entry = self.committed.snapshot.entry(type_.entity)
         same_schema = self.source.head.schema_hash == self._schema_hash
         return same_schema and base is not None and base.entry.physical == entry.physical
 
-    def _trios(self, side: DatasetView, shape: RowSchema) -> Iterator[ThreeWayRows]:
+    def _three_way_rows(self, side: DatasetView, shape: RowSchema) -> Iterator[ThreeWayRows]:
         """Yield the entities the source changed, in all states."""
         manifest, target = self.lines.manifest, self.committed.snapshot
         if len(self.bases) > 1:
-            yield from self._crossed(side, shape)
+            yield from self._with_several_bases(side, shape)
             return
         before = self._view(self.bases[0], shape.type)
-        for delta in self.brought.deltas(manifest, before, side):
+        for delta in self.source_delta.deltas(manifest, before, side):
             ids = _changed_ids([delta])
             if len(ids):
                 base = shape.schema.empty_table()
@@ -203,7 +205,7 @@ class MergeChanges:
                     ids, AlignedRows.of(ids, base), AlignedRows.of(ids, source), theirs, decided
                 )
 
-    def _crossed(self, side: DatasetView, shape: RowSchema) -> Iterator[ThreeWayRows]:
+    def _with_several_bases(self, side: DatasetView, shape: RowSchema) -> Iterator[ThreeWayRows]:
         """Do the same where there are several bases."""
         manifest, target = self.lines.manifest, self.committed.snapshot
         earlier = [self._view(base, shape.type) for base in self.bases]

@@ -1,4 +1,4 @@
-"""This module has what a merge is told, and what it tells."""
+"""Options and result of a merge."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class MergeOutcome(StrEnum):
 class MergeResult:
     """What a merge did, or would do: counts by type, conflicts that stand in the way.
 
-    `commit` is None when nothing was published. `branch_deleted` tells whether the source branch is
+    `commit` is None when nothing was published. `branch_deleted` is whether the source branch is
     gone, None when that was not asked for.
     """
 

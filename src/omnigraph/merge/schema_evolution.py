@@ -1,6 +1,6 @@
 """Bring a target to a merged schema before entities are merged into it.
 
-What it stages nobody sees: the merge goes on from there and publishes both at once.
+Staged columns are not visible: the merge continues from there and publishes both at once.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""This module makes one state of entities out of three: base, source and target.
+"""Combine entities in three states, base, source and target, into one.
 
 Where both sides changed different properties of one entity, it gets both changes, unless asked to
 be strict. What is left undecided is a conflict, or what a reviewer decided about it.
@@ -28,7 +28,7 @@ from omnigraph.write.change_set import RowSchema
 from omnigraph.write.embedding_models import clear_vectors, embedded_sources
 
 # ----------------------------------------------------------------------
-# This module puts the entities of several states side by side, in the shape of the target.
+# Entities of several states, aligned by ID, in the row schema of the target.
 
 
 def to_target_schema(rows: pa.Table, type_: AcceptedType, shape: RowSchema) -> pa.Table:
@@ -76,7 +76,7 @@ class AlignedRows:
     """Entities by their ids; a row of nulls stands for one that is not there."""
 
     rows: pa.Table
-    there: Mask
+    present: Mask
 
     @classmethod
     def of(cls, ids: pa.Array, found: pa.Table) -> AlignedRows:
@@ -86,17 +86,17 @@ class AlignedRows:
 
     def at_places(self, places: np.ndarray) -> AlignedRows:
         """Return some of the entities."""
-        return AlignedRows(self.rows.take(pa.array(places)), self.there[places])
+        return AlignedRows(self.rows.take(pa.array(places)), self.present[places])
 
     def same(self, other: AlignedRows) -> Mask:
-        """Tell for each id whether both sides hold the same, or both nothing."""
-        alike: Mask = self.there == other.there
+        """Return for each id whether both sides hold the same, or both nothing."""
+        alike: Mask = self.present == other.present
         for name in self.rows.column_names:
             alike &= self.same_in(other, name)
-        return alike | ~(self.there | other.there)
+        return alike | ~(self.present | other.present)
 
     def same_in(self, other: AlignedRows, name: str) -> Mask:
-        """Tell for each id whether one column is the same."""
+        """Return for each id whether one column is the same."""
         return same_values(self.rows[name], other.rows[name])
 
 
@@ -131,9 +131,9 @@ class ThreeWayRows:
     def sides(self) -> ThreeWayComparison:
         """Return what the truth table looks at."""
         return ThreeWayComparison(
-            in_base=self.base.there,
-            in_source=self.source.there,
-            in_target=self.target.there,
+            in_base=self.base.present,
+            in_source=self.source.present,
+            in_target=self.target.present,
             source_is_base=self.source.same(self.base) & ~self.undecided,
             target_is_base=self.target.same(self.base) & ~self.undecided,
             source_is_target=self.source.same(self.target),
@@ -144,7 +144,7 @@ class ThreeWayRows:
 class CombinedRows:
     """What to write into the target: whole rows, ids to delete; and what stands in the way.
 
-    `is_source` tells that every entity becomes what it is in the source, `inserted` which of them
+    `is_source` means that every entity becomes what it is in the source, `inserted` which of them
     the source has alone. `decided` are the properties to which a reviewer gave values.
     """
 
@@ -164,21 +164,21 @@ class RowCombiner:
     decisions: ConflictDecisions
     strict: bool = False
 
-    def combine(self, trio: ThreeWayRows) -> CombinedRows:
+    def combine(self, states: ThreeWayRows) -> CombinedRows:
         """Return what becomes of some entities."""
-        sides = trio.sides()
+        sides = states.sides()
         verdicts = classify_rows(sides)
         taken = verdicts == MergeVerdict.TAKE_SOURCE
-        rows = [trio.source.rows.filter(pa.array(taken & trio.source.there))]
-        deleted = trio.ids.filter(pa.array(taken & ~trio.source.there)).to_pylist()
+        rows = [states.source.rows.filter(pa.array(taken & states.source.present))]
+        deleted = states.ids.filter(pa.array(taken & ~states.source.present)).to_pylist()
         torn = np.flatnonzero(verdicts > MergeVerdict.TAKE_SOURCE)
-        both, clashes = self._by_property(trio.at(torn), verdicts[torn])
+        both, clashes = self._by_property(states.at(torn), verdicts[torn])
         settled = np.array([not names for names in clashes], np.bool_)
-        rows.append(self._paired(trio.at(torn[settled]), both.filter(pa.array(settled))))
+        rows.append(self._paired(states.at(torn[settled]), both.filter(pa.array(settled))))
         conflicts: list[Conflict] = []
         decided: set[str] = set()
         for place in np.flatnonzero(~settled).tolist():
-            one = trio.at(torn[place : place + 1])
+            one = states.at(torn[place : place + 1])
             decided |= self._given(one)
             made = self._decided(one, both.slice(place, 1), clashes[place])
             if made is None:
@@ -186,10 +186,10 @@ class RowCombiner:
                 conflicts.append(self._conflict(one, verdict, clashes[place]))
             elif made.num_rows:
                 rows.append(made)
-            elif one.target.there[0]:
+            elif one.target.present[0]:
                 deleted += one.ids.to_pylist()
         is_source = bool((taken | sides.source_is_target).all())
-        inserted = trio.ids.filter(pa.array(taken & ~trio.base.there))
+        inserted = states.ids.filter(pa.array(taken & ~states.base.present))
         given = frozenset(decided)
         return CombinedRows(pa.concat_tables(rows), deleted, conflicts, is_source, inserted, given)
 
@@ -199,24 +199,26 @@ class RowCombiner:
         return set() if decision is None else set(decision.values)
 
     def _by_property(
-        self, trio: ThreeWayRows, verdicts: np.ndarray
+        self, states: ThreeWayRows, verdicts: np.ndarray
     ) -> tuple[pa.Table, list[tuple[str, ...]]]:
         """Merge entities property by property.
 
         Return them with what only one side changed, and the properties of each that both changed
         differently, which are the target's. An entity that is not on both sides clashes as a whole.
         """
-        merging = (verdicts == MergeVerdict.DIVERGENT_UPDATE) & ~trio.undecided & (not self.strict)
+        merging = (
+            (verdicts == MergeVerdict.DIVERGENT_UPDATE) & ~states.undecided & (not self.strict)
+        )
         columns, clashes = {}, {}
         for name in self.shape.schema.names:
-            apart = ~trio.source.same_in(trio.target, name)
-            ours = merging & trio.target.same_in(trio.base, name)
-            theirs = merging & trio.source.same_in(trio.base, name)
+            apart = ~states.source.same_in(states.target, name)
+            ours = merging & states.target.same_in(states.base, name)
+            theirs = merging & states.source.same_in(states.base, name)
             columns[name] = choose_rows(
-                apart & ours, trio.source.rows[name], trio.target.rows[name]
+                apart & ours, states.source.rows[name], states.target.rows[name]
             )
             clashes[name] = apart & ~ours & ~theirs
-        there = trio.source.there & trio.target.there
+        there = states.source.present & states.target.present
         named = [
             tuple(name for name, mask in clashes.items() if mask[place])
             if there[place]
@@ -226,7 +228,7 @@ class RowCombiner:
         return pa.table(columns), named
 
     def _paired(
-        self, trio: ThreeWayRows, merged: pa.Table, given: Collection[str] = frozenset()
+        self, states: ThreeWayRows, merged: pa.Table, given: Collection[str] = frozenset()
     ) -> pa.Table:
         """Return entities without the vectors that neither side has beside the same text.
 
@@ -236,7 +238,7 @@ class RowCombiner:
             if property_.name in given:
                 continue
             found = np.zeros(merged.num_rows, np.bool_)
-            for side in (trio.source, trio.target):
+            for side in (states.source, states.target):
                 pair = [same_values(side.rows[n], merged[n]) for n in (property_.name, source)]
                 found |= pair[0] & pair[1]
             merged = clear_vectors(merged, property_.name, ~found)
@@ -245,7 +247,7 @@ class RowCombiner:
     def _decided(
         self, one: ThreeWayRows, merged: pa.Table, clashes: tuple[str, ...]
     ) -> pa.Table | None:
-        """Return the row a reviewer decided for, none at all, or None when nobody decided."""
+        """Return the row a reviewer decided for, none at all, or None when there is no decision."""
         decision = self.decisions.about(self.shape.kind, self.shape.name, one.ids[0].as_py())
         if decision is None:
             return None
@@ -254,7 +256,7 @@ class RowCombiner:
             if decision.take is None:
                 return None
             side = one.source if decision.take is WinningSide.SOURCE else one.target
-            merged = side.rows if side.there[0] else side.rows.slice(0, 0)
+            merged = side.rows if side.present[0] else side.rows.slice(0, 0)
         else:
             for name in clashes:
                 winner = decision.properties.get(name, decision.take)
@@ -310,7 +312,9 @@ class RowCombiner:
 
     def _image(self, side: AlignedRows) -> EntityImage | None:
         return (
-            dict(entity_images(side.rows, self.shape.type)).popitem()[1] if side.there[0] else None
+            dict(entity_images(side.rows, self.shape.type)).popitem()[1]
+            if side.present[0]
+            else None
         )
 
 

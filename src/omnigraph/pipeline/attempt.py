@@ -317,7 +317,7 @@ class CommitBuilder:
             return False
         change = _as_change(target, self.job.vectors_from)
         return any(
-            supplies_vectors(change, name) and change.given_by(name) not in (None, model)
+            supplies_vectors(change, name) and change.supplied_model(name) not in (None, model)
             for name, model in self._known(target.shape).items()
         )
 

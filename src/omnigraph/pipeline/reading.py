@@ -144,7 +144,7 @@ def _partition(
 
         def read(intake: RowBuilder, meter: ProgressMeter) -> None:
             _reader(shape, table)(intake, meter)
-            intake.left_out(shape, len(places.faulty))
+            intake.count_skipped(shape, len(places.faulty))
             for at, fault, cells in places.faulty:
                 record = to_record(shape, _by_target(cells, shape), text=is_text)
                 intake.problem(

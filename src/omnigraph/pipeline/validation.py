@@ -261,7 +261,7 @@ class StagedValidation:
             old = self._committed(edge)
             left = scan_frame(self._spark, old, wanted).join(gone, end, "left_semi")
             total = left.count()
-            limit = changes.findings.make_room(ViolationRule.ENDPOINT, total)
+            limit = changes.findings.reserve(ViolationRule.ENDPOINT, total)
             listed = left.orderBy("id").limit(limit).collect() if limit else []
             if listed:
                 rows = pa.table({name: [row[name] for row in listed] for name in ("id", end)})
@@ -290,7 +290,7 @@ class StagedValidation:
     def report_miscounted(self, changes: ChangeSet) -> None:
         """Report sources with too few or too many edges."""
         for edge, counts, total in self._miscounted():
-            limit = changes.findings.make_room(ViolationRule.CARDINALITY, total)
+            limit = changes.findings.reserve(ViolationRule.CARDINALITY, total)
             listed = counts.orderBy("id").limit(limit).collect() if limit else []
             if not listed:
                 continue
@@ -333,7 +333,7 @@ def report_failures(
 ) -> None:
     """Report the rows that do not pass a check, up to the limit of listed violations."""
     total = faulty.frame.count() if faulty.total is None else faulty.total
-    limit = findings.make_room(faulty.rule, total)
+    limit = findings.reserve(faulty.rule, total)
     listed = faulty.frame.orderBy("at", "other").limit(limit).collect() if limit and total else []
     if listed:
         wrong = [FaultyRow(row["addr"], row["at"], row["other"]) for row in listed]

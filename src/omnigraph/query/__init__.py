@@ -1,1 +1,1 @@
-"""Reading: what a snapshot holds, under the names its schema gives."""
+"""Query execution over one snapshot."""

@@ -1,4 +1,4 @@
-"""This module walks edges as numbers: for each node position, the positions of its neighbours."""
+"""Adjacency arrays: for each node position, the positions of its neighbours."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class AdjacencyIndex(Protocol):
         """Return how many different nodes the edges of each of the given nodes lead to."""
 
     def connects(self, here: Positions, there: Positions) -> npt.NDArray[np.bool_]:
-        """Tell for each pair whether an edge leads from one to the other."""
+        """Return for each pair whether an edge leads from one to the other."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class CsrAdjacency:
 
     @property
     def arrays(self) -> tuple[Positions, kernels.Numbers]:
-        """What kernels walk: where the neighbours of each node start, and all neighbours."""
+        """What kernels traverse: where the neighbours of each node start, and all neighbours."""
         return self.starts, self.nodes
 
     @property
@@ -137,7 +137,7 @@ class CsrAdjacency:
         return self.simple.degrees[positions]
 
     def connects(self, here: Positions, there: Positions) -> npt.NDArray[np.bool_]:
-        """Tell for each pair whether an edge leads from one to the other."""
+        """Return for each pair whether an edge leads from one to the other."""
         places, ends = self.place(here, there), self.starts[here + 1]
         found: npt.NDArray[np.bool_] = places < ends
         found[found] = self.nodes[places[found]] == there[found]

@@ -1,4 +1,4 @@
-"""This module groups rows and computes counts, sums, means and extremes."""
+"""Group rows and compute counts, sums, means and extremes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from omnigraph.storage.columns import Positions
 from omnigraph.types.arrow import arrow_type
 
 # ----------------------------------------------------------------------
-# This module tells which rows are equal: columns become small numbers, equal where values are.
+# Group keys: columns become small numbers, equal where values are.
 
 
 _DENSE_CODES_LIMIT = 65_536
@@ -79,7 +79,7 @@ def _normalize_zeros(values: list[object]) -> list[object]:
 
 _GROUP_COLUMN = "#group"
 _WHOLE_COLUMN_RATIO = 4
-"""More than one of so many entities are grouped by numbers for all of them."""
+"""Codes are computed for all entities when more than one of this many is grouped."""
 
 
 def compute_aggregates(
@@ -101,7 +101,7 @@ def compute_aggregates(
 
 
 def is_never_null(expression: Expression) -> bool:
-    """Tell whether a value is never null, so that counting it is counting rows."""
+    """Return whether a value is never null, so that counting it is counting rows."""
     return isinstance(expression, PropertyRef) and not expression.type.nullable
 
 

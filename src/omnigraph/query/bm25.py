@@ -1,4 +1,4 @@
-"""This module decides which texts a query of words finds, and how relevant they are.
+"""Match texts to the words of a query, and score them by BM25.
 
 An index may only propose candidates: its answers depend on what it covers, ours must not.
 """
@@ -24,7 +24,7 @@ K1, B = 1.2, 0.75
 """How much repetition and length of a text matter to its relevance."""
 DEFAULT_EDITS = 2
 LOOKUP_RATIO = 8
-"""A word that stands so many times as often as there are texts to look at is looked up in each."""
+"""A word that occurs this many times as often as there are candidate texts is looked up in each."""
 _ROUNDING_SLACK = 1 + 1e-6
 """What sums are made larger by, so that rounding leaves nothing out."""
 
@@ -40,7 +40,7 @@ class SegmentView:
 
     @cached_property
     def is_whole(self) -> bool:
-        """Tell whether all texts are there."""
+        """Return whether all texts are there."""
         return not len(self.positions) or bool(self.positions.min() >= 0)
 
     def having(self, number: int) -> Positions:
@@ -235,7 +235,7 @@ def _query_words(query: str) -> set[str]:
 
 
 def _kth_best_score(scores: Scores, count: int) -> float:
-    """Return the last of so many best scores; less than any when there are fewer."""
+    """Return the last of the `count` best scores; less than any when there are fewer."""
     enough = len(scores) >= count > 0
     return float(np.partition(scores, -count)[-count]) if enough else -np.inf
 

@@ -1,6 +1,6 @@
-"""This module gives the columns of a snapshot by position, and keeps them while there is room.
+"""Columns of a snapshot by position, cached in memory.
 
-Versions never change, so what was read once is right for ever; only memory limits how much is kept.
+Versions never change, so that a cached column stays valid; only memory limits how much is kept.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ CACHE_MEMORY_BYTES = 1024 * 1024 * 1024
 SMALL_TABLE_ROWS = 65_536
 """Rows of a type of which columns are always read whole."""
 SPARSE_RATIO = 64
-"""Fewer than one row of so many are fetched one by one."""
+"""Rows are fetched one by one when fewer than one of this many is needed."""
 FETCH_BYTES, FETCHED_ROW_BYTES = 524_288, 16_384
 """What could be read of a column in the time it takes to fetch rows one by one."""
 MAX_TABLES, MAX_TRACKED_KEYS = 256, 4_096
 MAX_VERSIONS = 16
-"""Versions of one type of which something is kept; nobody asks again for most of them."""
+"""Versions of one type of which something is kept; most are not read again."""
 MAX_CHANGED_SHARE = 0.1
 """Rows of a type that may have changed for a column to be made from that of another version."""
 INDEX_LOOKUP_ROW_COST = 2_048
@@ -80,7 +80,7 @@ class ColumnCache:
         """How often storage was asked for rows."""
 
     def table(self, snapshot: Snapshot, kind: TypeKind, name: str) -> TypeTable:
-        """Return the entities of one type in a snapshot, whoever looks: plans choose properties."""
+        """Return the entities of one type in a snapshot with all properties."""
         snapshot = snapshot.whole or snapshot
         asked = (snapshot.commit_id, kind, name)
         known = self._named.get(asked)
@@ -105,7 +105,7 @@ class ColumnCache:
             return value
 
     def keep(self, key: CacheKey, value: Any) -> None:  # noqa: ANN401 - as above
-        """Keep something, and drop what was not used for longest when there is no room."""
+        """Keep a value, and evict the least recently used ones when memory is full."""
         with self._lock:
             if key in self._values or value.nbytes > self.limit:
                 return
@@ -190,7 +190,7 @@ class TypeTable(DatasetView):
 
     @property
     def is_small(self) -> bool:
-        """Tell whether everything is as soon read whole."""
+        """Whether columns are always read whole."""
         return self.rows <= self._store.small
 
     @property
@@ -204,7 +204,7 @@ class TypeTable(DatasetView):
         return found
 
     def has(self, name: str) -> bool:
-        """Tell whether a whole column is in memory, or may as well be."""
+        """Return whether a whole column is in memory, or may as well be."""
         return self.is_small or self._store.get((*self.key, name)) is not None
 
     def column(self, name: str) -> pa.Array:
@@ -228,8 +228,8 @@ class TypeTable(DatasetView):
         message = f"{place} has {rows} rows, its commit recorded {self.rows}"
         return GraphCorrupt(f"{message}; `omnigraph verify --deep` names damaged files")
 
-    def is_near(self, name: str) -> bool:
-        """Tell whether a whole column is in memory, or that of another version is."""
+    def is_cached(self, name: str) -> bool:
+        """Return whether a whole column is in memory, or that of another version is."""
         return self._store.get((*self.key, name)) is not None or self._near(name) is not None
 
     def _near(self, name: str) -> tuple[DatasetEntry, pa.Array] | None:
@@ -248,7 +248,7 @@ class TypeTable(DatasetView):
         near = self._near(name)
         if near is not None:
             entry, column = near
-            with suppress(VersionReclaimed), self.since(entry, self._limit) as grown:
+            with suppress(VersionReclaimed), self.changes_since(entry, self._limit) as grown:
                 if grown is not None:
                     return grown.column(column, self._stored_name(name))
         return self.read_column(name)
@@ -259,9 +259,9 @@ class TypeTable(DatasetView):
 
     def values(self, name: str, positions: Positions) -> pa.Array:
         """Return the values of a column at positions, in their order."""
-        return self.several([name], positions)[name]
+        return self.read_columns([name], positions)[name]
 
-    def several(self, names: Sequence[str], positions: Positions) -> dict[str, pa.Array]:
+    def read_columns(self, names: Sequence[str], positions: Positions) -> dict[str, pa.Array]:
         """Return the values of columns at positions; what is fetched is fetched at once."""
         apart = [name for name in names if not self._reads_whole(name, len(positions))]
         found = self._fetch(apart, positions) if apart else {}
@@ -272,7 +272,7 @@ class TypeTable(DatasetView):
         return found | {name: self.column(name).take(index) for name in whole}
 
     def _reads_whole(self, name: str, rows: int) -> bool:
-        """Tell whether a column is or should be in memory.
+        """Return whether a column is or should be in memory.
 
         It should when many rows are wanted at once, or when what was fetched so far took as long.
         """
@@ -322,7 +322,7 @@ class TypeTable(DatasetView):
         return found
 
     @contextmanager
-    def since(self, old: DatasetEntry, limit: int) -> Iterator[VersionGrowth | None]:
+    def changes_since(self, old: DatasetEntry, limit: int) -> Iterator[VersionGrowth | None]:
         """Give what changed since another version, to be read here; None when it is much."""
         earlier = TypeTable(self._store, self.type, old)
         with earlier.open() as before, self.open() as now:
@@ -331,14 +331,14 @@ class TypeTable(DatasetView):
     def _layout(self, handle: Any) -> VersionFragments:  # noqa: ANN401 - of Lance
         return VersionFragments(handle, self._store.files(self.key, handle))
 
-    def pieces(self, columns: list[str], rows: int) -> Iterator[pa.Table]:
+    def chunks(self, columns: list[str], rows: int) -> Iterator[pa.Table]:
         """Yield all rows of some columns, many at a time; those of a small type stay in memory."""
         if self.is_small:
             yield pa.table({name: self.column(name) for name in columns})
             return
         yield from self.read_column_chunks(columns, rows)
 
-    def place_of(self, id_: str) -> Positions:
+    def position_of(self, id_: str) -> Positions:
         """Return where the entity with an id is: one position, or none."""
         key = (*self.key, "places of ids")
         places: IdHashIndex | None = self._store.get(key)

@@ -1,4 +1,4 @@
-"""This module compares values exactly, whatever their types: columns and constants.
+"""Compare columns and constants exactly, whatever their types.
 
 Nothing compares with null. Numbers of different widths compare by value, never by a cast that would
 lose digits.
@@ -62,7 +62,7 @@ def compare(left: Operand, operator: ComparisonOperator, right: Operand, rows: i
 
 
 def to_mask(found: Operand, rows: int) -> Mask:
-    """Return a Boolean column as a mask; null is no match."""
+    """Return a Boolean column as a mask; null does not match."""
     if isinstance(found, pa.Scalar):
         return np.full(rows, bool(found.as_py()))
     filled = pc.fill_null(found, False)
@@ -108,7 +108,7 @@ def _is_number(type_: pa.DataType) -> bool:
 
 
 def _is_exact(operand: Operand) -> bool:
-    """Tell whether a 64-bit float holds every value."""
+    """Return whether a 64-bit float holds every value."""
     if pa.types.is_floating(operand.type):
         return True
     if isinstance(operand, pa.Scalar):

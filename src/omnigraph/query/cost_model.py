@@ -1,4 +1,4 @@
-"""This module chooses how edges are followed: by probing an index, or through arrays.
+"""Choose how edges are followed: by probing an index, or through adjacency arrays.
 
 Costs are rough times in microseconds on a local disk. Only their order matters, and the answer is
 the same either way.
@@ -55,12 +55,12 @@ class ExpansionCost:
 
     @property
     def takes_arrays(self) -> bool:
-        """Tell whether arrays pay: now, or because probes have cost as much by now."""
+        """Return whether arrays pay: now, or because probes have cost as much by now."""
         return self.arrays_cost <= self.probes_cost + self.spent
 
 
 # ----------------------------------------------------------------------
-# This module guesses how many rows operators yield, from counts alone.
+# Cardinality estimates of operators, from row counts alone.
 
 
 EQUALITY_SELECTIVITY, DEFAULT_SELECTIVITY = 0.05, 0.3

@@ -1,4 +1,4 @@
-"""This module lays small changes over the arrays of an older version, instead of making new ones.
+"""Apply small changes to the adjacency of an older version, instead of building a new one.
 
 What the older version had keeps its places there; positions are translated on the way in and out.
 What came since stands in a short list of its own.
@@ -28,7 +28,7 @@ class PositionMap:
     shared: int
     """New positions below this are of rows the older version has, too."""
     moved: tuple[Positions, Positions] = field(default=(_NO_POSITIONS, _NO_POSITIONS))
-    """Old and new positions of entities whose row was written anew, by old position."""
+    """Old and new positions of entities whose row was rewritten, by old position."""
 
     def to_new(self, old: Positions) -> Positions:
         """Return new positions; -1 for what is gone."""
@@ -39,7 +39,7 @@ class PositionMap:
         found[self.removed[np.maximum(before - 1, 0)] == old] = -1
         return _replace_matching(found, old, *self.moved)
 
-    def slide(self, old: Positions) -> Positions:
+    def shift_kept(self, old: Positions) -> Positions:
         """Return the new positions of rows that are neither gone nor moved."""
         if not len(self.removed):
             return old
@@ -83,7 +83,7 @@ class AddedEdges:
         return self.here[order], self.there[order], self.edges[order]
 
     @property
-    def turned(self) -> AddedEdges:
+    def reversed_edges(self) -> AddedEdges:
         """The same from the other end."""
         return AddedEdges(self.there, self.here, self.edges)
 
@@ -114,13 +114,13 @@ class DeltaAdjacency:
     added: AddedEdges
     sizes: tuple[int, int]
     """How many nodes there may be at this end and at the other."""
-    wholes: LruCache[DeltaAdjacency, CsrAdjacency]
+    merged_cache: LruCache[DeltaAdjacency, CsrAdjacency]
     """What was put together of late."""
 
     @property
     def whole(self) -> CsrAdjacency:
-        """All edges as arrays, put together when somebody asks about all nodes."""
-        return self.wholes.get(self) or self.wholes.put(self, self._put_together())
+        """All edges as arrays, merged when all nodes are requested."""
+        return self.merged_cache.get(self) or self.merged_cache.put(self, self._put_together())
 
     def _put_together(self) -> CsrAdjacency:
         """Take out what changed, let the rest slide to its new positions, put in what is new."""
@@ -132,11 +132,11 @@ class DeltaAdjacency:
         stays = np.ones(base.count, np.bool_)
         stays[self.here.removed] = False
         counts = np.zeros(self.sizes[0], np.int64)
-        counts[self.here.slide(np.flatnonzero(stays))] = np.diff(before)[stays]
+        counts[self.here.shift_kept(np.flatnonzero(stays))] = np.diff(before)[stays]
         left = CsrAdjacency(
             np.concatenate([[0], np.cumsum(counts)]),
-            self.there.slide(base.nodes[kept]),
-            self.edges.slide(base.edges[kept]),
+            self.there.shift_kept(base.nodes[kept]),
+            self.edges.shift_kept(base.edges[kept]),
             self.sizes[1],
         )
         old = np.searchsorted(starts, places, side="right") - 1
@@ -200,7 +200,7 @@ class DeltaAdjacency:
         return np.bincount(self.reached(positions)[0], minlength=len(positions))
 
     def connects(self, here: Positions, there: Positions) -> npt.NDArray[np.bool_]:
-        """Tell for each pair whether an edge leads from one to the other."""
+        """Return for each pair whether an edge leads from one to the other."""
         if self._asks_much(here):
             return self.whole.connects(here, there)
         rows, nodes, _ = self.neighbours(here)
@@ -209,5 +209,5 @@ class DeltaAdjacency:
         return found
 
     def _asks_much(self, positions: Positions) -> bool:
-        """Tell whether so many nodes are asked about that all edges may as well be put together."""
-        return 8 * len(positions) > self.sizes[0] or self.wholes.get(self) is not None
+        """Return whether enough nodes are requested to merge all edges."""
+        return 8 * len(positions) > self.sizes[0] or self.merged_cache.get(self) is not None

@@ -1,4 +1,4 @@
-"""This module answers queries: one snapshot, one plan, one result."""
+"""Run queries: one snapshot, one plan, one result."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ class Engine:
         name: str | None = None,
         settings: QuerySettings | None = None,
     ) -> Explanation:
-        """Run a query and tell what happened."""
+        """Run a query and return measurements."""
         plan = self.plan(snapshot, source, name)
         bound = bind_parameters(plan.parameters, parameters)
         execution = self._execution(snapshot, plan, bound, settings or QuerySettings())
@@ -157,7 +157,7 @@ class Engine:
             mode=settings.expand,
             tables=tables,
         )
-        evaluator.paths = ShortestPaths(execution.walk, tables, execution.budget)
+        evaluator.paths = ShortestPaths(execution.expansion, tables, execution.budget)
         return execution
 
     def plan(self, snapshot: Snapshot, source: str, name: str | None) -> ReadPlan:
@@ -322,14 +322,14 @@ def _is_not_function_call(expression: Expression) -> bool:
 
 
 def _counts_rows(call: Expression) -> bool:
-    """Tell whether a measure counts rows, whatever they are."""
+    """Return whether a measure counts rows, whatever they are."""
     if not isinstance(call, FunctionCall) or call.distinct or not call.function.counts_rows:
         return False
     return is_never_null(call.arguments[0])
 
 
 def _supports_row_weights(call: Expression) -> bool:
-    """Tell whether a measure is right for rows that say how often they count."""
+    """Return whether a measure is right for rows that say how often they count."""
     return isinstance(call, FunctionCall) and call.function.supports_row_weights
 
 
@@ -346,7 +346,7 @@ def _slice_rows(columns: Mapping[str, pa.Array], at: int) -> dict[str, pa.Array]
 
 
 def _batch_starts(rows: int) -> range:
-    """Return where parts begin; no rows are one part, which tells the types."""
+    """Return where parts begin; no rows are one part, which has the types."""
     return range(0, max(rows, 1), STREAM_BATCH_ROWS)
 
 

@@ -1,4 +1,4 @@
-"""This module reads single entities as a snapshot shows them."""
+"""Read single entities and blobs of a snapshot."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from omnigraph.types.arrow import to_values
 
 
 def find_type(snapshot: Snapshot, name: str) -> AcceptedType:
-    """Return a node or edge type by name; `node:T` and `edge:T` tell two of one name apart."""
+    """Return a node or edge type by name; `node:T` and `edge:T` resolve ambiguous names."""
     found = find_types(snapshot, name)
     if len(found) > 1:
         message = f"'{name}' is a node and an edge type: write `node:{name}` or `edge:{name}`"
@@ -71,7 +71,7 @@ def _describe_blob(value: Any, type_: PropertyType) -> Any:  # noqa: ANN401 - a 
 
 
 # ----------------------------------------------------------------------
-# This module opens blobs: bytes that belong to an entity, read in ranges.
+# Blobs: bytes that belong to an entity, read in ranges.
 
 
 BLOB_CHUNK_BYTES = 4 * 1024 * 1024
@@ -100,7 +100,7 @@ class Blob:
 
     @property
     def size(self) -> int | None:
-        """How many bytes it has; nobody knows of an external one."""
+        """The size in bytes; None for an external blob, whose size is unknown."""
         return None if self._cell.uri is not None else self._cell.size
 
     def read(self, start: int = 0, end: int | None = None) -> bytes:

@@ -1,7 +1,7 @@
-"""This module executes the operators of a read plan, bottom up, over one snapshot.
+"""Execute the operators of a read plan, bottom up, over one snapshot.
 
-Rows are positions of entities; properties are fetched only where somebody looks at them, and
-variables nobody asks for any more are dropped on the way.
+Rows are positions of entities; properties are fetched only where they are used, and
+variables that are no longer needed are dropped early.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from omnigraph.query.sorting import sort_rows
 from omnigraph.query.topology import TopologyCache
 
 DENSE_NODE_RATIO = 8
-"""A part of so many nodes is enough to look at all edges at once."""
+"""Share of nodes from which on all edges are followed at once."""
 STEP_ROWS = 262_144
 """Rows that are made or tested before the clock is looked at."""
 FIRST_SCAN_ROWS = 4_096
@@ -71,7 +71,7 @@ class Execution:
     trace: dict[int, OperatorStats] | None = None
     scanned: dict[int, Frame] = field(default_factory=dict)
     """The part of a scan that is looked at, while only some rows are wanted."""
-    walked: dict[int, set[ExpandMode]] = field(default_factory=dict)
+    used_expansions: dict[int, set[ExpandMode]] = field(default_factory=dict)
     """How operators followed edges."""
 
     # --- rows ----------------------------------------------------------------------------------
@@ -87,7 +87,7 @@ class Execution:
         """Return the rows of an operator with the variables that are needed.
 
         With `weigh`, rows that differ only in what is not needed may be counted instead of made.
-        With `most`, a sort may leave out rows that come after so many.
+        With `most`, a sort may leave out rows after that number.
         """
         self.budget.check(type(operator).__name__)
         begun = self.now()
@@ -129,7 +129,7 @@ class Execution:
         """Note what an operator did since it began."""
         if self.trace is not None:
             seconds, reads = self.now()
-            ways = tuple(sorted(self.walked.get(id(operator), ())))
+            ways = tuple(sorted(self.used_expansions.get(id(operator), ())))
             self.trace[id(operator)] = OperatorStats(
                 rows, seconds - begun[0], reads - begun[1], ways
             )
@@ -152,7 +152,7 @@ class Execution:
         table, name = self.bind(scan.binding), scan.binding.name
         by_key = key_lookup(scan.predicates, table, self.evaluator)
         if by_key is not None:
-            positions = table.place_of(by_key[0])
+            positions = table.position_of(by_key[0])
             return self._filtered(Frame(len(positions), {name: positions}), by_key[1])
         condition, left = scan_filter(scan.predicates, table, self.evaluator)
         positions = table.everything if condition is None else table.positions(condition)
@@ -178,38 +178,38 @@ class Execution:
     def _expand(self, expand: op.Expand, needed: set[str], *, weigh: bool) -> Frame:
         self.bind(expand.dst)
         source = self.rows(expand.input, needed | {expand.src}, weigh=weigh)
-        walk = self.walk(expand.edge, expand.direction)
-        self.walked[id(expand)] = walk.used
+        expansion = self.expansion(expand.edge, expand.direction)
+        self.used_expansions[id(expand)] = expansion.used
         starts = source.positions[expand.src]
         if expand.edge_binding is not None:
             self.bind(expand.edge_binding)
-            rows, nodes, edges = walk.edges(starts, len(source.positions) + 3)
+            rows, nodes, edges = expansion.edges(starts, len(source.positions) + 3)
             new = {expand.dst.name: nodes, expand.edge_binding.name: edges}
         else:
-            weighed = self._weighed(expand, source, walk, needed) if weigh else None
+            weighed = self._weighed(expand, source, expansion, needed) if weigh else None
             if weighed is not None:
                 return self._filtered(weighed, expand.predicates)
-            rows, nodes = walk.reach(starts, expand.hops, from_end=expand.from_end)
+            rows, nodes = expansion.reach(starts, expand.hops, from_end=expand.from_end)
             new = {expand.dst.name: nodes}
         self.budget.check("Expand", len(rows), len(source.positions) + len(new))
         return self._filtered(source.take(rows).with_columns(new), expand.predicates)
 
     def _weighed(
-        self, expand: op.Expand, source: Frame, walk: EdgeExpansion, needed: set[str]
+        self, expand: op.Expand, source: Frame, expansion: EdgeExpansion, needed: set[str]
     ) -> Frame | None:
         """Count what a step reaches instead of making a row for each path."""
         if not expand.hops.is_single:
             return None
         name, starts = expand.dst.name, source.positions[expand.src]
         if name not in needed and not expand.predicates:
-            degrees = walk.degrees(starts)
+            degrees = expansion.degrees(starts)
             return None if degrees is None else source.weighed(degrees)
         if needed & set(source.positions) or OUTER_ROW in source.positions:
             return None
         # Only the node that is reached matters: a row for each, however many paths lead there.
-        nodes = walk.near_nodes.rows
+        nodes = expansion.near_nodes.rows
         weights = source.sums_by(starts, nodes) if source.rows * DENSE_NODE_RATIO > nodes else None
-        totals = None if weights is None else walk.carried(weights)
+        totals = None if weights is None else expansion.propagate_weights(weights)
         if totals is None:
             return None
         found = np.flatnonzero(totals)
@@ -220,20 +220,20 @@ class Execution:
         if counted is not None:
             return counted
         source = self.rows(close.input, needed | {close.src, close.dst}, weigh=weigh)
-        walk = self.walk(close.edge, close.direction)
-        self.walked[id(close)] = walk.used
+        expansion = self.expansion(close.edge, close.direction)
+        self.used_expansions[id(close)] = expansion.used
         here, there = source.positions[close.src], source.positions[close.dst]
         if close.edge_binding is None:
-            return source.take(walk.connects(here, there, close.hops))
+            return source.take(expansion.connects(here, there, close.hops))
         self.bind(close.edge_binding)
-        rows, edges = walk.edges_between(here, there)
+        rows, edges = expansion.edges_between(here, there)
         self.budget.check("SemiJoin", len(rows), len(source.positions) + 2)
         return source.take(rows).with_columns({close.edge_binding.name: edges})
 
     def _closed_by_count(self, close: op.SemiJoin, needed: set[str]) -> Frame | None:
         """Count the nodes by which a step and a check close a cycle, without making a row for each.
 
-        That is when nobody needs them, and both follow one edge of any kind.
+        That is when they are not needed, and both follow one edge of any kind.
         """
         step = close.input
         if not isinstance(step, op.Expand) or step.predicates or step.dst.name in needed:
@@ -250,11 +250,14 @@ class Execution:
             return None
         self.bind(step.dst)
         source = self.rows(step.input, needed | {step.src, other}, weigh=True)
-        walk, back = self.walk(step.edge, step.direction), self.walk(close.edge, direction)
-        counts = walk.common(source.positions[step.src], back, source.positions[other])
+        expansion, back = (
+            self.expansion(step.edge, step.direction),
+            self.expansion(close.edge, direction),
+        )
+        counts = expansion.common(source.positions[step.src], back, source.positions[other])
         return None if counts is None else source.weighed(counts)
 
-    def walk(self, edge_name: str, direction: Direction) -> EdgeExpansion:
+    def expansion(self, edge_name: str, direction: Direction) -> EdgeExpansion:
         """Return what follows the edges of a type in a direction."""
         edge_type = self.snapshot.catalog.edges[edge_name]
         tables = {
@@ -311,7 +314,7 @@ class Execution:
         return source.take(np.arange(start, stop))
 
     def _some(self, operator: op.RowOperator, needed: set[str], most: int) -> Frame:
-        """Return some rows, at least so many if there are: from ever larger parts of the scan."""
+        """Return at least that many rows if they exist, from ever larger parts of the scan."""
         scan = _source_scan(operator)
         if scan is None:
             return self.rows(operator, needed)
@@ -380,7 +383,7 @@ def _cross_product_rows(left: Frame, right: Frame, part: slice) -> Frame:
 
 
 def _has_text_search(predicate: Predicate) -> bool:
-    """Tell whether a predicate searches texts, which is done for all rows at once."""
+    """Return whether a predicate searches texts, which is done for all rows at once."""
     match predicate:
         case PredicateCall():
             return True

@@ -1,4 +1,4 @@
-"""This module follows edges from the nodes of a frame, through arrays or through index probes.
+"""Follow edges from the nodes of a frame, through adjacency arrays or index probes.
 
 Both ways give the same answer; `query/cost_model.py` chooses.
 """
@@ -127,7 +127,7 @@ class EdgeExpansion:
             return None
         return self._arrays()[0].counts(positions)
 
-    def carried(self, weights: Weights) -> Weights | None:
+    def propagate_weights(self, weights: Weights) -> Weights | None:
         """Return for each node the sum of the weights of all nodes that reach it by one hop.
 
         None when there are no arrays to do that with.
@@ -141,12 +141,12 @@ class EdgeExpansion:
 
     def common(self, here: Positions, other: EdgeExpansion, there: Positions) -> Positions | None:
         """Count for each pair the nodes that both reach by one hop, each in its own way."""
-        walks = (self, here), (other, there)
-        if any(w.direction is Direction.BOTH or not w._uses_arrays(p) for w, p in walks):
+        expansions = (self, here), (other, there)
+        if any(w.direction is Direction.BOTH or not w._uses_arrays(p) for w, p in expansions):
             return None
         if np.count_nonzero(np.diff(here)) < np.count_nonzero(np.diff(there)):
             return other.common(there, self, here)  # neighbours of what repeats are marked once
-        one, two = (walk._arrays()[0].whole.simple for walk, _ in walks)
+        one, two = (expansion._arrays()[0].whole.simple for expansion, _ in expansions)
         counts = np.empty(len(here), np.int64)
         marks = np.zeros(one.width, np.int32)
 
@@ -172,12 +172,12 @@ class EdgeExpansion:
         return counts
 
     def _compiled(self, kernel: kernels.CompiledKernel[..., Any], *args: object) -> bool:
-        """Tell whether a kernel can be used; half of the time that is left it is waited for."""
+        """Return whether a kernel can be used; half of the time that is left it is waited for."""
         left = self.budget.left
         return kernel.is_ready(*args, seconds=None if left is None else left / 2)
 
     def connects(self, here: Positions, there: Positions, hops: Hops) -> np.ndarray:
-        """Tell for each row whether the second node is reached from the first."""
+        """Return for each row whether the second node is reached from the first."""
         found = np.zeros(len(here), np.bool_)
         if hops.is_single and self._uses_arrays(here):
             for part in chunk_slices(len(here), _MAX_CHUNK_PAIRS):
@@ -192,7 +192,7 @@ class EdgeExpansion:
 
     @property
     def chains(self) -> bool:
-        """Tell whether edges lead on from where they end."""
+        """Return whether edges lead on from where they end."""
         return self.src.key == self.dst.key
 
     @property

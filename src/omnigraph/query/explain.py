@@ -1,4 +1,4 @@
-"""This module shows how a query is answered: operators, what was guessed, what happened."""
+"""Show how a query runs: its operators, their estimates, and the measured values."""
 
 from __future__ import annotations
 

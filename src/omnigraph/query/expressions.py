@@ -1,4 +1,4 @@
-"""This module evaluates expressions and predicates over rows of bindings."""
+"""Evaluate expressions and predicates over rows of bindings."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ from omnigraph.types import PropertyType, Scalar
 from omnigraph.types.arrow import to_column
 
 # ----------------------------------------------------------------------
-# This module knows the values that are the same for each row: literals, parameters, the instant.
+# Constants of a query: literals, parameters, and the time of the query.
 #
-# Every engine takes them from here, so that a literal means the same whoever compares it.
+# Every engine takes them from here, so that a literal means the same everywhere.
 
 
 @dataclass(slots=True)
@@ -153,12 +153,12 @@ class Evaluator(Constants):
         for variable, names in wanted.items():
             if len(names) > 1:
                 positions = frame.positions[variable]
-                found = self.tables[variable].several(list(names), positions)
+                found = self.tables[variable].read_columns(list(names), positions)
                 for name, column in found.items():
                     self._fetched[variable, name] = positions, column
 
     def is_at_hand(self, references: Iterable[PropertyRef]) -> bool:
-        """Tell whether properties are in memory, so that asking often costs no more."""
+        """Return whether properties are in memory, so that asking often costs no more."""
         return all(self.tables[ref.variable].has(ref.property) for ref in references)
 
     def operand(self, expression: Expression, frame: Frame) -> Operand:

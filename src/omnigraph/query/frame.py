@@ -1,4 +1,4 @@
-"""This module defines the rows that flow between operators: positions of entities by variable."""
+"""The rows that flow between operators: positions of entities by variable."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OUTER_ROW = "#row"
 class Frame:
     """Rows of bindings: for each variable the position of its entity.
 
-    `weights` say how often each row counts, when rows that differ only in what nobody asks for were
+    `weights` say how often each row counts, when rows that differ only in unused variables were
     not made.
     """
 
@@ -45,12 +45,12 @@ class Frame:
         return Frame(self.rows, {**self.positions, **columns}, self.weights)
 
     def only(self, names: Collection[str]) -> Frame:
-        """Return the same rows without variables nobody needs."""
+        """Return the same rows without variables that are not needed."""
         kept = {n: v for n, v in self.positions.items() if n in names or n == OUTER_ROW}
         return Frame(self.rows, kept, self.weights)
 
     def weighed(self, counts: npt.NDArray[np.int64]) -> Frame:
-        """Return the rows that count, each so many times as often."""
+        """Return the rows that count, each with its weight multiplied."""
         weights = counts if self.weights is None else exact_product(self.weights, counts)
         there = weights > 0
         if there.all():

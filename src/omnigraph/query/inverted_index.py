@@ -1,4 +1,4 @@
-"""This module keeps the words of many texts as arrays: for each word, where it stands."""
+"""An inverted index of texts as arrays: the positions of each word."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class TextSegment:
         return self.rows[here], self.places[here]
 
     def close(self, word: str, edits: int) -> Positions:
-        """Return the words so many letters away at most: inserted, removed or replaced."""
+        """Return the words within an edit distance: inserted, removed or replaced."""
         sizes = np.asarray(pc.utf8_length(self.words))
         found = [np.empty(0, np.int64)]
         for size in np.unique(sizes[np.abs(sizes - len(word)) <= edits]).tolist():

@@ -1,4 +1,4 @@
-"""This module holds the loops over edges that NumPy cannot say, compiled when first used.
+"""Loops over edges that NumPy cannot express, compiled when first used.
 
 Compiling needs numba, whose import takes longer than most queries; so nothing here is asked for a
 few nodes. The compiled form is kept beside this file, or in the cache of the user. Where a time
@@ -149,11 +149,11 @@ def search_breadth_first(
     begin: Numbers,
     bounds: tuple[int, int],
     seen: Numbers,
-    room: int,
+    max_nodes: int,
 ) -> tuple[int, npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Search breadth first from each start, until more than `room` nodes are found.
+    """Search breadth first from each start, until more than `max_nodes` nodes are found.
 
-    It also stops after having looked at many times as many edges, so that somebody can look at the
+    It also stops after having looked at many times as many edges, so that the caller can check the
     clock.
 
     Returns how many starts were searched from, and pairs of the number of a start and a node.
@@ -165,33 +165,33 @@ def search_breadth_first(
     rows, found = np.empty(1024, np.int64), np.empty(1024, np.int64)
     queue = np.empty(1024, np.int64)
     size = done = effort = 0
-    while done < len(begin) and size + effort // 64 <= room:
-        # A node is marked when it is met, and with one more when it is also told of.
+    while done < len(begin) and size + effort // 64 <= max_nodes:
+        # A node is marked when it is met, and with one more when it is also returned.
         mark = 2 * done + 1
         seen[begin[done]] = mark
         queue[0] = begin[done]
         first, last = 0, 1
         for hop in range(1, maximum + 1):
             stop = last
-            told = hop >= minimum
+            returned = hop >= minimum
             for place in range(first, stop):
                 node = queue[place]
                 effort += starts[node + 1] - starts[node]
                 for edge in range(starts[node], starts[node + 1]):
                     target = nodes[edge]
                     if target == node:
-                        if not told or seen[node] == mark + 1:
+                        if not returned or seen[node] == mark + 1:
                             continue
                         seen[node] = mark + 1
                     elif seen[target] >= mark:
                         continue
                     else:
-                        seen[target] = mark + told
+                        seen[target] = mark + returned
                         if last == len(queue):
                             queue = np.concatenate((queue, np.empty_like(queue)))
                         queue[last] = target
                         last += 1
-                    if told:
+                    if returned:
                         if size == len(rows):
                             rows = np.concatenate((rows, np.empty_like(rows)))
                             found = np.concatenate((found, np.empty_like(found)))

@@ -1,4 +1,4 @@
-"""This module bounds what queries may take: time, and memory for their rows."""
+"""Limits of a query: time, memory, cancellation, and the engine that runs it."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class MemoryPool:
         self.limit = limit
 
     def take(self, size: int) -> bool:
-        """Reserve so many bytes, unless there are too few left."""
+        """Reserve bytes, unless too few are left."""
         with self._lock:
             if self.used + size > self.limit:
                 return False
@@ -134,7 +134,7 @@ class QueryBudget:
                 raise InvalidInput(message, code="query_limit_invalid")
 
     def check(self, operator: str, rows: int = 0, columns: int = 0) -> None:
-        """Raise QueryLimit when time is up, or so many rows would not fit.
+        """Raise QueryLimit when time is up, or the rows would not fit.
 
         Raises QueryCancelled when the query was cancelled.
         """
@@ -152,7 +152,7 @@ class QueryBudget:
         return max(0.0, self.seconds - (time.monotonic() - self._begun))
 
     def check_bytes(self, operator: str, size: int) -> None:
-        """Raise QueryLimit when so many bytes would not fit."""
+        """Raise QueryLimit when the bytes would not fit."""
         self._hold(operator, size, f"{size:,} bytes")
 
     @contextmanager
@@ -200,11 +200,11 @@ class QueryBudget:
 
 
 # ----------------------------------------------------------------------
-# This module cuts long work into parts, so that clocks are looked at and all cores work.
+# Chunking: long work in parts, so that limits are checked and all cores are used.
 
 
 def chunk_slices(total: int, size: int) -> Iterator[slice]:
-    """Yield ranges that cover so many rows, a part at a time."""
+    """Yield ranges that cover a number of rows, a part at a time."""
     return (slice(at, min(at + size, total)) for at in range(0, total, size))
 
 
@@ -222,7 +222,7 @@ def run_in_parallel(work: Callable[[slice], None], parts: Iterator[slice]) -> No
 
 
 # ----------------------------------------------------------------------
-# This module says which engines there are, and which of them somebody chose.
+# The engines, and the choice between them.
 
 
 LOCAL_ENGINE, SPARK_ENGINE = "local", "spark"
@@ -230,7 +230,7 @@ ENGINES = (LOCAL_ENGINE, SPARK_ENGINE)
 
 
 def is_spark_engine(engine: str, **limits: float | None) -> bool:
-    """Tell whether Spark was chosen; it has limits of its own, so ours are refused there."""
+    """Return whether Spark was chosen; it has limits of its own, so ours are refused there."""
     if engine not in ENGINES:
         message = f"unknown engine '{engine}'; it is one of {', '.join(ENGINES)}"
         raise InvalidInput(message, code="engine_unknown", engine=engine)

@@ -1,4 +1,4 @@
-"""This module decides which predicates of a scan storage can answer, and writes them as a filter.
+"""Decide which predicates of a scan storage can evaluate, and write them as a filter.
 
 Only comparisons whose filter means exactly the same are pushed; the rest is evaluated here.
 """
@@ -74,7 +74,7 @@ def key_lookup(
 def _key_member(
     predicate: Predicate, table: TypeTable, evaluator: Evaluator
 ) -> tuple[str, tuple[object, PropertyType]] | None:
-    """Return the key property a predicate gives a value, and that value, if ids tell it exactly."""
+    """Return the key property that a predicate fixes, and its value, if IDs hold it exactly."""
     match predicate:
         case Compare(
             left=PropertyRef(property=name, type=type_), operator=ComparisonOperator.EQ, right=right

@@ -1,4 +1,4 @@
-"""This module fuses two rankings of nodes into one, by reciprocal ranks."""
+"""Sparse scores, and reciprocal rank fusion of two rankings."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from omnigraph.query.column_cache import ColumnCache, TypeTable
 from omnigraph.storage.columns import Positions, id_ranks
 
 # ----------------------------------------------------------------------
-# This module holds scores of few among many: most rows of a type have no score at all.
+# Sparse scores: most rows of a type have no score.
 
 
 Scores = npt.NDArray[np.float64]
 BINARY_SEARCH_LIMIT = 4096
-"""So many positions are looked for one by one."""
+"""Positions up to this number are looked up one by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +46,10 @@ class SparseScores:
 
 
 DeeperRanks: TypeAlias = Callable[[int, Positions], tuple[Positions, Positions]]
-"""Tells which of some nodes a ranking ranks behind its first, and where."""
+"""Returns which of some nodes a ranking ranks after its first ones, and their ranks."""
 RRF_K = 60
 ID_RANKS_RATIO = 1024
-"""From one of so many rows on, the order of all ids is worth keeping."""
+"""The order of all IDs is kept when at least one of this many rows is sorted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ def fuse_top_ranks(
     """Fuse two rankings, one of them whole, of the other only as many first nodes as are wanted.
 
     A node behind these and absent from the whole ranking has less than each of them, so it is not
-    among as many first of the fusion. `deeper` tells where nodes of the whole one stand there.
+    among as many first of the fusion. `deeper` returns the ranks of nodes of the whole ranking.
     """
     arms = []
     for number, (head, other) in enumerate(((first, second), (second, first))):

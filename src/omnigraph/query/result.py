@@ -1,4 +1,4 @@
-"""This module defines the result of a query: Arrow first, everything else from it."""
+"""The result of a query: an Arrow table, and the formats derived from it."""
 
 from __future__ import annotations
 
@@ -124,11 +124,11 @@ class ResultStream:
         return pa.RecordBatchReader.from_batches(first.schema, batches)
 
     def arrow_chunks(self) -> Iterator[bytes]:
-        """Yield the rows as an Arrow stream, some bytes at a time; its fields tell our types."""
+        """Yield the rows as an Arrow stream, some bytes at a time; its fields carry our types."""
         reader, buffer = self.to_reader(), BytesIO()
-        told = {name: msgspec.json.encode(type_.to_json()) for name, type_ in self.types.items()}
+        types = {name: msgspec.json.encode(type_.to_json()) for name, type_ in self.types.items()}
         fields = [
-            field.with_metadata({TYPE_METADATA_KEY: told[field.name]}) for field in reader.schema
+            field.with_metadata({TYPE_METADATA_KEY: types[field.name]}) for field in reader.schema
         ]
         with pa.ipc.new_stream(buffer, pa.schema(fields)) as stream:
             for batch in reader:

@@ -1,4 +1,4 @@
-"""This module answers the functions that look beyond one value: text predicates and rankings.
+"""Evaluate text predicates and rankings, which depend on more than one value.
 
 A ranking gives each row a score, or none. Exactly the rows of the match are ranked, so that a limit
 is never starved.
@@ -37,7 +37,7 @@ from omnigraph.storage.columns import Positions
 
 NO_SCORES = SparseScores(np.empty(0, np.int64), np.empty(0))
 ROW_BY_ROW_LIMIT = 1024
-"""So many rows are ranked one by one."""
+"""Rows up to this number are ranked one by one."""
 
 
 @dataclass(slots=True)
@@ -250,7 +250,7 @@ class SearchEvaluator:
     def _fuse_heads(
         self, call: FunctionCall, frame: Frame, evaluator: Evaluator, count: int
     ) -> bool:
-        """Fuse only what may be shown, when all nodes of a type are ranked; tell whether it is."""
+        """Fuse only the first nodes when all of a type are ranked; return whether that was done."""
         table = evaluator.tables[_ranked_variable(call)]
         alone = len(frame.positions) == 1 and len(list(property_refs(call))) == 2
         arms = [arm for arm in call.arguments[:2] if isinstance(arm, FunctionCall)]
@@ -360,7 +360,7 @@ def fused_scores(
 
 
 def is_fusion(expression: Expression) -> bool:
-    """Tell whether an expression is a `rrf`."""
+    """Return whether an expression is a `rrf`."""
     return isinstance(expression, FunctionCall) and expression.function.name == "rrf"
 
 

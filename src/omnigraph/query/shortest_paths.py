@@ -1,4 +1,4 @@
-"""This module finds shortest paths: how long they are, and the nodes they visit.
+"""Find shortest paths: their lengths, and the nodes they visit.
 
 Of several shortest paths the one whose ids come first is taken, so that an answer does not depend
 on how the graph is stored.
@@ -27,9 +27,9 @@ _UNREACHED = -1
 
 @dataclass(frozen=True, slots=True)
 class ShortestPaths:
-    """Finds paths for one run of a query; `walk` follows the edges of a type in a direction."""
+    """Finds paths for one run of a query; `expansion` follows edges of a type in a direction."""
 
-    walk: Callable[[str, Direction], EdgeExpansion]
+    expansion: Callable[[str, Direction], EdgeExpansion]
     tables: Mapping[str, TypeTable]
     budget: QueryBudget
 
@@ -44,9 +44,9 @@ class ShortestPaths:
         assert isinstance(along, EdgePath), "the checker lets only edges connect"
         ends = np.stack([frame.positions[ref.variable] for ref in (start, end)], axis=1)
         pairs, back = np.unique(ends, axis=0, return_inverse=True)
-        out = self.walk(along.edge, along.direction)
-        back_walk = self.walk(along.edge, along.direction.reversed)
-        search = PathSearch(out, back_walk, along.hops, self.budget)
+        out = self.expansion(along.edge, along.direction)
+        back_expansion = self.expansion(along.edge, along.direction.reversed)
+        search = PathSearch(out, back_expansion, along.hops, self.budget)
         tables = self.tables[start.variable], self.tables[end.variable]
         column: pa.Array = call.function.local.load()(search, pairs, tables)
         return column.take(pa.array(back.ravel()))
@@ -91,7 +91,7 @@ class PathSearch:
         return path
 
     def _measured(self, pairs: Positions) -> Iterator[tuple[int, int, _DistanceMap]]:
-        """Yield which pairs have a path within the bounds, how long it is, and what tells it.
+        """Yield which pairs have a path within the bounds, how long it is, and what identifies it.
 
         Distances are measured from the end that has fewer different nodes.
         """
@@ -146,9 +146,9 @@ class _DistanceMap:
         return [*found[1:], pair[1:]]
 
 
-def _neighbours_of(walk: EdgeExpansion, nodes: Positions) -> Positions:
+def _neighbours_of(expansion: EdgeExpansion, nodes: Positions) -> Positions:
     """Return the different nodes one hop away."""
-    return np.unique(walk.reach(nodes, ONE_HOP)[1])
+    return np.unique(expansion.reach(nodes, ONE_HOP)[1])
 
 
 def path_lengths(

@@ -196,11 +196,11 @@ def _list_sort_keys(lists: pa.Array) -> pa.Array:
 
 
 # ----------------------------------------------------------------------
-# This module puts rows in order: nulls lowest, texts by bytes, and never two rows undecided.
+# Sorting: nulls lowest, texts by bytes, ties always broken.
 
 
 TOP_K_RATIO = 4
-"""Rows are chosen before they are sorted when not one of so many is wanted."""
+"""Rows are selected before they are sorted when fewer than one of this many is needed."""
 PARTITION_ROWS = 1_000_000
 """Rows of which some are chosen in one step."""
 RANK_ROWS = 100_000

@@ -1,4 +1,4 @@
-"""This module finds the words of a property's texts, and cuts only texts it has not cut before.
+"""Inverted indexes of text properties, built incrementally from fragment to fragment.
 
 Fragments never change, so what was made of them for one version serves the next: a version is seen
 as segments, each made from the texts of some fragments, without the rows that are gone meanwhile.
@@ -19,7 +19,7 @@ from omnigraph.storage.columns import FragmentRows, Positions, list_fragments
 from omnigraph.storage.lru_cache import LruCache
 
 SEGMENT_MERGE_FACTOR = 2
-"""A segment not larger than so many times the new texts is cut again together with them."""
+"""A segment not larger than this many times the new texts is rebuilt together with them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class TextIndexCache:
         self._last: LruCache[tuple[str, str], tuple[str, int, str]] = LruCache(MAX_TRACKED_KEYS)
 
     def known(self, table: TypeTable, name: str) -> bool:
-        """Tell whether the texts of a property are there without being cut."""
+        """Return whether the index of a property is in memory."""
         return self._store.get(_cache_key(table, name)) is not None
 
     def texts(self, table: TypeTable, name: str) -> TextIndex:
@@ -91,7 +91,7 @@ def _cache_key(table: TypeTable, name: str) -> tuple[str, int, str]:
 
 
 def _is_reusable(cut: _IndexedSegment, there: dict[str, FragmentRows]) -> bool:
-    """Tell whether all fragments of a cut are in a version, with no rows it lacks."""
+    """Return whether all fragments of a cut are in a version, with no rows it lacks."""
     return all(
         fragment.key in there and _surviving_rows(fragment, there[fragment.key]) is not None
         for fragment in cut.fragments

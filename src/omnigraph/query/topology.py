@@ -1,4 +1,4 @@
-"""This module keeps the shape of the graph as arrays, one pair of adjacencies per edge type.
+"""The topology of a graph as arrays: one pair of adjacencies per edge type.
 
 They are derived: keyed by the exact versions they were made from, shared by branches and processes,
 and made again whenever they are not there. What changed little since is laid over them. A file that
@@ -36,10 +36,10 @@ TOPOLOGY_MEMORY_BYTES = 1024 * 1024 * 1024
 _MIN_ENTRY_BYTES = TOPOLOGY_MEMORY_BYTES // 256
 """What a topology counts at least, so that there are not too many."""
 MAX_VERSIONS = 16
-"""Topologies of one edge type that are kept; nobody asks again for most of them."""
+"""Topologies of one edge type that are kept; most are not read again."""
 MAX_TRACKED_TOPOLOGIES = 256
 MAX_DELTA_ROWS, MAX_DELTA_SHARE = 10_000, 0.01
-"""Changed rows that are laid over arrays: so many, or this share of all."""
+"""Changed rows that are applied to existing arrays: at most this number, or this share of all."""
 _LOOKUP_EDGES = 2_000_000
 """Edges whose ends are looked up at once."""
 
@@ -85,7 +85,7 @@ class TopologyCache:
             MAX_VERSIONS,
         )
         self._bases: LruCache[tuple[int, int], StoredTopology] = LruCache(MAX_TRACKED_TOPOLOGIES)
-        self._wholes: LruCache[DeltaAdjacency, CsrAdjacency] = LruCache(
+        self._merged_cache: LruCache[DeltaAdjacency, CsrAdjacency] = LruCache(
             TOPOLOGY_MEMORY_BYTES, lambda made: made.nbytes
         )
         self._spent: LruCache[tuple[int, ...], float] = LruCache(MAX_TRACKED_TOPOLOGIES)
@@ -98,7 +98,7 @@ class TopologyCache:
         found = self._loaded.get(key)
         if found is not None or self._spent.get(key) is not None:
             return found
-        with self._finding:  # somebody else may have found it, or not, while we waited
+        with self._finding:  # another thread may have found it, or not, meanwhile
             found = self._loaded.get(key)
             if found is not None or self._spent.get(key) is not None:
                 return found
@@ -122,14 +122,14 @@ class TopologyCache:
         found = self.find(ends)
         if found is not None:
             return found
-        with self._building:  # somebody else may have made it while we waited
+        with self._building:  # another thread may have built it meanwhile
             found = self._loaded.get(_topology_key(ends))
             return found or self._loaded.put(_topology_key(ends), self._build(ends, tick))
 
     # --- where from ----------------------------------------------------------------------------
 
     def _at_hand(self, ends: EdgeTables) -> Topology | None:
-        """Return a topology for which little is read; a small one is made anew in no time."""
+        """Return a topology for which little is read; a small one is built again quickly."""
         if _is_small_and_cached(ends):
             return Topology(*_adjacencies(ends, lambda: None))
         return self._stored(ends) or self._overlaid(ends)
@@ -143,7 +143,7 @@ class TopologyCache:
         known = self._bases.get(ends[0].entry.key)
         for base in chain([known] if known else [], self._shelf.others(ends)):
             with suppress(VersionReclaimed):
-                made = apply_delta(base, ends, self._wholes)
+                made = apply_delta(base, ends, self._merged_cache)
                 if made is not None:
                     self._remember(base)
                     return made
@@ -162,11 +162,11 @@ class TopologyCache:
 
 
 def apply_delta(
-    base: StoredTopology, ends: EdgeTables, wholes: LruCache[DeltaAdjacency, CsrAdjacency]
+    base: StoredTopology, ends: EdgeTables, merged_cache: LruCache[DeltaAdjacency, CsrAdjacency]
 ) -> Topology | None:
     """Return arrays with what changed since laid over them; None when that is too much."""
     edge, src, dst = ends
-    with edge.since(base.edge, _max_delta_rows(edge)) as changed:
+    with edge.changes_since(base.edge, _max_delta_rows(edge)) as changed:
         if changed is None:
             return None
         new = changed.added(["src", "dst"])
@@ -179,8 +179,10 @@ def apply_delta(
     added = AddedEdges(src.positions_of(new["src"]), dst.positions_of(new["dst"]), positions)
     sizes = (src.rows, dst.rows)
     return Topology(
-        DeltaAdjacency(base.out, here, there, edges, added, sizes, wholes),
-        DeltaAdjacency(base.into, there, here, edges, added.turned, sizes[::-1], wholes),
+        DeltaAdjacency(base.out, here, there, edges, added, sizes, merged_cache),
+        DeltaAdjacency(
+            base.into, there, here, edges, added.reversed_edges, sizes[::-1], merged_cache
+        ),
     )
 
 
@@ -189,8 +191,8 @@ def _max_delta_rows(table: TypeTable) -> int:
 
 
 def _node_position_map(nodes: TypeTable, old: DatasetEntry) -> PositionMap | None:
-    """Return where nodes are now; a node whose row was written anew is the same node."""
-    with nodes.since(old, _max_delta_rows(nodes)) as grown:
+    """Return where nodes are now; a node whose row was rewritten is the same node."""
+    with nodes.changes_since(old, _max_delta_rows(nodes)) as grown:
         if grown is None:
             return None
         lost, added = grown.lost(["id"])["id"], grown.added(["id"])["id"]
@@ -201,10 +203,10 @@ def _node_position_map(nodes: TypeTable, old: DatasetEntry) -> PositionMap | Non
 
 
 def _is_small_and_cached(ends: EdgeTables) -> bool:
-    """Tell whether ends of edges and ids of nodes are few, and there without much reading."""
+    """Return whether ends of edges and ids of nodes are few, and there without much reading."""
     edge, src, dst = ends
     columns = ((edge, "src"), (edge, "dst"), (src, "id"), (dst, "id"))
-    return all(table.is_small and table.is_near(name) for table, name in columns)
+    return all(table.is_small and table.is_cached(name) for table, name in columns)
 
 
 def _adjacencies(ends: EdgeTables, tick: Callable[[], None]) -> tuple[CsrAdjacency, CsrAdjacency]:
@@ -220,7 +222,7 @@ def _endpoint_positions(ends: EdgeTables, tick: Callable[[], None]) -> tuple[Pos
     edge, src, dst = ends
     ids = {"src": src.column("id"), "dst": dst.column("id")}
     parts: dict[str, list[Positions]] = {"src": [], "dst": []}
-    for rows in edge.pieces(["src", "dst"], _LOOKUP_EDGES):
+    for rows in edge.chunks(["src", "dst"], _LOOKUP_EDGES):
         for end, found in parts.items():
             tick()
             found.append(_find_positions(rows[end], ids[end], edge, end))

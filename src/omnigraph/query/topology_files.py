@@ -1,4 +1,4 @@
-"""This module keeps arrays of edges in files: mapped, shared by processes, gone without harm."""
+"""Adjacency arrays in memory-mapped files, which processes share and any may delete."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TOPOLOGY_FOLDER = "_topology"
 KEPT_VERSIONS = 4
 """Versions of one edge type whose arrays are kept."""
 _SCRATCH_MAX_AGE_SECONDS = 3600.0
-"""Seconds after which nobody writes to a scratch folder any more."""
+"""Seconds after which a scratch folder is no longer written to."""
 _ARRAY_NAMES = ("starts", "nodes", "edges")
 _METADATA_FILE = "facts.json"
 
@@ -74,7 +74,7 @@ class TopologyFiles:
                 yield made
 
     def save(self, made: StoredTopology) -> bool:
-        """Write arrays where nobody sees them, then move them in place at once; drop old ones."""
+        """Write arrays to a scratch folder, then move them into place atomically; drop old ones."""
         if not self._may_write:
             return False
         place = self._place((made.edge, made.src, made.dst))

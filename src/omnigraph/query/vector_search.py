@@ -1,4 +1,4 @@
-"""This module finds the rows whose vectors may be the nearest, with an index where one helps.
+"""Find the rows whose vectors may be the nearest, with an index where one helps.
 
 Without an index no row is missed. With one, a few of the nearest may be: an index looks only where
 most of them are. It is asked for more rows than wanted, and what it finds is ranked exactly.
@@ -29,7 +29,7 @@ from omnigraph.storage.index import (
 )
 
 # ----------------------------------------------------------------------
-# This module measures distances between vectors, and finds few vectors that may be the nearest.
+# Distances between vectors, and candidates for the nearest ones.
 
 
 Floats = npt.NDArray[np.float64]
@@ -141,7 +141,7 @@ class VectorColumn:
 def top_k_candidates(low: Floats, high: Floats, count: int) -> Positions:
     """Return the rows that may be among the first by a value known to lie between two others.
 
-    Rows whose bounds are no numbers have no value.
+    Rows whose bounds are NaN have no value.
     """
     there = np.flatnonzero(~np.isnan(high))
     if len(there) <= count:
@@ -151,9 +151,9 @@ def top_k_candidates(low: Floats, high: Floats, count: int) -> Positions:
 
 
 FULL_SCAN_RATIO = 4
-"""When at least one of so many rows of a type is asked about, all its vectors are looked at."""
+"""All vectors of a type are compared when at least one of this many rows is requested."""
 INDEX_OVERSAMPLING = 8
-"""An index is asked for so many times the rows that are wanted."""
+"""Rows requested from an index per row of the result."""
 INDEX_MIN_ROWS = 64
 """An index is asked for no fewer rows."""
 
@@ -230,7 +230,7 @@ class NearestVectors:
             return None
         wanted = query.astype(np.float32)
         near: pa.Table | None = None
-        # An index is derived: what is wrong with it is no reason to fail.
+        # An index is derived data: a damaged one must not fail the query.
         with suppress(OmniError):
             near = table.nearest(self.name, self._metric, wanted, asked)
         if near is None:
@@ -248,7 +248,7 @@ class NearestVectors:
         return (rows, scores) if len(rows) >= count else None
 
     def has_index(self) -> bool:
-        """Tell whether an index helps: there are many rows, and it covers at least half of them."""
+        """Return whether an index helps: there are many rows, and it covers at least half."""
         if self.table.rows < VECTOR_ROWS:
             return False
         key = (*self.table.key, f"coverage of {self.name}")

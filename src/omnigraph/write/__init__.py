@@ -1,7 +1,7 @@
-"""Writes: what people want changed becomes a change set, is validated, staged and published.
+"""Writes: mutations and loads become a change set, which is validated, staged and published.
 
-Every surface (mutation, graph batch, tables, later merge and pipeline) ends in a `ChangeSet`. One
-validator looks at it, one function stages it, and it leaves by the one door of `commit`.
+Every kind of write (mutation, graph batch, tables, merge) ends in a `ChangeSet`. One validator
+checks it, one function stages it, and `commit` publishes it.
 """
 
 from omnigraph.write.violations import KeyConflict, ValidationFailed, Violation

@@ -1,6 +1,6 @@
-"""This module defines the change set: what people want changed, per type, as Arrow.
+"""The change set: rows to write and IDs to delete, per type, as Arrow tables.
 
-It is the only thing the validator and the stager look at, whoever made it.
+It is the only input of validation and staging, wherever it comes from.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from omnigraph.embed.config import VectorsFrom, model_for_property
 from omnigraph.write.violations import InputLocation, ViolationCollector
 
 # ----------------------------------------------------------------------
-# This module says how the entities of one type look while they are on their way into a graph.
+# Row schemas: the columns of a type in a change.
 
 
 INPUT_POSITION = "@at"
@@ -96,10 +96,10 @@ _FILE_BITS = 40
 class RowBatch:
     """Rows that were given together: one load, or one statement.
 
-    `rows` has the columns of the shape. `fresh` tells that every id was just made, so none can
+    `rows` has the columns of the shape. `fresh` means that every id was just made, so none can
     exist yet. In a partial batch, `given` are the sets of properties its rows give, and the column
     `GIVEN` says which of them each row has; an entity that exists keeps the others. `kept` are
-    properties whose values nobody gave: they are those the entities have, or were made here.
+    properties whose values were not supplied: they are those the entities have, or were made here.
     """
 
     rows: pa.Table
@@ -133,13 +133,13 @@ class TypeChange:
     alone: set[str] = field(default_factory=set)
     vectors_from: VectorsFrom = None
 
-    def given_by(self, name: str) -> str | None:
+    def supplied_model(self, name: str) -> str | None:
         """Return the model that made the vectors given to a property, if that is known."""
         return model_for_property(self.vectors_from, f"{self.shape.name}.{name}")
 
     @property
     def is_empty(self) -> bool:
-        """Tell whether nothing would change."""
+        """Return whether nothing would change."""
         return not (self.replace or self.deleted or any(b.rows.num_rows for b in self.batches))
 
 
@@ -148,13 +148,13 @@ class ChangeSet:
     """A logical change of a graph, by `node:T` and `edge:E`.
 
     `files` are the names of the inputs that positions refer to. `findings` is what was wrong with
-    the input already, `spoiled` the positions of rows with a value that could not be read.
+    the input already, `invalid_rows` the positions of rows with a value that could not be read.
     """
 
     types: dict[str, TypeChange] = field(default_factory=dict)
     files: Sequence[tuple[str, str]] = ()
     findings: ViolationCollector = field(default_factory=ViolationCollector)
-    spoiled: set[int] = field(default_factory=set)
+    invalid_rows: set[int] = field(default_factory=set)
 
     def of(self, shape: RowSchema) -> TypeChange:
         """Return the change of a type, made when first needed."""
@@ -162,7 +162,7 @@ class ChangeSet:
 
     @property
     def is_empty(self) -> bool:
-        """Tell whether nothing would change."""
+        """Return whether nothing would change."""
         return all(change.is_empty for change in self.types.values())
 
     def in_order(self) -> list[TypeChange]:

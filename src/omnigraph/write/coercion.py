@@ -1,4 +1,4 @@
-"""This module turns any Arrow column, or a list of values, into the column of a property.
+"""Coerce any Arrow column, or a list of values, to the column of a property.
 
 `from_data` is the authority on what a value means. Whole columns are converted at once where that
 gives the same; where it might not, each value goes through the authority by itself.
@@ -24,7 +24,7 @@ from omnigraph.write.external_blobs import NO_EXTERNAL_BLOBS, ExternalBlobs
 from omnigraph.write.vectorized_coercion import coerce_vectorized
 
 # ----------------------------------------------------------------------
-# This module reads cells of text files, where a property's type says what the text means.
+# Cells of text files, where the type of a property decides the meaning of the text.
 
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,40}")
@@ -59,11 +59,11 @@ def _parse_array(text: str) -> Any:  # noqa: ANN401 - whatever stands there
 
 
 def _reject_constant(word: str) -> NoReturn:
-    raise ValueError(f"{word} is no JSON number")
+    raise ValueError(f"{word} is not a JSON number")
 
 
 class InvalidValueHandler(Protocol):
-    """Is told of each value that does not fit."""
+    """Called with each value that does not fit."""
 
     def __call__(self, row: int, value: Any, reason: str) -> None:  # noqa: ANN401 - whatever it was
         """Take note of a value."""
@@ -92,7 +92,7 @@ def coerce_column(
     report: InvalidValueHandler,
     rules: CoercionRules = DEFAULT_RULES,
 ) -> pa.Array:
-    """Return a column as a property stores it; a value that does not fit is told and null."""
+    """Return a column as a property stores it; a value that does not fit is reported and null."""
     made = coerce_vectorized(column, type_, text=rules.text)
     if made is not None:
         return made
@@ -105,7 +105,7 @@ def coerce_values(
     report: InvalidValueHandler,
     rules: CoercionRules = DEFAULT_RULES,
 ) -> pa.Array:
-    """Return values as a property stores them; one that does not fit is told and null."""
+    """Return values as a property stores them; one that does not fit is reported and null."""
     fitting = []
     for row, value in enumerate(values):
         try:

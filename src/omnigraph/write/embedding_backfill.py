@@ -1,4 +1,4 @@
-"""This module fills missing vectors of a type from its texts, as one commit.
+"""Fill missing vectors of a type from its texts, as one commit.
 
 Entities are read, embedded and gathered some at a time. Who lost a race looks again at what is
 there now, and uses the vectors it has for texts that have not changed.
@@ -87,7 +87,7 @@ class EmbedResult:
 
 
 def embed_type(manifest: Manifest, request: WriteRequest, options: EmbedOptions) -> EmbedResult:
-    """Fill vectors of one type, as one commit; nothing to do is no commit."""
+    """Fill vectors of one type, as one commit; nothing to do makes no commit."""
     run: _BackfillAttempt | None = None
     with SpillManager() as spill:
 
@@ -138,20 +138,20 @@ class _BackfillAttempt:
         self._recorded = {t.name: view.embedding_model(t.name) for t in self.targets}
         self._embedders: dict[str, Embedder] = {}
         self._earlier = earlier
-        self._gathered = spill.gather(self.shape.schema)
+        self._gathered = spill.new_rows(self.shape.schema)
         self._meter = ProgressMeter(options.progress)
 
     def changes(self) -> ChangeSet:
         """Embed what is to be embedded; return the entities with their vectors."""
         for target in self.targets:
             self._agree(target)
-        self._meter.enter("embed")
+        self._meter.start_phase("embed")
         entities = self.committed.read(self.shape)
         for part in entities.select_in_batches(
             self._condition(), self.shape.schema.names, self._at_once()
         ):
             self._take(part)
-        self._meter.enter("write")
+        self._meter.start_phase("write")
         self.rows, self._earlier = self._gathered.table(), None
         changes = ChangeSet()
         if self.rows.num_rows:
@@ -222,7 +222,7 @@ class _BackfillAttempt:
             self.places[name].update((ids[row], int(numbers[row])) for row in np.flatnonzero(where))
         changed = part.filter(pa.array(made))
         self._gathered.add(pa.Table.from_arrays(changed.columns, schema=self.shape.schema))
-        self._meter.took(changed.num_rows)
+        self._meter.add_rows(changed.num_rows)
 
     def _vectors(self, part: pa.Table, target: Property, where: npt.NDArray[np.bool_]) -> Matrix:
         """Return the vectors of texts, of which the run that lost may have some."""
@@ -285,6 +285,6 @@ def _target_properties(
     chosen = [target for target in known if target.name == options.property]
     if not chosen:
         hint = did_you_mean(options.property, [target.name for target in known])
-        message = f"{found.name}.{options.property} is no property with @embed; {hint}"
+        message = f"{found.name}.{options.property} is not a property with @embed; {hint}"
         raise InvalidInput(message, code="nothing_to_embed", type=found.name)
     return shape, chosen

@@ -52,7 +52,7 @@ def models_of_other_vectors(
     column: str,
 ) -> set[str | None]:
     """Return the models of the vectors beside which a change embeds; None is an unknown one."""
-    found = {change.given_by(name)} if supplies_vectors(change, name) else set()
+    found = {change.supplied_model(name)} if supplies_vectors(change, name) else set()
     if not change.replace and (before is not None or has_vectors(base, column)):
         found.add(before)
     return found
@@ -71,7 +71,7 @@ def check_embedded_model(change: TypeChange, name: str, others: Collection[str |
 def check_declared_model(change: TypeChange) -> None:
     """Raise OmniError when vectors are given of another model than the schema declares."""
     for property_ in vector_properties(change.shape):
-        model = change.given_by(property_.name)
+        model = change.supplied_model(property_.name)
         if (
             property_.embed is not None
             and model is not None
@@ -90,7 +90,7 @@ def replaces_all_vectors(
 ) -> bool:
     """Return whether a change brings every vector a version has.
 
-    `keeps` tells that rows of the change may have vectors of committed entities.
+    `keeps` means that rows of the change may have vectors of committed entities.
     """
     if keeps:
         return not has_vectors(base, column)
@@ -136,7 +136,7 @@ def _model_after(
         return before
     if is_alone(name):
         return known
-    given = change.given_by(name)
+    given = change.supplied_model(name)
     if before is not None and given is not None and supplies_vectors(change, name):
         check_supplied_model(f"{change.shape.name}.{name}", before, given, declared=False)
     return None
@@ -145,7 +145,7 @@ def _model_after(
 def _models_of_change(change: TypeChange, name: str) -> set[str | None]:
     """Return the models of the vectors that a change brings; None stands for an unknown one."""
     makers: set[str | None] = {change.made[name]} if name in change.made else set()
-    return makers | ({change.given_by(name)} if supplies_vectors(change, name) else set())
+    return makers | ({change.supplied_model(name)} if supplies_vectors(change, name) else set())
 
 
 def supplies_vectors(change: TypeChange, name: str) -> bool:

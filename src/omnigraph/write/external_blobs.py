@@ -1,4 +1,4 @@
-"""This module decides which blob URIs a graph may refer to: none, or those below allowed bases.
+"""Decide which blob URIs a graph may refer to: none, or those below allowed bases.
 
 A URI is below a base when all parts of the base's path come first in its own. Whatever could make
 two readers disagree about where a URI leads (credentials, queries, dot segments, encoded slashes)
@@ -28,7 +28,7 @@ class _ParsedUri:
     parts: tuple[str, ...]
 
     def holds(self, other: _ParsedUri) -> bool:
-        """Tell whether another place is this one or below it."""
+        """Return whether another place is this one or below it."""
         same = (self.scheme, self.authority) == (other.scheme, other.authority)
         return same and other.parts[: len(self.parts)] == self.parts
 
@@ -67,7 +67,7 @@ class ExternalBlobs:
 def _parse_uri(uri: str) -> _ParsedUri:
     match = _URI.fullmatch(uri)
     if match is None:
-        raise ValueError("it is no absolute URI")
+        raise ValueError("it is not an absolute URI")
     scheme, authority, path = match.groups()
     if "@" in authority:
         raise ValueError("a blob URI has no credentials")

@@ -1,4 +1,4 @@
-"""This module makes ids, whole columns at a time: from keys, or new ones in order."""
+"""IDs, whole columns at a time: derived from keys, or new ULIDs in order."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def key_texts(column: ArrowColumn, type_: PropertyType) -> pa.Array:
 
 
 # ----------------------------------------------------------------------
-# This module compares large columns of ids.
+# Set difference of large columns of IDs.
 
 
 JOIN_MIN_IDS = 100_000

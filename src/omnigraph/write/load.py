@@ -1,4 +1,4 @@
-"""This module loads data: all that is given becomes one commit, or none of it does."""
+"""Load data as one commit, and replay changes made elsewhere."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def load(
         if not intake.is_whole:
             # What was not read might be what other rows rely on.
             changes.findings.check()
-        meter.enter("write")
+        meter.start_phase("write")
         with fork_branch_if_missing(manifest, request, source, exists=exists):
             commit = _publish(manifest, request, changes, source, options)
     return LoadResult(
@@ -214,9 +214,9 @@ def _publish(
 
 
 # ----------------------------------------------------------------------
-# This module repeats changes made elsewhere: entities as they are now, ids that are gone.
+# Replay of changes made elsewhere: entities in their current state, and deleted IDs.
 #
-# What is repeated is a state, not a step, so doing it again on top of what others did is fine.
+# What is repeated is a state, not a step, so doing it again after other commits is fine.
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +230,7 @@ class ReplayedChanges:
 def replay_changes(manifest: Manifest, request: WriteRequest, changes: ReplayedChanges) -> Commit:
     """Make a branch show these entities, and not those, as one commit.
 
-    Edges of a node that is gone go with it, whoever made them.
+    Edges of a node that is gone are deleted with it, wherever they come from.
     """
     source = head_snapshot(manifest, request.branch)
     gone = {find_type(source, k).entity: dict.fromkeys(ids) for k, ids in changes.gone.items()}

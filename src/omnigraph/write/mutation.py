@@ -1,4 +1,4 @@
-"""This module runs the statements of a mutation and gathers what they change.
+"""Run the statements of a mutation and collect what they change.
 
 Statements see the committed state and what came before them in the same query; nothing is written.
 """
@@ -283,7 +283,7 @@ def _with_defaults(shape: RowSchema, values: Mapping[str, Any]) -> dict[str, Any
 
 
 # ----------------------------------------------------------------------
-# This module is what the face of a graph calls: run a mutation, load data, tell what happened.
+# Entry points: run a mutation, load data, return a summary.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

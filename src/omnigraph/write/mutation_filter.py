@@ -1,4 +1,4 @@
-"""This module applies the tests of a mutation to rows, committed and pending alike.
+"""Apply the predicates of a mutation to rows, committed and pending alike.
 
 The mask decides. The filter only keeps Lance from reading rows that cannot pass. Both compare with
 a value the column can hold: a test against any other is first turned into one that means the same.

@@ -1,4 +1,4 @@
-"""This module tells how far a load is, now and then."""
+"""Progress reports of a load."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ProgressListener: TypeAlias = Callable[[Progress], None]
 
 
 class ProgressMeter:
-    """Counts, and tells a listener about five times a second and at each new phase."""
+    """Counts rows and bytes; calls a listener about five times a second and at each new phase."""
 
     def __init__(
         self, listener: ProgressListener | None = None, total_bytes: int | None = None
@@ -37,20 +37,20 @@ class ProgressMeter:
         self._told = time.monotonic()
 
     def read(self, size: int) -> None:
-        """Note that bytes were read, by whatever thread; rows that follow will tell."""
+        """Note that bytes were read, by any thread; the next rows report them."""
         self._bytes += size
 
-    def took(self, rows: int) -> None:
+    def add_rows(self, rows: int) -> None:
         """Note that rows were taken in."""
         self._rows += rows
-        self._tell()
+        self._report()
 
-    def enter(self, phase: str) -> None:
+    def start_phase(self, phase: str) -> None:
         """Note that another phase begins."""
         self._phase = phase
-        self._tell(now=True)
+        self._report(now=True)
 
-    def _tell(self, *, now: bool = False) -> None:
+    def _report(self, *, now: bool = False) -> None:
         moment = time.monotonic()
         if self._listener is None or not (now or moment - self._told >= REPORT_INTERVAL_SECONDS):
             return

@@ -21,7 +21,7 @@ from omnigraph.write.coercion import parse_text_value
 def to_record(shape: RowSchema, cells: Mapping[str, Any], *, text: bool = False) -> dict[str, Any]:
     """Return a row as the line of a graph batch has it.
 
-    `text` says that cells are text; those that are no value of their property stay text.
+    `text` says that cells are text; those that are not a valid value of their property stay text.
     """
     data = {}
     for name, cell in cells.items():

@@ -1,4 +1,4 @@
-"""This module defines what every write says about itself."""
+"""A write request, and its permission checks."""
 
 from __future__ import annotations
 
@@ -46,15 +46,15 @@ class WriteRequest:
             try:
                 (text or "").encode()
             except UnicodeEncodeError as error:
-                message = f"{word} with half of a surrogate pair is no Unicode"
+                message = f"{word} with half of a surrogate pair is not valid Unicode"
                 raise InvalidInput(message, code="text_invalid") from error
 
 
 # ----------------------------------------------------------------------
-# This module holds changes against what an actor may change and see, type by type.
+# Permission checks: compare a change with what an actor may change and see, type by type.
 #
 # It looks at what is written of the schema and the change, never at entities: whether something is
-# refused tells nothing about what is in types that may not be seen.
+# refused reveals nothing about what is in types that may not be seen.
 
 
 _SYSTEM_PROPERTIES = frozenset(property_.name for property_ in (ID, SRC, DST))
@@ -65,7 +65,7 @@ def check_mutation_allowed(
 ) -> None:
     """Refuse a mutation that asks about what may not be read.
 
-    How many entities an update or a delete finds tells something about what it looks for.
+    How many entities an update or a delete finds reveals something about what it looks for.
     """
     if request.rights.read.is_everything:
         return
@@ -89,8 +89,8 @@ def check_changes_allowed(
 ) -> None:
     """Refuse a change of types that may not be changed.
 
-    Deleted nodes take edges with them, which has to be allowed, too; and as their number is told,
-    they have to be seen.
+    Deleted nodes take edges with them, which has to be allowed, too; and as their number is
+    returned, they have to be visible.
     """
     rights = request.rights
     if rights.is_everything:
@@ -135,10 +135,10 @@ def check_schema_changes_allowed(hashes: Iterable[str], request: WriteRequest) -
 def _deny_types(names: set[str], request: WriteRequest, committed: CommittedState) -> None:
     """Refuse to change types; those that may not even be named are not."""
     known = committed.apply_scope(request.rights.named).catalog
-    told = sorted(name for name in names if name in known.nodes or name in known.edges)
+    visible = sorted(name for name in names if name in known.nodes or name in known.edges)
     if names:
-        others = [] if len(told) == len(names) else ["types that it may not see"]
-        _deny(request, f"change {', '.join([*told, *others])}")
+        others = [] if len(visible) == len(names) else ["types that it may not see"]
+        _deny(request, f"change {', '.join([*visible, *others])}")
 
 
 def _deny(request: WriteRequest, what: str) -> None:

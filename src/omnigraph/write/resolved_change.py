@@ -1,4 +1,4 @@
-"""This module resolves a change set against the committed state: what will stand there after it."""
+"""Resolve a change set against the committed state: the final row of each entity."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class ResolvedChange:
 
     @property
     def repeats(self) -> bool:
-        """Tell whether the change has several rows for some id."""
+        """Return whether the change has several rows for some id."""
         return bool(self.rows.num_rows != sum(batch.num_rows for batch in self.batches))
 
 
@@ -239,7 +239,7 @@ def drop_unchanged_rows(image: ResolvedChange, committed: CommittedState) -> Res
 def _changes_recorded_model(image: ResolvedChange, committed: CommittedState) -> bool:
     """Return whether a change names a model of vectors that is not the one recorded."""
     change, names = image.change, [p.name for p in vector_properties(image.shape)]
-    given = {name: change.given_by(name) for name in names if supplies_vectors(change, name)}
+    given = {name: change.supplied_model(name) for name in names if supplies_vectors(change, name)}
     models = {name: model for name, model in (given | change.made).items() if model is not None}
     view = committed.view(image.shape)
     return any(view.embedding_model(name) != model for name, model in models.items())

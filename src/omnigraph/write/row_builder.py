@@ -1,4 +1,4 @@
-"""This module takes in what inputs give, type by type, and makes rows of a change set of it.
+"""Build the rows of a change set from input values, type by type.
 
 Values become columns of the property's type, ids are made or checked, and whatever is wrong is
 noted with its place. Rows that cannot have an id are left out.
@@ -57,7 +57,7 @@ class InputRows:
 class RowBuilder:
     """What was read so far.
 
-    `files` are the inputs; those given at first are read by others. `is_whole` tells that every
+    `files` are the inputs; those given at first are read by others. `is_whole` means that every
     input was read to its end. `encoding` is that of text files, UTF-8 by default.
     `respelled` are ids that older data spells differently, by node type.
     """
@@ -110,7 +110,7 @@ class RowBuilder:
         source = self._place(at)
         self.changes.findings.add(_violation(rule, message, shape, source=source, at=at, **facts))
 
-    def file_problem(
+    def report_file_error(
         self,
         rule: ViolationRule,
         message: str,
@@ -128,7 +128,7 @@ class RowBuilder:
 
     # --- rows ----------------------------------------------------------------------------------
 
-    def touch(self, shape: RowSchema) -> None:
+    def include_type(self, shape: RowSchema) -> None:
         """Note that a type is part of the change, even if no row of it follows."""
         self._taken(shape)
 
@@ -148,11 +148,11 @@ class RowBuilder:
                 (INPUT_POSITION, pa.int64()),
                 *([(GIVEN_PROPERTIES, pa.int32())] if self.partial else []),
             ]
-            gathered = self._spill.gather(pa.schema([*shape.schema, *extra]))
+            gathered = self._spill.new_rows(pa.schema([*shape.schema, *extra]))
             self._types[shape.table_key] = _TypeRows(shape, gathered)
         return self._types[shape.table_key]
 
-    def left_out(self, shape: RowSchema, number: int) -> None:
+    def count_skipped(self, shape: RowSchema, number: int) -> None:
         """Count rows that were given, but are not among those to take."""
         self._taken(shape).rows += number
 
@@ -228,7 +228,7 @@ class _InputRowsConverter:
         self.rules = replace(intake.rules, text=raw.text, forgiving=raw.forgiving)
         self.ids: pa.Array | None = None
         self.keep: pa.Array | None = None
-        self.spoiled: set[int] = set()
+        self.invalid_rows: set[int] = set()
 
     def made(self, taken: _TypeRows) -> pa.RecordBatch:
         """Return the rows as a change has them."""
@@ -243,7 +243,7 @@ class _InputRowsConverter:
             columns[GIVEN_PROPERTIES] = self._given(taken)
         schema = taken.gathered.schema
         rows = pa.record_batch([columns[name] for name in schema.names], schema=schema)
-        self.intake.changes.spoiled |= {self.raw.at[row].as_py() for row in self.spoiled}
+        self.intake.changes.invalid_rows |= {self.raw.at[row].as_py() for row in self.invalid_rows}
         return rows if self.keep is None else rows.filter(self.keep)
 
     # --- values --------------------------------------------------------------------------------
@@ -253,7 +253,7 @@ class _InputRowsConverter:
         rule = ViolationRule.BLOB if type_.scalar is Scalar.BLOB else ViolationRule.VALUE
 
         def report(row: int, value: Any, reason: str) -> None:  # noqa: ANN401 - any value
-            self.spoiled.add(row)
+            self.invalid_rows.add(row)
             message = f"{self.shape.name}.{name}: {reason}"
             self._tell(row, rule, message, property=name, value=abbreviate_value(value))
 
@@ -261,12 +261,12 @@ class _InputRowsConverter:
         default = default_value(self.shape.properties[name]) if column.null_count else None
         if default is None:
             return column
-        # A value that could not be read stays null: what is wrong has been told.
+        # A value that could not be read stays null: the error has been reported.
         filled = pc.coalesce(column, to_column([default], type_)[0])
-        if not self.spoiled:
+        if not self.invalid_rows:
             return filled
-        told = pa.array([row in self.spoiled for row in range(self.count)])
-        return pc.if_else(told, column, filled)
+        reported = pa.array([row in self.invalid_rows for row in range(self.count)])
+        return pc.if_else(reported, column, filled)
 
     def _column(self, name: str, type_: PropertyType, report: Any) -> pa.Array:  # noqa: ANN401
         cells = self.raw.columns.get(name)
@@ -331,7 +331,7 @@ class _InputRowsConverter:
         if lacking:
             for name in self.shape.key:
                 message = f"{self.shape.name}.{name} is required, but null or missing"
-                self._leave_out(columns[name].is_null(), message, self.spoiled, name)
+                self._leave_out(columns[name].is_null(), message, self.invalid_rows, name)
             whole = pc.invert(_any_mask(lacking))
             columns = {name: columns[name].filter(whole) for name in self.shape.key}
         types = [self.shape.properties[name].type for name in self.shape.key]
@@ -350,11 +350,11 @@ class _InputRowsConverter:
     # --- what is wrong -------------------------------------------------------------------------
 
     def _leave_out(
-        self, rows: pa.Array, message: str, told: set[int], name: str | None = None
+        self, rows: pa.Array, message: str, reported: set[int], name: str | None = None
     ) -> None:
         """Leave rows out, and say why of those of which nothing was said."""
         for row in pc.indices_nonzero(rows).to_pylist():
-            if row not in told:
+            if row not in reported:
                 self._tell(row, ViolationRule.REQUIRED, message, property=name)
         self._drop(rows)
 
@@ -363,7 +363,7 @@ class _InputRowsConverter:
         self.keep = keep if self.keep is None else pc.and_(self.keep, keep)
 
     def _tell(self, row: int, rule: ViolationRule, message: str, **facts: Any) -> None:  # noqa: ANN401
-        if not self.intake.changes.findings.room:
+        if not self.intake.changes.findings.remaining:
             self.intake.changes.findings.count(rule, 1)
             return
         if self.ids is not None and "id" not in facts:

@@ -1,6 +1,6 @@
-"""This module makes vectors that must be there and are not, from the texts the schema names.
+"""Embed the texts of rows whose required vectors are missing.
 
-It runs when rows are written: whatever is wrong with a change has been told by then, and nothing is
+It runs when rows are written: all violations of a change have been reported by then, and nothing is
 embedded for a change that is refused.
 """
 
@@ -51,7 +51,7 @@ def fill_required_vectors(
             continue
         agreed = embedder_for_property(image.shape, property_, others(name), embedder)
         image.change.made[name] = agreed.model
-        gathered = spill.gather(pa.schema([rows.schema.field(name)]))
+        gathered = spill.new_rows(pa.schema([rows.schema.field(name)]))
         for start in range(0, rows.num_rows, EMBED_BATCH_ROWS):
             part = rows.slice(start, EMBED_BATCH_ROWS)
             missing = part[name].combine_chunks().is_null()

@@ -1,7 +1,7 @@
-"""This module plans the change of a graph's schema and makes it, as one commit.
+"""Plan a schema migration and apply it as one commit.
 
-The commit is an ordinary publish: whoever prepared something under the old schema is refused or
-prepares it anew, and of two migrations one is planned again on top of the other.
+The commit is an ordinary publish: writers that prepared a change under the old schema are rejected
+or prepare it again, and of two concurrent migrations one is planned again based on the other.
 """
 
 from __future__ import annotations
@@ -57,15 +57,15 @@ from omnigraph.write.request import WriteRequest
 from omnigraph.write.transaction import MAX_REPREPARES, publish_with_retry
 
 # ----------------------------------------------------------------------
-# This module gives the dataset of a type the columns another schema wants.
+# Columns: give the dataset of a type the columns that another schema needs.
 #
 # Columns are only ever added: one for a new property, one for a wider type. What was renamed or
-# dropped keeps its column; only a hard drop writes a dataset anew, without the columns nobody has a
-# name for.
+# dropped keeps its column; only a hard drop rewrites a dataset, without the columns of
+# dropped properties.
 
 
 def needs_reshaping(old: AcceptedType, new: AcceptedType) -> bool:
-    """Tell whether a dataset lacks a column for some property of the new state of its type."""
+    """Return whether a dataset lacks a column for some property of the new state of its type."""
     before = {id_: old.definition.properties[name] for name, id_ in old.property_ids.items()}
     for name, property_ in new.definition.properties.items():
         former = before.get(new.property_ids[name])
@@ -139,7 +139,7 @@ def _rewrite_without_dropped(base: Any, type_: AcceptedType) -> Any:  # noqa: AN
     if len(columns) == len(base.schema.names):
         return base
     if any(is_blob(base.schema.field(name)) for name in columns):
-        message = f"{type_.entity} has blobs and cannot be written anew; drop without data loss"
+        message = f"{type_.entity} has blobs and cannot be rewritten; drop without data loss"
         raise InvalidInput(message, code="hard_drop_unsupported", type=type_.entity)
     return staged_writes.rewrite_columns(base, columns)
 
@@ -167,12 +167,12 @@ class SchemaResult:
 
     @property
     def supported(self) -> bool:
-        """Tell whether every step could be taken: else an error was raised."""
+        """Whether every step could be applied: otherwise an error was raised."""
         return self.plan.supported
 
     @property
     def applied(self) -> bool:
-        """Tell whether the schema changed."""
+        """Whether the schema changed."""
         return self.commit is not None
 
     @property
@@ -194,7 +194,7 @@ class SchemaResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaOptions:
-    """How to apply: whether drops are for good, whether only to try, and whom to tell."""
+    """How to apply: whether drops delete data, whether it is a dry run, where to report."""
 
     allow_data_loss: bool = False
     dry_run: bool = False
@@ -277,7 +277,7 @@ class _TargetSchema:
                     yield old, None
 
     def loses(self, old: AcceptedType, new: AcceptedType | None) -> bool:
-        """Tell whether something of a type is dropped for good."""
+        """Return whether something of a type is dropped with its data."""
         for step in self.plan.steps:
             match step:
                 case DropType(kind, name, DropMode.HARD) if new is None:
@@ -291,7 +291,7 @@ class _TargetSchema:
         return False
 
     def lost(self) -> Iterator[str]:
-        """Yield the paths of datasets of which something is dropped for good."""
+        """Yield the paths of datasets of which something is dropped with its data."""
         for old, new in self.types():
             if old is not None and self.loses(old, new):
                 assert old.incarnation is not None, "node and edge types have an incarnation"
@@ -314,7 +314,7 @@ class _MigrationRun:
     def plan(self, snapshot: Snapshot) -> _TargetSchema:
         """Return what is to be done to the newest state.
 
-        A plan made anew may do less than the first, because others have done some of it. It never
+        A plan made again may do less than the first, because others have done some of it. It never
         does more: that would undo what others did meanwhile.
         """
         if self._newest is not None and self._newest.base == snapshot.head.schema_hash:
@@ -340,9 +340,9 @@ class _MigrationRun:
         reads = self._check(snapshot, wanted, meter)
         datasets: tuple[StagedDataset, ...] = ()
         if not self.options.dry_run:
-            meter.enter("write")
+            meter.start_phase("write")
             datasets = tuple(self._datasets(snapshot, wanted))
-            meter.enter("publish")
+            meter.start_phase("publish")
         document = wanted.desired.to_json()
         address = schema_hash(wanted.desired, self.text)
         written = {dataset.key for dataset in datasets}
@@ -361,7 +361,7 @@ class _MigrationRun:
     def result(
         self, snapshot: Snapshot, wanted: _TargetSchema, commit: Commit | None = None
     ) -> SchemaResult:
-        """Tell what was done."""
+        """Return what was done."""
         version = snapshot.manifest_version if commit is None else commit.manifest_version
         return SchemaResult(
             branch=snapshot.branch,
@@ -379,7 +379,7 @@ class _MigrationRun:
         """Check entities against new rules; return the datasets that were looked at."""
         changes = ChangeSet()
         read: dict[str, DatasetEntry] = {}
-        meter.enter("check")
+        meter.start_phase("check")
         for old, new in wanted.types():
             if old is None or new is None:
                 continue

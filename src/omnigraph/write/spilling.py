@@ -1,6 +1,6 @@
-"""This module gathers rows of many batches; those that do not fit memory wait in a file.
+"""Collect rows of many batches, and spill those that do not fit memory to a file.
 
-Whoever reads them sees one Arrow table: the part in the file is memory mapped, so that the system
+Readers get one Arrow table: the part in the file is memory mapped, so that the system
 may drop its pages whenever it needs the memory.
 """
 
@@ -37,7 +37,7 @@ class SpillableRows:
         self._waiting += [batch for batch in batches if batch.num_rows]
         self.rows += rows.num_rows
         self.bytes += rows.nbytes
-        self._spill.grew(rows.nbytes)
+        self._spill.add_bytes(rows.nbytes)
 
     def write(self) -> int:
         """Move what waits in memory to the file; return how much that was."""
@@ -88,7 +88,7 @@ class SpillManager:
             self._folder = Path(tempfile.mkdtemp(prefix="omnigraph-spill-"))
         return self._folder
 
-    def gather(self, schema: pa.Schema) -> SpillableRows:
+    def new_rows(self, schema: pa.Schema) -> SpillableRows:
         """Return a place for rows of one type."""
         made = SpillableRows(self, schema)
         self._gathered.append(made)
@@ -99,8 +99,8 @@ class SpillManager:
         number = sum(1 for _ in self.folder.iterdir())
         return self.folder / f"{number}.arrow"
 
-    def grew(self, size: int) -> None:
-        """Note that rows came in, and make room when there are too many."""
+    def add_bytes(self, size: int) -> None:
+        """Count new rows, and spill some to a file when there are too many."""
         self._used += size
         while self._used > self._limit:
             largest = max(self._gathered, key=lambda gathered: gathered.bytes)

@@ -1,4 +1,4 @@
-"""This module writes what a validated change makes of each type, and says so in a staged commit."""
+"""Stage a validated change: write the rows of each type, and describe them in a staged commit."""
 
 from __future__ import annotations
 
@@ -201,7 +201,7 @@ def new_fragments(
 
 
 def _has_external_blobs(shape: RowSchema, rows: pa.Table) -> bool:
-    """Tell whether some blob is given by its URI."""
+    """Return whether some blob is given by its URI."""
     blobs = [p.name for p in shape.properties.values() if p.type.scalar is Scalar.BLOB]
     uris = (pc.struct_field(rows[name], "uri") for name in blobs)
     return any(column.null_count < len(column) for column in uris)

@@ -1,7 +1,7 @@
-"""This module carries a change through: prepare, validate, stage, publish, and again if it lost.
+"""Prepare, validate, stage and publish a change, and retry after a lost race.
 
-Who only adds may be prepared anew on top of whatever won; who changes or removes what it has seen
-is told instead.
+A change that only adds may be prepared again, based on the commit that won; one that changes or
+removes what it has read raises a conflict instead.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from omnigraph.write.staging import stage_changes
 from omnigraph.write.validator import validate
 
 MAX_REPREPARES = 32
-"""How often a change that lost a race is prepared anew."""
+"""How often a change that lost a race is prepared again."""
 
 
 MAX_PUBLISH_ROUNDS = 8
@@ -51,7 +51,7 @@ def apply_changes(
 ) -> Commit | None:
     """Publish the change `prepare` makes of the newest state; return None when it is none.
 
-    `again` tells whether the change may be prepared anew after a lost race. With `always`, even
+    `again` says whether the change may be prepared again after a lost race. With `always`, even
     nothing is a commit. `complete` adds what a staged commit says beyond its change.
     """
     wanted = request.if_commit
@@ -90,7 +90,7 @@ def apply_changes(
 
 
 def only_maintenance_since(manifest: Manifest, before: Snapshot) -> bool:
-    """Tell whether nothing but upkeep happened to a branch since a snapshot."""
+    """Return whether nothing but maintenance happened to a branch since a snapshot."""
     state = manifest.lineage(before.lineage_id).state()
     commits = read_commits(manifest.history_states(state))
     for commit_id in first_parents(commits, state.head.commit_id):
@@ -102,7 +102,7 @@ def only_maintenance_since(manifest: Manifest, before: Snapshot) -> bool:
 
 
 def publish_with_retry(lineage: Lineage, branch: str, staged: StagedCommit) -> Commit:
-    """Publish, patiently: who lost to commits of other types has nothing to prepare anew."""
+    """Publish with retries: after losing to commits of other types nothing is prepared again."""
     for _ in range(MAX_PUBLISH_ROUNDS):
         try:
             return publish(lineage, branch, staged)

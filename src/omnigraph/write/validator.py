@@ -1,4 +1,4 @@
-"""This module is the validator no write can bypass: every rule, over the delta alone.
+"""The validator that no write can bypass: every rule, over the change alone.
 
 Values come first; what is checked later relies on rows that are whole. All violations are collected
 before anything is said.

@@ -1,4 +1,4 @@
-"""This module converts whole columns at once, wherever that gives what `from_data` would.
+"""Convert whole columns at once, wherever the result equals that of `from_data`.
 
 Every function returns None when it is not sure of each single value; nothing is reported here.
 """
@@ -231,7 +231,7 @@ def _within(numbers: pa.Array, bounds: tuple[int, int]) -> bool:
 
 
 def _all_true(mask: pa.Array) -> bool:
-    """Tell whether a mask is true wherever it is not null."""
+    """Return whether a mask is true wherever it is not null."""
     return pc.all(mask).as_py() is not False
 
 

@@ -1,4 +1,4 @@
-"""This module defines what is wrong with a change: violations, collected, and the error they make.
+"""Violations of a change, collected, and the error they raise.
 
 All are counted, the first hundred are kept: a million bad lines are one report, not a million.
 """
@@ -65,7 +65,7 @@ class InputLocation:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> InputLocation:
-        """Return the place that plain JSON values tell."""
+        """Return the location described by plain JSON values."""
         [(unit, number)] = [(k, v) for k, v in document.items() if k != "file"] or [("line", None)]
         return cls(document["file"] or "", number, unit)
 
@@ -108,7 +108,7 @@ class Violation:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any], at: int | None = None) -> Violation:
-        """Return the violation that plain JSON values tell."""
+        """Return the violation described by plain JSON values."""
         source = document.get("source")
         facts = {name: fact for name, fact in document.items() if name not in ("rule", "source")}
         place = None if source is None else InputLocation.from_json(source)
@@ -127,25 +127,25 @@ class ViolationCollector:
         return bool(self.totals)
 
     @property
-    def room(self) -> int:
+    def remaining(self) -> int:
         """How many more will be kept."""
         return max(self.limit - len(self.listed), 0)
 
     def add(self, violation: Violation) -> None:
-        """Count a violation, and keep it if there is room."""
+        """Count a violation, and keep it below the limit."""
         self.totals[violation.rule] += 1
-        if self.room:
+        if self.remaining:
             self.listed.append(violation)
 
-    def make_room(self, rule: ViolationRule, number: int) -> int:
-        """Return how many of so many violations will be kept; the others are counted."""
-        kept = min(number, self.room)
+    def reserve(self, rule: ViolationRule, number: int) -> int:
+        """Return how many of `number` violations will be kept; the others are counted."""
+        kept = min(number, self.remaining)
         if number > kept:
             self.count(rule, number - kept)
         return kept
 
     def count(self, rule: ViolationRule, number: int) -> None:
-        """Count violations for which there was no room."""
+        """Count violations above the limit."""
         self.totals[rule] += number
 
     def check(self) -> None:

@@ -44,7 +44,7 @@ def runs(graph, states, one, other):
     """Return the pairs of states that are compared, by name."""
     names = {state.entry(NOTE).physical: name for name, state in reversed(states.items())}
     steps = VersionHistory(graph._manifest, (states[one], states[other]))
-    found = steps.runs(states[one].entry(NOTE), states[other].entry(NOTE))
+    found = steps.ranges(states[one].entry(NOTE), states[other].entry(NOTE))
     return [(names[old.physical], names[new.physical]) for old, new in found]
 
 
@@ -105,7 +105,7 @@ def test_version_adopted_by_a_merge_leads_back_to_where_it_was_made(graph):
     merged = graph.snapshot()
     assert merged.entry(NOTE).physical == graph.snapshot("work").entry(NOTE).physical
     steps = VersionHistory(graph._manifest, (base, merged))
-    [(old, new)] = steps.runs(base.entry(NOTE), merged.entry(NOTE))
+    [(old, new)] = steps.ranges(base.entry(NOTE), merged.entry(NOTE))
     assert (old.physical, new.physical) == (tidy.entry(NOTE).physical, merged.entry(NOTE).physical)
     assert [c.id for c in graph.commits.changes(made.id).changes] == ["c"]
 

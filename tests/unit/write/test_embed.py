@@ -183,8 +183,8 @@ def test_all_properties_of_a_type_are_filled_or_one(tmp_path):
         ("Dock", None, "unknown_type", "did you mean `Doc`?"),
         ("Plain", None, "nothing_to_embed", "node type Plain has no property with @embed: declare"),
         ("About", None, "nothing_to_embed", "edge type About has no property with @embed"),
-        ("Doc", "vv", "nothing_to_embed", "Doc.vv is no property with @embed; known names: `v`"),
-        ("Doc", "text", "nothing_to_embed", "Doc.text is no property with @embed"),
+        ("Doc", "vv", "nothing_to_embed", "Doc.vv is not a property with @embed; known names: `v`"),
+        ("Doc", "text", "nothing_to_embed", "Doc.text is not a property with @embed"),
     ],
 )
 def test_what_cannot_be_embedded_is_told(graph, type_name, name, code, said):

@@ -69,7 +69,7 @@ def rows(text):
         (thing(_tombstone=1), "Thing: `_tombstone` is reserved"),
         (
             {"edge": "Near", "from": "a", "to": "b", "data": {"src": "a"}},
-            "Near: `src` is no property; give `from` beside `data`",
+            "Near: `src` is not a property; give `from` beside `data`",
         ),
         ({"edge": "Near", "to": "b"}, "`from` is missing"),
         ({"edge": "Near", "from": "a", "to": None}, "`to` is null"),
@@ -86,10 +86,10 @@ def rows(text):
         (thing(huge=-1), "Thing.huge: value -1 exceeds U64 (0..18446744073709551615)"),
         (thing(large="1"), "Thing.large: expected integer number, got string '1'"),
         (thing(single=1e39), "Thing.single: value 1e+39 exceeds F32"),
-        ('{"type":"Note","data":{"text":NaN}}', "invalid JSON: NaN is no number"),
+        ('{"type":"Note","data":{"text":NaN}}', "invalid JSON: NaN is not a number"),
         (
             '{"type":"Thing","data":{"slug":"a","double":Infinity}}',
-            "invalid JSON: Infinity is no number",
+            "invalid JSON: Infinity is not a number",
         ),
         (
             '{"type":"Thing","data":{"slug":"a","double":1e400}}',

@@ -1,1 +1,1 @@
-"""The rules of the schema, one module each, over the images of a change."""
+"""The rules of the schema, one module each, checked on the rows of a change."""

@@ -1,4 +1,4 @@
-"""This module checks that edges have both their nodes: new edges, and those whose nodes go away."""
+"""Check that edges have both endpoints, and the number of edges per node."""
 
 from __future__ import annotations
 
@@ -92,13 +92,13 @@ class _EndpointCheck:
 def report_missing_endpoints(
     report: ViolationReporter, bad: pa.Array, end: str, node: RowSchema
 ) -> None:
-    """Say that edges have an end that is no node."""
+    """Report edges whose endpoint does not exist."""
     describe = f"{end} '{{}}' not found in {node.name}"
-    report.every(bad, ViolationRule.ENDPOINT, end, describe.format)
+    report.report_mask(bad, ViolationRule.ENDPOINT, end, describe.format)
 
 
 # ----------------------------------------------------------------------
-# This module checks how many edges of a type leave a node, for the nodes a change touches.
+# Cardinality: the number of edges of a type that leave a node, for nodes that a change touches.
 
 
 def check_cardinality(
@@ -136,7 +136,7 @@ def report_edge_counts(
 ) -> None:
     """Say of every source with its count that it has too few or too many edges."""
     limits = edge.cardinality
-    listed = changes.findings.make_room(ViolationRule.CARDINALITY, wrong.num_rows)
+    listed = changes.findings.reserve(ViolationRule.CARDINALITY, wrong.num_rows)
     for row in wrong.slice(0, listed).to_pylist():
         id_, count = row["src"], row["count"]
         text = f"@card violation on edge {edge.name}: source '{id_}' has {count} edges"

@@ -1,4 +1,4 @@
-"""This module checks entities that exist against rules they have not had to obey so far.
+"""Check existing entities against rules that are new in a schema.
 
 The rules are those every write obeys; only the columns they speak of are read.
 """
@@ -70,7 +70,7 @@ def _type_key(type_: AcceptedType) -> tuple[object, str]:
 
 
 def _is_looser(new: Cardinality, old: Cardinality) -> bool:
-    """Tell whether every number of edges that was allowed still is."""
+    """Return whether every number of edges that was allowed still is."""
     if new.minimum > old.minimum:
         return False
     return new.maximum is None or (old.maximum is not None and old.maximum <= new.maximum)
@@ -128,7 +128,7 @@ def check_existing_rows(
         parts.append(left.select(sorted(among)))
         if rules.tighter:
             moved.append(rows["src"].filter(pc.invert(stays)))
-        meter.took(rows.num_rows)
+        meter.add_rows(rows.num_rows)
     if not parts:
         return
     whole = pa.concat_tables(parts)
@@ -158,7 +158,7 @@ def _type_with_new_rules(type_: AcceptedType, rules: MigrationRules) -> RowSchem
 
 
 def _property_without_rules(property_: Property, *, required: bool) -> Property:
-    """Return a property without rules it has had to obey before; nobody will make its vector."""
+    """Return a property without rules it has had to obey before; its vector is not made."""
     type_ = replace(property_.type, enum_values=None, nullable=not required)
     return replace(property_, type=type_, embed=None)
 

@@ -1,4 +1,4 @@
-"""This module turns masks over rows into violations, looking at no more rows than are kept."""
+"""Turn masks over rows into violations, for no more rows than are kept."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from omnigraph.write.violations import Violation, ViolationRule, abbreviate_valu
 
 @dataclass(frozen=True, slots=True)
 class ViolationReporter:
-    """Tells what is wrong with rows of one type."""
+    """Reports violations of rows of one type."""
 
     changes: ChangeSet
     shape: RowSchema
     rows: pa.Table
 
-    def every(
+    def report_mask(
         self,
         bad: pa.ChunkedArray | pa.Array,
         rule: ViolationRule,
@@ -32,7 +32,7 @@ class ViolationReporter:
         total = pc.sum(bad).as_py() or 0
         if not total:
             return
-        listed = self.changes.findings.make_room(rule, total)
+        listed = self.changes.findings.reserve(rule, total)
         for index in pc.indices_nonzero(bad).slice(0, listed).to_pylist():
             value = self.rows[column][index].as_py()
             self.one(index, rule, message(value), column, value)

@@ -1,4 +1,4 @@
-"""This module checks keys and unique tuples: inside one batch, in the final image, and committed.
+"""Check keys and unique tuples: inside one batch, in the final rows, and committed.
 
 A key is its entity's id, so only repetition inside a batch is wrong with it; whether the id may
 exist is a matter of the mode of the write.
@@ -67,7 +67,7 @@ def _check_existing_ids(report: ViolationReporter, image: ResolvedChange) -> Non
 def report_existing_ids(report: ViolationReporter, bad: pa.ChunkedArray | pa.Array) -> None:
     """Say that rows have ids that exist."""
     shape = report.shape
-    report.every(
+    report.report_mask(
         bad,
         ViolationRule.KEY_CONFLICT,
         "id",
@@ -78,7 +78,7 @@ def report_existing_ids(report: ViolationReporter, bad: pa.ChunkedArray | pa.Arr
 def _check_repeated_ids(report: ViolationReporter) -> None:
     """Report ids that one batch gives several times."""
     pairs = _repetitions(_with_row_numbers(report.rows.select(["id"])))
-    listed = report.changes.findings.make_room(repeated_rule(report.shape), len(pairs))
+    listed = report.changes.findings.reserve(repeated_rule(report.shape), len(pairs))
     for first, second in pairs[:listed].tolist():
         report_repeated_id(report, second, report.changes.place(report.rows, first))
 
@@ -106,9 +106,9 @@ def report_repeated_id(report: ViolationReporter, row: int, earlier: InputLocati
 
 
 def _check_repeated_tuples(report: ViolationReporter, columns: Sequence[str]) -> bool:
-    """Report tuples that several rows hold; tell whether there were any."""
+    """Report tuples that several rows hold; return whether there were any."""
     pairs = _repetitions(_keys(report, columns))
-    listed = report.changes.findings.make_room(ViolationRule.UNIQUE, len(pairs))
+    listed = report.changes.findings.reserve(ViolationRule.UNIQUE, len(pairs))
     for first, second in pairs[:listed].tolist():
         report_duplicate_tuple(report, second, columns, report.rows["id"][first].as_py())
     return len(pairs) > 0
@@ -146,7 +146,7 @@ def _check_committed_tuples(
     theirs = theirs.append_column(_HOLDER, holders["id"])
     pairs = keys.join(theirs, list(columns), join_type="inner")
     pairs = pairs.sort_by([(_ROW, "ascending"), (_HOLDER, "ascending")])
-    listed = report.changes.findings.make_room(ViolationRule.UNIQUE, pairs.num_rows)
+    listed = report.changes.findings.reserve(ViolationRule.UNIQUE, pairs.num_rows)
     for row in pairs.slice(0, listed).to_pylist():
         report_duplicate_tuple(report, row[_ROW], columns, row[_HOLDER])
 
@@ -173,7 +173,7 @@ def _with_row_numbers(rows: pa.Table) -> pa.Table:
 def _key_form(column: pa.ChunkedArray, type_: PropertyType) -> pa.ChunkedArray | pa.Array:
     """Return a column whose values are equal when their key texts are."""
     if type_.scalar in (Scalar.F32, Scalar.F64):
-        # What is no number equals nothing, like null.
+        # NaN equals nothing, like null.
         return key_texts(pc.if_else(pc.is_finite(column), column, None), type_)
     if type_.scalar is Scalar.DATE_TIME:
         return pa.chunked_array([c.view(pa.int64()) for c in column.chunks], pa.int64())
@@ -186,7 +186,7 @@ def key_columns(rows: pa.Table, shape: RowSchema, columns: Sequence[str]) -> lis
 
 
 def _drop_null_tuples(keys: pa.Table) -> pa.Table:
-    """Leave out tuples with a null, which are no tuples."""
+    """Leave out tuples with a null, which do not count."""
     return keys.drop_null()
 
 
@@ -200,7 +200,7 @@ def _repetitions(keys: pa.Table) -> npt.NDArray[np.int64]:
         column = keys[name].combine_chunks().dictionary_encode()
         if len(column.dictionary) == len(rows):
             return none
-        # Numbering anew keeps the product of two columns within 64 bits.
+        # Numbering again keeps the product of two columns within 64 bits.
         _, codes = np.unique(codes, return_inverse=True)
         codes = codes * len(column.dictionary) + column.indices.to_numpy()
     _, first, inverse = np.unique(codes, return_index=True, return_inverse=True)

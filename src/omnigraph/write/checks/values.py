@@ -1,4 +1,4 @@
-"""This module checks values by themselves: required, enum, range, pattern."""
+"""Check single values: required, enum, range, pattern."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def check_values(report: ViolationReporter) -> None:
 
 
 def _check_required(report: ViolationReporter, property_: Property) -> None:
-    rows, spoiled = report.rows, report.changes.spoiled
+    rows, invalid_rows = report.rows, report.changes.invalid_rows
     bad = rows[property_.name].is_null()
     hint = ""
     if property_.embed is not None:
@@ -45,19 +45,20 @@ def _check_required(report: ViolationReporter, property_: Property) -> None:
         source = property_.embed.source
         bad = pc.and_(bad, pc.invert(has_text(rows[source])))
         hint = f", and there is no text in `{source}` to make it from"
-    if spoiled:
-        # That a value could not be read has been told already.
-        told = pc.is_in(rows[INPUT_POSITION], value_set=pa.array(sorted(spoiled), pa.int64()))
-        bad = pc.and_(bad, pc.invert(told))
+    if invalid_rows:
+        # A value that could not be read has been reported already.
+        positions = pa.array(sorted(invalid_rows), pa.int64())
+        reported = pc.is_in(rows[INPUT_POSITION], value_set=positions)
+        bad = pc.and_(bad, pc.invert(reported))
     message = f"{report.shape.name}.{property_.name} is required, but null or missing{hint}"
-    report.every(bad, ViolationRule.REQUIRED, property_.name, lambda _: message)
+    report.report_mask(bad, ViolationRule.REQUIRED, property_.name, lambda _: message)
 
 
 def _check_enum(report: ViolationReporter, property_: Property) -> None:
     allowed = property_.type.enum_values or ()
     place, expected = f"{report.shape.name}.{property_.name}", ", ".join(allowed)
     known = pa.array([*allowed, None], pa.string())
-    report.every(
+    report.report_mask(
         pc.invert(pc.is_in(report.rows[property_.name], value_set=known)),
         ViolationRule.ENUM,
         property_.name,
@@ -70,12 +71,12 @@ def _check_range(report: ViolationReporter, rule: Range) -> None:
     column = report.rows[rule.property]
     if pa.types.is_floating(column.type):
         no_number = pc.fill_null(pc.is_nan(column), False)
-        report.every(
+        report.report_mask(
             no_number, ViolationRule.RANGE, rule.property, lambda _: f"{place}: value is NaN"
         )
     if rule.minimum is not None:
         low = plain_number(rule.minimum)
-        report.every(
+        report.report_mask(
             _out_of_range(column, rule.minimum, pc.less),
             ViolationRule.RANGE,
             rule.property,
@@ -83,7 +84,7 @@ def _check_range(report: ViolationReporter, rule: Range) -> None:
         )
     if rule.maximum is not None:
         high = plain_number(rule.maximum)
-        report.every(
+        report.report_mask(
             _out_of_range(column, rule.maximum, pc.greater),
             ViolationRule.RANGE,
             rule.property,
@@ -110,7 +111,7 @@ def _out_of_range(
 def _check_pattern(report: ViolationReporter, rule: Check) -> None:
     place = f"@check violation on {report.shape.name}.{rule.property}"
     matches = pc.match_substring_regex(report.rows[rule.property], rule.pattern)
-    report.every(
+    report.report_mask(
         pc.invert(pc.fill_null(matches, True)),
         ViolationRule.CHECK,
         rule.property,

@@ -1,5 +1,5 @@
-"""What people load: lines of JSON, and tables of one type each.
+"""Inputs of a load: lines of JSON, and tables of one type each.
 
-Every input streams: it is read once, a bounded piece at a time, and handed to the intake. Nothing
-here raises for bad data: the intake is told what is wrong and where, and reading goes on.
+Every input is streamed: it is read once, a bounded piece at a time, and passed to the row builder.
+Nothing here raises for bad data: errors go to the row builder with their location.
 """

@@ -1,4 +1,4 @@
-"""This module opens inputs as streams of bytes, unpacked if they are packed, and counts them."""
+"""Open inputs as streams of bytes, decompressed if needed, and count them."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ def describe_read_error(error: Exception) -> str:
 
 
 def is_compressed(start: bytes) -> bool:
-    """Tell by its first bytes whether an input is packed."""
+    """Return whether an input is compressed, by its first bytes."""
     return start.startswith((_GZIP, _ZSTD))
 
 
@@ -191,7 +191,7 @@ def _decompress(stream: io.BufferedReader) -> IO[bytes]:
 
 
 class _CountingReader(io.RawIOBase):
-    """Tells a meter what is read; gives bytes, whatever the file gives."""
+    """Reports what is read to a meter; returns bytes, whatever the file returns."""
 
     def __init__(self, raw: IO[Any], meter: ProgressMeter) -> None:
         super().__init__()
@@ -214,7 +214,7 @@ class _CountingReader(io.RawIOBase):
 
 
 # ----------------------------------------------------------------------
-# This module reads ahead: while one piece is worked on, a thread gets the next.
+# Read-ahead: a thread reads the next piece while one is processed.
 
 
 _T = TypeVar("_T")

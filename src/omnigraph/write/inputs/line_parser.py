@@ -1,4 +1,4 @@
-"""This module reads one line of a graph batch, and says exactly what is wrong with it.
+"""Parse one line of a graph batch, and report exactly what is wrong with it.
 
 A node is `{"type": T, "data": {…}}`, an edge `{"edge": E, "from": id, "to": id, "data": {…}}`. No
 member is named twice at any depth, no other member is allowed, and a line holds one value.
@@ -21,7 +21,7 @@ from omnigraph.types import json_kind
 from omnigraph.write.violations import ViolationRule
 
 # ----------------------------------------------------------------------
-# This module cuts a stream into blocks of whole lines, never holding more than a line may be.
+# Blocks of whole lines of a stream, with a limit on the length of a line.
 
 
 MAX_LINE_BYTES = 32 * 1024 * 1024
@@ -81,7 +81,7 @@ def read_line_blocks(
 class LineIndex:
     """The lines of a block: its bytes, where each line begins, and the position of the first.
 
-    `says_null` tells whether the word null is anywhere.
+    `says_null` is whether the word null occurs.
     """
 
     data: bytes
@@ -173,7 +173,9 @@ def unknown_member_message(name: str, kind: TypeKind) -> str:
     if name in RESERVED_COLUMNS:
         return f"`{name}` is reserved"
     if kind is TypeKind.EDGE and name in ("src", "dst"):
-        return f"`{name}` is no property; give `{'from' if name == 'src' else 'to'}` beside `data`"
+        return (
+            f"`{name}` is not a property; give `{'from' if name == 'src' else 'to'}` beside `data`"
+        )
     return f"unknown property `{name}`"
 
 
@@ -229,7 +231,7 @@ def _object_without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _reject_constant(word: str) -> NoReturn:
-    raise _syntax(f"invalid JSON: {word} is no number")
+    raise _syntax(f"invalid JSON: {word} is not a number")
 
 
 def find_named_type(value: Any, word: str, catalog: Catalog) -> str:  # noqa: ANN401 - any JSON value
@@ -249,7 +251,7 @@ def find_named_type(value: Any, word: str, catalog: Catalog) -> str:  # noqa: AN
 
 @lru_cache
 def unknown_type_message(kind: TypeKind, name: str, known: tuple[str, ...]) -> str:
-    """Say that there is no such type; as many lines may be wrong in the same way, remember it."""
+    """Return the error for an unknown type, cached because many lines may have the same one."""
     near = nearest_name(name, known)
     hint = f"; did you mean `{near}`?" if near else ""
     return f"unknown {kind} type `{name[:80]}`{hint}"

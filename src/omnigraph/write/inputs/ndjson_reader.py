@@ -1,4 +1,4 @@
-"""This module reads graph batches: lines of JSON, each a node or an edge.
+"""Read graph batches: lines of JSON, each a node or an edge.
 
 Whole groups of lines that begin alike are parsed at once; lines that cannot be taken so go through
 the grammar one by one, which alone says what is wrong.
@@ -47,7 +47,7 @@ from omnigraph.write.row_builder import InputRows, RowBuilder
 from omnigraph.write.violations import ViolationRule
 
 # ----------------------------------------------------------------------
-# This module parses many lines at once: those that begin alike name the same type.
+# Vectorised parsing of many lines that begin alike, and so name the same type.
 #
 # What it takes, the grammar would take too, with equal values. Whatever might be wrong is left to
 # the
@@ -88,8 +88,8 @@ LineNumbers: TypeAlias = npt.NDArray[np.int64]
 class BatchLineParser:
     """Parses what it can of blocks of lines."""
 
-    def __init__(self, intake: RowBuilder) -> None:
-        self._intake = intake
+    def __init__(self, builder: RowBuilder) -> None:
+        self._intake = builder
         self._shapes: dict[tuple[bytes, bytes], RowSchema | None] = {}
         self._schemas: dict[str, pa.Schema] = {}
 
@@ -221,7 +221,7 @@ def _has_ends(table: pa.Table) -> bool:
 
 
 def _is_finite(table: pa.Table) -> bool:
-    """Tell whether there is no NaN and no infinity, which Arrow takes for numbers."""
+    """Return whether there is no NaN and no infinity, which Arrow takes for numbers."""
     return all(_all_finite(column) for chunk in table["data"].chunks for column in chunk.flatten())
 
 
@@ -260,7 +260,7 @@ def _to_input_rows(table: pa.Table, at: LineNumbers) -> Iterator[InputRows]:
 
 def read_ndjson(
     source: ByteSource,
-    intake: RowBuilder,
+    builder: RowBuilder,
     meter: ProgressMeter,
     *,
     fast: bool = True,
@@ -270,25 +270,25 @@ def read_ndjson(
 
     `before` is how many lines of the same file are read by others.
     """
-    # Only the grammar can tell what is not given from what is null.
-    together = BatchLineParser(intake) if fast and not intake.partial else None
-    base = intake.open_file(source_name(source), "line") + before
+    # Only the line parser distinguishes a missing value from null.
+    together = BatchLineParser(builder) if fast and not builder.partial else None
+    base = builder.open_file(source_name(source), "line") + before
     try:
         with (
-            open_source(source, meter, intake.encoding) as stream,
+            open_source(source, meter, builder.encoding) as stream,
             closing(prefetch(_parse_blocks(stream, base, together))) as parts,
         ):
             for part in parts:
                 if isinstance(part, OversizedLine):
-                    intake.problem(
+                    builder.problem(
                         ViolationRule.LINE_BYTES, line_too_long_message(), base + part.line
                     )
                 else:
-                    before = intake.rows
-                    _add_block(part, intake)
-                    meter.took(intake.rows - before)
+                    before = builder.rows
+                    _add_block(part, builder)
+                    meter.add_rows(builder.rows - before)
     except UnreadableInput as error:
-        intake.file_problem(ViolationRule.SYNTAX, str(error))
+        builder.report_file_error(ViolationRule.SYNTAX, str(error))
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,9 +314,9 @@ def _parse_blocks(
             yield _ParsedBlock(lines, *together.read(lines))
 
 
-def _add_block(part: _ParsedBlock, intake: RowBuilder) -> None:
+def _add_block(part: _ParsedBlock, builder: RowBuilder) -> None:
     """Take one block in, type by type."""
-    singly = _LineByLineReader(intake)
+    singly = _LineByLineReader(builder)
     singly.read(part.lines, part.left)
     raws: dict[str, list[InputRows]] = defaultdict(list)
     shapes = {}
@@ -324,7 +324,7 @@ def _add_block(part: _ParsedBlock, intake: RowBuilder) -> None:
         shapes[shape.table_key] = shape
         raws[shape.table_key].append(raw)
     for key, shape in shapes.items():
-        intake.add(shape, raws[key])
+        builder.add(shape, raws[key])
 
 
 # --- one by one --------------------------------------------------------------------------------
@@ -343,8 +343,8 @@ class _ColumnLists:
 class _LineByLineReader:
     """Reads lines one by one."""
 
-    def __init__(self, intake: RowBuilder) -> None:
-        self._intake = intake
+    def __init__(self, builder: RowBuilder) -> None:
+        self._intake = builder
         self._cells: dict[tuple[TypeKind, str], _ColumnLists] = {}
 
     def read(self, lines: LineIndex, indices: Iterable[int]) -> None:

@@ -1,4 +1,4 @@
-"""This module reads the older, forgiving form of a graph batch: JSON values, one after the other.
+"""Read the older, permissive form of a graph batch: JSON values, one after the other.
 
 What it does not know it ignores, a value of the wrong type is null where null is allowed, and an id
 may be spelled in any way its key can be written. Text that is malformed is refused here too.
@@ -44,17 +44,17 @@ BATCH_RECORDS = 16_384
 _BLANKS = re.compile(r"[ \t\r\n\ufeff]*")
 
 
-def read_permissive(source: ByteSource, intake: RowBuilder, meter: ProgressMeter) -> None:
+def read_permissive(source: ByteSource, builder: RowBuilder, meter: ProgressMeter) -> None:
     """Read a stream of JSON values."""
-    base = intake.open_file(source_name(source), "record")
+    base = builder.open_file(source_name(source), "record")
     try:
-        with open_source(source, meter, intake.encoding) as stream:
+        with open_source(source, meter, builder.encoding) as stream:
             records = enumerate(json_values(read_chunks(stream)), start=base + 1)
             while part := list(islice(records, BATCH_RECORDS)):
-                _add_records(part, intake)
-                meter.took(len(part))
+                _add_records(part, builder)
+                meter.add_rows(len(part))
     except UnreadableInput as error:
-        intake.file_problem(ViolationRule.SYNTAX, str(error))
+        builder.report_file_error(ViolationRule.SYNTAX, str(error))
 
 
 def json_values(pieces: Iterable[bytes], limit: int = MAX_LINE_BYTES) -> Iterator[Any]:
@@ -92,29 +92,29 @@ def _decode_pieces(pieces: Iterable[bytes]) -> Iterator[tuple[str, bool]]:
 
 
 def _reject_constant(word: str) -> Any:  # noqa: ANN401 - never returns
-    raise ValueError(f"{word} is no number")
+    raise ValueError(f"{word} is not a number")
 
 
 # --- records -----------------------------------------------------------------------------------
 
 
-def _add_records(part: Iterable[tuple[int, Any]], intake: RowBuilder) -> None:
+def _add_records(part: Iterable[tuple[int, Any]], builder: RowBuilder) -> None:
     found: dict[tuple[TypeKind, str], list[tuple[int, dict[str, Any]]]] = {}
     for at, value in part:
         try:
-            record = _parse_record(value, intake.schema.catalog)
-            shape = intake.shape(record.kind, record.name)
-            row = _record_cells(record, shape, intake)
+            record = _parse_record(value, builder.schema.catalog)
+            shape = builder.shape(record.kind, record.name)
+            row = _record_cells(record, shape, builder)
         except InvalidLine as problem:
-            intake.problem(problem.rule, problem.message, at, **problem.facts)
+            builder.problem(problem.rule, problem.message, at, **problem.facts)
         else:
             found.setdefault((record.kind, record.name), []).append((at, row))
     for (kind, name), rows in found.items():
-        shape = intake.shape(kind, name)
+        shape = builder.shape(kind, name)
         columns = {name: [row.get(name) for _, row in rows] for name in shape.schema.names}
         at_all = pa.array([at for at, _ in rows], pa.int64())
         given = [frozenset(row) for _, row in rows]
-        intake.add(shape, [InputRows(columns, at_all, forgiving=True, given=given)])
+        builder.add(shape, [InputRows(columns, at_all, forgiving=True, given=given)])
 
 
 def _parse_record(value: Any, catalog: Catalog) -> EntityRecord:  # noqa: ANN401 - any JSON value
@@ -135,7 +135,7 @@ def _parse_record(value: Any, catalog: Catalog) -> EntityRecord:  # noqa: ANN401
     )
 
 
-def _record_cells(record: EntityRecord, shape: RowSchema, intake: RowBuilder) -> dict[str, Any]:
+def _record_cells(record: EntityRecord, shape: RowSchema, builder: RowBuilder) -> dict[str, Any]:
     """Return the cells of a record that its type knows."""
     known = ("id", *shape.properties)
     row = {name: value for name, value in record.data.items() if name in known}
@@ -149,12 +149,12 @@ def _record_cells(record: EntityRecord, shape: RowSchema, intake: RowBuilder) ->
             ViolationRule.ID, f"id of {shape.name}: expected string, got {json_kind(id_)}"
         )
     if id_ is not None and shape.key:
-        _register_respelled_id(id_, row, shape, intake)
+        _register_respelled_id(id_, row, shape, builder)
     return row
 
 
 def _register_respelled_id(
-    id_: str, row: dict[str, Any], shape: RowSchema, intake: RowBuilder
+    id_: str, row: dict[str, Any], shape: RowSchema, builder: RowBuilder
 ) -> None:
     """Take an id that is a key in another spelling; edges that use it will follow."""
     types = [shape.properties[name].type for name in shape.key]
@@ -162,20 +162,20 @@ def _register_respelled_id(
         values = [from_data(t, row.get(n)) for n, t in zip(shape.key, types, strict=True)]
         wanted = entity_id(list(zip(values, types, strict=True)))
     except ValueError:
-        return  # The key itself will be told.
+        return  # The key itself will be reported.
     if id_ == wanted or not any(
         _is_spelling_of(id_, v, t) for v, t in zip(values, types, strict=True)
     ):
         return
     del row["id"]
-    known = intake.respelled.setdefault(shape.name, {})
+    known = builder.respelled.setdefault(shape.name, {})
     if known.setdefault(id_, wanted) != wanted:
         message = f"ambiguous edge endpoint remap: '{id_}' is '{known[id_]}' and '{wanted}'"
         raise InvalidLine(ViolationRule.ID, message)
 
 
 def _is_spelling_of(text: str, value: Any, type_: PropertyType) -> bool:  # noqa: ANN401 - a key value
-    """Tell whether text is a spelling of a value."""
+    """Return whether text is a spelling of a value."""
     try:
         return bool(from_data(type_, parse_text_value(type_, text)) == value)
     except ValueError:

@@ -1,4 +1,4 @@
-"""This module finds out what people gave to load, and reads it."""
+"""Detect the kind of an input to load, and read it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from omnigraph.write.row_builder import InputRows, RowBuilder
 from omnigraph.write.violations import ViolationRule
 
 # ----------------------------------------------------------------------
-# This module reads rows that are given as dictionaries.
+# Rows given as dictionaries.
 
 
 RECORD_BATCH_ROWS = 16_384
@@ -35,42 +35,42 @@ RECORD_BATCH_ROWS = 16_384
 
 
 def read_records(
-    rows: Iterable[Any], name: str, shape: RowSchema, intake: RowBuilder, meter: ProgressMeter
+    rows: Iterable[Any], name: str, shape: RowSchema, builder: RowBuilder, meter: ProgressMeter
 ) -> None:
     """Read dictionaries: properties by name, `id`, and the ends of an edge."""
-    base = intake.open_file(name, "row")
-    intake.touch(shape)
+    base = builder.open_file(name, "row")
+    builder.include_type(shape)
     reading = enumerate(rows, start=base + 1)
     while part := list(islice(reading, RECORD_BATCH_ROWS)):
         read = [
             (at, row)
             for at, raw in part
-            if (row := _row_from_record(raw, at, shape, intake)) is not None
+            if (row := _row_from_record(raw, at, shape, builder)) is not None
         ]
         columns = {name: [row.get(name) for _, row in read] for name in shape.schema.names}
         at = pa.array([at for at, _ in read], pa.int64())
         given = [frozenset(row) for _, row in read]
-        intake.add(shape, [InputRows(columns, at, given=given)])
-        meter.took(len(part))
+        builder.add(shape, [InputRows(columns, at, given=given)])
+        meter.add_rows(len(part))
 
 
 def _row_from_record(
     raw: Any,  # noqa: ANN401
     at: int,
     shape: RowSchema,
-    intake: RowBuilder,
+    builder: RowBuilder,
 ) -> Mapping[str, Any] | None:
     """Return a row by the names of a change; report what it should not have."""
     if not isinstance(raw, Mapping):
         message = f"{shape.name}: expected a dictionary, got {json_kind(raw)}"
-        intake.problem(ViolationRule.SYNTAX, message, at, shape)
+        builder.problem(ViolationRule.SYNTAX, message, at, shape)
         return None
     ends = resolve_endpoint_columns(raw, shape.properties) if shape.kind is TypeKind.EDGE else {}
     row = {ends.get(name, str(name)): value for name, value in raw.items()}
     for name in row:
         if name not in shape.schema.names:
             message = f"{shape.name}: {unknown_member_message(name, TypeKind.NODE)}"
-            intake.problem(ViolationRule.UNKNOWN_PROPERTY, message, at, shape, property=name[:80])
+            builder.problem(ViolationRule.UNKNOWN_PROPERTY, message, at, shape, property=name[:80])
     return row
 
 
@@ -80,7 +80,7 @@ _TABLE_SUFFIXES = (".parquet", ".pq", ".csv", ".tsv", ".arrow", ".feather", ".ip
 
 def read_sources(
     data: Any,  # noqa: ANN401 - what people gave
-    intake: RowBuilder,
+    builder: RowBuilder,
     meter: ProgressMeter,
     *,
     strict: bool = True,
@@ -88,13 +88,13 @@ def read_sources(
     """Read lines from one or more sources, or tables by the name of their type."""
     read_lines = read_ndjson if strict else read_permissive
     if isinstance(data, Mapping):
-        shapes = [(find_named_schema(str(name), intake), given) for name, given in data.items()]
+        shapes = [(find_named_schema(str(name), builder), given) for name, given in data.items()]
         for shape, given in shapes:
-            read_typed_source(shape, given, intake, meter)
+            read_typed_source(shape, given, builder, meter)
         return
     for source in data if isinstance(data, list | tuple) else [data]:
         check_source(source)
-        read_lines(source, intake, meter)
+        read_lines(source, builder, meter)
 
 
 def check_source(source: Any) -> None:  # noqa: ANN401 - what people gave
@@ -108,7 +108,7 @@ def check_source(source: Any) -> None:  # noqa: ANN401 - what people gave
 
 
 def total_bytes(data: Any) -> int | None:  # noqa: ANN401 - what people gave
-    """Return how many bytes there are to read, or None when nobody knows."""
+    """Return how many bytes there are to read, or None when that is unknown."""
     given = list(data.values()) if isinstance(data, Mapping) else data
     total = 0
     for source in given if isinstance(given, list | tuple) else [given]:
@@ -129,10 +129,10 @@ def _is_table(path: str | os.PathLike[str]) -> bool:
     )
 
 
-def find_named_schema(key: str, intake: RowBuilder) -> RowSchema:
+def find_named_schema(key: str, builder: RowBuilder) -> RowSchema:
     """Return the type a key names: `Person`, or `node:Person` where an edge has the same name."""
     word, colon, name = key.partition(":")
-    catalog = intake.schema.catalog
+    catalog = builder.schema.catalog
     if not colon:
         kinds = [kind for kind in _KINDS if _find_type(catalog, kind, key) is not None]
         name = key
@@ -146,7 +146,7 @@ def find_named_schema(key: str, intake: RowBuilder) -> RowSchema:
         hint = did_you_mean(name, [*catalog.nodes, *catalog.edges])
         message = f"unknown type `{key}`" + (f"; {hint}" if hint else "")
         raise NotFound(message, code="unknown_type", type=key)
-    return intake.shape(kinds[0], found)
+    return builder.shape(kinds[0], found)
 
 
 def _find_type(catalog: Catalog, kind: TypeKind, name: str) -> str | None:
@@ -159,23 +159,23 @@ def _find_type(catalog: Catalog, kind: TypeKind, name: str) -> str | None:
 def read_typed_source(
     shape: RowSchema,
     data: Any,  # noqa: ANN401
-    intake: RowBuilder,
+    builder: RowBuilder,
     meter: ProgressMeter,
 ) -> None:
     """Read what was given for one type."""
     if isinstance(data, str | os.PathLike):
         for file in table_files(data):
-            read_table_file(file, shape, intake, meter)
+            read_table_file(file, shape, builder, meter)
         return
     if isinstance(data, list | tuple) and data and isinstance(data[0], str | os.PathLike):
         for path in data:
-            read_typed_source(shape, path, intake, meter)
+            read_typed_source(shape, path, builder, meter)
         return
     table = memory_table(data)
     if table is not None:
-        read_table(table, shape.name, shape, intake, meter)
+        read_table(table, shape.name, shape, builder, meter)
     elif isinstance(data, Iterable) and not isinstance(data, Mapping | bytes):
-        read_records(data, shape.name, shape, intake, meter)
+        read_records(data, shape.name, shape, builder, meter)
     else:
         message = f"cannot load {type(data).__name__} as {shape.name}; give a table, rows or a path"
         raise InvalidInput(message, code="input_unknown", type=shape.name)
@@ -184,14 +184,14 @@ def read_typed_source(
 def read_table_file(
     path: Path,
     shape: RowSchema,
-    intake: RowBuilder,
+    builder: RowBuilder,
     meter: ProgressMeter,
     groups: range | None = None,
 ) -> None:
     """Read a file with a table, or some row groups of it."""
     try:
-        with open_table(path, meter, groups, intake.encoding) as table:
-            read_table(table, str(path), shape, intake, meter)
+        with open_table(path, meter, groups, builder.encoding) as table:
+            read_table(table, str(path), shape, builder, meter)
     except UnreadableInput as error:
-        intake.open_file(str(path), "row")
-        intake.file_problem(ViolationRule.SYNTAX, str(error), shape)
+        builder.open_file(str(path), "row")
+        builder.report_file_error(ViolationRule.SYNTAX, str(error), shape)

@@ -1,4 +1,4 @@
-"""This module reads tables of one type: their columns are checked first, then rows stream in."""
+"""Read tables of one type: columns are checked first, then rows are streamed."""
 
 from __future__ import annotations
 
@@ -58,18 +58,18 @@ class InputTable:
 
 
 def read_table(
-    table: InputTable, name: str, shape: RowSchema, intake: RowBuilder, meter: ProgressMeter
+    table: InputTable, name: str, shape: RowSchema, builder: RowBuilder, meter: ProgressMeter
 ) -> None:
     """Read a table of one type."""
-    base = intake.open_file(name, "row")
-    intake.touch(shape)
-    targets = _column_targets(table.names, shape, intake)
+    base = builder.open_file(name, "row")
+    builder.include_type(shape)
+    targets = _column_targets(table.names, shape, builder)
     if targets is None:
         return
     with closing(prefetch(_checked_batches(table.batches))) as reading:
-        _read_rows(table, reading, targets, shape, intake, meter, base=base)
+        _read_rows(table, reading, targets, shape, builder, meter, base=base)
     for bad in table.skipped:
-        intake.problem(ViolationRule.SYNTAX, bad.reason, base + bad.number, shape, record=bad.text)
+        builder.problem(ViolationRule.SYNTAX, bad.reason, base + bad.number, shape, record=bad.text)
 
 
 def _read_rows(  # noqa: PLR0913 - what `read_table` found out
@@ -77,7 +77,7 @@ def _read_rows(  # noqa: PLR0913 - what `read_table` found out
     batches: Iterable[pa.RecordBatch],
     targets: Sequence[str],
     shape: RowSchema,
-    intake: RowBuilder,
+    builder: RowBuilder,
     meter: ProgressMeter,
     *,
     base: int,
@@ -86,18 +86,18 @@ def _read_rows(  # noqa: PLR0913 - what `read_table` found out
     rows = table.before
     try:
         for batch in _slices(batches):
-            if not _check_column_types(batch, targets, table, shape, intake):
+            if not _check_column_types(batch, targets, table, shape, builder):
                 return
             columns = {target: batch.column(i) for i, target in enumerate(targets)}
             if table.positions is not None:
                 at = table.positions(batch, rows)
             else:
                 at = pa.array(base + row_numbers(rows, batch.num_rows, table.skipped))
-            intake.add(shape, [InputRows(columns, at, text=table.text, given=given)])
+            builder.add(shape, [InputRows(columns, at, text=table.text, given=given)])
             rows += batch.num_rows
-            meter.took(batch.num_rows)
+            meter.add_rows(batch.num_rows)
     except UnreadableInput as error:
-        intake.file_problem(ViolationRule.SYNTAX, str(error), shape)
+        builder.report_file_error(ViolationRule.SYNTAX, str(error), shape)
 
 
 def _checked_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -122,7 +122,9 @@ def row_numbers(before: int, count: int, skipped: Sequence[BadCsvRow]) -> RowNum
     return numbers + np.searchsorted(gaps, numbers, side="right")
 
 
-def _column_targets(names: Sequence[str], shape: RowSchema, intake: RowBuilder) -> list[str] | None:
+def _column_targets(
+    names: Sequence[str], shape: RowSchema, builder: RowBuilder
+) -> list[str] | None:
     """Return what each column is called in a change; None when the columns cannot be used."""
     is_edge = shape.kind is TypeKind.EDGE
     ends = resolve_endpoint_columns(names, shape.properties) if is_edge else {}
@@ -132,7 +134,7 @@ def _column_targets(names: Sequence[str], shape: RowSchema, intake: RowBuilder) 
     def refuse(rule: ViolationRule, message: str, name: str) -> None:
         nonlocal fits
         fits = False
-        intake.file_problem(rule, message, shape, property=name[:80])
+        builder.report_file_error(rule, message, shape, property=name[:80])
 
     known = shape.schema.names
     for name, target in zip(names, targets, strict=True):
@@ -144,17 +146,17 @@ def _column_targets(names: Sequence[str], shape: RowSchema, intake: RowBuilder) 
             )
         elif targets.count(target) > 1:
             refuse(ViolationRule.SYNTAX, f"column `{name}` is given more than once", name)
-    for name in _required_columns(shape, intake):
+    for name in _required_columns(shape, builder):
         if name not in targets:
             word = {"src": "from", "dst": "to"}.get(name, name) if is_edge else name
             refuse(ViolationRule.REQUIRED, f"column `{word}` of {shape.name} is missing", word)
     return targets if fits else None
 
 
-def _required_columns(shape: RowSchema, intake: RowBuilder) -> list[str]:
+def _required_columns(shape: RowSchema, builder: RowBuilder) -> list[str]:
     """Return the columns that must be there."""
     ends = [name for name in shape.system if name != "id"]
-    if intake.partial:
+    if builder.partial:
         return [*ends, *shape.key]
     properties = shape.properties.values()
     return [*ends, *(p.name for p in properties if not p.type.nullable and p.embed is None)]
@@ -165,9 +167,9 @@ def _check_column_types(
     targets: Sequence[str],
     table: InputTable,
     shape: RowSchema,
-    intake: RowBuilder,
+    builder: RowBuilder,
 ) -> bool:
-    """Tell whether all columns may hold what their properties want, and report those that not."""
+    """Return whether all columns may hold what their properties want, and report those that not."""
     if table.text:
         return True
     fits = True
@@ -178,12 +180,12 @@ def _check_column_types(
             fits = False
             wanted = f"{shape.name}.{name} is {type_}" if property_ is not None else "it is text"
             message = f"column `{name}` has type {column.type}, but {wanted}"
-            intake.file_problem(ViolationRule.VALUE, message, shape, property=name)
+            builder.report_file_error(ViolationRule.VALUE, message, shape, property=name)
     return fits
 
 
 def can_hold(kind: pa.DataType, type_: PropertyType) -> bool:
-    """Tell whether some values of an Arrow type may be values of a property."""
+    """Return whether some values of an Arrow type may be values of a property."""
     types = pa.types
     if isinstance(kind, pa.BaseExtensionType):
         return can_hold(kind.storage_type, type_)
@@ -222,7 +224,7 @@ def _slices(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 # ----------------------------------------------------------------------
-# This module opens the tables people have: Parquet, CSV, Arrow files, and tables in memory.
+# Table formats: Parquet, CSV, Arrow files, and tables in memory.
 
 
 _PARQUET = (".parquet", ".pq")
@@ -282,7 +284,7 @@ def _file_kind(path: Path) -> str:
     packed = bool(suffixes) and suffixes[-1] in _COMPRESSED
     kind = suffixes[-2] if packed and len(suffixes) > 1 else suffixes[-1] if suffixes else ""
     if kind not in (*_CSV, *(() if packed else (*_PARQUET, *_ARROW))):
-        message = f"{path} is no Parquet, CSV or Arrow file by its name"
+        message = f"{path} does not have the name of a Parquet, CSV or Arrow file"
         raise InvalidInput(message, code="input_unknown", file=str(path))
     return kind
 
@@ -318,7 +320,7 @@ def _open_arrow(stack: ExitStack, file: IO[bytes]) -> InputTable:
 
 @contextmanager
 def _open_csv_table(stream: IO[bytes], delimiter: str) -> Iterator[InputTable]:
-    """Read cells as bytes: what they mean, and whether they are UTF-8, is told cell by cell."""
+    """Read cells as bytes: what they mean, and whether they are UTF-8, is reported cell by cell."""
     with open_csv(stream, CsvDialect(delimiter)) as file:
         yield InputTable(file.names, file.batches, text=True, skipped=file.skipped)
 
