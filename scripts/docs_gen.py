@@ -1,7 +1,7 @@
-"""This script rewrites the generated tables of the docs from the registries.
+"""Rewrite the generated tables of the docs from the registries.
 
 A block starts with `<!-- generated:NAME -->` and ends with `<!-- /generated -->`. With `--check`
-nothing is written, and the exit code is 1 when a page is not what the registries say.
+nothing is written, and the exit code is 1 if a page does not match the registries.
 """
 
 from __future__ import annotations
@@ -189,7 +189,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
 
 
 def generate(text: str) -> str:
-    """Return the text of a page with every generated block made anew."""
+    """Return the text of a page with every generated block rewritten."""
     return _BLOCK.sub(lambda block: f"{block[1]}\n{BLOCKS[block[2]]()}\n{block[4]}", text)
 
 

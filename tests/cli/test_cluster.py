@@ -18,7 +18,7 @@ def run(folder, *arguments):
     return omnigraph("cluster", *arguments, "--config", folder)
 
 
-def test_cluster_is_made_and_told(folder):
+def test_cluster_is_created_and_shown(folder):
     assert run(folder, "validate").out == (
         "cluster config valid: 9 resource(s), 8 dependency edge(s)\n"
     )
@@ -55,7 +55,7 @@ def test_cluster_is_made_and_told(folder):
     assert refreshed == "cluster refresh: revision 5, 7 resource(s)"
 
 
-def test_mistakes_are_told_with_their_place_and_exit_code_1(folder):
+def test_errors_have_their_position_and_exit_code_1(folder):
     edit(folder, "version: 1", "version: 2")
     done = run(folder, "validate")
     assert (done.code, done.out) == (1, "")
@@ -78,7 +78,7 @@ def test_mistakes_are_told_with_their_place_and_exit_code_1(folder):
     )
 
 
-def test_lock_that_nobody_holds_cannot_be_removed(folder):
+def test_lock_that_is_not_held_cannot_be_removed(folder):
     done = run(folder, "force-unlock", "x", "--json")
     assert done.code == 1
     facts = json.loads(done.out)

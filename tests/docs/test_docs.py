@@ -9,6 +9,7 @@ its own for each page, whose blocks run one after the other. Blocks of `python` 
 
 import doctest
 import os
+import re
 import shlex
 from importlib import import_module
 
@@ -73,7 +74,7 @@ def test_stale_page_is_found_and_names_the_text_it_should_have(tmp_path):
     assert list(docs_gen.stale_pages(tmp_path)) == []
 
 
-def test_check_tells_a_stale_page_and_changes_nothing(tmp_path, monkeypatch, capsys):
+def test_check_reports_a_stale_page_and_changes_nothing(tmp_path, monkeypatch, capsys):
     page = tmp_path / "page.md"
     page.write_text("<!-- generated:limits -->\n<!-- /generated -->\n", encoding="utf-8")
     before = page.read_bytes()
@@ -177,6 +178,16 @@ def test_doctests_of_a_module_hold(module):
 
 
 # --- links -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("page", ["docs/architecture.md", "CONTRIBUTING.md"])
+def test_modules_that_a_page_names_exist(page):
+    named = set(re.findall(r"`([\w/]+/\w+\.py)`", (ROOT / page).read_text()))
+    assert not [
+        path
+        for path in named
+        if not (SOURCE / "omnigraph" / path).exists() | (ROOT / path).exists()
+    ]
 
 
 @each_page
