@@ -23,7 +23,7 @@ PROGRAM = """
 import json, sys
 import omnigraph.graph as og
 from omnigraph import pipeline
-from tests.support.quick import SETTINGS
+from tests.support.small_spark_session import SETTINGS
 
 facts = json.loads(sys.argv[1])
 master, uri, options = facts["master"], facts["uri"], facts["options"]
@@ -93,7 +93,7 @@ import numpy as np
 import omnigraph.graph as og
 from omnigraph import pipeline
 from pyspark import TaskContext
-from tests.support.quick import SETTINGS
+from tests.support.small_spark_session import SETTINGS
 from tests.support.spark_loads import load, people
 
 master, uri, folder, *wanted = sys.argv[1:]

@@ -43,6 +43,7 @@ from omnigraph.maintain.cleanup import cleanup
 from omnigraph.maintain.cleanup_report import CleanupReport
 from omnigraph.storage import staged_writes
 from omnigraph.storage.layout import dataset_path
+from tests.support import staging
 
 SCHEMA = """
 node Ship { name: String  tons: I32? }
@@ -216,7 +217,7 @@ def _stage(graph: og.Graph, state: LineageState, change: Change) -> StagedDatase
 
 def _apply(base: Any, change: Change) -> Any:
     if change.verb == "delete":
-        return staged_writes.delete(base, list(change.rows))
+        return staging.delete(base, list(change.rows))
     if change.verb == "add_column":
         return staged_writes.add_columns(base, [pa.field(change.column, pa.string())])
     if change.verb == "widen_column":
@@ -225,8 +226,8 @@ def _apply(base: Any, change: Change) -> Any:
             base, change.column, wide, lambda old: old.cast(pa.int64())
         )
     verb = {
-        "insert": staged_writes.insert,
-        "upsert": staged_writes.upsert,
+        "insert": staging.append,
+        "upsert": staging.upsert,
         "overwrite": staged_writes.overwrite,
     }
     listed = [{"id": id_, **values} for id_, values in change.rows.items()]

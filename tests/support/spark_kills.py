@@ -18,13 +18,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from tests.support.quick import SETTINGS
-
 import omnigraph.graph as og
 from omnigraph import pipeline
 from omnigraph.pipeline import sessions
 from tests.support.embedding import MOCK
 from tests.support.processes import LONG, is_gone
+from tests.support.small_spark_session import SETTINGS
 
 SCHEMA = """
 node Person {
