@@ -12,8 +12,8 @@ from storage import temporary_folder
 import omnigraph.graph as og
 from omnigraph.commit.publish import publish
 from omnigraph.commit.staged_commit import StagedCommit, StagedDataset, new_commit_id
+from omnigraph.storage import staged_writes
 from omnigraph.storage.layout import dataset_path
-from tests.support import staging
 
 NODES = 1_000_000
 TIMES = 100
@@ -42,10 +42,10 @@ def mutations_of_one_row() -> list[dict[str, object]]:
             graph.mutate(UPDATE, {"name": f"person-{7919 * next(numbers) % NODES}", "age": 41})
 
         def append() -> None:
-            _publish(graph, staging.append, f"bare-{next(numbers)}", 1)
+            _publish(graph, staged_writes.append, f"bare-{next(numbers)}", 1)
 
         def upsert() -> None:
-            _publish(graph, staging.upsert, f"person-{7907 * next(numbers) % NODES}", 0)
+            _publish(graph, staged_writes.upsert, f"person-{7907 * next(numbers) % NODES}", 0)
 
         work = {"append": append, "insert": insert, "upsert": upsert, "update": update}
         spent = _medians(work)

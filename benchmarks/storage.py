@@ -20,8 +20,8 @@ import omnigraph.graph as og
 from omnigraph.commit.lineage_maintenance import VERSIONS_KEPT, VERSIONS_PER_REMOVAL
 from omnigraph.commit.publish import publish
 from omnigraph.commit.staged_commit import StagedCommit, StagedDataset, new_commit_id
+from omnigraph.storage import staged_writes
 from omnigraph.storage.layout import dataset_path
-from tests.support import staging
 from tests.support.history import grow
 
 ROUNDS = 5
@@ -94,7 +94,7 @@ def _append(graph: og.Graph, rows: pa.Table) -> None:
     manifest, snapshot = graph._manifest, graph.snapshot()
     entry = snapshot.entry(NOTE)
     with manifest.reading(NOTE, entry) as base:
-        made = staging.append(base, rows)
+        made = staged_writes.append(base, rows)
     manifest.datasets.keep(dataset_path("node", *entry.key), made)
     physical = int(made.version)
     change = StagedDataset(NOTE, *entry.key, entry.physical, physical, entry.rows + len(rows))

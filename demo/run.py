@@ -42,14 +42,14 @@ TOO_DEEP = """query register() {
 
 
 def main() -> None:
-    """Run every step; a step that does not end as it should stops the demo."""
-    say("A schema declares node and edge types; everything in it is resolved and checked.")
+    """Run every step; stop if a step has an unexpected exit code."""
+    say("A schema declares node and edge types; all of it is resolved and checked.")
     omnigraph("schema", "show", f"{HARBOUR}/schema.pg")
-    say("Queries are typed against the schema before anything runs; mistakes are told at once.")
+    say("Queries are type-checked against the schema before they run; all errors are reported.")
     omnigraph("lint", "--schema", f"{HARBOUR}/schema.pg", "--query", f"{HARBOUR}/queries.gq")
     mistakes = f"{HARBOUR}/mistakes.gq"
     omnigraph("lint", "--schema", f"{HARBOUR}/schema.pg", "--query", mistakes, code=1)
-    say("A schema changes by a plan: renames keep their data, and what is unsafe is refused.")
+    say("Schema changes are planned: renames keep their data, unsafe changes are refused.")
     next_schema = f"{HARBOUR}/schema-next.pg"
     omnigraph("schema", "plan", "--from", f"{HARBOUR}/schema.pg", "--to", next_schema)
     with tempfile.TemporaryDirectory() as folder:
@@ -59,28 +59,28 @@ def main() -> None:
         review(f"{folder}/library", Path(folder))
         pipeline(f"{folder}/library")
         serve(f"{folder}/library")
-    print("\nThat is all. README.md has the tour, docs/ the reference.")
+    print("\nEnd of the demo. See README.md for a tour and docs/ for the reference.")
 
 
 def data(uri: str) -> None:
-    """Show how data gets into a graph, how it does not, and how it is asked for."""
-    say("A folder is a graph. A load is one commit: all of it, or nothing.")
+    """Show a load, a load with violations, and queries."""
+    say("A graph is a folder. A load is one atomic commit.")
     omnigraph("init", uri, "--schema", f"{HARBOUR}/schema.pg")
     omnigraph("load", uri, "--data", f"{HARBOUR}/data.ndjson", "--mode", "merge")
-    say("Whatever is wrong with data is told at once, with its place, and nothing changes.")
+    say("All violations of the data are reported at once, with positions; nothing is changed.")
     broken = f"{HARBOUR}/broken.ndjson"
     omnigraph("load", uri, "--data", broken, "--mode", "merge", code=1)
     say("A pattern finds ships, ports and the calls between them.")
     omnigraph("query", "--store", uri, "-e", WHO_CALLS)
     say("Ports within three legs of Aarhus at which no ship calls.")
     omnigraph("query", "--store", uri, "-e", WAYS, "--params", '{"from": "AAR"}')
-    say("One validator stands before every change, also before a mutation.")
+    say("Mutations are validated by the same rules.")
     omnigraph("mutate", "--store", uri, "-e", TOO_DEEP, code=1)
 
 
 def history(uri: str) -> None:
-    """Show a branch, time travel and the proof that all is well."""
-    say("A branch costs nothing until it is written; main does not see what happens there.")
+    """Show a branch, time travel and verification."""
+    say("A branch copies no data; its changes are not visible on main.")
     omnigraph("branch", "create", "--uri", uri, "agent/42")
     omnigraph("tag", "create", "--uri", uri, "before-refit")
     refit = ("--params", '{"ship": 9074729, "draught": 7.5}', "--as", "act-ada")
@@ -91,34 +91,34 @@ def history(uri: str) -> None:
 }"""
     for at in ("--branch", "main"), ("--branch", "agent/42"), ("--snapshot", "before-refit"):
         omnigraph("query", "--store", uri, "-e", draught, *at, "--format", "csv")
-    say("Every commit is there to be read, with who made it.")
+    say("Every commit is kept, with its actor.")
     omnigraph("commit", "list", uri, "--branch", "agent/42")
-    say("And a graph can prove that it is whole.")
+    say("Check the integrity of the graph.")
     omnigraph("verify", uri)
 
 
 def search(uri: str) -> None:
-    """Show one question to the graph, to words and to meanings, and how it is answered."""
-    say("Vectors are made from texts on this machine; nothing is sent anywhere.")
+    """Show a hybrid query over edges, words and vectors, and its plan."""
+    say("Vectors are computed from texts on this machine; no service is called.")
     omnigraph("init", uri, "--schema", f"{LIBRARY}/schema.pg")
     omnigraph("load", uri, "--data", f"{LIBRARY}/data.ndjson", "--mode", "merge")
-    say("One query follows edges, compares meanings and looks for words, then fuses both ranks.")
-    asked = '{"topics": ["sea", "animals"], "question": "ships waiting for high water"}'
-    omnigraph("query", "--store", uri, "-e", HYBRID, "--params", asked)
-    omnigraph("explain", "--store", uri, "-e", HYBRID, "--params", asked, "--analyze")
+    say("One query follows edges, ranks by vectors and by words, and fuses both ranks.")
+    parameters = '{"topics": ["sea", "animals"], "question": "ships waiting for high water"}'
+    omnigraph("query", "--store", uri, "-e", HYBRID, "--params", parameters)
+    omnigraph("explain", "--store", uri, "-e", HYBRID, "--params", parameters, "--analyze")
 
 
 def review(uri: str, folder: Path) -> None:
-    """Show two agents at work on branches, a conflict, and a person who decides."""
-    say("Two agents work side by side, each on a branch.")
+    """Show two agents on branches, a conflict, and its resolution by a reviewer."""
+    say("Two agents work concurrently, each on a branch.")
     for agent, title in (("wind", "Reading the wind"), ("tide", "Tides for captains")):
         omnigraph("branch", "create", "--uri", uri, f"agent/{agent}")
         words = ("--params", f'{{"slug": "tides", "title": "{title}"}}', "--as", agent)
         omnigraph("mutate", "--store", uri, "--branch", f"agent/{agent}", "-e", SAY, *words)
-    say("The first merge moves main forward; the second disagrees, and nothing changes.")
+    say("The first merge is a fast-forward; the second has a conflict and changes nothing.")
     omnigraph("merge", "--uri", uri, "agent/wind", "--as", "ada", "--delete-branch")
     omnigraph("merge", "--uri", uri, "agent/tide", "--as", "ada", code=1)
-    say("A person decides, and the decision is part of the merge.")
+    say("A reviewer decides, and the decision is part of the merge.")
     decisions = folder / "decisions.json"
     decisions.write_text(DECISIONS, encoding="utf-8")
     print(f"\n$ cat {decisions.name}\n{DECISIONS}", flush=True)
@@ -128,22 +128,22 @@ def review(uri: str, folder: Path) -> None:
 
 
 def pipeline(uri: str) -> None:
-    """Show how data comes in on Spark: by a file, past bad rows, over a branch, into main."""
-    say("A pipeline file says what is loaded on Spark and how; it is checked before Spark starts.")
+    """Show a pipeline on Spark: rejected rows, a branch, a report, a merge into main."""
+    say("A pipeline file declares a load on Spark; it is checked before Spark starts.")
     file, branch = f"{LIBRARY}/pipeline.yaml", "incoming/week-31"
     omnigraph("pipeline", "validate", file, "--uri", uri)
-    say("It loads into a branch of its own; bad rows are set aside, vectors are made.")
+    say("It loads into its own branch; invalid rows are rejected, vectors are computed.")
     page = Path(tempfile.gettempdir()) / "omnigraph-report.html"
     omnigraph("pipeline", "run", file, "--uri", uri, "--as", "publisher", "--html", str(page))
-    say("Somebody looks at what it would bring, and merges it.")
+    say("A reviewer checks the changes, and merges them.")
     omnigraph("diff", uri, "main", branch, "--stat")
     omnigraph("merge", "--uri", uri, branch, "--as", "ada")
     print(f"\nThe report of the run, with charts: {page.as_uri()}", flush=True)
 
 
 def serve(uri: str) -> None:
-    """Show a server that answers a stored query to one actor and refuses another."""
-    say("A server asks a policy who may do what; tokens say who asks.")
+    """Show a server that runs a stored query for one actor and not for another."""
+    say("A server enforces a policy; tokens identify the actor.")
     print(f"\n$ cat {LIBRARY}/policy.yaml\n{(ROOT / LIBRARY / 'policy.yaml').read_text()}", end="")
     words = ("--graph", f"library={uri}", "--bind", "127.0.0.1:0")
     rules = ("--queries", f"{LIBRARY}/queries", "--policy", f"{LIBRARY}/policy.yaml")
@@ -166,7 +166,7 @@ def serve(uri: str) -> None:
             *("--server", f"http://{line.removeprefix('OMNIGRAPH_LISTEN_ADDR=')}"),
             *("--params", '{"topic": "sea", "question": "how do harbours fill?"}'),
         )
-        say("Ada may ask the stored query; for Eve there is none.")
+        say("Ada may run the stored query; for Eve it does not exist.")
         omnigraph(*ask, token=tokens["act-ada"])
         omnigraph(*ask, token=tokens["act-eve"], code=1)
     finally:
@@ -175,15 +175,15 @@ def serve(uri: str) -> None:
 
 
 def say(what: str) -> None:
-    """Print what is shown next."""
+    """Print the title of the next step."""
     print(f"\n# {what}", flush=True)
 
 
 def omnigraph(*arguments: str, code: int = 0, token: str | None = None) -> None:
     """Run one command and show it with its output."""
     shown = (f"'{a}'" if " " in a or "{" in a else a for a in arguments)
-    said = "" if token is None else f"OMNIGRAPH_BEARER_TOKEN={token} "
-    print(f"\n$ {said}omnigraph {' '.join(shown)}", flush=True)
+    variable = "" if token is None else f"OMNIGRAPH_BEARER_TOKEN={token} "
+    print(f"\n$ {variable}omnigraph {' '.join(shown)}", flush=True)
     program = [sys.executable, "-m", "omnigraph.cli", *arguments]
     environment = {**os.environ, "OMNIGRAPH_BEARER_TOKEN": token or ""}
     done = subprocess.run(program, cwd=ROOT, check=False, env=environment)

@@ -1,7 +1,7 @@
-"""This script rewrites the generated tables of the docs from the registries.
+"""Rewrite the generated tables of the docs from the registries.
 
 A block starts with `<!-- generated:NAME -->` and ends with `<!-- /generated -->`. With `--check`
-nothing is written, and the exit code is 1 when a page is not what the registries say.
+nothing is written, and the exit code is 1 if a page does not match the registries.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from dataclasses import fields
 from pathlib import Path
 from typing import get_args
 
+from msgspec import structs
+
 from omnigraph.catalog.migration_steps import WIRE_NAMES as WIRE_NAMES
 from omnigraph.catalog.migration_steps import MigrationStep
 from omnigraph.error_codes import ERROR_CODES, STATUS_BY_CATEGORY, ErrorCode
@@ -24,6 +26,7 @@ from omnigraph.pipeline.fields import SECTIONS
 from omnigraph.pipeline.json_schema import json_schema
 from omnigraph.plan import FUNCTIONS, FunctionKind
 from omnigraph.plan.type_checker import MAX_MATCH_SIZE, MAX_RESULT_SIZE
+from omnigraph.service.operations import OPERATIONS, AnyOperation
 from omnigraph.types import MAX_VECTOR_DIMENSION, SCALARS, Scalar
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -77,7 +80,7 @@ def functions() -> str:
     """Return the table of query functions."""
     rows = []
     for spec in FUNCTIONS.values():
-        arguments = "; ".join(f"`{a.name}`: {a.takes}" for a in spec.arguments) or "none"
+        arguments = "; ".join(f"`{a.name}`: {a.kind}" for a in spec.arguments) or "none"
         result = f"`{spec.result}`" if spec.result else "the type of `value`, nullable"
         rows.append([f"`{spec.signature}`", spec.about, arguments, result, _PLACES[spec.kind]])
     return table(["call", "meaning", "arguments", "result", "stands in"], rows)
@@ -150,6 +153,58 @@ def pipeline() -> str:
     return "\n".join(parts)
 
 
+def operations(table_: Sequence[AnyOperation] = OPERATIONS) -> str:
+    """Return a table of all operations, and a section for each."""
+    rows = [
+        [
+            f"[`{operation.name}`](#{operation.name.lower()})",
+            operation.summary,
+            _route(operation),
+            ", ".join(f"`{tool.name}`" for tool in operation.tools),
+            ", ".join(f"`{action}`" for action in operation.access.actions),
+        ]
+        for operation in table_
+    ]
+    overview = table(["operation", "purpose", "HTTP", "MCP tools", "policy actions"], rows)
+    return "\n".join([overview, *map(_operation, table_)])
+
+
+def _operation(operation: AnyOperation) -> str:
+    """Return the section of one operation."""
+    note = f" {operation.access.note}" if operation.access.note else ""
+    actions = ", ".join(f"`{action}`" for action in operation.access.actions)
+    facts = [f"- HTTP: {_route(operation)}"] if operation.path else []
+    facts.append(f"- Permission: {actions}{note}" if actions else "- Permission: every caller")
+    if operation.successor is not None:
+        facts.append(f"- Deprecated: use `{operation.successor}`")
+    if operation.tools:
+        facts.append("- MCP: " + ", ".join(f"`{tool.name}`" for tool in operation.tools))
+    if isinstance(operation.answer, str):
+        facts.append(f"- Answer: `{operation.answer}`")
+    elif isinstance(operation.answer, type):
+        facts.append(f"- Answer: `{operation.answer.__name__}`")
+    members = [
+        [f"`{parameter.name}`", str(parameter.location), "yes" if parameter.required else "no"]
+        for parameter in operation.parameters
+    ]
+    if operation.body is not None and operation.body.type is not bytes:
+        members += [
+            [f"`{field.encode_name}`", "body", "yes" if field.required else "no"]
+            for field in structs.fields(operation.body.type)
+        ]
+    parts = [f"## {operation.name}", operation.description, "\n".join(facts)]
+    if members:
+        parts.append(table(["member", "in", "required"], members).rstrip())
+    if operation.example:
+        example = json.dumps(dict(operation.example), indent=2, ensure_ascii=False)
+        parts.append(f"```json\n{example}\n```")
+    return "\n\n".join(parts) + "\n"
+
+
+def _route(operation: AnyOperation) -> str:
+    return f"`{operation.method} {operation.path}`" if operation.path else ""
+
+
 def errors() -> str:
     """Return a table of error codes for each group."""
     groups: dict[str, list[ErrorCode]] = {}
@@ -184,12 +239,13 @@ BLOCKS: dict[str, Callable[[], str]] = {
         pipeline,
         errors,
         categories,
+        operations,
     )
 }
 
 
 def generate(text: str) -> str:
-    """Return the text of a page with every generated block made anew."""
+    """Return the text of a page with every generated block rewritten."""
     return _BLOCK.sub(lambda block: f"{block[1]}\n{BLOCKS[block[2]]()}\n{block[4]}", text)
 
 

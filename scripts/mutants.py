@@ -72,7 +72,7 @@ SUBJECTS = {
     ),
     "differences": Subject(
         ("storage/version_diff.py",),
-        ("tests/unit/changes", "tests/unit/storage/test_probe.py"),
+        ("tests/unit/storage", "tests/unit/changes"),
     ),
     "types": Subject(
         (
@@ -311,12 +311,8 @@ def run_tests(copy: Path, tests: Sequence[str], limit: float) -> tuple[str, floa
     """Run tests on a copy of the source; return passed, failed or timeout, seconds and which."""
     (copy / "tmp").mkdir(exist_ok=True)
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests]
-    environment = {
-        **os.environ,
-        "PYTHONPATH": str(copy / "src"),
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "TMPDIR": str(copy / "tmp"),
-    }
+    environment = {**os.environ, "PYTHONPATH": str(copy / "src"), "TMPDIR": str(copy / "tmp")}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     begin = time.monotonic()
     process = subprocess.Popen(
         command,
@@ -346,12 +342,13 @@ def run_mutant(copy: Path, mutant: Mutant, limit: float) -> Outcome:
     path = copy / PACKAGE / mutant.module
     text = path.read_text(encoding="utf-8")
     compiled = path.parent / "__pycache__" / f"{path.stem}.{sys.implementation.cache_tag}.pyc"
-    compiled.unlink(missing_ok=True)  # its time stamp might be that of the mutant
+    compiled.unlink(missing_ok=True)  # its size and time stamp might be those of the mutant
     path.write_text(mutate(text, mutant.number)[0], encoding="utf-8")
     try:
         result, seconds, failed = run_tests(copy, SUBJECTS[mutant.subject].tests, limit)
     finally:
         path.write_text(text, encoding="utf-8")
+        compiled.unlink(missing_ok=True)
     names = {"passed": "survived", "failed": "killed", "timeout": "timeout"}
     return Outcome(mutant, names[result], round(seconds, 1), failed if result == "failed" else "")
 

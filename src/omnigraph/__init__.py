@@ -1,7 +1,7 @@
-"""OmniGraph: a typed property-graph database on open storage.
+"""OmniGraph: a typed property-graph database on Lance storage.
 
-Names are loaded when first used, so that importing the package costs nothing; `__init__.pyi` tells
-type checkers the same names.
+Names are imported when first used, so that importing the package is fast; `__init__.pyi` declares
+the same names for type checkers.
 
 >>> import omnigraph as og
 >>> og.check("node Port { code: String @key }", "query q() { match { $p: Port } return { $p } }")

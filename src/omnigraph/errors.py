@@ -15,7 +15,7 @@ from typing import Any
 
 
 class Category(StrEnum):
-    """What kind of trouble this is, and therefore what a caller may do about it."""
+    """The kind of an error, and therefore how a caller can react."""
 
     INVALID = "invalid"
     NOT_FOUND = "not_found"
@@ -56,7 +56,7 @@ class OmniError(Exception):
 
 
 def _escape_surrogates(value: Any) -> Any:  # noqa: ANN401 - any JSON value
-    """Return facts with halves of surrogate pairs spelled out, which nothing can write."""
+    """Return facts with unpaired surrogates escaped, which cannot be encoded."""
     match value:
         case str():
             return value.encode("utf-8", "backslashreplace").decode()
@@ -92,7 +92,7 @@ class InvalidInput(OmniError):
 
 
 class Contention(OmniError):
-    """A race was lost and surely nothing happened; trying again may help."""
+    """Another writer was first and nothing was changed; retry."""
 
     def __init__(self, message: str, *, code: str = "contention", **details: Any) -> None:  # noqa: ANN401
         super().__init__(message, code=code, category=Category.CONTENTION, details=details)
@@ -135,7 +135,7 @@ class SchemaMoved(OmniError):
 
 
 class PreconditionFailed(OmniError):
-    """The head of the branch is not the commit the caller asked for."""
+    """The head of the branch is not the expected commit."""
 
     def __init__(self, expected: str, actual: str | None) -> None:
         super().__init__(
@@ -148,11 +148,12 @@ class PreconditionFailed(OmniError):
 
 
 class OutcomeUnknown(OmniError):
-    """Storage could not be asked whether a commit landed; look its id up before retrying."""
+    """Storage did not report whether a commit was published; look its id up before retrying."""
 
     def __init__(self, commit_id: str) -> None:
         super().__init__(
-            f"storage did not answer whether commit {commit_id} landed; look it up before retrying",
+            f"storage did not report whether commit {commit_id} was published; "
+            "look it up before retrying",
             code="outcome_unknown",
             category=Category.OUTCOME_UNKNOWN,
             details={"commit_id": commit_id},
@@ -168,7 +169,7 @@ class StorageUnavailable(OmniError):
 
 
 NO_SPACE = "no space left; free some, for instance with `omnigraph cleanup`"
-READ_ONLY = "the file system is read-only; use another place, or mount it for writing"
+READ_ONLY = "the file system is read-only; use another folder, or mount it for writing"
 _DISK_ERRORS = {
     errno.ENOSPC: (NO_SPACE, "storage_full"),
     errno.EDQUOT: (NO_SPACE, "storage_full"),
@@ -208,7 +209,7 @@ class FormatUnsupported(OmniError):
 
 
 class GraphCorrupt(OmniError):
-    """What storage holds contradicts itself."""
+    """Stored data is inconsistent or damaged."""
 
     def __init__(self, message: str, **details: Any) -> None:  # noqa: ANN401
         super().__init__(message, code="graph_corrupt", category=Category.INTERNAL, details=details)

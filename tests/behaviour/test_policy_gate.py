@@ -185,7 +185,8 @@ CALLS = {
     ),
 }
 FREE = {
-    *("Graph.as_actor", "Graph.under", "Graph.uri", "Graph.mode", "Graph.actor", "Graph.on"),
+    *("Graph.as_actor", "Graph.under", "Graph.with_policy", "Graph.uri"),
+    *("Graph.mode", "Graph.actor", "Graph.on", "Graph.branch_name"),
     "Graph.can_name",
     "Branches.exists",
 }

@@ -122,7 +122,7 @@ def test_difference_is_filtered(uri):
         (("--op", "add"), "error[unknown_op]: unknown op 'add': known names: "),
     ],
 )
-def test_words_nobody_knows_are_refused(uri, option, message):
+def test_unknown_words_are_refused(uri, option, message):
     for command in (("diff", uri, "start", "main"), ("changes", "poll", "--uri", uri)):
         ran = omnigraph(*command, *option)
         assert (ran.code, ran.out) == (1, "")
@@ -136,7 +136,7 @@ def test_difference_wants_a_graph_and_two_states(uri):
         assert "pass a graph and two of its states: omnigraph diff GRAPH A B" in ran.err
 
 
-def test_poll_tells_blocks_and_the_cursor_to_go_on_with(uri):
+def test_poll_prints_blocks_and_the_next_cursor(uri):
     ran = omnigraph("changes", "poll", "--uri", uri, "--start", "beginning")
     assert ran.code == 0
     lines = ran.out.splitlines()
@@ -149,7 +149,7 @@ def test_poll_tells_blocks_and_the_cursor_to_go_on_with(uri):
     assert again.out == f"cursor: {cursor}\ncaught_up: yes\n"
 
 
-def test_poll_goes_through_pages_and_tells_whole_blocks(uri):
+def test_poll_reads_all_pages_and_prints_whole_blocks(uri):
     facts = ran_json("changes", "poll", "--uri", uri, "--start", "beginning")
     assert [len(block["changes"]) for block in facts["blocks"]] == [15, 1, 3]
     assert facts["caught_up"] is True
@@ -170,7 +170,7 @@ def test_bad_cursor_is_refused(uri):
     assert ran.err.startswith("error[change_cursor_rejected]: change cursor rejected: ")
 
 
-def test_changes_of_a_commit_are_told_under_both_names(uri):
+def test_changes_of_a_commit_have_two_commands(uri):
     commit_id = head(uri)["graph_commit_id"]
     ran = omnigraph("changes", "commit", "--uri", uri, commit_id)
     assert ran.out.startswith(f"commit {commit_id}\nparent_commit_id: ")

@@ -18,7 +18,7 @@ def run(folder, *arguments):
     return omnigraph("cluster", *arguments, "--config", folder)
 
 
-def test_cluster_is_made_and_told(folder):
+def test_cluster_is_created_and_shown(folder):
     assert run(folder, "validate").out == (
         "cluster config valid: 9 resource(s), 8 dependency edge(s)\n"
     )
@@ -42,7 +42,7 @@ def test_cluster_is_made_and_told(folder):
     done = run(folder, "apply")
     assert (done.code, done.err.splitlines()[0]) == (
         0,
-        "WARN  apply_dependency_blocked graph.ports: delete has to wait: approval_required",
+        "WARN  apply_dependency_blocked graph.ports: delete is blocked: approval_required",
     )
     assert "  Delete graph.ports [Blocked: approval_required]" in done.out
     refused = run(folder, "approve", "graph.ports")
@@ -55,7 +55,7 @@ def test_cluster_is_made_and_told(folder):
     assert refreshed == "cluster refresh: revision 5, 7 resource(s)"
 
 
-def test_mistakes_are_told_with_their_place_and_exit_code_1(folder):
+def test_errors_have_their_position_and_exit_code_1(folder):
     edit(folder, "version: 1", "version: 2")
     done = run(folder, "validate")
     assert (done.code, done.out) == (1, "")
@@ -78,7 +78,7 @@ def test_mistakes_are_told_with_their_place_and_exit_code_1(folder):
     )
 
 
-def test_lock_that_nobody_holds_cannot_be_removed(folder):
+def test_lock_that_is_not_held_cannot_be_removed(folder):
     done = run(folder, "force-unlock", "x", "--json")
     assert done.code == 1
     facts = json.loads(done.out)
@@ -213,7 +213,7 @@ def test_pipeline_of_a_cluster_runs_under_the_policy_of_its_graph(declared):
     other = omnigraph(*words, "--graph", "ports", "--as", "act-ada")
     assert "pipeline 'weekly' loads into graph 'people', not 'ports'" in other.err
     missing = omnigraph("pipeline", "run", "monthly", "--cluster", declared)
-    assert "error[pipeline_not_applied]: the cluster has no pipeline 'monthly', but: weekly" in (
+    assert "error[pipeline_not_applied]: the cluster has no pipeline 'monthly'; it has: weekly" in (
         missing.err
     )
 

@@ -137,7 +137,7 @@ def test_model_of_loaded_vectors_is_unknown_unless_it_is_named(uri, folder):
     assert json.loads(ran.out)["error"]["code"] == "embedding_model_invalid"
 
 
-def test_wrong_provider_is_told(uri, monkeypatch):
+def test_invalid_provider_is_reported(uri, monkeypatch):
     monkeypatch.setenv("OMNIGRAPH_EMBED_PROVIDER", "openai")
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     ran = omnigraph("embed", uri, "Doc", "--json")
@@ -173,7 +173,7 @@ def test_wrong_provider_is_told(uri, monkeypatch):
         (["--seed", "x", "--clean", "--reembed-all"], "--clean and --reembed-all"),
     ],
 )
-def test_wrong_use_is_told_before_anything_is_done(arguments, said):
+def test_invalid_usage_is_reported_before_anything_is_done(arguments, said):
     ran = omnigraph("embed", *arguments)
     assert ran.code == 2
     assert said in ran.err
@@ -240,7 +240,7 @@ def test_manifest_modes_and_json(folder):
         (["--spec", "in.jsonl"], "embed_spec_invalid"),
     ],
 )
-def test_wrong_input_is_told(folder, more, code):
+def test_invalid_input_is_reported(folder, more, code):
     files = ["--input", "in.jsonl", "--output", "out.jsonl", "--spec", "spec.json"]
     ran = omnigraph("embed", *files, *more, cwd=folder)
     assert ran.code == 1

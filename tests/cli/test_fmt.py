@@ -41,7 +41,7 @@ def test_a_second_run_changes_nothing(folder):
     assert (folder / "q.gq").stat().st_mtime_ns == before
 
 
-def test_check_tells_and_writes_nothing(folder):
+def test_check_reports_and_writes_nothing(folder):
     ran = omnigraph("fmt", "--check", "sub", "tidy.pg", cwd=folder)
     assert (ran.code, ran.out) == (1, "would format sub/ugly.pg\n")
     assert (folder / "sub" / "ugly.pg").read_text() == UGLY

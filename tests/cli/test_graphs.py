@@ -185,7 +185,7 @@ def test_recover_with_nothing_in_flight_says_so(uri):
     assert omnigraph("recover", uri).out == "nothing to recover\n"
 
 
-def test_cleanup_tells_first_and_needs_a_policy(uri):
+def test_cleanup_reports_first_and_needs_a_policy(uri):
     refused = omnigraph("cleanup", uri, "--quiet")
     assert refused.code == 1
     assert refused.err.startswith("error[cleanup_policy_missing]")

@@ -48,6 +48,7 @@ def test_help_has_examples_that_the_parser_accepts(words):
     _, _, epilog = text.partition("Examples:\n")
     lines = [line.strip() for line in epilog.splitlines() if line.strip()]
     assert lines, f"`omnigraph {words} --help` has no example"
+    assert text.count("Example") == 1
     for line in EXAMPLES[words]:
         _parse(line)
     for line in lines:

@@ -224,7 +224,7 @@ def test_destructive_commands_elsewhere_want_a_word(run, folder):
     assert (done.code, done.out) == (0, "deleted branch b1\n")
 
 
-def test_target_is_told_unless_quiet(run, url, folder):
+def test_target_is_printed_unless_quiet(run, url, folder):
     direct = folder / "direct"
     done = run("branch", "create", "b3", "--store", direct)
     assert done.err == f"omnigraph branch create → {direct} (direct, local)\n"
@@ -268,7 +268,7 @@ def test_graph_of_a_server_has_to_be_named(run, url):
     assert f"pass --graph ID; {url} has: g" in refused.err
 
 
-def test_server_that_cannot_be_asked_for_its_graphs_is_told_with_the_reason(run):
+def test_server_that_does_not_list_its_graphs_is_reported_with_the_reason(run):
     with socket.create_server(("127.0.0.1", 0)) as free:
         gone = f"http://127.0.0.1:{free.getsockname()[1]}"
     refused = run("snapshot", "--server", gone)

@@ -153,14 +153,14 @@ def test_update_coverage_counts_all_files_together(write):
     ]
 
 
-def test_a_broken_schema_is_told_first(write):
+def test_a_broken_schema_is_reported_first(write):
     schema = write("bad.pg", "node A { x: I32? @key }")
     ran = omnigraph("lint", "--schema", schema, "--query", QUERIES)
     assert (ran.code, ran.out) == (1, "")
     assert ran.err.startswith("error[S203]: key property A.x cannot be nullable\n")
 
 
-def test_a_broken_schema_is_told_in_json_too(write):
+def test_a_broken_schema_is_reported_as_json(write):
     schema = write("bad.pg", "node A { x: I32? @key }")
     ran = omnigraph("lint", "--schema", schema, "--query", QUERIES, "--json")
     told = json.loads(ran.out)

@@ -31,7 +31,7 @@ def age(uri):
 
 
 @pytest.mark.parametrize("command", [("merge",), ("branch", "merge")])
-def test_a_merge_tells_what_it_came_to(uri, command):
+def test_a_merge_prints_its_outcome(uri, command):
     set_age(uri, "side", 2)
     ran = omnigraph(*command, "--uri", uri, "side", "--delete-branch")
     told = f"omnigraph {' '.join(command)} → {uri} (direct, local)\n"
@@ -94,7 +94,7 @@ def test_a_file_decides(uri, tmp_path):
     assert age(uri) == 5
 
 
-def test_wrong_use_is_told(uri):
+def test_invalid_usage_is_reported(uri):
     ran = omnigraph("merge", "--uri", uri, "nowhere", "--quiet")
     assert (ran.code, ran.err) == (1, "error[branch_not_found]: branch 'nowhere' does not exist\n")
     ran = omnigraph("merge", "--uri", uri, "side", "--resolve", "missing.json")

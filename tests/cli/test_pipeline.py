@@ -34,7 +34,7 @@ def test_a_file_can_be_held_against_a_schema_alone(tmp_path):
     assert f"error[Y301]: the graph has no node type `Topic`\n  --> {FILE}:17:3" in ran.err
 
 
-def test_mistakes_are_told_with_line_and_column_also_as_json(uri, tmp_path):
+def test_errors_have_line_and_column_also_as_json(uri, tmp_path):
     path = tmp_path / "p.yaml"
     path.write_text("version: 1\nsources: {a: {csv: x}}\nnodes: {Topik: {source: b}}\n")
     ran = omnigraph("pipeline", "validate", path, "--uri", uri, "--json")

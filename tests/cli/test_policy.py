@@ -45,7 +45,7 @@ def run(place, *arguments):
     return omnigraph(*arguments, cwd=place)
 
 
-def test_validate_counts_actors_or_tells_all_that_is_wrong(place):
+def test_validate_counts_actors_or_lists_all_errors(place):
     good = run(place, "policy", "validate", "--policy", "team.yaml")
     assert (good.code, good.out) == (0, "policy valid: bundle 'team' [2 actors]\n")
     facts = json.loads(run(place, "--policy", "team.yaml", "policy", "validate", "--json").out)
@@ -55,8 +55,8 @@ def test_validate_counts_actors_or_tells_all_that_is_wrong(place):
     assert (bad.code, bad.out) == (1, "")
     assert bad.err == (
         "error[policy_invalid]: the policy is invalid:\n"
-        "  line 1: `version` of the policy is 1\n"
-        "  line 2: group `a` names at least one\n"
+        "  line 1: `version` of the policy must be 1\n"
+        "  line 2: group `a` must name at least one\n"
     )
 
 
@@ -85,7 +85,7 @@ def test_cases_pass_or_are_listed(place, expect, code, out):
     assert (ran.code, ran.out, ran.err) == (code, out, "")
 
 
-def test_explain_tells_decision_rule_and_types(place):
+def test_explain_prints_decision_rule_and_types(place):
     asked = ["--policy", "team.yaml", "--actor", "act-ada", "--action", "read", "--branch", "main"]
     assert run(place, "policy", "explain", *asked).out == (
         "decision: allow\nactor: act-ada\naction: read\nbranch: main\n"

@@ -82,7 +82,7 @@ def test_an_impossible_rename_is_refused_with_its_place(tmp_path):
     assert "new.pg:1:6" in ran.err
 
 
-def test_a_needless_rename_hint_is_only_told(tmp_path):
+def test_a_needless_rename_hint_is_a_warning(tmp_path):
     ran = plan_of(tmp_path, "node A {}", 'node A @rename_from("Z") {}')
     assert ran.code == 0
     assert "info[S391]" in ran.err
@@ -140,7 +140,7 @@ def uri(tmp_path):
     return address
 
 
-def test_apply_tells_what_it_did(uri):
+def test_apply_prints_its_steps(uri):
     ran = omnigraph("schema", "apply", uri, NEW)
     assert (ran.code, ran.err) == (0, f"omnigraph schema apply → {uri} (direct, local)\n")
     assert ran.out == (

@@ -99,7 +99,7 @@ def test_lost_race_has_an_exit_code_of_its_own(uri):
     assert ran.err.startswith("error[precondition_failed]: ")
 
 
-def test_violations_are_all_told_and_nothing_changes(uri):
+def test_violations_are_all_reported_and_nothing_changes(uri):
     before = head(uri)
     ran = omnigraph(
         "mutate",
@@ -146,7 +146,7 @@ def test_violations_are_all_told_and_nothing_changes(uri):
         (("-e", ADD_PORT, "--branch", "nope"), 1, "branch 'nope' does not exist"),
     ],
 )
-def test_mutation_that_cannot_be_run_is_told_why(uri, arguments, code, told):
+def test_mutation_that_cannot_be_run_has_a_reason(uri, arguments, code, told):
     ran = omnigraph("mutate", "--store", uri, *arguments)
     assert (ran.code, ran.out) == (code, "")
     assert told in ran.err

@@ -19,7 +19,7 @@ TIMEOUT = 1_800 + 10 * SOAK_SECONDS
 
 @pytest.mark.parametrize(
     ("fresh_place", "kills", "longest_life"),
-    [("local", max(200, 5 * SOAK_SECONDS), 0.1), ("s3", max(16, SOAK_SECONDS), 1.0)],
+    [("local", max(120, 5 * SOAK_SECONDS), 0.1), ("s3", max(16, SOAK_SECONDS), 1.0)],
     indirect=["fresh_place"],
 )
 def test_killed_at_random_moments_loses_nothing_and_leaves_nothing_half(

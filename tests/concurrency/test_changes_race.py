@@ -30,7 +30,7 @@ KNOWN = {
 
 @pytest.mark.parametrize(
     ("fresh_place", "seconds"),
-    [("local", SOAK_SECONDS or 15), ("s3", SOAK_SECONDS or 10)],
+    [("local", SOAK_SECONDS or 8), ("s3", SOAK_SECONDS or 10)],
     indirect=["fresh_place"],
 )
 def test_changes_of_many_processes_are_as_if_one_came_after_the_other(

@@ -66,7 +66,7 @@ def expected(before):
 
 @pytest.mark.parametrize(
     ("fresh_place", "seconds"),
-    [("local", SOAK_SECONDS or 12), ("s3", SOAK_SECONDS or 10)],
+    [("local", SOAK_SECONDS or 8), ("s3", SOAK_SECONDS or 10)],
     indirect=["fresh_place"],
 )
 def test_writers_beside_migrations_lose_nothing(fresh_place, seconds, tmp_path):

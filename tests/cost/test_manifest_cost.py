@@ -26,7 +26,7 @@ OPERATIONS = (
     "first entity",
     "warm entity",
     "commit of one row",
-    "commit, average with upkeep",
+    "commit, average with maintenance",
     "branch create",
 )
 
@@ -49,13 +49,13 @@ def tail(graph):
 
 
 def settle(graph):
-    """Write until upkeep has just merged fragments; return how many commits that took."""
+    """Write until maintenance has just merged fragments; return how many commits that took."""
     for number in range(1, 4 * MAX_TAIL_FRAGMENTS):
         before = tail(graph)
         write(graph, number)
         if tail(graph) < before:
             return number
-    raise AssertionError("upkeep did nothing")
+    raise AssertionError("maintenance did nothing")
 
 
 def measure(server, uri):
@@ -86,7 +86,7 @@ def measure(server, uri):
     with server.counted() as requests:
         period = 2 + settle(writer)
     before = costs.numbers["first commit of one row"] + costs.numbers["commit of one row"]
-    costs.numbers["commit, average with upkeep"] = round((before + requests.total) / period, 1)
+    costs.numbers["commit, average with maintenance"] = round((before + requests.total) / period, 1)
     costs.numbers["period"] = period
     count("branch create", lambda: writer.branches.create("side"))
     return costs
@@ -123,7 +123,7 @@ def test_warm_snapshot_is_one_request(costs):
     assert {costs[size].numbers["warm snapshot"] for size in SIZES} == {1}
 
 
-def test_upkeep_comes_equally_often(costs):
+def test_maintenance_runs_equally_often(costs):
     periods = {costs[size].numbers["period"] for size in SIZES}
     assert max(periods) - min(periods) <= 1
 
@@ -138,7 +138,7 @@ def test_documented_numbers_are_those_counted(costs, operation):
 
 
 @pytest.mark.parametrize("commits", [0, 1, MAX_TAIL_FRAGMENTS - 4])
-def test_cold_open_costs_the_same_between_two_rounds_of_upkeep(server, tmp_path, commits):
+def test_cold_open_costs_the_same_between_two_rounds_of_maintenance(server, tmp_path, commits):
     graph = make_graph(str(tmp_path / "graph"))
     for number in range(2 * MAX_TAIL_FRAGMENTS):
         write(graph, number)

@@ -9,6 +9,7 @@ its own for each page, whose blocks run one after the other. Blocks of `python` 
 
 import doctest
 import os
+import re
 import shlex
 from importlib import import_module
 
@@ -37,11 +38,6 @@ MODULES = sorted(
     for path in SOURCE.rglob("*.py")
     if path.stem != "__main__"
 )
-
-
-def each_block(*languages):
-    found = blocks(*languages)
-    return pytest.mark.parametrize("block", found, ids=[block.place for block in found])
 
 
 each_page = pytest.mark.parametrize(
@@ -73,7 +69,7 @@ def test_stale_page_is_found_and_names_the_text_it_should_have(tmp_path):
     assert list(docs_gen.stale_pages(tmp_path)) == []
 
 
-def test_check_tells_a_stale_page_and_changes_nothing(tmp_path, monkeypatch, capsys):
+def test_check_reports_a_stale_page_and_changes_nothing(tmp_path, monkeypatch, capsys):
     page = tmp_path / "page.md"
     page.write_text("<!-- generated:limits -->\n<!-- /generated -->\n", encoding="utf-8")
     before = page.read_bytes()
@@ -98,28 +94,41 @@ def refusal(schema, queries=None):
     return set()
 
 
-def expected(block):
-    return {block.expected_error} if block.expected_error else set()
+def outcomes(language, schema_of):
+    """Return the blocks of a language that have another outcome than they announce."""
+    problems = []
+    for block in blocks(language):
+        schema, queries = schema_of(block)
+        announced = {block.expected_error} if block.expected_error else set()
+        found = refusal(schema, queries)
+        if found != announced:
+            problems.append(f"{block.place}: refused with {found}, announced {announced}")
+    return problems
 
 
-@each_block("pg")
-def test_schema_block_has_the_outcome_it_announces(block):
-    assert refusal(block.text) == expected(block)
+def schema_above(block):
+    """Return the schema that the queries of a block are for."""
+    if "local" not in block.words:
+        return HARBOUR
+    before = [b for b in page_blocks(block.page) if b.language == "pg" and b.line < block.line]
+    return before[-1].text
 
 
-@each_block("gq")
-def test_query_block_has_the_outcome_it_announces(block):
-    schema = HARBOUR
-    if "local" in block.words:
-        before = [b for b in page_blocks(block.page) if b.language == "pg" and b.line < block.line]
-        schema = before[-1].text
-    assert refusal(schema, block.text) == expected(block)
+def test_schema_blocks_have_the_outcome_they_announce():
+    assert outcomes("pg", lambda block: (block.text, None)) == []
 
 
-@each_block("pg", "gq")
-def test_words_after_the_language_of_a_block_are_known(block):
-    known = {"local"} if block.language == "gq" else set()
-    assert {word for word in block.words if not word.startswith("error:")} <= known
+def test_query_blocks_have_the_outcome_they_announce():
+    assert outcomes("gq", lambda block: (schema_above(block), block.text)) == []
+
+
+def test_words_after_the_language_of_a_block_are_known():
+    problems = []
+    for block in blocks("pg", "gq"):
+        words = {word for word in block.words if not word.startswith("error:")}
+        if words - ({"local"} if block.language == "gq" else set()):
+            problems.append(f"{block.place}: {words}")
+    assert problems == []
 
 
 # --- commands and programs ---------------------------------------------------------------------
@@ -171,20 +180,29 @@ def test_python_blocks_of_a_page_run_one_after_the_other(page):
         assert not failed, "".join(said)
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_doctests_of_a_module_hold(module):
-    assert doctest.testmod(import_module(module)).failed == 0
+def test_doctests_of_all_modules_hold():
+    assert [name for name in MODULES if doctest.testmod(import_module(name)).failed] == []
 
 
 # --- links -------------------------------------------------------------------------------------
 
 
-@each_page
-def test_links_of_a_page_lead_somewhere(page):
+@pytest.mark.parametrize("page", ["docs/architecture.md", "CONTRIBUTING.md"])
+def test_modules_that_a_page_names_exist(page):
+    named = set(re.findall(r"`([\w/]+/\w+\.py)`", (ROOT / page).read_text()))
+    assert not [
+        path
+        for path in named
+        if not (SOURCE / "omnigraph" / path).exists() | (ROOT / path).exists()
+    ]
+
+
+def test_links_of_all_pages_lead_somewhere():
     broken = []
-    for link in links(page):
-        path, _, anchor = link.partition("#")
-        target = (page.parent / path).resolve() if path else page
-        if not target.exists() or (anchor and anchor not in anchors(target)):
-            broken.append(link)
-    assert not broken
+    for page in pages():
+        for link in links(page):
+            path, _, anchor = link.partition("#")
+            target = (page.parent / path).resolve() if path else page
+            if not target.exists() or (anchor and anchor not in anchors(target)):
+                broken.append(f"{page.relative_to(ROOT).as_posix()}: {link}")
+    assert broken == []

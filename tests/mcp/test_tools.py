@@ -367,13 +367,17 @@ def test_a_stored_query_called_like_a_tool_has_another_name(agent, graph):
     ("tool", "arguments", "told"),
     [
         ("query", {}, ["`query` is missing"]),
-        ("query", {"query": "q", "nope": 1, "no": 2}, ["no `nope`", "no `no`", "it takes"]),
+        (
+            "query",
+            {"query": "q", "nope": 1, "no": 2},
+            ["`nope` is unknown", "`no` is unknown", "it takes"],
+        ),
         ("query", {"query": 5}, ["Expected `str`, got `int`"]),
         ("query", {"query": "q", "limit": 0}, ["Expected `int` >= 1"]),
         ("query", {"query": "q", "limit": 5_000}, ["Expected `int` <= 1000"]),
         ("ingest", {"data": "", "mode": "replace"}, ["Invalid enum value 'replace'"]),
         ("adults", {}, ["`min` is missing"]),
-        ("adults", {"min": 1, "max": 2}, ["there is no `max`"]),
+        ("adults", {"min": 1, "max": 2}, ["`max` is unknown"]),
         ("adults", {"min": 1, "_limit": 0}, ["Expected `int` >= 1"]),
     ],
 )

@@ -17,16 +17,18 @@ from tests.support.program import ROOT
 LIBRARY = ROOT / "samples" / "library"
 
 LONG = 1_800
-"""Seconds nobody waits for unless something hangs."""
+"""Seconds after which a driver is considered to hang."""
 
 PROGRAM = """
 import json, sys
 import omnigraph.graph as og
 from omnigraph import pipeline
+from tests.support.quick import SETTINGS
 
 facts = json.loads(sys.argv[1])
 master, uri, options = facts["master"], facts["uri"], facts["options"]
-config = {"spark.executor.memory": "512m"} if master.startswith("spark:") else {}
+# Without a number of partitions, a cluster shuffles a handful of rows into 200.
+config = {**SETTINGS, **({"spark.executor.memory": "512m"} if master.startswith("spark:") else {})}
 graph, copy = (og.open(u, storage_options=options) for u in (uri, facts["copy"]))
 with pipeline.session(master, memory="512m", config=config) as spark:
     # Frames.
@@ -38,7 +40,7 @@ with pipeline.session(master, memory="512m", config=config) as spark:
     writer = writer.options(**{f"storage.{name}": value for name, value in options.items()})
     writer.mode("append").options(type="Ship", mode="merge").save(uri)
 
-    # Queries and upkeep.
+    # Queries and maintenance.
     body = "match { $a: Ship $a tows $b } return { $a.name, $b.tons } order { $a.name, $b.tons }"
     read = f"query q() {{ {body} }}"
     found = graph.query(read, engine="spark")
@@ -91,6 +93,7 @@ import numpy as np
 import omnigraph.graph as og
 from omnigraph import pipeline
 from pyspark import TaskContext
+from tests.support.quick import SETTINGS
 from tests.support.spark_loads import load, people
 
 master, uri, folder, *wanted = sys.argv[1:]
@@ -138,6 +141,7 @@ class Deadly:  # who embeds dies when rows are rejected already
         return np.full((len(texts), dimension), dimension**-0.5, np.float32)
 
 config = {
+    **SETTINGS,
     "spark.executor.memory": "512m",
     "spark.speculation": "true",
     "spark.speculation.interval": "100ms",
@@ -210,6 +214,7 @@ def test_a_cluster_does_what_one_process_does(request, s3, tmp_path, monkeypatch
             capture_output=True,
             text=True,
             timeout=LONG,
+            cwd=ROOT,
         )
     assert run.returncode == 0, run.stderr
 

@@ -70,7 +70,7 @@ def test_a_run_reports_its_stages_and_tasks_while_it_works(spark, graph, tmp_pat
     pattern = r"pipeline: \w+(, [\d,]+ rows)?(, \d+ of \d+ tasks)?, (\d+ min )?\d+ s"
     assert [line for line in lines if not re.fullmatch(pattern, line)] == []
     assert any(" tasks, " in line for line in lines)
-    told = run(*words, "--again", "--quiet").splitlines()
+    told = run(*words, "--force", "--quiet").splitlines()
     assert [line for line in told if line.startswith("pipeline: ")] == []
 
 

@@ -225,7 +225,7 @@ def test_a_service_that_fails_is_told_and_a_resumed_run_asks_for_the_rest(
     service.answer = openai_answer
     run = graph.pipeline.report().run
     # What dies here is taken for a process that was killed.
-    monkeypatch.setattr(RunLease, "_give_up", lambda self, error: None)
+    monkeypatch.setattr(RunLease, "_abort", lambda self, error: None)
 
     def die(name):
         if name == "pipeline: finished embed":

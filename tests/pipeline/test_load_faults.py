@@ -89,14 +89,14 @@ import sys
 import omnigraph.graph as og
 from omnigraph import pipeline
 from omnigraph.errors import OmniError
-from omnigraph.pipeline.model import Input
+from omnigraph.pipeline.model import TypeFrame
 from tests.support.spark_loads import load
 uri, scratch = sys.argv[1:]
 spark = pipeline.session("local[1]", memory="512m", config={"spark.local.dir": scratch})
 frame = spark.range(0, 2000000, 1, 4).selectExpr("sha2(cast(id as string), 256) as name")
 graph = og.open(uri)
 try:
-    load(graph, [Input("node:Person", frame.repartition(4))], spark)
+    load(graph, [TypeFrame("node:Person", frame.repartition(4))], spark)
 except OmniError as error:
     print(error.code, error)
 """
@@ -116,7 +116,7 @@ def test_a_scratch_disk_that_is_full_is_told_and_changes_nothing(graph, tmp_path
     finally:
         subprocess.run(["umount", str(disk)], check=True)
     assert run.returncode == 0, run.stderr
-    assert run.stdout.startswith("spark_disk_full Spark's scratch space is full: free some, or set")
+    assert run.stdout.startswith("spark_disk_full Spark's scratch space is full: free some space")
     assert left == []
     assert read_state(graph)["Person"] == {}
     assert not IntentLog(graph._manifest.objects).list()

@@ -78,7 +78,7 @@ def test_a_load_that_fails_removes_what_it_staged(spark, graph):
 def test_an_aborted_run_leaves_nothing_and_a_recovered_one_starts_anew(spark, graph, monkeypatch):
     before = rows_files(graph)
     # What dies here is taken for a process that was killed.
-    monkeypatch.setattr(RunLease, "_give_up", lambda self, error: None)
+    monkeypatch.setattr(RunLease, "_abort", lambda self, error: None)
     run = die_after_staging(graph, spark, begin(graph))
     assert run.state is RunState.RUNNING
     assert [i.resume_window for i in IntentLog(graph._manifest.objects).list()] == [
@@ -171,7 +171,7 @@ def ages(spark):
 
 def test_a_partial_load_that_is_resumed_keeps_what_was_written_since(spark, graph, monkeypatch):
     graph.load({"Person": [{"name": "p1", "age": 1, "email": "old"}]})
-    monkeypatch.setattr(RunLease, "_give_up", lambda self, error: None)
+    monkeypatch.setattr(RunLease, "_abort", lambda self, error: None)
     run = die_after_staging(graph, spark, begin(graph), inputs=[ages(spark)], partial=True)
     og.open(graph.uri).load({"Person": [{"name": "p1", "email": "new"}]})
     load(graph, [ages(spark)], spark, partial=True, run=run)

@@ -1,6 +1,7 @@
 """Streams between graphs: every change arrives, once, whatever happens on the way."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -108,7 +109,8 @@ def test_a_batch_that_was_published_and_not_noted_is_not_published_again(
     assert len(batches(copy)) > 2
 
 
-def test_a_killed_process_is_taken_up_by_another(spark, graph, copy, tmp_path):
+@pytest.mark.skipif(not os.environ.get("SOAK_SECONDS"), reason="starts a JVM: only in soaks")
+def test_a_stream_of_a_killed_process_is_continued_by_another(spark, graph, copy, tmp_path):
     command = [sys.executable, "-m", "tests.support.streaming"]
     paths = [str(tmp_path / name) for name in ("graph", "copy", "check")]
     child = subprocess.run([*command, *paths], capture_output=True, text=True)

@@ -31,6 +31,7 @@ from omnigraph.changes import Limits, type_delta
 from omnigraph.merge.conflicts import MergeConflicts
 from tests.support.changes import Delete, Put, Where, read_state
 from tests.support.differences import apply, difference, exactly, read_lines
+from tests.support.effort import examples
 from tests.support.model import Model
 from tests.support.surfaces import Lines, Mutation, Wanted
 
@@ -347,7 +348,7 @@ class Changes(RuleBasedStateMachine):
 
 
 BOUNDED = settings(
-    max_examples=25,
+    max_examples=examples(15),
     stateful_step_count=30,
     deadline=None,
     suppress_health_check=list(HealthCheck),

@@ -14,6 +14,7 @@ from omnigraph.catalog import (
 )
 from tests.support.catalogs import after, first, lines, sound
 from tests.support.edits import GENTLE, ROUGH, edited
+from tests.support.effort import examples
 from tests.support.migrate import migrate
 from tests.support.schemas import sketches, text_of
 
@@ -21,7 +22,7 @@ schemas = sketches()
 gentle = schemas.flatmap(lambda s: st.tuples(st.just(s), edited(s, GENTLE)))
 rough = schemas.flatmap(lambda s: st.tuples(st.just(s), edited(s, (*GENTLE, *ROUGH))))
 randoms = st.randoms(use_true_random=False)
-laws = settings(max_examples=75, suppress_health_check=[HealthCheck.too_slow])
+laws = settings(max_examples=examples(30), suppress_health_check=[HealthCheck.too_slow])
 
 
 def pair(sketch, other):

@@ -21,6 +21,7 @@ from omnigraph.lang import tokens as tk
 from omnigraph.lang.query_tree import QueryTree
 from omnigraph.lang.schema_tree import SchemaTree
 from omnigraph.lang.source import SourceText
+from tests.support.effort import examples
 from tests.support.strategies import queries, schemas
 
 CORPUS = Path(__file__).parents[1] / "fuzz" / "corpus"
@@ -30,7 +31,7 @@ FORMAT = {".pg": format_schema, ".gq": format_queries}
 NOISE = ("// c\n", "//\n", "/* c */", "/* c\n   d */", "\n", "\n\n \n", " \t", "\r\n", "// é\r\n")
 ENUM_PARTS = (tk.NAME, tk.TYPE_NAME, tk.INT, "-")
 
-laws = settings(max_examples=400, suppress_health_check=[HealthCheck.too_slow])
+laws = settings(max_examples=examples(150), suppress_health_check=[HealthCheck.too_slow])
 corpus = pytest.mark.parametrize(
     "path", sorted(p for p in CORPUS.iterdir() if p.suffix in PARSE), ids=lambda path: path.name
 )
@@ -113,7 +114,7 @@ def test_corpus_formats_without_loss(path):
 
 
 @corpus
-@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(20), suppress_health_check=[HealthCheck.too_slow])
 @given(pieces=noise)
 def test_corpus_formats_without_loss_whatever_is_put_between_its_tokens(path, pieces):
     text = with_noise(path.read_bytes().decode("utf-8").removeprefix("\ufeff"), pieces)

@@ -10,13 +10,14 @@ from random import Random
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from tests.support.effort import examples
 from tests.support.generated_reads import reads, some_reads
 from tests.support.read_checks import HISTORIES, differences
 
-FIRST, COUNT = int(os.environ.get("READS_FROM", "0")), int(os.environ.get("READS", "15"))
+FIRST, COUNT = int(os.environ.get("READS_FROM", "0")), int(os.environ.get("READS") or examples(12))
 
 
-@settings(max_examples=25, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(20), suppress_health_check=list(HealthCheck))
 @given(reads(count=3))
 def test_engine_and_reference_agree_on_what_hypothesis_finds(drawn):
     told = list(differences(drawn))

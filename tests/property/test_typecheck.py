@@ -3,7 +3,7 @@
 from collections import Counter
 from dataclasses import fields, is_dataclass, replace
 
-from hypothesis import event, given
+from hypothesis import event, given, settings
 
 from omnigraph.lang import (
     Code,
@@ -22,8 +22,11 @@ from omnigraph.plan.operators import Expand, Filter, Scan, operator_inputs
 from omnigraph.plan.rewrite_rules import push_filters_down
 from omnigraph.plan.type_check_context import BindingScope, TypeCheckContext
 from tests.support import strategies
+from tests.support.effort import examples
 from tests.support.harbour_queries import PARAMETERS, clauses, queries
 from tests.support.plans import catalog
+
+laws = settings(max_examples=examples(50))
 
 
 def checked(query):
@@ -40,6 +43,7 @@ def rebuilt(value):
     return value
 
 
+@laws
 @given(queries)
 def test_a_query_has_a_plan_or_reasons_but_never_both(query):
     plan, report = checked(query)
@@ -47,6 +51,7 @@ def test_a_query_has_a_plan_or_reasons_but_never_both(query):
     assert (plan is None) == bool(report.errors)
 
 
+@laws
 @given(strategies.queries)
 def test_any_well_formed_query_has_a_plan_or_reasons(tree):
     for query in tree.queries:
@@ -54,6 +59,7 @@ def test_any_well_formed_query_has_a_plan_or_reasons(tree):
         assert (plan is None) == bool(report.errors)
 
 
+@laws
 @given(queries)
 def test_an_accepted_plan_passes_its_own_constructors_again(query):
     plan, _ = checked(query)
@@ -61,6 +67,7 @@ def test_an_accepted_plan_passes_its_own_constructors_again(query):
         assert rebuilt(plan) == plan
 
 
+@laws
 @given(queries)
 def test_an_accepted_plan_can_be_explained_and_described(query):
     plan, _ = checked(query)
@@ -71,6 +78,7 @@ def test_an_accepted_plan_can_be_explained_and_described(query):
         assert operation["reads"]
 
 
+@laws
 @given(queries)
 def test_printing_and_reading_a_query_changes_neither_its_plan_nor_its_reasons(query):
     plan, report = checked(query)
@@ -98,6 +106,7 @@ def predicates(rows):
     return sum((predicates(source) for source in operator_inputs(rows)), found)
 
 
+@laws
 @given(clauses)
 def test_moving_filters_keeps_what_is_asked_for(match):
     report = report_for_text("", "query.gq", Code.QUERY_UNREADABLE)

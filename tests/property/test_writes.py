@@ -28,6 +28,7 @@ import omnigraph.graph as og
 from omnigraph.storage import row_lookup
 from omnigraph.write import ids, staging
 from tests.support.changes import Delete, Put, Set, Where, read_state
+from tests.support.effort import examples
 from tests.support.indexes import index_ids
 from tests.support.model import Model
 from tests.support.surfaces import Changes, Columns, Inexpressible, Lines, Mutation, Wanted
@@ -281,7 +282,7 @@ class Writes(RuleBasedStateMachine):
 
 
 BOUNDED = settings(
-    max_examples=25,
+    max_examples=examples(15),
     stateful_step_count=30,
     deadline=None,
     suppress_health_check=list(HealthCheck),

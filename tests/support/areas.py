@@ -1,10 +1,12 @@
-"""Report the time each area of the suite took, below the summary of pytest."""
+"""Report the time of each area of the suite and of its slowest files, below the summary."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 
 import pytest
+
+SLOWEST_FILES = 25
 
 
 class AreaTimes:
@@ -13,9 +15,12 @@ class AreaTimes:
     def __init__(self) -> None:
         self.seconds: defaultdict[str, float] = defaultdict(float)
         self.tests: defaultdict[str, int] = defaultdict(int)
+        self.files: defaultdict[str, float] = defaultdict(float)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        area = f"tests/{report.nodeid.partition('::')[0].split('/')[1]}"
+        file = report.nodeid.partition("::")[0]
+        area = f"tests/{file.split('/')[1]}"
+        self.files[file] += report.duration
         self.seconds[area] += report.duration
         self.tests[area] += report.when == "call"
 
@@ -26,6 +31,9 @@ class AreaTimes:
         for area, seconds in sorted(self.seconds.items(), key=lambda item: -item[1]):
             terminalreporter.line(f"{seconds:8.1f} s  {self.tests[area]:6,} tests  {area}")
         terminalreporter.line(f"{sum(self.seconds.values()):8.1f} s in all")
+        terminalreporter.section("slowest files (seconds of one worker)")
+        for file, seconds in sorted(self.files.items(), key=lambda item: -item[1])[:SLOWEST_FILES]:
+            terminalreporter.line(f"{seconds:8.1f} s  {file}")
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -43,7 +43,6 @@ from omnigraph.maintain.cleanup import cleanup
 from omnigraph.maintain.cleanup_report import CleanupReport
 from omnigraph.storage import staged_writes
 from omnigraph.storage.layout import dataset_path
-from tests.support import staging
 
 SCHEMA = """
 node Ship { name: String  tons: I32? }
@@ -217,7 +216,7 @@ def _stage(graph: og.Graph, state: LineageState, change: Change) -> StagedDatase
 
 def _apply(base: Any, change: Change) -> Any:
     if change.verb == "delete":
-        return staging.delete(base, list(change.rows))
+        return staged_writes.delete(base, list(change.rows))
     if change.verb == "add_column":
         return staged_writes.add_columns(base, [pa.field(change.column, pa.string())])
     if change.verb == "widen_column":
@@ -226,8 +225,8 @@ def _apply(base: Any, change: Change) -> Any:
             base, change.column, wide, lambda old: old.cast(pa.int64())
         )
     verb = {
-        "insert": staging.append,
-        "upsert": staging.upsert,
+        "insert": staged_writes.insert,
+        "upsert": staged_writes.upsert,
         "overwrite": staged_writes.overwrite,
     }
     listed = [{"id": id_, **values} for id_, values in change.rows.items()]

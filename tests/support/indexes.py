@@ -6,8 +6,8 @@ import omnigraph.graph as og
 from omnigraph.commit.model import Commit
 from omnigraph.commit.publish import publish
 from omnigraph.commit.staged_commit import StagedCommit, StagedDataset, new_commit_id
+from omnigraph.storage.index import stage_btree_index
 from omnigraph.storage.layout import dataset_path
-from tests.support import staging
 
 
 def index_ids(graph: og.Graph, branch: str = "main") -> Commit:
@@ -19,7 +19,7 @@ def index_ids(graph: og.Graph, branch: str = "main") -> Commit:
         path = dataset_path(kind, entry.type_id, entry.incarnation)
         made = base = graph._manifest.datasets.at(path, entry.physical)
         for column in ("id", "src", "dst") if kind == "edge" else ("id",):
-            made = staging.index_column(made, column) or made
+            made = stage_btree_index(made, column) or made
         if made is not base:
             version = int(made.version)
             datasets.append(

@@ -22,7 +22,7 @@ from pyspark.find_spark_home import _find_spark_home
 from omnigraph.pipeline.java import FLAGS, find_java
 
 START_SECONDS = 300
-"""Nobody waits so long unless something is broken."""
+"""Seconds after which a start is considered to have failed."""
 
 _MISSING = "--add-modules=jdk.incubator.vector"
 _ADDRESS = re.compile(r"Starting Spark master at (spark://\S+)")
@@ -161,13 +161,13 @@ def connect_server() -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def spark_master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Run one standalone cluster for all tests of this process that want it."""
+    """Run one standalone cluster for all tests of this process that need it."""
     with standalone_cluster(tmp_path_factory.mktemp("cluster")) as address:
         yield address
 
 
 @pytest.fixture(scope="session")
 def spark_remote() -> Iterator[str]:
-    """Run one Spark Connect server for all tests of this process that want it."""
+    """Run one Spark Connect server for all tests of this process that need it."""
     with connect_server() as address:
         yield address

@@ -23,6 +23,7 @@ from omnigraph import pipeline
 from omnigraph.pipeline import sessions
 from tests.support.embedding import MOCK
 from tests.support.processes import LONG, is_gone
+from tests.support.quick import SETTINGS
 
 SCHEMA = """
 node Person {
@@ -152,8 +153,7 @@ def _work(folder: Path) -> None:
 
 def main(folder: str, *places: str) -> None:
     """Begin, and die."""
-    config = {"spark.sql.shuffle.partitions": "1"}
-    pipeline.session("local[1]", memory="512m", config=config)
+    pipeline.session("local[1]", memory="512m", config=SETTINGS)
     assert sessions._machine is not None
     print(sessions._machine.process.pid, flush=True)
     there = threading.Semaphore(0)

@@ -175,20 +175,20 @@ def check_canonical(document: object, canonical: object, place: str = "document"
             raise SchemaCorrupt(f"{place} repeats an entry")
         if _differs_only_in_order(document, canonical):
             raise SchemaCorrupt(f"{place} is not sorted")
-        for index, (found, expected) in enumerate(zip(document, canonical, strict=True)):
-            check_canonical(found, expected, f"{place}[{index}]")
+        for index, (item, expected) in enumerate(zip(document, canonical, strict=True)):
+            check_canonical(item, expected, f"{place}[{index}]")
     elif document != canonical:
         raise SchemaCorrupt(f"{place} is {brief(document)}, expected {brief(canonical)}")
 
 
-def _differs_only_in_order(found: list[Any], expected: list[Any]) -> bool:
-    return found != expected and sorted(map(compact_json, found)) == sorted(
+def _differs_only_in_order(items: list[Any], expected: list[Any]) -> bool:
+    return items != expected and sorted(map(compact_json, items)) == sorted(
         map(compact_json, expected)
     )
 
 
 class _SchemaJsonObject:
-    """One JSON object, with the place it stands at."""
+    """One JSON object, with its path in the document."""
 
     def __init__(self, value: object, place: str) -> None:
         if not isinstance(value, Mapping):
@@ -321,13 +321,13 @@ def _sorted_names(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def _decode_annotations(entry: _SchemaJsonObject) -> tuple[Annotation, ...]:
-    found = []
+    annotations = []
     for item in entry.entries("annotations"):
         value = item.convert("value", lambda v: None if v is None else _require_exact_type(v, str))
         named = _SchemaJsonObject(item.value.get("kwargs", {}), f"{item.place}.kwargs")
         pairs = ((key, named.get(key, str)) for key in sorted(named.value))
-        found.append(Annotation(item.get("name", str), value, tuple(pairs)))
-    return canonical_annotations(found)
+        annotations.append(Annotation(item.get("name", str), value, tuple(pairs)))
+    return canonical_annotations(annotations)
 
 
 def _decode_constraint(entry: _SchemaJsonObject) -> Constraint:

@@ -71,7 +71,7 @@ class AcceptedSchema:
         return [type_ for type_ in self.types if type_.kind is kind]
 
     def identities(self) -> Iterator[tuple[int, str]]:
-        """Yield every identity in use with the thing it belongs to."""
+        """Yield every identity in use with its owner."""
         for type_ in self.types:
             yield type_.id, type_.entity
             if type_.incarnation is not None:
@@ -147,7 +147,7 @@ def _check_property(property_: Property, owner: AcceptedType) -> None:
         if unknown:
             raise SchemaCorrupt(f"{place} has unknown constraint `{min(unknown):.40}`")
     elif property_.shorthands:
-        raise SchemaCorrupt(f"constraints of {place} must stand on {owner.entity}")
+        raise SchemaCorrupt(f"constraints of {place} must be declared on {owner.entity}")
     if owner.kind is not TypeKind.NODE and (property_.satisfies or not property_.declared_directly):
         raise SchemaCorrupt(f"{place} cannot come from an interface")
     if not property_.declared_directly and not property_.satisfies:
@@ -155,7 +155,7 @@ def _check_property(property_: Property, owner: AcceptedType) -> None:
 
 
 def _check_interfaces(node: NodeType, owner: AcceptedType, catalog: Catalog) -> None:
-    """Check that a node has what its interfaces ask for, and no more links than that."""
+    """Check that a node has the properties of its interfaces, and no other links."""
     wanted: dict[str, set[str]] = {name: set() for name in node.properties}
     for name in node.interfaces:
         if name not in catalog.interfaces:

@@ -62,7 +62,7 @@ def load_catalog(text: str, name: str = "<schema>", *, persisted: bool = False) 
 
 
 def read_catalog(report: DiagnosticReport, *, persisted: bool = False) -> Catalog:
-    """Resolve the report's source; what is wrong with it is added to the report."""
+    """Resolve the report's source; errors are added to the report."""
     tree = read_schema(report)
     if report.errors:
         return Catalog()
@@ -96,18 +96,18 @@ def _unique_declarations(
     declarations: Iterable[Declaration], kind: type[_DeclT], admission: SchemaCheckContext
 ) -> list[_DeclT]:
     """Return the declarations of one kind, reporting those whose name is taken."""
-    found: dict[str, _DeclT] = {}
+    by_name: dict[str, _DeclT] = {}
     for decl in declarations:
         if not isinstance(decl, kind):
             continue
-        if decl.name.text in found:
+        if decl.name.text in by_name:
             word = kind.__name__.removesuffix("Decl").lower()
             what = "interface" if word == "interface" else f"{word} type"
             message = f"duplicate {what} `{decl.name}`"
             admission.error(Code.DUPLICATE_TYPE, message, decl.name.span)
         else:
-            found[decl.name.text] = decl
-    return list(found.values())
+            by_name[decl.name.text] = decl
+    return list(by_name.values())
 
 
 def _build_interface(decl: InterfaceDecl, admission: SchemaCheckContext) -> InterfaceType:
@@ -159,7 +159,7 @@ def _build_node(
 def _implemented_interfaces(
     decl: NodeDecl, interfaces: dict[str, InterfaceType], admission: SchemaCheckContext
 ) -> list[tuple[InterfaceType, Name]]:
-    found: dict[str, tuple[InterfaceType, Name]] = {}
+    resolved: dict[str, tuple[InterfaceType, Name]] = {}
     for name in decl.implements:
         interface = interfaces.get(name.text)
         if interface is None:
@@ -170,8 +170,8 @@ def _implemented_interfaces(
                 hint=did_you_mean(name.text, interfaces),
             )
         else:
-            found.setdefault(name.text, (interface, name))
-    return list(found.values())
+            resolved.setdefault(name.text, (interface, name))
+    return list(resolved.values())
 
 
 def _inherit_properties(
@@ -182,36 +182,36 @@ def _inherit_properties(
     admission: SchemaCheckContext,
 ) -> None:
     """Give a node the properties of an interface it implements."""
-    for wanted in interface.properties.values():
-        existing = properties.get(wanted.name)
+    for inherited in interface.properties.values():
+        existing = properties.get(inherited.name)
         if existing is None:
             injected = replace(
-                wanted, declared_directly=False, satisfies=(interface.name,), span=place.span
+                inherited, declared_directly=False, satisfies=(interface.name,), span=place.span
             )
-            properties[wanted.name] = injected
+            properties[inherited.name] = injected
             continue
         if existing.declared_directly:
-            if existing.type != wanted.type:
+            if existing.type != inherited.type:
                 admission.error(
                     Code.INTERFACE_MISMATCH,
-                    f"property {owner.name}.{wanted.name} is {existing.type}, "
-                    f"but interface {interface.name} declares it as {wanted.type}",
+                    f"property {owner.name}.{inherited.name} is {existing.type}, "
+                    f"but interface {interface.name} declares it as {inherited.type}",
                     existing.span,
                 )
-        elif _property_semantics(existing) != _property_semantics(wanted):
+        elif _property_semantics(existing) != _property_semantics(inherited):
             others = ", ".join(existing.satisfies)
             admission.error(
                 Code.INTERFACE_CONFLICT,
-                f"interfaces {others} and {interface.name} give {owner.name}.{wanted.name} "
+                f"interfaces {others} and {interface.name} give {owner.name}.{inherited.name} "
                 "incompatible property semantics",
                 place.span,
-                hint=f"declare `{wanted.name}` on {owner.name} itself",
+                hint=f"declare `{inherited.name}` on {owner.name} itself",
             )
         hint = existing.rename_from
         if hint is None and not existing.declared_directly:
-            hint = wanted.rename_from
+            hint = inherited.rename_from
         satisfies = tuple(sorted({*existing.satisfies, interface.name}))
-        properties[wanted.name] = replace(existing, satisfies=satisfies, rename_from=hint)
+        properties[inherited.name] = replace(existing, satisfies=satisfies, rename_from=hint)
 
 
 def _property_semantics(property_: Property) -> tuple[object, ...]:

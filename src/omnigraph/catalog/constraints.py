@@ -51,7 +51,7 @@ class LocatedConstraint:
     span: TextSpan
     names: tuple[Name, ...] = ()
 
-    def place(self, name: str) -> TextSpan:
+    def span_of(self, name: str) -> TextSpan:
         """Return where the constraint names a property."""
         return next((n.span for n in self.names if n.text == name), self.span)
 
@@ -120,7 +120,7 @@ def check_constraints(
 
 
 def _without_defaults(constraint: Constraint) -> Constraint:
-    """Return a constraint without what goes without saying."""
+    """Return a constraint without redundant parts."""
     if isinstance(constraint, Index) and constraint.metric is Metric.COSINE:
         return Index(constraint.columns)
     return constraint
@@ -137,18 +137,18 @@ class _ConstraintChecker:
         constraint, span = placed.constraint, placed.span
         match constraint:
             case Key(columns) | Unique(columns) | Index(columns):
-                found = [self._property(name, placed.place(name)) for name in columns]
-                members = [member for member in found if member is not None]
+                properties = [self._property(name, placed.span_of(name)) for name in columns]
+                members = [member for member in properties if member is not None]
                 for member in members:
-                    self._column(constraint, member, placed.place(member.name))
+                    self._column(constraint, member, placed.span_of(member.name))
                 return len(members) == len(columns)
             case Range(name):
-                property_ = self._property(name, placed.place(name))
+                property_ = self._property(name, placed.span_of(name))
                 if property_ is not None:
                     self._range(constraint, property_, span)
                 return property_ is not None
             case Check(name):
-                property_ = self._property(name, placed.place(name))
+                property_ = self._property(name, placed.span_of(name))
                 if property_ is not None:
                     self._check(constraint, property_, span)
                 return property_ is not None
@@ -162,8 +162,8 @@ class _ConstraintChecker:
             self.admission.error(Code.ANNOTATION_MISUSE, message, placed.span)
 
     def _property(self, name: str, span: TextSpan) -> Property | None:
-        found = self.known.get(name)
-        if found is None:
+        property_ = self.known.get(name)
+        if property_ is None:
             hint = did_you_mean(name, self.known)
             if self.owner.kind is TypeKind.EDGE and name in ("from", "to"):
                 hint = f"the endpoint is called `{'src' if name == 'from' else 'dst'}` here"
@@ -174,7 +174,7 @@ class _ConstraintChecker:
                 span,
                 hint=hint,
             )
-        return found
+        return property_
 
     def _column(self, constraint: Key | Unique | Index, member: Property, span: TextSpan) -> None:
         word = type(constraint).__name__.lower()
@@ -198,7 +198,7 @@ class _ConstraintChecker:
             kind == "vector" and isinstance(constraint, Index) and len(constraint.columns) == 1
         ):
             message = f"@{word} is not supported on {kind} property {place}"
-            self.admission.refuse_new(Code.CONSTRAINT_UNSUPPORTED, message, span)
+            self.admission.error_if_new(Code.CONSTRAINT_UNSUPPORTED, message, span)
         elif isinstance(constraint, Index) and constraint.metric is not None and kind is None:
             report_metric_on_non_vector(place, member.type, span, self.admission)
 
@@ -209,11 +209,11 @@ class _ConstraintChecker:
             self.admission.error(Code.RANGE_INVALID, message, span)
         elif member.type.is_list:
             message = f"@range is not supported on list property {place}"
-            self.admission.refuse_new(Code.RANGE_INVALID, message, span)
+            self.admission.error_if_new(Code.RANGE_INVALID, message, span)
         low, high = constraint.minimum, constraint.maximum
         if low is not None and high is not None and low > high:
             message = f"@range on {place} is empty: {low} is above {high}"
-            self.admission.refuse_new(Code.RANGE_INVALID, message, span)
+            self.admission.error_if_new(Code.RANGE_INVALID, message, span)
 
     def _check(self, constraint: Check, member: Property, span: TextSpan) -> None:
         place = f"{self.owner.name}.{member.name}"
@@ -222,8 +222,8 @@ class _ConstraintChecker:
             self.admission.error(Code.CHECK_INVALID, message, span)
         elif member.type.is_list:
             message = f"@check is not supported on list property {place}"
-            self.admission.refuse_new(Code.CHECK_INVALID, message, span)
+            self.admission.error_if_new(Code.CHECK_INVALID, message, span)
         problem = pattern_problem(constraint.pattern)
         if problem is not None:
             message = f"@check on {place} has an invalid pattern: {problem}"
-            self.admission.refuse_new(Code.CHECK_INVALID, message, span)
+            self.admission.error_if_new(Code.CHECK_INVALID, message, span)

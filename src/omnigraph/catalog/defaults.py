@@ -60,7 +60,7 @@ def default_annotation(type_: PropertyType, text: str) -> Annotation:
 
 
 def _parse_literal(type_: PropertyType, text: str) -> str | int | float | bool:
-    """Return the JSON value a text stands for."""
+    """Return the JSON value of a text."""
     if type_.spec.integer:
         if _INTEGER.fullmatch(text) is None:
             raise ValueError(f"expected integer number, got '{text[:40]}'")

@@ -52,7 +52,7 @@ class SequentialAllocator:
     def allocate(self, count: int) -> int:
         """Return the first of `count` consecutive new identities."""
         if count < 1:
-            raise ValueError("at least one identity must be asked for")
+            raise ValueError("at least one identity must be requested")
         first = self._next
         if first + count - 1 > MAX_IDENTITY:
             raise IdentityError("the identity allocator is exhausted", code="identity_exhausted")

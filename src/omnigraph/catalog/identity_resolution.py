@@ -72,14 +72,14 @@ class _SchemaMatcher:
     accepted: AcceptedSchema
     report: DiagnosticReport
     matches: SchemaMatches = field(default_factory=SchemaMatches)
-    lost: set[TypeKey] = field(default_factory=set)
-    """Types whose hint is wrong: what their properties are cannot be said."""
+    unresolved: set[TypeKey] = field(default_factory=set)
+    """Types with an invalid hint: their properties cannot be matched."""
 
     def match(self, catalog: Catalog) -> SchemaMatches:
         definitions = {(definition_kind(d), d.name): d for d in catalog.definitions()}
         self._match_types(definitions)
         for key, definition in definitions.items():
-            if key in self.lost:
+            if key in self.unresolved:
                 continue
             owner = self.matches.types.get(key)
             if owner is None:
@@ -104,7 +104,7 @@ class _SchemaMatcher:
                 continue
             origin = self._type_origin(definition, definition.rename_from, claimed)
             if origin is None:
-                self.lost.add(key)
+                self.unresolved.add(key)
             else:
                 self.matches.types[key] = origin
                 claimed.add(origin.id)
@@ -138,23 +138,23 @@ class _SchemaMatcher:
         self, definition: Definition, owner: AcceptedType
     ) -> dict[str, PropertyId]:
         ids = owner.property_ids
-        found = {name: ids[name] for name in definition.properties if name in ids}
-        claimed = set(found)
-        # A hint that came with an interface gives way to one written on the type itself.
+        kept = {name: ids[name] for name in definition.properties if name in ids}
+        claimed = set(kept)
+        # A hint that came with an interface is overridden by one written on the type itself.
         for property_ in sorted(definition.properties.values(), key=_is_inherited):
             old = property_.rename_from
             if old is None:
                 continue
-            if property_.name in found:
+            if property_.name in kept:
                 if property_.declared_directly:
                     place = f"property {definition.name}.{property_.name}"
                     self._ignored(f"{place} is already accepted under that name", property_)
             elif old in ids and old not in claimed:
-                found[property_.name] = ids[old]
+                kept[property_.name] = ids[old]
                 claimed.add(old)
             elif property_.declared_directly:
                 self._refuse_property_hint(property_, old, definition, owner)
-        return found
+        return kept
 
     def _refuse_property_hint(
         self, property_: Property, old: str, definition: Definition, owner: AcceptedType
@@ -237,16 +237,16 @@ class _NewIdentities:
     allocator: IdentityAllocator
     used: frozenset[int]
 
-    def give(self, keys: Iterable[_KeyT]) -> dict[_KeyT, int]:
-        wanted = list(keys)
-        if not wanted:
+    def allocate(self, keys: Iterable[_KeyT]) -> dict[_KeyT, int]:
+        names = list(keys)
+        if not names:
             return {}
-        first = self.allocator.allocate(len(wanted))
-        given = dict(zip(wanted, range(first, first + len(wanted)), strict=True))
-        taken = self.used.intersection(given.values())
+        first = self.allocator.allocate(len(names))
+        identities = dict(zip(names, range(first, first + len(names)), strict=True))
+        taken = self.used.intersection(identities.values())
         if taken:
             raise IdentityError(f"identity {identity_text(min(taken))} is in use already")
-        return given
+        return identities
 
 
 def _assign_identities(
@@ -257,23 +257,23 @@ def _assign_identities(
         (definition_kind(d), d.name): d for d in catalog.definitions()
     }
     type_ids: dict[TypeKey, TypeId] = {key: t.id for key, t in matches.types.items()}
-    new_types = fresh.give(key for key in definitions if key not in type_ids)
-    type_ids |= {key: TypeId(given) for key, given in new_types.items()}
+    new_types = fresh.allocate(key for key in definitions if key not in type_ids)
+    type_ids |= {key: TypeId(new_ids) for key, new_ids in new_types.items()}
     by_id: Sequence[TypeKey] = sorted(definitions, key=lambda key: type_ids[key])
 
     property_ids = {key: dict(matches.properties.get(key, {})) for key in by_id}
-    new_properties = fresh.give(
+    new_properties = fresh.allocate(
         (key, name)
         for key in by_id
         for name in sorted(definitions[key].properties)
         if name not in property_ids[key]
     )
-    for (key, name), given in new_properties.items():
-        property_ids[key][name] = PropertyId(given)
+    for (key, name), new_ids in new_properties.items():
+        property_ids[key][name] = PropertyId(new_ids)
 
     incarnations = {key: t.incarnation for key, t in matches.types.items()}
     stored = (key for key in by_id if key in new_types and key[0] is not TypeKind.INTERFACE)
-    incarnations |= {key: IncarnationId(given) for key, given in fresh.give(stored).items()}
+    incarnations |= {key: IncarnationId(new_ids) for key, new_ids in fresh.allocate(stored).items()}
 
     types = (
         AcceptedType(

@@ -177,7 +177,7 @@ class _SchemaTypeState:
         """Return one property by identity."""
         return self.type.definition.properties[self.names[property_id]]
 
-    def place(self, property_id: PropertyId) -> str:
+    def entity_path(self, property_id: PropertyId) -> str:
         """Return the spelling of a property in refusals: `node:Ship.imo`."""
         return f"{self.type.entity}.{self.names[property_id]}"
 
@@ -185,18 +185,18 @@ class _SchemaTypeState:
         """Return the identity behind a property name; system properties are their own."""
         return self.type.property_ids.get(name, name)
 
-    def focus(self, constraint: Constraint) -> PropertyId | None:
+    def property_of(self, constraint: Constraint) -> PropertyId | None:
         """Return the property beside which a constraint is treated, if there is one."""
         columns = constraint_columns(constraint)
         if isinstance(constraint, Range | Check) or len(columns) > 1:
             return None
         return self.type.property_ids.get(columns[0])
 
-    def link(self, kind: TypeKind, name: str) -> AcceptedType:
+    def linked_type(self, kind: TypeKind, name: str) -> AcceptedType:
         """Return a type this one refers to."""
-        found = self.schema.find(kind, name)
-        assert found is not None, "an accepted schema has no dangling references"
-        return found
+        linked = self.schema.find(kind, name)
+        assert linked is not None, "an accepted schema has no dangling references"
+        return linked
 
 
 def _constraint_identity(constraint: Constraint, type_: AcceptedType) -> Hashable:
@@ -240,7 +240,7 @@ def _structure_steps(before: _SchemaTypeState, after: _SchemaTypeState) -> Itera
                 ("dst", old_edge.dst, new_edge.dst),
             ):
                 node = TypeKind.NODE
-                if before.link(node, old_end).id != after.link(node, new_end).id:
+                if before.linked_type(node, old_end).id != after.linked_type(node, new_end).id:
                     reason = f"changing edge endpoints is not supported: {word}"
                     yield UnsupportedChange(entity, f"{reason} {old_end} -> {new_end}")
             if old_edge.cardinality != new_edge.cardinality:
@@ -249,7 +249,7 @@ def _structure_steps(before: _SchemaTypeState, after: _SchemaTypeState) -> Itera
 
 
 def _linked_type_ids(side: _SchemaTypeState, kind: TypeKind, names: tuple[str, ...]) -> set[int]:
-    return {side.link(kind, name).id for name in names}
+    return {side.linked_type(kind, name).id for name in names}
 
 
 def _type_metadata_steps(old: AcceptedType, new: AcceptedType) -> Iterator[MigrationStep]:
@@ -266,9 +266,9 @@ def _type_metadata_steps(old: AcceptedType, new: AcceptedType) -> Iterator[Migra
 
 
 def _annotation_refusal(
-    entity: str, was: tuple[Annotation, ...], wanted: tuple[Annotation, ...]
+    entity: str, was: tuple[Annotation, ...], annotations: tuple[Annotation, ...]
 ) -> UnsupportedChange | None:
-    changed = [a for a in set(was) ^ set(wanted) if a.name not in _METADATA_ANNOTATIONS]
+    changed = [a for a in set(was) ^ set(annotations) if a.name not in _METADATA_ANNOTATIONS]
     if not changed:
         return None
     texts = ", ".join(annotation_text(a) for a in canonical_annotations(changed))
@@ -292,14 +292,16 @@ def _new_property_steps(
     else:
         optional = f"make it {type_.as_nullable()} or give it a @default"
         reason = f"a required property cannot be added ({type_}); {optional}"
-        yield UnsupportedChange(after.place(property_id), reason, Code.REQUIRED_PROPERTY_ADDED)
+        yield UnsupportedChange(
+            after.entity_path(property_id), reason, Code.REQUIRED_PROPERTY_ADDED
+        )
 
 
 def _property_steps(
     property_id: PropertyId, before: _SchemaTypeState, after: _SchemaTypeState
 ) -> Iterator[MigrationStep]:
     old, new = before.property(property_id), after.property(property_id)
-    kind, type_name, place = after.type.kind, after.type.name, after.place(property_id)
+    kind, type_name, place = after.type.kind, after.type.name, after.entity_path(property_id)
     if old.name != new.name:
         yield RenameProperty(kind, type_name, old.name, new.name)
     in_key = any(isinstance(c, Key) and new.name in c.columns for c in after.constraints.values())
@@ -322,13 +324,13 @@ def _embed_steps(
     """Yield what changes about `@embed`; a model that was not declared may be."""
     old, new = before.property(property_id).embed, after.property(property_id).embed
     same_source = _embed_source(old, before) == _embed_source(new, after)
-    was, wanted = (None if embed is None else embed.model for embed in (old, new))
-    if same_source and was is None and wanted is not None:
+    was, new_model = (None if embed is None else embed.model for embed in (old, new))
+    if same_source and was is None and new_model is not None:
         name = after.names[property_id]
-        yield DeclareEmbeddingModel(after.type.kind, after.type.name, name, wanted)
-    elif not same_source or was != wanted:
+        yield DeclareEmbeddingModel(after.type.kind, after.type.name, name, new_model)
+    elif not same_source or was != new_model:
         reason = "changing the source or model of @embed is not supported"
-        yield UnsupportedChange(after.place(property_id), reason)
+        yield UnsupportedChange(after.entity_path(property_id), reason)
 
 
 def _embed_source(embed: Embed | None, side: _SchemaTypeState) -> Hashable:
@@ -339,7 +341,7 @@ def _provenance_steps(
     property_id: PropertyId, before: _SchemaTypeState, after: _SchemaTypeState
 ) -> Iterator[MigrationStep]:
     old, new = before.property(property_id), after.property(property_id)
-    place = after.place(property_id)
+    place = after.entity_path(property_id)
     if old.declared_directly != new.declared_directly:
         words = {True: "declared directly", False: "injected by an interface"}
         change = f"{words[old.declared_directly]} -> {words[new.declared_directly]}"
@@ -354,7 +356,7 @@ def _provenance_steps(
 def _satisfied_interface_properties(
     property_: Property, side: _SchemaTypeState
 ) -> set[tuple[int, int]]:
-    interfaces = (side.link(TypeKind.INTERFACE, name) for name in property_.satisfies)
+    interfaces = (side.linked_type(TypeKind.INTERFACE, name) for name in property_.satisfies)
     return {(interface.id, interface.property_ids[property_.name]) for interface in interfaces}
 
 
@@ -376,7 +378,7 @@ def _constraint_steps(
     if focus is not None:
         entity += f".{after.names.get(focus) or before.names[focus]}"
     for identity, constraint in before.constraints.items():
-        if identity in after.constraints or before.focus(constraint) != focus:
+        if identity in after.constraints or before.property_of(constraint) != focus:
             continue
         if isinstance(constraint, Key):
             what = "constraints" if focus is None else "property constraints"
@@ -386,7 +388,7 @@ def _constraint_steps(
             spelled = _with_current_names(constraint, before, after)
             yield RemoveConstraint(after.type.kind, after.type.name, spelled)
     for identity, constraint in after.constraints.items():
-        if identity in before.constraints or after.focus(constraint) != focus:
+        if identity in before.constraints or after.property_of(constraint) != focus:
             continue
         if isinstance(constraint, Key):
             text = constraint_text(constraint)
@@ -427,7 +429,7 @@ def plan_migration(accepted: AcceptedSchema, desired: AcceptedSchema) -> Migrati
     _check_history(accepted, desired)
     steps = tuple(step for kind in TypeKind for step in _steps_of_kind(kind, accepted, desired))
     if not steps and accepted != desired:
-        steps = (UnsupportedChange("schema", "the schemas differ in a way no step describes"),)
+        steps = (UnsupportedChange("schema", "the schemas differ in a way no step covers"),)
     return MigrationPlan(steps)
 
 

@@ -27,7 +27,7 @@ from omnigraph.types import PropertyType
 
 
 class DropMode(StrEnum):
-    """Whether older snapshots keep what is dropped (soft) or lose it at once (hard)."""
+    """Whether older snapshots keep what is dropped (soft) or lose it immediately (hard)."""
 
     SOFT = "soft"
     HARD = "hard"
@@ -73,7 +73,7 @@ class AddType(_JsonStep):
     name: str
 
     def describe(self) -> str:
-        """Return one line for people."""
+        """Return one line of text."""
         return f"add type {self.type_kind} {self.name}"
 
 
@@ -87,7 +87,7 @@ class RenameType(_JsonStep):
     new: str
 
     def describe(self) -> str:
-        """Return one line for people."""
+        """Return one line of text."""
         return f"rename type {self.type_kind} {self.old} -> {self.new}"
 
 
@@ -103,7 +103,7 @@ class AddProperty(_JsonStep):
     default: str | None = None
 
     def describe(self) -> str:
-        """Return one line for people."""
+        """Return one line of text."""
         place = f"{self.type_kind} {self.type_name}.{self.property_name}"
         default = "" if self.default is None else f" = {self.default}"
         return f"add property {place}: {self.property_type}{default}"
@@ -120,7 +120,7 @@ class RenameProperty(_JsonStep):
     new: str
 
     def describe(self) -> str:
-        """Return one line for people."""
+        """Return one line of text."""
         return f"rename property {self.type_kind} {self.type_name}.{self.old} -> {self.new}"
 
 
@@ -134,7 +134,7 @@ class AddConstraint(_JsonStep):
     constraint: Constraint
 
     def describe(self) -> str:
-        """Return one line for people."""
+        """Return one line of text."""
         text = constraint_text(self.constraint)
         return f"add constraint {self.type_kind} {self.type_name} {text}"
 
@@ -149,7 +149,7 @@ class RemoveConstraint(_JsonStep):
     constraint: Constraint
 
     def describe(self) -> str:
-        """Return one line for people."""
+        """Return one line of text."""
         text = constraint_text(self.constraint)
         return f"remove constraint {self.type_kind} {self.type_name} {text}"
 
@@ -165,7 +165,7 @@ class ChangeCardinality(_JsonStep):
     new: Cardinality
 
     def describe(self) -> str:
-        """Return one line for people."""
+        """Return one line of text."""
         return f"change cardinality {self.type_kind} {self.type_name}: {self.old} -> {self.new}"
 
 
@@ -180,7 +180,7 @@ class ExtendEnum(_JsonStep):
     added_values: tuple[str, ...]
 
     def describe(self) -> str:
-        """Return one line for people."""
+        """Return one line of text."""
         place = f"{self.type_kind} {self.type_name}.{self.property_name}"
         return f"extend enum {place}: {', '.join(self.added_values)}"
 
@@ -197,7 +197,7 @@ class WidenProperty(_JsonStep):
     new: PropertyType
 
     def describe(self) -> str:
-        """Return one line for people."""
+        """Return one line of text."""
         place = f"{self.type_kind} {self.type_name}.{self.property_name}"
         return f"widen property {place}: {self.old.base_text} -> {self.new.base_text}"
 
@@ -212,7 +212,7 @@ class MakeOptional(_JsonStep):
     property_name: str
 
     def describe(self) -> str:
-        """Return one line for people."""
+        """Return one line of text."""
         return f"make optional {self.type_kind} {self.type_name}.{self.property_name}"
 
 
@@ -226,7 +226,7 @@ class MakeRequired(_JsonStep):
     property_name: str
 
     def describe(self) -> str:
-        """Return one line for people."""
+        """Return one line of text."""
         return f"make required {self.type_kind} {self.type_name}.{self.property_name}"
 
 
@@ -240,7 +240,7 @@ class UpdateTypeMetadata(_JsonStep):
     annotations: tuple[Annotation, ...]
 
     def describe(self) -> str:
-        """Return one line for people."""
+        """Return one line of text."""
         return (
             f"update metadata {self.type_kind} {self.name}: {_annotations_text(self.annotations)}"
         )
@@ -257,7 +257,7 @@ class UpdatePropertyMetadata(_JsonStep):
     annotations: tuple[Annotation, ...]
 
     def describe(self) -> str:
-        """Return one line for people."""
+        """Return one line of text."""
         place = f"{self.type_kind} {self.type_name}.{self.property_name}"
         return f"update metadata {place}: {_annotations_text(self.annotations)}"
 
@@ -273,7 +273,7 @@ class DeclareEmbeddingModel(_JsonStep):
     model: str
 
     def describe(self) -> str:
-        """Return one line for people."""
+        """Return one line of text."""
         place = f"{self.type_kind} {self.type_name}.{self.property_name}"
         return f"declare embedding model {place}: {self.model}"
 
@@ -288,7 +288,7 @@ class DropType(_JsonStep):
     mode: DropMode = DropMode.SOFT
 
     def describe(self) -> str:
-        """Return one line for people."""
+        """Return one line of text."""
         return f"drop type {self.type_kind} {self.name} ({self.mode})"
 
 
@@ -303,7 +303,7 @@ class DropProperty(_JsonStep):
     mode: DropMode = DropMode.SOFT
 
     def describe(self) -> str:
-        """Return one line for people."""
+        """Return one line of text."""
         place = f"{self.type_kind} {self.type_name}.{self.property_name}"
         return f"drop property {place} ({self.mode})"
 
@@ -323,7 +323,7 @@ class UnsupportedChange(_JsonStep):
         return self.reason if self.code is None else f"[{self.code}] {self.reason}"
 
     def describe(self) -> str:
-        """Return one line for people."""
+        """Return one line of text."""
         code = "" if self.code is None else f"[{self.code}] "
         return f"refused {code}{self.entity}: {self.reason}"
 

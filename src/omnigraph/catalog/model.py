@@ -43,7 +43,7 @@ class Annotation:
 
 
 def annotation_text(annotation: Annotation) -> str:
-    """Return an annotation as it stands in a schema: `@description("a vessel")`."""
+    """Return an annotation as it is written in a schema: `@description("a vessel")`."""
     if annotation.value is None:
         return f"@{annotation.name}"
     named = "".join(f", {name}={encode_string(value)}" for name, value in annotation.named)
@@ -137,7 +137,7 @@ SHORTHANDS = (*COLUMN_CONSTRAINTS, f"index:{Metric.L2}", f"index:{Metric.DOT}")
 
 
 def shorthand_constraint(word: str, name: str) -> Constraint:
-    """Return the constraint a word beside a property stands for."""
+    """Return the constraint of a word beside a property."""
     kind, _, metric = word.partition(":")
     if metric:
         return Index((name,), Metric(metric))
@@ -157,7 +157,7 @@ def constraint_word(constraint: Constraint) -> str:
 
 
 def constraint_text(constraint: Constraint) -> str:
-    """Return a constraint as it stands in a body: `@unique(a, b)`.
+    """Return a constraint as it is written in a body: `@unique(a, b)`.
 
     >>> constraint_text(Range("draught", 0, 30.5))
     '@range(draught, 0..30.5)'
@@ -313,8 +313,8 @@ def type_constraints(definition: Definition) -> tuple[Constraint, ...]:
 def vector_metric(definition: Definition, name: str) -> Metric:
     """Return how distances between vectors of a property are measured."""
     declared = (c for c in type_constraints(definition) if isinstance(c, Index))
-    found = next((c.metric for c in declared if c.columns == (name,)), None)
-    return found or Metric.COSINE
+    metric = next((c.metric for c in declared if c.columns == (name,)), None)
+    return metric or Metric.COSINE
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,7 +335,7 @@ class Catalog:
         return [types[name] for types in kinds for name in sorted(types)]
 
     def edge(self, word: str) -> EdgeType | None:
-        """Return an edge type by the word used for it: exact, else whatever the case."""
+        """Return an edge type by the word used for it: exact, else case-insensitive."""
         name = word if word in self.edges else self._edges_folded.get(word.lower())
         return None if name is None else self.edges[name]
 
@@ -399,7 +399,7 @@ class AcceptedType:
 
     @property
     def order(self) -> tuple[int, str]:
-        """Where this type stands among all: interfaces, nodes, edges, each by name."""
+        """Sort key: interfaces, nodes, edges, each by name."""
         return KIND_ORDER[self.kind], self.name
 
 
@@ -425,15 +425,15 @@ _ENDPOINT_WORDS = {"src": "from", "dst": "to"}
 
 
 def endpoint_column_names(properties: Container[str]) -> dict[str, str]:
-    """Return what each end is called where the properties of its edge stand beside it."""
+    """Return the column of each endpoint in tables that also have the properties of the edge."""
     return {end: end if word in properties else word for end, word in _ENDPOINT_WORDS.items()}
 
 
-def resolve_endpoint_columns(given: Container[str], properties: Container[str]) -> dict[str, str]:
-    """Return the end that each word means among given names.
+def resolve_endpoint_columns(columns: Container[str], properties: Container[str]) -> dict[str, str]:
+    """Return the endpoint that each column name means.
 
     `from` is the property of that name only where `src` is given, too.
     """
-    taken = {word for end, word in _ENDPOINT_WORDS.items() if end in given and word in properties}
+    taken = {word for end, word in _ENDPOINT_WORDS.items() if end in columns and word in properties}
     meant = {name: end for end, word in _ENDPOINT_WORDS.items() for name in (end, word)}
     return {name: end for name, end in meant.items() if name not in taken}

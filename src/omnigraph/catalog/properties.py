@@ -43,7 +43,7 @@ class SchemaCheckContext:
         """Refuse something no accepted schema can contain."""
         self.report.add(code, message, span, hint=hint)
 
-    def refuse_new(
+    def error_if_new(
         self, code: Code, message: str, span: TextSpan, *, hint: str | None = None
     ) -> None:
         """Refuse something that older accepted schemas may contain."""
@@ -153,7 +153,7 @@ def canonical_annotations(annotations: Sequence[Annotation]) -> tuple[Annotation
 
 
 def plain_annotation(decl: AnnotationDecl, admission: SchemaCheckContext) -> Annotation:
-    """Return an annotation to be carried along, checking the two kinds meant for people."""
+    """Return an annotation without meaning for storage, checking the two known kinds."""
     value = decl.value.text if decl.value is not None else None
     if decl.name.text in _TEXT_ANNOTATIONS:
         is_string = decl.value is not None and decl.value.kind is ArgumentKind.STRING
@@ -169,7 +169,7 @@ def plain_annotation(decl: AnnotationDecl, admission: SchemaCheckContext) -> Ann
 
 
 def rename_source(decl: AnnotationDecl, admission: SchemaCheckContext) -> str | None:
-    """Return the old name `@rename_from` gives."""
+    """Return the old name in `@rename_from`."""
     if decl.value is None or not decl.value.text.strip() or decl.named:
         admission.error(
             Code.ANNOTATION_MISUSE,
@@ -189,7 +189,7 @@ def _check_name(decl: PropertyDecl, owner: DeclaringType, admission: SchemaCheck
     elif name == "id" or (name in ("src", "dst") and owner.kind is TypeKind.EDGE):
         what = "every node and edge has" if name == "id" else "every edge has"
         hint = "give it another name, e.g. `slug` for a key of your own" if name == "id" else None
-        admission.refuse_new(
+        admission.error_if_new(
             Code.RESERVED_PROPERTY,
             f"property name `{name}` is reserved: {what} a system property `{name}`",
             decl.name.span,
@@ -211,7 +211,7 @@ def _check_repeats(annotations: Sequence[AnnotationDecl], admission: SchemaCheck
         for argument in annotation.named:
             if argument.name.text in arguments:
                 message = f"argument `{argument.name}=` is given twice in @{word}"
-                admission.refuse_new(Code.ANNOTATION_MISUSE, message, argument.name.span)
+                admission.error_if_new(Code.ANNOTATION_MISUSE, message, argument.name.span)
             arguments.add(argument.name.text)
 
 
@@ -245,21 +245,21 @@ def _constraint_shorthand(
 
 def index_metric(named: Sequence[NamedArgument], admission: SchemaCheckContext) -> Metric | None:
     """Return the metric the arguments of `@index` name, if they do."""
-    found: Metric | None = None
+    resolved: Metric | None = None
     for argument in named:
         if argument.name.text != "metric":
             message = f"unknown argument `{argument.name}=` in @index"
-            hint = "@index knows only `metric=`"
+            hint = "@index takes only `metric=`"
             admission.error(Code.ANNOTATION_MISUSE, message, argument.name.span, hint=hint)
             continue
         text = argument.value.text
         if argument.value.kind is ArgumentKind.STRING and text in {str(m) for m in Metric}:
-            found = Metric(text)
+            resolved = Metric(text)
         else:
-            known = ", ".join(f'"{metric}"' for metric in Metric)
-            message, hint = f"unknown metric `{text}`", f"the metrics are {known}"
+            choices = ", ".join(f'"{metric}"' for metric in Metric)
+            message, hint = f"unknown metric `{text}`", f"the metrics are {choices}"
             admission.error(Code.ANNOTATION_MISUSE, message, argument.value.span, hint=hint)
-    return found
+    return resolved
 
 
 def report_metric_on_non_vector(
@@ -313,7 +313,7 @@ def _resolve_embed(
                 Code.EMBED_MISUSE,
                 f"unknown argument `{named.name}=` in @embed",
                 named.name.span,
-                hint="@embed knows only `model=`",
+                hint="@embed takes only `model=`",
             )
     return Embed(decl.value.text, model)
 
@@ -321,19 +321,19 @@ def _resolve_embed(
 def _resolve_default(
     decl: AnnotationDecl, type_: PropertyType, place: str, admission: SchemaCheckContext
 ) -> Annotation:
-    """Return `@default` in its one form; what was accepted once may say anything."""
-    given = plain_annotation(decl, admission)
+    """Return `@default` in its one form; accepted schemas may have any value."""
+    annotation = plain_annotation(decl, admission)
     problem, hint = (
         default_unsupported_reason(type_),
         "make the property required, or leave the default out",
     )
-    if problem is None and (given.value is None or given.named):
+    if problem is None and (annotation.value is None or annotation.named):
         problem, hint = "it takes exactly one value", "write `@default(0)`"
     if problem is None:
         try:
-            return default_annotation(type_, given.value or "")
+            return default_annotation(type_, annotation.value or "")
         except ValueError as error:
             problem, hint = str(error), f"give a value of type {type_}"
-    message = f"@default on {place} means nothing: {problem}"
-    admission.refuse_new(Code.DEFAULT_MISUSE, message, decl.span, hint=hint)
-    return given
+    message = f"@default on {place} is invalid: {problem}"
+    admission.error_if_new(Code.DEFAULT_MISUSE, message, decl.span, hint=hint)
+    return annotation

@@ -131,6 +131,7 @@ EXAMPLES = {
     "pipeline": (
         "omnigraph pipeline validate papers.yaml --store ./my-graph",
         "omnigraph pipeline run papers.yaml --store ./my-graph",
+        "omnigraph pipeline status --store ./my-graph",
     ),
     "pipeline abort": ("omnigraph pipeline abort --store ./my-graph RUN",),
     "pipeline list": ("omnigraph pipeline list --cluster ./cluster",),
@@ -139,6 +140,7 @@ EXAMPLES = {
     "pipeline resume": ("omnigraph pipeline resume --store ./my-graph RUN",),
     "pipeline run": (
         "omnigraph pipeline run papers.yaml --store ./my-graph --set day=2026-01-31",
+        "omnigraph pipeline run papers.yaml --store ./my-graph --force",
         "omnigraph pipeline run papers --cluster ./cluster --html report.html",
     ),
     "pipeline status": ("omnigraph pipeline status --store ./my-graph",),

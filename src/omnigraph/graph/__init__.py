@@ -1,7 +1,7 @@
-"""The public face of a graph.
+"""The public API of an embedded graph.
 
-What people call enters, what they get leaves: this room delegates and decides nothing. `face` has
-the graph itself, `schema`, `history` and `changes` its parts, `context` what they share.
+`api` has the graph itself, `schema` and `history` its parts, `context` what they share, and
+`protocol` the signatures and docstrings of what remote graphs have, too.
 """
 
 from omnigraph.graph.api import Graph, import_archive, init, open

@@ -1,8 +1,9 @@
-"""This module is the public face of a graph: it delegates, it decides nothing."""
+"""The public API of an embedded graph: open it, read it, change it, maintain it."""
 
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -22,6 +23,7 @@ from omnigraph.embed.embedder import Embedder, ProviderChoice
 from omnigraph.errors import InvalidInput, OmniError
 from omnigraph.graph.context import GraphContext
 from omnigraph.graph.history import Branches, Changes, Commits, Tags
+from omnigraph.graph.protocol import GraphProtocol, documented_by
 from omnigraph.graph.schema import Indexes, Schema, read_schema_text
 from omnigraph.maintain.archive import ArchiveReport, read_archive, write_archive
 from omnigraph.maintain.cleanup import cleanup
@@ -52,7 +54,7 @@ from omnigraph.write.progress import ProgressListener
 from omnigraph.write.request import MAINTENANCE_OPERATION, WriteRequest
 
 
-def init(  # noqa: PLR0913 - everything a graph can be told
+def init(  # noqa: PLR0913 - the options of a graph
     uri: str | os.PathLike[str],
     schema: str | os.PathLike[str],
     *,
@@ -83,7 +85,7 @@ def init(  # noqa: PLR0913 - everything a graph can be told
     return Graph(context)
 
 
-def open(  # noqa: PLR0913 - everything a graph can be told
+def open(  # noqa: PLR0913 - the options of a graph
     uri: str | os.PathLike[str],
     mode: str = "rw",
     *,
@@ -129,8 +131,9 @@ def import_archive(
     return read_archive(manifest, Path(path), actor=actor)
 
 
+@documented_by(GraphProtocol)
 class Graph:
-    """A typed property graph; `on` is the branch it reads and writes unless told otherwise."""
+    """A typed property graph; `branch_name` is the branch it reads and writes by default."""
 
     def __init__(self, context: GraphContext) -> None:
         self._context = context
@@ -152,22 +155,24 @@ class Graph:
 
     @property
     def mode(self) -> str:
-        """How it was opened: `rw` or `ro`."""
         return self._context.mode
 
     @property
     def actor(self) -> str | None:
-        """Who acts; commits carry the name."""
         return self._context.gate.actor
 
     @property
+    def branch_name(self) -> str:
+        return self._context.current_branch
+
+    @property
     def on(self) -> str:
-        """The branch it reads and writes unless told otherwise."""
-        return self._context.on
+        """Deprecated name of `branch_name`."""
+        warnings.warn("`on` is deprecated: use `branch_name`", DeprecationWarning, stacklevel=2)
+        return self.branch_name
 
     @property
     def uri(self) -> str:
-        """The address of the graph."""
         return self._manifest.location.uri
 
     def as_actor(self, actor: str) -> Graph:
@@ -178,9 +183,14 @@ class Graph:
         gate = replace(self._context.gate, actor=actor)
         return Graph(replace(self._context, gate=gate))
 
-    def under(self, policy: Policy) -> Graph:
-        """Return the same graph under a policy, which decides what each actor may do."""
+    def with_policy(self, policy: Policy) -> Graph:
+        """Return the same graph with a policy, which decides what each actor may do."""
         return Graph(replace(self._context, gate=replace(self._context.gate, policy=policy)))
+
+    def under(self, policy: Policy) -> Graph:
+        """Return `with_policy(policy)`; a deprecated name of it."""
+        warnings.warn("`under` is deprecated: use `with_policy`", DeprecationWarning, stacklevel=2)
+        return self.with_policy(policy)
 
     def branch(
         self,
@@ -190,18 +200,11 @@ class Graph:
         create: bool = False,
         merge_into: str | None = None,
     ) -> Graph:
-        """Return the same graph bound to an existing branch.
-
-        With `create`, or with `from_` (the branch, tag, commit ID or time to start from), a branch
-        that does not exist is created. Used as a context, `with graph.branch("agent/42",
-        create=True, merge_into="main") as b:`, it merges the branch into `merge_into` on exit,
-        unless the block raised.
-        """
         if not self._context.has_branch(name):
             if from_ is None and not create:
                 raise unknown_branch_error(name, self._context.known_branches())
             self.branches.create(name, from_=from_)
-        bound = Graph(replace(self._context, on=name.strip()))
+        bound = Graph(replace(self._context, current_branch=name.strip()))
         bound._merge_into = merge_into
         return bound
 
@@ -211,10 +214,9 @@ class Graph:
     def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
         """Merge the branch if that was asked for and all went well; it stays in any case."""
         if error is None and self._merge_into is not None:
-            self.merge(self.on, into=self._merge_into)
+            self.merge(self.branch_name, into=self._merge_into)
 
     def snapshot(self, at: SnapshotRef | None = None) -> Snapshot:
-        """Return the state a branch, tag, commit id or time names, as far as it may be seen."""
         return self._context.snapshot(at)
 
     def diff(
@@ -226,10 +228,6 @@ class Graph:
         types: Sequence[str] | None = None,
         ops: Sequence[str] | None = None,
     ) -> Iterator[Change]:
-        """Yield what became of each entity from one state to another, nodes first, by type and id.
-
-        `kinds` are `node` and `edge`, `ops` `insert`, `update` and `delete`; by default all.
-        """
         old, new = self.snapshot(a), self.snapshot(b)
         scope = self._context.scope(ALL_TYPES, kinds, types, ops)
         check_filter_types(scope, [old.schema, new.schema])
@@ -238,11 +236,9 @@ class Graph:
     def entity_at(
         self, type_name: str, id: str, at: SnapshotRef | None = None
     ) -> dict[str, Any] | None:
-        """Return one entity as it was, or None when it was not there."""
         return read_entity(self._manifest, self.snapshot(at), type_name, id)
 
     def blob(self, type_name: str, id: str, property: str, at: SnapshotRef | None = None) -> Blob:
-        """Return a blob of an entity, to be read in ranges."""
         return open_blob(self._manifest, self.snapshot(at), type_name, id, property)
 
     @overload
@@ -271,7 +267,7 @@ class Graph:
         engine: str,
     ) -> Any: ...  # noqa: ANN401 - as below
 
-    def query(  # noqa: PLR0913 - everything a query can be told
+    def query(  # noqa: PLR0913 - the arguments of a query
         self,
         source: str,
         params: Mapping[str, Any] | None = None,
@@ -282,11 +278,6 @@ class Graph:
         memory: int | None = None,
         engine: str = LOCAL_ENGINE,
     ) -> Any:
-        """Answer a query on the state a branch, tag, commit id or time names.
-
-        It may take `timeout` seconds, and `memory` bytes for its rows. With `engine="spark"` the
-        answer is a Spark data frame, which takes what Spark lets it.
-        """
         if is_spark_engine(engine, timeout=timeout, memory=memory):
             return spark.query_frame(self, source, params, name=name, at=at)
         settings = _query_settings(timeout, memory)
@@ -303,11 +294,6 @@ class Graph:
         memory: int | None = None,
         engine: str = LOCAL_ENGINE,
     ) -> ResultStream:
-        """Answer a query whose rows may not fit memory; they are read as somebody takes them.
-
-        It may take `timeout` seconds, and `memory` bytes for rows that have to be made first. With
-        `engine="spark"` they are made by Spark, and then kept in memory.
-        """
         if is_spark_engine(engine, timeout=timeout, memory=memory):
             return spark.query_stream(self, source, params, name=name, at=at)
         settings = _query_settings(timeout, memory)
@@ -331,10 +317,6 @@ class Graph:
         timeout: float | None = None,
         memory: int | None = None,
     ) -> Explanation:
-        """Show how a query would be answered.
-
-        With `analyze`, run it within the limits of a query and tell what happened.
-        """
         settings = _query_settings(timeout, memory)
         snapshot = self.snapshot(at)
         if analyze:
@@ -351,8 +333,7 @@ class Graph:
         if_commit: str | None = None,
         message: str | None = None,
     ) -> MutationResult:
-        """Run a mutation as one commit; `if_commit` refuses when the branch is not at that one."""
-        request = self._context.change("mutation", branch, message, if_commit)
+        request = self._context.write_request("mutation", branch, message, if_commit)
         return run_mutation(self._manifest, request, source, params, name)
 
     def put_blob(
@@ -365,8 +346,7 @@ class Graph:
         branch: str | None = None,
         message: str | None = None,
     ) -> Commit | None:
-        """Set a blob of an existing entity, as one commit; None if it has these bytes already."""
-        request = self._context.change("mutation", branch, message)
+        request = self._context.write_request("mutation", branch, message)
         return write_blob(self._manifest, request, (type_name, id, property), data)
 
     def clear_blob(
@@ -378,12 +358,10 @@ class Graph:
         branch: str | None = None,
         message: str | None = None,
     ) -> Commit | None:
-        """Set an optional blob of an existing entity to null, as one commit; None if it is."""
-        request = self._context.change("mutation", branch, message)
+        request = self._context.write_request("mutation", branch, message)
         return write_blob(self._manifest, request, (type_name, id, property), None)
 
     def export(self, at: SnapshotRef | None = None, *, types: Sequence[str] = ()) -> Iterator[str]:
-        """Yield every entity as one line of JSON, which `load` reads back."""
         return export_lines(self._manifest, self._context.snapshot(at, PolicyAction.EXPORT), types)
 
     def export_parquet(
@@ -423,12 +401,12 @@ class Graph:
     ) -> ArchiveReport:
         """Write one state, or with `history` the whole graph, into a file for `import_archive`."""
         if history:
-            self._context.upkeep("an archive with history")
+            self._context.check_maintenance("an archive with history")
         snapshot = self._context.snapshot(at, PolicyAction.EXPORT)
-        self._context.gate.whole("an archive", snapshot.branch)
+        self._context.gate.require_unrestricted("an archive", snapshot.branch)
         return write_archive(self._manifest, snapshot, Path(path), history=history)
 
-    def load(  # noqa: PLR0913 - everything a load can be told
+    def load(  # noqa: PLR0913 - the arguments of a load
         self,
         data: Any,  # noqa: ANN401 - a path, a file, bytes, or tables by type
         *,
@@ -443,19 +421,6 @@ class Graph:
         engine: str = "local",
         encoding: str | None = None,
     ) -> LoadResult:
-        """Load data as one commit.
-
-        `data` is NDJSON (a path, several, an open file, bytes), or a dictionary from the name of a
-        type to its rows: a table, a data frame, dictionaries, or the path of a Parquet, CSV or
-        Arrow file. `append` refuses entities that exist, `merge` replaces them, `overwrite`
-        replaces all of each type; `partial` keeps properties that are not given. `from_` is where
-        a branch that does not exist is forked from. Without `strict`, lines are read by the older,
-        forgiving grammar. `vectors_from` is the model that made the vectors given, as
-        `provider/model`, for all properties or by `Type.property`; a text is only compared with
-        vectors of a known model. `engine` is `local`, or `spark`, which does the same on the
-        running Spark session, or on one of this machine that it starts. `encoding` is that of CSV
-        and NDJSON files, such as `latin-1`; without it they are UTF-8, and other bytes are refused.
-        """
         options = LoadOptions(
             mode=parse_load_mode(mode),
             partial=partial,
@@ -465,7 +430,7 @@ class Graph:
             encoding=encoding,
         )
         self._context.check_fork(branch, from_)
-        request = self._context.change("load", branch, message)
+        request = self._context.write_request("load", branch, message)
         request = replace(request, vectors_from=read_models(vectors_from))
         if is_spark_engine(engine):
             return spark.load_sources(self._for_spark(), request, data, options, spark.session())
@@ -481,7 +446,6 @@ class Graph:
         message: str | None = None,
         vectors_from: VectorsFrom = None,
     ) -> LoadResult:
-        """Load rows of one type as one commit."""
         rows_by_type = {type_name: rows}
         return self.load(
             rows_by_type, mode=mode, branch=branch, message=message, vectors_from=vectors_from
@@ -502,9 +466,11 @@ class Graph:
         `property` says which, if the type has several properties with `@embed`.
         """
         options = EmbedOptions(type_name=type_name, property=property, all=all, progress=progress)
-        return embed_type(self._manifest, self._context.change("embed", branch, message), options)
+        return embed_type(
+            self._manifest, self._context.write_request("embed", branch, message), options
+        )
 
-    def merge(  # noqa: PLR0913 - everything a merge can be told
+    def merge(  # noqa: PLR0913 - the arguments of a merge
         self,
         source: str,
         into: str | None = None,
@@ -515,12 +481,6 @@ class Graph:
         delete_branch: bool = False,
         message: str | None = None,
     ) -> MergeResult:
-        """Merge a branch into another, which then has its history; conflicts change nothing.
-
-        `resolve` says who wins where both changed the same: `source`, `target`, or decisions by
-        type and entity. `strict` does not merge different properties of one entity. `dry_run` tells
-        what would happen, conflicts included.
-        """
         source, target = source.strip(), self._context.branch(into)
         if dry_run:
             self._context.check_preview(source, target)
@@ -528,7 +488,7 @@ class Graph:
             self._context.gate.check(PolicyAction.BRANCH_MERGE, source, target)
         if delete_branch and not dry_run:
             self._context.gate.check(PolicyAction.BRANCH_DELETE, target_branch=source)
-        request = self._context.bring("merge", into, message)
+        request = self._context.merge_request("merge", into, message)
         options = MergeOptions(dry_run=dry_run, strict=strict, decisions=parse_decisions(resolve))
         snapshot = head_snapshot(self._manifest, source)
         result = merge(self._manifest, request, snapshot, options)
@@ -549,9 +509,8 @@ class Graph:
         resolve: str | Mapping[str, Any] | None = None,
         message: str | None = None,
     ) -> MergeResult:
-        """Undo what a commit did, as a commit; what others did to the same since is a conflict."""
         self._context.gate.check(PolicyAction.CHANGE, self._context.branch(branch))
-        request = self._context.bring("revert", branch, message)
+        request = self._context.merge_request("revert", branch, message)
         options = MergeOptions(dry_run=dry_run, decisions=parse_decisions(resolve))
         return revert(self._manifest, request, commit, options)
 
@@ -564,10 +523,9 @@ class Graph:
         resolve: str | Mapping[str, Any] | None = None,
         message: str | None = None,
     ) -> MergeResult:
-        """Do on a branch what a commit did elsewhere, as a commit."""
         self._context.gate.check(PolicyAction.CHANGE, self._context.branch(branch))
         self._context.commit_sight(commit)
-        request = self._context.bring("cherry_pick", branch, message)
+        request = self._context.merge_request("cherry_pick", branch, message)
         options = MergeOptions(dry_run=dry_run, decisions=parse_decisions(resolve))
         return cherry_pick(self._manifest, request, commit, options)
 
@@ -579,18 +537,18 @@ class Graph:
 
     def _for_spark(self) -> Manifest:
         """Return the graph for a job that sees all types."""
-        self._context.gate.whole("a job on Spark")
+        self._context.gate.require_unrestricted("a job on Spark")
         return self._manifest
 
     def _check_load(self, branch: str | None, from_: str | None) -> AccessRights:
         """Allow a load before its rows are computed; return which types it may name."""
         self._context.check_fork(branch, from_)
-        return self._context.change("load", branch, None).rights
+        return self._context.write_request("load", branch, None).rights
 
     def _request(self, operation: str, branch: str | None, message: str | None) -> WriteRequest:
         """Allow a job on Spark to write."""
         self._for_spark()
-        return self._context.pipeline(operation, branch, message)
+        return self._context.pipeline_request(operation, branch, message)
 
     def optimize(
         self, *, branch: str | None = None, engine: str = LOCAL_ENGINE
@@ -599,7 +557,7 @@ class Graph:
 
         With `engine="spark"` executors do the work.
         """
-        self._context.upkeep("optimize")
+        self._context.check_maintenance("optimize")
         request = self._context.request(MAINTENANCE_OPERATION, branch, None)
         if is_spark_engine(engine):
             return spark.optimize_on_spark(self._manifest, request)
@@ -610,7 +568,7 @@ class Graph:
 
         `deep` compares every file with its checksum first, in a process with limited memory.
         """
-        self._context.upkeep("verify")
+        self._context.check_maintenance("verify")
         if is_spark_engine(engine):
             found = verify_in_subprocess(self._manifest.location, plain=False) if deep else None
             if found is not None and not found.ok:
@@ -620,20 +578,19 @@ class Graph:
 
     def repair(self, *, confirm: bool = False) -> list[DatasetRepair]:
         """Bring derived state up to date; without `confirm` only report."""
-        self._context.upkeep("repair")
+        self._context.check_maintenance("repair")
         if confirm:
-            self._context.writable()
+            self._context.require_writable()
         return repair(self._manifest, confirm=confirm)
 
     def recover(self, *, stale_after: timedelta | None = None) -> list[RecoveryAction]:
         """Finish or undo what dead processes left in flight."""
-        self._context.upkeep("recover")
-        self._context.writable()
+        self._context.check_maintenance("recover")
+        self._context.require_writable()
         return recover(self._manifest, stale_after=stale_after)
 
     def recoveries(self) -> list[dict[str, Any]]:
-        """Return the audit of everything recovery ever did."""
-        self._context.upkeep("the audit of recovery")
+        self._context.check_maintenance("the audit of recovery")
         return read_audit(self._manifest)
 
     def cleanup(
@@ -644,9 +601,9 @@ class Graph:
         confirm: bool = False,
     ) -> CleanupReport:
         """Remove what no retained snapshot needs; without `confirm` only report what would go."""
-        self._context.upkeep("cleanup")
+        self._context.check_maintenance("cleanup")
         if confirm:
-            self._context.writable()
+            self._context.require_writable()
         return cleanup(self._manifest, keep=keep, older_than=older_than, dry_run=not confirm)
 
 

@@ -1,4 +1,4 @@
-"""This module holds what all parts of a graph's face share: which graph, where, and for whom."""
+"""What all parts of a graph share: its manifest, its branch, its permission checks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from omnigraph.write.request import WriteRequest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphContext:
-    """A graph, who wants something of it, and the branch it is on unless told otherwise.
+    """A graph, its actor, and its default branch.
 
     `external_blobs` are places below which blobs given as a URI may lie. Everything that reads
     or writes asks the `gate` first.
@@ -32,7 +32,7 @@ class GraphContext:
     engine: Engine
     mode: str
     gate: Authorizer = ALLOW_ALL
-    on: str = MAIN
+    current_branch: str = MAIN
     external_blobs: tuple[str, ...] = ()
 
     def snapshot(
@@ -45,18 +45,20 @@ class GraphContext:
     def state(self, at: SnapshotRef | None = None) -> Snapshot:
         """Return a whole state, for what the gate is asked about otherwise."""
         self.gate.check_actor()
-        return resolve_snapshot(self.manifest, self.on if at is None else at, branch=self.on)
+        return resolve_snapshot(
+            self.manifest, self.current_branch if at is None else at, branch=self.current_branch
+        )
 
     def scope(self, sight: TypeScope, *words: Sequence[str] | None) -> ChangeFilter:
-        """Return which changes somebody asks for and may see, by kinds, types and ops."""
+        """Return the filter of changes by kinds, types and ops, without hidden types."""
         return replace(parse_change_filter(*words), sight=sight)
 
     def branch(self, name: str | None) -> str:
         """Return the branch that is meant, in its plain spelling."""
-        return (self.on if name is None else name).strip()
+        return (self.current_branch if name is None else name).strip()
 
     def has_branch(self, name: str) -> bool:
-        """Tell whether there is a branch of this name."""
+        """Return whether a branch of this name exists."""
         self.gate.check_actor()
         return name.strip() == MAIN or name.strip() in self.manifest.branches()
 
@@ -79,7 +81,7 @@ class GraphContext:
         """
         seen_there = {self.gate.check(PolicyAction.READ, branch) for branch in (source, target)}
         if len(seen_there) > 1:
-            self.gate.whole("a preview of a merge", source, target)
+            self.gate.require_unrestricted("a preview of a merge", source, target)
 
     def check_fork(self, branch: str | None, from_: str | None) -> None:
         """Allow a load to create the branch it goes to, if it would."""
@@ -96,13 +98,13 @@ class GraphContext:
 
     def can_name(self, source: str, name: str) -> bool:
         """Return whether the actor may name all that a query names, on some branch."""
-        if self.gate.policy is None or self.gate.sees_all():
+        if self.gate.policy is None or self.gate.is_unrestricted():
             return True
         state = head_snapshot(self.manifest, MAIN)
-        for branch in self.gate.policy.kinds_of_branches:
+        for branch in self.gate.policy.representative_branches:
             readable, named = (
-                self.gate.types(PolicyAction.READ, branch),
-                self.gate.bring(branch).named,
+                self.gate.allowed_types(PolicyAction.READ, branch),
+                self.gate.merge_rights(branch).named,
             )
             for scope, kind in ((readable, ReadPlan), (named, MutationPlan)):
                 with suppress(QueryError):
@@ -111,12 +113,12 @@ class GraphContext:
                         return True
         return False
 
-    def upkeep(self, what: str) -> None:
-        """Allow upkeep: who does it sees and changes everything."""
+    def check_maintenance(self, what: str) -> None:
+        """Check the permission for maintenance, which sees and changes everything."""
         self.gate.check(PolicyAction.ADMIN)
-        self.gate.whole(what)
+        self.gate.require_unrestricted(what)
 
-    def change(
+    def write_request(
         self,
         operation: str,
         branch: str | None,
@@ -124,15 +126,19 @@ class GraphContext:
         if_commit: str | None = None,
     ) -> WriteRequest:
         """Allow to change a branch; return what the write says about itself."""
-        rights = self.gate.change(self.branch(branch))
+        rights = self.gate.change_rights(self.branch(branch))
         return replace(self.request(operation, branch, message, if_commit), rights=rights)
 
-    def bring(self, operation: str, branch: str | None, message: str | None) -> WriteRequest:
+    def merge_request(
+        self, operation: str, branch: str | None, message: str | None
+    ) -> WriteRequest:
         """Return what a write says about itself that brings changes made elsewhere."""
-        rights = self.gate.bring(self.branch(branch))
+        rights = self.gate.merge_rights(self.branch(branch))
         return replace(self.request(operation, branch, message), rights=rights)
 
-    def pipeline(self, operation: str, branch: str | None, message: str | None) -> WriteRequest:
+    def pipeline_request(
+        self, operation: str, branch: str | None, message: str | None
+    ) -> WriteRequest:
         """Allow a pipeline to write to a branch, which it may have to create, merge or delete."""
         name = self.branch(branch)
         if operation == "branch_delete":
@@ -140,10 +146,10 @@ class GraphContext:
             return self.request(operation, branch, message)
         if operation == "merge":
             self.gate.check(PolicyAction.BRANCH_MERGE, target_branch=name)
-            return self.bring(operation, branch, message)
+            return self.merge_request(operation, branch, message)
         if self.gate.policy is not None and not self.has_branch(name):
             self.gate.check(PolicyAction.BRANCH_CREATE, target_branch=name)
-        return self.change(operation, branch, message)
+        return self.write_request(operation, branch, message)
 
     def request(
         self,
@@ -153,9 +159,9 @@ class GraphContext:
         if_commit: str | None = None,
     ) -> WriteRequest:
         """Return what a write says about itself, once it is allowed."""
-        self.writable()
+        self.require_writable()
         return WriteRequest(
-            branch=self.on if branch is None else branch,
+            branch=self.current_branch if branch is None else branch,
             operation=operation,
             actor=self.gate.actor,
             message=message,
@@ -164,7 +170,7 @@ class GraphContext:
             embedder=self.engine.embedder,
         )
 
-    def writable(self) -> None:
+    def require_writable(self) -> None:
         """Refuse to write to a graph that was opened to be read."""
         if self.mode != "rw":
             raise InvalidInput("this graph is open read-only", code="read_only")

@@ -1,4 +1,4 @@
-"""This module is the history of a graph: its branches, tags and commits."""
+"""Branches, tags, commits and changes of a graph."""
 
 from __future__ import annotations
 
@@ -14,10 +14,18 @@ from omnigraph.commit.model import Branch, Commit, CommitId, Tag
 from omnigraph.commit.snapshot import SnapshotRef, apply_scope_to_commit, head_snapshot
 from omnigraph.errors import InvalidInput
 from omnigraph.graph.context import GraphContext
+from omnigraph.graph.protocol import (
+    BranchesProtocol,
+    ChangesProtocol,
+    CommitsProtocol,
+    TagsProtocol,
+    documented_by,
+)
 from omnigraph.maintain.export import export_lines
 from omnigraph.policy import PolicyAction
 
 
+@documented_by(BranchesProtocol)
 class Branches:
     """The branches of a graph."""
 
@@ -25,32 +33,29 @@ class Branches:
         self._context = context
 
     def create(self, name: str, from_: SnapshotRef | None = None) -> Branch:
-        """Create a branch at the state of another branch, tag, commit or time."""
         source = self._context.check_create(from_, name)
-        self._context.writable()
+        self._context.require_writable()
         actor = self._context.gate.actor
         return create_branch(self._context.manifest, name, source, actor=actor)
 
     def list(self) -> list[str]:
-        """Return the names of all branches, main among them, sorted."""
         return self._context.known_branches()
 
     def exists(self, name: str) -> bool:
-        """Tell whether there is a branch of this name."""
+        """Return whether a branch of this name exists."""
         return self._context.has_branch(name)
 
     def get(self, name: str) -> Branch:
-        """Return a branch by name."""
         self._context.gate.check(PolicyAction.READ)
         return self._context.manifest.branch(name)
 
     def delete(self, name: str, *, force: bool = False) -> None:
-        """Delete a branch; `force` hands branches that descend from it to its parent."""
         self._context.gate.check(PolicyAction.BRANCH_DELETE, target_branch=name.strip())
-        self._context.writable()
+        self._context.require_writable()
         delete_branch(self._context.manifest, name, reparent=force)
 
 
+@documented_by(TagsProtocol)
 class Tags:
     """The tags of a graph."""
 
@@ -58,24 +63,22 @@ class Tags:
         self._context = context
 
     def create(self, name: str, at: SnapshotRef | None = None) -> Tag:
-        """Give a commit a name that never moves."""
         source = self._context.check_create(at, name)
-        self._context.writable()
+        self._context.require_writable()
         actor = self._context.gate.actor
         return create_tag(self._context.manifest, name, source, actor=actor)
 
     def list(self) -> list[Tag]:
-        """Return all tags by name."""
         self._context.gate.check(PolicyAction.READ)
         return sorted(self._context.manifest.tags().values(), key=lambda tag: tag.name)
 
     def delete(self, name: str) -> None:
-        """Forget a tag."""
         self._context.gate.check(PolicyAction.BRANCH_DELETE, target_branch=name.strip())
-        self._context.writable()
+        self._context.require_writable()
         delete_tag(self._context.manifest, name)
 
 
+@documented_by(CommitsProtocol)
 class Commits:
     """The history of a graph."""
 
@@ -85,10 +88,9 @@ class Commits:
     def list(
         self, branch: str | None = None, limit: int | None = None, *, actor: str | None = None
     ) -> list[Commit]:
-        """Return the commits a branch descends from, newest first; with `actor`, only theirs."""
         if limit is not None and limit < 0:
             raise InvalidInput(f"a limit cannot be negative: {limit}", code="limit_invalid")
-        asked = branch or self._context.on
+        asked = branch or self._context.current_branch
         sight = self._context.gate.check(PolicyAction.READ, asked.strip())
         snapshot = head_snapshot(self._context.manifest, asked)
         state = self._context.manifest.lineage(snapshot.lineage_id).state()
@@ -98,7 +100,6 @@ class Commits:
         return [apply_scope_to_commit(commit, sight) for commit in islice(found, limit)]
 
     def get(self, id: str) -> Commit:
-        """Return a commit by id, on whatever branch it is."""
         sight = self._context.gate.check(PolicyAction.READ)
         return apply_scope_to_commit(find_commit(self._context.manifest, id)[0].commit, sight)
 
@@ -112,13 +113,11 @@ class Commits:
         page_token: str | None = None,
         limits: Limits | None = None,
     ) -> CommitChangesPage:
-        """Return what a commit changed against its first parent, a page of it at a time."""
         manifest = self._context.manifest
         scope = self._context.scope(self._context.commit_sight(id), kinds, types, ops)
         return read_commit_page(manifest, id, scope, page_token=page_token, limits=limits)
 
     def merge_base(self, one: SnapshotRef, other: SnapshotRef) -> tuple[CommitId, ...]:
-        """Return the best common ancestors of two states."""
         manifest = self._context.manifest
         states = [self._context.snapshot(target) for target in (one, other)]
         heads = [manifest.lineage(state.lineage_id).state() for state in states]
@@ -126,17 +125,14 @@ class Commits:
         return tuple(merge_bases(commits, states[0].commit_id, states[1].commit_id))
 
 
-# ----------------------------------------------------------------------
-# This module is what happened to a graph, for readers that keep a copy of it.
-
-
+@documented_by(ChangesProtocol)
 class Changes:
     """What happened on a branch, commit by commit, for a reader that keeps a copy of it."""
 
     def __init__(self, context: GraphContext) -> None:
         self._context = context
 
-    def poll(  # noqa: PLR0913 - everything a poll can be told
+    def poll(  # noqa: PLR0913 - the arguments of a poll
         self,
         *,
         branch: str | None = None,
@@ -148,12 +144,7 @@ class Changes:
         ops: Sequence[str] | None = None,
         limits: Limits | None = None,
     ) -> FeedPage:
-        """Return the next page of changes, and how to go on.
-
-        From where is said by `start` (`now`, which is the default, `beginning` or `after:ID`), by
-        the `cursor` of an earlier page, or by its `page_token` if it ended within a commit.
-        """
-        name = branch or self._context.on
+        name = branch or self._context.current_branch
         sight = self._context.gate.check(PolicyAction.READ, name.strip())
         asked = FeedRequest(
             branch=name,
@@ -173,11 +164,7 @@ class Changes:
         types: Sequence[str] | None = None,
         ops: Sequence[str] | None = None,
     ) -> Baseline:
-        """Return all entities of the newest state and the cursor that goes on from there.
-
-        `ops` do not limit the entities, only the changes that are polled afterwards.
-        """
-        manifest, name = self._context.manifest, branch or self._context.on
+        manifest, name = self._context.manifest, branch or self._context.current_branch
         sight = self._context.gate.check(PolicyAction.EXPORT, name.strip())
         found = capture_baseline(manifest, name, self._context.scope(sight, kinds, types, ops))
         lines = export_lines(manifest, found.snapshot, found.types) if found.types else iter(())

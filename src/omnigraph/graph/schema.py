@@ -1,4 +1,4 @@
-"""This module is the schema of a graph, and the indexes that follow from it."""
+"""The schema of a graph, and its indexes."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from omnigraph.catalog import Catalog, MigrationPlan, plan_migration
 from omnigraph.commit.snapshot import SnapshotRef
 from omnigraph.errors import InvalidInput
 from omnigraph.graph.context import GraphContext
+from omnigraph.graph.protocol import SchemaProtocol, documented_by
 from omnigraph.maintain.indexes import IndexStatus, index_status
 from omnigraph.maintain.optimize import MaintenanceReport, optimize
 from omnigraph.maintain.purge import purge
@@ -36,6 +37,7 @@ def read_schema_text(schema: str | os.PathLike[str]) -> str:
         raise InvalidInput(message, code="schema_file_unreadable") from error
 
 
+@documented_by(SchemaProtocol)
 class Schema:
     """The schema of a graph."""
 
@@ -44,20 +46,17 @@ class Schema:
 
     @property
     def source(self) -> str:
-        """The text of the accepted schema."""
         return self._context.snapshot().schema_source
 
     @property
     def catalog(self) -> Catalog:
-        """What the accepted schema means."""
         return self._context.snapshot().catalog
 
     def plan(
         self, text: str, *, allow_data_loss: bool = False, at: SnapshotRef | None = None
     ) -> MigrationPlan:
-        """Return the steps from the accepted schema to another, or what stands in the way."""
         snapshot = self._context.snapshot(at)
-        self._context.gate.whole("a plan of the schema", snapshot.branch)
+        self._context.gate.require_unrestricted("a plan of the schema", snapshot.branch)
         accepted = snapshot.schema
         return plan_schema(accepted, text, allow_data_loss=allow_data_loss)[0]
 
@@ -71,15 +70,9 @@ class Schema:
         dry_run: bool = False,
         progress: ProgressListener | None = None,
     ) -> SchemaResult:
-        """Make another schema the accepted one, as one commit.
-
-        `text` is `.pg` text, or the path of a file with it. What is dropped stays readable in older
-        states, unless `allow_data_loss` says that it shall be gone. With `dry_run`, everything is
-        checked and nothing changed.
-        """
         manifest, target = self._context.manifest, self._context.branch(branch)
         self._context.gate.check(PolicyAction.SCHEMA_APPLY, target_branch=target)
-        self._context.gate.whole("the schema", target)
+        self._context.gate.require_unrestricted("the schema", target)
         options = SchemaOptions(allow_data_loss=allow_data_loss, dry_run=dry_run, progress=progress)
         request = self._context.request(SCHEMA_APPLY_OPERATION, branch, message)
         result = apply_schema(manifest, request, read_schema_text(text), options)
@@ -88,7 +81,6 @@ class Schema:
         return result
 
     def diff(self, old: SnapshotRef, new: SnapshotRef) -> MigrationPlan:
-        """Return the steps from the schema of one state to that of another."""
         before, after = (self._context.snapshot(target).schema for target in (old, new))
         return plan_migration(before, after)
 
@@ -105,6 +97,6 @@ class Indexes:
 
     def ensure(self, *, branch: str | None = None) -> MaintenanceReport:
         """Build what is missing, as one commit that changes no entity."""
-        self._context.upkeep("the upkeep of indexes")
+        self._context.check_maintenance("building indexes")
         request = self._context.request(MAINTENANCE_OPERATION, branch, None)
         return optimize(self._context.manifest, request, compacting=False)

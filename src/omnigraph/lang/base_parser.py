@@ -34,7 +34,7 @@ class ParseFailure(Exception):
 
 
 class ParseAborted(Exception):
-    """Reading on would not help anybody."""
+    """Raised to stop parsing: more errors would not help."""
 
 
 class BaseParser:
@@ -63,11 +63,11 @@ class BaseParser:
         return self._ahead[ahead - 1]
 
     def at(self, kind: str) -> bool:
-        """Return whether the cursor stands at a token of this kind."""
+        """Return whether the cursor is at a token of this kind."""
         return self.token.kind == kind
 
     def at_word(self, *words: str) -> bool:
-        """Return whether the cursor stands at one of these words."""
+        """Return whether the cursor is at one of these words."""
         return self.token.kind == tk.NAME and self.token.text in words
 
     def before_word(self, *words: str) -> bool:
@@ -153,9 +153,9 @@ class BaseParser:
         """Return whether an unclosed bracket swallowed the rest, which was reported already."""
         return self.at(tk.END) and self.token.span.start < self.token.span.end
 
-    def fail_expected(self, wanted: str, where: str, *, hint: str | None = None) -> NoReturn:
+    def fail_expected(self, expected: str, where: str, *, hint: str | None = None) -> NoReturn:
         """Fail by saying what should have come."""
-        self.fail(f"expected {wanted} {where}, found {self.found()}", hint=hint)
+        self.fail(f"expected {expected} {where}, found {self.found()}", hint=hint)
 
     def found(self) -> str:
         """Describe the token at the cursor."""
@@ -188,7 +188,7 @@ class BaseParser:
             self.abort("too many errors; the rest is not shown")
 
     def starts_line(self) -> bool:
-        """Return whether a line break stands before the token at the cursor."""
+        """Return whether there is a line break before the token at the cursor."""
         text = self.report.source.text
         return text.find("\n", self.previous.span.end, self.token.span.start) >= 0
 
@@ -285,8 +285,8 @@ class BaseParser:
         self.fail_expected("a type", "here", hint=hint or (None if enums else "e.g. `String`"))
 
     def _type_hint(self, wrong: str, allowed: tuple[str, ...]) -> str | None:
-        known = {name.lower(): name for name in allowed} | _FOREIGN_TYPES
-        meant = known.get(wrong.lower())
+        spellings = {name.lower(): name for name in allowed} | _FOREIGN_TYPES
+        meant = spellings.get(wrong.lower())
         return f"did you mean `{meant}`?" if meant else f"types: {', '.join(allowed)}"
 
     def _dimension(self) -> int:

@@ -18,7 +18,7 @@ from omnigraph.lang.codes import Code, Severity
 from omnigraph.lang.source import SourceText, TextSpan
 
 MAX_DIAGNOSTICS = 100
-"""Diagnostics kept per source; after that many, more text would not help anybody."""
+"""Diagnostics kept per source; more are not reported."""
 
 _MAX_QUOTE = 60
 _LONG_NAME = re.compile(rf"\w{{{_MAX_QUOTE + 1},}}")
@@ -61,7 +61,7 @@ class Diagnostic:
         return f"{self.source.name}:{line}:{column}"
 
     def render(self) -> str:
-        """Return the full text for people: headline, place, snippet with caret, hint."""
+        """Return the full text: headline, location, snippet with caret, hint."""
         lines = [f"{self.severity}[{self.code}]: {self.message}"]
         if self.source is not None:
             lines.append(f"  --> {self.location}")
@@ -161,11 +161,11 @@ class DiagnosticReport:
         """
         message = _with_short_names(message)
         hint = _with_short_names(hint) if hint is not None else None
-        found = Diagnostic(code, message, span, hint, severity or code.severity, self.source)
-        is_error = found.severity is Severity.ERROR
+        diagnostic = Diagnostic(code, message, span, hint, severity or code.severity, self.source)
+        is_error = diagnostic.severity is Severity.ERROR
         full = self.full if is_error else len(self.diagnostics) >= MAX_DIAGNOSTICS
-        if not full and found not in self.diagnostics:
-            self.diagnostics.append(found)
+        if not full and diagnostic not in self.diagnostics:
+            self.diagnostics.append(diagnostic)
 
     def in_order(self) -> tuple[Diagnostic, ...]:
         """Return everything recorded, in the order of the text."""
@@ -173,7 +173,7 @@ class DiagnosticReport:
 
 
 class DiagnosticError(OmniError):
-    """Text was refused; `diagnostics` says why, completely."""
+    """Source text was refused; `diagnostics` lists every error."""
 
     def __init__(self, diagnostics: Iterable[Diagnostic]) -> None:
         self.diagnostics: Sequence[Diagnostic] = tuple(diagnostics)
@@ -202,20 +202,20 @@ _MAX_NAME = 64
 _CUTOFF = 0.7
 
 
-def nearest_name(wrong: str, known: Iterable[str]) -> str | None:
-    """Return the known name closest to `wrong`, or None when nothing is close."""
+def nearest_name(wrong: str, names: Iterable[str]) -> str | None:
+    """Return the name closest to `wrong`, or None when nothing is close."""
     if len(wrong) > _MAX_NAME:
         return None
     by_folded: dict[str, str] = {}
-    for name in sorted(known):
+    for name in sorted(names):
         by_folded.setdefault(name.lower(), name)
     close = get_close_matches(wrong.lower(), by_folded, n=1, cutoff=_CUTOFF)
     return by_folded[close[0]] if close else None
 
 
-def did_you_mean(wrong: str, known: Iterable[str], *, prefix: str = "") -> str | None:
+def did_you_mean(wrong: str, candidates: Iterable[str], *, prefix: str = "") -> str | None:
     """Return a hint that names the nearest known name, or lists a few when none is near."""
-    names = sorted(known)
+    names = sorted(candidates)
     nearest = nearest_name(wrong, names)
     if nearest is not None:
         return f"did you mean `{prefix}{nearest}`?"
@@ -264,7 +264,7 @@ def report_for_text(text: str, name: str, code: Code) -> DiagnosticReport:
     except UnicodeEncodeError as error:
         report = DiagnosticReport(SourceText(text.encode("utf-8", "replace").decode("utf-8"), name))
         report.add(
-            code, "the text holds half of a surrogate pair", TextSpan(error.start, error.start + 1)
+            code, "the text has an unpaired surrogate", TextSpan(error.start, error.start + 1)
         )
     if size > MAX_SOURCE_BYTES:
         report.add(

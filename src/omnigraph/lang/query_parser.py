@@ -22,7 +22,7 @@ _QUERY_ANNOTATIONS = ("description", "instruction")
 _TEMPORAL = {"date": Scalar.DATE, "datetime": Scalar.DATE_TIME}
 _JOINING_HINTS = {
     "and": "clauses are joined by writing one after the other",
-    "or": "`or` stands inside parentheses: `( … or … )`",
+    "or": "write `or` inside parentheses: `( … or … )`",
 }
 _U64_MAX = 2**64 - 1
 _MAX_HOPS = 2**32 - 1
@@ -44,7 +44,7 @@ def parse_queries(text: str, name: str = "<query>") -> qt.QueryTree:
 
 
 def read_queries(report: DiagnosticReport) -> qt.QueryTree:
-    """Read the report's source, adding what is wrong with it to the report."""
+    """Parse the report's source; errors are added to the report."""
     if report.errors:
         return qt.QueryTree()
     return _QueryParser(report).file()
@@ -98,22 +98,22 @@ class _QueryParser(BaseParser):
 
     def _annotations(self) -> tuple[qt.QueryAnnotation, ...]:
         """`("@description" | "@instruction") "(" String ")"`, each at most once."""
-        found: list[qt.QueryAnnotation] = []
+        annotations: list[qt.QueryAnnotation] = []
         while self.accept("@"):
             name = self.name("after `@`")
             if name.text not in _QUERY_ANNOTATIONS:
                 self.fail(
                     f"unknown query annotation `@{quote(name.text)}`",
                     span=name.span,
-                    hint="a query knows `@description` and `@instruction`",
+                    hint="a query allows `@description` and `@instruction`",
                 )
-            if any(name == other.name for other in found):
+            if any(name == other.name for other in annotations):
                 self.fail(f"`@{name}` is given twice", span=name.span)
             self.expect("(", f"after `@{name}`")
             string = self.token.span
-            found.append(qt.QueryAnnotation(name, self.string(f"in `@{name}`"), string))
+            annotations.append(qt.QueryAnnotation(name, self.string(f"in `@{name}`"), string))
             self.expect(")", f"to close `@{name}`")
-        return tuple(found)
+        return tuple(annotations)
 
     # --- reads ---------------------------------------------------------------------------------
 

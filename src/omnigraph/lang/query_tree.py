@@ -27,7 +27,7 @@ class Literal:
 
 @dataclass(frozen=True, slots=True)
 class ListLiteral:
-    """`[a, b, c]`; nesting is kept so that the type checker can refuse it with its place."""
+    """`[a, b, c]`; nesting is kept so that the type checker can report it with its span."""
 
     items: tuple[Literal | ListLiteral, ...]
     span: TextSpan = field(default=NO_SPAN, compare=False)
@@ -52,7 +52,7 @@ class PropertyAccess:
 
 @dataclass(frozen=True, slots=True)
 class CallExpression:
-    """`function(arguments)`; `distinct` stands before the first argument."""
+    """`function(arguments)`; `distinct` is written before the first argument."""
 
     function: Name
     arguments: tuple[Expr, ...] = ()
@@ -97,7 +97,7 @@ Expr: TypeAlias = (
     | EdgePathExpression
 )
 ValueExpression: TypeAlias = Literal | ListLiteral | Variable | CallExpression
-"""What may stand for a property in a match or a mutation; the only call is `now()`."""
+"""The values a property can have in a match or a mutation; the only call is `now()`."""
 
 
 # --- conditions --------------------------------------------------------------------------------
@@ -274,7 +274,7 @@ class ReadBody:
     limit: CountExpression | None = None
     offset: CountExpression | None = None
     block_spans: tuple[TextSpan, TextSpan, TextSpan] = field(default=(NO_SPAN,) * 3, compare=False)
-    """Where the match, return and order blocks stand."""
+    """Spans of the match, return and order blocks."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,7 +53,7 @@ def parse_schema(text: str, name: str = "<schema>") -> SchemaTree:
 
 
 def read_schema(report: DiagnosticReport) -> SchemaTree:
-    """Read the report's source, adding what is wrong with it to the report."""
+    """Parse the report's source; errors are added to the report."""
     if report.errors:
         return SchemaTree()
     return _SchemaParser(report).schema()
@@ -151,11 +151,11 @@ class _SchemaParser(BaseParser):
         while self.at("@"):
             if self._at_constraint():
                 self.fail(
-                    f"`@{self.peek().text}(…)` cannot stand in a header",
+                    f"`@{self.peek().text}(…)` is not allowed in a header",
                     hint="write it inside the body",
                 )
             if self.before_word("card"):
-                self.fail("`@card` stands right after the type the edge ends at")
+                self.fail("write `@card` right after the target type of the edge")
             annotations.append(self._annotation())
         return tuple(annotations)
 
@@ -184,7 +184,7 @@ class _SchemaParser(BaseParser):
     def _interface_member(self) -> PropertyDecl:
         if self._at_constraint():
             self.fail(
-                "an interface holds only properties",
+                "an interface can have only properties",
                 hint="put the constraint into the nodes that implement it",
             )
         return self._property()
@@ -198,7 +198,7 @@ class _SchemaParser(BaseParser):
         if self.at(","):
             self.fail("unexpected `,`", hint="properties are not separated by commas")
         if self.at("@"):
-            self.fail("an annotation stands after the property it speaks of")
+            self.fail("write an annotation after its property")
         name = self.name("of a property")
         self.expect(":", f"after the property name `{name}`")
         type_ = self.type_expr(enums=True)

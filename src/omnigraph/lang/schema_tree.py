@@ -21,7 +21,7 @@ class ArgumentKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AnnotationArgument:
-    """One argument of an annotation; `text` is its decoded text whatever its kind."""
+    """One argument of an annotation; `text` is its decoded text, for every kind."""
 
     kind: ArgumentKind
     text: str

@@ -23,7 +23,7 @@ NO_SPAN = TextSpan(0, 0)
 
 
 class TextPosition(NamedTuple):
-    """A place as people count it: line and column from 1, columns in characters."""
+    """A position: line and column from 1, columns in characters."""
 
     line: int
     column: int
@@ -31,7 +31,7 @@ class TextPosition(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SourceText:
-    """Text to be read, with the name people know it by."""
+    """Source text with the name shown in messages."""
 
     text: str
     name: str = "<text>"
@@ -68,7 +68,7 @@ class SourceText:
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """An identifier where it stands."""
+    """An identifier with its span."""
 
     text: str
     span: TextSpan = field(default=NO_SPAN, compare=False)

@@ -32,7 +32,7 @@ class SourceWriter:
         self._lines: list[str] = []
         self._indent = 0
         self._end = 0
-        self._fresh = True
+        self._block_opened = True
 
     def text(self) -> str:
         """Return everything written, with the comments that were left."""
@@ -40,7 +40,7 @@ class SourceWriter:
         return "".join(line + "\n" for line in self._lines)
 
     def line(self, text: str, span: TextSpan) -> None:
-        """Write one item that stands at `span`, with the comments before, in and beside it."""
+        """Write one item of `span`, with the comments before, in and beside it."""
         self._flush_comments(span.end)
         self._blank_before(span.start)
         self._put(text)
@@ -51,20 +51,20 @@ class SourceWriter:
         """Write the line that opens a block standing at `start` and indent what follows."""
         self.line(text, TextSpan(start, self._opening(text[-1], start)))
         self._indent += 1
-        self._fresh = True
+        self._block_opened = True
 
     def close(self, text: str, end: int) -> None:
         """Write the line that closes a block which ends before offset `end`."""
         self._flush_comments(max(0, end - 1))
         self._indent -= 1
-        self._fresh = True
+        self._block_opened = True
         self._put(text)
         self._end = max(self._end, end)
         self._comment_beside(end)
 
     def blank(self) -> None:
         """Ask for an empty line, unless a block was just opened."""
-        if self._lines and self._lines[-1] and not self._fresh:
+        if self._lines and self._lines[-1] and not self._block_opened:
             self._lines.append("")
 
     def width(self, text: str) -> int:
@@ -72,7 +72,7 @@ class SourceWriter:
         return len(_INDENT) * self._indent + len(text.partition("\n")[0])
 
     def has_comments(self, bracket: str, span: TextSpan) -> bool:
-        """Return whether comments stand after the first `bracket` of `span`."""
+        """Return whether there are comments after the first `bracket` of `span`."""
         if self._next_comment >= len(self._comments):
             return False
         opening = self._opening(bracket, span.start)
@@ -92,7 +92,7 @@ class SourceWriter:
         return self._spelled(span) or encode_string(value)
 
     def number(self, plain: str, span: TextSpan) -> str:
-        """Return a number or range, as spelled in the source where it stands there in one piece."""
+        """Return a number or range, as spelled in the source where it is one token there."""
         spelled = self._spelled(span) or ""
         return spelled if _NUMBER.fullmatch(spelled) else plain
 
@@ -106,7 +106,7 @@ class SourceWriter:
     def _put(self, text: str) -> None:
         indent = _INDENT * self._indent
         self._lines.append(indent + text if text else "")
-        self._fresh = False
+        self._block_opened = False
 
     def _flush_comments(self, before: int | None) -> None:
         """Write the pending comments that start before an offset on lines of their own."""
@@ -127,7 +127,7 @@ class SourceWriter:
             self.blank()
 
     def _comment_beside(self, end: int) -> None:
-        """Append a comment that stands on the same source line as the item just written."""
+        """Append a comment that is on the same source line as the item just written."""
         if self._source is None or self._next_comment >= len(self._comments):
             return
         comment = self._comments[self._next_comment]

@@ -132,8 +132,8 @@ def _report_invalid_token(
         case _:
             character = text[0]
             name = unicodedata.name(character, "")
-            known = character.isascii() and character.isprintable()
-            shown = f"`{character}`" if known else f"U+{ord(character):04X} {name}".rstrip()
+            is_printable = character.isascii() and character.isprintable()
+            shown = f"`{character}`" if is_printable else f"U+{ord(character):04X} {name}".rstrip()
             message = f"unexpected character {shown}"
             if character == "'":
                 hint = 'strings are written with double quotes: `"…"`'

@@ -1,4 +1,4 @@
-"""This package lets agents use graphs: tools and resources of the Model Context Protocol.
+"""Tools and resources for agents, by the Model Context Protocol.
 
 Tool calls enter, answers of `service` leave as JSON, never more than an agent can take in. What a
 caller may not do is not listed and not there. `tools` is the table of tools, `offers` decides who

@@ -1,4 +1,4 @@
-"""This module tells an agent what went wrong and what to do about it."""
+"""Errors for agents: what went wrong, and what to do next."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _BY_CATEGORY: Mapping[Category, str] = MappingProxyType(
         "`schema_get` shows types and properties.",
         Category.NOT_FOUND: "Look up what there is: `branches_list`, `commits_list`, `schema_get`.",
         Category.DENIED: "You may not do this here. Try another branch, e.g. by `propose_change`, "
-        "or ask somebody who may.",
+        "or ask an administrator.",
         Category.CONFLICT: "Nothing happened. Read the current state, and decide again.",
         Category.CONTENTION: "Nothing happened, others were faster. Call again.",
         Category.LIMIT: "Ask for less: fewer columns, a `limit`, a filter.",
         Category.UNAVAILABLE: "Call again later.",
         Category.OUTCOME_UNKNOWN: "It may have happened: look with `commits_list` before you call "
         "again.",
-        Category.INTERNAL: "Do not call again the same way; tell whoever runs the server.",
+        Category.INTERNAL: "Do not repeat the call; report it to the operator of the server.",
     }
 )
 _BY_CODE: Mapping[str, str] = MappingProxyType(
@@ -48,15 +48,15 @@ _BY_CODE: Mapping[str, str] = MappingProxyType(
 
 
 def describe_failure(error: Exception) -> dict[str, Any]:
-    """Return what an agent is told of an error: code, message, what to do next, facts."""
+    """Return an error for an agent: code, message, what to do next, facts."""
     if not isinstance(error, OmniError):
         _log.error("a tool failed", exc_info=error)
-    told = msgspec.to_builtins(describe_error(error).body)
-    problem = told.pop("problem")
-    message, _ = told.pop("error"), told.pop("code", None)
+    body = msgspec.to_builtins(describe_error(error).body)
+    problem = body.pop("problem")
+    message, _ = body.pop("error"), body.pop("code", None)
     category = Category(problem["category"])
-    details = {name: fact for name, fact in problem.get("details", {}).items() if name not in told}
-    facts = _truncate({**({"details": details} if details else {}), **told})
+    details = {name: fact for name, fact in problem.get("details", {}).items() if name not in body}
+    facts = _truncate({**({"details": details} if details else {}), **body})
     if len(msgspec.json.encode(facts)) > MAX_DETAILS_BYTES:
         facts = {"details": f"left out: more than {MAX_DETAILS_BYTES:,} bytes"}
     return {

@@ -1,6 +1,6 @@
-"""This module answers agents over HTTP: one request, one answer in JSON, nothing kept between.
+"""MCP over HTTP: stateless, one JSON answer per request.
 
-A server authenticates and reads the body; this module gives both to the SDK.
+A server authenticates and reads the body; the handler passes both to the SDK.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class McpHttpHandler:
     """Answers the requests of agents while it is running."""
 
     def __init__(self, run: Runner, body_bytes: int) -> None:
-        # The SDK tells of every request that it ends; the server's own line says all there is.
+        # The SDK logs every request, which the server logs already.
         logging.getLogger("mcp").setLevel(logging.WARNING)
         server = make_server(_caller, run, _cancellation)
         self._manager = StreamableHTTPSessionManager(

@@ -1,4 +1,4 @@
-"""This module keeps answers small enough for an agent, and says how to get the rest."""
+"""Cut answers to a size for agents, with a hint how to read the rest."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def slice_page(items: Iterable[Any], page: PageRequest) -> ListPage:
 def with_page(
     facts: dict[str, Any], member: str, page: PageRequest, skip: str = "skip", hint: str = ""
 ) -> dict[str, Any]:
-    """Return an answer with a part of its list; `more` tells how to get the rest.
+    """Return an answer with a part of its list; `more` has how to read the rest.
 
     `skip` is what the argument is called by which one gets on.
     """
@@ -55,8 +55,8 @@ def with_page(
     cut = {**facts, member: part.items}
     if part.next_skip is None:
         return cut
-    told = f"`{member}` goes on: call again with {skip}={part.next_skip}{hint}"
-    return {**cut, "more": {"next_skip": part.next_skip, "hint": told}}
+    text = f"`{member}` goes on: call again with {skip}={part.next_skip}{hint}"
+    return {**cut, "more": {"next_skip": part.next_skip, "hint": text}}
 
 
 def encode_result(facts: object) -> str:

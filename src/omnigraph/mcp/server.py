@@ -1,4 +1,4 @@
-"""This module speaks with the SDK: it lists, calls and reads for whoever a request comes from."""
+"""MCP server: list tools, call them, read resources, for the caller of a request."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class _McpHandlers:
             return _result(encode_result(NEVER_CANCELLED.run(call) if offer.writes else call()))
         except QueryCancelled:
             raise
-        except Exception as error:  # noqa: BLE001 - an agent is told of everything that fails
+        except Exception as error:  # noqa: BLE001 - every failure is returned to the agent
             return _result(encode_result(describe_failure(error)), failed=True)
 
     async def list_resources(
@@ -122,8 +122,8 @@ class _McpHandlers:
         try:
             text = readable.read()
         except Exception as error:
-            told = describe_failure(error)
-            raise MCPError(types.INTERNAL_ERROR, told["message"], told) from error
+            failure = describe_failure(error)
+            raise MCPError(types.INTERNAL_ERROR, failure["message"], failure) from error
         contents = types.TextResourceContents(uri=uri, mime_type=readable.media_type, text=text)
         return types.ReadResourceResult(contents=[contents])
 

@@ -119,7 +119,7 @@ class _StdinLines:
 
 
 def _caller(local: StdioOptions) -> McpCaller:
-    """Open the graphs; whoever starts a process may do everything unless a policy is given."""
+    """Open the graphs; the caller may do everything unless a policy is given."""
     ruled = bool(local.policies) or local.server_policy is not None
     if ruled and local.actor is None:
         message = "there is a policy, so say who acts: --as ACTOR"

@@ -28,7 +28,7 @@ ToolAdapter: TypeAlias = Callable[[AnyOperation, Any, Any], dict[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class OperationTool:
-    """A tool and the operation it calls; whoever may do all `actions` somewhere gets it."""
+    """A tool and the operation it calls, for callers who may do all `actions` somewhere."""
 
     operation: AnyOperation
     tool: Tool
@@ -53,7 +53,7 @@ class OperationTool:
     @property
     def arguments(self) -> type[Struct]:
         """The arguments it takes."""
-        return _arguments(self.operation.request, self.tool)
+        return _arguments(self.operation.request, self.tool)  # type: ignore[arg-type]
 
     def run(self, session: ToolSession, given: Mapping[str, Any]) -> dict[str, Any]:
         """Call the operation; the answer is JSON values, cut to a page."""
@@ -73,7 +73,7 @@ def operation_tools(operations: Iterable[AnyOperation] = OPERATIONS) -> Iterator
 
 
 @lru_cache
-def _arguments(request: Any, tool: Tool) -> type[Struct]:  # noqa: ANN401 - a type of requests
+def _arguments(request: type[Struct], tool: Tool) -> type[Struct]:
     if tool.arguments is not None:
         return tool.arguments
     body = request_body(request)

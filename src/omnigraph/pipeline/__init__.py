@@ -1,7 +1,8 @@
-"""The data pipeline on Spark: the only room that imports pyspark.
+"""The data pipeline on Spark: the only package that imports pyspark.
 
 Names are loaded when first used, so that the package can be imported where Spark is not installed;
-using one of them there says what to install. `__init__.pyi` tells type checkers the same names.
+using one of them there raises an error with the package to install. `__init__.pyi` declares the
+same names for type checkers.
 """
 
 from importlib import import_module

@@ -65,10 +65,10 @@ from omnigraph.write.violations import ViolationCollector
 
 
 class CommitBuilder:
-    """What staged rows make of one state, that of the job.
+    """A commit of staged rows, based on the snapshot of the job.
 
-    `consulted` are types that were only looked at. `rejected` counts rows by type and rule,
-    `accepted` what is left, `counts` what that changes.
+    `consulted` are types that were only read. `rejected` counts rows by type and rule, `accepted`
+    the remaining rows, `counts` their changes.
     """
 
     def __init__(
@@ -130,7 +130,9 @@ class CommitBuilder:
             old,
             version=int(made.version),
             sizes={number: fragment.rows for number, fragment in new.items()},
-            places={number: (fragment.at, fragment.start) for number, fragment in new.items()},
+            position_files={
+                number: (fragment.at, fragment.start) for number, fragment in new.items()
+            },
         )
         return LoadTarget(shape, staged, rows, old, self.job.strict, self.job.replace)
 
@@ -148,10 +150,10 @@ class CommitBuilder:
 
     @contextmanager
     def validated(self, max_rejects: float | None) -> Iterator[StagedValidation]:
-        """Leave out what is wrong, and give what was seen of the rest, for as long as it is kept.
+        """Reject invalid rows, and yield the validation of the remaining ones.
 
         Raises:
-            ValidationFailed: something is wrong that no row may be left out for.
+            ValidationFailed: violations that rejecting rows does not resolve.
         """
         while True:
             examination = StagedValidation(
@@ -172,7 +174,7 @@ class CommitBuilder:
                 examination.close()
 
     def _settled(self, examination: StagedValidation) -> bool:
-        """Tell whether nothing is wrong; reject rows, or raise, if something is."""
+        """Return whether all rows are valid; otherwise reject rows or raise."""
         findings = ViolationCollector()
         for before in (self.staged.read, self.staged.checked):
             for violation in before.listed:
@@ -181,29 +183,29 @@ class CommitBuilder:
                 kept = sum(violation.rule is rule for violation in before.listed)
                 findings.count(rule, count - kept) if count > kept else None
         if self.job.rejects is None or findings:
-            self._tell(examination, findings)
+            self._report(examination, findings)
             findings.check()
             return True
         if examination.is_clean:
             return True
         changes = ChangeSet(files=self.job.files, findings=findings)
-        examination.tell_dangling(changes)
+        examination.report_dangling(changes)
         findings.check()
         found = [*examination.faults(), *examination.miscounted_rows()]
         return not self._reject(found, examination)
 
-    def _tell(self, examination: StagedValidation, findings: ViolationCollector) -> None:
+    def _report(self, examination: StagedValidation, findings: ViolationCollector) -> None:
         if examination.is_clean:
             return
         for faulty in examination.faults():
             rows = self._targets[faulty.check.shape.table_key].new
             report_failures(faulty, rows, self.job.files, findings)
         changes = ChangeSet(files=self.job.files, findings=findings)
-        examination.tell_dangling(changes)
-        examination.tell_miscounted(changes)
+        examination.report_dangling(changes)
+        examination.report_miscounted(changes)
 
     def _reject(self, found: Sequence[FailedCheck], examination: StagedValidation) -> int:
-        """Leave faulty rows out; return how many there were."""
+        """Reject faulty rows; return their number."""
         by_type: dict[str, list[FailedCheck]] = {}
         for faulty in found:
             by_type.setdefault(faulty.check.shape.table_key, []).append(faulty)
@@ -218,9 +220,9 @@ class CommitBuilder:
                 for name, rules in counts.items():
                     self.rejected.setdefault(name, Counter()).update(rules)
         if found and not total:
-            # Nobody can be left out: say what is wrong.
+            # No row can be rejected: report the violations.
             findings = ViolationCollector()
-            self._tell(examination, findings)
+            self._report(examination, findings)
             findings.check()
         return total
 
@@ -274,9 +276,9 @@ class CommitBuilder:
             shown = replace_fragments(handle, [], filled)
             rows = replace(target.new, version=int(shown.version))
             self._targets[key] = replace(target, new=rows)
-        return [(*target.new.places[number], file) for number, file in made.files.items()]
+        return [(*target.new.position_files[number], file) for number, file in made.files.items()]
 
-    # --- what is published ---------------------------------------------------------------------
+    # --- datasets to publish -------------------------------------------------------------------
 
     def prepare(self, examination: StagedValidation) -> None:
         """Stage what to publish on the state."""
@@ -329,12 +331,12 @@ class CommitBuilder:
         staged = StagedDataset(key, *entry.key, entry.physical, made, count)
         return with_checksums(self._manifest.datasets, staged)
 
-    # --- on top of whoever won -----------------------------------------------------------------
+    # --- rebasing on other commits -------------------------------------------------------------
 
-    def on(self, snapshot: Snapshot) -> Sequence[StagedDataset] | None:
-        """Return what to publish on top of a state; None when everything has to be validated anew.
+    def rebased_on(self, snapshot: Snapshot) -> Sequence[StagedDataset] | None:
+        """Return the datasets to publish on a snapshot; None when rows must be validated again.
 
-        That is when others changed something the load has to do with, or rewrote what it changes.
+        That is when other writers changed keys of the load, or rewrote fragments it changes.
         """
         try:
             return self._moved_to(snapshot)
@@ -349,7 +351,7 @@ class CommitBuilder:
             return self._ready
         if self.job.replace:
             return None
-        if self._meeting.happens(self._manifest, before, snapshot, map(self._shape, moved)):
+        if self._rebase_check.conflicts(self._manifest, before, snapshot, map(self._shape, moved)):
             return None
         self._snapshot, self._committed = snapshot, CommittedState(self._manifest, snapshot)
         ready = [
@@ -360,19 +362,19 @@ class CommitBuilder:
         return self._ready if len(self._ready) == len(ready) else None
 
     @cached_property
-    def _meeting(self) -> RebaseCheck:
-        """Where the load may meet others; workers tell when it is first asked for."""
-        said = filter_topics(self._snapshot.schema, self._whole.values())
+    def _rebase_check(self) -> RebaseCheck:
+        """The check for conflicts with other writers; workers collect keys on first use."""
+        topics = filter_topics(self._snapshot.schema, self._whole.values())
         replacing = {
             key
             for key, target in self._targets.items()
             if self.job.partial or (target.may_match and self._loses_rows(key))
         }
-        mentions = build_key_filter(self._spark, self._place, said)
-        return RebaseCheck(self._targets, mentions, replacing)
+        key_filter = build_key_filter(self._spark, self._place, topics)
+        return RebaseCheck(self._targets, key_filter, replacing)
 
     def _loses_rows(self, key: str) -> bool:
-        """Tell whether committed rows, or some of the load itself, are taken out of a type."""
+        """Return whether committed rows, or rows of the load itself, are removed from a type."""
         if self.counts[key].updated or self._same[key]:
             return True
         return self._left[key] < self.staged.types[key].rows

@@ -40,7 +40,7 @@ from omnigraph.write.request import WriteRequest
 STREAM = "stream"
 """The operation of commits that are batches of streams."""
 SMALL_BATCH_ROWS = 50_000
-"""So many rows are loaded sooner by one process."""
+"""Up to this number of rows a batch is loaded faster by one process."""
 _BATCH = re.compile(r"batch (?P<number>\d+) of stream (?P<stream>\S+)")
 _ENTITY = ("kind", "type", "id")
 _WRITTEN_SCHEMA = "path string, rows long, gone string"
@@ -49,7 +49,7 @@ _LINES = pa.schema([(LINE_COLUMN, pa.string())])
 
 @dataclass
 class StreamBatchWriter:
-    """Takes the batches of one stream; through Spark Connect it travels to the server.
+    """Writes the batches of one stream; with Spark Connect it runs on the server.
 
     Rows are changes, unless `type_name` says of which type they are.
     """
@@ -69,7 +69,7 @@ class StreamBatchWriter:
         return {name: value for name, value in self.__dict__.items() if name != "manifest"}
 
     def __call__(self, batch: DataFrame, number: int) -> None:
-        """Take a batch, unless it was taken before."""
+        """Write a batch, unless it was written before."""
         stream = self._stream(batch.sparkSession)
         if number <= last_batch(self.manifest, self.request.branch, stream):
             return
@@ -81,7 +81,7 @@ class StreamBatchWriter:
             else:
                 self._load(batch, request, scratch, self.type_name)
         finally:
-            with suppress(OmniError):  # what is left is swept by cleanup
+            with suppress(OmniError):  # cleanup removes what is left
                 scratch.remove()
 
     def _stream(self, spark: SparkSession) -> str:
@@ -109,12 +109,14 @@ class StreamBatchWriter:
         load_frames(self.manifest, request, given, SparkLoadOptions(mode=mode), spark)
 
     def _replay(self, batch: DataFrame, request: WriteRequest, scratch: ScratchFiles) -> None:
-        """Make the graph show what became of each entity in the end."""
-        told = _final_changes(batch).mapInArrow(_batch_writer(scratch), _WRITTEN_SCHEMA).collect()
-        rows = sum(row["rows"] for row in told)
-        paths = [row["path"] for row in told if row["path"] is not None]
+        """Apply the last change of each entity."""
+        written = (
+            _final_changes(batch).mapInArrow(_batch_writer(scratch), _WRITTEN_SCHEMA).collect()
+        )
+        rows = sum(row["rows"] for row in written)
+        paths = [row["path"] for row in written if row["path"] is not None]
         gone: dict[str, list[str]] = {}
-        for row in told:
+        for row in written:
             for key, ids in json.loads(row["gone"]).items():
                 gone.setdefault(key, []).extend(ids)
         if not (rows or gone):
@@ -135,9 +137,9 @@ def last_batch(manifest: Manifest, branch: str, stream: str) -> int:
     commits = read_commits(manifest.history_states(state))
     for commit_id in first_parents(commits, snapshot.commit_id):
         commit = commits[commit_id].commit
-        told = _BATCH.fullmatch(commit.message or "") if commit.operation == STREAM else None
-        if told is not None and told["stream"] == stream:
-            return int(told["number"])
+        match = _BATCH.fullmatch(commit.message or "") if commit.operation == STREAM else None
+        if match is not None and match["stream"] == stream:
+            return int(match["number"])
     return -1
 
 
@@ -145,13 +147,13 @@ def last_batch(manifest: Manifest, branch: str, stream: str) -> int:
 
 
 def _final_changes(batch: DataFrame) -> DataFrame:
-    """Return what became of each entity in the end."""
+    """Return the last change of each entity."""
     last = F.max_by(F.struct("op", "from", "to", "after"), "place").alias("last")
     return batch.groupBy(*_ENTITY).agg(last).select(*_ENTITY, "last.*")
 
 
 def _batch_writer(scratch: ScratchFiles) -> Any:  # noqa: ANN401 - what Spark runs on executors
-    """Return what puts entities down as lines that `load` reads, and tells which are gone."""
+    """Return a function that writes entities as graph batch lines, and yields deleted ids."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         gone: dict[str, list[str]] = {}
@@ -169,8 +171,8 @@ def _batch_writer(scratch: ScratchFiles) -> Any:  # noqa: ANN401 - what Spark ru
                 yield pa.record_batch([pa.array(texts, pa.string())], schema=_LINES)
 
         path = scratch.put(lines())
-        told = {"path": pa.array([path], pa.string()), "rows": pa.array([count], pa.int64())}
-        yield pa.record_batch({**told, "gone": [json.dumps(gone)]})
+        facts = {"path": pa.array([path], pa.string()), "rows": pa.array([count], pa.int64())}
+        yield pa.record_batch({**facts, "gone": [json.dumps(gone)]})
 
     return run
 

@@ -2,7 +2,7 @@
 
 Workers partition what they read into buckets by a hash of the id and store the pieces beside the
 run; other tasks aggregate the pieces of one bucket after the other. A bucket is small enough to be
-aggregated within the caches of a core, and ids are compared exactly. Spark only schedules the tasks.
+aggregated within the caches of a core, and ids are compared exactly. Spark only schedules tasks.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from omnigraph.storage.row_lookup import ROW_ADDRESS
 
 SumArray: TypeAlias = npt.NDArray[np.int64]
 FlagFunction: TypeAlias = Callable[[Mapping[str, SumArray]], SumArray]
-"""Makes of the sums of all lines what to count."""
+"""Computes a flag from the sums of all keys."""
 
 BUCKET_ROWS = 250_000
 """About how many rows a bucket has; the table of their ids then fits the caches of a core."""
 
 TASK_BUCKETS = 4
-"""So many buckets one worker takes up at a time, because their pieces stand beside each other."""
+"""Buckets that one task reads, because their pieces are adjacent in the files."""
 
 SINGLE_BUCKET_ROWS = 50_000
-"""So few are not worth more than one bucket."""
+"""Fewer rows than this use a single bucket."""
 
 _MIN_BUCKETS = 4
 _MAX_BUCKETS = 0x7FFF
@@ -48,7 +48,7 @@ _CHUNK = 32_768
 
 @dataclass(frozen=True)
 class KeyContribution:
-    """What rows add to the lines of ids: columns of ids, and the numbers they bring by name.
+    """What rows contribute to the sums of ids: columns of ids, and numbers by name.
 
     A number is the same for every row, or `addr`, its address. Of `distinct` ids only different
     ones travel, and `n` is how often an id is there.
@@ -87,7 +87,7 @@ class ComputedContribution:
 
 @dataclass(frozen=True)
 class KeyAggregation:
-    """What is to be added up by id: under which names, and what to count of the sums."""
+    """An aggregation by id: contributions, names of the sums, and flags."""
 
     shares: Sequence[KeyContribution]
     names: Sequence[str]
@@ -112,7 +112,7 @@ class KeyAggregation:
 
 @dataclass(frozen=True)
 class ScratchDir:
-    """A folder of a graph where workers put things down for each other."""
+    """A folder of a graph where workers exchange files."""
 
     location: Location
     folder: str
@@ -131,7 +131,7 @@ class ScratchDir:
 
 @dataclass(frozen=True)
 class FlaggedKeys:
-    """The lines of an account that have a flag, in files, and what each flag adds up to."""
+    """The flagged keys of an aggregation, in files, and the total of each flag."""
 
     place: ScratchDir
     columns: Sequence[str]
@@ -145,7 +145,7 @@ class FlaggedKeys:
 
         def read(number: int) -> Iterator[pa.RecordBatch]:
             data = place.objects.get(paths[number])
-            assert data is not None, "lines stay until the examination ends"
+            assert data is not None, "files are kept until validation ends"
             yield from pa.ipc.open_stream(data)
 
         return map_numbers(spark, len(paths), read, f"id string, {longs}")
@@ -153,28 +153,28 @@ class FlaggedKeys:
 
 @dataclass
 class KeyAggregator:
-    """Adds accounts up, each in a place where it leaves what it found until it is closed."""
+    """Runs aggregations on workers; results are stored in `place` until it is closed."""
 
     spark: SparkSession
     place: ScratchDir
     _written: list[str] = field(default_factory=list)
 
-    def of(self, accounts: Mapping[str, KeyAggregation]) -> dict[str, FlaggedKeys]:
-        """Return the lines of all accounts, by the same names."""
-        pieces: dict[str, list[_BucketFile]] = {key: [] for key in accounts}
+    def aggregate(self, aggregations: Mapping[str, KeyAggregation]) -> dict[str, FlaggedKeys]:
+        """Return the flagged keys of all aggregations, by the same names."""
+        pieces: dict[str, list[_BucketFile]] = {key: [] for key in aggregations}
         work = [
-            _PartitionTask(self.place, key, number, share, piece, account.buckets)
-            for key, account in accounts.items()
-            for number, share in enumerate(account.shares)
-            for piece in share.rows.pieces
+            _PartitionTask(self.place, key, number, share, piece, aggregation.buckets)
+            for key, aggregation in aggregations.items()
+            for number, share in enumerate(aggregation.shares)
+            for piece in share.rows.task_groups
         ]
         for cut in run_on_executors(self.spark, _PartitionTask.run, work):
             pieces[cut.key].append(cut)
-        for key, account in accounts.items():
-            for number, found in enumerate(account.found, len(account.shares)):
-                pieces[key] += self._cut_frame(key, number, found, account.buckets)
+        for key, aggregation in aggregations.items():
+            for number, found in enumerate(aggregation.found, len(aggregation.shares)):
+                pieces[key] += self._cut_frame(key, number, found, aggregation.buckets)
         self._written += [cut.path for cuts in pieces.values() for cut in cuts]
-        return self._added_up(accounts, pieces)
+        return self._added_up(aggregations, pieces)
 
     def _cut_frame(
         self, key: str, number: int, found: ComputedContribution, count: int
@@ -191,44 +191,50 @@ class KeyAggregator:
         return [_BucketFile(key, number, row["path"], row["ends"]) for row in rows]
 
     def _added_up(
-        self, accounts: Mapping[str, KeyAggregation], pieces: Mapping[str, Sequence[_BucketFile]]
+        self,
+        aggregations: Mapping[str, KeyAggregation],
+        pieces: Mapping[str, Sequence[_BucketFile]],
     ) -> dict[str, FlaggedKeys]:
         work = [
             _AggregationTask(
                 self.place,
                 key,
-                account.names,
-                account.numbers,
-                account.flags,
+                aggregation.names,
+                aggregation.numbers,
+                aggregation.flags,
                 [piece.part(first, first + TASK_BUCKETS) for piece in pieces[key]],
             )
-            for key, account in accounts.items()
-            for first in range(0, account.buckets, TASK_BUCKETS)
+            for key, aggregation in aggregations.items()
+            for first in range(0, aggregation.buckets, TASK_BUCKETS)
         ]
-        sums = {key: dict.fromkeys(account.flags, 0) for key, account in accounts.items()}
-        paths: dict[str, list[str]] = {key: [] for key in accounts}
+        sums = {
+            key: dict.fromkeys(aggregation.flags, 0) for key, aggregation in aggregations.items()
+        }
+        paths: dict[str, list[str]] = {key: [] for key in aggregations}
         for added in run_on_executors(self.spark, _AggregationTask.run, work):
             for flag, number in added.sums.items():
                 sums[added.key][flag] += number
             paths[added.key] += [added.path] if added.path is not None else []
         self._written += [path for found in paths.values() for path in found]
         return {
-            key: FlaggedKeys(self.place, (*account.names, *account.flags), sums[key], paths[key])
-            for key, account in accounts.items()
+            key: FlaggedKeys(
+                self.place, (*aggregation.names, *aggregation.flags), sums[key], paths[key]
+            )
+            for key, aggregation in aggregations.items()
         }
 
     def close(self) -> None:
-        """Remove everything that was put down."""
+        """Remove all files."""
         self.place.objects.delete(self._written)
         self._written.clear()
 
 
-# --- what workers do ---------------------------------------------------------------------------
+# --- tasks of workers --------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class _BucketFile:
-    """What one worker put down for an account: a file, and where each bucket ends in it."""
+    """What one worker put down for an aggregation: a file, and where each bucket ends in it."""
 
     key: str
     share: int
@@ -293,7 +299,7 @@ class _BucketTotals:
 
 @dataclass(frozen=True)
 class _AggregationTask:
-    """Add up some buckets of an account; `numbers` are those of each share."""
+    """Add up some buckets of an aggregation; `numbers` are those of each share."""
 
     place: ScratchDir
     key: str
@@ -418,7 +424,7 @@ def hash_ids(ids: pa.Array) -> npt.NDArray[np.uint64]:
 def _mask_words(
     words: npt.NDArray[np.uint64], lengths: npt.NDArray[np.int32]
 ) -> npt.NDArray[np.uint64]:
-    """Return words without the bytes of whoever stands before; so many are their own."""
+    """Mask the bytes of the preceding id out of words; `lengths` bytes belong to the id."""
     if lengths.min(initial=_WORD) >= _WORD:
         return words
     own = np.clip(lengths, 0, _WORD)

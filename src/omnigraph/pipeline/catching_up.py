@@ -26,7 +26,7 @@ from omnigraph.write.change_set import RowSchema
 def filter_topics(
     schema: AcceptedSchema, targets: Iterable[LoadTarget]
 ) -> dict[str, list[KeySource]]:
-    """Return what to remember of staged rows: ids by type, and tuples."""
+    """Return the keys of staged rows to collect: ids by type, and unique tuples."""
     found: dict[str, list[KeySource]] = {}
     for target in targets:
         key = target.shape.table_key
@@ -46,23 +46,23 @@ def _tuple_topic(target: LoadTarget, columns: tuple[str, ...]) -> str:
 
 
 class RebaseCheck:
-    """Where a load may meet what others change.
+    """Whether a load conflicts with what other writers changed.
 
     `replacing` are the types of which rows take the place of committed ones, would if they were not
     rejected, or were made of them.
     """
 
     def __init__(
-        self, targets: Mapping[str, LoadTarget], mentions: KeyFilter, replacing: Collection[str]
+        self, targets: Mapping[str, LoadTarget], key_filter: KeyFilter, replacing: Collection[str]
     ) -> None:
         self._targets = targets
-        self._mentions = mentions
+        self._filter = key_filter
         self._replacing = replacing
 
-    def happens(
+    def conflicts(
         self, manifest: Manifest, old: Snapshot, new: Snapshot, types: Iterable[RowSchema]
     ) -> bool:
-        """Tell whether something of these types changed that the load has to do with."""
+        """Return whether a change of these types affects the load."""
         steps = VersionHistory(manifest, (old, new))
         for shape in types:
             before, after = (DatasetView.of(manifest, s, shape.type) for s in (old, new))
@@ -70,13 +70,14 @@ class RebaseCheck:
                 if self._leaves_sources(shape) and (len(delta.before) or len(delta.after)):
                     return True
                 if any(
-                    self._mentions.have(*told) for told in self._touched(new.schema, shape, delta)
+                    self._filter.may_contain(*keys)
+                    for keys in self._touched(new.schema, shape, delta)
                 ):
                     return True
         return False
 
     def _leaves_sources(self, shape: RowSchema) -> bool:
-        """Tell whether committed edges that are counted leave sources the load does not mention."""
+        """Return whether counted edges are removed from sources that the load does not name."""
         target = self._targets.get(shape.table_key)
         return target is not None and target.counts_edges and shape.table_key in self._replacing
 
@@ -89,7 +90,7 @@ class RebaseCheck:
         if key in self._replacing:
             yield key, _concatenate(before["id"], after["id"])
         else:
-            # An entity that is there before and after is as good an end, or a hindrance.
+            # An entity that exists before and after does not change any check.
             yield key, _set_difference(before["id"], after["id"])
             yield key, _set_difference(after["id"], before["id"])
         if target is None:

@@ -23,7 +23,7 @@ from omnigraph.write.violations import Violation, ViolationCollector
 
 
 class RowFault(StrEnum):
-    """What can be wrong with a row beside others."""
+    """How a row can conflict with other rows."""
 
     EXISTING = "existing"
     REPEATED_ID = "repeated id"
@@ -49,7 +49,7 @@ class FaultyRow:
 class RowCheck:
     """A fault of a type; `columns` are those of a tuple, or the end of an edge and `node` its type.
 
-    It travels to workers.
+    It is sent to workers.
     """
 
     fault: RowFault
@@ -57,19 +57,19 @@ class RowCheck:
     columns: tuple[str, ...] = ()
     node: RowSchema | None = None
 
-    def tell(
+    def report(
         self, files: Sequence[tuple[str, str]], rows: DatasetFragments, wrong: Sequence[FaultyRow]
     ) -> list[Violation]:
-        """Say of rows what is wrong with them."""
+        """Return the violations of rows."""
         changes = ChangeSet(files=files, findings=ViolationCollector(len(wrong)))
         columns = dict.fromkeys(["id", *self.columns, *self.shape.key, *self.shape.system])
         table = take_rows(rows, [row.addr for row in wrong], list(columns))
         at = pa.array([row.at for row in wrong], pa.int64())
         report = ViolationReporter(changes, self.shape, table.append_column(INPUT_POSITION, at))
-        self._tell(report, wrong)
+        self._report(report, wrong)
         return changes.findings.listed
 
-    def _tell(self, report: ViolationReporter, wrong: Sequence[FaultyRow]) -> None:
+    def _report(self, report: ViolationReporter, wrong: Sequence[FaultyRow]) -> None:
         everywhere = pa.array([True] * len(wrong), pa.bool_())
         match self.fault:
             case RowFault.EXISTING:
@@ -86,11 +86,11 @@ class RowCheck:
                 report_missing_endpoints(report, everywhere, self.columns[0], self.node)
             case RowFault.MISCOUNTED:
                 for number, row in enumerate(wrong):
-                    self._tell_count(report, number, row)
+                    self._report_count(report, number, row)
             case _ as unreachable:
                 assert_never(unreachable)
 
-    def _tell_count(self, report: ViolationReporter, number: int, row: FaultyRow) -> None:
+    def _report_count(self, report: ViolationReporter, number: int, row: FaultyRow) -> None:
         changes, edge = report.changes, self.shape.definition
         assert isinstance(edge, EdgeType), "only edges are counted"
         count = pa.table({"src": [report.rows["src"][number].as_py()], "count": [int(row.other)]})

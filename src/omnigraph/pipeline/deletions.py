@@ -30,7 +30,7 @@ _OFFSET = 0xFFFF_FFFF
 
 @dataclass(slots=True)
 class RemovedRows:
-    """What was taken out of a version: fragments that are empty now, and those that are left."""
+    """Rows removed from a version: fragments that became empty, and the remaining ones."""
 
     emptied: list[int] = field(default_factory=list)
     left: list[Any] = field(default_factory=list)
@@ -52,23 +52,23 @@ def remove_rows(frame: DataFrame, rows: DatasetFragments) -> RemovedRows:
 def reject_rows(
     frame: DataFrame, rows: DatasetFragments, checks: Sequence[RowCheck], job: StagingJob
 ) -> RemovedRows:
-    """Take rows out and write down why; `check` says which of the checks each row does not pass."""
+    """Remove rows and write them to the rejects; `check` is the number of the failed check."""
 
     def run(group: pa.Table) -> pa.Table:
-        told: list[Violation] = []
+        violations: list[Violation] = []
         for place, check in enumerate(checks):
             found = group.filter(pc.equal(group["check"], place)).sort_by("at")
             if found.num_rows:
                 names = found.select(["addr", "at", "other"]).to_pylist()
-                told += check.tell(job.files, rows, [FaultyRow(**row) for row in names])
+                violations += check.report(job.files, rows, [FaultyRow(**row) for row in names])
         fragment = group["fragment"][0].as_py()
         places = dict(zip(group["at"].to_pylist(), group["addr"].to_pylist(), strict=True))
         whole = take_rows(rows, list(places.values()), readable_columns(rows.shape))
         records = records_by_position(rows.shape, whole, places)
         write_rejects(
-            job, RULE_REJECTS, f"{rows.shape.name}-{rows.version}-{fragment}", told, records
+            job, RULE_REJECTS, f"{rows.shape.name}-{rows.version}-{fragment}", violations, records
         )
-        first = first_by_position(told)
+        first = first_by_position(violations)
         return _remove_from_fragment(rows, group["addr"], rejected_by_type(first.values()))
 
     return _collect_removed(_by_fragment(frame).applyInArrow(run, _REMOVED_SCHEMA))

@@ -26,7 +26,7 @@ _VARIABLE = re.compile(r"\$\$\{|\$\{(?P<name>[^}]*)\}")
 
 @dataclass(frozen=True, slots=True)
 class LocatedText:
-    """Text and where it stands."""
+    """Text and its location."""
 
     value: str
     span: TextSpan
@@ -37,7 +37,7 @@ class LocatedText:
 
 @dataclass(frozen=True, slots=True)
 class KeepRule:
-    """Which of several rows stays: the `first`, the `last`, or that with the `max` or `min`."""
+    """Which of several rows to keep: the `first`, the `last`, or the one with `max` or `min`."""
 
     way: str = "last"
     expression: LocatedText | None = None
@@ -56,7 +56,7 @@ class RejectLimit:
 
 @dataclass(frozen=True, slots=True)
 class PipelineSection:
-    """A mapping whose fields were read; what was wrong is None."""
+    """A mapping whose fields were read; invalid values are None."""
 
     span: TextSpan
     values: Mapping[str, Any]
@@ -68,7 +68,7 @@ class PipelineSection:
 
 
 def compose_yaml(report: DiagnosticReport) -> MappingNode | None:
-    """Return the tree of a file; None when it is no YAML mapping, which is then reported."""
+    """Return the tree of a file; None and a diagnostic when it is not a YAML mapping."""
     text = report.source.text
     try:
         root = yaml.compose(text, Loader=yaml.SafeLoader)
@@ -97,7 +97,7 @@ class PipelineFileReader:
         self._report = report
         self._variables = variables
 
-    def tell(self, code: Code, message: str, span: TextSpan, hint: str | None = None) -> None:
+    def report(self, code: Code, message: str, span: TextSpan, hint: str | None = None) -> None:
         """Report a problem."""
         self._report.add(code, message, span, hint=hint)
 
@@ -114,38 +114,38 @@ class PipelineFileReader:
             if field is None:
                 hint = did_you_mean(key.value, fields)
                 message = f"{what} has no field `{key}`"
-                self.tell(Code.PIPELINE_UNKNOWN_FIELD, message, key.span, hint)
+                self.report(Code.PIPELINE_UNKNOWN_FIELD, message, key.span, hint)
             else:
                 found = self._value(value, field, f"`{key}`")
-                # A value that is wrong counts as given: its absence is not a second mistake.
+                # An invalid value counts as present: it is not also reported as missing.
                 values[key.value] = found
         for field in fields.values():
             if field.required and field.name not in values:
                 hint = f"for example `{field.name}: {field.example}`" if field.example else None
                 message = f"{what} needs `{field.name}`: {field.about}"
                 span = self._head(node)
-                self.tell(Code.PIPELINE_FIELD_MISSING, message, span, hint)
+                self.report(Code.PIPELINE_FIELD_MISSING, message, span, hint)
         return PipelineSection(span_of(node), values, places)
 
     def entries(self, node: Node, what: str) -> list[tuple[LocatedText, Node]] | None:
-        """Return the members of a mapping by name; a name that comes twice is told."""
+        """Return the members of a mapping by name; duplicates are reported."""
         if not isinstance(node, MappingNode):
             message = f"{what} must be a mapping of names to values, got {_kind_of(node)}"
-            self.tell(Code.PIPELINE_VALUE, message, span_of(node))
+            self.report(Code.PIPELINE_VALUE, message, span_of(node))
             return None
         found: dict[str, tuple[LocatedText, Node]] = {}
         for key, value in node.value:
             if not isinstance(key, ScalarNode):
                 message = f"a name in {what} must be plain text"
-                self.tell(Code.PIPELINE_VALUE, message, span_of(key))
+                self.report(Code.PIPELINE_VALUE, message, span_of(key))
                 continue
             name = LocatedText(key.value, span_of(key))
             if key.value == "<<":
                 message = "YAML merge keys (`<<`) are not supported: write the fields out"
-                self.tell(Code.PIPELINE_SYNTAX, message, name.span)
+                self.report(Code.PIPELINE_SYNTAX, message, name.span)
             elif key.value in found:
                 message = f"`{key.value}` is given twice in {what}"
-                self.tell(Code.PIPELINE_FIELD_TWICE, message, name.span)
+                self.report(Code.PIPELINE_FIELD_TWICE, message, name.span)
             else:
                 found[key.value] = (name, value)
         return list(found.values())
@@ -193,7 +193,7 @@ class PipelineFileReader:
         if _tag(node) == _INT and node.value == str(VERSION):
             return VERSION
         message = f"`version` must be {VERSION}, the only supported version"
-        self.tell(Code.PIPELINE_VALUE, message, span_of(node))
+        self.report(Code.PIPELINE_VALUE, message, span_of(node))
         return None
 
     def _text(self, node: Node, what: str, field: PipelineField) -> LocatedText | None:
@@ -223,7 +223,7 @@ class PipelineFileReader:
         message = f"{what} must be one of {choices}, got `{text}`"
         near = nearest_name(text.value, field.choices)
         hint = None if near is None else f"did you mean `{near}`?"
-        self.tell(Code.PIPELINE_VALUE, message, text.span, hint)
+        self.report(Code.PIPELINE_VALUE, message, text.span, hint)
         return None
 
     def _limit(self, node: Node, what: str) -> RejectLimit | None:
@@ -235,7 +235,7 @@ class PipelineFileReader:
             return RejectLimit(share=float(match["share"]) / 100)
         message = f"{what} must be a number of rows or a percentage up to 100%"
         hint = "for example `max_rejects: 100` or `max_rejects: 1%`"
-        self.tell(Code.PIPELINE_VALUE, message, span_of(node), hint)
+        self.report(Code.PIPELINE_VALUE, message, span_of(node), hint)
         return None
 
     def _keep(self, node: Node, what: str) -> KeepRule | None:
@@ -243,7 +243,9 @@ class PipelineFileReader:
         match = _KEEP.fullmatch(text.strip()) if text is not None else None
         if match is None:
             message = f"{what} must be {FieldKind.KEEP}"
-            self.tell(Code.PIPELINE_VALUE, message, span_of(node), "for example `max(updated_at)`")
+            self.report(
+                Code.PIPELINE_VALUE, message, span_of(node), "for example `max(updated_at)`"
+            )
             return None
         if match["way"] is not None:
             return KeepRule(match["way"])
@@ -252,7 +254,7 @@ class PipelineFileReader:
     def _bool(self, node: Node, what: str) -> bool | None:
         if _tag(node) == _BOOL:
             return bool(node.value.lower() in ("true", "yes", "on"))
-        self.tell(Code.PIPELINE_VALUE, f"{what} must be {FieldKind.BOOL}", span_of(node))
+        self.report(Code.PIPELINE_VALUE, f"{what} must be {FieldKind.BOOL}", span_of(node))
         return None
 
     def _scalars(self, node: Node, what: str) -> dict[str, LocatedText | None]:
@@ -260,7 +262,7 @@ class PipelineFileReader:
         for name, value in self.entries(node, what) or ():
             if not isinstance(value, ScalarNode):
                 message = f"`{name}` in {what} must be a single value, got {_kind_of(value)}"
-                self.tell(Code.PIPELINE_VALUE, message, span_of(value))
+                self.report(Code.PIPELINE_VALUE, message, span_of(value))
             elif value.tag == _NULL and value.style is None:
                 found[name.value] = None
             else:
@@ -310,22 +312,22 @@ class PipelineFileReader:
             message = f"variable `{name}` is not declared"
             near = did_you_mean(name, self._variables)
             hint = near or f"declare it: `variables: {{{name or 'NAME'}: VALUE}}`"
-        self.tell(Code.PIPELINE_VARIABLE, message, place, hint)
+        self.report(Code.PIPELINE_VARIABLE, message, place, hint)
 
-    def _refuse(self, node: Node, what: str, wanted: str, field: PipelineField) -> None:
+    def _refuse(self, node: Node, what: str, expected: str, field: PipelineField) -> None:
         hint = f"for example `{field.name}: {field.example}`" if field.example else None
-        message = f"{what} must be {wanted}, got {_kind_of(node)}"
-        self.tell(Code.PIPELINE_VALUE, message, span_of(node), hint)
+        message = f"{what} must be {expected}, got {_kind_of(node)}"
+        self.report(Code.PIPELINE_VALUE, message, span_of(node), hint)
 
     def _head(self, node: Node) -> TextSpan:
-        """Return where something begins: a snippet of a whole section would say nothing."""
+        """Return the first line of a node: a snippet of a whole section would not help."""
         span = span_of(node)
         end = self._report.source.text.find("\n", span.start)
         return TextSpan(span.start, span.end if end < 0 else min(span.end, end))
 
 
 def span_of(node: Node) -> TextSpan:
-    """Return where a node stands, without the line breaks behind it."""
+    """Return the location of a node, without trailing line breaks."""
     start, end = node.start_mark, node.end_mark
     text = start.buffer
     if text is None:
@@ -337,7 +339,7 @@ def span_of(node: Node) -> TextSpan:
 
 
 def plain_entries(root: MappingNode, name: str) -> Iterator[tuple[str, str | None]]:
-    """Yield names and plain values of a mapping at the top, as far as they are right."""
+    """Yield names and plain values of a mapping at the top, as far as they are valid."""
     for key, value in root.value:
         if key.value == name and isinstance(value, MappingNode):
             for inner, scalar in value.value:

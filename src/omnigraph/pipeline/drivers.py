@@ -18,12 +18,12 @@ from ulid import ULID
 from omnigraph.commit.recovery import STALE_AFTER
 
 _START_TIME_FIELD = 19
-"""The place of the starting time among what Linux tells of a process behind its name."""
+"""The index of the start time in /proc/PID/stat, after the process name."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunOwner:
-    """A process that took a run; `token` is new each time, `born` tells processes of one number."""
+    """A process that took a run; `token` is unique, `born` distinguishes reused pids."""
 
     token: str
     host: str
@@ -37,7 +37,7 @@ class RunOwner:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> RunOwner:
-        """Return what `to_json` wrote down."""
+        """Return the value that `to_json` serialised."""
         return cls(document["token"], document["host"], document["pid"], document["born"])
 
     def to_json(self) -> dict[str, Any]:
@@ -68,11 +68,11 @@ class RunOwner:
 
 
 def _process_start_time(pid: int) -> str | None:
-    """Return when a process was started, None if it is dead or nobody can tell."""
+    """Return when a process was started, None if it is dead or that is unknown."""
     try:
-        told = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     except OSError:
         return None
-    facts = told.rpartition(")")[2].split()
+    facts = stat.rpartition(")")[2].split()
     return None if facts[0] == "Z" else f"{boot} {facts[_START_TIME_FIELD]}"

@@ -104,22 +104,22 @@ class VectorFill:
             most=self.target.staged.lacks[self.filled.name],
         )
         digested = lacking.select("addr", "text", f.sha2("text", 256).alias("digest"))
-        asked = embed_texts(digested.select("digest", "text"), texts, embedder)
-        if asked.error is not None:
-            raise self._failure(asked, embedder)
-        vectors = vectors_frame(self.spark, texts, asked.paths)
+        embedded = embed_texts(digested.select("digest", "text"), texts, embedder)
+        if embedded.error is not None:
+            raise self._failure(embedded, embedder)
+        vectors = vectors_frame(self.spark, texts, embedded.paths)
         rows = digested.select("addr", "digest").join(vectors, "digest")
         found = rows.selectExpr("addr", "CAST(NULL AS long) AS old", "vector")
         if kept is not None:
             found = found.unionAll(kept.selectExpr("addr", "old", "CAST(NULL AS binary)"))
-        return self._written(found, model, asked.texts)
+        return self._written(found, model, embedded.texts)
 
-    # --- what is lacking -----------------------------------------------------------------------
+    # --- missing vectors -----------------------------------------------------------------------
 
     def _lacking(self) -> DataFrame:
         """Return the rows without a vector that have a text to make it from."""
         rows, name, source = self.target.new, self.filled.name, self._source
-        pieces = rows.pieces
+        pieces = rows.task_groups
 
         def read(number: int) -> Iterator[pa.RecordBatch]:
             columns = list(dict.fromkeys(["id", source, name]))
@@ -146,7 +146,7 @@ class VectorFill:
         if target.strict or not target.may_match or (self.job.replace and self.before != model):
             return None
         old, name, source = target.old, self.filled.name, self._source
-        pieces = old.pieces
+        pieces = old.task_groups
 
         def read(number: int) -> Iterator[pa.RecordBatch]:
             columns = list(dict.fromkeys(["id", source, name]))
@@ -162,7 +162,7 @@ class VectorFill:
         known = map_numbers(self.spark, len(pieces), read, "old long, id string, text string")
         return lacking.join(known, ["id", "text"]).select("addr", "old")
 
-    # --- what is written -----------------------------------------------------------------------
+    # --- files of vectors ----------------------------------------------------------------------
 
     def _written(self, found: DataFrame, model: str, texts: int) -> FilledVectors:
         """Write the vectors of each fragment as a file."""
@@ -177,21 +177,21 @@ class VectorFill:
 
         placed = found.selectExpr("shiftright(addr, 32) AS fragment", "*")
         parts = placed.repartition(max(len(self.whole.sizes), 1), "fragment")
-        told = parts.sortWithinPartitions("addr").mapInArrow(run, _FILES_SCHEMA).collect()
+        written = parts.sortWithinPartitions("addr").mapInArrow(run, _FILES_SCHEMA).collect()
         return FilledVectors(
             property=self.filled.name,
             model=model,
             texts=texts,
-            made=sum(row["made"] for row in told),
-            kept=sum(row["kept"] for row in told),
-            files={row["fragment"]: json.loads(row["file"]) for row in told},
+            made=sum(row["made"] for row in written),
+            kept=sum(row["kept"] for row in written),
+            files={row["fragment"]: json.loads(row["file"]) for row in written},
         )
 
-    def _failure(self, asked: EmbeddedTexts, embedder: Embedder) -> OmniError:
-        error = asked.error or {}
+    def _failure(self, embedded: EmbeddedTexts, embedder: Embedder) -> OmniError:
+        error = embedded.error or {}
         place = f"{self.target.shape.name}.{self.filled.name}"
         message = (
-            f"{place}: {asked.texts:,} of {asked.wanted:,} different texts were embedded by "
+            f"{place}: {embedded.texts:,} of {embedded.wanted:,} different texts were embedded by "
             f"provider {embedder.name} (model {embedder.model}), then it failed: "
             f"{error['message']}. Nothing was published. Fix the cause, or choose another "
             "provider, and run again; a resumed run embeds only the remaining texts"
@@ -201,8 +201,8 @@ class VectorFill:
             "property": place,
             "provider": embedder.name,
             "model": embedder.model,
-            "texts": asked.wanted,
-            "embedded": asked.texts,
+            "texts": embedded.wanted,
+            "embedded": embedded.texts,
         }
         category = Category(error["category"])
         return OmniError(message, code=error["code"], category=category, details=details)
@@ -299,7 +299,7 @@ def _scatter_vectors(
 
 
 class _AddressOrderedRows:
-    """Rows in the order of their addresses, taken as far as somebody is."""
+    """Rows in the order of their addresses, read up to a given address."""
 
     def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
         self._batches = batches

@@ -34,12 +34,12 @@ def find_published_commit(manifest: Manifest, source: Snapshot, run: PipelineRun
     state = manifest.lineage(source.lineage_id).state()
     commits = read_commits(manifest.history_states(state))
     # The branch of an earlier run may have been merged, and be gone.
-    found = sorted(ids & ancestors(commits, state.head.commit_id) & set(commits))
-    return commits[found[0]].commit if found else None
+    published = sorted(ids & ancestors(commits, state.head.commit_id) & set(commits))
+    return commits[published[0]].commit if published else None
 
 
 def mark_published(manifest: Manifest, run: PipelineRun, commit: Commit) -> PipelineRun:
-    """Write down of a run that its commit, or one with the same key, is there."""
+    """Record that the commit of a run, or one with the same key, is published."""
     intent = find_intent(manifest, run)
     if intent is not None and run.commit_id == commit.id:
         IntentLog(manifest.objects).end(intent)
@@ -48,9 +48,9 @@ def mark_published(manifest: Manifest, run: PipelineRun, commit: Commit) -> Pipe
 
 
 def abort_run(manifest: Manifest, run: PipelineRun) -> PipelineRun:
-    """Give a run up: nobody can publish it any more, and what it staged is removed.
+    """Abort a run: it cannot be published any more, and its staged files are removed.
 
-    Whoever is at work on it stops. What is published stays: such a run is finished.
+    A process that runs it stops. A published commit stays: such a run is finished.
     """
     runs, intent = RunStore(manifest.objects), find_intent(manifest, run)
     run = runs.settle(run, RunState.ABORTED)
@@ -59,19 +59,19 @@ def abort_run(manifest: Manifest, run: PipelineRun) -> PipelineRun:
         if kind in _PUBLISHED_KINDS or (kind is None and _has_commit(manifest, run)):
             run = runs.settle(run, RunState.FINISHED, {"commit": run.commit_id})
         if kind is RecoveryKind.ROLLED_BACK:
-            # Without a fence nobody knows what became of it: cleanup finds what is not needed.
+            # Without a fence the outcome is unknown: cleanup removes files that are not referenced.
             remove_unpublished_files(manifest, run)
     elif intent is not None:
         IntentLog(manifest.objects).end(intent)
-    made = run.stages.get("branch")
-    if run.state is RunState.ABORTED and made is not None:
-        drop_branch(manifest, run.branch, made["head"])
+    branch = run.stages.get("branch")
+    if run.state is RunState.ABORTED and branch is not None:
+        drop_branch(manifest, run.branch, branch["head"])
     clear_folder(manifest, run)
     return run
 
 
 def _has_commit(manifest: Manifest, run: PipelineRun) -> bool:
-    """Tell whether the commit of a run is in the history of a branch or tag."""
+    """Return whether the commit of a run is in the history of a branch or tag."""
     try:
         find_commit(manifest, run.commit_id)
     except NotFound:
@@ -80,14 +80,14 @@ def _has_commit(manifest: Manifest, run: PipelineRun) -> bool:
 
 
 def find_intent(manifest: Manifest, run: PipelineRun) -> OperationIntent | None:
-    """Return the intent of a run that is in flight."""
-    found = IntentLog(manifest.objects).list()
-    return next((intent for intent in found if intent.staged.id == run.commit_id), None)
+    """Return the intent of a run in progress."""
+    intents = IntentLog(manifest.objects).list()
+    return next((intent for intent in intents if intent.staged.id == run.commit_id), None)
 
 
 def remove_unpublished_files(manifest: Manifest, run: PipelineRun) -> None:
-    """Remove the files of rows and of their vectors that surely were not published."""
-    doomed = _vector_files(run)
+    """Remove files of rows and vectors that are certainly not published."""
+    unpublished = _vector_files(run)
     positions = [info.path for info in manifest.objects.list(f"{run.folder}/{POSITIONS}")]
     for path in positions:
         data = manifest.objects.get(path)
@@ -95,8 +95,8 @@ def remove_unpublished_files(manifest: Manifest, run: PipelineRun) -> None:
             continue
         for file in json.loads(pq.read_schema(io.BytesIO(data)).metadata[STAGED_FILES]):
             large = manifest.objects.list(file.removesuffix(".lance"))
-            doomed += [file, *(found.path for found in large if found.path != file)]
-    manifest.objects.delete([*doomed, *positions])
+            unpublished += [file, *(info.path for info in large if info.path != file)]
+    manifest.objects.delete([*unpublished, *positions])
 
 
 def _vector_files(run: PipelineRun) -> list[str]:
@@ -110,7 +110,7 @@ def _vector_files(run: PipelineRun) -> list[str]:
 
 
 def drop_branch(manifest: Manifest, branch: str, head: str) -> None:
-    """Remove a branch that was forked for a load, unless somebody has used it since."""
+    """Remove a branch that was forked for a load, unless it has newer commits."""
     with suppress(OmniError):
         if head_snapshot(manifest, branch).commit_id == head:
             delete_branch(manifest, branch)
@@ -119,8 +119,8 @@ def drop_branch(manifest: Manifest, branch: str, head: str) -> None:
 def clear_folder(
     manifest: Manifest, run: PipelineRun, *, entirely: bool = False, but: Sequence[str] = ()
 ) -> None:
-    """Remove the files a run needs while it lasts, `but` some; `entirely` leaves no trace of it."""
+    """Remove the temporary files of a run, `but` some; `entirely` also removes its record."""
     names = [name for name in (POSITIONS, IDS, VECTORS) if name not in but]
     folders = [run.folder] if entirely else [f"{run.folder}/{name}" for name in names]
-    found = (info.path for folder in folders for info in manifest.objects.list(folder))
-    manifest.objects.delete(found)
+    paths = (info.path for folder in folders for info in manifest.objects.list(folder))
+    manifest.objects.delete(paths)

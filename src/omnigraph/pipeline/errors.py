@@ -39,14 +39,14 @@ class TooManyRejects(OmniError):
 
 
 class RunStopped(OmniError):
-    """A run is not this process's to go on with: it was aborted, or another process has it."""
+    """This process cannot continue a run: it was aborted, or another process owns it."""
 
     def __init__(self, message: str, *, code: str, run: str) -> None:
         super().__init__(message, code=code, category=Category.CONFLICT, details={"run": run})
 
     @classmethod
     def aborted(cls, run: str) -> RunStopped:
-        """Return that a run was given up."""
+        """Return the error of an aborted run."""
         message = (
             f"run {run} was aborted: nothing was published, and its staged files were removed; "
             "run the pipeline again to start over"
@@ -55,7 +55,7 @@ class RunStopped(OmniError):
 
     @classmethod
     def busy(cls, run: str, who: str, heard: str) -> RunStopped:
-        """Return that another process is at work on a run."""
+        """Return the error of a run that another process is running."""
         message = (
             f"run {run} is still running in {who} (last heartbeat {heard}): wait until it ends, "
             f"or stop it with `omnigraph pipeline abort {run}`"
@@ -64,7 +64,7 @@ class RunStopped(OmniError):
 
     @classmethod
     def taken(cls, run: str, who: str) -> RunStopped:
-        """Return that another process took a run over."""
+        """Return the error of a run that another process took over."""
         message = f"run {run} was taken over by {who}, because this process appeared to be dead"
         return cls(message, code="run_taken", run=run)
 

@@ -48,9 +48,9 @@ _UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 class SourceFrame:
     """The rows of a source.
 
-    `is_text` tells that cells are text to which properties give a meaning. `rows` is how many there
-    are, where that is known, `broken` how many of them could not be read. `mixed` are columns of
-    JSON whose values are of several kinds, and became text.
+    `is_text` means that cells are text, parsed by the types of properties. `rows` is the number of
+    rows, if known, `broken` the number of unreadable ones. `mixed` are columns of JSON with values
+    of several kinds, which are read as text.
     """
 
     spec: SourceSpec
@@ -65,18 +65,18 @@ class SourceFrame:
 
     @property
     def is_empty(self) -> bool:
-        """Tell that there is not one row, so that not even the columns are known."""
+        """Whether there is no row, so that the columns are unknown."""
         return not self.columns and self.rows == self.broken
 
 
 @dataclass(slots=True)
 class SourceFrames:
-    """The sources of one pipeline, opened when first asked for."""
+    """The sources of one pipeline, opened on first use."""
 
     pipeline: Pipeline
     spark: SparkSession
     files: list[tuple[str, str]] = field(default_factory=list)
-    """What positions refer to: names of files, and whether rows or lines of them are counted."""
+    """The inputs that positions refer to: file names, and whether rows or lines are counted."""
     _open: dict[str, SourceFrame | None] = field(default_factory=dict)
     _views: list[str] = field(default_factory=list)
 
@@ -107,11 +107,11 @@ class SourceFrames:
         return found
 
     def opened(self, name: str) -> SourceFrame | None:
-        """Return a source if somebody asked for it."""
+        """Return a source if it was opened."""
         return self._open.get(name)
 
     def close(self) -> None:
-        """Forget the views that queries were asked over."""
+        """Drop the temporary views of queries."""
         for view in self._views:
             self.spark.catalog.dropTempView(view)
         self._views.clear()
@@ -146,7 +146,7 @@ class SourceFrames:
         return SourceFrame(spec=spec, frame=frame, columns=tuple(frame.columns))
 
     def _query(self, spec: SourceSpec) -> SourceFrame | None:
-        """Ask a query over views with names of their own, so that nobody else's are replaced."""
+        """Run a query over views with unique names, so that no other view is replaced."""
         inner = {name: self.get(name) for name in referenced_sources(spec, self.pipeline.sources)}
         if None in inner.values():
             return None
@@ -169,7 +169,7 @@ class SourceFrames:
         paths = [self.pipeline.address(path.value) for path in spec.paths]
         frame = self._reader(spec, spec.kind, _OPTIONS["parquet"]).load(paths)
         names = [_plain(file) for file in frame.inputFiles()]
-        first = self._note(names)
+        first = self._register_files(names)
         numbers = {name: first + number for number, name in enumerate(names)}
         return SourceFrame(
             spec=spec,
@@ -190,7 +190,7 @@ class SourceFrames:
         if spec.columns is not None:
             declared = self.spark.createDataFrame([], spec.columns.value).schema
         form = text_format(spec, None if declared is None else declared.names)
-        first = self._note(names)
+        first = self._register_files(names)
         size = _bytes(str(self.spark.conf.get("spark.sql.files.maxPartitionBytes")))
         found = survey_files(self.spark, slice_files(names, first, form, size), form)
         frame = text_frame(self.spark, found, form)
@@ -213,8 +213,8 @@ class SourceFrames:
             mixed=found.mixed if declared is None else frozenset(),
         )
 
-    def _note(self, names: Sequence[str]) -> int:
-        """Note the files of a source; return the number of the first."""
+    def _register_files(self, names: Sequence[str]) -> int:
+        """Register the files of a source; return the number of the first."""
         first = len(self.files)
         self.files += [(unquote(name), "row") for name in names]
         return first
@@ -258,7 +258,7 @@ def readable_rows(source: SourceFrame) -> DataFrame:
 
 
 def _cast_declared(frame: DataFrame, schema: StructType) -> DataFrame:
-    """Return text as the types that a pipeline declares; what does not fit cannot be read."""
+    """Cast text to the types that a pipeline declares; values that do not fit are unreadable."""
     typed, wrong = [], []
     for one in schema:
         column = F.col(quote_identifier(one.name))
@@ -301,7 +301,7 @@ def _bytes(text: str) -> int:
 
 
 def quote_identifier(name: str) -> str:
-    """Return a name as it stands in SQL."""
+    """Quote a name for SQL."""
     return "`" + name.replace("`", "``") + "`"
 
 

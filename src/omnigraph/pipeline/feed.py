@@ -80,7 +80,7 @@ class ChangeFeedOptions:
         )
 
     def poll(self, **where: Any) -> FeedRequest:  # noqa: ANN401 - as the class has them
-        """Return what to ask the feed."""
+        """Return the request to the change feed."""
         return FeedRequest(branch=self.branch, scope=self.scope, **where)
 
     def line(self) -> FirstParentHistory:
@@ -154,7 +154,7 @@ class ChangeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def _last_place_within(line: FirstParentHistory, place: int, last: int, most: int) -> int:
-    """Return how far to go for at most so many changes; one commit is always taken whole."""
+    """Return how far to go for at most `most` changes; a commit is never split."""
     total, at = 0, place
     for at in range(place + 1, last + 1):
         counts = line.commit(at).counts.values()

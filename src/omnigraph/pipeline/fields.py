@@ -13,7 +13,7 @@ VERSION = 1
 
 
 class FieldKind(StrEnum):
-    """What sort of value a field has."""
+    """The kind of value of a field."""
 
     VERSION = "version"
     TEXT = "text"
@@ -34,7 +34,7 @@ class FieldKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineField:
-    """One field: its value, what it is for, and what holds without it."""
+    """One field: the kind of its value, its meaning, and its default."""
 
     name: str
     kind: FieldKind
@@ -61,7 +61,7 @@ _MAPPING = (
         "properties",
         FieldKind.EXPRESSION_MAP,
         "the value of each property, over the columns of the source",
-        default="the columns that are named like properties",
+        default="the columns with the names of properties",
         example="{name: trim(full_name)}",
     ),
     _field(
@@ -74,11 +74,11 @@ _MAPPING = (
     _field(
         "where", FieldKind.EXPRESSION, "which rows of the source to take", example="not deleted"
     ),
-    _field("dedupe", FieldKind.SECTION, "one row of several that are alike", section="dedupe"),
+    _field("dedupe", FieldKind.SECTION, "keep one row of several duplicates", section="dedupe"),
     _field(
         "embed",
         FieldKind.TEXTS,
-        "optional `@embed` properties whose vectors are made where rows lack them; required ones "
+        "optional `@embed` properties whose missing vectors are computed; those of required ones "
         "always are",
         example="title_embedding",
     ),
@@ -92,21 +92,21 @@ SECTIONS: dict[str, tuple[PipelineField, ...]] = {
         _field(
             "name",
             FieldKind.TEXT,
-            "what reports call it",
+            "the name in reports",
             default="the name of the file",
             example="crm",
         ),
         _field(
             "graph",
             FieldKind.TEXT,
-            "address of the graph, unless the command line gives it",
+            "address of the graph, unless given on the command line",
             example="./my-graph",
         ),
         _field(
             "variables",
             FieldKind.SCALARS,
-            "what `${NAME}` stands for unless `--set` or the environment says it; "
-            "without a value one of them must",
+            "values of `${NAME}`, overridden by `--set` and the environment; a variable without a "
+            "value must be set there",
             example="{DAY: 2024-01-01}",
         ),
         _field(
@@ -117,7 +117,7 @@ SECTIONS: dict[str, tuple[PipelineField, ...]] = {
         _field(
             "mode",
             FieldKind.CHOICE,
-            "what becomes of entities that exist: refuse, replace by id, replace whole types",
+            "how to handle entities that exist: fail, replace by id, replace whole types",
             choices=MODES,
             default="`merge`",
             example="append",
@@ -132,8 +132,8 @@ SECTIONS: dict[str, tuple[PipelineField, ...]] = {
         _field(
             "vectors_from",
             FieldKind.TEXT,
-            "the model that made the vectors of the sources, so that texts can be compared with "
-            "them",
+            "the model that computed the vectors of the sources, so that texts can be compared "
+            "with them",
             default="unknown",
             example="openai/text-embedding-3-large",
         ),
@@ -141,7 +141,7 @@ SECTIONS: dict[str, tuple[PipelineField, ...]] = {
         _field(
             "on_violation",
             FieldKind.CHOICE,
-            "refuse everything, or set bad rows aside and load the rest",
+            "fail the load, or reject invalid rows and load the rest",
             choices=VIOLATIONS,
             default="`fail`",
             example="reject",
@@ -149,22 +149,21 @@ SECTIONS: dict[str, tuple[PipelineField, ...]] = {
         _field(
             "max_rejects",
             FieldKind.LIMIT,
-            "rows, or the share of rows, that may be set aside before all is refused",
+            "number or share of rows that may be rejected before the load fails",
             default="any number",
             example="1%",
         ),
         _field(
             "rejects",
             FieldKind.TEXT,
-            "folder for the rows set aside; each run writes into a folder of its own below it, "
-            "named by its id",
-            default="beside the record of the run, in the graph",
+            "folder of rejected rows; each run writes to its own folder below it, named by its id",
+            default="beside the run record, in the graph",
             example="./rejects",
         ),
         _field(
             "publish",
             FieldKind.SECTION,
-            "what the commit says, and what follows it",
+            "the commit message, and the merge after the commit",
             section="publish",
         ),
         _field("spark", FieldKind.SECTION, "the Spark session", section="spark"),
@@ -176,17 +175,19 @@ SECTIONS: dict[str, tuple[PipelineField, ...]] = {
         _field(
             "csv",
             FieldKind.TEXTS,
-            "CSV files with a header; cells are text that properties give a meaning",
+            "CSV files with a header; cells are text, parsed by the types of properties",
             example="data/people.csv",
         ),
         _field(
-            "json", FieldKind.TEXTS, "files with a JSON object a line", example="data/people.jsonl"
+            "json",
+            FieldKind.TEXTS,
+            "files with one JSON object per line",
+            example="data/people.jsonl",
         ),
         _field(
             "ndjson",
             FieldKind.TEXTS,
-            "graph batches, as `load` takes them; their lines say themselves what they are, "
-            "and all are loaded",
+            "graph batches, as read by `load`; each line names its type, and all lines are loaded",
             example="data/batch.ndjson",
         ),
         _field(
@@ -205,14 +206,14 @@ SECTIONS: dict[str, tuple[PipelineField, ...]] = {
         _field(
             "columns",
             FieldKind.TEXT,
-            "names and types of the columns, instead of looking",
+            "names and types of the columns, instead of inferring them",
             example="name string, age int",
         ),
         _field(
             "encoding",
             FieldKind.TEXT,
             "with `csv` and `json`: the encoding of the files",
-            default="`utf-8`; other bytes are refused",
+            default="`utf-8`; other bytes are an error",
             example="latin-1",
         ),
         _field(
@@ -236,7 +237,7 @@ SECTIONS: dict[str, tuple[PipelineField, ...]] = {
         _field(
             "to",
             FieldKind.ENDPOINT,
-            "the node it ends at, likewise",
+            "the node it ends at, in the same form",
             default="the column `to` or `dst`",
             example="{code: port_code}",
         ),
@@ -245,14 +246,14 @@ SECTIONS: dict[str, tuple[PipelineField, ...]] = {
         _field(
             "by",
             FieldKind.EXPRESSIONS,
-            "rows are alike when these are equal",
+            "rows are duplicates when these are equal",
             default="the key, or the id",
             example="lower(email)",
         ),
         _field(
             "keep",
             FieldKind.KEEP,
-            "which of them stays; `first` and `last` by their place in the source",
+            "which row to keep; `first` and `last` by their position in the source",
             default="`last`",
             example="max(updated_at)",
         ),
@@ -262,7 +263,7 @@ SECTIONS: dict[str, tuple[PipelineField, ...]] = {
         _field(
             "from",
             FieldKind.TEXT,
-            "where it is created from unless it exists",
+            "the branch it is created from unless it exists",
             default="`main`",
             example="main",
         ),
@@ -278,7 +279,7 @@ SECTIONS: dict[str, tuple[PipelineField, ...]] = {
         _field(
             "merge_into",
             FieldKind.TEXT,
-            "the branch to merge the loaded branch into; conflicts leave both as they are",
+            "the branch to merge the loaded branch into; conflicts leave both unchanged",
             example="main",
         ),
         _field(

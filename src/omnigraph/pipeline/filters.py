@@ -36,7 +36,7 @@ from omnigraph.storage.row_lookup import sql_text
 from omnigraph.types import PropertyType, Scalar
 
 FilterCondition: TypeAlias = Sequence[Any]
-"""A column, a word of `WORDS`, and a value unless the word is about null."""
+"""A column, an operator of `FILTER_OPERATORS`, and a value unless it tests for null."""
 
 _COMPARED: Mapping[type[Filter], str] = MappingProxyType(
     {
@@ -76,7 +76,7 @@ def apply_conditions(pinned: TableScan, conditions: Sequence[FilterCondition]) -
 
 
 def _read(condition: FilterCondition, known: Mapping[str, ScanColumn]) -> str:
-    """Return the filter of a condition that somebody wrote; raise ValueError if there is none."""
+    """Return the filter of a condition; raise ValueError if storage has none."""
     name, word, *values = condition
     column, kind = known.get(name), FILTER_OPERATORS.get(word)
     if column is None:
@@ -103,7 +103,7 @@ def _filter(kind: type[Filter], column: ScanColumn, values: Sequence[Any]) -> Fi
 def stored_filter(
     filters: Sequence[Filter], columns: Sequence[ScanColumn]
 ) -> tuple[str | None, list[Filter]]:
-    """Return what storage answers of Spark's filters, or None, and those that are left."""
+    """Return the filter that storage evaluates, or None, and the remaining filters."""
     known = {column.name: column for column in columns}
     texts = [_text(filter_, known) for filter_ in filters]
     taken = [text for text in texts if text is not None]

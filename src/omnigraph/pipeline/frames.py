@@ -29,7 +29,7 @@ from omnigraph.storage import Location, locate
 from omnigraph.write.load import LoadOptions, LoadResult, parse_load_mode
 
 GraphOrUri: TypeAlias = GraphHandle | str | os.PathLike[str]
-"""An open graph, or where one is."""
+"""An open graph, or its address."""
 
 
 def read(
@@ -60,7 +60,7 @@ def read(
     return reader.option("columns", ",".join(c.name for c in pinned.columns)).load()
 
 
-def write(  # noqa: PLR0913 - everything a load can be told
+def write(  # noqa: PLR0913 - the options of a load
     frame: DataFrame,
     graph: GraphHandle,
     type_name: str,
@@ -82,7 +82,9 @@ def write(  # noqa: PLR0913 - everything a load can be told
     )  # refuses what cannot be before Spark starts
     rights = graph._check_load(branch, from_)
     if from_ is None:
-        snapshot = resolve_snapshot(graph._manifest, branch or graph.on, branch=graph.on)
+        snapshot = resolve_snapshot(
+            graph._manifest, branch or graph.branch_name, branch=graph.branch_name
+        )
         find_type(apply_scope(graph._manifest, snapshot, rights.named), type_name)
     scratch = ScratchFiles.new(graph._manifest.location)
     try:
@@ -98,7 +100,7 @@ def write(  # noqa: PLR0913 - everything a load can be told
             vectors_from=vectors_from,
         )
     finally:
-        with suppress(OmniError):  # what is left is swept by cleanup
+        with suppress(OmniError):  # cleanup removes what is left
             scratch.remove()
 
 
@@ -119,7 +121,7 @@ def resolve_graph(graph: GraphOrUri) -> tuple[Manifest, str]:
     """Return a graph and the branch it is bound to."""
     if isinstance(graph, str | os.PathLike):
         return manifest_at(locate(graph)), MAIN
-    return graph._for_spark(), graph.on
+    return graph._for_spark(), graph.branch_name
 
 
 def graph_reader_options(location: Location) -> dict[str, str]:

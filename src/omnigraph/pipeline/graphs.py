@@ -21,7 +21,7 @@ class GraphHandle(Protocol):
         """The graph itself."""
 
     @property
-    def on(self) -> str:
+    def branch_name(self) -> str:
         """The branch it is bound to."""
         ...
 
@@ -37,7 +37,7 @@ class GraphHandle(Protocol):
     def snapshot(self, at: SnapshotRef | None = None) -> Snapshot:
         """Return the state a branch, tag, commit id or time names."""
 
-    def load(  # noqa: PLR0913 - everything a load can be told
+    def load(  # noqa: PLR0913 - the options of a load
         self,
         data: Any,  # noqa: ANN401 - what Graph.load takes
         *,

@@ -25,10 +25,10 @@ from omnigraph.pipeline.errors import SparkUnavailable
 
 MIN_VERSION = 17
 START_SECONDS = 300
-"""How long a machine may take to start; alone it needs two, on a crowded computer a hundred."""
+"""How long a JVM may take to start: two seconds when idle, a hundred on a busy machine."""
 
 STOP_SECONDS = 20
-"""How long one may take to end by itself before it is killed."""
+"""How long a JVM may take to end before it is killed."""
 
 _VERSION_SECONDS = 30
 _TAIL = 20
@@ -59,7 +59,7 @@ FLAGS = (
     "--sun-misc-unsafe-memory-access=allow",
     "--enable-native-access=ALL-UNNAMED",
 )
-"""What Spark needs, as its own launcher gives it, without the vector module it can do without."""
+"""The flags of Spark's own launcher, without the optional vector module."""
 
 _LOGGING = """\
 rootLogger.level = {level}
@@ -116,7 +116,7 @@ def _candidates() -> Iterator[Path]:
 
 
 def _version(program: Path) -> str:
-    """Return what a Java says its version is."""
+    """Return the version that a Java prints."""
     run = subprocess.run(  # noqa: S603 - the Java that JAVA_HOME or PATH name
         [program, "-version"],
         capture_output=True,
@@ -132,7 +132,7 @@ def _version(program: Path) -> str:
 
 
 def _major(version: str) -> int:
-    """Return the number people call a version by; until 8 it stood in second place.
+    """Return the major version; up to Java 8 it is the second number.
 
     >>> [_major(version) for version in ("1.8.0_292", "17.0.15", "21-ea")]
     [8, 17, 21]
@@ -143,7 +143,7 @@ def _major(version: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class DriverJvm:
-    """A running driver and how to talk to it."""
+    """The JVM of a driver, and how to connect to it."""
 
     process: subprocess.Popen[bytes]
     folder: Path
@@ -152,31 +152,33 @@ class DriverJvm:
 
     @property
     def log(self) -> Path:
-        """The file with everything Spark had to say."""
+        """The log file of Spark."""
         return self.folder / "spark.log"
 
-    def said(self) -> list[str]:
+    def log_tail(self) -> list[str]:
         """Return the last lines of the log."""
         return _last_lines(self.log)
 
     def end(self, patience: float) -> None:
-        """Make it end, by force after so many seconds, and remove its folder."""
+        """Stop it, by force after `patience` seconds, and remove its folder."""
         _stop_jvm(self.process, self.folder, patience)
 
 
 def start_jvm(
     java: JavaRuntime, spark_home: Path, conf: Mapping[str, str], flags: Sequence[str]
 ) -> DriverJvm:
-    """Start the virtual machine of a driver; `flags` are its own beside those Spark needs."""
+    """Start the JVM of a driver; `flags` are added to those that Spark needs."""
     folder = Path(tempfile.mkdtemp(prefix="omnigraph-spark-"))
-    logging, told, log = (folder / name for name in ("log4j2.properties", "told", "spark.log"))
+    logging, connection, log = (
+        folder / name for name in ("log4j2.properties", "connection", "spark.log")
+    )
     logging.write_text(_LOGGING.format(level="warn", path=log.as_posix()), encoding="utf-8")
     classes = os.pathsep.join([f"{spark_home}/conf/", f"{spark_home}/jars/*"])
     command = [
         str(java.program),
         *FLAGS,
         f"-Dlog4j2.configurationFile={logging.as_uri()}",
-        "-Dderby.stream.error.field=java.lang.System.err",  # or it leaves a log where we stand
+        "-Dderby.stream.error.field=java.lang.System.err",  # else it logs to the cwd
         *flags,
         *("-cp", classes, "org.apache.spark.deploy.SparkSubmit"),
         *(part for item in conf.items() for part in ("--conf", "=".join(item))),
@@ -187,7 +189,7 @@ def start_jvm(
         "JAVA_HOME": str(java.home),
         "SPARK_HOME": str(spark_home),
         "SPARK_CONNECT_MODE": "0",
-        "_PYSPARK_DRIVER_CONN_INFO_PATH": str(told),
+        "_PYSPARK_DRIVER_CONN_INFO_PATH": str(connection),
     }
     with log.open("ab") as output:
         process = subprocess.Popen(  # noqa: S603 - the Java found above
@@ -196,20 +198,22 @@ def start_jvm(
             stdin=subprocess.PIPE,
             stdout=output,
             stderr=output,
-            process_group=0,  # Ctrl-C is for us; the machine ends with its input
+            process_group=0,  # Ctrl-C is for this process; the JVM ends with its input
         )
     try:
-        port, secret = _wait_for_port(process, told, log)
+        port, secret = _wait_for_port(process, connection, log)
     except BaseException:
         _stop_jvm(process, folder, STOP_SECONDS)
         raise
     return DriverJvm(process, folder, port, secret)
 
 
-def _wait_for_port(process: subprocess.Popen[bytes], told: Path, log: Path) -> tuple[int, str]:
-    """Wait for a machine to tell its port and secret."""
+def _wait_for_port(
+    process: subprocess.Popen[bytes], connection: Path, log: Path
+) -> tuple[int, str]:
+    """Wait for the JVM to write its port and secret."""
     deadline = time.monotonic() + START_SECONDS
-    while not told.is_file():
+    while not connection.is_file():
         code = process.poll()
         if code is not None or time.monotonic() > deadline:
             what = "did not answer" if code is None else f"ended with code {code}"
@@ -217,7 +221,7 @@ def _wait_for_port(process: subprocess.Popen[bytes], told: Path, log: Path) -> t
             message = f"the Java process of Spark {what}: {lines[-1] if lines else 'no output'}"
             raise SparkUnavailable(message, code="java_failed", log=lines)
         time.sleep(0.02)
-    data = told.read_bytes()
+    data = connection.read_bytes()
     port, length = unpack_from("!ii", data)
     return port, data[8 : 8 + length].decode()
 

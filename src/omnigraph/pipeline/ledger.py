@@ -35,9 +35,9 @@ ENDS = ("src", "dst")
 
 @dataclass(frozen=True)
 class LoadTarget:
-    """One type of a load: what is staged of it, in the version that shows it, and what was there.
+    """One type of a load: its staged rows in their version, and the committed rows.
 
-    `strict` refuses ids that exist; `replace` makes the rows all that the type has.
+    `strict` rejects ids that exist; `replace` makes the rows all that the type has.
     """
 
     shape: RowSchema
@@ -49,13 +49,13 @@ class LoadTarget:
 
     @property
     def counts_edges(self) -> bool:
-        """Tell whether the number of its edges is limited."""
+        """Return whether the number of its edges is limited."""
         definition = self.shape.definition
         return isinstance(definition, EdgeType) and definition.cardinality != Cardinality()
 
     @property
     def may_match(self) -> bool:
-        """Tell whether rows may have ids that are committed."""
+        """Return whether rows may have ids that are committed."""
         return bool(self.old.sizes) and not self.staged.fresh
 
 
@@ -69,17 +69,16 @@ def endpoint_shape(schema: AcceptedSchema, edge: RowSchema, end: str) -> RowSche
 
 @dataclass(frozen=True)
 class KeyCounts:
-    """The lines of one type that matter, and the numbers that say whether something is wrong.
+    """The flagged rows of counts of one type, and the totals of the flags.
 
-    `frame` has the columns of the ledger and one for each flag; `sums` says of each flag how much
-    of it there is.
+    `frame` has the counts and a column for each flag; `sums` has the total of each flag.
     """
 
     frame: DataFrame
     sums: Mapping[str, int]
 
     def where(self, flag: str) -> DataFrame:
-        """Return the lines that a flag is about."""
+        """Return the rows with a flag."""
         return self.frame.where(f"`{flag}` > 0")
 
 
@@ -89,10 +88,10 @@ def id_aggregation(
     committed: DatasetFragments,
     edges: Sequence[tuple[LoadTarget, tuple[str, ...]]],
 ) -> KeyAggregation | None:
-    """Return what to add up by the ids of a type; None when nothing can be wrong with them.
+    """Return the aggregation by the ids of a type; None when no check needs one.
 
     `target` is the type if it is loaded, `edges` the loaded edge types and ends that refer to it.
-    A line has `s` staged and `c` committed rows, and the address of the committed one as `addr`, of
+    A row has `s` staged and `c` committed rows, and the address of the committed one as `addr`, of
     the staged one as `new`.
     """
     replace = target is not None and target.replace

@@ -62,15 +62,15 @@ def load_lines(
 def load_sources(
     manifest: Manifest,
     request: WriteRequest,
-    data: Any,  # noqa: ANN401 - what people gave
+    data: Any,  # noqa: ANN401 - input of the caller
     options: LoadOptions,
     spark: SparkSession,
 ) -> LoadResult:
-    """Load what the loader of one process takes, with the same result."""
-    told = SparkLoadOptions(
+    """Load any input of the loader of one process, with the same result."""
+    spark_options = SparkLoadOptions(
         mode=options.mode, partial=options.partial, from_=options.from_, progress=options.progress
     )
-    load = SparkLoad(manifest, request, told, spark)
+    load = SparkLoad(manifest, request, spark_options, spark)
 
     def stage(job: StagingJob) -> StagingResults:
         with SpillManager() as spill:
@@ -78,13 +78,13 @@ def load_sources(
             sources = split_inputs(data, intake, strict=options.strict)
         return stage_sources(spark, job, sources)
 
-    return load_result(load.run(stage), request, told)
+    return load_result(load.run(stage), request, spark_options)
 
 
 def load_result(
     outcome: SparkLoadResult, request: WriteRequest, options: SparkLoadOptions
 ) -> LoadResult:
-    """Return what the loader of one process says of the same."""
+    """Return the result in the form of the loader of one process."""
     given = {key: type_.given for key, type_ in outcome.types.items()}
     return LoadResult(
         mode=options.mode,

@@ -39,12 +39,12 @@ from omnigraph.write.request import WriteRequest
 from omnigraph.write.transaction import MAX_REPREPARES, only_maintenance_since, publish_with_retry
 
 PUBLISH_BUDGET = 8 * MAX_REPREPARES
-"""How often a load is put on top of whoever won, which takes no longer than their own writes."""
+"""How often a load is rebased on the commits of other writers."""
 
 
 @dataclass
 class SparkLoad:
-    """One load: what it is told, and what it has measured."""
+    """One load: its parameters, and the seconds of its stages."""
 
     manifest: Manifest
     request: WriteRequest
@@ -88,7 +88,7 @@ class SparkLoad:
         if not exists:
             create_branch(self.manifest, self.request.branch, source, actor=self.request.actor)
             made = {"head": source.commit_id}
-        assert made is not None, "it was made, now or before"
+        assert made is not None, "it was created, now or before"
         with delete_branch_on_failure(self.manifest, self.request.branch, made["head"]):
             if not exists:
                 work.finish_stage("branch", made)
@@ -120,11 +120,13 @@ class SparkLoad:
         job = self._job(source, work.run)
         known = work.run.stages.get("stage")
         if known is None:
-            work.stage_anew()
+            work.restage()
             clear_rejects(job, VALUE_REJECTS)
             with self._timed("stage"):
                 results, files = stage(job)
-            made = merge_results(results, files)  # an error of a worker is no finished stage
+            made = merge_results(
+                results, files
+            )  # raises errors of workers before the stage is recorded
             base = {key: source.entry(key).physical for key in made.types}
             schema = source.head.schema_hash
             known = {"results": results, "files": files, "schema": schema, "base": base}
@@ -133,9 +135,9 @@ class SparkLoad:
         assert staged is not None, "it was staged just now, or before"
         if known["schema"] != job.snapshot.head.schema_hash:
             raise SchemaMoved(known["schema"], job.snapshot.head.schema_hash)
-        self._tell("stage", sum(type_.given for type_ in staged.types.values()))
+        self._report_progress("stage", sum(type_.given for type_ in staged.types.values()))
         if not staged.is_whole:
-            # What was not read might be what other rows rely on.
+            # Other rows may depend on rows that were not read.
             staged.read.check()
         return replace(job, files=tuple(staged.files)), staged
 
@@ -147,10 +149,10 @@ class SparkLoad:
         stage: Callable[[StagingJob], StagingResults],
     ) -> Commit:
         if job.partial and _target_changed(work.run, job.snapshot):
-            # What rows did not give was taken from entities that may have changed.
-            job, staged = self._stage_anew(job.snapshot, work, stage)
+            # Missing properties were copied from entities that may have changed.
+            job, staged = self._restage(job.snapshot, work, stage)
         attempt: CommitBuilder | None = None
-        anew = 0
+        revalidations = 0
         for number in range(PUBLISH_BUDGET + 1):
             snapshot = self._head(job)
             ready = work.validated(snapshot) if number == 0 else None
@@ -160,7 +162,7 @@ class SparkLoad:
                         job = replace(job, snapshot=snapshot)
                     attempt = self._validated(job, staged, work)
                 ready = self._prepared(snapshot, attempt, work)
-            is_last = number == PUBLISH_BUDGET or anew == MAX_REPREPARES
+            is_last = number == PUBLISH_BUDGET or revalidations == MAX_REPREPARES
             if ready is not None:
                 try:
                     return self._published(snapshot, ready)
@@ -172,20 +174,20 @@ class SparkLoad:
             if is_last:
                 message = f"other writers keep changing entities of the load on {snapshot.branch}"
                 raise Contention(message)
-            attempt, anew = None, anew + 1
+            attempt, revalidations = None, revalidations + 1
             if job.partial:
                 # As above: they have changed.
-                job, staged = self._stage_anew(snapshot, work, stage)
+                job, staged = self._restage(snapshot, work, stage)
         raise AssertionError("the last attempt returns or raises")
 
-    def _stage_anew(
+    def _restage(
         self, source: Snapshot, work: RunLease, stage: Callable[[StagingJob], StagingResults]
     ) -> tuple[StagingJob, StagedLoad]:
-        work.stage_anew()
+        work.restage()
         return self._stage(source, work, stage)
 
     def _head(self, job: StagingJob) -> Snapshot:
-        """Return the newest state, which must be one the rows may go on top of."""
+        """Return the newest snapshot; raise if the staged rows cannot be based on it."""
         snapshot, wanted = head_snapshot(self.manifest, self.request.branch), self.request.if_commit
         if wanted is not None and snapshot.commit_id != wanted:
             raise PreconditionFailed(wanted, snapshot.commit_id)
@@ -195,7 +197,7 @@ class SparkLoad:
         return snapshot
 
     def _validated(self, job: StagingJob, staged: StagedLoad, work: RunLease) -> CommitBuilder:
-        """Leave out what is wrong, and make the vectors that the rest lacks."""
+        """Reject invalid rows, and compute the missing vectors of the others."""
         attempt = CommitBuilder(self.spark, self.manifest, job, staged)
         with ExitStack() as stack:
             with self._timed("validate"):
@@ -213,9 +215,9 @@ class SparkLoad:
     def _embed(
         self, attempt: CommitBuilder, fillings: Mapping[str, Sequence[VectorFill]], work: RunLease
     ) -> None:
-        """Make the vectors that rows lack, and write down which files have them."""
+        """Compute the missing vectors, and record the files that have them."""
         before = work.run.stages.get("embed", {"types": [], "told": []})
-        types, told = list(before["types"]), list(before["told"])
+        types, reports = list(before["types"]), list(before["told"])
         try:
             for key, some in fillings.items():
                 made = []
@@ -231,19 +233,19 @@ class SparkLoad:
                     attempt.staged.types[key].fill(facts)
                     types.append((key, facts))
                     made.append(one)
-                    self._tell("embed", one.made)
+                    self._report_progress("embed", one.made)
                 if made:
-                    told.append(vector_report(some[0].target, made))
+                    reports.append(vector_report(some[0].target, made))
         finally:
-            # Whoever removes what a load that fails has staged must find these files, too.
-            work.finish_stage("embed", {"types": types, "told": told})
+            # Also recorded on failure, so that these files are removed with the other staged files.
+            work.finish_stage("embed", {"types": types, "told": reports})
 
     def _prepared(
         self, snapshot: Snapshot, attempt: CommitBuilder, work: RunLease
     ) -> StagedCommit | None:
-        """Write down what is to be published on top of a state; None if it must be validated."""
+        """Record the commit based on a snapshot; None if it must be validated again."""
         with self._timed("validate"):
-            datasets = attempt.on(snapshot)
+            datasets = attempt.rebased_on(snapshot)
         if datasets is None:
             return None
         ready = self._ready(snapshot, attempt, datasets, work)
@@ -281,7 +283,7 @@ class SparkLoad:
         )
 
     def _outcome(self, commit: Commit, run: PipelineRun) -> SparkLoadResult:
-        """Return what a run did, as it is written down in it."""
+        """Return the result of a run from its record."""
         facts = run.stages.get("validate", {"types": {}, "rejects": None})
         if run.commit_id != commit.id:
             return SparkLoadResult(commit=commit, run=run)
@@ -297,26 +299,26 @@ class SparkLoad:
 
     @contextmanager
     def _timed(self, stage: str) -> Iterator[None]:
-        self._tell(stage, 0)
+        self._report_progress(stage, 0)
         began = time.monotonic()
         try:
             yield
         finally:
             self.seconds[stage] = self.seconds.get(stage, 0.0) + time.monotonic() - began
 
-    def _tell(self, stage: str, rows: int) -> None:
+    def _report_progress(self, stage: str, rows: int) -> None:
         if self.options.progress is not None:
             self.options.progress(Progress(stage, rows, 0))
 
 
 def _target_changed(run: PipelineRun, now: Snapshot) -> bool:
-    """Tell whether somebody changed a type that is loaded since its rows were staged."""
+    """Return whether a loaded type changed since its rows were staged."""
     base = run.stages["stage"]["base"]
     return any(now.entry(key).physical != version for key, version in base.items())
 
 
 def _type_results(attempt: CommitBuilder) -> dict[str, TypeLoadResult]:
-    """Return what became of the rows of each type."""
+    """Return the result of each type."""
     found = {}
     for key in sorted({*attempt.staged.types, *attempt.rejected}):
         staged = attempt.staged.types.get(key)

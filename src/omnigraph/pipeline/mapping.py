@@ -70,10 +70,10 @@ class RowMapper:
     def __init__(
         self, spec: TypeSpec, source: SourceFrame, schema: AcceptedSchema, report: DiagnosticReport
     ) -> None:
-        found = type_of(spec, schema.catalog)
-        assert found is not None, "the pipeline was held against the catalog before"
+        type_ = type_of(spec, schema.catalog)
+        assert type_ is not None, "the pipeline was checked against the catalog before"
         self._spec, self._source, self._report = spec, source, report
-        self._type: NodeType | EdgeType = found
+        self._type: NodeType | EdgeType = type_
         self._schema = schema
         self._frame = readable_rows(source)
         self._found_errors = False
@@ -110,7 +110,7 @@ class RowMapper:
     def _is_edge(self) -> bool:
         return isinstance(self._type, EdgeType)
 
-    # --- what is wanted ------------------------------------------------------------------------
+    # --- columns of the type -------------------------------------------------------------------
 
     def _wanted(self) -> dict[str, list[tuple[LocatedText, PropertyType]]]:
         """Return by column the expressions it is made from; more than one only for endpoints."""
@@ -258,9 +258,9 @@ class RowMapper:
         return wrong_kind_reason(column, kinds, name, message)
 
     def _bare(self, text: LocatedText) -> str | None:
-        """Return the column that an expression is, if it is no more than that."""
-        found = text.value.strip()
-        name = found[1:-1].replace("``", "`") if found.startswith("`") else found
+        """Return the column name if an expression is a plain column."""
+        plain = text.value.strip()
+        name = plain[1:-1].replace("``", "`") if plain.startswith("`") else plain
         return name if self._has(name) else None
 
     def _sound(self, text: LocatedText) -> Column:
@@ -269,7 +269,7 @@ class RowMapper:
             return F.expr(text.value)
         return F.when(F.col(quote_identifier(FAULT_COLUMN)).isNull(), F.expr(text.value))
 
-    # --- one of several ------------------------------------------------------------------------
+    # --- deduplication -------------------------------------------------------------------------
 
     def _dedupe(self, wanted: Mapping[str, list[tuple[LocatedText, PropertyType]]]) -> None:
         rule = self._spec.dedupe
@@ -328,7 +328,7 @@ class RowMapper:
     def _selected(self, wanted: Mapping[str, list[tuple[LocatedText, PropertyType]]]) -> MappedType:
         columns: list[Column] = []
         keyed: dict[str, list[tuple[str, PropertyType]]] = {}
-        told: dict[str, tuple[str, str]] = {}
+        described: dict[str, tuple[str, str]] = {}
         types = {
             name: self._type_of(parts[0][0]) for name, parts in wanted.items() if len(parts) == 1
         }
@@ -340,11 +340,11 @@ class RowMapper:
                     part = f"@{name}{number}"
                     keyed[name].append((part, type_))
                     columns.append(self._sound(text).alias(part))
-                told[name] = (", ".join(text.value for text, _ in parts), "key")
+                described[name] = (", ".join(text.value for text, _ in parts), "key")
                 continue
             [(text, _)] = parts
             column = self._sound(text)
-            told[name] = (text.value, types[name].simpleString())
+            described[name] = (text.value, types[name].simpleString())
             if name in ("id", "from", "to"):
                 column = _id_text(column, types[name])
             elif is_text:
@@ -355,7 +355,9 @@ class RowMapper:
         frame = self._frame.select(*columns, *kept)
         if keyed:
             frame = _with_ids(frame, keyed)
-        return MappedType(input=TypeFrame(self._spec.table_key, frame, text=is_text), columns=told)
+        return MappedType(
+            input=TypeFrame(self._spec.table_key, frame, text=is_text), columns=described
+        )
 
     def _by_key(self, name: str) -> bool:
         given = self._spec.src if name == "from" else self._spec.dst
@@ -366,7 +368,7 @@ class RowMapper:
         wanted: Mapping[str, list[tuple[LocatedText, PropertyType]]],
         types: Mapping[str, DataType],
     ) -> bool:
-        """Tell whether cells of text are to become values of other types."""
+        """Return whether cells of text are to become values of other types."""
         return any(
             (self._source.is_text or self._bare(wanted[name][0][0]) in self._source.mixed)
             and isinstance(types[name], StringType)

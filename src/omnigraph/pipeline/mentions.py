@@ -25,7 +25,7 @@ from omnigraph.write.checks.unique import key_columns
 Hashes = npt.NDArray[np.uint64]
 
 MAX_HASHES = 64 * 1024 * 1024
-"""So many different hashes of one topic are kept; each takes eight bytes."""
+"""The most hashes that are kept of one topic; each takes eight bytes."""
 
 _NO_HASHES: Hashes = np.empty(0, np.uint64)
 _SEPARATOR = "\x1f"
@@ -33,7 +33,7 @@ _SEPARATOR = "\x1f"
 
 @dataclass(frozen=True)
 class KeySource:
-    """What rows say about a topic: the ids in some columns, or the tuples of some."""
+    """The keys of rows for a topic: the ids in some columns, or tuples of columns."""
 
     rows: DatasetFragments
     ids: tuple[str, ...] = ()
@@ -41,33 +41,33 @@ class KeySource:
 
 
 class KeyFilter:
-    """The hashes of what is mentioned, by topic; None where there are too many to remember."""
+    """The hashes of keys by topic; None where there are too many."""
 
     def __init__(self, hashes: Mapping[str, Hashes | None]) -> None:
         self._hashes = hashes
 
-    def have(self, topic: str, texts: pa.ChunkedArray) -> bool:
-        """Tell whether one of the texts may be mentioned; False is certain."""
+    def may_contain(self, topic: str, texts: pa.ChunkedArray) -> bool:
+        """Return whether one of the texts may be in the filter; False is certain."""
         if topic not in self._hashes or not len(texts):
             return False
-        known = self._hashes[topic]
-        if known is None:
+        hashes = self._hashes[topic]
+        if hashes is None:
             return True
-        asked = _hash_chunks(texts)
-        places = np.searchsorted(known, asked)
-        inside = places < len(known)
-        return bool(np.any(known[places[inside]] == asked[inside]))
+        wanted = _hash_chunks(texts)
+        places = np.searchsorted(hashes, wanted)
+        inside = places < len(hashes)
+        return bool(np.any(hashes[places[inside]] == wanted[inside]))
 
 
 def build_key_filter(
     spark: SparkSession, place: ScratchDir, topics: Mapping[str, Sequence[KeySource]]
 ) -> KeyFilter:
-    """Return what rows say about topics."""
+    """Collect the hashes of all topics on workers."""
     work = [
-        (topic, said, piece)
+        (topic, source, piece)
         for topic, every in topics.items()
-        for said in every
-        for piece in said.rows.pieces
+        for source in every
+        for piece in source.rows.task_groups
     ]
     found = {topic: _HashCollector() for topic in topics}
     for topic, path in run_on_executors(spark, partial(_write_hashes, place), work):
@@ -101,17 +101,17 @@ class _HashCollector:
 
 def _write_hashes(place: ScratchDir, work: tuple[str, KeySource, Sequence[int]]) -> tuple[str, str]:
     """Put down the hashes of a piece of rows."""
-    topic, said, piece = work
+    topic, source, piece = work
     found = [_NO_HASHES]
-    for table in said.rows.read([*said.ids, *said.tuple_], piece):
-        found += [_hash_chunks(table[name]) for name in said.ids]
-        if said.tuple_:
-            found.append(_hash_chunks(tuple_texts(table, said.rows.shape, said.tuple_)))
+    for table in source.rows.read([*source.ids, *source.tuple_], piece):
+        found += [_hash_chunks(table[name]) for name in source.ids]
+        if source.tuple_:
+            found.append(_hash_chunks(tuple_texts(table, source.rows.shape, source.tuple_)))
     return topic, place.put(np.unique(np.concatenate(found)).tobytes())
 
 
 def tuple_texts(rows: pa.Table, shape: RowSchema, columns: Sequence[str]) -> pa.ChunkedArray:
-    """Return each tuple of rows as one text; one with a null is no tuple."""
+    """Return each tuple of rows as one text; those with a null are left out."""
     texts = key_columns(rows, shape, columns)
     return pc.drop_null(pc.binary_join_element_wise(*texts, _SEPARATOR))
 

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 FILE, ROW = "@file", "@at"
-"""The columns of a frame that say where its rows come from: a number of a file, and one in it."""
+"""The columns with the origin of a row: the number of its file, and its number in the file."""
 
 
 class OnViolation(StrEnum):
-    """What rows that break a rule do: refuse the whole load, or only themselves."""
+    """How to handle rows that break a rule: fail the whole load, or reject these rows."""
 
     FAIL = "fail"
     REJECT = "reject"
@@ -32,10 +32,10 @@ class TypeFrame:
     """Rows of one type.
 
     `table_key` is `node:Person` or `edge:Knows`. The columns of `frame` are named like properties;
-    `id`, and `from` and `to` (or `src` and `dst`) of edges, are what they say. Where a row comes
-    from is told by `@file`, a place in `SparkLoadOptions.files`, and `@at`, its number in the file;
-    without them violations have no source. `text` says that every cell is text to be parsed, as in
-    CSV.
+    `id`, and `from` and `to` (or `src` and `dst`) of edges, have their usual meaning. The origin of
+    a row is given by `@file`, an index in `SparkLoadOptions.files`, and `@at`, its number in the
+    file; without them violations have no source. `text` means that every cell is text to be parsed,
+    as in CSV.
     """
 
     table_key: str
@@ -47,12 +47,12 @@ class TypeFrame:
 class SparkLoadOptions:
     """How to load on Spark.
 
-    `max_rejects` is how many rows may be rejected: a number of rows, or below 1 a share of those
-    given; more make the load fail. `rejects` is the folder they are written to, by default one
-    below the graph. `from_` is where a branch that does not exist is forked from. `files` are the
-    names and units (`line` or `row`) that positions refer to. `embed` names optional properties by
-    type whose vectors are made where rows lack them. `run` is the run this load belongs to; what
-    it has finished is not done again.
+    `max_rejects` is the limit of rejected rows: a number of rows, or below 1 a share of the input;
+    if it is exceeded, the load fails. `rejects` is the folder of rejected rows, by default one
+    below the graph. `from_` is the base of a branch that does not exist. `files` are the names and
+    units (`line` or `row`) that positions refer to. `embed` names optional properties by type whose
+    missing vectors are computed. `run` is the run this load belongs to; its finished stages are not
+    repeated.
     """
 
     mode: WriteMode = WriteMode.MERGE
@@ -77,7 +77,7 @@ class SparkLoadOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TypeLoadResult:
-    """What became of the rows of one type; `rejected` counts them by the rule they broke first."""
+    """The result of one type; `rejected` counts rows by the first rule that they break."""
 
     given: int = 0
     accepted: int = 0
@@ -99,20 +99,20 @@ class TypeLoadResult:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> TypeLoadResult:
-        """Return what `to_json` wrote down."""
-        told = {name: document[name] for name in ("given", "accepted", "rejected", "bytes")}
+        """Return the value that `to_json` serialised."""
+        facts = {name: document[name] for name in ("given", "accepted", "rejected", "bytes")}
         changed = {name: document[name] for name in ("inserted", "updated", "deleted")}
-        return cls(**told, counts=Counts(**changed))
+        return cls(**facts, counts=Counts(**changed))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkLoadResult:
-    """What a load on Spark did.
+    """The result of a load on Spark.
 
     `types` are by `node:T` and `edge:E`; `seconds` by stage, in order. `rejects` is where rejected
-    rows are, None when there are none. `embedded` tells by type which vectors were made. `repeated`
-    tells that a run with the same key was published
-    before and nothing was done; `commit` is then that one.
+    rows are, None when there are none. `embedded` lists the computed vectors by type. `repeated` is
+    true if a run with the same key was published before and nothing was done; `commit` is then the
+    commit of that run.
     """
 
     commit: Commit
@@ -136,7 +136,7 @@ class SparkLoadResult:
             "types": {key: type_.to_json() for key, type_ in sorted(self.types.items())},
             "seconds": dict(self.seconds),
             "bytes": self.bytes,
-            "embedded": [dict(made) for made in self.embedded],
+            "embedded": [dict(facts) for facts in self.embedded],
             "rejects": self.rejects,
             "branch_created": self.branch_created,
             "repeated": self.repeated,

@@ -93,13 +93,13 @@ class InputSplits:
 
 
 def split_inputs(
-    data: Any,  # noqa: ANN401 - what people gave
+    data: Any,  # noqa: ANN401 - input of the caller
     intake: RowBuilder,
     *,
     strict: bool,
     after: Sequence[tuple[str, str]] = (),
 ) -> InputSplits:
-    """Return what people gave, in parts; `intake` only knows the types.
+    """Split the input into parts; `intake` is only used for the types.
 
     Inputs are numbered on from those they come `after`.
     """
@@ -119,7 +119,7 @@ def split_inputs(
 
 
 def _read_everything(
-    data: Any,  # noqa: ANN401 - what people gave
+    data: Any,  # noqa: ANN401 - input of the caller
     encoding: str | None,
     *,
     strict: bool = True,
@@ -155,7 +155,7 @@ class _InputSplitter:
             tuple(self._parts), tuple(self._here), tuple(self._files), tuple(self._touched)
         )
 
-    def lines(self, source: Any) -> None:  # noqa: ANN401 - what people gave
+    def lines(self, source: Any) -> None:  # noqa: ANN401 - input of the caller
         number = len(self._files)
         if not isinstance(source, str | os.PathLike):
             self._here.append((number, _read_everything(source, self._encoding)))
@@ -168,7 +168,7 @@ class _InputSplitter:
         spans = line_splits(path, self._bytes) if check_encoding(self._encoding) is None else []
         self._parts += [replace(whole, start=start, stop=stop) for start, stop in spans] or [whole]
 
-    def typed(self, table_key: str, given: Any) -> None:  # noqa: ANN401 - what people gave
+    def typed(self, table_key: str, given: Any) -> None:  # noqa: ANN401 - input of the caller
         self._touched[table_key] = None
         if isinstance(given, list | tuple) and given and isinstance(given[0], str | os.PathLike):
             for path in given:
@@ -226,7 +226,7 @@ def _row_group_splits(path: Path, size: int) -> list[range]:
             metadata = pq.read_metadata(file)
             sizes = [metadata.row_group(n).total_byte_size for n in range(metadata.num_row_groups)]
     except READ_ERRORS:
-        return []  # whoever reads it says what is wrong
+        return []  # the reader reports the error
     spans: list[range] = []
     start = held = 0
     for number, bytes_ in enumerate(sizes):

@@ -33,7 +33,7 @@ class SourcePermission:
 
     @property
     def gate(self) -> Authorizer:
-        """Return the gate."""
+        """The authorizer of the actor."""
         return Authorizer(None if self.policy is None else Policy.parse(self.policy), self.actor)
 
     def shown(self, manifest: Manifest, state: Snapshot) -> Snapshot:
@@ -45,9 +45,9 @@ class SourcePermission:
         return self.gate.check(PolicyAction.READ, branch.strip())
 
     def rights(self, manifest: Manifest, branch: str, from_: str | None) -> AccessRights:
-        """Allow to change a branch, and to make it where there is none."""
+        """Authorise changes of a branch, and its creation if it does not exist."""
         gate, name = self.gate, branch.strip()
         gate.check_actor()
         if from_ is not None and name != MAIN and name not in manifest.branches():
             gate.check(PolicyAction.BRANCH_CREATE, from_.strip(), name)
-        return gate.change(name)
+        return gate.change_rights(name)

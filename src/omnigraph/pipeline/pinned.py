@@ -30,7 +30,7 @@ from omnigraph.types import PropertyType, Scalar
 from omnigraph.types.data_values import blob_text
 
 PARTITION_ROWS = 262_144
-"""Fragments are read together until they have so many rows."""
+"""The least number of rows of fragments that are read together."""
 
 _TEXT = PropertyType(Scalar.STRING)
 
@@ -46,12 +46,12 @@ class ScanColumn:
 
     @property
     def is_blob(self) -> bool:
-        """Tell whether values must be fetched one by one."""
+        """Return whether values must be fetched one by one."""
         return self.type.scalar is Scalar.BLOB
 
     @property
     def field(self) -> StructField:
-        """The column as Spark sees it; what the validator alone guarantees may be null."""
+        """The column as Spark sees it; properties are nullable, the validator checks the rest."""
         return StructField(self.name, spark_type(self.type), self.is_property)
 
 
@@ -87,11 +87,11 @@ class TableScan:
         return replace(self, columns=tuple(known[name] for name in names))
 
     def only(self, schema: StructType) -> TableScan:
-        """Return the same with the columns of a schema that somebody gave."""
-        found = {column.name: column for column in self.columns}
+        """Return the same with the columns of a given schema."""
+        columns = {column.name: column for column in self.columns}
         wrong = []
         for given in schema:
-            column = found.get(given.name)
+            column = columns.get(given.name)
             if column is None:
                 wrong.append(f"there is no column {given.name}")
             elif (ours := column.field.dataType.simpleString()) != given.dataType.simpleString():
@@ -99,7 +99,7 @@ class TableScan:
         if wrong:
             message = f"{self.entity} cannot be read with this schema: {'; '.join(wrong)}"
             raise InvalidInput(message, code="columns_invalid", entity=self.entity, problems=wrong)
-        return replace(self, columns=tuple(found[name] for name in schema.names))
+        return replace(self, columns=tuple(columns[name] for name in schema.names))
 
     def parts(self) -> list[list[int]]:
         """Return the fragments to be read together."""
@@ -107,7 +107,7 @@ class TableScan:
             return group_fragments(fragment_rows(handle), PARTITION_ROWS)
 
     def rows(self, fragments: Sequence[int], schema: StructType) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of fragments as Spark wants them."""
+        """Yield the rows of fragments in the schema of Spark."""
         if not fragments:
             return
         wanted = arrow_schema(schema)
@@ -153,7 +153,7 @@ def _columns(type_: AcceptedType, physical: Mapping[int, str]) -> list[ScanColum
 
 
 def manifest_at(location: Location) -> Manifest:
-    """Return the graph at a location, known already if this process read it before."""
+    """Return the graph at a location, cached per process."""
     return _opened(location.uri, tuple(sorted(location.options.items())))
 
 

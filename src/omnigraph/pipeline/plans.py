@@ -11,7 +11,7 @@ from typing import Any
 class PipelinePlan:
     """What a run would read, create and change.
 
-    `sources` have `name`, `kind`, `files`, `rows` (None when nobody knows) and `broken`, rows that
+    `sources` have `name`, `kind`, `files`, `rows` (None when unknown) and `broken`, rows that
     cannot be read. `types` are by `node:T` and `edge:E`: their `source`, their `columns` with
     expression and Spark type, `rows` at most or exactly, and `committed` entities there are now.
     """

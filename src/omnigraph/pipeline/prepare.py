@@ -33,7 +33,7 @@ class PreparedPipeline:
     sources: SourceFrames
     mapped: tuple[MappedType, ...]
     batches: tuple[str, ...] = ()
-    """Files of graph batches, which are loaded as they are."""
+    """Files of graph batches, which are loaded as is."""
 
     @property
     def opened(self) -> list[SourceFrame]:
@@ -43,12 +43,12 @@ class PreparedPipeline:
 
     @property
     def broken(self) -> int:
-        """How many rows of files could not be read as rows."""
+        """The number of rows in files that could not be read."""
         return sum(source.broken for source in self.opened)
 
 
 def prepare_pipeline(manifest: Manifest, pipeline: Pipeline) -> PreparedPipeline:
-    """Return a pipeline that is ready; raise PipelineError with all that stands in its way."""
+    """Return a pipeline that is ready; raise PipelineError with all problems."""
     snapshot, _ = find_start_snapshot(manifest, pipeline)
     check_types(pipeline, snapshot.schema.catalog)
     wanted = pipeline.spark
@@ -100,9 +100,9 @@ _RENAMED = re.compile(rf"\b({'|'.join(_RECORDED_NAMES)})(?=\()")
 
 
 def pipeline_digest(pipeline: Pipeline) -> str:
-    """Return what a pipeline file says, variables put in, as a short text nobody can read back.
+    """Return a digest of a pipeline file with its variables.
 
-    Where the file lies makes no difference.
+    The location of the file makes no difference.
     """
     fields = _RENAMED.sub(
         lambda name: _RECORDED_NAMES[name[0]], repr(replace(pipeline, folder=Path()))
@@ -118,7 +118,7 @@ def pipeline_digest(pipeline: Pipeline) -> str:
 
 
 def run_key(ready: PreparedPipeline) -> str | None:
-    """Return a text that is the same for a second run over the same files; None if nobody knows."""
+    """Return a key that is equal for two runs over the same files; None if that is unknown."""
     pipeline = ready.pipeline
     kinds = {pipeline.sources[source.spec.name.value].kind for source in ready.opened}
     if kinds & {"jdbc", "format"}:

@@ -33,14 +33,14 @@ StagingResults: TypeAlias = tuple[list[dict[str, Any]], tuple[tuple[str, str], .
 """What workers staged, in the order of the input, and the names of all inputs."""
 
 _METADATA_COLUMNS = (FILE, ROW, FAULT_COLUMN)
-"""The columns of a frame that are no cells."""
+"""The columns of a frame that are not cells."""
 LINE_COLUMN = "line"
 """The column of a frame of lines."""
 _RESULT = "number long, result string"
 _UNKNOWN_POSITION = 1 << 22
-"""Positions from this file on are of rows nobody can place."""
+"""Positions from this file number on belong to rows without a known position."""
 _PARTITIONS = 1 << 14
-"""More partitions of one frame than can be told apart."""
+"""The largest number of partitions of one frame."""
 
 
 def stage_sources(spark: SparkSession, job: StagingJob, sources: InputSplits) -> StagingResults:
@@ -139,8 +139,8 @@ def _partition(
         context = TaskContext.get()
         partition = 0 if context is None else context.partitionId()
         places = _PositionQueue(_UNKNOWN_POSITION + number * _PARTITIONS + partition)
-        rows = (places.noted(batch).select(names) for batch in batches)
-        table = InputTable(names, rows, is_text, positions=places.next)
+        rows = (places.record(batch).select(names) for batch in batches)
+        table = InputTable(names, rows, is_text, positions=places.take)
 
         def read(intake: RowBuilder, meter: ProgressMeter) -> None:
             _reader(shape, table)(intake, meter)
@@ -189,7 +189,7 @@ def stage_lines(job: StagingJob, frame: DataFrame) -> StagingResults:
 
 
 class _PositionQueue:
-    """Hands the positions of batches to whoever takes their rows in, in the same order."""
+    """Passes the positions of batches to the reader of their rows, in the same order."""
 
     def __init__(self, nowhere: int) -> None:
         self._nowhere = file_position_base(nowhere)
@@ -198,8 +198,8 @@ class _PositionQueue:
         self.faulty: list[tuple[int, str, dict[str, Any]]] = []
         """Rows for which an expression fails: where they are, why, and their cells."""
 
-    def noted(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Remember the positions of a batch; return its rows without those that are faulty."""
+    def record(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Record the positions of a batch; return its rows without the faulty ones."""
         start = self._nowhere + self._rows
         at = pa.array(np.arange(start, start + batch.num_rows, dtype=np.int64))
         self._rows += batch.num_rows
@@ -218,8 +218,8 @@ class _PositionQueue:
         self._waiting.append(at)
         return batch
 
-    def next(self, batch: pa.RecordBatch, before: int) -> pa.Array:
-        """Return the positions of rows, of which so many came before."""
+    def take(self, batch: pa.RecordBatch, before: int) -> pa.Array:
+        """Return the positions of the rows of a batch."""
         del before
         found = []
         wanted = batch.num_rows

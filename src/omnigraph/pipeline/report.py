@@ -18,11 +18,11 @@ MAX_EXAMPLES = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunReport:
-    """What a run did, or why it did nothing; everything in it is plain JSON.
+    """The result of a run, or its error; all values are plain JSON.
 
     `types` are by `node:T` and `edge:E`: rows `given`, `accepted` and `rejected` by rule, entities
     `inserted`, `updated` and `deleted`, `bytes` written. `stages` are `name` and `seconds` in
-    order. `merge` tells what the merge of the branch came to; with conflicts the branch is kept.
+    order. `merge` is the result of the merge; with conflicts the branch is kept.
     """
 
     run: str
@@ -50,22 +50,22 @@ class RunReport:
 
     @property
     def given(self) -> int:
-        """How many rows came in."""
+        """The number of input rows."""
         return self._total("given") + self.unreadable
 
     @property
     def accepted(self) -> int:
-        """How many rows were accepted."""
+        """The number of accepted rows."""
         return self._total("accepted")
 
     @property
     def unreadable(self) -> int:
-        """How many rows of files could not be read as rows."""
+        """The number of rows in files that could not be read."""
         return sum(source["broken"] for source in self.sources)
 
     @property
     def rejected(self) -> int:
-        """How many rows were set aside."""
+        """The number of rejected rows."""
         return self.unreadable + sum(sum(t["rejected"].values()) for t in self.types.values())
 
     @property
@@ -75,7 +75,7 @@ class RunReport:
 
     @property
     def is_done(self) -> bool:
-        """Tell whether all that was asked for has happened."""
+        """Whether the run completed, including the merge."""
         return self.error is None and not (self.merge or {}).get("conflicts")
 
     def _total(self, name: str) -> int:
@@ -105,8 +105,8 @@ def read_report(objects: ObjectStore, run: PipelineRun) -> RunReport:
         message = f"run {run.id} is {run.state} and has no report yet"
         raise NotFound(message, code="report_not_found", run=run.id)
     try:
-        found = json.loads(data)
-        return RunReport(**{f.name: found[f.name] for f in fields(RunReport)})
+        document = json.loads(data)
+        return RunReport(**{f.name: document[f.name] for f in fields(RunReport)})
     except (KeyError, TypeError, ValueError) as error:
         message = f"the report of run {run.id} cannot be read"
         raise GraphCorrupt(message, cause=str(error)) from error

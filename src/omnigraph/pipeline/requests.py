@@ -8,14 +8,14 @@ from omnigraph.write.request import WriteRequest
 
 
 class RequestFactory(Protocol):
-    """Makes what a write says about itself, for whoever the graph is bound to."""
+    """Creates the request of a write for the actor that the graph is bound to."""
 
     def __call__(self, operation: str, branch: str | None, message: str | None) -> WriteRequest:
         """Return the request of a write."""
 
 
 class PipelineInterrupted(KeyboardInterrupt):
-    """Somebody stopped a run: before it was published, or before all that follows was done."""
+    """A run was interrupted: before it was published, or before it was completed."""
 
     def __init__(self, run: str, *, is_published: bool) -> None:
         super().__init__(f"run {run} was interrupted")

@@ -43,12 +43,12 @@ DELETE = "branch_delete"
 MERGED = "merge"
 """The stage after which only the branch is left to be deleted."""
 _REPORT_FIELDS = ("types", "embedded", "branch_created", "sources", "rejects", "examples", "commit")
-"""What the report of a run that was published says, whoever completes it."""
+"""Fields that the report of a published run keeps when another process completes it."""
 
 
 @dataclass(slots=True)
 class PipelineExecution:
-    """One run under way, and what its report will say."""
+    """A pipeline run in progress, and the facts of its report."""
 
     manifest: Manifest
     request: RequestFactory
@@ -57,13 +57,13 @@ class PipelineExecution:
     declared: str | None = None
     """The name of the pipeline in its cluster."""
     before: RunReport | None = None
-    """What the run said of itself before it was interrupted."""
+    """The report of the run before it was interrupted."""
     facts: dict[str, Any] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
-        """Time a stage and tell that it began."""
+        """Time a stage and report its start."""
         if self.progress is not None:
             self.progress(Progress(name, 0, 0))
         began = time.monotonic()
@@ -119,10 +119,10 @@ def run_pipeline(running: PipelineExecution, *, force: bool = False) -> RunRepor
 
 
 def resume_pipeline(running: PipelineExecution, run: PipelineRun) -> RunReport:
-    """Go on with a run; stages it finished are not done again.
+    """Resume a run; finished stages are not repeated.
 
     Raises:
-        RunStopped: another process is at work on it, or it was aborted.
+        RunStopped: another process runs it, or it was aborted.
     """
     _authorize(running)
     if run.about.get("digest") != pipeline_digest(running.pipeline):
@@ -137,8 +137,8 @@ def resume_pipeline(running: PipelineExecution, run: PipelineRun) -> RunReport:
         ready = _ready(running)
         try:
             if run.state is RunState.FAILED:
-                # What it staged is gone, and nobody can publish under its commit id any more.
-                run = runs.begin_anew(run)
+                # Its staged files are gone, and its commit id cannot be published any more.
+                run = runs.restart(run)
             with suppress(NotFound):
                 running.before = read_report(running.manifest.objects, run)
             return _run_and_record(running, ready, run)
@@ -165,7 +165,7 @@ def _authorize(running: PipelineExecution) -> None:
 
 @contextmanager
 def release_run(runs: RunStore, run: PipelineRun) -> Iterator[None]:
-    """Let go of a run at the end, however it ends."""
+    """Release a run at the end, however it ends."""
     try:
         yield
     finally:
@@ -185,7 +185,7 @@ def _ready(running: PipelineExecution) -> PreparedPipeline:
 def _run_and_record(
     running: PipelineExecution, ready: PreparedPipeline, run: PipelineRun
 ) -> RunReport:
-    """Carry a run out; whatever becomes of it is written down."""
+    """Execute a run and record its outcome."""
     runs = RunStore(running.manifest.objects)
     running.facts["actor"] = running.request(OPERATION, run.branch, None).actor
     running.facts["sources"] = [_source_facts(source) for source in ready.opened]
@@ -210,7 +210,7 @@ def _run_and_record(
 
 
 def _record_failure(runs: RunStore, run: PipelineRun, code: str) -> tuple[PipelineRun, bool]:
-    """Write down why a run failed, unless it has ended; return it, and whether it is still ours."""
+    """Record why a run failed, unless it has ended; return it, and whether we still own it."""
     found = runs.find(run.id)
     is_ours = found.driver in (None, run.driver)
     if is_ours and found.state is RunState.RUNNING:
@@ -240,7 +240,7 @@ def _execute(running: PipelineExecution, ready: PreparedPipeline, run: PipelineR
         with running.stage("merge"):
             merged = _merge(running, pipeline.publish.merge_into)
         if not merged.get("conflicts"):
-            # Written down before the branch goes: without it nobody could tell any more.
+            # Recorded before the branch is deleted: afterwards the merge cannot be found out.
             RunStore(manifest.objects).finish_stage(outcome.run or run, MERGED, merged)
             merged = _delete_merged_branch(running, merged)
         running.facts["merge"] = merged
@@ -255,7 +255,7 @@ def _rejects_folder(running: PipelineExecution, run: PipelineRun) -> str:
 
 
 def _record_load(running: PipelineExecution, run: PipelineRun, outcome: SparkLoadResult) -> None:
-    """Note what was loaded, also for a process that resumes the run later.
+    """Record what was loaded, also for a process that resumes the run later.
 
     The commit may have been there already: of an earlier run, or of this one before it ended.
     """
@@ -278,7 +278,7 @@ def _record_load(running: PipelineExecution, run: PipelineRun, outcome: SparkLoa
 
 
 def _restore_report(running: PipelineExecution) -> None:
-    """Tell of what was done before a run was interrupted what its report told then."""
+    """Restore what the report said before the run was interrupted."""
     if running.before is not None:
         running.facts |= {name: getattr(running.before, name) for name in _REPORT_FIELDS}
         running.seconds = {stage["name"]: stage["seconds"] for stage in running.before.stages}
@@ -344,15 +344,15 @@ def _merge(running: PipelineExecution, into: str) -> Mapping[str, Any]:
     try:
         result = merge(manifest, request, head_snapshot(manifest, pipeline.branch), MergeOptions())
     except MergeConflicts as error:
-        told = [conflict.to_json() for conflict in error.conflicts]
-        return {"target": into, "outcome": "conflicts", "conflicts": told}
+        conflicts = [conflict.to_json() for conflict in error.conflicts]
+        return {"target": into, "outcome": "conflicts", "conflicts": conflicts}
     return result.to_json()
 
 
 def _delete_merged_branch(
     running: PipelineExecution, merged: Mapping[str, Any]
 ) -> Mapping[str, Any]:
-    """Delete the branch that was merged, if the pipeline asks for it; return what became of it."""
+    """Delete the branch that was merged, if the pipeline requests it; return the merge result."""
     pipeline, manifest = running.pipeline, running.manifest
     if not pipeline.publish.delete_branch:
         return merged

@@ -28,7 +28,7 @@ RUN_VERSION = 1
 
 
 class RunState(StrEnum):
-    """How a run is doing."""
+    """The state of a run."""
 
     RUNNING = "running"
     FINISHED = "finished"
@@ -38,11 +38,11 @@ class RunState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineRun:
-    """One run: where it goes, how far it is, and the facts of each finished stage.
+    """One run: its branch, its state, and the facts of each finished stage.
 
     `key` is a digest of what goes in: a second run with the same key has nothing to add. `about`
-    is whatever who began it wants to remember. `driver` is who is at work on it, None if nobody is;
-    one that was killed still stands there.
+    are facts of the caller. `driver` is the process that runs it, or None; a killed process is not
+    removed from the record.
     """
 
     id: str
@@ -71,7 +71,7 @@ class PipelineRun:
 
     @property
     def folder(self) -> str:
-        """Where it may keep files of its own."""
+        """The folder of its files."""
         return f"{PIPELINE_RUNS}/{self.id}"
 
     def to_json(self) -> dict[str, Any]:
@@ -100,7 +100,7 @@ class RunStore:
     def begin(
         self, branch: str, *, key: str | None = None, about: Mapping[str, Any] | None = None
     ) -> PipelineRun:
-        """Write down a new run, which this process is at work on."""
+        """Create the record of a new run of this process."""
         now = _now()
         run = PipelineRun(
             id=str(ULID()),
@@ -140,35 +140,35 @@ class RunStore:
             try:
                 silence = self._objects.now() - modified
             except StorageUnavailable:
-                silence = _now() - modified  # who may only read has no other clock
+                silence = _now() - modified  # read-only access has no other clock
         return replace(run, heartbeat=modified, silence=silence)
 
     def _ids(self) -> tuple[str, ...]:
         return tuple(sorted(self._objects.folders(PIPELINE_RUNS)))
 
-    # --- by whoever is at work on it -----------------------------------------------------------
+    # --- by the owner of a run -----------------------------------------------------------------
 
     def finish_stage(self, run: PipelineRun, name: str, facts: Mapping[str, Any]) -> PipelineRun:
-        """Write down that a stage is finished."""
+        """Record that a stage is finished."""
         return self._change(run, stages={**run.stages, name: dict(facts)})
 
     def forget_stages(self, run: PipelineRun, *names: str) -> PipelineRun:
-        """Write down that stages have to be done again."""
+        """Record that stages must be repeated."""
         left = {other: facts for other, facts in run.stages.items() if other not in names}
         return self._change(run, stages=left)
 
-    def begin_anew(self, run: PipelineRun) -> PipelineRun:
-        """Write down that everything has to be done again, under a commit id of its own."""
+    def restart(self, run: PipelineRun) -> PipelineRun:
+        """Record that all stages must be repeated, with a new commit id."""
         return self._change(run, stages={}, commit_id=new_commit_id(), state=RunState.RUNNING)
 
     def end(
         self, run: PipelineRun, state: RunState, facts: Mapping[str, Any] | None = None
     ) -> PipelineRun:
-        """Write down how a run ended; what it remembers grows by `facts`."""
+        """Record how a run ended; `facts` are added to `about`."""
         return self._change(run, state=state, about={**run.about, **(facts or {})})
 
     def release(self, run: PipelineRun) -> PipelineRun:
-        """Write down that nobody is at work on a run any more."""
+        """Record that no process runs it any more."""
         return self._change(run, driver=None)
 
     def check(self, run: PipelineRun) -> None:
@@ -176,10 +176,10 @@ class RunStore:
         _check_owner(self.find(run.id), run)
 
     def beat(self, run: PipelineRun) -> None:
-        """Write down that whoever is at work on a run is alive."""
+        """Record a heartbeat of the owner of a run."""
         found, data = self._read(run.id)
         _check_owner(found, run)
-        # Who writes something else at the same time is alive just as well.
+        # A concurrent write of the owner proves that it is alive, too.
         self._objects.replace(run.path, data, _encode(replace(found, heartbeat=_now())))
 
     def _change(self, run: PipelineRun, **changes: Any) -> PipelineRun:  # noqa: ANN401 - fields of a run
@@ -190,13 +190,13 @@ class RunStore:
             if self._objects.replace(run.path, data, _encode(newer)):
                 return newer
 
-    # --- by anybody ----------------------------------------------------------------------------
+    # --- by any process ------------------------------------------------------------------------
 
     def claim(self, run: PipelineRun) -> PipelineRun:
         """Take a run for this process.
 
         Raises:
-            RunStopped: somebody is at work on it, or it was aborted.
+            RunStopped: another process runs it, or it was aborted.
         """
         found, data = self._read(run.id)
         if found.state is RunState.ABORTED:
@@ -206,13 +206,13 @@ class RunStore:
             raise RunStopped.busy(run.id, str(found.driver), heard)
         newer = replace(found, driver=RunOwner.here(), heartbeat=_now())
         if not self._objects.replace(run.path, data, _encode(newer)):
-            return self.claim(run)  # somebody was faster
+            return self.claim(run)  # another process was faster
         return newer
 
     def settle(
         self, run: PipelineRun, state: RunState, facts: Mapping[str, Any] | None = None
     ) -> PipelineRun:
-        """Write down how a run ended, whoever is at work on it; what is finished stays so."""
+        """Record how a run ended, whichever process owns it; finished runs stay finished."""
         while True:
             found, data = self._read(run.id)
             if found.state is RunState.FINISHED:
@@ -224,7 +224,7 @@ class RunStore:
 
 
 def _check_owner(found: PipelineRun, run: PipelineRun) -> None:
-    """Raise RunStopped when a run as it is found is not that of who holds `run`."""
+    """Raise RunStopped when the stored record is aborted or owned by another process."""
     if found.state is RunState.ABORTED:
         raise RunStopped.aborted(run.id)
     if found.driver != run.driver and found.driver is not None:
@@ -241,20 +241,20 @@ def _now() -> datetime:
 
 def _decode(data: bytes, path: str) -> PipelineRun:
     try:
-        found = json.loads(data)
-        version = found["version"]
+        document = json.loads(data)
+        version = document["version"]
         if version == RUN_VERSION:
             return PipelineRun(
-                id=found["id"],
-                branch=found["branch"],
-                commit_id=CommitId(found["commit_id"]),
-                started_at=datetime.fromisoformat(found["started_at"]),
-                heartbeat=datetime.fromisoformat(found["heartbeat"]),
-                state=RunState(found["state"]),
-                key=found["key"],
-                about=found["about"],
-                stages=found["stages"],
-                driver=_driver(found.get("driver")),
+                id=document["id"],
+                branch=document["branch"],
+                commit_id=CommitId(document["commit_id"]),
+                started_at=datetime.fromisoformat(document["started_at"]),
+                heartbeat=datetime.fromisoformat(document["heartbeat"]),
+                state=RunState(document["state"]),
+                key=document["key"],
+                about=document["about"],
+                stages=document["stages"],
+                driver=_driver(document.get("driver")),
             )
     except (KeyError, ValueError, TypeError) as error:
         raise GraphCorrupt(f"pipeline run {path} cannot be read", cause=str(error)) from error

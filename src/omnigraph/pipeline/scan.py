@@ -32,7 +32,7 @@ _BATCH = 65_536
 class DatasetFragments:
     """Some fragments of one version of a dataset.
 
-    `places` says of each fragment which file keeps where its rows stood, and from which row on.
+    `position_files` has by fragment the file with its input positions, and its first row there.
     """
 
     location: Location
@@ -40,10 +40,10 @@ class DatasetFragments:
     version: int
     shape: RowSchema
     sizes: Mapping[int, int]
-    places: Mapping[int, tuple[str, int]] = field(default_factory=dict)
+    position_files: Mapping[int, tuple[str, int]] = field(default_factory=dict)
 
     @property
-    def pieces(self) -> list[tuple[int, ...]]:
+    def task_groups(self) -> list[tuple[int, ...]]:
         """The fragments, those for one worker together."""
         pieces: list[list[int]] = []
         held = PIECE_ROWS
@@ -79,7 +79,7 @@ class DatasetFragments:
 
 @dataclass(frozen=True)
 class ScanProjection:
-    """What to tell of rows: columns, the key texts of tuples, addresses, positions."""
+    """What to read of rows: columns, the key texts of tuples, addresses, positions."""
 
     columns: tuple[str, ...] = ()
     key: tuple[str, ...] = ()
@@ -88,7 +88,7 @@ class ScanProjection:
 
     @property
     def schema(self) -> str:
-        """The columns as Spark is told them."""
+        """The columns as a schema of Spark."""
         texts = [*self.columns, *(f"k{number}" for number in range(len(self.key)))]
         longs = [*(["addr"] if self.address else []), *(["at"] if self.place else [])]
         return ", ".join([*(f"`{n}` string" for n in texts), *(f"`{n}` long" for n in longs)])
@@ -107,10 +107,10 @@ def scan_frame(spark: SparkSession, rows: DatasetFragments, wanted: ScanProjecti
             if wanted.address:
                 columns["addr"] = pc.cast(table[ROW_ADDRESS], pa.int64())
             if wanted.place:
-                columns["at"] = finder.of(table[ROW_ADDRESS])
+                columns["at"] = finder.positions(table[ROW_ADDRESS])
             yield from pa.table(columns).combine_chunks().to_batches()
 
-    pieces = rows.pieces
+    pieces = rows.task_groups
     return map_numbers(spark, len(pieces), lambda number: read(pieces[number]), wanted.schema)
 
 
@@ -120,7 +120,7 @@ def map_numbers(
     work: Callable[[int], Iterable[pa.RecordBatch]],
     schema: StructType | str,
 ) -> DataFrame:
-    """Have workers do something for each number; return what they give as a frame."""
+    """Run a function on workers for each number; return the results as a frame."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -133,21 +133,21 @@ def map_numbers(
 
 
 class InputPositions:
-    """Finds where rows stood in the input."""
+    """Finds the input positions of rows."""
 
     def __init__(self, rows: DatasetFragments) -> None:
         self._rows = rows
         self._objects = Datasets(rows.location).objects
         self._known: dict[str, npt.NDArray[np.int64]] = {}
 
-    def of(self, addresses: pa.ChunkedArray) -> pa.Array:
+    def positions(self, addresses: pa.ChunkedArray) -> pa.Array:
         """Return the position of each row."""
         numbers = addresses.to_numpy().astype(np.int64)
         fragments, offsets = numbers >> 32, numbers & 0xFFFF_FFFF
         found = np.empty(len(numbers), np.int64)
         for fragment in np.unique(fragments).tolist():
             here = fragments == fragment
-            path, start = self._rows.places[fragment]
+            path, start = self._rows.position_files[fragment]
             found[here] = self._file(path)[start + offsets[here]]
         return pa.array(found)
 
@@ -160,7 +160,7 @@ class InputPositions:
 
 
 def take_rows(rows: DatasetFragments, addresses: Sequence[int], columns: Sequence[str]) -> pa.Table:
-    """Return rows by their addresses, in the order asked for; one may be asked for twice."""
+    """Return rows by their addresses, in the requested order; an address may occur twice."""
     wanted = pa.array(addresses, pa.uint64())
     fragments = sorted({address >> 32 for address in addresses})
     parts = (

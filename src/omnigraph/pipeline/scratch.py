@@ -34,7 +34,7 @@ class ScratchFiles:
 
     @classmethod
     def new(cls, location: Location) -> ScratchFiles:
-        """Name a folder of a graph that nobody else uses."""
+        """Return a new folder of a graph."""
         return cls(location, f"{SCRATCH}/{ULID()}")
 
     @property
@@ -42,7 +42,7 @@ class ScratchFiles:
         return manifest_at(self.location).objects
 
     def put(self, batches: Iterable[pa.RecordBatch]) -> str | None:
-        """Put rows down and return the name of the object; without rows there is none."""
+        """Write rows and return the name of the object, None without rows."""
         writer: pa.RecordBatchStreamWriter | None = None
         with tempfile.SpooledTemporaryFile(_IN_MEMORY) as file:
             for batch in batches:

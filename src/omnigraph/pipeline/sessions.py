@@ -31,7 +31,7 @@ _LOOPBACK = "127.0.0.1"
 _PORTS = {"sc": 15002, "spark": 7077}
 _GIB = 2**30
 _MAX_MEMORY = 31 * _GIB
-"""Above this, Java's references get longer and more memory holds less."""
+"""Above this limit Java cannot compress references, and a larger heap holds less."""
 
 _machine: DriverJvm | None = None
 
@@ -45,9 +45,9 @@ def session(
     """Return the running Spark session, or start one.
 
     `master` is `local[*]` by default, any master of Spark, or `sc://host:port` for Spark Connect.
-    `memory` is that of the driver, as `4g`; by default half of what this machine has. `config` are
-    Spark's own settings and win over ours. A session that runs already is returned as it is. In any
-    case it knows the format `omnigraph`.
+    `memory` is that of the driver, such as `4g`; by default half of the memory of this machine.
+    `config` are Spark's own settings and override our defaults. A running session is returned
+    unchanged. The format `omnigraph` is registered in any case.
     """
     found = _active_session(master)
     if found is not None:
@@ -61,9 +61,9 @@ def session(
 
 
 def close(*, patience: float = STOP_SECONDS) -> None:
-    """End the session that `session` started and its virtual machine; without one do nothing.
+    """Stop the session that `session` started and its JVM; without one do nothing.
 
-    A machine that does not end by itself within `patience` seconds is killed.
+    A JVM that does not end within `patience` seconds is killed.
     """
     global _machine
     machine, _machine = _machine, None
@@ -81,7 +81,7 @@ def close(*, patience: float = STOP_SECONDS) -> None:
 
 
 def _active_session(master: str | None) -> SparkSession | None:
-    """Return the session that runs; raise when another master was asked for."""
+    """Return the running session; raise when another master is requested."""
     context = SparkContext._active_spark_context
     if context is not None:
         found = SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
@@ -119,8 +119,8 @@ def _start_session(
             with _environment(gateway):
                 return SparkSession.builder.getOrCreate()
         except Exception as error:
-            # What Java has to say must be asked for while it is there.
-            failure = _unavailable(master, error, machine.said())
+            # The log must be read before the JVM is closed.
+            failure = _unavailable(master, error, machine.log_tail())
             close()
             raise failure from error
         except BaseException:
@@ -139,17 +139,17 @@ def _connect_session(master: str, config: Mapping[str, str]) -> SparkSession:
     return found
 
 
-def _unavailable(master: str, error: Exception, said: Sequence[str] = ()) -> SparkUnavailable:
+def _unavailable(master: str, error: Exception, log: Sequence[str] = ()) -> SparkUnavailable:
     lines = [line for line in str(error).splitlines() if line.strip()]
     reason = " ".join(lines[:2]) or type(error).__name__
     message = f"Spark did not start a session on {master}: {reason}"
-    return SparkUnavailable(message, code="spark_unavailable", master=master, log=list(said))
+    return SparkUnavailable(message, code="spark_unavailable", master=master, log=list(log))
 
 
 def _reachable_address(master: str) -> str | None:
-    """Return the address by which a master sees this machine, None if nobody can tell yet.
+    """Return the address by which a master sees this machine, None if that is not known.
 
-    Raise when nobody answers at the addresses of a master; Spark itself would try for long.
+    Raise when no process answers at the addresses of a master; Spark itself would retry for long.
     """
     if master.startswith("local"):
         return _LOOPBACK
@@ -171,7 +171,7 @@ def _reachable_address(master: str) -> str | None:
 
 
 def _settings(master: str, address: str | None) -> dict[str, str]:
-    """Return our defaults for a driver that others find at an address."""
+    """Return our defaults for a driver that is reachable at an address."""
     ours = {
         "spark.app.name": "omnigraph",
         "spark.executorEnv.LANCE_LOG": "error",
@@ -188,7 +188,7 @@ def _settings(master: str, address: str | None) -> dict[str, str]:
 
 
 def _worker_environment(address: str | None) -> dict[str, str]:
-    """Return what the driver and workers on this machine need to know and were not told."""
+    """Return environment variables for the driver and local workers that are not set yet."""
     ours = {
         "LANCE_LOG": "error",
         "PYSPARK_PYTHON": sys.executable,
@@ -199,7 +199,7 @@ def _worker_environment(address: str | None) -> dict[str, str]:
 
 
 def _half_of_the_memory() -> str:
-    """Return half of what this machine or its container has, within reason, as Java wants it."""
+    """Return half of the memory of this machine or container, within limits, in Java notation."""
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     limit = Path("/sys/fs/cgroup/memory.max")
     if limit.is_file():
@@ -211,7 +211,7 @@ def _half_of_the_memory() -> str:
 
 @contextmanager
 def _environment(variables: Mapping[str, str]) -> Iterator[None]:
-    """Set variables for as long as the block lasts: PySpark reads them from nowhere else."""
+    """Set environment variables within the block; PySpark reads them only from there."""
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
     try:

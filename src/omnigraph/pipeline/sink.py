@@ -29,7 +29,7 @@ from omnigraph.write.request import WriteRequest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteTarget:
-    """Where rows go and how: what the options of a writer say."""
+    """The target of a write: the options of a writer."""
 
     type_name: str
     mode: WriteMode
@@ -66,11 +66,11 @@ class WriteTarget:
 
     @property
     def options(self) -> LoadOptions:
-        """How the loader shall load."""
+        """The options of the loader."""
         return LoadOptions(mode=self.mode, partial=self.partial, from_=self.from_)
 
     def request(self, manifest: Manifest) -> WriteRequest:
-        """Return who wants what, where, if it is allowed."""
+        """Return the write request, if the policy allows it."""
         return WriteRequest(
             branch=self.branch,
             operation="load",
@@ -83,7 +83,7 @@ class WriteTarget:
 
 @dataclass(frozen=True)
 class _TaskCommitMessage(WriterCommitMessage):
-    """What a task put down."""
+    """The scratch file of a task."""
 
     path: str | None
 
@@ -98,7 +98,7 @@ class GraphDataWriter(DataSourceArrowWriter):
         self.schema = schema
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> _TaskCommitMessage:
-        """Put the rows of a task down."""
+        """Write the rows of a task to scratch files."""
         return _TaskCommitMessage(self.scratch.put(iterator))
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
@@ -112,11 +112,11 @@ class GraphDataWriter(DataSourceArrowWriter):
         self._remove()
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Forget the rows."""
+        """Remove the rows."""
         self._remove()
 
     def _remove(self) -> None:
-        # What is left is swept by cleanup; it does not change what happened.
+        # Cleanup removes what is left; the result is the same.
         with suppress(OmniError):
             self.scratch.remove()
 
@@ -130,7 +130,7 @@ class StagedObject:
 
 
 def stage_frame(frame: DataFrame, scratch: ScratchFiles) -> list[StagedObject]:
-    """Let executors put the rows of a data frame down; return the objects there are."""
+    """Write the rows of a data frame to scratch files on executors; return the objects."""
 
     def put(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         count = 0

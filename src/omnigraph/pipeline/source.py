@@ -52,9 +52,9 @@ def register(spark: SparkSession) -> SparkSession:
 class OmniGraphSource(DataSource):
     """One type of a graph.
 
-    The state is looked up when a data frame is made, and stays the same for its whole life. Only if
-    somebody gives a schema, Spark does not ask for ours, and the state is looked up anew by each
-    action: all its tasks see the same.
+    The snapshot is resolved when a data frame is created, and never changes afterwards. Only if
+    a schema is given, Spark does not request ours, and the state is resolved by each action: all
+    its tasks see the same.
     """
 
     pinned: TableScan | None = None
@@ -77,7 +77,7 @@ class OmniGraphSource(DataSource):
         return self.pinned.named(columns).schema
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Return a reader of the columns that are wanted."""
+        """Return a reader of the requested columns."""
         pinned = self.pinned or pin_by_options(self.options)
         is_pushing = self.options.get("pushdown", "false").lower() == "true"
         return (_PushdownReader if is_pushing else _TableScanReader)(pinned.only(schema), schema)
@@ -94,7 +94,7 @@ class OmniGraphSource(DataSource):
             self.options, required_option(self.options, "type"), overwrite=overwrite
         )
         manifest = manifest_by_options(self.options)
-        # Asked here already, so that nobody puts rows down in vain.
+        # Checked before any rows are written.
         target.permission.rights(manifest, target.branch, target.from_)
         return GraphDataWriter(ScratchFiles.new(manifest.location), target, schema)
 

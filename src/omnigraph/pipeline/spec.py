@@ -218,7 +218,7 @@ def parse_pipeline(
     sources = {name.value: _source(reader, name, found) for name, found in top.get("sources") or ()}
     types = tuple(_types(reader, top))
     if "sources" in top.values and not sources and not report.errors:
-        reader.tell(Code.PIPELINE_FIELD_MISSING, "`sources` is empty", top.span)
+        reader.report(Code.PIPELINE_FIELD_MISSING, "`sources` is empty", top.span)
     pipeline = _pipeline(report, folder, top, sources, types)
     _check_uses(reader, pipeline)
     _check_together(reader, top, pipeline)
@@ -247,25 +247,25 @@ def _check_set(
 def _source(reader: PipelineFileReader, name: LocatedText, section: PipelineSection) -> SourceSpec:
     if _NAME.fullmatch(name.value) is None:
         message = f"`{name}` is not a valid source name: use letters, digits and `_`"
-        reader.tell(Code.PIPELINE_VALUE, message, name.span)
+        reader.report(Code.PIPELINE_VALUE, message, name.span)
     kinds = [kind for kind in SOURCE_KINDS if kind in section.values]
     if len(kinds) != 1:
         words = ", ".join(f"`{kind}`" for kind in SOURCE_KINDS)
         code = Code.PIPELINE_CONTRADICTION if kinds else Code.PIPELINE_FIELD_MISSING
-        reader.tell(code, f"source `{name}` needs exactly one of {words}", name.span)
+        reader.report(code, f"source `{name}` needs exactly one of {words}", name.span)
     kind = kinds[0] if kinds else ""
     for word, owner in _COMPANION_FIELDS.items():
         if kind and word in section.values and owner != kind:
             message = f"source `{name}`: `{word}` is valid with `{owner}` only, not with `{kind}`"
-            reader.tell(Code.PIPELINE_CONTRADICTION, message, name.span)
+            reader.report(Code.PIPELINE_CONTRADICTION, message, name.span)
     if kind == "jdbc" and ("table" in section.values) == ("query" in section.values):
         message = f"source `{name}`: `jdbc` needs exactly one of `table` and `query`"
-        reader.tell(Code.PIPELINE_CONTRADICTION, message, name.span)
+        reader.report(Code.PIPELINE_CONTRADICTION, message, name.span)
     if kind in ("sql", "ndjson"):
         for word in ("columns", "options"):
             if word in section.values:
                 message = f"source `{name}`: `{word}` is not valid with `{kind}`"
-                reader.tell(Code.PIPELINE_CONTRADICTION, message, name.span)
+                reader.report(Code.PIPELINE_CONTRADICTION, message, name.span)
     _check_text(reader, name, kind, section)
     given = section.get(kind) if kind else None
     texts = given if isinstance(given, tuple) else () if given is None else (given,)
@@ -291,7 +291,7 @@ def _check_text(
         message = (
             f"source `{name}`: `encoding` is valid with `csv` and `json` only, not with `{kind}`"
         )
-        reader.tell(Code.PIPELINE_CONTRADICTION, message, encoding.span)
+        reader.report(Code.PIPELINE_CONTRADICTION, message, encoding.span)
     options = section.get("options") or {}
     encodings = [encoding, options.get("encoding"), options.get("charset")]
     for text in encodings if kind in _TEXT_OPTIONS else ():
@@ -299,7 +299,7 @@ def _check_text(
             try:
                 check_encoding(text.value)
             except InvalidInput as error:
-                reader.tell(
+                reader.report(
                     Code.PIPELINE_CONTRADICTION, f"source `{name}`: {error.message}", text.span
                 )
     known = _TEXT_OPTIONS.get(kind, tuple(options))
@@ -308,10 +308,10 @@ def _check_text(
         if word.lower() not in map(str.lower, known):
             message = f"source `{name}`: `{kind}` has no option `{word}`"
             hint = f"valid options: {', '.join(known)}; `format: {kind}` takes Spark's own options"
-            reader.tell(Code.PIPELINE_CONTRADICTION, message, span, hint)
+            reader.report(Code.PIPELINE_CONTRADICTION, message, span, hint)
         elif kind == "csv" and word in _CHARACTERS and text is not None and not _is_one(text.value):
             message = f"source `{name}`: `{word}` must be one ASCII character, got '{text.value}'"
-            reader.tell(Code.PIPELINE_CONTRADICTION, message, span)
+            reader.report(Code.PIPELINE_CONTRADICTION, message, span)
 
 
 def _is_one(text: str) -> bool:
@@ -343,7 +343,7 @@ def _types(reader: PipelineFileReader, top: PipelineSection) -> list[TypeSpec]:
     if not batches and top.get("sources"):
         message = "the pipeline loads nothing: it has neither `nodes` nor `edges`"
         hint = "map a source to a type: `nodes: {Person: {source: people}}`"
-        reader.tell(
+        reader.report(
             Code.PIPELINE_FIELD_MISSING, message, TextSpan(top.span.start, top.span.start + 1), hint
         )
     return found
@@ -407,11 +407,11 @@ def _check_uses(reader: PipelineFileReader, pipeline: Pipeline) -> None:
         if found is None:
             message = f"{type_.kind} `{type_.name}`: source `{wanted}` is not declared"
             hint = did_you_mean(wanted.value, sources)
-            reader.tell(Code.PIPELINE_UNKNOWN_SOURCE, message, wanted.span, hint)
+            reader.report(Code.PIPELINE_UNKNOWN_SOURCE, message, wanted.span, hint)
         elif found.kind == "ndjson":
             message = f"source `{wanted}` is a graph batch, which is loaded as is"
             hint = f"remove {type_.kind} `{type_.name}`, or read the file with `json`"
-            reader.tell(Code.PIPELINE_SOURCE_MISUSED, message, wanted.span, hint)
+            reader.report(Code.PIPELINE_SOURCE_MISUSED, message, wanted.span, hint)
     made_from = {name: referenced_sources(source, sources) for name, source in sources.items()}
     for name, source in sources.items():
         used.update(made_from[name])
@@ -419,15 +419,15 @@ def _check_uses(reader: PipelineFileReader, pipeline: Pipeline) -> None:
             if sources[other].kind == "ndjson":
                 message = f"source `{other}` is a graph batch, which queries cannot read"
                 hint = "read the file with `json` to use it in a query"
-                reader.tell(Code.PIPELINE_SOURCE_MISUSED, message, source.given[0].span, hint)
+                reader.report(Code.PIPELINE_SOURCE_MISUSED, message, source.given[0].span, hint)
         if _reaches(name, name, made_from):
             message = f"source `{name}` depends on itself"
-            reader.tell(Code.PIPELINE_SOURCE_CYCLE, message, source.name.span)
+            reader.report(Code.PIPELINE_SOURCE_CYCLE, message, source.name.span)
     for name, source in sources.items():
         # Beside an error this would only say that something mistyped is not used.
         if name not in used and source.kind != "ndjson" and not pipeline.report.errors:
             message = f"source `{name}` is never used"
-            reader.tell(Code.PIPELINE_SOURCE_UNUSED, message, source.name.span)
+            reader.report(Code.PIPELINE_SOURCE_UNUSED, message, source.name.span)
 
 
 _SQL_LITERALS = re.compile(
@@ -463,7 +463,7 @@ def _check_together(reader: PipelineFileReader, top: PipelineSection, pipeline: 
     """Check fields that only make sense beside others."""
 
     def refuse(message: str, section: PipelineSection, word: str, hint: str | None = None) -> None:
-        reader.tell(Code.PIPELINE_CONTRADICTION, message, section.places[word], hint)
+        reader.report(Code.PIPELINE_CONTRADICTION, message, section.places[word], hint)
 
     for word in ("max_rejects", "rejects"):
         if word in top.values and top.values.get("on_violation", "fail") == "fail":

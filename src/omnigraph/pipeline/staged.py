@@ -30,7 +30,7 @@ class StagedFragment:
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """The data files, which tell fragments apart."""
+        """The data files, which identify fragments."""
         return tuple(file.path for file in self.metadata.files)
 
     @property
@@ -43,7 +43,7 @@ class StagedFragment:
 class StagedType:
     """Everything that was staged of one type.
 
-    `path` is that of the dataset. `fresh` tells that every id was just made. `gives` are properties
+    `path` is that of the dataset. `fresh` means that every id is new. `gives` are properties
     whose vectors came with the rows, `made` the models that made others. By property, `lacks`
     counts rows without a vector that have a text to make it from, `wordless` those that have none.
     """
@@ -93,9 +93,9 @@ class StagedType:
 
 @dataclass(slots=True)
 class StagedLoad:
-    """Everything that was staged, and what was found while it was.
+    """Everything that was staged, with violations.
 
-    `read` is what inputs were told, `checked` what values were; `files` are the inputs by number.
+    `read` are violations of inputs, `checked` those of values; `files` are the inputs by number.
     """
 
     types: dict[str, StagedType] = field(default_factory=dict)
@@ -107,11 +107,11 @@ class StagedLoad:
 
 
 def read_staged(run: PipelineRun) -> StagedLoad | None:
-    """Return what the finished stages of a run have staged; None when it did not get so far."""
-    known = run.stages.get("stage")
-    if known is None:
+    """Return what the finished stages of a run have staged; None before the first one."""
+    stage = run.stages.get("stage")
+    if stage is None:
         return None
-    staged = merge_results(known["results"], known["files"])
+    staged = merge_results(stage["results"], stage["files"])
     for key, facts in run.stages.get("embed", {"types": ()})["types"]:
         staged.types[key].fill(facts)
     return staged
@@ -122,13 +122,13 @@ def merge_results(
 ) -> StagedLoad:
     """Put results together, in the order of the parts; raise the first error a worker met."""
     staged = StagedLoad(files=tuple((name, unit) for name, unit in files))
-    told: set[str] = set()
+    seen: set[str] = set()
     for result in results:
         if "error" in result:
             raise_error(result["error"])
         staged.is_whole = staged.is_whole and result["is_whole"]
-        _add_findings(staged.read, result["read"], told)
-        _add_findings(staged.checked, result["checked"], told)
+        _add_findings(staged.read, result["read"], seen)
+        _add_findings(staged.checked, result["checked"], seen)
         for key, counts in result["rejected"].items():
             staged.rejected.setdefault(key, Counter()).update(counts)
         for found in result["types"]:
@@ -138,18 +138,18 @@ def merge_results(
 
 
 def _add_findings(
-    findings: ViolationCollector, document: Mapping[str, Any], told: set[str]
+    findings: ViolationCollector, document: Mapping[str, Any], seen: set[str]
 ) -> None:
-    """Take over findings; what every part says of one file as a whole is said once."""
+    """Add findings; those about a whole file, repeated by every part, are added once."""
     totals = Counter({ViolationRule(rule): count for rule, count in document["totals"].items()})
     for found in document["listed"]:
         violation = Violation.from_json(found)
         totals[violation.rule] -= 1
         if violation.source is not None and violation.source.number is None:
             text = json.dumps(found, sort_keys=True)
-            if text in told:
+            if text in seen:
                 continue
-            told.add(text)
+            seen.add(text)
         findings.add(violation)
     for rule, count in totals.items():
         if count:

@@ -50,12 +50,12 @@ from omnigraph.write.violations import MAX_LISTED, Violation, ViolationCollector
 SPILL_BYTES = 256 * 1024 * 1024
 """Rows one worker keeps in memory."""
 STAGED_FILES = b"omnigraph.files"
-"""Says beside the positions of rows which files they were written to."""
+"""Metadata key of position files: the data files of the rows."""
 
 
 @dataclass(frozen=True)
 class StagingJob:
-    """What every worker of a load must know; it travels.
+    """The parameters of a load that every worker gets.
 
     `folder` is where the run keeps its files, below the graph; `rejects` where rejected rows go,
     None when they make the load fail. `embed` names optional properties by type whose vectors are
@@ -90,12 +90,12 @@ class StagingJob:
 
     @property
     def strict(self) -> bool:
-        """Tell whether entities must be new."""
+        """Return whether entities must be new."""
         return self.mode is WriteMode.APPEND
 
     @property
     def replace(self) -> bool:
-        """Tell whether the rows are all that a type has."""
+        """Return whether the rows are all that a type has."""
         return self.mode is WriteMode.OVERWRITE
 
 
@@ -105,7 +105,7 @@ def stage_rows(
     files: Sequence[tuple[str, str]] = (),
     part: str = "",
 ) -> dict[str, Any]:
-    """Stage the rows that `read` gives, which are a part of the input that a name tells apart.
+    """Stage the rows that `read` gives, the part of the input named `part`.
 
     `files` are the inputs before its own. A part may be staged more than once, by attempts that
     fail or are not needed; what each writes is its own or the same.
@@ -118,7 +118,7 @@ def stage_rows(
             )
             intake.changes.findings = _findings(job)
             read(intake, ProgressMeter())
-            return _RowStager(job, intake, spill).made(len(files), part)
+            return _RowStager(job, intake, spill).write(len(files), part)
     except OmniError as error:
         return {"error": error.to_json()}
 
@@ -128,7 +128,7 @@ def _findings(job: StagingJob) -> ViolationCollector:
 
 
 def raise_error(document: Mapping[str, Any]) -> None:
-    """Raise the error a worker met."""
+    """Raise the error of a worker."""
     category, code = Category(document["category"]), document["code"]
     kinds: dict[Category, type[InvalidInput | NotFound | StorageUnavailable]] = {
         Category.INVALID: InvalidInput,
@@ -150,8 +150,8 @@ class _RowStager:
         self._spill = spill
         self._committed = CommittedState(job.manifest, job.snapshot)
 
-    def made(self, before: int, part: str) -> dict[str, Any]:
-        """Write everything, and tell about it."""
+    def write(self, before: int, part: str) -> dict[str, Any]:
+        """Write all rows, and return the result as JSON."""
         job, intake = self._job, self._intake
         changes = intake.finish(strict=job.strict, replace=job.replace)
         read, changes.findings = changes.findings, _findings(job)
@@ -159,15 +159,17 @@ class _RowStager:
         checked = changes.findings
         bad: dict[int, Violation] = {}
         if job.rejects is not None:
-            told = [*read.listed, *checked.listed]
-            bad = first_by_position(told)
+            violations = [*read.listed, *checked.listed]
+            bad = first_by_position(violations)
             records: dict[int, Any] = {}
             for shape, _, rows in types if bad else ():
                 there = rows.filter(
                     pc.is_in(rows[INPUT_POSITION], value_set=pa.array(sorted(bad), pa.int64()))
                 )
                 records |= records_by_position(shape, there, there[INPUT_POSITION].to_pylist())
-            write_rejects(job, VALUE_REJECTS, part, [v for v in told if v.at is not None], records)
+            write_rejects(
+                job, VALUE_REJECTS, part, [v for v in violations if v.at is not None], records
+            )
             read, checked = _without_place(read), _without_place(checked)
         return {
             "files": intake.files[before:],
@@ -228,7 +230,7 @@ class _RowStager:
         }
 
     def _positions(self, at: pa.ChunkedArray, files: Sequence[str]) -> str:
-        """Keep where each row stood: only needed when something turns out to be wrong with it."""
+        """Store the input position of each row, needed only for violations."""
         sink = io.BytesIO()
         pq.write_table(
             pa.table({INPUT_POSITION: at}).replace_schema_metadata(
@@ -257,7 +259,7 @@ def _count_missing_vectors(
     return lacks, wordless
 
 
-# --- what was found ----------------------------------------------------------------------------
+# --- violations --------------------------------------------------------------------------------
 
 
 def findings_to_json(findings: ViolationCollector) -> dict[str, Any]:
@@ -268,42 +270,46 @@ def findings_to_json(findings: ViolationCollector) -> dict[str, Any]:
     }
 
 
-def first_by_position(told: Sequence[Violation]) -> dict[int, Violation]:
-    """Return what was said first of each row that can be named."""
-    found: dict[int, Violation] = {}
-    for violation in told:
+def first_by_position(violations: Sequence[Violation]) -> dict[int, Violation]:
+    """Return the first violation of each row that has a position."""
+    first: dict[int, Violation] = {}
+    for violation in violations:
         if violation.at is not None:
-            found.setdefault(violation.at, violation)
-    return found
+            first.setdefault(violation.at, violation)
+    return first
 
 
-def rejected_by_type(told: Any) -> dict[str, dict[str, int]]:  # noqa: ANN401 - violations
-    """Count rejected rows by type and rule; what is of no type is `unknown`."""
+def rejected_by_type(violations: Any) -> dict[str, dict[str, int]]:  # noqa: ANN401 - violations
+    """Count rejected rows by type and rule; rows without a type are `unknown`."""
     counts: dict[str, Counter[str]] = {}
-    for violation in told:
+    for violation in violations:
         key = "unknown" if violation.type is None else f"{violation.kind}:{violation.type}"
         counts.setdefault(key, Counter())[str(violation.rule)] += 1
     return {key: dict(found) for key, found in counts.items()}
 
 
 VALUE_REJECTS, RULE_REJECTS = "values", "rules"
-"""Which rejects are written when rows are staged, and which when they are seen side by side."""
+"""Rejects of the staging stage, and rejects of the validation stage."""
 
 
 def write_rejects(
-    job: StagingJob, when: str, part: str, told: Sequence[Violation], records: Mapping[int, Any]
+    job: StagingJob,
+    when: str,
+    part: str,
+    violations: Sequence[Violation],
+    records: Mapping[int, Any],
 ) -> None:
-    """Write what is wrong with rejected rows of a part, one line each.
+    """Write the rejected rows of a part with their violations, one line each.
 
-    `records` are rows by position; what an input itself says of a row comes first.
+    `records` are rows by position; a record of the input itself takes precedence.
     """
-    if told and job.rejects is not None:
-        lines = b"".join(to_json_line(reject_record(v, records)) for v in told)
+    if violations and job.rejects is not None:
+        lines = b"".join(to_json_line(reject_record(v, records)) for v in violations)
         _rejects(job, job.rejects).put(f"{job.run_id}-{when}-{part}.ndjson", lines)
 
 
 def reject_record(violation: Violation, records: Mapping[int, Any]) -> dict[str, Any]:
-    """Return the line of a rejected row: what is wrong with it, and the row to be mended."""
+    """Return the record of a rejected row: the violation, and the row to be repaired."""
     row = violation.record
     if row is None and violation.at is not None:
         row = records.get(violation.at)
@@ -311,7 +317,7 @@ def reject_record(violation: Violation, records: Mapping[int, Any]) -> dict[str,
 
 
 def clear_rejects(job: StagingJob, when: str) -> None:
-    """Remove rejects of this run that are about to be found again."""
+    """Remove rejects of this run that are about to be written again."""
     if job.rejects is not None:
         objects = _rejects(job, job.rejects)
         found = [info.path for info in objects.list("")]
@@ -323,7 +329,7 @@ def _rejects(job: StagingJob, folder: str) -> ObjectStore:
 
 
 def _without_place(findings: ViolationCollector) -> ViolationCollector:
-    """Return what cannot be mended by leaving rows out."""
+    """Return the violations that cannot be resolved by rejecting rows."""
     left = ViolationCollector(findings.limit)
     for violation in findings.listed:
         if violation.at is None:

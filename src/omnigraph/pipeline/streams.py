@@ -28,11 +28,11 @@ _TOO_SLOW = "Python worker failed to connect back"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamOptions:
-    """How a stream flows.
+    """Options of a stream.
 
-    `checkpoint` is where Spark notes how far it is. Rows are changes, as the stream of a graph
-    gives them, unless `type_name` says of which type they are; then they are loaded by `mode`.
-    `trigger` says when, in Spark's words, as `{"availableNow": True}`. `vectors_from` is the model
+    `checkpoint` is the checkpoint location of Spark. Rows are changes, as returned by
+    `read_changes`, unless `type_name` names their type; then they are loaded with `mode`.
+    `trigger` is a trigger of Spark, such as `{"availableNow": True}`. `vectors_from` is the model
     that made the vectors of the rows, as `provider/model`.
     """
 
@@ -50,7 +50,7 @@ def read_changes(
     """Return the changes of a branch as a stream.
 
     `start` is `now` (by default), `beginning` or `after:ID`; `kinds`, `types` and `ops` limit what
-    is told, `maxChangesPerBatch` how much at a time.
+    is returned, `maxChangesPerBatch` limits the size of a batch.
     """
     manifest, bound = resolve_graph(graph)
     if not isinstance(graph, str | os.PathLike):
@@ -81,7 +81,7 @@ def stream_into(frame: DataFrame, graph: GraphHandle, options: StreamOptions) ->
 
 
 def _started(writer: DataStreamWriter) -> StreamingQuery:
-    """Start a stream; a server that was too busy for it is asked again, nothing has begun yet."""
+    """Start a stream; retry while the server is too busy, nothing has been written yet."""
     for _ in range(MAX_STARTS):
         try:
             return writer.start()

@@ -20,10 +20,10 @@ _SCHEMA = "number bigint, done binary"
 def run_on_executors(
     spark: SparkSession, work: Callable[[_TaskT], _DoneT], tasks: Sequence[_TaskT]
 ) -> list[_DoneT]:
-    """Do a piece of work for each task, wherever Spark has room, and return what each gives.
+    """Run a function for each task on executors, and return the results.
 
-    Tasks and results travel as they are. An error of ours is raised here as it was raised there;
-    a task may run more than once, so doing it twice must be fine.
+    Tasks and results are pickled. An OmniError of a task is raised here; a task may run more than
+    once, so the function must be idempotent.
     """
     if not tasks:
         return []
@@ -59,5 +59,5 @@ def _result(done: tuple[bool, Any]) -> Any:  # noqa: ANN401 - whatever the work 
 
 
 def on_spark(work: Callable[[_TaskT], _DoneT], tasks: Sequence[_TaskT]) -> list[_DoneT]:
-    """Do the same on the session that runs, or on a new one."""
+    """Do the same on the running session, or on a new one."""
     return run_on_executors(session(), work, tasks)

@@ -30,11 +30,11 @@ from omnigraph.storage.object_store import ObjectStore
 TASK_TEXTS = 8_192
 """About how many texts one task embeds, as far as there may be more tasks."""
 SERVICE_TASKS = 4
-"""Tasks that ask a service at the same time, each with one request: they keep its rate limit."""
+"""Tasks that call a service concurrently, one request each, to respect its rate limit."""
 LOCAL_TASKS = 512
 """Tasks that embed on their own machine."""
 TEXTS_PER_OBJECT = 960
-"""Texts that are put down together: ten requests to a service."""
+"""Texts that are stored together: ten requests to a service."""
 
 _OBJECTS_PER_TASK = 16
 """Objects one task reads."""
@@ -44,7 +44,7 @@ _VECTORS = "digest string, vector binary"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmbeddingCache:
-    """What to make of texts, and which folder keeps it; `most` is how many there may be."""
+    """The vectors of a model and the folder that stores them; `most` bounds their number."""
 
     location: Location
     folder: str
@@ -61,9 +61,9 @@ class EmbeddingCache:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmbeddedTexts:
-    """What came of asking: the objects with vectors, how many texts they hold of how many.
+    """The objects with vectors, and how many of the requested texts they hold.
 
-    `error` is what a provider said first that failed.
+    `error` is the first error of the provider.
     """
 
     paths: Sequence[str]
@@ -85,12 +85,12 @@ def embed_texts(frame: DataFrame, texts: EmbeddingCache, embedder: Embedder) -> 
         yield from part.run(batches)
 
     # By digest, so that a task that is repeated has the same texts.
-    told = different.repartition(tasks, "digest").mapInArrow(run, _RESULT_SCHEMA).collect()
-    errors = [json.loads(row["error"]) for row in told if row["error"] is not None]
+    results = different.repartition(tasks, "digest").mapInArrow(run, _RESULT_SCHEMA).collect()
+    errors = [json.loads(row["error"]) for row in results if row["error"] is not None]
     return EmbeddedTexts(
-        paths=sorted({row["path"] for row in told if row["path"] is not None}),
-        texts=sum(row["texts"] for row in told),
-        wanted=sum(row["wanted"] for row in told),
+        paths=sorted({row["path"] for row in results if row["path"] is not None}),
+        texts=sum(row["texts"] for row in results),
+        wanted=sum(row["wanted"] for row in results),
         error=errors[0] if errors else None,
     )
 
@@ -105,7 +105,7 @@ class _EmbeddingTask:
         self._objects = ObjectStore(texts.location)
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Embed what is not there yet, and tell where everything is."""
+        """Embed texts that have no vector yet, and yield the paths of all vectors."""
         known: set[str] = set()
         for info in sorted(self._objects.list(self._folder), key=lambda info: info.path):
             found = set(_read(self._objects, info.path, ["digest"])["digest"].to_pylist())
@@ -123,7 +123,7 @@ class _EmbeddingTask:
                 else:
                     yield _task_result(path=path, texts=len(batch), wanted=len(batch))
                     continue
-            # What comes behind a failure is only counted.
+            # Texts after a failure are only counted.
             yield _task_result(texts=there, wanted=len(batch))
         if failure is not None:
             yield _task_result(error=json.dumps(failure.to_json()))
@@ -153,7 +153,7 @@ def _task_result(
 
 
 def _regrouped(batches: Iterable[pa.RecordBatch]) -> Iterator[list[tuple[str, str]]]:
-    """Yield digests and texts, as many at a time as are put down together."""
+    """Yield digests and texts in groups that are stored together."""
     held: list[tuple[str, str]] = []
     for batch in batches:
         held += zip(batch["digest"].to_pylist(), batch["text"].to_pylist(), strict=True)
@@ -183,5 +183,5 @@ def vectors_frame(spark: SparkSession, texts: EmbeddingCache, paths: Sequence[st
             yield pa.record_batch({"digest": digests, "vector": fixed.cast(pa.binary())})
 
     count = -(-len(paths) // _OBJECTS_PER_TASK)
-    # Two attempts of one task may both have put a text down.
+    # Two attempts of one task may both have stored a text.
     return map_numbers(spark, count, read, _VECTORS).dropDuplicates(["digest"])

@@ -19,7 +19,7 @@ _COLUMN = re.compile(r"with name (`.+`) cannot be resolved")
 
 
 def error_summary(error: PySparkException | Py4JError) -> str:
-    """Return what is wrong, without codes, plans and stack traces."""
+    """Return the reason of an error, without codes, plans and stack traces."""
     text = str(error).strip()
     causes = list(_JAVA.finditer(text))
     if causes:
@@ -30,15 +30,15 @@ def error_summary(error: PySparkException | Py4JError) -> str:
 
 
 def unknown_column(error: PySparkException) -> str | None:
-    """Return the column that Spark does not find, if that is what is wrong."""
+    """Return the column that Spark does not find, if that is the error."""
     match = _COLUMN.search(str(error))
     return None if match is None else match[1].split("`.`")[-1].strip("`")
 
 
 @contextmanager
 def quiet_spark() -> Iterator[None]:
-    """Keep Spark from printing a page about whatever it is asked to stop or does not accept."""
-    # Spark's loggers have a class of their own, which whoever asks for them first decides.
+    """Silence the loggers of Spark that print stack traces for cancelled jobs and errors."""
+    # The first call of getLogger decides the class of a logger; Spark needs its own class.
     chatty = [*map(PySparkLogger.getLogger, _CHATTY), logging.getLogger("py4j")]
     levels = [logger.level for logger in chatty]
     for logger in chatty:

@@ -29,17 +29,17 @@ from omnigraph.storage.layout import VECTORS
 from omnigraph.write.request import WriteRequest
 
 HEARTBEATS = 5
-"""Heartbeats in the time after which a load is taken for dead."""
+"""Heartbeats within the time after which a load is considered dead."""
 WATCH_SECONDS = 5.0
-"""How long a load goes on that somebody aborted elsewhere."""
+"""The longest time until a load notices that it was aborted elsewhere."""
 RESUME_WINDOW = timedelta(days=1)
-"""How long what a killed driver staged waits for somebody who resumes its run."""
+"""How long the staged files of a killed driver are kept for resuming its run."""
 _DEPENDENT_STAGES = ("stage", "embed", "validate")
-"""Stages that have to be done again with the first of them."""
+"""Stages that are repeated together."""
 
 
 class RunLease:
-    """One load while it lasts; `stop` makes what it waits for end when it is aborted elsewhere."""
+    """A running load; `stop` cancels its jobs when it is aborted elsewhere."""
 
     def __init__(
         self,
@@ -61,17 +61,17 @@ class RunLease:
         self._commit = StagedCommit(
             id=self.run.commit_id, operation=request.operation, actor=request.actor
         )
-        self._intent = self._resumed()
+        self._intent = self._resume_intent()
         self._heart = threading.Thread(target=self._beat, name="omnigraph-heartbeat", daemon=True)
 
-    def _resumed(self) -> OperationIntent:
-        """Return the intent of the run; without one, nothing that was staged can be relied on."""
-        found = find_intent(self._manifest, self.run)
-        if found is not None:
-            return self._intents.update(found, found.staged)
+    def _resume_intent(self) -> OperationIntent:
+        """Return the intent of the run; without one, staged files may be gone and are discarded."""
+        intent = find_intent(self._manifest, self.run)
+        if intent is not None:
+            return self._intents.update(intent, intent.staged)
         if self.run.stages:
             clear_folder(self._manifest, self.run, but=[VECTORS])
-            self.run = self._runs.begin_anew(self.run)
+            self.run = self._runs.restart(self.run)
         patience = None if self._is_own else RESUME_WINDOW
         return self._intents.begin(
             self._source.branch,
@@ -98,13 +98,13 @@ class RunLease:
             return
         stopped = self._stopped()
         if stopped is None or stopped.code != "run_taken":
-            # Who was taken for dead leaves everything to whoever goes on with the run.
-            self._give_up(error)
+            # The process that took the run over needs the staged files.
+            self._abort(error)
         if stopped is not None and stopped is not error:
             raise stopped from error
 
     def _stopped(self) -> RunStopped | None:
-        """Return why the run is not ours any more, if so."""
+        """Return why this process no longer owns the run, or None."""
         try:
             self._runs.check(self.run)
         except RunStopped as stopped:
@@ -113,14 +113,14 @@ class RunLease:
             return None
         return None
 
-    def _give_up(self, error: BaseException) -> None:
+    def _abort(self, error: BaseException) -> None:
         if isinstance(error, OutcomeUnknown):
             return
         with suppress(OmniError):
             if abort_intent(self._manifest, self._intent) is RecoveryKind.ROLLED_BACK:
                 remove_unpublished_files(self._manifest, self.run)
         with suppress(OmniError):
-            # Whoever resumes the run has a use for the vectors of texts.
+            # A resumed run reuses the vectors.
             clear_folder(self._manifest, self.run, entirely=self._is_own, but=[VECTORS])
         with suppress(OmniError):
             self.run = self._runs.end(self.run, RunState.FAILED, {"error": str(error)})
@@ -130,7 +130,7 @@ class RunLease:
         while not self._over.wait(WATCH_SECONDS):
             if self._stopped() is not None:
                 self._stop()
-                continue  # more than one thing may have to be stopped
+                continue  # several jobs may have to be cancelled
             if time.monotonic() - beaten < STALE_AFTER.total_seconds() / HEARTBEATS:
                 continue
             with self._lock, suppress(OmniError):
@@ -141,34 +141,34 @@ class RunLease:
     # --- progress ------------------------------------------------------------------------------
 
     def finish_stage(self, name: str, facts: Mapping[str, Any]) -> None:
-        """Write down that a stage is finished."""
+        """Record that a stage is finished."""
         self.run = self._runs.finish_stage(self.run, name, facts)
         self._manifest.datasets.observe(f"pipeline: finished {name}")
 
-    def stage_anew(self) -> None:
-        """Write down that rows have to be staged again; those that were are removed."""
+    def restage(self) -> None:
+        """Record that rows must be staged again, and remove the staged ones."""
         remove_unpublished_files(self._manifest, self.run)
         if self.run.stages.keys() & set(_DEPENDENT_STAGES):
             self.run = self._runs.forget_stages(self.run, *_DEPENDENT_STAGES)
 
     def validated(self, snapshot: Snapshot) -> StagedCommit | None:
-        """Return what was found valid on top of a state before the load was interrupted."""
-        known = self.run.stages.get("validate")
-        if known is None or known["on"] != snapshot.commit_id or not self._intent.staged.datasets:
+        """Return the commit that was validated on a snapshot before the load was interrupted."""
+        stage = self.run.stages.get("validate")
+        if stage is None or stage["on"] != snapshot.commit_id or not self._intent.staged.datasets:
             return None
         return self._intent.staged
 
     def prepared(self, snapshot: Snapshot, ready: StagedCommit, facts: Mapping[str, Any]) -> None:
-        """Write down what is about to be published, and where."""
+        """Record the commit that is about to be published, and its branch."""
         with self._lock:
             # The branch may be younger than the intent.
-            there = replace(self._intent, branch=snapshot.branch, lineage_id=snapshot.lineage_id)
-            self._intent = self._intents.update(there, ready)
+            intent = replace(self._intent, branch=snapshot.branch, lineage_id=snapshot.lineage_id)
+            self._intent = self._intents.update(intent, ready)
         self.finish_stage("validate", {"on": snapshot.commit_id, **facts})
         self._manifest.datasets.observe("pipeline: prepared")
 
     def finished(self, commit: Commit) -> PipelineRun:
-        """Write down that the commit is there."""
+        """Record that the commit is published."""
         self._manifest.datasets.observe("pipeline: published")
         self.run = self._runs.end(self.run, RunState.FINISHED, {"commit": commit.id})
         return self.run

@@ -47,7 +47,7 @@ _ROW_SCAN = ScanProjection(("id",), address=True, place=True)
 class FailedCheck:
     """Rows that do not pass a check: a frame of `addr`, `at` and `other`, and how many there are.
 
-    Without a number, only the frame itself can tell.
+    Without a total, the frame has to be counted.
     """
 
     check: RowCheck
@@ -57,10 +57,10 @@ class FailedCheck:
 
 
 class StagedValidation:
-    """One look at all that is staged.
+    """Validation of everything that is staged.
 
     `committed` gives the committed rows of any type; `consulted` are the types it was asked for.
-    `place` is where workers put things down for each other.
+    `place` is where workers exchange files.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class StagedValidation:
         self._sums = KeyAggregator(spark, place)
         self._ledgers = {
             key: KeyCounts(lines.frame(spark), lines.sums)
-            for key, lines in self._sums.of(self._accounts()).items()
+            for key, lines in self._sums.aggregate(self._aggregations()).items()
         }
         self._tuples = {
             f"{target.shape.table_key} {columns}": (target, columns)
@@ -91,10 +91,10 @@ class StagedValidation:
         )
 
     def close(self) -> None:
-        """Remove what workers put down for each other."""
+        """Remove the files of workers."""
         self._sums.close()
 
-    def _accounts(self) -> dict[str, KeyAggregation]:
+    def _aggregations(self) -> dict[str, KeyAggregation]:
         ends: dict[str, dict[str, tuple[str, ...]]] = {}
         for target in self._targets.values():
             if target.shape.kind is TypeKind.EDGE:
@@ -102,15 +102,15 @@ class StagedValidation:
                     node = endpoint_shape(self._schema, target.shape, end)
                     known = ends.setdefault(node.table_key, {})
                     known[target.shape.table_key] = (*known.get(target.shape.table_key, ()), end)
-        made = {}
+        aggregations = {}
         for key in dict.fromkeys([*self._targets, *ends]):
             loaded = self._targets.get(key)
             old = loaded.old if loaded is not None else self._consult(key)
             edges = [(self._targets[edge], found) for edge, found in ends.get(key, {}).items()]
-            account = id_aggregation(self._spark, loaded, old, edges)
-            if account is not None:
-                made[key] = account
-        return made
+            aggregation = id_aggregation(self._spark, loaded, old, edges)
+            if aggregation is not None:
+                aggregations[key] = aggregation
+        return aggregations
 
     def _consult(self, key: str) -> DatasetFragments:
         self.consulted.add(key)
@@ -122,7 +122,7 @@ class StagedValidation:
         ledger = self._ledgers.get(key)
         return 0 if ledger is None else ledger.sums.get(flag, 0)
 
-    # --- what is not wrong ---------------------------------------------------------------------
+    # --- rows that replace others --------------------------------------------------------------
 
     def matched(self, target: LoadTarget) -> DataFrame:
         """Return committed rows with the ids of staged ones: both addresses, `addr` and `new`."""
@@ -146,10 +146,10 @@ class StagedValidation:
         ids = self._ledgers[target.shape.table_key].where("repeated").select("id")
         return scan_frame(self._spark, target.new, _ROW_SCAN).join(ids, "id", "left_semi")
 
-    # --- rows that are wrong -------------------------------------------------------------------
+    # --- invalid rows --------------------------------------------------------------------------
 
     def faults(self) -> list[FailedCheck]:
-        """Return what is wrong with rows beside others, in the order in which it is told."""
+        """Return the failed checks, in the order in which they are reported."""
         found: list[FailedCheck] = []
         for target in self._targets.values():
             found += self._existing(target)
@@ -251,9 +251,9 @@ class StagedValidation:
                     found.append((edge, miscounted_sources(self._ledgers[key], edge), total))
         return found
 
-    # --- what cannot be mended by leaving rows out ---------------------------------------------
+    # --- violations that rejecting rows does not resolve ---------------------------------------
 
-    def tell_dangling(self, changes: ChangeSet) -> None:
+    def report_dangling(self, changes: ChangeSet) -> None:
         """Report committed edges that lose a node because its type is replaced."""
         for edge, end, node in self._losing():
             gone = self._ledgers[node.table_key].where("removed").selectExpr(f"id AS {end}")
@@ -261,8 +261,8 @@ class StagedValidation:
             old = self._committed(edge)
             left = scan_frame(self._spark, old, wanted).join(gone, end, "left_semi")
             total = left.count()
-            room = changes.findings.reserve(ViolationRule.ENDPOINT, total)
-            listed = left.orderBy("id").limit(room).collect() if room else []
+            limit = changes.findings.reserve(ViolationRule.ENDPOINT, total)
+            listed = left.orderBy("id").limit(limit).collect() if limit else []
             if listed:
                 rows = pa.table({name: [row[name] for row in listed] for name in ("id", end)})
                 everywhere = pa.array([True] * len(listed), pa.bool_())
@@ -287,14 +287,14 @@ class StagedValidation:
                     found.append((edge, end, node))
         return found
 
-    def tell_miscounted(self, changes: ChangeSet) -> None:
+    def report_miscounted(self, changes: ChangeSet) -> None:
         """Report sources with too few or too many edges."""
         for edge, counts, total in self._miscounted():
-            room = changes.findings.reserve(ViolationRule.CARDINALITY, total)
-            listed = counts.orderBy("id").limit(room).collect() if room else []
+            limit = changes.findings.reserve(ViolationRule.CARDINALITY, total)
+            listed = counts.orderBy("id").limit(limit).collect() if limit else []
             if not listed:
                 continue
-            sources = counts.orderBy("id").limit(room).selectExpr("id AS src")
+            sources = counts.orderBy("id").limit(limit).selectExpr("id AS src")
             rows = scan_frame(self._spark, edge.new, ScanProjection(("src",), place=True))
             lasts = rows.join(sources, "src", "left_semi").groupBy("src").agg(f.max("at"))
             places = {row[0]: locate_position(changes.files, row[1]) for row in lasts.collect()}
@@ -307,7 +307,7 @@ class StagedValidation:
 
     @cached_property
     def is_clean(self) -> bool:
-        """Tell whether nothing can be wrong."""
+        """Return whether no check can fail."""
         return not any(self._suspicious())
 
     def _suspicious(self) -> Sequence[bool]:
@@ -331,13 +331,13 @@ def report_failures(
     files: Sequence[tuple[str, str]],
     findings: ViolationCollector,
 ) -> None:
-    """Report the rows that do not pass a check, as many as there is room for."""
+    """Report the rows that do not pass a check, up to the limit of listed violations."""
     total = faulty.frame.count() if faulty.total is None else faulty.total
-    room = findings.reserve(faulty.rule, total)
-    listed = faulty.frame.orderBy("at", "other").limit(room).collect() if room and total else []
+    limit = findings.reserve(faulty.rule, total)
+    listed = faulty.frame.orderBy("at", "other").limit(limit).collect() if limit and total else []
     if listed:
         wrong = [FaultyRow(row["addr"], row["at"], row["other"]) for row in listed]
-        for violation in faulty.check.tell(files, rows, wrong):
+        for violation in faulty.check.report(files, rows, wrong):
             findings.add(violation)
 
 

@@ -49,7 +49,7 @@ _FIELDS = (FunctionArgumentKind.TEXT_PROPERTY, FunctionArgumentKind.VECTOR_PROPE
 
 
 class ExpressionChecker:
-    """Checks expressions in one scope; None means the mistake has been reported."""
+    """Checks expressions in one scope; None means that the error has been reported."""
 
     def __init__(self, context: TypeCheckContext, scope: BindingScope) -> None:
         self.context = context
@@ -59,8 +59,8 @@ class ExpressionChecker:
 
     def read_value(self, expr: qt.Expr) -> Expression | None:
         """Check an expression whose value reaches the result: no blob, no predicate variable."""
-        found = self.expression(expr)
-        if found is not None and found.type.scalar is Scalar.BLOB:
+        expression = self.expression(expr)
+        if expression is not None and expression.type.scalar is Scalar.BLOB:
             self.context.error(
                 Code.BLOB_READ,
                 "a Blob cannot be read by a query",
@@ -68,7 +68,7 @@ class ExpressionChecker:
                 hint="fetch it with the blob interface, by type, id and property",
             )
             return None
-        return found
+        return expression
 
     def expression(self, expr: qt.Expr) -> Expression | None:
         """Check any expression."""
@@ -107,7 +107,7 @@ class ExpressionChecker:
         if type_ is not None:
             return ParameterRef(variable.name, type_)
         binding = self.scope.get(variable)
-        if binding is None and variable.name in self.scope.poisoned:
+        if binding is None and variable.name in self.scope.invalid:
             return None
         if binding is None:
             names = {*self.scope.bindings, *self.context.parameters}
@@ -132,7 +132,7 @@ class ExpressionChecker:
         """Check `$x.p`."""
         binding = self.scope.get(access.variable)
         name = access.variable.name
-        if binding is None and name in self.scope.poisoned:
+        if binding is None and name in self.scope.invalid:
             return None
         if binding is None:
             hint = self.scope.hint(name)
@@ -143,12 +143,12 @@ class ExpressionChecker:
             return None
         property_ = self.context.property(binding, access.property.text)
         if property_ is None:
-            known = [*self.context.entity_type(binding).properties, "id"]
+            property_names = [*self.context.entity_type(binding).properties, "id"]
             self.context.error(
                 Code.UNKNOWN_PROPERTY,
                 f"{binding.kind} type {binding.type_name} has no property `{access.property}`",
                 access.property.span,
-                hint=did_you_mean(access.property.text, known),
+                hint=did_you_mean(access.property.text, property_names),
             )
             return None
         return PropertyRef(binding.name, property_.name, property_.type)
@@ -185,10 +185,10 @@ class ExpressionChecker:
     def _arguments(self, spec: FunctionSpec, call: qt.CallExpression) -> FunctionCall | None:
         arguments: list[Expression] = []
         for argument, written in zip(spec.arguments, call.arguments, strict=False):
-            found = self._argument(spec, argument, written)
-            if found is None or not self._fits(spec, argument, found, written, arguments):
+            expression = self._argument(spec, argument, written)
+            if expression is None or not self._fits(spec, argument, expression, written, arguments):
                 return None
-            arguments.append(found)
+            arguments.append(expression)
         result = spec.result or arguments[0].type.as_nullable()
         return FunctionCall(spec, tuple(arguments), result, call.distinct)
 
@@ -197,7 +197,7 @@ class ExpressionChecker:
         start, end = (self._node(spec, place, call.arguments[place]) for place in (0, 2))
         path = _as_edge_path(call.arguments[1])
         if path is None:
-            self._misfit(spec, spec.arguments[1], call.arguments[1].span)
+            self._report_mismatch(spec, spec.arguments[1], call.arguments[1].span)
             return None
         edge = resolve_edge_type(path, self.context)
         hops = Hops(1, ANY_LENGTH)
@@ -218,43 +218,50 @@ class ExpressionChecker:
     def _node(
         self, spec: FunctionSpec, place: int, written: qt.Expr
     ) -> tuple[qt.Variable, Binding] | None:
-        found = self.expression(written)
-        if found is None:
+        expression = self.expression(written)
+        if expression is None:
             return None
         binding = self.scope.get(written) if isinstance(written, qt.Variable) else None
         if binding is None or not isinstance(written, qt.Variable):
-            self._misfit(spec, spec.arguments[place], written.span)
+            self._report_mismatch(spec, spec.arguments[place], written.span)
             return None
         return written, binding
 
     def _argument(
         self, spec: FunctionSpec, argument: FunctionArgument, written: qt.Expr
     ) -> Expression | None:
-        if argument.takes in _FIELDS:
+        if argument.kind in _FIELDS:
             return self._field(spec, argument, written)
-        if argument.takes is FunctionArgumentKind.RANKING:
-            known = (
+        if argument.kind is FunctionArgumentKind.RANKING:
+            nested_spec = (
                 FUNCTIONS.get(written.function.text)
                 if isinstance(written, qt.CallExpression)
                 else None
             )
-            if known is None or known.kind is not FunctionKind.RANK or known is spec:
-                self._misfit(spec, argument, written.span)
+            if (
+                nested_spec is None
+                or nested_spec.kind is not FunctionKind.RANK
+                or nested_spec is spec
+            ):
+                self._report_mismatch(spec, argument, written.span)
                 return None
-        found = self.read_value(written)
-        nested = isinstance(found, FunctionCall) and found.function.kind is FunctionKind.AGGREGATE
-        if found is not None and nested:
-            message = f"{spec.name}() cannot hold another aggregate"
+        expression = self.read_value(written)
+        nested = (
+            isinstance(expression, FunctionCall)
+            and expression.function.kind is FunctionKind.AGGREGATE
+        )
+        if expression is not None and nested:
+            message = f"{spec.name}() cannot contain another aggregate"
             self.context.error(Code.AGGREGATE_MISFIT, message, written.span)
             return None
-        return found
+        return expression
 
     def _field(
         self, spec: FunctionSpec, argument: FunctionArgument, written: qt.Expr
     ) -> PropertyRef | None:
-        """Check the property a search function looks into."""
+        """Check the property that a search function searches."""
         if not isinstance(written, qt.PropertyAccess):
-            self._misfit(spec, argument, written.span)
+            self._report_mismatch(spec, argument, written.span)
             return None
         binding = self.scope.get(written.variable)
         if binding is not None and binding.kind is EntityKind.EDGE:
@@ -264,33 +271,35 @@ class ExpressionChecker:
                 written.span,
             )
             return None
-        if written.variable.name in self.scope.poisoned and binding is None:
+        if written.variable.name in self.scope.invalid and binding is None:
             return None
-        if spec.misfit is Code.BOUNDS_OR_NEAREST and (
+        if spec.mismatch_code is Code.BOUNDS_OR_NEAREST and (
             binding is None or self.context.property(binding, written.property.text) is None
         ):
             what = f"`${written.variable.name}.{written.property}`"
             message = f"{spec.name}() names unknown property {what}"
-            known = self.context.entity_type(binding).properties if binding else {}
-            hint = did_you_mean(written.property.text, known) if binding else None
-            self.context.error(spec.misfit, message, written.span, hint=hint)
+            properties = self.context.entity_type(binding).properties if binding else {}
+            hint = did_you_mean(written.property.text, properties) if binding else None
+            self.context.error(spec.mismatch_code, message, written.span, hint=hint)
             return None
         return self.access(written)
 
-    def _misfit(self, spec: FunctionSpec, argument: FunctionArgument, span: TextSpan) -> None:
-        message = f"{spec.name}(): {argument.name} must be {argument.takes}"
-        self.context.error(spec.misfit, message, span)
+    def _report_mismatch(
+        self, spec: FunctionSpec, argument: FunctionArgument, span: TextSpan
+    ) -> None:
+        message = f"{spec.name}(): {argument.name} must be {argument.kind}"
+        self.context.error(spec.mismatch_code, message, span)
 
     def _fits(
         self,
         spec: FunctionSpec,
         argument: FunctionArgument,
-        found: Expression,
+        expression: Expression,
         written: qt.Expr,
         before: list[Expression],
     ) -> bool:
-        type_ = found.type
-        match argument.takes:
+        type_ = expression.type
+        match argument.kind:
             case (
                 FunctionArgumentKind.ANYTHING
                 | FunctionArgumentKind.RANKING
@@ -307,18 +316,20 @@ class ExpressionChecker:
             case FunctionArgumentKind.INTEGER:
                 fits = type_.spec.integer and not type_.is_list
             case FunctionArgumentKind.POSITIVE:
-                too_low = isinstance(found, Constant) and type_.numeric and found.value <= 0
+                too_low = (
+                    isinstance(expression, Constant) and type_.numeric and expression.value <= 0
+                )
                 fits = type_.spec.integer and not type_.is_list and not too_low
             case FunctionArgumentKind.VECTOR_PROPERTY:
                 fits = type_.scalar is Scalar.VECTOR
             case FunctionArgumentKind.VECTOR_OR_TEXT:
-                fits = _is_nearest_query(before[0].type, found)
+                fits = _is_nearest_query(before[0].type, expression)
             case _ as unreachable:
                 assert_never(unreachable)
         if not fits:
-            takes = f"{argument.takes}, not {_describe_expression(found)}"
+            takes = f"{argument.kind}, not {_describe_expression(expression)}"
             message = f"{spec.name}(): {argument.name} must be {takes}"
-            self.context.error(spec.misfit, message, written.span)
+            self.context.error(spec.mismatch_code, message, written.span)
         return fits
 
     # --- conditions ----------------------------------------------------------------------------
@@ -329,8 +340,8 @@ class ExpressionChecker:
             case qt.ComparisonCondition():
                 return self._comparison(condition)
             case qt.NullCondition(operand=operand, negated=negated):
-                found = self._operand(operand)
-                return None if found is None else IsNull(found, negated)
+                checked = self._operand(operand)
+                return None if checked is None else IsNull(checked, negated)
             case qt.MembershipCondition():
                 return self._membership(condition)
             case qt.CallCondition(call=call):
@@ -354,15 +365,15 @@ class ExpressionChecker:
                 hint=_FUNCTION_CLAUSES[spec.kind],
             )
             return None
-        found = self.call(call)
-        return None if found is None else PredicateCall(found)
+        checked = self.call(call)
+        return None if checked is None else PredicateCall(checked)
 
     def _operand(self, expr: qt.Expr) -> Expression | None:
         """Check one side of a comparison: a property, a literal, a parameter or now()."""
-        found = self.expression(expr)
-        if found is None:
+        expression = self.expression(expr)
+        if expression is None:
             return None
-        if isinstance(expr, qt.Variable) and isinstance(found, PropertyRef):
+        if isinstance(expr, qt.Variable) and isinstance(expression, PropertyRef):
             self.context.error(
                 Code.INCOMPATIBLE_TYPES,
                 f"node variable `${expr.name}` cannot be compared",
@@ -370,15 +381,18 @@ class ExpressionChecker:
                 hint=f"compare its id: `${expr.name}.id`",
             )
             return None
-        if isinstance(found, FunctionCall) and found.function.kind is not FunctionKind.SCALAR:
+        if (
+            isinstance(expression, FunctionCall)
+            and expression.function.kind is not FunctionKind.SCALAR
+        ):
             self.context.error(
                 Code.INCOMPATIBLE_TYPES,
-                f"{found.function.name}() cannot be compared",
+                f"{expression.function.name}() cannot be compared",
                 expr.span,
-                hint=_FUNCTION_CLAUSES[found.function.kind],
+                hint=_FUNCTION_CLAUSES[expression.function.kind],
             )
             return None
-        return found
+        return expression
 
     def _comparison(self, comparison: qt.ComparisonCondition) -> Predicate | None:
         bare = _predicate_compared_with_true(comparison)
@@ -389,7 +403,7 @@ class ExpressionChecker:
             return None
         operator = comparison.operator
         try:
-            found = Compare(left, operator, right)
+            checked = Compare(left, operator, right)
         except ValueError:
             self.context.error(
                 Code.INCOMPATIBLE_TYPES,
@@ -399,8 +413,8 @@ class ExpressionChecker:
                 hint=_comparison_hint(left, operator, right),
             )
             return None
-        self._warn_never_matches(found, comparison)
-        return found
+        self._warn_never_matches(checked, comparison)
+        return checked
 
     def _warn_never_matches(self, compare: Compare, written: qt.ComparisonCondition) -> None:
         for one, other in ((compare.left, compare.right), (compare.right, compare.left)):
@@ -433,10 +447,10 @@ class ExpressionChecker:
 
 
 _FUNCTION_CLAUSES = {
-    FunctionKind.AGGREGATE: "aggregates stand in `return`",
-    FunctionKind.RANK: "rankings stand in `order` and `return`",
+    FunctionKind.AGGREGATE: "aggregates are allowed in `return`",
+    FunctionKind.RANK: "rankings are allowed in `order` and `return`",
     FunctionKind.PREDICATE: "write it alone as a condition; negate it with `not { … }`",
-    FunctionKind.PATH: "paths stand in `return` and `order`",
+    FunctionKind.PATH: "paths are allowed in `return` and `order`",
     FunctionKind.SCALAR: "compare it with a property",
 }
 

@@ -29,9 +29,9 @@ _ENDPOINTS = {"from": SRC, "to": DST}
 def check_mutation(
     body: qt.MutationBody, context: TypeCheckContext
 ) -> tuple[PlannedStatement, ...]:
-    """Check every statement; those with mistakes are left out, the report has why."""
+    """Check every statement; those with errors are left out and reported."""
     checker = _MutationChecker(context)
-    found = [checker.statement(statement) for statement in body.statements]
+    statements = [checker.statement(statement) for statement in body.statements]
     deletes = [s for s in body.statements if isinstance(s, qt.DeleteStatement)]
     if deletes and len(deletes) < len(body.statements):
         context.error(
@@ -40,7 +40,7 @@ def check_mutation(
             deletes[0].span,
             hint="write two queries: one that inserts and updates, one that deletes",
         )
-    return tuple(statement for statement in found if statement is not None)
+    return tuple(statement for statement in statements if statement is not None)
 
 
 class _MutationChecker:
@@ -100,17 +100,21 @@ class _MutationChecker:
 
     def _insert_node(self, statement: qt.InsertStatement, type_: NodeType) -> InsertNode | None:
         values = self._assignments(statement.assignments, type_, type_.properties)
-        given = {assignment.property.text for assignment in statement.assignments}
-        missing = [p.name for p in type_.properties.values() if _is_required_and_missing(p, given)]
+        assigned = {assignment.property.text for assignment in statement.assignments}
+        missing = [
+            p.name for p in type_.properties.values() if _is_required_and_missing(p, assigned)
+        ]
         self._require(statement, missing)
         return InsertNode(type_.name, values, keyed=bool(type_.key))
 
     def _insert_edge(self, statement: qt.InsertStatement, type_: EdgeType) -> InsertEdge | None:
         addressable = {**type_.properties, **_ENDPOINTS}
         values = self._assignments(statement.assignments, type_, addressable)
-        given = {assignment.property.text for assignment in statement.assignments}
-        missing = [word for word in _ENDPOINTS if word not in given]
-        missing += [p.name for p in type_.properties.values() if _is_required_and_missing(p, given)]
+        assigned = {assignment.property.text for assignment in statement.assignments}
+        missing = [word for word in _ENDPOINTS if word not in assigned]
+        missing += [
+            p.name for p in type_.properties.values() if _is_required_and_missing(p, assigned)
+        ]
         self._require(statement, missing)
         src, dst = values.pop("from", None), values.pop("to", None)
         return None if src is None or dst is None else InsertEdge(type_.name, src, dst, values)
@@ -126,8 +130,8 @@ class _MutationChecker:
 
     def _update(self, statement: qt.UpdateStatement, type_: NodeType | EdgeType) -> Update | None:
         addressable = {**_ENDPOINTS, **type_.properties}
-        known = addressable if isinstance(type_, EdgeType) else type_.properties
-        values = self._assignments(statement.assignments, type_, known)
+        updatable = addressable if isinstance(type_, EdgeType) else type_.properties
+        values = self._assignments(statement.assignments, type_, updatable)
         for assignment in statement.assignments:
             name = assignment.property.text
             if isinstance(type_, EdgeType) and name in _ENDPOINTS and name not in type_.properties:
@@ -179,10 +183,10 @@ class _MutationChecker:
         return values
 
     def _not_addressable(
-        self, name: Name, type_: NodeType | EdgeType, known: Mapping[str, Property], verb: str
+        self, name: Name, type_: NodeType | EdgeType, properties: Mapping[str, Property], verb: str
     ) -> None:
         kind = "node" if isinstance(type_, NodeType) else "edge"
-        hint = did_you_mean(name.text, known)
+        hint = did_you_mean(name.text, properties)
         if name.text == ID.name:
             message = f"`id` of {type_.name} cannot be {verb}"
             hint = "ids come from the key, or are generated"
@@ -195,17 +199,17 @@ class _MutationChecker:
     def _tests(
         self, tests: Sequence[qt.MutationCondition], type_: NodeType | EdgeType
     ) -> tuple[Compare, ...]:
-        found = [self._test(test, type_) for test in tests]
-        kept = tuple(test for test in found if test is not None)
+        checked = [self._test(test, type_) for test in tests]
+        kept = tuple(test for test in checked if test is not None)
         return kept if len(kept) == len(tests) else ()
 
     def _test(self, test: qt.MutationCondition, type_: NodeType | EdgeType) -> Compare | None:
-        known = {**type_.properties, ID.name: ID}
+        properties = {**type_.properties, ID.name: ID}
         if isinstance(type_, EdgeType):
-            known |= _ENDPOINTS
-        property_ = known.get(test.property.text)
+            properties |= _ENDPOINTS
+        property_ = properties.get(test.property.text)
         if property_ is None:
-            self._not_addressable(test.property, type_, known, "tested")
+            self._not_addressable(test.property, type_, properties, "tested")
             return None
         place = f"{type_.name}.{test.property}"
         if property_.type.scalar is Scalar.BLOB:
@@ -241,18 +245,22 @@ def _property_names(statement: qt.MutationStatement) -> set[str]:
 def _type_accepts(statement: qt.MutationStatement, type_: NodeType | EdgeType) -> bool:
     """Return whether a type has all a statement names, and needs no more."""
     is_edge, names = isinstance(type_, EdgeType), _property_names(statement)
-    known = {*type_.properties, *(_ENDPOINTS if is_edge else ())}
+    accepted = {*type_.properties, *(_ENDPOINTS if is_edge else ())}
     if not isinstance(statement, qt.InsertStatement):
-        return names <= known | {ID.name}
+        return names <= accepted | {ID.name}
     needed = [p.name for p in type_.properties.values() if _is_required_and_missing(p, names)]
-    return names <= known and not needed and (not is_edge or names >= _ENDPOINTS.keys())
+    return names <= accepted and not needed and (not is_edge or names >= _ENDPOINTS.keys())
 
 
-def _is_required_and_missing(property_: Property, given: set[str]) -> bool:
+def _is_required_and_missing(property_: Property, assigned: set[str]) -> bool:
     """Return whether an insert must assign a property and does not.
 
     A required vector made from a source is given with its source, and a default need not be given.
     """
-    if property_.type.nullable or property_.name in given or default_value(property_) is not None:
+    if (
+        property_.type.nullable
+        or property_.name in assigned
+        or default_value(property_) is not None
+    ):
         return False
-    return property_.embed is None or property_.embed.source not in given
+    return property_.embed is None or property_.embed.source not in assigned

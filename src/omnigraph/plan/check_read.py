@@ -76,12 +76,12 @@ class _MatchChecker:
         type_name = clause.type_name.text
         if type_name not in self.context.catalog.nodes:
             self._unknown_type(clause)
-            self.scope.poison(clause.variable)
+            self.scope.mark_invalid(clause.variable)
             return
         binding = self.scope.get(clause.variable)
         if binding is None:
-            made = self.context.new_binding(clause.variable.name, EntityKind.NODE, type_name)
-            binding = self.scope.bind(clause.variable, made)
+            new = self.context.new_binding(clause.variable.name, EntityKind.NODE, type_name)
+            binding = self.scope.bind(clause.variable, new)
             self.pattern.declared.append(binding)
         elif binding.kind is EntityKind.EDGE:
             message = f"edge variable `${clause.variable.name}` cannot be bound to a node type"
@@ -117,12 +117,12 @@ class _MatchChecker:
     def _property_match(self, binding: Binding, match: qt.PropertyMatch) -> None:
         property_ = self.context.property(binding, match.property.text)
         if property_ is None:
-            known = [*self.context.entity_type(binding).properties, "id"]
+            property_names = [*self.context.entity_type(binding).properties, "id"]
             self.context.error(
                 Code.UNKNOWN_MATCH_PROPERTY,
                 f"node type {binding.type_name} has no property `{match.property}`",
                 match.property.span,
-                hint=did_you_mean(match.property.text, known),
+                hint=did_you_mean(match.property.text, property_names),
             )
             return
         place = f"{binding.type_name}.{property_.name}"
@@ -144,16 +144,16 @@ class _MatchChecker:
         hops = self._hops(clause)
         src, dst = self._endpoint(clause.src), self._endpoint(clause.dst)
         if edge is None or src is _INVALID_BINDING or dst is _INVALID_BINDING:
-            self.scope.poison(clause.src, clause.dst, clause.edge_variable)
+            self.scope.mark_invalid(clause.src, clause.dst, clause.edge_variable)
             return
         written = ((clause.src, src), (clause.dst, dst))
         direction = resolve_direction(edge, *written, self.context, undirected=clause.undirected)
         if direction is None:
-            self.scope.poison(clause.src, clause.dst, clause.edge_variable)
+            self.scope.mark_invalid(clause.src, clause.dst, clause.edge_variable)
             return
         first, second = endpoint_types(edge, direction)
         src = src or self._introduce(clause.src, first)
-        # `$a edge $a` asks for a self-loop: the first endpoint just introduced is the second.
+        # `$a edge $a` is a self-loop: the first endpoint just introduced is the second.
         dst = dst or self.scope.get(clause.dst) or self._introduce(clause.dst, second)
         if dst.type_name != second:
             report_wrong_endpoint(edge, clause.dst, dst, self.context)
@@ -200,14 +200,12 @@ class _MatchChecker:
             self.context.error(Code.EDGE_VARIABLE_MISUSE, message, variable.span)
             return _INVALID_BINDING
         return (
-            _INVALID_BINDING
-            if binding is None and variable.name in self.scope.poisoned
-            else binding
+            _INVALID_BINDING if binding is None and variable.name in self.scope.invalid else binding
         )
 
     def _introduce(self, variable: qt.Variable, type_name: str) -> Binding:
-        made = self.context.new_binding(variable.name, EntityKind.NODE, type_name)
-        return self.scope.bind(variable, made)
+        binding = self.context.new_binding(variable.name, EntityKind.NODE, type_name)
+        return self.scope.bind(variable, binding)
 
     def _edge_binding(self, clause: qt.TraversalClause, edge: EdgeType) -> Binding | None:
         variable = clause.edge_variable
@@ -219,14 +217,14 @@ class _MatchChecker:
             message = f"edge variable `${variable.name}` {what}"
             self.context.error(Code.EDGE_VARIABLE_MISUSE, message, variable.span)
             return None
-        made = self.context.new_binding(variable.name, EntityKind.EDGE, edge.name)
-        return self.scope.bind(variable, made)
+        binding = self.context.new_binding(variable.name, EntityKind.EDGE, edge.name)
+        return self.scope.bind(variable, binding)
 
     # --- negation ------------------------------------------------------------------------------
 
     def _negation(self, clause: qt.NegationClause) -> None:
         mentioned = {name for inner in clause.clauses for name in _clause_variables(inner)}
-        if not mentioned & {*self.scope.bindings, *self.scope.poisoned}:
+        if not mentioned & {*self.scope.bindings, *self.scope.invalid}:
             self.context.error(
                 Code.UNGROUPED_OR_UNCORRELATED,
                 "this `not` block mentions no variable bound outside of it",
@@ -309,7 +307,7 @@ class CheckedResult:
 def check_result(
     body: qt.ReadBody, scope: BindingScope, context: TypeCheckContext
 ) -> CheckedResult:
-    """Check return, order, limit and offset; mistakes are in the context's report."""
+    """Check return, order, limit and offset; errors are in the context's report."""
     checker = _ResultChecker(body, scope, context)
     columns = checker.columns()
     return CheckedResult(
@@ -464,22 +462,22 @@ class _ResultChecker:
                 assert isinstance(value, int)
                 return value
             case qt.Variable():
-                found = check_parameter(written, self.context)
-                if found is None:
+                parameter = check_parameter(written, self.context)
+                if parameter is None:
                     return None
-                if not found.type.spec.integer or found.type.is_list:
-                    self._not_a_count(word, found, written.span)
+                if not parameter.type.spec.integer or parameter.type.is_list:
+                    self._not_a_count(word, parameter, written.span)
                     return None
-                return found
+                return parameter
 
-    def _not_a_count(self, word: str, found: ParameterRef, span: TextSpan) -> None:
-        message = f"{word} needs an integer, but `${found.name}` is {found.type}"
-        hint = f"declare it as `${found.name}: I64`"
+    def _not_a_count(self, word: str, parameter: ParameterRef, span: TextSpan) -> None:
+        message = f"{word} needs an integer, but `${parameter.name}` is {parameter.type}"
+        hint = f"declare it as `${parameter.name}: I64`"
         self.context.error(Code.ORDER_INVALID, message, span, hint=hint)
 
 
 def _is_descending(ordering: qt.OrderingTerm, expression: Expression) -> bool:
-    """A ranking puts the best match first whatever is written; the rest is ascending by default."""
+    """A ranking puts the best match first in every case; other keys are ascending by default."""
     if isinstance(expression, FunctionCall) and expression.function.kind is FunctionKind.RANK:
         return expression.function.best_is_highest
     return ordering.direction is qt.SortDirection.DESC

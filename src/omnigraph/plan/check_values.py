@@ -54,9 +54,9 @@ def _check_list_literal(literal: qt.ListLiteral, context: TypeCheckContext) -> C
     if not items:
         return Constant([], PropertyType(Scalar.STRING, is_list=True))
     first = items[0].type
-    for found, written in zip(items, literal.items, strict=True):
-        if not first.comparable_with(found.type):
-            message = f"a list literal cannot mix {first} and {found.type}"
+    for checked, written in zip(items, literal.items, strict=True):
+        if not first.comparable_with(checked.type):
+            message = f"a list literal cannot mix {first} and {checked.type}"
             context.error(Code.LIST_LITERAL_INVALID, message, written.span)
             return None
     scalars = {item.type.scalar for item in items}
@@ -135,7 +135,7 @@ def check_condition_value(
 
 def _check_value(
     value: qt.ValueExpression,
-    wanted: PropertyType,
+    expected: PropertyType,
     place: str,
     context: TypeCheckContext,
     *,
@@ -143,16 +143,22 @@ def _check_value(
 ) -> Expression | None:
     match value:
         case qt.Variable():
-            found = check_parameter(value, context)
-            if found is not None and not _is_parameter_compatible(found.type, wanted, exact=exact):
-                message = f"{place} is {wanted.base_text}, but `${found.name}` is {found.type}"
+            parameter = check_parameter(value, context)
+            if parameter is not None and not _is_parameter_compatible(
+                parameter.type, expected, exact=exact
+            ):
+                message = (
+                    f"{place} is {expected.base_text}, but `${parameter.name}` is {parameter.type}"
+                )
                 context.error(Code.INCOMPATIBLE_TYPES, message, value.span)
                 return None
-            return found
+            return parameter
         case qt.CallExpression():
             call = check_constant_call(value, context)
-            if call is not None and not (wanted.scalar is Scalar.DATE_TIME and not wanted.is_list):
-                message = f"now() is a DateTime, but {place} is {wanted.base_text}"
+            if call is not None and not (
+                expected.scalar is Scalar.DATE_TIME and not expected.is_list
+            ):
+                message = f"now() is a DateTime, but {place} is {expected.base_text}"
                 context.error(Code.INCOMPATIBLE_TYPES, message, value.span)
                 return None
             return call
@@ -160,72 +166,72 @@ def _check_value(
             literal = check_literal(value, context)
             if literal is None:
                 return None
-            problem, hint = find_literal_mismatch(literal, wanted, exact=exact)
+            problem, hint = find_literal_mismatch(literal, expected, exact=exact)
             if problem is not None:
                 context.error(Code.LITERAL_MISFIT, f"{place} {problem}", value.span, hint=hint)
                 return None
-            return _to_stored_form(literal, wanted.as_nullable(False), exact=exact)
+            return _to_stored_form(literal, expected.as_nullable(False), exact=exact)
 
 
-def _is_parameter_compatible(given: PropertyType, wanted: PropertyType, *, exact: bool) -> bool:
-    if exact and wanted.scalar is Scalar.BLOB:
-        return given.text or given.scalar is Scalar.BLOB
-    return wanted.comparable_with(given)
+def _is_parameter_compatible(actual: PropertyType, expected: PropertyType, *, exact: bool) -> bool:
+    if exact and expected.scalar is Scalar.BLOB:
+        return actual.text or actual.scalar is Scalar.BLOB
+    return expected.comparable_with(actual)
 
 
 def find_literal_mismatch(
-    literal: Constant, wanted: PropertyType, *, exact: bool
+    literal: Constant, type_: PropertyType, *, exact: bool
 ) -> tuple[str | None, str | None]:
     """Return why a literal does not fit a type and a hint, or (None, None).
 
     `exact` asks for a value the property can store; otherwise any comparable value will do.
     """
     if literal.type.is_list:
-        return _find_list_mismatch(literal, wanted)
-    expected = f"is {wanted.base_text}, not {literal.type}"
-    if wanted.is_list or not wanted.comparable_with(literal.type):
-        return expected, _temporal_hint(literal, wanted)
-    if wanted.enum_values is not None and literal.value not in wanted.enum_values:
+        return _find_list_mismatch(literal, type_)
+    expected = f"is {type_.base_text}, not {literal.type}"
+    if type_.is_list or not type_.comparable_with(literal.type):
+        return expected, _temporal_hint(literal, type_)
+    if type_.enum_values is not None and literal.value not in type_.enum_values:
         problem = f"has no enum value `{quote(literal.value)}`"
-        return problem, did_you_mean(literal.value, wanted.enum_values)
-    if exact and wanted.spec.numeric:
+        return problem, did_you_mean(literal.value, type_.enum_values)
+    if exact and type_.spec.numeric:
         try:
-            wanted.spec.from_json(literal.value)
+            type_.spec.from_json(literal.value)
         except ValueError as error:
-            return f"is {wanted.base_text}: {error}", None
+            return f"is {type_.base_text}: {error}", None
     return None, None
 
 
-def _find_list_mismatch(literal: Constant, wanted: PropertyType) -> tuple[str | None, str | None]:
-    if wanted.dimension is not None:
+def _find_list_mismatch(literal: Constant, expected: PropertyType) -> tuple[str | None, str | None]:
+    if expected.dimension is not None:
         if literal.value and not literal.type.spec.numeric:
-            return f"is {wanted.base_text}, not {literal.type}", None
-        if len(literal.value) != wanted.dimension:
-            return f"is {wanted.base_text}, but the literal has {len(literal.value)} values", None
-    elif not wanted.is_list:
-        return f"is {wanted.base_text}, not a list", None
-    elif literal.value and not wanted.element.comparable_with(literal.type.element):
-        return f"is {wanted.base_text}, not {literal.type}", None
+            return f"is {expected.base_text}, not {literal.type}", None
+        if len(literal.value) != expected.dimension:
+            return f"is {expected.base_text}, but the literal has {len(literal.value)} values", None
+    elif not expected.is_list:
+        return f"is {expected.base_text}, not a list", None
+    elif literal.value and not expected.element.comparable_with(literal.type.element):
+        return f"is {expected.base_text}, not {literal.type}", None
     try:
-        wanted.as_nullable(False).from_json(literal.value)
+        expected.as_nullable(False).from_json(literal.value)
     except ValueError as error:
-        return f"is {wanted.base_text}: {error}", None
+        return f"is {expected.base_text}: {error}", None
     return None, None
 
 
-def _to_stored_form(literal: Constant, wanted: PropertyType, *, exact: bool) -> Constant:
+def _to_stored_form(literal: Constant, expected: PropertyType, *, exact: bool) -> Constant:
     """Return a literal in the form its property stores, or as it is when no stored value is so."""
     try:
-        value = wanted.from_json(literal.value)
+        value = expected.from_json(literal.value)
     except ValueError:
         return literal
     # An integer is rounded to be stored as a float, not to be compared with one.
     same = exact or not isinstance(literal.value, int) or value == literal.value
-    return Constant(value, wanted) if same else literal
+    return Constant(value, expected) if same else literal
 
 
-def _temporal_hint(literal: Constant, wanted: PropertyType) -> str | None:
-    if wanted.scalar not in _TEMPORAL or literal.type.scalar is not Scalar.STRING:
+def _temporal_hint(literal: Constant, expected: PropertyType) -> str | None:
+    if expected.scalar not in _TEMPORAL or literal.type.scalar is not Scalar.STRING:
         return None
-    word = "date" if wanted.scalar is Scalar.DATE else "datetime"
+    word = "date" if expected.scalar is Scalar.DATE else "datetime"
     return f'write `{word}("{quote(str(literal.value))}")`'

@@ -47,7 +47,7 @@ def check(schema_text: str, query_text: str | None = None) -> list[Diagnostic]:
 def compile_query(
     catalog: Catalog, text: str, name: str | None = None, *, source_name: str = "<query>"
 ) -> QueryPlan:
-    """Return the typed plan of one query of a file; raise QueryError with all its mistakes.
+    """Return the typed plan of one query of a file; raise QueryError with all errors.
 
     `name` may be left out when the file holds exactly one query.
     """

@@ -55,20 +55,20 @@ def describe_operation(plan: QueryPlan, catalog: Catalog) -> dict[str, Any]:
 
 
 def _read_accesses(operator: PlanOperator, catalog: Catalog) -> set[TypeAccess]:
-    found: set[TypeAccess] = set()
+    accesses: set[TypeAccess] = set()
     match operator:
         case Scan(binding=binding):
-            found.add(TypeAccess(TypeKind.NODE, binding.type_name))
+            accesses.add(TypeAccess(TypeKind.NODE, binding.type_name))
         case Expand(edge=edge) | SemiJoin(edge=edge):
-            found |= set(_edge_accesses(edge, catalog))
+            accesses |= set(_edge_accesses(edge, catalog))
         case _:
             pass
     for expression in operator_expressions(operator):
         for path in edge_paths(expression):
-            found |= set(_edge_accesses(path.edge, catalog))
+            accesses |= set(_edge_accesses(path.edge, catalog))
     for source in operator_inputs(operator):
-        found |= _read_accesses(source, catalog)
-    return found
+        accesses |= _read_accesses(source, catalog)
+    return accesses
 
 
 def _written_accesses(statement: PlannedStatement, catalog: Catalog) -> Iterator[TypeAccess]:

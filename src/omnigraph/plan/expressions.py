@@ -29,7 +29,7 @@ class Direction(StrEnum):
 
 
 ANY_LENGTH = 2**31
-"""The greatest number of hops where none is given."""
+"""The maximum number of hops where no bound is written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ ONE_HOP = Hops()
 
 
 class EntityKind(StrEnum):
-    """What a binding stands for."""
+    """What a binding refers to."""
 
     NODE = "node"
     EDGE = "edge"
@@ -64,7 +64,7 @@ class EntityKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """A query variable that stands for one entity per row."""
+    """A query variable that refers to one entity per row."""
 
     name: str
     kind: EntityKind
@@ -156,7 +156,7 @@ def property_refs(expression: Expression) -> Iterator[PropertyRef]:
 
 
 def edge_paths(expression: Expression) -> Iterator[EdgePath]:
-    """Yield every way along edges an expression looks for."""
+    """Yield every path along edges of an expression."""
     if isinstance(expression, EdgePath):
         yield expression
     elif isinstance(expression, FunctionCall):

@@ -91,7 +91,7 @@ class FunctionArgument:
     """An argument of a function."""
 
     name: str
-    takes: FunctionArgumentKind
+    kind: FunctionArgumentKind
     optional: bool = False
 
 
@@ -104,7 +104,7 @@ class FunctionSpec:
     arguments: tuple[FunctionArgument, ...]
     result: PropertyType | None
     about: str
-    misfit: Code
+    mismatch_code: Code
     """The code that reports invalid arguments."""
     local: Implementation
     """The implementation of the local engine; `FunctionKind` lists the signatures."""
@@ -131,9 +131,9 @@ _BOOL = PropertyType(Scalar.BOOL)
 _COUNT = PropertyType(Scalar.I64)
 _NUMBER = PropertyType(Scalar.F64, nullable=True)
 _SCORE = PropertyType(Scalar.F64, nullable=True)
-_TEXT_ON_SPARK = Unsupported("text is searched by the local engine only")
-_RANKING_ON_SPARK = Unsupported("this ranking needs the words of a whole type")
-_PATH_ON_SPARK = Unsupported("paths are found by the local engine only")
+_TEXT_ON_SPARK = Unsupported("text search is supported by the local engine only")
+_RANKING_ON_SPARK = Unsupported("this ranking needs word statistics of the whole type")
+_PATH_ON_SPARK = Unsupported("paths are supported by the local engine only")
 _TEXT_ARGUMENTS = (
     FunctionArgument("property", FunctionArgumentKind.TEXT_PROPERTY),
     FunctionArgument("query", FunctionArgumentKind.TEXT),
@@ -151,7 +151,7 @@ _ROWS = (
         arguments=(),
         result=PropertyType(Scalar.DATE_TIME),
         about="the instant the request started; the same everywhere in one query",
-        misfit=Code.FUNCTION_MISUSE,
+        mismatch_code=Code.FUNCTION_MISUSE,
         local=Implementation("omnigraph.query.expressions:now"),
         spark=Implementation("omnigraph.pipeline.execution.expressions:constant_value"),
     ),
@@ -161,7 +161,7 @@ _ROWS = (
         arguments=(FunctionArgument("value", FunctionArgumentKind.ANYTHING),),
         result=_COUNT,
         about="how many values are not null; `count(distinct …)` counts different ones",
-        misfit=Code.AGGREGATE_MISFIT,
+        mismatch_code=Code.AGGREGATE_MISFIT,
         local=Implementation("omnigraph.query.aggregation:count"),
         spark=Implementation("omnigraph.pipeline.execution.aggregates:count"),
         allows_distinct=True,
@@ -174,7 +174,7 @@ _ROWS = (
         arguments=(FunctionArgument("value", FunctionArgumentKind.NUMBER),),
         result=_NUMBER,
         about="sum of the values that are not null",
-        misfit=Code.AGGREGATE_MISFIT,
+        mismatch_code=Code.AGGREGATE_MISFIT,
         local=Implementation("omnigraph.query.aggregation:sum_of_values"),
         spark=Implementation("omnigraph.pipeline.execution.aggregates:sum_of_values"),
     ),
@@ -184,7 +184,7 @@ _ROWS = (
         arguments=(FunctionArgument("value", FunctionArgumentKind.NUMBER),),
         result=_NUMBER,
         about="mean of the values that are not null",
-        misfit=Code.AGGREGATE_MISFIT,
+        mismatch_code=Code.AGGREGATE_MISFIT,
         local=Implementation("omnigraph.query.aggregation:mean"),
         spark=Implementation("omnigraph.pipeline.execution.aggregates:mean"),
     ),
@@ -194,7 +194,7 @@ _ROWS = (
         arguments=(FunctionArgument("value", FunctionArgumentKind.ORDERABLE),),
         result=None,
         about="smallest value; Strings by UTF-8 bytes, false before true",
-        misfit=Code.AGGREGATE_MISFIT,
+        mismatch_code=Code.AGGREGATE_MISFIT,
         local=Implementation("omnigraph.query.aggregation:minimum"),
         spark=Implementation("omnigraph.pipeline.execution.aggregates:minimum"),
         supports_row_weights=True,
@@ -205,7 +205,7 @@ _ROWS = (
         arguments=(FunctionArgument("value", FunctionArgumentKind.ORDERABLE),),
         result=None,
         about="largest value",
-        misfit=Code.AGGREGATE_MISFIT,
+        mismatch_code=Code.AGGREGATE_MISFIT,
         local=Implementation("omnigraph.query.aggregation:maximum"),
         spark=Implementation("omnigraph.pipeline.execution.aggregates:maximum"),
         supports_row_weights=True,
@@ -216,7 +216,7 @@ _ROWS = (
         arguments=_TEXT_ARGUMENTS,
         result=_BOOL,
         about="the text contains any word of the query",
-        misfit=Code.SEARCH_MISFIT,
+        mismatch_code=Code.SEARCH_MISFIT,
         local=Implementation("omnigraph.query.bm25:match_any_word"),
         spark=_TEXT_ON_SPARK,
     ),
@@ -229,7 +229,7 @@ _ROWS = (
         ),
         result=_BOOL,
         about="the text contains a word at most `max_edits` (default 2) letters away",
-        misfit=Code.SEARCH_MISFIT,
+        mismatch_code=Code.SEARCH_MISFIT,
         local=Implementation("omnigraph.query.bm25:match_similar_words"),
         spark=_TEXT_ON_SPARK,
     ),
@@ -239,7 +239,7 @@ _ROWS = (
         arguments=_TEXT_ARGUMENTS,
         result=_BOOL,
         about="the text contains the query as a phrase",
-        misfit=Code.MATCH_TEXT_MISFIT,
+        mismatch_code=Code.MATCH_TEXT_MISFIT,
         local=Implementation("omnigraph.query.bm25:match_phrase"),
         spark=_TEXT_ON_SPARK,
     ),
@@ -249,7 +249,7 @@ _ROWS = (
         arguments=_TEXT_ARGUMENTS,
         result=_SCORE,
         about="relevance of the text to the query; best first, rows without a match are left out",
-        misfit=Code.MATCH_TEXT_MISFIT,
+        mismatch_code=Code.MATCH_TEXT_MISFIT,
         local=Implementation("omnigraph.query.search:bm25_scores"),
         spark=_RANKING_ON_SPARK,
         best_is_highest=True,
@@ -263,7 +263,7 @@ _ROWS = (
         ),
         result=_SCORE,
         about="distance to the query vector; nearest first",
-        misfit=Code.BOUNDS_OR_NEAREST,
+        mismatch_code=Code.BOUNDS_OR_NEAREST,
         local=Implementation("omnigraph.query.search:nearest_scores"),
         spark=Implementation("omnigraph.pipeline.execution.expressions:vector_distance"),
         needs_limit=Code.NEAREST_NEEDS_LIMIT,
@@ -278,7 +278,7 @@ _ROWS = (
         ),
         result=_SCORE,
         about="reciprocal rank fusion of two rankings, sum of 1 / (k + rank); k is 60 by default",
-        misfit=Code.RRF_MISFIT,
+        mismatch_code=Code.RRF_MISFIT,
         local=Implementation("omnigraph.query.search:fused_scores"),
         spark=_RANKING_ON_SPARK,
         needs_limit=Code.RRF_MISFIT,
@@ -290,7 +290,7 @@ _ROWS = (
         arguments=_PATH_ARGUMENTS,
         result=PropertyType(Scalar.STRING, nullable=True, is_list=True),
         about="ids of the nodes on the way with the fewest edges, both ends included",
-        misfit=Code.FUNCTION_MISUSE,
+        mismatch_code=Code.FUNCTION_MISUSE,
         local=Implementation("omnigraph.query.shortest_paths:path_node_ids"),
         spark=_PATH_ON_SPARK,
     ),
@@ -300,7 +300,7 @@ _ROWS = (
         arguments=_PATH_ARGUMENTS,
         result=PropertyType(Scalar.I64, nullable=True),
         about="how many edges the shortest path has",
-        misfit=Code.FUNCTION_MISUSE,
+        mismatch_code=Code.FUNCTION_MISUSE,
         local=Implementation("omnigraph.query.shortest_paths:path_lengths"),
         spark=_PATH_ON_SPARK,
     ),

@@ -18,7 +18,7 @@ from omnigraph.plan.type_checker import typecheck
 
 @dataclass(frozen=True, slots=True)
 class QueryLint:
-    """What lint has to say about one query."""
+    """Lint findings about one query."""
 
     name: str
     is_mutation: bool
@@ -33,7 +33,7 @@ class QueryLint:
 
     @property
     def warnings(self) -> list[Diagnostic]:
-        """The diagnostics that only doubt it."""
+        """The warnings."""
         return [d for d in self.diagnostics if d.severity is Severity.WARNING]
 
     def to_json(self) -> dict[str, Any]:
@@ -76,7 +76,7 @@ class LintFinding:
 
 @dataclass(frozen=True, slots=True)
 class FileLint:
-    """What lint has to say about one file."""
+    """Lint findings about one file."""
 
     path: str
     results: tuple[QueryLint, ...] = ()
@@ -84,12 +84,12 @@ class FileLint:
 
     @property
     def diagnostics(self) -> list[Diagnostic]:
-        """Everything said, findings first."""
+        """All diagnostics, findings first."""
         about_queries = [d for result in self.results for d in result.diagnostics]
         return [*(finding.diagnostic for finding in self.findings), *about_queries]
 
     def count(self, severity: Severity) -> int:
-        """Count what was said with this severity."""
+        """Return the number of diagnostics with this severity."""
         return sum(d.severity is severity for d in self.diagnostics)
 
     @property
@@ -120,7 +120,7 @@ class _UpdateCoverage:
 
 
 def lint_queries(reports: Iterable[DiagnosticReport], catalog: Catalog) -> list[FileLint]:
-    """Lint query files together; rules that look at many queries look at all of them."""
+    """Lint query files together; rules across queries see all of them."""
     reports = list(reports)
     files = [_lint_file(report, catalog) for report in reports]
     extra = _find_duplicate_queries(reports, files)
@@ -169,7 +169,7 @@ def _find_duplicate_queries(
     reports: Sequence[DiagnosticReport], files: Sequence[FileLint]
 ) -> list[list[LintFinding]]:
     homes: dict[str, str] = {}
-    found: list[list[LintFinding]] = [[] for _ in files]
+    findings: list[list[LintFinding]] = [[] for _ in files]
     for index, file in enumerate(files):
         for name in Counter(result.name for result in file.results):
             home = homes.setdefault(name, file.path)
@@ -179,8 +179,8 @@ def _find_duplicate_queries(
                 diagnostic = Diagnostic(
                     code, message, severity=code.severity, source=reports[index].source
                 )
-                found[index].append(LintFinding(diagnostic, query_names=(name,)))
-    return found
+                findings[index].append(LintFinding(diagnostic, query_names=(name,)))
+    return findings
 
 
 def _find_never_updated_properties(

@@ -88,8 +88,8 @@ def _lower_columns(source: Aggregate | Distinct, result: CheckedResult) -> Resul
         ties = source.names
         if isinstance(source, Aggregate):
             ties = tuple(key.name for key in source.keys)
-        known = {key.name for key in keys}
-        ordered = SortColumns(source, keys, tuple(name for name in ties if name not in known))
+        key_names = {key.name for key in keys}
+        ordered = SortColumns(source, keys, tuple(name for name in ties if name not in key_names))
     if result.limit is None and result.offset is None:
         return ordered
     return SliceColumns(ordered, result.limit, result.offset)

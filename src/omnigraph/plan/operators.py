@@ -29,7 +29,7 @@ from omnigraph.types import PropertyType
 
 @dataclass(frozen=True, slots=True)
 class OutputColumn:
-    """One named column of a result and the expression that gives it."""
+    """One named column of a result and its expression."""
 
     name: str
     expression: Expression
@@ -63,7 +63,7 @@ class Scan:
 
 @dataclass(frozen=True, slots=True)
 class OuterRow:
-    """The one row of the enclosing pattern a negation is asked about."""
+    """The one row of the enclosing pattern that a negation is evaluated for."""
 
     bindings: tuple[Binding, ...]
 
@@ -92,11 +92,11 @@ class Expand:
     from_end: bool = False
 
     def __post_init__(self) -> None:
-        known = self.input.variables
-        if self.src not in known:
+        bound = self.input.variables
+        if self.src not in bound:
             raise ValueError(f"expand starts at unbound ${self.src}")
         new = [self.dst, *([self.edge_binding] if self.edge_binding else [])]
-        if any(binding.name in known for binding in new):
+        if any(binding.name in bound for binding in new):
             raise ValueError("expand binds a variable that is bound already")
         if self.edge_binding is not None and not self.hops.is_single:
             raise ValueError("an edge binding needs a single hop")
@@ -105,10 +105,10 @@ class Expand:
     @property
     def variables(self) -> dict[str, Binding]:
         """The bindings of each row."""
-        found = {**self.input.variables, self.dst.name: self.dst}
+        variables = {**self.input.variables, self.dst.name: self.dst}
         if self.edge_binding is not None:
-            found[self.edge_binding.name] = self.edge_binding
-        return found
+            variables[self.edge_binding.name] = self.edge_binding
+        return variables
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,19 +124,19 @@ class SemiJoin:
     edge_binding: Binding | None = None
 
     def __post_init__(self) -> None:
-        known = self.input.variables
-        if self.src not in known or self.dst not in known:
+        bound = self.input.variables
+        if self.src not in bound or self.dst not in bound:
             raise ValueError("close needs two bound endpoints")
-        if self.edge_binding is not None and self.edge_binding.name in known:
+        if self.edge_binding is not None and self.edge_binding.name in bound:
             raise ValueError("close binds a variable that is bound already")
 
     @property
     def variables(self) -> dict[str, Binding]:
         """The bindings of each row."""
-        found = dict(self.input.variables)
+        variables = dict(self.input.variables)
         if self.edge_binding is not None:
-            found[self.edge_binding.name] = self.edge_binding
-        return found
+            variables[self.edge_binding.name] = self.edge_binding
+        return variables
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,14 +207,14 @@ class SortRows:
     tie_break: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        known = self.input.variables
+        bound = self.input.variables
         for key in self.keys:
-            unknown = {r.variable for r in property_refs(key.expression)} - set(known)
+            unknown = {r.variable for r in property_refs(key.expression)} - set(bound)
             if unknown:
                 raise ValueError(f"order refers to unbound {sorted(unknown)}")
             if not key.expression.type.orderable:
                 raise ValueError(f"{key.expression.type} has no order")
-        if set(self.tie_break) - set(known):
+        if set(self.tie_break) - set(bound):
             raise ValueError("ties break by bound variables")
 
     @property
@@ -371,7 +371,7 @@ def operator_expressions(operator: PlanOperator) -> tuple[Expression, ...]:
 
 
 def walk_operators(operator: PlanOperator, depth: int = 0) -> Iterator[tuple[int, PlanOperator]]:
-    """Yield an operator and those below it, each with how deep it stands."""
+    """Yield an operator and those below it, each with its depth."""
     yield depth, operator
     for source in operator_inputs(operator):
         yield from walk_operators(source, depth + 1)
@@ -386,19 +386,19 @@ def _outer_variables(operator: PlanOperator) -> dict[str, Binding]:
 
 
 def _require_bound_variables(
-    predicates: tuple[Predicate, ...], known: Mapping[str, Binding], where: str
+    predicates: tuple[Predicate, ...], bound: Mapping[str, Binding], where: str
 ) -> None:
     for predicate in predicates:
-        unknown = predicate_variables(predicate) - set(known)
+        unknown = predicate_variables(predicate) - set(bound)
         if unknown:
             raise ValueError(f"{where} refers to unbound {sorted(unknown)}")
 
 
-def _require_columns(columns: tuple[OutputColumn, ...], known: Mapping[str, Binding]) -> None:
+def _require_columns(columns: tuple[OutputColumn, ...], bound: Mapping[str, Binding]) -> None:
     names = [column.name for column in columns]
     if len(set(names)) != len(names):
         raise ValueError("result columns have different names")
     for column in columns:
-        unknown = {r.variable for r in property_refs(column.expression)} - set(known)
+        unknown = {r.variable for r in property_refs(column.expression)} - set(bound)
         if unknown:
             raise ValueError(f"column {column.name} refers to unbound {sorted(unknown)}")

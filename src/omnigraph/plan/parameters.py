@@ -16,7 +16,7 @@ _SAFE_INTEGER = 2**53 - 1
 def bind_parameters(
     declared: Sequence[Parameter], given: object = None, *, javascript: bool = False
 ) -> dict[str, Any]:
-    """Return a value for every declared parameter; raise QueryError naming every misfit.
+    """Return a value for every declared parameter; raise QueryError naming every invalid one.
 
     A nullable parameter that is absent is null; undeclared keys are kept as they are. With
     `javascript`, integers a double cannot hold are refused and whole floats are integers.

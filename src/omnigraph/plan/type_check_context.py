@@ -31,7 +31,7 @@ class TypeCheckContext:
         self.report.add(code, message, span, hint=hint)
 
     def entity_type(self, binding: Binding) -> NodeType | EdgeType:
-        """Return the catalog type a binding stands for."""
+        """Return the catalog type of a binding."""
         if binding.kind is EntityKind.NODE:
             return self.catalog.nodes[binding.type_name]
         return self.catalog.edges[binding.type_name]
@@ -56,28 +56,28 @@ class TypeCheckContext:
 class BindingScope:
     """The bindings visible at a place; a negation opens a scope inside another.
 
-    `poisoned` variables were introduced by a clause that could not be understood; what is said
+    `invalid` variables were introduced by a clause that could not be understood; what is said
     about them later is neither right nor wrong.
     """
 
     bindings: dict[str, Binding] = field(default_factory=dict)
     outer: frozenset[str] = frozenset()
-    poisoned: set[str] = field(default_factory=set)
+    invalid: set[str] = field(default_factory=set)
 
     def child(self) -> BindingScope:
         """Return the scope inside a negation."""
-        return BindingScope(dict(self.bindings), frozenset(self.bindings), set(self.poisoned))
+        return BindingScope(dict(self.bindings), frozenset(self.bindings), set(self.invalid))
 
-    def poison(self, *variables: Variable | None) -> None:
+    def mark_invalid(self, *variables: Variable | None) -> None:
         """Remember variables whose meaning was lost by an error."""
-        self.poisoned.update(v.name for v in variables if v and v.name not in self.bindings)
+        self.invalid.update(v.name for v in variables if v and v.name not in self.bindings)
 
     def get(self, variable: Variable) -> Binding | None:
-        """Return what a variable stands for; `$_` stands for nothing."""
+        """Return the binding of a variable; `$_` has none."""
         return None if variable.name == ANONYMOUS else self.bindings.get(variable.name)
 
     def bind(self, variable: Variable, binding: Binding) -> Binding:
-        """Make a variable stand for a binding from here on."""
+        """Bind a variable from here on."""
         if variable.name != ANONYMOUS:
             self.bindings[variable.name] = binding
         return binding
@@ -92,7 +92,7 @@ class BindingScope:
 
 
 def resolve_edge_type(path: qt.EdgePathExpression, context: TypeCheckContext) -> EdgeType | None:
-    """Return the edge type a word names; None means the mistake has been reported."""
+    """Return the edge type a word names; None means that the error has been reported."""
     edge = context.catalog.edge(path.edge.text)
     if edge is None:
         words = [name[0].lower() + name[1:] for name in context.catalog.edges]
@@ -114,7 +114,7 @@ def resolve_edge_type(path: qt.EdgePathExpression, context: TypeCheckContext) ->
 
 
 def resolve_hops(written: qt.HopRange, maximum: int, context: TypeCheckContext) -> Hops | None:
-    """Return bounds; None means the mistake has been reported."""
+    """Return bounds; None means that the error has been reported."""
     try:
         return Hops(written.minimum, maximum)
     except ValueError:
@@ -132,7 +132,7 @@ def resolve_direction(
     *,
     undirected: bool,
 ) -> Direction | None:
-    """Infer the direction from whichever endpoint is known; report endpoints that misfit."""
+    """Infer the direction from the endpoint with a known type; report endpoints that do not fit."""
     if undirected:
         direction = Direction.BOTH
     elif src[1] is not None:
@@ -141,10 +141,10 @@ def resolve_direction(
         direction = Direction.OUT if dst[1].type_name == edge.dst else Direction.IN
     else:
         direction = Direction.OUT
-    for (variable, binding), wanted in zip(
+    for (variable, binding), type_name in zip(
         (src, dst), endpoint_types(edge, direction), strict=True
     ):
-        if binding is not None and binding.type_name != wanted:
+        if binding is not None and binding.type_name != type_name:
             report_wrong_endpoint(edge, variable, binding, context)
             return None
     return direction

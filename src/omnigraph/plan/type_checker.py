@@ -26,7 +26,7 @@ MAX_RESULT_SIZE = 1000
 
 
 def typecheck(query: qt.QueryDecl, catalog: Catalog, report: DiagnosticReport) -> QueryPlan | None:
-    """Return the plan of a query, or None when its mistakes are in the report."""
+    """Return the plan of a query, or None when the report has errors."""
     before = len(report.errors)
     context = TypeCheckContext(catalog, report, _check_parameters(query, report))
     parameters = tuple(Parameter(name, type_) for name, type_ in context.parameters.items())
@@ -68,7 +68,7 @@ def typecheck(query: qt.QueryDecl, catalog: Catalog, report: DiagnosticReport) -
 
 
 def plan_query(query: qt.QueryDecl, catalog: Catalog, report: DiagnosticReport) -> QueryPlan:
-    """Return the plan of a query; raise QueryError with all its mistakes."""
+    """Return the plan of a query; raise QueryError with all errors."""
     plan = typecheck(query, catalog, report)
     if plan is None or report.errors:
         raise QueryError(report.in_order())
@@ -76,7 +76,7 @@ def plan_query(query: qt.QueryDecl, catalog: Catalog, report: DiagnosticReport) 
 
 
 def _is_too_large(body: qt.ReadBody, report: DiagnosticReport) -> bool:
-    """Refuse a query no person wrote, before its size costs time."""
+    """Refuse a query above the size limits, before its size costs time."""
     match_span, return_span, _ = body.block_spans
     if _match_size(body.clauses) > MAX_MATCH_SIZE:
         message = f"the match has more than {MAX_MATCH_SIZE} parts"
@@ -116,11 +116,11 @@ def _count_conditions(condition: qt.Condition) -> int:
 
 
 def _check_parameters(query: qt.QueryDecl, report: DiagnosticReport) -> dict[str, PropertyType]:
-    found: dict[str, PropertyType] = {}
+    parameters: dict[str, PropertyType] = {}
     for parameter in query.parameters:
         name, written = parameter.variable.name, parameter.type
         problem = None
-        if name in found:
+        if name in parameters:
             problem = f"parameter `${name}` is declared twice"
         elif name in (RESERVED_PARAMETER, qt.ANONYMOUS):
             problem = f"parameter name `${name}` is reserved"
@@ -128,7 +128,7 @@ def _check_parameters(query: qt.QueryDecl, report: DiagnosticReport) -> dict[str
             report.add(Code.PARAMETER_INVALID, problem, parameter.variable.span)
             continue
         try:
-            found[name] = PropertyType(
+            parameters[name] = PropertyType(
                 Scalar(written.base),
                 nullable=written.nullable,
                 is_list=written.is_list,
@@ -136,4 +136,4 @@ def _check_parameters(query: qt.QueryDecl, report: DiagnosticReport) -> dict[str
             )
         except ValueError as error:
             report.add(Code.PARAMETER_INVALID, str(error), written.span)
-    return found
+    return parameters

@@ -36,7 +36,7 @@ ALL_RIGHTS = AccessRights()
 
 @dataclass(frozen=True, slots=True)
 class Authorizer:
-    """Who wants to pass, and the policy that decides; without a policy everybody may."""
+    """An actor and the policy that decides; without a policy everything is allowed."""
 
     policy: Policy | None = None
     actor: str | None = None
@@ -44,7 +44,7 @@ class Authorizer:
     def check_actor(self) -> None:
         """Raise PolicyDenied if there is a policy and no actor, before anything is read."""
         if self.policy is not None:
-            self._known()
+            self._require_actor()
 
     def check(
         self, action: PolicyAction, branch: str | None = None, target_branch: str | None = None
@@ -52,7 +52,7 @@ class Authorizer:
         """Return the types an action is allowed for; raise PolicyDenied when it is not."""
         if self.policy is None:
             return ALL_TYPES
-        decision = self.policy.decide(self._known(), action, branch, target_branch)
+        decision = self.policy.decide(self._require_actor(), action, branch, target_branch)
         if not decision.allowed:
             raise PolicyDenied(
                 decision.message,
@@ -63,14 +63,16 @@ class Authorizer:
             )
         return decision.scope
 
-    def types(self, action: PolicyAction, branch: str | None = None) -> TypeScope:
+    def allowed_types(self, action: PolicyAction, branch: str | None = None) -> TypeScope:
         """Return the types an action would be allowed for, possibly none."""
         if self.policy is None:
             return ALL_TYPES
-        return self.policy.evaluate(AuthorizationRequest(self._known(), action, branch)).scope
+        return self.policy.evaluate(
+            AuthorizationRequest(self._require_actor(), action, branch)
+        ).scope
 
-    def change(self, branch: str) -> AccessRights:
-        """Allow to change a branch; say which types, and what may be looked at for that.
+    def change_rights(self, branch: str) -> AccessRights:
+        """Authorise changes of a branch; return which types, and what may be read for that.
 
         Who may change everything and has no rule about reading is not limited in what a change
         may ask; who may change some types may ask about those it may read.
@@ -78,43 +80,46 @@ class Authorizer:
         allowed = self.check(PolicyAction.CHANGE, branch)
         if self.policy is None:
             return ALL_RIGHTS
-        readable = self.types(PolicyAction.READ, branch)
+        readable = self.allowed_types(PolicyAction.READ, branch)
         unread = readable == NO_TYPES and allowed.is_everything
         read = ALL_TYPES if unread else readable
-        return AccessRights(allowed, read, allowed.types_and(read))
+        return AccessRights(allowed, read, allowed.union_of_types(read))
 
-    def bring(self, branch: str) -> AccessRights:
+    def merge_rights(self, branch: str) -> AccessRights:
         """Return what rules about types leave of the right to bring changes to a branch.
 
         Bringing is allowed by its own action; only rules that name types limit it.
         """
         if self.policy is None:
             return ALL_RIGHTS
-        scopes = [self.types(action, branch) for action in (PolicyAction.CHANGE, PolicyAction.READ)]
+        scopes = [
+            self.allowed_types(action, branch)
+            for action in (PolicyAction.CHANGE, PolicyAction.READ)
+        ]
         change, read = (ALL_TYPES if scope == NO_TYPES else scope for scope in scopes)
         # A right to merge does not include a right to read: only granted types may be named.
-        return AccessRights(change, read, scopes[0].types_and(scopes[1]))
+        return AccessRights(change, read, scopes[0].union_of_types(scopes[1]))
 
-    def sees_all(self, *branches: str) -> bool:
+    def is_unrestricted(self, *branches: str) -> bool:
         """Return whether no rule about types limits the actor on branches, by default on any."""
         if self.policy is None:
             return True
-        places = branches or self.policy.kinds_of_branches
-        return all(self.bring(branch).is_everything for branch in places)
+        places = branches or self.policy.representative_branches
+        return all(self.merge_rights(branch).is_everything for branch in places)
 
-    def whole(self, what: str, *branches: str) -> None:
+    def require_unrestricted(self, what: str, *branches: str) -> None:
         """Refuse what shows or changes all types, to an actor whose rules leave some out.
 
         Without branches, it is about all of them.
         """
-        if not self.sees_all(*branches):
+        if not self.is_unrestricted(*branches):
             message = (
                 f"policy denied {what} to actor '{self.actor}': it is about all types, "
                 "and the actor's rules leave some out"
             )
             raise PolicyDenied(message, actor=self.actor)
 
-    def _known(self) -> str:
+    def _require_actor(self) -> str:
         if self.actor is None or not self.actor.strip():
             message = (
                 "policy denied: a policy is installed and no actor is given; "

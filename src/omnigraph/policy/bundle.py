@@ -46,21 +46,21 @@ class PolicyBundle:
 
     @property
     def actors(self) -> frozenset[str]:
-        """Everybody who is in a group."""
+        """All actors that are in a group."""
         return frozenset(actor for members in self.groups.values() for actor in members)
 
 
 def read_bundle(text: str, scope: BundleScope) -> PolicyBundle:
-    """Read a policy for a graph or for a server; raise PolicyInvalid with all that is wrong."""
+    """Read a policy for a graph or for a server; raise PolicyInvalid with every problem."""
     document = PolicyDocument(POLICY)
-    with document.reading(text) as root:
-        # Some servers' files say what they are for by `kind`; the place they stand in says it.
+    with document.parse(text) as root:
+        # `kind` of some server files is ignored: where a file is used decides its scope.
         optional = ("protected_branches", "rules", "kind")
-        found = document.fields(root, "a policy", ("version", "groups"), optional)
-        document.version(found.get("version"))
-        reader = _PolicyRuleReader(document, scope, _read_groups(document, found.get("groups")))
-        protected = document.texts(found.get("protected_branches"), "`protected_branches`")
-        rules = tuple(reader.read(found.get("rules")))
+        fields = document.fields(root, "a policy", ("version", "groups"), optional)
+        document.version(fields.get("version"))
+        reader = _PolicyRuleReader(document, scope, _read_groups(document, fields.get("groups")))
+        protected = document.texts(fields.get("protected_branches"), "`protected_branches`")
+        rules = tuple(reader.read(fields.get("rules")))
     return PolicyBundle(reader.groups, frozenset(protected), rules)
 
 
@@ -90,7 +90,7 @@ class _PolicyRuleReader:
             fields = self._document.fields(item, "a rule", ("id", "allow"))
             id_ = self._document.text(fields.get("id"), "`id` of a rule")
             if id_ in ids:
-                self._document.wrong(fields["id"], f"rule `{quote(id_)}` stands twice")
+                self._document.add_problem(fields["id"], f"rule `{quote(id_)}` is declared twice")
             if id_ is not None:
                 ids.add(id_)
             if "allow" in fields:
@@ -105,7 +105,7 @@ class _PolicyRuleReader:
         group = self._group(fields, where)
         actions = self._actions(fields, where)
         scopes = {
-            name: document.word(fields.get(name), f"`{name}` of {where}", BranchScope)
+            name: document.enum_value(fields.get(name), f"`{name}` of {where}", BranchScope)
             for name in _SCOPES
         }
         self._check_scopes(fields, actions, where)
@@ -121,7 +121,7 @@ class _PolicyRuleReader:
         group = self._document.text(actors.get("group"), f"`group` of {where}")
         if group is not None and group not in self.groups:
             hint = did_you_mean(group, list(self.groups)) or "declare it under `groups`"
-            self._document.wrong(actors["group"], f"unknown group `{quote(group)}`: {hint}")
+            self._document.add_problem(actors["group"], f"unknown group `{quote(group)}`: {hint}")
         return group
 
     def _actions(self, fields: YamlFields, where: str) -> tuple[PolicyAction, ...]:
@@ -129,18 +129,20 @@ class _PolicyRuleReader:
             return ()
         place = f"`actions` of {where}"
         items = self._document.items(fields["actions"], place, some=True)
-        words = [self._document.word(item, f"each of {place}", PolicyAction) for item in items]
+        words = [
+            self._document.enum_value(item, f"each of {place}", PolicyAction) for item in items
+        ]
         for item, word in zip(items, words, strict=True):
             if word is not None and bundle_scope(word) is not self._scope:
                 belongs = bundle_scope(word)
-                message = f"`{word}` belongs into the policy of a {belongs}, not of a {self._scope}"
-                self._document.wrong(item, message)
+                message = f"`{word}` belongs in the policy of a {belongs}, not of a {self._scope}"
+                self._document.add_problem(item, message)
         return tuple(dict.fromkeys(word for word in words if word is not None))
 
     def _check_scopes(
         self, fields: YamlFields, actions: tuple[PolicyAction, ...], where: str
     ) -> None:
-        wrong = self._document.wrong
+        wrong = self._document.add_problem
         if all(name in fields for name in _SCOPES):
             message = f"{where} has either `branch_scope` or `target_branch_scope`"
             wrong(fields["target_branch_scope"], message)
@@ -152,15 +154,17 @@ class _PolicyRuleReader:
         ):
             others = [action for action in actions if action not in fitting]
             if name in fields and others:
-                known = ", ".join(action for action in PolicyAction if action in fitting)
-                message = f"`{name}` of {where} is for {known}; it does not fit {', '.join(others)}"
+                allowed = ", ".join(action for action in PolicyAction if action in fitting)
+                message = (
+                    f"`{name}` of {where} is for {allowed}; it does not fit {', '.join(others)}"
+                )
                 wrong(fields[name], message)
 
     def _grant(self, fields: YamlFields, where: str) -> TypeGrant:
         document = self._document
         if "mask" in fields and "types" not in fields:
             message = f"`mask` of {where} needs `types`, so that a renamed type is not shown whole"
-            document.wrong(fields["mask"], message)
+            document.add_problem(fields["mask"], message)
         if "types" not in fields:
             return GRANT_ALL
         types = frozenset(document.texts(fields["types"], f"`types` of {where}", some=True))
@@ -168,7 +172,9 @@ class _PolicyRuleReader:
         if "mask" in fields:
             for name, node in document.mapping(fields["mask"], f"`mask` of {where}").items():
                 if name not in types:
-                    document.wrong(node, f"`mask` of {where} names `{quote(name)}`, `types` do not")
+                    document.add_problem(
+                        node, f"`mask` of {where} names `{quote(name)}`, `types` do not"
+                    )
                 place = f"`mask` of `{quote(name)}` of {where}"
                 masks |= {(name, hidden) for hidden in document.texts(node, place, some=True)}
         return TypeGrant(types, frozenset(masks))

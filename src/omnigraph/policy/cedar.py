@@ -1,6 +1,6 @@
 """Translate a policy bundle to Cedar (schema, policies, entities) and evaluate requests.
 
-Everything is parsed once. One `permit` stands for one action of one rule.
+Everything is parsed once. Each action of a rule becomes one `permit`.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class AuthorizationRequest:
 
 @dataclass(frozen=True, slots=True)
 class CedarEngine:
-    """A bundle, ready to be asked; `graph` is the name of the graph it is for."""
+    """A compiled bundle; `graph` is the name of its graph."""
 
     bundle: PolicyBundle
     graph: str
@@ -58,7 +58,7 @@ class CedarEngine:
     _entities: cedarpy.Entities = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Compile the bundle; what does not fit the Cedar schema is a mistake of ours."""
+        """Compile the bundle; a policy that does not fit the Cedar schema is a bug."""
         text = policy_text(self.bundle, self.graph)
         checked = cedarpy.validate_policies(text, SCHEMA)
         assert checked.validation_passed, checked.errors
@@ -69,20 +69,20 @@ class CedarEngine:
             self, "_entities", cedarpy.Entities.from_json_str(entities, schema=SCHEMA)
         )
 
-    def matching(self, asked: AuthorizationRequest) -> list[str]:
+    def matching(self, authorization: AuthorizationRequest) -> list[str]:
         """Return the ids of all rules that allow this, sorted; none means that it is denied."""
         protected = self.bundle.protected_branches
         request = {
-            "principal": _uid("Actor", asked.actor),
-            "action": _uid("Action", asked.action),
-            "resource": _resource(asked.action, self.graph),
+            "principal": _uid("Actor", authorization.actor),
+            "action": _uid("Action", authorization.action),
+            "resource": _resource(authorization.action, self.graph),
             "context": {
-                "has_branch": asked.branch is not None,
-                "branch": _replace_surrogates(asked.branch),
-                "has_target_branch": asked.target_branch is not None,
-                "target_branch": _replace_surrogates(asked.target_branch),
-                "branch_is_protected": asked.branch in protected,
-                "target_branch_is_protected": asked.target_branch in protected,
+                "has_branch": authorization.branch is not None,
+                "branch": _replace_surrogates(authorization.branch),
+                "has_target_branch": authorization.target_branch is not None,
+                "target_branch": _replace_surrogates(authorization.target_branch),
+                "branch_is_protected": authorization.branch in protected,
+                "target_branch_is_protected": authorization.target_branch in protected,
             },
         }
         answer = cedarpy.is_authorized(request, self._policies, self._entities, schema=_SCHEMA)
@@ -94,7 +94,7 @@ class CedarEngine:
         if not answer.allowed:
             return []
         labels = answer.diagnostics.id_annotations_by_reason.values()
-        return sorted({label.removesuffix(f":{asked.action}") for label in labels})
+        return sorted({label.removesuffix(f":{authorization.action}") for label in labels})
 
 
 _PLAIN = frozenset(string.ascii_letters + string.digits + " -_:./@")
@@ -102,7 +102,7 @@ _SCHEMA = cedarpy.Schema.from_str(SCHEMA)
 
 
 def _replace_surrogates(name: str | None) -> str:
-    """Return a name as Cedar can read it; no condition looks at it."""
+    """Return a name that Cedar can read; no condition uses it."""
     return (name or "").encode(errors="replace").decode()
 
 

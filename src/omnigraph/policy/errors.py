@@ -11,7 +11,7 @@ from omnigraph.errors import Category, OmniError
 
 @dataclass(frozen=True, slots=True, order=True)
 class PolicyProblem:
-    """One thing that is wrong with a file, and the line it is on."""
+    """One problem of a file, with its line."""
 
     line: int
     message: str
@@ -21,7 +21,7 @@ class PolicyProblem:
 
 
 class PolicyInvalid(OmniError):
-    """A policy, or a file of tests for one, was refused; `problems` says why, completely."""
+    """A policy, or a file of tests for one, is invalid; `problems` lists every problem."""
 
     def __init__(self, what: str, problems: Sequence[PolicyProblem]) -> None:
         self.problems = tuple(sorted(problems))
@@ -35,7 +35,7 @@ class PolicyInvalid(OmniError):
 
 
 class PolicyDenied(OmniError):
-    """A policy does not allow what an actor asked for; nothing happened."""
+    """A policy does not allow the action of an actor; nothing was changed."""
 
     def __init__(self, message: str, *, code: str = "forbidden", **details: Any) -> None:  # noqa: ANN401
         super().__init__(message, code=code, category=Category.DENIED, details=details)

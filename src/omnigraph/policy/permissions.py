@@ -54,7 +54,7 @@ READ_ACTIONS = frozenset({PolicyAction.READ, PolicyAction.EXPORT})
 
 
 def bundle_scope(action: PolicyAction) -> BundleScope:
-    """Return the kind of bundle an action belongs into."""
+    """Return the kind of bundle an action belongs to."""
     return BundleScope.SERVER if action in SERVER_ACTIONS else BundleScope.GRAPH
 
 
@@ -82,7 +82,7 @@ class TypeGrant:
 
 
 GRANT_ALL = TypeGrant()
-"""What a rule grants that says nothing about types."""
+"""The grant of a rule without types."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +94,8 @@ class TypeScope:
     @classmethod
     def of(cls, grants: Iterable[TypeGrant]) -> TypeScope:
         """Return what some rules grant together."""
-        found = frozenset(grants)
-        return ALL_TYPES if GRANT_ALL in found else cls(found)
+        types = frozenset(grants)
+        return ALL_TYPES if GRANT_ALL in types else cls(types)
 
     @property
     def is_everything(self) -> bool:
@@ -106,11 +106,11 @@ class TypeScope:
         """Return whether a type is granted, possibly without some properties."""
         return any(grant.covers(type_name) for grant in self.grants)
 
-    def shows_all(self, type_name: str) -> bool:
+    def grants_all_properties(self, type_name: str) -> bool:
         """Return whether a type is granted with all its properties."""
         return frozenset() in self.masks_of(type_name)
 
-    def types_and(self, other: TypeScope) -> TypeScope:
+    def union_of_types(self, other: TypeScope) -> TypeScope:
         """Return the types of both scopes, with all properties."""
         return TypeScope.of(TypeGrant(grant.types) for grant in self.grants | other.grants)
 

@@ -29,7 +29,7 @@ _logged_requests: ContextVar[set[tuple[int, AuthorizationRequest]] | None] = Con
 
 @contextmanager
 def log_decisions_once() -> Iterator[None]:
-    """Log each decision once in here, however many doors on the way ask for it."""
+    """Log each decision once within the block, however often it is requested."""
     token = _logged_requests.set(set())
     try:
         yield
@@ -39,7 +39,7 @@ def log_decisions_once() -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class PolicyDecision:
-    """What a policy says: the smallest id of the rules that allow it, and what they grant."""
+    """A decision: the smallest id of the rules that allow it, and what they grant."""
 
     allowed: bool
     matched_rule_id: str | None
@@ -54,7 +54,7 @@ class Policy:
         self.bundle = bundle
         self.cedar = CedarEngine(bundle, graph)
         self.evaluate = lru_cache(DECISION_CACHE_SIZE)(self._evaluate)
-        """Return what the policy says to `Asked`, without a line in the log."""
+        """Return the decision about a request, without logging it."""
 
     @classmethod
     def parse(
@@ -69,14 +69,14 @@ class Policy:
 
     @classmethod
     def of(cls, source: Policy | str | os.PathLike[str]) -> Policy:
-        """Return a policy that is one, stands in a file, or is given as text."""
+        """Return a policy from a `Policy`, a file or a text."""
         if isinstance(source, Policy):
             return source
         is_text = isinstance(source, str) and ("\n" in source or ":" in source)
         return cls.parse(os.fspath(source) if is_text else read_policy_text(Path(source)))
 
     @property
-    def kinds_of_branches(self) -> tuple[str, ...]:
+    def representative_branches(self) -> tuple[str, ...]:
         """Branches of which each other one is decided about like one of them."""
         protected = sorted(self.bundle.protected_branches)
         return (*protected[:1], f"not {' '.join(protected)}")
@@ -89,12 +89,12 @@ class Policy:
         target_branch: str | None = None,
     ) -> PolicyDecision:
         """Say whether an actor may do something, and log it."""
-        asked = AuthorizationRequest(actor, parse_action(action), branch, target_branch)
-        decision = self.evaluate(asked)
-        if _log.isEnabledFor(logging.INFO) and self._is_news(asked):
+        request = AuthorizationRequest(actor, parse_action(action), branch, target_branch)
+        decision = self.evaluate(request)
+        if _log.isEnabledFor(logging.INFO) and self._is_first_in_request(request):
             facts = {
                 "actor": actor,
-                "action": str(asked.action),
+                "action": str(request.action),
                 "branch": branch,
                 "target_branch": target_branch,
                 "allowed": decision.allowed,
@@ -103,38 +103,38 @@ class Policy:
             _log.info("%s", decision.message, extra=facts)
         return decision
 
-    def _is_news(self, asked: AuthorizationRequest) -> bool:
-        known, key = _logged_requests.get(), (id(self), asked)
-        if known is None:
+    def _is_first_in_request(self, request: AuthorizationRequest) -> bool:
+        logged, key = _logged_requests.get(), (id(self), request)
+        if logged is None:
             return True
-        is_news = key not in known
-        known.add(key)
+        is_news = key not in logged
+        logged.add(key)
         return is_news
 
     def allows_somewhere(self, actor: str, action: str) -> bool:
         """Return whether an actor may do something on any branch; nothing is logged."""
-        known, places = parse_action(action), (None, *self.kinds_of_branches)
+        parsed, places = parse_action(action), (None, *self.representative_branches)
         return any(
-            self.evaluate(AuthorizationRequest(actor, known, branch, target)).allowed
+            self.evaluate(AuthorizationRequest(actor, parsed, branch, target)).allowed
             for branch in places
             for target in places
         )
 
-    def _evaluate(self, asked: AuthorizationRequest) -> PolicyDecision:
-        known = asked.actor in self.bundle.actors
-        rules = self.cedar.matching(asked) if known else []
+    def _evaluate(self, request: AuthorizationRequest) -> PolicyDecision:
+        is_known = request.actor in self.bundle.actors
+        rules = self.cedar.matching(request) if is_known else []
         granted = TypeScope.of(rule.grant for rule in self.bundle.rules if rule.id in rules)
-        message = _decision_message(asked, allowed=bool(rules), known=known)
+        message = _decision_message(request, allowed=bool(rules), is_known=is_known)
         return PolicyDecision(bool(rules), rules[0] if rules else None, message, granted)
 
 
 def parse_action(word: str) -> PolicyAction:
     """Return the action of this name; raise InvalidInput when there is none."""
-    found = next((action for action in PolicyAction if action == word), None)
-    if found is None:
+    action_ = next((action for action in PolicyAction if action == word), None)
+    if action_ is None:
         message = f"unknown action '{quote(word)}': {did_you_mean(word, list(PolicyAction))}"
         raise InvalidInput(message, code="policy_action_unknown", action=word)
-    return found
+    return action_
 
 
 def read_policy_text(path: Path) -> str:
@@ -147,14 +147,14 @@ def read_policy_text(path: Path) -> str:
         raise InvalidInput(message, code="policy_file_unreadable") from error
 
 
-def _decision_message(asked: AuthorizationRequest, *, allowed: bool, known: bool) -> str:
+def _decision_message(request: AuthorizationRequest, *, allowed: bool, is_known: bool) -> str:
     return "".join(
         [
-            f"policy {'allowed' if allowed else 'denied'} action '{asked.action}'",
-            "" if asked.branch is None else f" on branch '{quote(asked.branch)}'",
+            f"policy {'allowed' if allowed else 'denied'} action '{request.action}'",
+            "" if request.branch is None else f" on branch '{quote(request.branch)}'",
             ""
-            if asked.target_branch is None
-            else f" targeting branch '{quote(asked.target_branch)}'",
-            f" for {'' if known else 'unknown '}actor '{quote(asked.actor)}'",
+            if request.target_branch is None
+            else f" targeting branch '{quote(request.target_branch)}'",
+            f" for {'' if is_known else 'unknown '}actor '{quote(request.actor)}'",
         ]
     )

@@ -25,7 +25,7 @@ class PolicyTestCase:
     """One expectation."""
 
     id: str
-    asked: AuthorizationRequest
+    request: AuthorizationRequest
     expect: ExpectedDecision
 
 
@@ -49,16 +49,16 @@ class PolicyTestFailure:
 
 
 def read_policy_tests(text: str) -> list[PolicyTestCase]:
-    """Read a file of cases; raise PolicyInvalid with all that is wrong."""
+    """Read a file of cases; raise PolicyInvalid with every problem."""
     document = PolicyDocument("file of policy tests")
-    with document.reading(text) as root:
-        found = document.fields(root, "a file of policy tests", ("version", "cases"))
-        document.version(found.get("version"))
+    with document.parse(text) as root:
+        fields = document.fields(root, "a file of policy tests", ("version", "cases"))
+        document.version(fields.get("version"))
         cases, ids = list[PolicyTestCase](), set[str]()
-        for item in document.items(found.get("cases"), "`cases`"):
+        for item in document.items(fields.get("cases"), "`cases`"):
             case = _read_case(document, item)
             if case is not None and case.id in ids:
-                document.wrong(item, f"case `{quote(case.id)}` stands twice")
+                document.add_problem(item, f"case `{quote(case.id)}` is declared twice")
             if case is not None:
                 ids.add(case.id)
                 cases.append(case)
@@ -71,8 +71,8 @@ def _read_case(document: PolicyDocument, node: YamlNode) -> PolicyTestCase | Non
     id_ = document.text(fields.get("id"), "`id` of a case")
     where = f"of case `{quote(id_ or '')}`"
     actor = document.text(fields.get("actor"), f"`actor` {where}")
-    action = document.word(fields.get("action"), f"`action` {where}", PolicyAction)
-    expect = document.word(fields.get("expect"), f"`expect` {where}", ExpectedDecision)
+    action = document.enum_value(fields.get("action"), f"`action` {where}", PolicyAction)
+    expect = document.enum_value(fields.get("expect"), f"`expect` {where}", ExpectedDecision)
     branch, target = (document.text(fields.get(name), f"`{name}` {where}") for name in optional)
     if id_ is None or actor is None or action is None or expect is None:
         return None
@@ -83,7 +83,7 @@ def find_policy_test_failures(
     policy: Policy, cases: list[PolicyTestCase]
 ) -> list[PolicyTestFailure]:
     """Return the cases a policy decides otherwise than expected."""
-    decided = ((case, policy.evaluate(case.asked)) for case in cases)
+    decided = ((case, policy.evaluate(case.request)) for case in cases)
     return [
         PolicyTestFailure(case, decision.message)
         for case, decision in decided

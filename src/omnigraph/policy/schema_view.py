@@ -75,24 +75,24 @@ def _visible_properties(definition: Definition, scope: TypeScope) -> frozenset[s
 
 
 def _with_derived_vectors(properties: Mapping[str, Property], masked: Collection[str]) -> set[str]:
-    made = (p.name for p in properties.values() if p.embed and p.embed.source in masked)
-    return {*masked, *made}
+    derived = (p.name for p in properties.values() if p.embed and p.embed.source in masked)
+    return {*masked, *derived}
 
 
 def _visible_interfaces(
     schema: AcceptedSchema, shown: Mapping[str, frozenset[str]]
 ) -> dict[str, set[str]]:
     """Return, for each node type that is shown, the interfaces of which it still has all."""
-    found: dict[str, set[str]] = {}
+    visible: dict[str, set[str]] = {}
     for type_ in schema.of_kind(TypeKind.NODE):
         if type_.entity in shown and isinstance(type_.definition, NodeType):
-            asked = schema.catalog.interfaces
-            found[type_.name] = {
+            interfaces = schema.catalog.interfaces
+            visible[type_.name] = {
                 name
                 for name in type_.definition.interfaces
-                if asked[name].properties.keys() <= shown[type_.entity]
+                if interfaces[name].properties.keys() <= shown[type_.entity]
             }
-    return found
+    return visible
 
 
 def _reduce_type(
@@ -104,16 +104,18 @@ def _reduce_type(
     if type_.entity not in shown:
         return None
     names = shown[type_.entity]
-    made = _restrict_properties(definition, names)
-    if isinstance(made, NodeType):
+    reduced = _restrict_properties(definition, names)
+    if isinstance(reduced, NodeType):
         interfaces = kept[type_.name]
-        made = replace(
-            made,
-            interfaces=tuple(name for name in made.interfaces if name in interfaces),
-            properties={n: _restrict_interfaces(p, interfaces) for n, p in made.properties.items()},
+        reduced = replace(
+            reduced,
+            interfaces=tuple(name for name in reduced.interfaces if name in interfaces),
+            properties={
+                n: _restrict_interfaces(p, interfaces) for n, p in reduced.properties.items()
+            },
         )
     ids = {name: id_ for name, id_ in type_.property_ids.items() if name in names}
-    return replace(type_, definition=made, property_ids=ids)
+    return replace(type_, definition=reduced, property_ids=ids)
 
 
 def _restrict_properties(
@@ -143,13 +145,13 @@ def _restrict_interfaces(property_: Property, interfaces: set[str]) -> Property:
 def _reduce_source(source: str, schema: AcceptedSchema) -> str:
     """Return the declarations of a text that a reduced schema has."""
     declared = parse_schema(source).declarations
-    asked = {d.name.text: d for d in declared if isinstance(d, InterfaceDecl)}
-    shown = (_reduce_declaration(d, schema, asked) for d in declared)
+    interfaces = {d.name.text: d for d in declared if isinstance(d, InterfaceDecl)}
+    shown = (_reduce_declaration(d, schema, interfaces) for d in declared)
     return print_schema(SchemaTree(tuple(d for d in shown if d is not None)))
 
 
 def _reduce_declaration(
-    declaration: Declaration, schema: AcceptedSchema, asked: Mapping[str, InterfaceDecl]
+    declaration: Declaration, schema: AcceptedSchema, interfaces: Mapping[str, InterfaceDecl]
 ) -> Declaration | None:
     name, catalog = declaration.name.text, schema.catalog
     match declaration:
@@ -160,8 +162,10 @@ def _reduce_declaration(
             if node is None:
                 return None
             implements = tuple(n for n in declaration.implements if n.text in node.interfaces)
-            # What came from an interface that is not shown whole stands in the type itself.
-            lost = (asked[n.text].members for n in declaration.implements if n not in implements)
+            # Properties of an interface that is not fully visible are declared on the type itself.
+            lost = (
+                interfaces[n.text].members for n in declaration.implements if n not in implements
+            )
             own = {m.name.text for m in declaration.members if not isinstance(m, ConstraintDecl)}
             inherited = {m.name.text: m for part in lost for m in part if m.name.text not in own}
             members = (*inherited.values(), *declaration.members)
@@ -179,8 +183,8 @@ def _reduce_declaration(
 def _visible_members(
     members: Iterable[Member], properties: Mapping[str, Property]
 ) -> tuple[Member, ...]:
-    known = properties.keys() | _SYSTEM_PROPERTIES
-    return tuple(m for m in members if _member_properties(m) <= known)
+    names = properties.keys() | _SYSTEM_PROPERTIES
+    return tuple(m for m in members if _member_properties(m) <= names)
 
 
 def _member_properties(member: Member) -> set[str]:

@@ -27,22 +27,22 @@ YamlFields: TypeAlias = Mapping[str, YamlNode]
 
 
 class PolicyDocument:
-    """One file in the reading. What is wrong is noted, and what is left of it is returned."""
+    """One file being read. Problems are collected, and the valid rest is returned."""
 
     def __init__(self, what: str) -> None:
-        self.what = what
+        self.description = what
         self.problems: list[PolicyProblem] = []
 
     @contextmanager
-    def reading(self, text: str) -> Iterator[YamlNode]:
-        """Give the root of a text; raise PolicyInvalid in the end if anything was wrong."""
+    def parse(self, text: str) -> Iterator[YamlNode]:
+        """Yield the root of a text; raise PolicyInvalid at the end if there are problems."""
         yield self._root(text)
         if self.problems:
-            raise PolicyInvalid(self.what, self.problems)
+            raise PolicyInvalid(self.description, self.problems)
 
     def _root(self, text: str) -> YamlNode:
         if len(text) > MAX_POLICY_CHARACTERS:
-            message = f"the {self.what} is longer than {MAX_POLICY_CHARACTERS:,} characters"
+            message = f"the {self.description} is longer than {MAX_POLICY_CHARACTERS:,} characters"
             raise InvalidInput(message, code="policy_too_long")
         try:
             root: YamlNode | None = yaml.compose(text, Loader=yaml.SafeLoader)
@@ -50,7 +50,7 @@ class PolicyDocument:
             line = error.problem_mark.line + 1 if error.problem_mark is not None else 1
             raise self._unreadable(line, f"{error.problem or 'it is not valid YAML'}") from error
         except yaml.YAMLError as error:
-            raise self._unreadable(1, "it holds characters that YAML does not know") from error
+            raise self._unreadable(1, "it has characters that YAML does not allow") from error
         except RecursionError as error:
             raise self._unreadable(1, "it is nested too deeply") from error
         if root is None:
@@ -58,59 +58,59 @@ class PolicyDocument:
         return root
 
     def _unreadable(self, line: int, message: str) -> PolicyInvalid:
-        return PolicyInvalid(self.what, [PolicyProblem(line, message)])
+        return PolicyInvalid(self.description, [PolicyProblem(line, message)])
 
-    def wrong(self, node: YamlNode, message: str) -> None:
-        """Note what is wrong with a node."""
+    def add_problem(self, node: YamlNode, message: str) -> None:
+        """Record a problem of a node."""
         self.problems.append(PolicyProblem(node.start_mark.line + 1, message))
 
     def fields(
         self, node: YamlNode, where: str, required: Sequence[str], optional: Sequence[str] = ()
     ) -> YamlFields:
         """Return what a mapping with known keys has."""
-        found = self.mapping(node, where)
-        known = (*required, *optional)
-        for key, value in found.items():
-            if key not in known:
-                hint = did_you_mean(key, known)
-                self.wrong(value, f"{where} has no key `{quote(key)}`: {hint}")
+        members = self.mapping(node, where)
+        names = (*required, *optional)
+        for key, value in members.items():
+            if key not in names:
+                hint = did_you_mean(key, names)
+                self.add_problem(value, f"{where} has no key `{quote(key)}`: {hint}")
         if isinstance(node, yaml.MappingNode):
             for key in required:
-                if key not in found:
-                    self.wrong(node, f"{where} lacks `{key}`")
-        return found
+                if key not in members:
+                    self.add_problem(node, f"{where} lacks `{key}`")
+        return members
 
     def mapping(self, node: YamlNode, where: str) -> YamlFields:
-        """Return what a mapping has by its keys, each of which is text and stands once."""
-        found: dict[str, YamlNode] = {}
+        """Return the members of a mapping; each key must be text and occur once."""
+        members: dict[str, YamlNode] = {}
         if not isinstance(node, yaml.MappingNode):
-            self.wrong(node, f"{where} is a mapping of keys and values")
-            return found
+            self.add_problem(node, f"{where} must be a mapping of keys and values")
+            return members
         for key, value in node.value:
             name = self.text(key, f"a key of {where}")
             if name is None:
                 continue
-            if name in found:
-                self.wrong(key, f"{where} has the key `{quote(name)}` twice")
-            found[name] = value
-        return found
+            if name in members:
+                self.add_problem(key, f"{where} has the key `{quote(name)}` twice")
+            members[name] = value
+        return members
 
     def items(self, node: YamlNode | None, where: str, *, some: bool = False) -> list[YamlNode]:
         """Return what a list has, with `some` at least one; one that is not there has nothing."""
         if node is None:
             return []
         if not isinstance(node, yaml.SequenceNode):
-            self.wrong(node, f"{where} is a list")
+            self.add_problem(node, f"{where} must be a list")
             return []
         if some and not node.value:
-            self.wrong(node, f"{where} names at least one")
+            self.add_problem(node, f"{where} must name at least one")
         return list(node.value)
 
     def texts(self, node: YamlNode | None, where: str, *, some: bool = False) -> list[str]:
         """Return the texts of a list, each once."""
         items = self.items(node, where, some=some)
-        found = (self.text(item, f"each of {where}") for item in items)
-        return list(dict.fromkeys(text for text in found if text is not None))
+        texts_ = (self.text(item, f"each of {where}") for item in items)
+        return list(dict.fromkeys(text for text in texts_ if text is not None))
 
     def text(self, node: YamlNode | None, where: str) -> str | None:
         """Return a text that is not blank."""
@@ -118,23 +118,23 @@ class PolicyDocument:
             return None
         if not isinstance(node, yaml.ScalarNode) or node.tag != _TEXT:
             quoted = " (put it in quotes)" if isinstance(node, yaml.ScalarNode) else ""
-            self.wrong(node, f"{where} is text{quoted}")
+            self.add_problem(node, f"{where} must be text{quoted}")
             return None
         if not node.value.strip():
-            self.wrong(node, f"{where} is not blank")
+            self.add_problem(node, f"{where} must not be blank")
             return None
         return str(node.value)
 
-    def word(self, node: YamlNode | None, where: str, known: type[_WordT]) -> _WordT | None:
+    def enum_value(self, node: YamlNode | None, where: str, choices: type[_WordT]) -> _WordT | None:
         """Return one of the known words."""
         text = self.text(node, where)
         if node is None or text is None:
             return None
-        found = next((word for word in known if word == text), None)
-        if found is None:
-            hint = did_you_mean(text, list(known))
-            self.wrong(node, f"{where} is not `{quote(text)}`: {hint}")
-        return found
+        choice = next((word for word in choices if word == text), None)
+        if choice is None:
+            hint = did_you_mean(text, list(choices))
+            self.add_problem(node, f"{where} cannot be `{quote(text)}`: {hint}")
+        return choice
 
     def version(self, node: YamlNode | None) -> None:
         """Check that a file is of version 1."""
@@ -142,4 +142,4 @@ class PolicyDocument:
             return
         is_one = isinstance(node, yaml.ScalarNode) and (node.tag, node.value) == (_INT, "1")
         if not is_one:
-            self.wrong(node, f"`version` of the {self.what} is 1")
+            self.add_problem(node, f"`version` of the {self.description} must be 1")

@@ -1,4 +1,4 @@
-"""This module puts routes, limits and what is served together into an application."""
+"""The ASGI application: routes, middleware, limits."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def create_app(
 
 
 def _route_order(route: HttpRoute) -> tuple[bool, str]:
-    """Fixed paths go first: `/branches/merge` is no branch."""
+    """Fixed paths go first: `/branches/merge` is not a branch."""
     return "{branch}" in route.path, route.path
 
 

@@ -50,7 +50,7 @@ class LimitedHttpProtocol(H11Protocol):
 
     @property
     def is_idle(self) -> bool:
-        """Tell whether no request is under way."""
+        """Return whether no request is in progress."""
         cycle: RequestResponseCycle | None = self.cycle
         return cycle is None or cycle.response_complete
 
@@ -133,7 +133,7 @@ async def _connect(
     connection: socket.socket, protocol: Callable[[], asyncio.Protocol], tls: SSLContext | None
 ) -> None:
     connection.setblocking(False)
-    # As with any other connection, a client that goes away in between is no error of the server.
+    # As with any other connection, a client that disconnects in between is not our error.
     with suppress(OSError, SSLError):
         loop = asyncio.get_running_loop()
         await loop.connect_accepted_socket(protocol, connection, ssl=tls)

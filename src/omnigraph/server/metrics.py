@@ -1,4 +1,4 @@
-"""This module counts requests for Prometheus; several processes add up in a folder they share."""
+"""Prometheus metrics; several processes add up in a shared folder."""
 
 from __future__ import annotations
 

@@ -143,7 +143,7 @@ class _RequestLifecycle:
             if message["type"] == "http.response.start":
                 self._status = message["status"]
                 message["headers"] = [*message["headers"], (REQUEST_ID.encode(), self._id.encode())]
-            # Whoever does not take what it asked for must not keep it here for good.
+            # A client that does not read its answer must not hold it in memory for good.
             async with asyncio.timeout(self._seconds):
                 await send(message)
 
@@ -194,8 +194,7 @@ def _request_id(scope: Scope) -> str:
     return str(ULID())
 
 
-# ----------------------------------------------------------------------
-# This module traces requests with OpenTelemetry, where the environment says where spans go.
+# Traces with OpenTelemetry, if the environment configures an exporter.
 
 
 OTLP_ENDPOINT_VARIABLE = "OTEL_EXPORTER_OTLP_ENDPOINT"

@@ -1,4 +1,4 @@
-"""This module makes a process fit to serve for long: with many files, and little memory."""
+"""Limits of a server process: open files, memory arenas, signals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""This module is one request on its way: who asks, of which graph, and in which thread it runs."""
+"""The context of one request: its actor, its graph, its body, its threads."""
 
 from __future__ import annotations
 
@@ -25,8 +25,7 @@ from omnigraph.service.session import GraphService, GraphSession, log_result_com
 from omnigraph.service.wire import IF_GRAPH_COMMIT
 from omnigraph.service.wire.decode import decode
 
-# ----------------------------------------------------------------------
-# This module reads paths so that an encoded slash is no slash.
+# Paths, in which an encoded slash does not separate segments.
 #
 # A branch such as `review/x` travels as `review%2Fx`. Routes are matched part by part: what was
 # encoded stays within its part, so that no name can lead to another route.
@@ -56,8 +55,7 @@ def decode_path_parameter(part: str) -> str:
     return part.replace(_ENCODED_SLASH, "/")
 
 
-# ----------------------------------------------------------------------
-# This module takes bodies in: not too much, not too slowly, of the right type.
+# Bodies: limits of size and time, media types.
 
 
 MAX_DRAIN_BYTES = 64 * 1024 * 1024
@@ -98,7 +96,7 @@ async def _drain(
 ) -> None:
     """Throw away what is still being sent: most senders read no answer before they are done.
 
-    Who waits to be told whether to send at all is told so by the answer.
+    A client that sent `Expect` waits for the answer before it sends the body.
     """
     if waits:
         return
@@ -268,8 +266,7 @@ def json_response(body: bytes, status: int = 200) -> Response:
     return Response(body, status, media_type="application/json")
 
 
-# ----------------------------------------------------------------------
-# This module reads the header by which a mutation says at which commit it expects a branch.
+# The header with the commit that a conditional mutation expects.
 
 
 def expected_commit(request: Request) -> str:

@@ -1,4 +1,4 @@
-"""This module answers when something went wrong."""
+"""Error responses, and how a blob is delivered."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from omnigraph.service.errors import describe_error
 def error_response(
     error: Exception, *, changes: bool = False, headers: Mapping[str, str] | None = None
 ) -> Response:
-    """Return the answer to an error; the routes that tell `changes` have a body of their own."""
+    """Return the answer to an error; with `changes`, its body is that of the routes of changes."""
     failure = describe_error(error)
     body = failure.change_body if changes else failure.body
     return Response(
@@ -28,8 +28,7 @@ def error_response(
     )
 
 
-# ----------------------------------------------------------------------
-# This module decides how a blob is delivered: whole, a range, not again, or from elsewhere.
+# Delivery of blobs: whole, a range, not modified, or a redirect.
 
 
 _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
@@ -89,7 +88,7 @@ def plan_delivery(blob: Blob, asking: BlobRequestHeaders) -> BlobDelivery:
 
 
 def blob_identity_headers(blob: Blob) -> dict[str, str]:
-    """Return the headers that tell which blob it is."""
+    """Return the headers that identify a blob."""
     return {"ETag": blob.etag, "Accept-Ranges": "bytes"}
 
 

@@ -1,4 +1,4 @@
-"""This module starts a server: one process, or a supervisor of several."""
+"""Start a server: one process, or a supervisor of several."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def check_settings(settings: ServerSettings) -> None:
 def serve(
     settings: ServerSettings, environment: Mapping[str, str], ready: Callable[[str], None]
 ) -> None:
-    """Serve until somebody says stop; `ready` is told the address once it listens."""
+    """Serve until a stop signal; `ready` is called with the address once it listens."""
     check_settings(settings)
     configure_logging(environment)
     with exit_on_stop_signals():

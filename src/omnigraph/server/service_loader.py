@@ -24,8 +24,7 @@ from omnigraph.service.graph_registry import (
 from omnigraph.service.session import GraphService
 from omnigraph.service.stored_queries import StoredQueryFile
 
-# ----------------------------------------------------------------------
-# This module serves a cluster: what was applied of it, as the ledger says.
+# A cluster: what its ledger says was applied.
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +136,7 @@ def rebuild_service(
 
 
 def _configured_sources(settings: ServerSettings) -> ServiceSources:
-    """Return what is to be served by what a server was told itself."""
+    """Return what to serve by the settings of the server itself."""
     policy = server_policy(settings.server_policy)
     sources = graph_sources(
         settings.graphs,

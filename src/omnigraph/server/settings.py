@@ -1,4 +1,4 @@
-"""This module defines everything a server is told when it starts."""
+"""Settings and limits of a server."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from msgspec import Struct, field
 
 from omnigraph.errors import InvalidInput
 
-# ----------------------------------------------------------------------
-# This module says how much a caller may take of a server: time, bytes, connections.
+# Limits of callers: time, bytes, connections.
 
 
 MEBIBYTE = 1024 * 1024

@@ -1,4 +1,4 @@
-"""This module sends answers piece by piece, made in threads, and lets go when nobody listens."""
+"""Streamed answers: made in threads piece by piece, stopped when the client disconnects."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class ChunkIterator:
 
 
 class ChunkedResponse(Response):
-    """An answer in pieces; the first was made before anything is sent, so that errors are told."""
+    """An answer in pieces; the first is made before anything is sent, for the status."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class ChunkedResponse(Response):
         self.release: Callable[[], None] = lambda: None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send pieces as long as somebody listens."""
+        """Send pieces until the client disconnects."""
         gone = asyncio.ensure_future(wait_for_disconnect(receive))
         gone.add_done_callback(lambda _: self._asked.cancellation.set())
         try:
@@ -108,7 +108,7 @@ def _first_chunk(iterator: Iterator[bytes]) -> tuple[ChunkIterator, bytes | None
 async def stream_ndjson(
     asked: RequestContext, make: Callable[[], Iterable[str]]
 ) -> ChunkedResponse:
-    """Answer with lines; so many answers of this sort at a time, in all."""
+    """Answer with lines; the number of concurrent streams is limited."""
     streams = asked.app.streams
     try:
         async with asyncio.timeout(STREAM_WAIT_SECONDS):

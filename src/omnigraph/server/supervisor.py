@@ -66,7 +66,7 @@ class Supervisor:
         self._failures = 0
 
     def run(self, ready: Callable[[str], None]) -> None:
-        """Start, tell the address once all listen, and replace what dies."""
+        """Start workers, report the address once all listen, and replace those that die."""
         for number in STOP_SIGNALS:
             signal.signal(number, lambda *_: self._stop.set())
         signal.signal(RELOAD_SIGNAL, lambda *_: self._reload.set())
@@ -123,7 +123,7 @@ class Supervisor:
         return worker
 
     def _introduce(self, worker: _WorkerProcess) -> None:
-        """Tell a process what to serve, and wait until it does."""
+        """Send its settings to a worker, and wait until it serves."""
         stdin, stdout = worker.process.stdin, worker.process.stdout
         assert stdin is not None, "it has a pipe"
         assert stdout is not None, "it has a pipe"

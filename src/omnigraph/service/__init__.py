@@ -1,1 +1,1 @@
-"""Many graphs behind one door: wire shapes, stored queries, operations, and the client."""
+"""Many graphs in one service: operations, wire contract, stored queries, the client."""

@@ -1,4 +1,4 @@
-"""This module bounds what one actor may have under way: requests that change something, bytes."""
+"""Limits of writes in progress per actor: requests and bytes."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class AdmissionControl:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> AdmissionControl:
-        """Read the two limits; what is no positive number is told and not used."""
+        """Read the limits; a value that is not a positive number is logged and ignored."""
         defaults = cls()
         return cls(
             _limit(environment, MAX_INFLIGHT_VARIABLE, defaults.inflight_max),
@@ -83,5 +83,5 @@ def _limit(environment: Mapping[str, str], name: str, default: int) -> int:
         return default
     if text.isascii() and text.isdigit() and int(text) > 0:
         return int(text)
-    _log.warning("%s is '%s', which is no positive number; it stays %d", name, text, default)
+    _log.warning("%s is '%s', which is not a positive number; it stays %d", name, text, default)
     return default

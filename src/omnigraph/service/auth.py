@@ -14,8 +14,7 @@ from typing import Any
 
 from omnigraph.errors import Category, InvalidInput, OmniError
 
-# ----------------------------------------------------------------------
-# This module reads secrets that are kept elsewhere; what it needs for that may be missing.
+# Secrets from elsewhere, whose libraries are optional.
 
 
 _ARN_FIELDS = 7
@@ -173,7 +172,7 @@ def _parse_token_pairs(text: str, name: str) -> list[tuple[str, list[str]]]:
         value = json.loads(text, object_pairs_hook=_JsonMembers)
     except ValueError as error:
         # The text is not shown: it holds tokens.
-        raise _invalid_tokens(f"{name} is no JSON") from error
+        raise _invalid_tokens(f"{name} is not valid JSON") from error
     if isinstance(value, _JsonMembers):
         pairs = [(actor, given if isinstance(given, list) else [given]) for actor, given in value]
         if all(isinstance(token, str) for _, tokens in pairs for token in tokens):
@@ -191,15 +190,15 @@ def _invalid_tokens(message: str) -> InvalidInput:
     return InvalidInput(message, code="tokens_invalid")
 
 
-# ----------------------------------------------------------------------
-# This module decides in which state a server runs, from what it was given.
+# The authorisation mode of a server.
 
 
 class AuthMode(StrEnum):
     """Who may do what, in general.
 
-    Open: everybody everything, except what concerns the server itself. Default deny: whoever has a
-    token may read. Policy enabled: what policies say; a graph without one is read by all tokens.
+    Open: every caller may do everything, except what concerns the server itself. Default deny:
+    callers with a token may read. Policy enabled: as policies say; all tokens may read a graph
+    without one.
     """
 
     OPEN = "open"
@@ -208,10 +207,10 @@ class AuthMode(StrEnum):
 
 
 def choose_auth_mode(*, tokens: bool, policies: bool, unauthenticated: bool) -> AuthMode:
-    """Return the state; refuse to start where nobody said that everything shall be open."""
+    """Return the state; refuse to start an open server that was not requested."""
     if policies and not tokens:
         message = (
-            "there is a policy but no token, so nobody could be told from anybody: "
+            "a policy is set but no tokens are configured, so callers cannot be identified: "
             "set OMNIGRAPH_SERVER_BEARER_TOKENS_FILE"
         )
         raise InvalidInput(message, code="tokens_missing")

@@ -1,6 +1,6 @@
-"""This module decides what a caller is told of an error: a status and a body with its facts.
+"""The status and the body of an error.
 
-Whatever is our fault or storage's is told by a fixed text: no paths, no causes, no stack.
+Internal and storage errors have a fixed text: no paths, no causes, no stack.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _FIXED: Mapping[str, str] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class ErrorDescription:
-    """What a caller is told."""
+    """The status, the headers and the bodies of an error."""
 
     status: int
     body: wire.ErrorOutput
@@ -58,13 +58,13 @@ class ErrorDescription:
 
     @property
     def change_body(self) -> wire.ChangeErrorOutput:
-        """The body as the routes that tell changes have it."""
+        """The body on the routes of changes."""
         names = wire.ChangeErrorOutput.__struct_fields__
         return wire.ChangeErrorOutput(**{name: getattr(self.body, name) for name in names})
 
 
 def describe_error(error: Exception) -> ErrorDescription:
-    """Return what a caller is told of an error."""
+    """Return the status and the body of an error."""
     if not isinstance(error, OmniError):
         return _internal_error(500, "internal", Category.INTERNAL, _FIXED["internal"])
     status = status_of(error)

@@ -1,4 +1,4 @@
-"""This module opens many graphs; one that cannot be served does not keep others from it."""
+"""Registry of served graphs; one that cannot be opened does not stop the others."""
 
 from __future__ import annotations
 
@@ -126,8 +126,10 @@ def open_registry(
     for graph_id, error in failed.items():
         _log.error("graph '%s' is not served: %s", graph_id, error.message)
     if failed and (require_all or not graphs):
-        told = "\n".join(f"  [{e.code}] {graph_id}: {e.message}" for graph_id, e in failed.items())
-        raise InvalidInput(f"graphs cannot be served:\n{told}", code="graphs_not_served")
+        listed = "\n".join(
+            f"  [{e.code}] {graph_id}: {e.message}" for graph_id, e in failed.items()
+        )
+        raise InvalidInput(f"graphs cannot be served:\n{listed}", code="graphs_not_served")
     return GraphRegistry(graphs, {graph_id: error.message for graph_id, error in failed.items()})
 
 
@@ -148,7 +150,7 @@ def _open_or_reuse(
         known = None
     graph = known.unrestricted if known is not None else _open(source)
     stored = compile_stored_queries(source.queries(), graph.schema.catalog)
-    guarded = graph if policy is None else graph.under(policy)
+    guarded = graph if policy is None else graph.with_policy(policy)
     return RegisteredGraph(
         id=source.id,
         graph=guarded,
@@ -171,8 +173,7 @@ def _write_queue(graph_id: str, lock_dir: Path | None) -> WriteQueue:
     return WriteQueue(folder=folder)
 
 
-# ----------------------------------------------------------------------
-# This module names graphs to be opened, each with its stored queries and its policy.
+# Graphs to open, each with its stored queries and its policy.
 
 
 ALL_GRAPHS = ""

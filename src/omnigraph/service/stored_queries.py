@@ -1,4 +1,4 @@
-"""This module reads stored queries: named queries of `.gq` texts, typed against a schema."""
+"""Stored queries: named queries of `.gq` files, typed against a schema."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class StoredQuery:
 
     @property
     def is_mutation(self) -> bool:
-        """Tell whether it changes data."""
+        """Return whether it changes data."""
         return isinstance(self.plan, MutationPlan)
 
     def entry(self) -> wire.QueryCatalogEntry:
@@ -76,7 +76,7 @@ class StoredQueriesInvalid(InvalidInput):
 
 
 def unknown_query() -> NotFound:
-    """Return the error for a query that is not there, and for one that somebody may not run."""
+    """Return the error for a query that is not there, and for one that the caller may not run."""
     return NotFound("stored query not found", code="stored_query_not_found")
 
 

@@ -1,4 +1,4 @@
-"""This module reads what a person set up once: servers, profiles, defaults, and tokens for them.
+"""Configuration of a user: servers, profiles, defaults, tokens.
 
 Everything lies in one folder: `config.yaml`, which may be shared, and `credentials`, which only its
 owner may read.

@@ -1,8 +1,8 @@
-"""This module lets changes of one branch go one after the other instead of against each other.
+"""Queue of writes per branch: changes of one branch run one after the other.
 
-Writers may race: one wins, the others prepare their change anew. Within a server that is wasted
+Writers may race: one wins, the others prepare their change again. Within a server that is wasted
 work, so they wait for each other, in a process in the order they came, and processes for each
-other. Nothing relies on it: whoever has waited long enough goes ahead and races.
+other. Nothing relies on it: a writer that has waited long enough goes ahead and races.
 """
 
 from __future__ import annotations

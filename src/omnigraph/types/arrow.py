@@ -57,17 +57,17 @@ def to_column(values: Sequence[Any], type_: PropertyType) -> pa.Array:
     """Return a column of values that are ours already, as `from_data` makes them."""
     if type_.scalar is Scalar.BLOB:
         values = [blob_cell(value) for value in values]
-    wanted = arrow_type(type_)
+    arrow = arrow_type(type_)
     if type_.scalar not in _EPOCH_ENCODINGS:
-        return pa.array(values, wanted)
+        return pa.array(values, arrow)
     stored, number = _EPOCH_ENCODINGS[type_.scalar]
     if not type_.is_list:
         numbers = [None if value is None else number(value) for value in values]
-        return pa.array(numbers, stored).view(wanted)
+        return pa.array(numbers, stored).view(arrow)
     lists = [None if value is None else [number(v) for v in value] for value in values]
-    made = pa.array(lists, pa.list_(stored))
-    items = made.values.view(wanted.value_type)
-    return pa.ListArray.from_arrays(made.offsets, items, type=wanted, mask=made.is_null())
+    column = pa.array(lists, pa.list_(stored))
+    items = column.values.view(arrow.value_type)
+    return pa.ListArray.from_arrays(column.offsets, items, type=arrow, mask=column.is_null())
 
 
 def to_values(column: ArrowColumn, type_: PropertyType) -> list[Any]:
@@ -164,22 +164,22 @@ def same_values(one: pa.Array | pa.ChunkedArray, other: pa.Array | pa.ChunkedArr
     """Return row by row whether two columns of one type hold the same."""
     left, right = _combine_chunks(one), _combine_chunks(other)
     missing, absent = _to_mask(left.is_null()), _to_mask(right.is_null())
-    found = missing & absent
+    same = missing & absent
     both = np.flatnonzero(~missing & ~absent)
     if len(both):
         rows = pa.array(both)
-        found[both] = _same_non_null(left.take(rows), right.take(rows))
-    return found
+        same[both] = _same_non_null(left.take(rows), right.take(rows))
+    return same
 
 
 def _same_non_null(left: pa.Array, right: pa.Array) -> Mask:
     """Compare columns without nulls."""
     type_ = left.type
     if pa.types.is_struct(type_):
-        found = np.ones(len(left), np.bool_)
+        same = np.ones(len(left), np.bool_)
         for number in range(type_.num_fields):
-            found &= same_values(pc.struct_field(left, number), pc.struct_field(right, number))
-        return found
+            same &= same_values(pc.struct_field(left, number), pc.struct_field(right, number))
+        return same
     if pa.types.is_list(type_) or pa.types.is_fixed_size_list(type_):
         return _same_lists(left, right)
     if pa.types.is_floating(type_):
@@ -190,18 +190,18 @@ def _same_non_null(left: pa.Array, right: pa.Array) -> Mask:
 
 def _same_lists(left: pa.Array, right: pa.Array) -> Mask:
     lengths = pc.list_value_length(left)
-    found = _to_mask(pc.equal(lengths, pc.list_value_length(right)))
-    rows = pa.array(np.flatnonzero(found))
+    same = _to_mask(pc.equal(lengths, pc.list_value_length(right)))
+    rows = pa.array(np.flatnonzero(same))
     one, other = left.take(rows), right.take(rows)
     items = same_values(one.flatten(), other.flatten())
-    owners = np.repeat(np.flatnonzero(found), np.asarray(lengths.take(rows), np.int64))
-    found[owners[~items]] = False
-    return found
+    owners = np.repeat(np.flatnonzero(same), np.asarray(lengths.take(rows), np.int64))
+    same[owners[~items]] = False
+    return same
 
 
 def _combine_chunks(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
-def _to_mask(found: Any) -> Mask:
-    return np.array(found.to_numpy(zero_copy_only=False), np.bool_)
+def _to_mask(flags: Any) -> Mask:
+    return np.array(flags.to_numpy(zero_copy_only=False), np.bool_)

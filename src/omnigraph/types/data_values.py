@@ -58,8 +58,8 @@ def _parse_integer(scalar: Scalar, value: Any) -> int:
 def _parse_date(value: Any) -> date:
     if isinstance(value, int) and not isinstance(value, bool):
         return _add_to_epoch(_EPOCH_DAY, value, "days")
-    found: date = SCALARS[Scalar.DATE].from_json(value)
-    return found
+    day: date = SCALARS[Scalar.DATE].from_json(value)
+    return day
 
 
 def _parse_datetime(value: Any) -> datetime:
@@ -67,8 +67,8 @@ def _parse_datetime(value: Any) -> datetime:
         return _add_to_epoch(_EPOCH, value, "milliseconds")
     if isinstance(value, date) and not isinstance(value, datetime):
         return datetime(value.year, value.month, value.day, tzinfo=UTC)
-    found: datetime = SCALARS[Scalar.DATE_TIME].from_json(value)
-    return found
+    instant: datetime = SCALARS[Scalar.DATE_TIME].from_json(value)
+    return instant
 
 
 def _add_to_epoch(epoch: _DayT, amount: int, unit: str) -> _DayT:

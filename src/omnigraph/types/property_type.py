@@ -174,7 +174,7 @@ def entity_id(members: Sequence[tuple[Any, PropertyType]]) -> str:
 # ----------------------------------------------------------------------
 # Patterns of `@check`: valid are those that the validator can run.
 #
-# The validator matches with RE2 through Arrow, so RE2 is asked, not Python's `re`.
+# The validator matches with RE2 through Arrow, so RE2 checks patterns, not Python's `re`.
 
 
 @lru_cache(maxsize=1024)

@@ -198,7 +198,7 @@ def _f64_text(value: float) -> str:
 def _f32_text(value: float) -> str:
     """Render with the fewest digits that read back as the same 32-bit float."""
     stored = struct.pack("<f", value)
-    # The nearest decimal is not always one: below a power of two, floats stand closer together.
+    # The nearest decimal is not always one: below a power of two, floats are closer together.
     texts = (str(context.create_decimal_from_float(value)) for context in _F32_CONTEXTS)
     return _float_text(value, next((t for t in texts if _packs_to(t, stored)), repr(value)))
 

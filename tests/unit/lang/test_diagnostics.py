@@ -1,4 +1,4 @@
-"""How a diagnostic is drawn for people and told to programs."""
+"""Diagnostics as text and as JSON."""
 
 import pytest
 

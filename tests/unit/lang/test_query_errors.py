@@ -1,4 +1,4 @@
-"""What broken `.gq` text is told: every syntax diagnostic, with its place and hint."""
+"""Syntax errors of `.gq` text: every diagnostic, with its location and hint."""
 
 import pytest
 
@@ -38,7 +38,7 @@ query q($x: I32 $y: I32) {}
   1:17 expected `)` to close the parameter list, found `$y`
 query q() @foo("x") {}
   1:12 unknown query annotation `@foo`
-  = a query knows `@description` and `@instruction`
+  = a query allows `@description` and `@instruction`
 query q() @description("a") @description("b") {}
   1:30 `@description` is given twice
 query q() @description {}
@@ -116,7 +116,7 @@ query q() { match { $x.a = 1 and $x.b = 2 } return { $x } }
   = clauses are joined by writing one after the other
 query q() { match { $x.a = 1 or $x.b = 2 } return { $x } }
   1:30 unexpected `or`
-  = `or` stands inside parentheses: `( … or … )`
+  = write `or` inside parentheses: `( … or … )`
 query q() { match { $x } return { $x } }
   1:24 expected a comparison here, found `}`
   = operators: = != < <= > >= contains starts_with in, is null, is not null

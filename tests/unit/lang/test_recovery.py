@@ -162,7 +162,7 @@ def test_schema_is_told(text, lines):
             "\n  return { $x }\n}",
             [
                 "4:5 unexpected `and` | clauses are joined by writing one after the other",
-                "5:5 unexpected `or` | `or` stands inside parentheses: `( … or … )`",
+                "5:5 unexpected `or` | write `or` inside parentheses: `( … or … )`",
                 "6:9 expected a type name after `:`, found `t`"
                 " | type names start with an upper-case letter: `T`",
             ],

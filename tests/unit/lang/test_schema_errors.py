@@ -1,4 +1,4 @@
-"""What broken `.pg` text is told: every syntax diagnostic, with its place and hint."""
+"""Syntax errors of `.pg` text: every diagnostic, with its location and hint."""
 
 import pytest
 
@@ -37,10 +37,10 @@ node A implements i {}
 node A implements I, {}
   1:22 expected a type name after `,`, found `{`
 node A @key(x) {}
-  1:8 `@key(…)` cannot stand in a header
+  1:8 `@key(…)` is not allowed in a header
   = write it inside the body
 node A @card(0..1) {}
-  1:8 `@card` stands right after the type the edge ends at
+  1:8 write `@card` right after the target type of the edge
 node A @ {}
   1:10 expected a name after `@`, found `{`
 node A @$key(x) {}
@@ -53,10 +53,10 @@ interface
 interface I @x {}
   1:13 an interface takes no annotations
 interface I { @key(a) }
-  1:15 an interface holds only properties
+  1:15 an interface can have only properties
   = put the constraint into the nodes that implement it
 interface I { a: I32 @unique(a) }
-  1:22 an interface holds only properties
+  1:22 an interface can have only properties
   = put the constraint into the nodes that implement it
 edge
   1:5 expected a type name after `edge`, found end of text
@@ -70,7 +70,7 @@ edge E: A B
 edge E: A ->
   1:13 expected a type name as the type the edge ends at, found end of text
 edge E: A -> B @x @card(0..1)
-  1:19 `@card` stands right after the type the edge ends at
+  1:19 write `@card` right after the target type of the edge
 edge E: A -> B @card
   1:21 expected `(` after `@card`, found end of text
 edge E: A -> B @card(x..1)
@@ -87,7 +87,7 @@ node A { x: I32, y: I32 }
   1:16 unexpected `,`
   = properties are not separated by commas
 node A { @x x: I32 }
-  1:10 an annotation stands after the property it speaks of
+  1:10 write an annotation after its property
 node A { X: I32 }
   1:10 expected a name of a property, found `X`
   = names start with a lower-case letter: `x`

@@ -1,4 +1,4 @@
-"""The name somebody probably meant."""
+"""Suggestions of the name that was probably meant."""
 
 import time
 

@@ -53,7 +53,7 @@ def test_what_is_not_utf_8_is_told_with_its_place(data, place, byte):
 )
 def test_half_a_surrogate_pair_is_told_with_its_place(text, place):
     report = report_for_text(text, "f", CODE)
-    assert told(report) == [f"{place} the text holds half of a surrogate pair"]
+    assert told(report) == [f"{place} the text has an unpaired surrogate"]
     assert "?" in report.diagnostics[0].render()
     report.diagnostics[0].render().encode("utf-8")
 

@@ -10,8 +10,8 @@ import omnigraph.graph as og
 from omnigraph.commit.intent_log import IntentLog
 from omnigraph.commit.manifest_rows import NewManifestRow
 from omnigraph.commit.staged_commit import StagedCommit, StagedDataset, new_commit_id
+from omnigraph.storage import staged_writes
 from omnigraph.storage.layout import dataset_path, version_file
-from tests.support import staging
 from tests.support.graphs import (
     NOTE,
     SHIP,
@@ -131,7 +131,7 @@ def test_wrong_row_count_is_found(graph):
 
 def test_id_that_stands_twice_is_found(graph):
     with graph._manifest.reading(SHIP, graph.snapshot().entries()[SHIP]) as base:
-        doubled = staging.append(base, base.to_table())
+        doubled = staged_writes.append(base, base.to_table())
     publish_dataset(graph, SHIP, int(doubled.version), rows=2)
     assert [message for _, message in damage(graph)] == ["version 3 has 2 rows but only 1 ids"]
 

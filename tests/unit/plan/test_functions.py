@@ -28,7 +28,7 @@ def test_optional_arguments_come_last(spec):
 def test_a_function_says_what_it_is_about(spec):
     assert spec.about
     assert spec.about == spec.about.strip()
-    assert spec.misfit.about
+    assert spec.mismatch_code.about
 
 
 @every_function
@@ -54,7 +54,7 @@ def test_only_rankings_need_a_limit_or_have_a_best(spec):
 @every_function
 def test_search_functions_look_into_a_property_first(spec):
     if spec.kind is FunctionKind.PREDICATE or spec.name in ("bm25", "nearest"):
-        assert spec.arguments[0].takes in (
+        assert spec.arguments[0].kind in (
             FunctionArgumentKind.TEXT_PROPERTY,
             FunctionArgumentKind.VECTOR_PROPERTY,
         )

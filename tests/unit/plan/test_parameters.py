@@ -1,4 +1,4 @@
-"""JSON parameters become typed values; what does not fit is told, all of it."""
+"""JSON parameters become typed values; every invalid one is reported."""
 
 from datetime import UTC, date, datetime
 from types import MappingProxyType

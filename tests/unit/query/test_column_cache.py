@@ -86,7 +86,7 @@ def test_versions_of_branches_and_of_the_past_are_their_own(graph):
     change(branch, CHANGES[2])
     change(graph, CHANGES[1])
     for one, target in ((branch, None), (graph, None), (graph, first), (branch, None)):
-        assert columns(one, target) == columns(og.open(graph.uri), target or one.on)
+        assert columns(one, target) == columns(og.open(graph.uri), target or one.branch_name)
 
 
 def test_a_column_that_is_stored_anew_is_read_anew(graph):

@@ -16,10 +16,7 @@ def blob(size=10, uri=None):
         entity_id="a",
         property_name="body",
         etag=ETAG,
-        _manifest=None,
-        _table_key="node:Doc",
-        _entry=None,
-        _column="body",
+        _view=None,
         _cell=BlobCell(address=1, size=size, uri=uri),
     )
 

@@ -135,7 +135,7 @@ def test_secret_of_aws_goes_before_everything_else(secrets, s3):
     [
         (None, "ResourceNotFoundException"),
         ({"SecretBinary": b"{}"}, "holds bytes"),
-        ({"SecretString": "hush"}, "is no JSON"),
+        ({"SecretString": "hush"}, "is not valid JSON"),
         ({"SecretString": '["hush"]'}, "must be a JSON object"),
     ],
 )

@@ -3,10 +3,9 @@
 import pyarrow as pa
 import pytest
 
-from omnigraph.storage import Datasets, locate
+from omnigraph.storage import Datasets, locate, staged_writes
 from omnigraph.storage.layout import dataset_schema, empty_table, property_column
 from omnigraph.types import PropertyType, Scalar
-from tests.support import staging
 
 SCHEMA = dataset_schema(
     "node",
@@ -30,8 +29,8 @@ def empty(datasets):
 
 @pytest.fixture
 def base(empty, table):
-    first = staging.append(empty, table({"a": ("ant", 1), "b": ("bee", 2), "c": ("cat", 3)}))
-    return staging.append(first, table({"d": ("dog", 4), "e": ("elk", 5)}))
+    first = staged_writes.append(empty, table({"a": ("ant", 1), "b": ("bee", 2), "c": ("cat", 3)}))
+    return staged_writes.append(first, table({"d": ("dog", 4), "e": ("elk", 5)}))
 
 
 @pytest.fixture

@@ -2,10 +2,9 @@
 
 import pytest
 
-from omnigraph.storage import compaction
+from omnigraph.storage import compaction, staged_writes
 from omnigraph.storage.compaction import compact_small_fragments
-from omnigraph.storage.index import coverage
-from tests.support import staging
+from omnigraph.storage.index import coverage, stage_btree_index
 
 
 @pytest.fixture
@@ -14,7 +13,7 @@ def grown(empty, table):
 
     def grow(count, base=empty, letter="r"):
         for n in range(count):
-            base = staging.append(base, table({f"{letter}{n}": (f"text {n}", n)}))
+            base = staged_writes.append(base, table({f"{letter}{n}": (f"text {n}", n)}))
         return base
 
     return grow
@@ -47,7 +46,7 @@ def test_many_become_one_and_rows_keep_their_order(many, grown, rows):
 
 
 def test_rows_taken_out_stay_out(many, grown, rows):
-    base = staging.delete(grown(9), ["r2", "r7"])
+    base = staged_writes.delete(grown(9), ["r2", "r7"])
     made = compact_small_fragments(base)
     assert sizes(made) == [7]
     assert rows(made) == rows(base)
@@ -56,7 +55,7 @@ def test_rows_taken_out_stay_out(many, grown, rows):
 
 def test_large_ones_stay_as_they_are(many, monkeypatch, grown, table, rows):
     monkeypatch.setattr(compaction, "SMALL_ROWS", 20)
-    large = staging.append(grown(3), table({f"l{n}": ("large", n) for n in range(20)}))
+    large = staged_writes.append(grown(3), table({f"l{n}": ("large", n) for n in range(20)}))
     base = grown(4, large, "s")
     made = compact_small_fragments(base)
     assert sizes(made) == [20, 3, 4]
@@ -64,7 +63,7 @@ def test_large_ones_stay_as_they_are(many, monkeypatch, grown, table, rows):
 
 
 def test_what_an_index_covers_stays(many, grown, rows):
-    indexed = staging.index_column(grown(7), "id")
+    indexed = stage_btree_index(grown(7), "id")
     assert compact_small_fragments(indexed) is indexed
     base = grown(6, indexed, "s")
     made = compact_small_fragments(base)

@@ -4,10 +4,8 @@ import pyarrow as pa
 import pytest
 
 from omnigraph.errors import AlreadyExists, GraphCorrupt, NotFound
-from omnigraph.storage import Datasets, locate
+from omnigraph.storage import Datasets, locate, staged_writes
 from omnigraph.storage import datasets as module
-from omnigraph.storage.row_lookup import count_rows
-from tests.support import staging
 
 ROWS = pa.table({"id": ["a", "b"]})
 
@@ -41,14 +39,14 @@ def test_handle_of_a_version_is_opened_once(datasets):
 
 def test_kept_handle_is_found_without_opening(datasets):
     datasets.create("d", ROWS)
-    staged = staging.append(datasets.at("d", 1), pa.table({"id": ["c"]}))
+    staged = staged_writes.append(datasets.at("d", 1), pa.table({"id": ["c"]}))
     datasets.keep("d", staged)
     assert datasets.at("d", int(staged.version)) is staged
 
 
 def test_staged_version_is_opened_by_its_number(datasets):
     datasets.create("d", ROWS)
-    staged = staging.append(datasets.at("d", 1), pa.table({"id": ["c"]}))
+    staged = staged_writes.append(datasets.at("d", 1), pa.table({"id": ["c"]}))
     assert ids(datasets.at("d", int(staged.version))) == ["a", "b", "c"]
     assert ids(datasets.open("d")) == ["a", "b"]
 
@@ -71,7 +69,7 @@ def test_few_versions_of_one_dataset_are_kept(datasets, monkeypatch):
     datasets.create("d", ROWS)
     handles = [datasets.at("d", 1)]
     for _ in range(2):
-        handles.append(staging.append(handles[0], pa.table({"id": ["c"]})))
+        handles.append(staged_writes.append(handles[0], pa.table({"id": ["c"]})))
         datasets.keep("d", handles[-1])
     found = [datasets.at("d", int(handle.version)) for handle in handles[1:]]
     assert found == handles[1:]
@@ -106,7 +104,7 @@ def test_read_that_misses_a_file_of_a_living_version_is_corruption(datasets, tmp
     for file in (tmp_path / "root" / "d" / "data").iterdir():
         file.unlink()
     with pytest.raises(GraphCorrupt, match="a file of d is missing"), datasets.check_intact("d", 1):
-        count_rows(handle, "id = 'a'")
+        staged_writes.existing_ids(handle, ["a"])
 
 
 def test_read_of_a_version_that_is_gone_is_not_found(datasets, tmp_path):
@@ -115,7 +113,7 @@ def test_read_of_a_version_that_is_gone_is_not_found(datasets, tmp_path):
     for file in [*(tmp_path / "root" / "d").rglob("*.*")]:
         file.unlink()
     with pytest.raises(NotFound), datasets.check_intact("d", 1):
-        count_rows(handle, "id = 'a'")
+        staged_writes.existing_ids(handle, ["a"])
 
 
 def test_what_a_caller_does_not_find_is_no_matter_of_files(datasets):

@@ -11,7 +11,6 @@ from omnigraph.storage.layout import (
     property_column,
 )
 from omnigraph.types import PropertyType, Scalar
-from tests.support import staging
 
 COLOUR = property_column("colour", PropertyType(Scalar.STRING), 9)
 WIDE = property_column("score_wide", PropertyType(Scalar.I64), 8)
@@ -41,7 +40,7 @@ def test_added_column_is_null_everywhere_and_writes_no_data(base, tmp_path):
 def test_added_column_is_filled_by_later_writes(base):
     staged = staged_writes.add_columns(base, [COLOUR])
     row = {"id": ["b"], "text": ["bee"], "score": [2], "colour": ["yellow"]}
-    filled = staging.upsert(staged, pa.table(row, schema=staged.schema))
+    filled = staged_writes.upsert(staged, pa.table(row, schema=staged.schema))
     assert column(filled, "colour") == {**dict.fromkeys("acde"), "b": "yellow"}
 
 
@@ -67,9 +66,9 @@ def test_widening_writes_one_file_per_fragment(base, tmp_path):
 
 
 def test_widening_after_deletes_keeps_values_with_their_rows(base):
-    staged = widen(staging.delete(base, ["a", "d"]))
+    staged = widen(staged_writes.delete(base, ["a", "d"]))
     assert column(staged, "score_wide") == {"b": 2, "c": 3, "e": 5}
-    assert column(staging.delete(staged, ["b"]), "score_wide") == {"c": 3, "e": 5}
+    assert column(staged_writes.delete(staged, ["b"]), "score_wide") == {"c": 3, "e": 5}
 
 
 def test_widening_an_empty_dataset_adds_the_column(empty):
@@ -81,14 +80,16 @@ def test_widening_an_empty_dataset_adds_the_column(empty):
 def test_widened_and_added_columns_live_through_every_later_change(base):
     staged = staged_writes.add_columns(widen(base), [COLOUR])
     row = {"id": ["f"], "text": ["fox"], "score": [6], "score_wide": [1 << 40], "colour": ["red"]}
-    staged = staging.delete(staging.append(staged, pa.table(row, schema=staged.schema)), ["a"])
+    staged = staged_writes.delete(
+        staged_writes.append(staged, pa.table(row, schema=staged.schema)), ["a"]
+    )
     assert column(staged, "score_wide") == {"b": 2, "c": 3, "d": 4, "e": 5, "f": 1 << 40}
     assert column(staged, "colour") == {**dict.fromkeys("bcde"), "f": "red"}
 
 
 def test_filled_column_has_the_value_everywhere_and_writes_only_itself(base, tmp_path):
     before = files(tmp_path)
-    staged = staged_writes.fill_column(staging.delete(base, ["a"]), COLOUR, pa.scalar("red"))
+    staged = staged_writes.fill_column(staged_writes.delete(base, ["a"]), COLOUR, pa.scalar("red"))
     assert column(staged, "colour") == dict.fromkeys("bcde", "red")
     assert len(files(tmp_path) - before) == len(base.get_fragments())
 
@@ -99,7 +100,7 @@ def test_filling_an_empty_dataset_adds_the_column(empty):
 
 
 def test_rewritten_dataset_has_only_the_columns_asked_for(base):
-    staged = staged_writes.rewrite_columns(staging.delete(base, ["a"]), ["id", "score"])
+    staged = staged_writes.rewrite_columns(staged_writes.delete(base, ["a"]), ["id", "score"])
     assert staged.schema.names == ["id", "score"]
     assert column(staged, "score") == {"b": 2, "c": 3, "d": 4, "e": 5}
     later = staged_writes.fill_column(
@@ -123,9 +124,9 @@ def test_an_empty_dataset_is_rewritten_too(empty):
         lambda base: staged_writes.fill_column(base, COLOUR, pa.scalar("red")),
         lambda base: staged_writes.rewrite_columns(base, ["id", "score", "text"]),
         lambda base: staged_writes.overwrite(base, base.to_table()),
-        lambda base: staging.upsert(base, base.to_table().slice(0, 2)),
-        lambda base: staging.delete(base, ["a"]),
-        lambda base: staging.append(base, base.to_table().slice(0, 0)),
+        lambda base: staged_writes.upsert(base, base.to_table().slice(0, 2)),
+        lambda base: staged_writes.delete(base, ["a"]),
+        lambda base: staged_writes.append(base, base.to_table().slice(0, 0)),
     ],
     ids=["add", "widen", "fill", "rewrite", "overwrite", "upsert", "delete", "append"],
 )

@@ -30,4 +30,8 @@ def test_seconds_are_summed_by_folder_longest_first():
         "9.0 s 2 tests tests/unit",
         "1.0 s 1 tests tests/cli",
         "10.0 s in all",
+        "slowest files (seconds of one worker)",
+        "5.0 s tests/unit/query/test_cost.py",
+        "4.0 s tests/unit/test_graph.py",
+        "1.0 s tests/cli/test_fmt.py",
     ]

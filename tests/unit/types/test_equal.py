@@ -1,4 +1,4 @@
-"""Which values are the same: exactly those nobody could tell apart."""
+"""Exact equality of values."""
 
 import pyarrow as pa
 import pytest

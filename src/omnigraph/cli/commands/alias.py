@@ -52,7 +52,8 @@ def alias(
     merged |= read_params(params, params_file) or {}
     answer = served.invoke(entry.query, merged, expect_mutation=False)
     chosen, style = output_style("json" if as_json else format_ or entry.format)
-    write_result(answer, {"branch": served.on, "snapshot": None}, chosen, sys.stdout.buffer, style)
+    target = {"branch": served.branch_name, "snapshot": None}
+    write_result(answer, target, chosen, sys.stdout.buffer, style)
 
 
 def _positional(entry: QueryAlias, values: tuple[str, ...]) -> dict[str, Any]:

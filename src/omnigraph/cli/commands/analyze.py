@@ -35,9 +35,7 @@ def _options(command: _CommandT) -> _CommandT:
         click.option(
             "--into", required=True, metavar="T.P", help="Property that stores the values."
         ),
-        click.option(
-            "--edges", multiple=True, required=True, metavar="E", help="Edge type; repeatable."
-        ),
+        click.option("--edges", multiple=True, required=True, metavar="E", help=_EDGES),
         actor_option,
         graph_options(positional=True),
     ):

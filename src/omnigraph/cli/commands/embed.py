@@ -56,7 +56,13 @@ _FORMS = (
 @click.option("--clean", is_flag=True, help="File: remove vectors.")
 @click.option("--reembed-all", is_flag=True, help="File: recompute every vector.")
 @click.option("--type", "types", multiple=True, metavar="T", help="File: include only this type.")
-@click.option("--select", "selects", multiple=True, metavar="[T:]FIELD=VALUE", help="File: filter.")
+@click.option(
+    "--select",
+    "selects",
+    multiple=True,
+    metavar="[T:]FIELD=VALUE",
+    help="File: include only matching records.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
 def embed(

@@ -66,14 +66,7 @@ def _run_options(command: _CommandT) -> _CommandT:
 
 @click.group()
 def pipeline() -> None:
-    """Load data with Spark, as described by a pipeline file.
-
-    \b
-    Examples:
-      omnigraph pipeline validate nightly.yaml --uri ./my-graph
-      omnigraph pipeline run nightly.yaml --uri ./my-graph --set DAY=2024-05-01
-      omnigraph pipeline status --uri ./my-graph
-    """
+    """Load data with Spark, as described by a pipeline file."""
 
 
 pipeline.add_command(warmup)
@@ -90,12 +83,7 @@ def validate(
     as_json: bool,
     schema: Path | None,
 ) -> None:
-    """Check a pipeline file without starting Spark.
-
-    \b
-    Example:
-      omnigraph pipeline validate nightly.yaml --uri ./my-graph
-    """
+    """Check a pipeline file without starting Spark."""
     variables = read_variables(pairs)
     if schema is not None:
         checked = check_pipeline(read_pipeline(path, variables), open_catalog(schema)[0])
@@ -126,12 +114,7 @@ def plan(
     as_json: bool,
     count: bool,
 ) -> None:
-    """Show what a run would read, create and change. Writes nothing.
-
-    \b
-    Example:
-      omnigraph pipeline plan nightly.yaml --uri ./my-graph --count
-    """
+    """Show what a run would read, create and change. Writes nothing."""
     graph, source = _addressed(path, uri, store, pairs)
     with show_progress("planning", spark.running_tasks):
         pipeline_plan = graph.pipeline.plan(source, read_variables(pairs), count=count)
@@ -160,12 +143,7 @@ def run(
 ) -> None:
     """Run a pipeline and publish the loaded data as one commit.
 
-    If the run fails, nothing is published.
-
-    \b
-    Example:
-      omnigraph pipeline run nightly.yaml --uri ./my-graph --html report.html
-    """
+    If the run fails, nothing is published."""
     if again:
         click.echo("--again is deprecated, use --force", err=True)
     graph, source = _addressed(path, uri, store, pairs, mode="rw", actor=actor)
@@ -194,12 +172,7 @@ def resume(
     html: Path | None,
     as_json: bool,
 ) -> None:
-    """Resume an interrupted run. Finished stages are not repeated.
-
-    \b
-    Example:
-      omnigraph pipeline resume 01M7HD6WQVS4JEG2AWEK9FTSXJ --uri ./my-graph
-    """
+    """Resume an interrupted run. Finished stages are not repeated."""
     graph = open_addressed_graph(uri, store, mode="rw", actor=actor)
     variables = read_variables(pairs)
     source = path or find_run_pipeline(graph, run_id)
@@ -213,12 +186,7 @@ def resume(
 @location_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def list_(as_json: bool) -> None:
-    """List the pipelines of a cluster.
-
-    \b
-    Example:
-      omnigraph pipeline list --cluster ./lab
-    """
+    """List the pipelines of a cluster."""
     pipelines = list_cluster_pipelines()
     if as_json:
         facts = [{"name": p.name, "graph_id": p.graph, "digest": p.digest} for p in pipelines]
@@ -233,12 +201,7 @@ def list_(as_json: bool) -> None:
 @pipeline.command()
 @_run_options
 def status(uri: str | None, store: str | None, run_id: str | None, as_json: bool) -> None:
-    """List the runs of a graph, or show one.
-
-    \b
-    Example:
-      omnigraph pipeline status --uri ./my-graph
-    """
+    """List the runs of a graph, or show one."""
     runs = open_addressed_graph(uri, store).pipeline.status()
     if run_id is not None:
         runs = [run for run in runs if run.id == run_id]
@@ -256,12 +219,7 @@ def status(uri: str | None, store: str | None, run_id: str | None, as_json: bool
 def abort(
     uri: str | None, store: str | None, actor: str | None, run_id: str, as_json: bool
 ) -> None:
-    """Abort a run and remove its staged files.
-
-    \b
-    Example:
-      omnigraph pipeline abort 01M7HD6WQVS4JEG2AWEK9FTSXJ --uri ./my-graph
-    """
+    """Abort a run and remove its staged files."""
     aborted = open_addressed_graph(uri, store, mode="rw", actor=actor).pipeline.abort(run_id)
     if as_json:
         print_json(aborted.to_json())
@@ -275,12 +233,7 @@ def abort(
 def report(
     uri: str | None, store: str | None, run_id: str | None, as_json: bool, html: Path | None
 ) -> None:
-    """Show the report of a run, by default of the newest one.
-
-    \b
-    Example:
-      omnigraph pipeline report --uri ./my-graph --html report.html
-    """
+    """Show the report of a run, by default of the newest one."""
     run_report = open_addressed_graph(uri, store).pipeline.report(run_id)
     _write_page(run_report, html)
     if as_json:

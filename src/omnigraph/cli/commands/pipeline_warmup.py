@@ -11,12 +11,7 @@ from omnigraph.cli.output import print_json
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def warmup(as_json: bool) -> None:
-    """Cache the Java classes of Spark for this user, so that sessions start faster.
-
-    \b
-    Example:
-      omnigraph pipeline warmup
-    """
+    """Cache the Java classes of Spark for this user, so that sessions start faster."""
     report = pipeline.warm_up()
     if as_json:
         print_json(report.to_json())

@@ -22,7 +22,7 @@ def label_propagation(network: Network, iterations: int = 20) -> tuple[DataFrame
         raise InvalidInput("iterations must be 1 or more", code="analysis_option_invalid")
     labels = network.nodes.select(NODE, F.col(NODE).alias("label"))
     neighbours, rounds = network.both_ways.persist(), 0
-    for rounds in range(1, iterations + 1):  # noqa: B007 - told below
+    for rounds in range(1, iterations + 1):  # noqa: B007 - returned below
         heard = neighbours.join(labels, F.col(SRC) == F.col(NODE)).select(
             F.col(DST).alias(NODE), "label"
         )

@@ -109,18 +109,18 @@ class AnalysisResult:
 
 
 def analyze(
-    graph: GraphHandle, asked: Analysis, *, spark: SparkSession | None = None
+    graph: GraphHandle, analysis: Analysis, *, spark: SparkSession | None = None
 ) -> AnalysisResult:
     """Run an algorithm over the edges of a graph and store its values, as one commit."""
-    algorithm = _algorithm(asked.algorithm)
-    source = graph.snapshot(asked.at or asked.from_ or asked.branch)
-    type_name, property_ = _target(source, asked.into, algorithm)
-    request = graph._request("load", asked.branch, asked.message or _message(asked))
-    options = SparkLoadOptions(mode=WriteMode.MERGE, partial=True, from_=asked.from_)
+    algorithm = _algorithm(analysis.algorithm)
+    source = graph.snapshot(analysis.at or analysis.from_ or analysis.branch)
+    type_name, property_ = _target(source, analysis.into, algorithm)
+    request = graph._request("load", analysis.branch, analysis.message or _message(analysis))
+    options = SparkLoadOptions(mode=WriteMode.MERGE, partial=True, from_=analysis.from_)
     found = spark or session()
-    network = read_network(found, graph, source, asked.edges, [type_name])
+    network = read_network(found, graph, source, analysis.edges, [type_name])
     try:
-        values, rounds = algorithm.run(network, **asked.options)
+        values, rounds = algorithm.run(network, **analysis.options)
         rows = _rows(found, graph, source, (type_name, property_), values)
         given = [TypeFrame(f"node:{type_name}", rows)]
         outcome = load_frames(graph._manifest, request, given, options, found)
@@ -129,7 +129,7 @@ def analyze(
     loaded = load_result(outcome, request, options)
     return AnalysisResult(
         algorithm=algorithm.name,
-        into=asked.into,
+        into=analysis.into,
         nodes=loaded.total,
         rounds=rounds,
         loaded=loaded,
@@ -169,8 +169,8 @@ def _fits(type_: PropertyType, algorithm: Algorithm) -> bool:
     return type_.scalar in algorithm.stored_as and not type_.is_list and type_.enum_values is None
 
 
-def _message(asked: Analysis) -> str:
-    return f"{asked.algorithm} over {', '.join(asked.edges)} into {asked.into}"
+def _message(analysis: Analysis) -> str:
+    return f"{analysis.algorithm} over {', '.join(analysis.edges)} into {analysis.into}"
 
 
 def _rows(

@@ -57,12 +57,12 @@ class SparkOperand:
 
     @property
     def is_float(self) -> bool:
-        """Tell whether its numbers may be broken."""
+        """Whether it is a floating-point number."""
         return self.type.scalar in (Scalar.F32, Scalar.F64)
 
     @property
     def is_exact(self) -> bool:
-        """Tell whether a 64-bit float holds every value and tells it from all other numbers."""
+        """Return whether a 64-bit float represents every value exactly."""
         if self.value is not None:
             return bool(abs(self.value) < _EXACT)
         return self.type.scalar in (Scalar.I32, Scalar.U32)
@@ -93,7 +93,7 @@ def _compare_with_float(integer: Column, sign: ComparisonOperator, number: Colum
     """Compare any integer with any float.
 
     Rounding keeps the order, so it decides except where both become equal; there the float is whole
-    and its value can be asked for. One beyond every integer is greater.
+    and can be converted to an integer. One beyond every integer is greater.
     """
     rounded, exact, whole = integer.cast("double"), integer.cast(_WIDE), _whole(number)
     tied = rounded == number

@@ -36,7 +36,7 @@ from omnigraph.types import PropertyType, Scalar
 
 @dataclass(slots=True)
 class FrameColumnNames:
-    """The columns in which frames keep properties; Spark does not tell `a` from `A`."""
+    """The columns in which frames keep properties; Spark does not distinguish `a` from `A`."""
 
     _known: dict[tuple[str, str], str] = field(default_factory=dict)
 
@@ -47,7 +47,7 @@ class FrameColumnNames:
 
 @dataclass(frozen=True, slots=True)
 class VectorRanking:
-    """What a `nearest` compares with: the vector it asks for, and by which metric."""
+    """What a `nearest` compares with: the query vector, and the metric."""
 
     metric: Callable[[PropertyRef], Metric]
     embedded: Callable[[PropertyRef, str], Sequence[float]]
@@ -73,14 +73,14 @@ class ExpressionCompiler:
                 column: Column = function.spark.load()(self, expression)
                 return column
             case EdgePath():
-                raise AssertionError("a way along edges has no value")
+                raise AssertionError("a path has no value")
             case _ as unreachable:
                 assert_never(unreachable)
 
     # --- predicates ----------------------------------------------------------------------------
 
     def holds(self, predicate: Predicate) -> Column:
-        """Return for which rows a predicate holds; null is no match."""
+        """Return for which rows a predicate holds; null does not match."""
         match predicate:
             case Compare(left=left, operator=sign, right=right):
                 return self._compare(left, sign, right)
@@ -135,10 +135,10 @@ class ExpressionCompiler:
     # --- distances -----------------------------------------------------------------------------
 
     def distance(self, call: FunctionCall) -> Column:
-        """Return how far each vector is from the one asked for; null for none."""
+        """Return the distance of each vector to the query vector; null for null."""
         target, query = call.arguments
         assert isinstance(target, PropertyRef), "a ranking ranks a property"
-        vector, wanted = self.column(target), self._asked(target, query)
+        vector, wanted = self.column(target), self._query_vector(target, query)
         match self.ranking.metric(target):
             case Metric.L2:
                 apart = F.zip_with(vector, wanted, lambda a, b: _double(a) - _double(b))
@@ -152,7 +152,7 @@ class ExpressionCompiler:
             case _ as unreachable:
                 assert_never(unreachable)
 
-    def _asked(self, target: PropertyRef, query: Expression) -> Column:
+    def _query_vector(self, target: PropertyRef, query: Expression) -> Column:
         if isinstance(query, PropertyRef) or query.type.scalar is Scalar.VECTOR:
             return self.column(query)
         value = self.constants.value(query)

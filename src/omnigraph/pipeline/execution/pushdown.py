@@ -61,7 +61,7 @@ def pushdown_conditions(
 
 
 def _is_exact(value: Any, type_: PropertyType) -> bool:  # noqa: ANN401 - a value of any type
-    """Tell whether a value is one of the type as it is: floats may be rounded, instants cut."""
+    """Return whether a value converts exactly to the type, without rounding or truncation."""
     if type_.is_list:
         return False
     if type_.text:

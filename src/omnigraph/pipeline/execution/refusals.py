@@ -29,8 +29,8 @@ def check_supported(plan: ReadPlan) -> None:
                 found[call.function.name] = why
     if not found:
         return
-    told = "; ".join(f"{name}(): {why}" for name, why in found.items())
-    message = f"query '{plan.name}' cannot run on Spark: {told}. Run it with engine='local'"
+    reasons = "; ".join(f"{name}(): {why}" for name, why in found.items())
+    message = f"query '{plan.name}' cannot run on Spark: {reasons}. Run it with engine='local'"
     raise InvalidInput(message, code="engine_unsupported", query=plan.name, functions=list(found))
 
 
@@ -38,9 +38,9 @@ def _reason(call: FunctionCall) -> str | None:
     if isinstance(call.function.spark, Unsupported):
         return call.function.spark.reason
     for declared, argument in zip(call.function.arguments, call.arguments, strict=False):
-        embeds = declared.takes is FunctionArgumentKind.VECTOR_OR_TEXT
+        embeds = declared.kind is FunctionArgumentKind.VECTOR_OR_TEXT
         if embeds and isinstance(argument, PropertyRef) and argument.type.text:
-            return "a text of every row would have to be embedded"
+            return "it would have to embed a text of every row"
     return None
 
 

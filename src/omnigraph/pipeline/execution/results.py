@@ -54,7 +54,7 @@ class ResultCompiler:
         for measure in aggregate.measures:
             assert isinstance(measure.expression, FunctionCall), "a measure is a call"
             columns[measure.name] = measure.expression.arguments[0]
-        # Keys are columns before they are keys: Spark takes a number to group by for a place.
+        # Keys are columns before they are keys: Spark treats a number in GROUP BY as a position.
         values = self._columns([columns[name] for name in aggregate.names])
         rows = self.rows.of(aggregate.input).select(*values)
         places = {name: _name(number) for number, name in enumerate(aggregate.names)}

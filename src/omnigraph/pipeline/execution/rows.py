@@ -32,12 +32,12 @@ from omnigraph.plan.expressions import (
 from omnigraph.plan.functions import FunctionKind
 
 MAX_COUNT = 2**31 - 1
-"""The most rows Spark can be told to skip and keep together; further rows it does not collect."""
+"""The largest sum of offset and limit in Spark; it does not collect more rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowCompiler:
-    """Makes the frames of one query; `outer` are the rows a negation is asked about."""
+    """Makes the frames of one query; `outer` are the outer rows of a negation."""
 
     tables: SnapshotTables
     catalog: Catalog
@@ -52,7 +52,7 @@ class RowCompiler:
             case op.Scan(binding=binding, predicates=predicates):
                 return self._where(self._entities(binding, predicates), predicates)
             case op.OuterRow():
-                assert self.outer is not None, "a negation starts from the rows it is asked about"
+                assert self.outer is not None, "a negation starts from its outer rows"
                 return self.outer
             case op.Expand():
                 return self._expand(operator)
@@ -110,21 +110,21 @@ class RowCompiler:
 
     # --- edges ---------------------------------------------------------------------------------
 
-    def _walk(self, edge: str, direction: Direction) -> EdgeTraversal:
+    def _traversal(self, edge: str, direction: Direction) -> EdgeTraversal:
         return EdgeTraversal(self.tables, self.catalog, edge, direction)
 
     def _bound_edges(self, step: op.Expand | op.SemiJoin, binding: Binding) -> DataFrame:
         """Return every edge of a step with the columns of its variable."""
-        return self._walk(step.edge, step.direction).edges(self._named(binding))
+        return self._traversal(step.edge, step.direction).edges(self._named(binding))
 
     def _expand(self, expand: op.Expand) -> DataFrame:
         source, start = self.of(expand.input), F.col(self._name(expand.src))
         if expand.edge_binding is not None:
             found = self._bound_edges(expand, expand.edge_binding)
         else:
-            walk = self._walk(expand.edge, expand.direction)
+            traversal = self._traversal(expand.edge, expand.direction)
             starts = source.select(start.alias(NEAR))
-            found = walk.reach(starts, expand.hops, from_end=expand.from_end)
+            found = traversal.reach(starts, expand.hops, from_end=expand.from_end)
         rows = source.join(found, start == F.col(NEAR)).drop(NEAR)
         dst = self._name(expand.dst.name)
         if self._properties(expand.dst) == ["id"]:
@@ -141,14 +141,14 @@ class RowCompiler:
         if close.edge_binding is not None:
             found = self._bound_edges(close, close.edge_binding)
             return source.join(found, ends).drop(NEAR, FAR)
-        walk = self._walk(close.edge, close.direction)
-        found = walk.reach(source.select(here.alias(NEAR)), close.hops)
+        traversal = self._traversal(close.edge, close.direction)
+        found = traversal.reach(source.select(here.alias(NEAR)), close.hops)
         return source.join(found, ends, "left_semi")
 
     # --- negation ------------------------------------------------------------------------------
 
     def _anti_join(self, anti: op.AntiJoin) -> DataFrame:
-        """Ask about each different combination of what the negation looks at, once."""
+        """Evaluate the negation once for each distinct combination of its outer variables."""
         source = self.of(anti.input)
         used = sorted(used_variables(anti.inner) & set(anti.input.variables))
         asked = [anti.input.variables[name] for name in used]

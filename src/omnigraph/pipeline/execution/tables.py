@@ -35,6 +35,6 @@ class SnapshotTables:
     ) -> DataFrame:
         """Return columns of all entities of a type under other names.
 
-        Columns are renamed by their places: Spark does not tell a property `age` from `aGe`.
+        Columns are renamed by position: Spark does not distinguish a property `age` from `aGe`.
         """
         return self.read(kind, name, tuple(columns), tuple(where)).toDF(*columns.values())

@@ -20,7 +20,7 @@ from omnigraph.plan.expressions import Direction, Hops
 NEAR, FAR = "near", "far"
 """The columns of what is reached: the node it is reached from, and the node."""
 LAZY_HOPS = 6
-"""After so many hops, what was found so far is kept, and the search ends when nothing is new."""
+"""Every this many hops the state is materialised, and the search ends if nothing is new."""
 _START, _NODE, _HOPS, _NEXT = "start", "node", "hops", "next"
 
 
@@ -69,7 +69,7 @@ class EdgeTraversal:
 
     @property
     def _chains(self) -> bool:
-        """Tell whether edges lead on from where they end."""
+        """Return whether edges can be chained: both ends have the same type."""
         edge = self.catalog.edges[self.edge]
         return edge.src == edge.dst
 

@@ -1,7 +1,6 @@
-"""A graph behind a server, used like an embedded one.
+"""Remote client: a graph behind a server, with the methods of an embedded one.
 
-Calls and values of the embedded face enter and leave; in between they are requests of the wire
-contract. Connections are kept and shared. What may be sent twice is tried again, nothing else is.
+Connections are kept and shared. Only requests that cannot take effect twice are retried.
 """
 
 from __future__ import annotations
@@ -12,7 +11,9 @@ from omnigraph.errors import InvalidInput, NotFound
 from omnigraph.policy import PolicyDenied
 from omnigraph.service.client.graph import RemoteGraph
 from omnigraph.service.client.resources import RemoteAddress
-from omnigraph.service.client.transport import RemoteCall, RetryPolicy, Transport
+from omnigraph.service.client.transport import RetryPolicy, Transport
+from omnigraph.service.operations import server as operations
+from omnigraph.service.wire import NoRequest
 
 __all__ = ["RemoteGraph", "RetryPolicy", "connect", "list_graphs"]
 
@@ -50,15 +51,14 @@ def list_graphs(
 
 
 def _graphs(transport: Transport) -> list[dict[str, str]]:
-    call = RemoteCall(method="GET", path="/graphs", reads=True)
-    found: list[dict[str, str]] = transport.json(call)["graphs"]
-    return found
+    answer = RemoteAddress(transport, None).call(operations.list_graphs, NoRequest())
+    return [{"graph_id": graph.graph_id, "uri": graph.uri} for graph in answer.graphs]
 
 
 def _split(url: str) -> tuple[str, str | None]:
     parts = urlsplit(url.strip())
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
-        message = f"'{url}' is no address of a server; write http://HOST:PORT or https://HOST"
+        message = f"'{url}' is not the address of a server; write http://HOST:PORT or https://HOST"
         raise InvalidInput(message, code="server_invalid", server=url)
     if parts.username or parts.password:
         message = "the address of a server holds no password; give the token apart"
@@ -84,9 +84,9 @@ def _single_graph(transport: Transport) -> str | None:
 
 def _default_graph(transport: Transport, denied: PolicyDenied) -> str:
     """Return the one graph of a server that does not list its graphs."""
-    call = RemoteCall(method="GET", path="/default-graph", reads=True)
     try:
-        return str(transport.json(call)["graph_id"])
+        answer = RemoteAddress(transport, None).call(operations.default_graph, NoRequest())
     except (NotFound, PolicyDenied):
         message = f"the server does not list its graphs ({denied.message}); name one with `graph`"
         raise InvalidInput(message, code="graph_ambiguous") from denied
+    return answer.graph_id

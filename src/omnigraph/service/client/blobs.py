@@ -1,4 +1,4 @@
-"""This module reads blobs of a remote graph, in ranges."""
+"""Blobs of a remote graph, read in ranges."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""This module reads answers back into the values the embedded graph returns."""
+"""Convert answers to the values that the embedded graph returns."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def _entity_change(facts: JsonObject) -> EntityChange:
 
 
 def _read_cause(facts: JsonObject) -> Commit:
-    """Read the commit behind changes; what is not told about it is left empty."""
+    """Read the commit behind changes; missing members are left empty."""
     parents = (facts.get("parent_commit_id"), facts.get("merged_parent_commit_id"))
     return Commit(
         id=CommitId(facts["graph_commit_id"]),

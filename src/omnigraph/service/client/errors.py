@@ -1,4 +1,4 @@
-"""This module raises what a server tells as the embedded graph would: same class, same facts."""
+"""Errors of a server as the embedded graph raises them: same class, same details."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ _BY_CATEGORY: Mapping[Category, type[OmniError]] = MappingProxyType(
 
 
 def decode_error(response: httpx.Response, text: str | None = None) -> OmniError:
-    """Return what an answer tells; `text` is the query or schema that was sent."""
+    """Return the error of an answer; `text` is the query or schema that was sent."""
     try:
         body = msgspec.json.decode(response.content)
         message, problem = body["error"], body.get("problem") or {}
@@ -102,7 +102,7 @@ def _unknown_server_error(response: httpx.Response) -> OmniError:
 
 
 def _contract_error(response: httpx.Response, message: str, body: Mapping[str, Any]) -> OmniError:
-    """Return an error of a server that tells no more than the common contract."""
+    """Return an error of a server that has only the common contract."""
     status = response.status_code
     if status == 412 and "precondition_failure" in body:
         failure = body["precondition_failure"]
@@ -115,7 +115,7 @@ def _contract_error(response: httpx.Response, message: str, body: Mapping[str, A
 
 
 class _ErrorFacts:
-    """What a server tells about an error."""
+    """The body of an error."""
 
     def __init__(self, message: str, problem: Mapping[str, Any], text: str | None) -> None:
         self.message = message
@@ -198,21 +198,21 @@ def _violations(kind: type[ValidationFailed]) -> Callable[[_ErrorFacts], OmniErr
     return make
 
 
-def _violation(told: Mapping[str, Any]) -> Violation:
-    source = told.get("source")
+def _violation(members: Mapping[str, Any]) -> Violation:
+    source = members.get("source")
     names = ("kind", "type", "id", "property", "value")
     return Violation(
-        rule=ViolationRule(told["rule"]),
-        message=told["message"],
+        rule=ViolationRule(members["rule"]),
+        message=members["message"],
         source=None if source is None else _read_place(source),
-        **{name: told.get(name) for name in names},
+        **{name: members.get(name) for name in names},
     )
 
 
-def _read_place(told: Mapping[str, Any]) -> InputLocation:
-    numbers = [(unit, number) for unit, number in told.items() if unit != "file"]
+def _read_place(members: Mapping[str, Any]) -> InputLocation:
+    numbers = [(unit, number) for unit, number in members.items() if unit != "file"]
     unit, number = numbers[0] if numbers else ("line", None)
-    return InputLocation(told.get("file") or "", number, unit)
+    return InputLocation(members.get("file") or "", number, unit)
 
 
 def _diagnosed(kind: type[QueryError] | type[SchemaError]) -> Callable[[_ErrorFacts], OmniError]:
@@ -225,15 +225,15 @@ def _diagnosed(kind: type[QueryError] | type[SchemaError]) -> Callable[[_ErrorFa
     return make
 
 
-def _diagnostic(told: Mapping[str, Any], text: str | None) -> Diagnostic:
-    span = told.get("span")
-    name = told.get("file")
+def _diagnostic(members: Mapping[str, Any], text: str | None) -> Diagnostic:
+    span = members.get("span")
+    name = members.get("file")
     return Diagnostic(
-        read_code(told["code"]),
-        told["message"],
+        read_code(members["code"]),
+        members["message"],
         None if span is None else TextSpan(span["start"], span["end"]),
-        told.get("hint"),
-        Severity(told["severity"]),
+        members.get("hint"),
+        Severity(members["severity"]),
         None if name is None or text is None else SourceText(text.removeprefix("\ufeff"), name),
     )
 

@@ -1,7 +1,8 @@
-"""This module is a graph that a server serves: what the embedded one does, by HTTP."""
+"""A graph behind a server, by HTTP."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from io import BytesIO
@@ -16,10 +17,12 @@ from omnigraph.changes.model import Change
 from omnigraph.commit.manifest import unknown_branch_error
 from omnigraph.commit.model import MAIN, Commit
 from omnigraph.errors import InvalidInput, NotFound, StorageUnavailable
+from omnigraph.graph.protocol import GraphProtocol, documented_by
 from omnigraph.merge.model import MergeResult
 from omnigraph.query.explain import Explanation
 from omnigraph.query.limits import LOCAL_ENGINE, is_spark_engine
 from omnigraph.query.result import Result, ResultStream, column_types, to_stored_types
+from omnigraph.service import wire
 from omnigraph.service.client.blobs import RemoteBlob, find_blob
 from omnigraph.service.client.decode import (
     RemoteSnapshot,
@@ -38,11 +41,25 @@ from omnigraph.service.client.resources import (
     RemoteSchema,
     RemoteTags,
     RemoteTarget,
-    filter_body,
+    filter_members,
+    members,
     target_name,
 )
 from omnigraph.service.client.transport import RemoteCall
 from omnigraph.service.client.uploads import Upload, plain_value, to_upload
+from omnigraph.service.operations.branches import merge_branches
+from omnigraph.service.operations.changes import diff
+from omnigraph.service.operations.maintenance import list_recoveries
+from omnigraph.service.operations.mutations import (
+    cherry_pick,
+    load,
+    load_lines,
+    mutate,
+    mutate_if,
+    revert,
+)
+from omnigraph.service.operations.queries import entity, explain, export, query
+from omnigraph.service.operations.stored import invoke, invoke_if, list_queries
 from omnigraph.write.load import LoadResult, parse_load_mode
 from omnigraph.write.mutation import MutationResult
 from omnigraph.write.progress import ProgressListener
@@ -50,11 +67,10 @@ from omnigraph.write.violations import ValidationFailed
 
 ARROW_STREAM = "application/vnd.apache.arrow.stream"
 NDJSON = "application/x-ndjson"
-IF_COMMIT_HEADER = "Omnigraph-If-Graph-Commit"
 
 
 def _unsupported_remotely(name: str) -> Callable[..., NoReturn]:
-    """Return a method that tells that a server does not do this."""
+    """Return a method that raises: a server does not offer this."""
 
     def refuse(_: RemoteGraph, *__: object, **___: object) -> NoReturn:
         message = f"`{name}` needs the graph itself: open it where it is stored"
@@ -63,21 +79,22 @@ def _unsupported_remotely(name: str) -> Callable[..., NoReturn]:
     return refuse
 
 
+@documented_by(GraphProtocol)
 class RemoteGraph:
     """A graph behind a server, with the methods and answers of an embedded one.
 
-    `on` is the branch it reads and writes unless told otherwise. Who acts is known from the token,
-    and from nothing else.
+    `branch_name` is the branch it reads and writes by default. The server identifies the actor by
+    the token alone.
     """
 
     mode = "rw"
     actor: str | None = None
-    """Who acts is for the server to say, by the token."""
+    """Unknown here: the server identifies the actor by the token."""
 
     def __init__(self, address: RemoteAddress) -> None:
         self._address = address
         self._merge_into: str | None = None
-        self.on = address.on
+        self.branch_name = address.branch
         self.branches = RemoteBranches(address)
         self.tags = RemoteTags(address)
         self.commits = RemoteCommits(address)
@@ -85,8 +102,13 @@ class RemoteGraph:
         self.schema = RemoteSchema(address)
 
     @property
+    def on(self) -> str:
+        """Deprecated name of `branch_name`."""
+        warnings.warn("`on` is deprecated: use `branch_name`", DeprecationWarning, stacklevel=2)
+        return self.branch_name
+
+    @property
     def uri(self) -> str:
-        """The address of the graph."""
         return self._address.uri
 
     def close(self) -> None:
@@ -101,14 +123,13 @@ class RemoteGraph:
         create: bool = False,
         merge_into: str | None = None,
     ) -> RemoteGraph:
-        """Return the same graph bound to an existing branch; `create` or `from_` creates it."""
         name = name.strip()
         known = self.branches.list()
         if name not in known:
             if from_ is None and not create:
                 raise unknown_branch_error(name, known)
             self.branches.create(name, from_=from_)
-        bound = RemoteGraph(replace(self._address, on=name))
+        bound = RemoteGraph(replace(self._address, branch=name))
         bound._merge_into = merge_into
         return bound
 
@@ -119,14 +140,13 @@ class RemoteGraph:
         """Merge a bound branch if that was asked for and all went well; else close connections."""
         if self._merge_into is not None:
             if error is None:
-                self.merge(self.on, into=self._merge_into)
-        elif self.on == MAIN:
+                self.merge(self.branch_name, into=self._merge_into)
+        elif self.branch_name == MAIN:
             self.close()
 
     # --- reading
 
     def snapshot(self, at: RemoteTarget | None = None) -> RemoteSnapshot:
-        """Return the state a branch, tag, commit id or time names."""
         return self.schema.snapshot(at)
 
     def diff(
@@ -138,23 +158,22 @@ class RemoteGraph:
         types: Sequence[str] | None = None,
         ops: Sequence[str] | None = None,
     ) -> Iterator[Change]:
-        """Yield what became of each entity from one state to another."""
-        body = {"from": target_name(a), "to": target_name(b), **filter_body(kinds, types, ops)}
-        lines = self._address.lines("diff", body=body)
+        request = wire.DiffRequest(
+            from_=target_name(a), to=target_name(b), **filter_members(kinds, types, ops)
+        )
+        lines = self._address.lines(diff, request)
         return (read_change(msgspec.json.decode(line)) for line in lines)
 
     def entity_at(
         self, type_name: str, id: str, at: RemoteTarget | None = None
     ) -> dict[str, Any] | None:
-        """Return one entity as it was, or None when it was not there."""
-        query = [("type", type_name), ("id", id), *self._address.state(at).items()]
-        found: dict[str, Any] | None = self._address.get("entity", query=query)["entity"]
-        return found
+        request = wire.EntityQuery(type=type_name, id=id, **self._address.state(at))
+        properties: dict[str, Any] | None = self._address.call(entity, request).entity
+        return properties
 
     def blob(
         self, type_name: str, id: str, property: str, at: RemoteTarget | None = None
     ) -> RemoteBlob:
-        """Return a blob of an entity, to be read in ranges."""
         snapshot = self.snapshot(at)
         word, colon, name = type_name.partition(":")
         if not colon:
@@ -163,7 +182,7 @@ class RemoteGraph:
         selector = {"type": name, "id": id, "property": property}
         return find_blob(self._address, word, selector, snapshot.commit_id)
 
-    def query(  # noqa: PLR0913 - everything a query can be told
+    def query(  # noqa: PLR0913 - the arguments of a query
         self,
         source: str,
         params: Mapping[str, Any] | None = None,
@@ -174,9 +193,8 @@ class RemoteGraph:
         memory: int | None = None,
         engine: str = LOCAL_ENGINE,
     ) -> Result:
-        """Answer a query on the state a branch, tag, commit id or time names."""
         _check_engine(engine)
-        call = self._asking(source, params, name, at, {"timeout": timeout, "memory": memory})
+        call = self._query_call(source, params, name, at, timeout, memory)
         return _read_result(self._address.transport.send(call))
 
     def stream(  # noqa: PLR0913 - as above
@@ -190,36 +208,30 @@ class RemoteGraph:
         memory: int | None = None,
         engine: str = LOCAL_ENGINE,
     ) -> ResultStream:
-        """Answer a query whose rows are read as somebody takes them."""
         _check_engine(engine)
-        call = self._asking(source, params, name, at, {"timeout": timeout, "memory": memory})
+        call = self._query_call(source, params, name, at, timeout, memory)
         parts = _ResponseBatches(self._address, call)
         return ResultStream(*parts.head(), parts.tables())
 
-    def _asking(
+    def _query_call(
         self,
         source: str,
         params: Mapping[str, Any] | None,
         name: str | None,
         at: RemoteTarget | None,
-        limits: Mapping[str, float | None],
+        timeout: float | None,
+        memory: int | None,
     ) -> RemoteCall:
-        body = {
-            "query": source,
-            "name": name,
-            "params": _parameters(params),
+        request = wire.QueryRequest(
+            query=source,
+            name=name,
+            params=_parameters(params),
+            timeout_seconds=timeout,
+            memory_bytes=memory,
             **self._address.state(at),
-            "timeout_seconds": limits.get("timeout"),
-            "memory_bytes": limits.get("memory"),
-        }
-        return RemoteCall(
-            method="POST",
-            path=self._address.path("query"),
-            json=body,
-            headers={"Accept": ARROW_STREAM},
-            reads=True,
-            text=source,
         )
+        headers = {"Accept": ARROW_STREAM}
+        return self._address.request(query, request, text=source, headers=headers)
 
     def explain(  # noqa: PLR0913 - as above
         self,
@@ -232,29 +244,27 @@ class RemoteGraph:
         timeout: float | None = None,
         memory: int | None = None,
     ) -> Explanation:
-        """Show how a query would be answered; with `analyze`, run it and tell what happened."""
-        body = {
-            "query": source,
-            "name": name,
-            "params": _parameters(params),
-            "analyze": analyze,
-            "timeout_seconds": timeout,
-            "memory_bytes": memory,
+        request = wire.ExplainRequest(
+            query=source,
+            name=name,
+            params=_parameters(params),
+            analyze=analyze,
+            timeout_seconds=timeout,
+            memory_bytes=memory,
             **self._address.state(at),
-        }
-        return read_explanation(self._address.post("explain", body=body, reads=True, text=source))
+        )
+        return read_explanation(members(self._address.call(explain, request, text=source)))
 
     def export(self, at: RemoteTarget | None = None, *, types: Sequence[str] = ()) -> Iterator[str]:
-        """Yield every entity as one line of JSON, which `load` reads back."""
-        body = {**self._address.state(at), "type_names": list(types)}
-        return (line.decode() for line in self._address.lines("export", body=body))
+        request = wire.ExportRequest(type_names=list(types), **self._address.state(at))
+        return (line.decode() for line in self._address.lines(export, request))
 
     # --- stored queries
 
     def queries(self) -> list[dict[str, Any]]:
         """Return the stored queries of the graph: names, parameters, what they are for."""
-        found: list[dict[str, Any]] = self._address.get("queries")["queries"]
-        return found
+        answer = self._address.call(list_queries, wire.NoRequest())
+        return [members(entry) for entry in answer.queries]
 
     @overload
     def invoke(
@@ -308,15 +318,19 @@ class RemoteGraph:
         both use the branch this graph is bound to. `expect_mutation` refuses the other kind.
         """
         state = self._address.state(at) if branch is None else {"branch": branch}
-        condition = () if if_commit is None else ("if-graph-commit",)
-        headers = {} if if_commit is None else {IF_COMMIT_HEADER: if_commit}
-        call = RemoteCall(
-            method="POST",
-            path=self._address.path("queries", name, *condition),
-            json={"params": _parameters(params), "expect_mutation": expect_mutation, **state},
-            headers={"Accept": f"{ARROW_STREAM}, application/json", **headers},
-            reads=expect_mutation is False,
+        body = wire.InvokeStoredQueryRequest(
+            params=_parameters(params), expect_mutation=expect_mutation, **state
         )
+        headers = {"Accept": f"{ARROW_STREAM}, application/json"}
+        if if_commit is None:
+            request = wire.StoredQueryQuery(name=name, body=body)
+            call = self._address.request(invoke, request, headers=headers)
+        else:
+            conditional = wire.ConditionalStoredQueryQuery(
+                name=name, body=body, if_commit=if_commit
+            )
+            call = self._address.request(invoke_if, conditional, headers=headers)
+        call = replace(call, reads=expect_mutation is False)
         response = self._address.transport.send(call)
         if response.headers["Content-Type"].startswith(ARROW_STREAM):
             return _read_result(response)
@@ -340,17 +354,17 @@ class RemoteGraph:
         if_commit: str | None = None,
         message: str | None = None,
     ) -> MutationResult:
-        """Run a mutation as one commit; `if_commit` refuses when the branch is not at that one."""
-        body = {
-            "query": source,
-            "name": name,
-            "params": _parameters(params),
-            "branch": branch or self.on,
-            "message": message,
-        }
-        path = ("mutate",) if if_commit is None else ("mutate", "if-graph-commit")
-        headers = None if if_commit is None else {IF_COMMIT_HEADER: if_commit}
-        return read_mutation(self._address.post(*path, body=body, text=source, headers=headers))
+        request = wire.ChangeRequest(
+            query=source,
+            name=name,
+            params=_parameters(params),
+            branch=branch or self.branch_name,
+            message=message,
+        )
+        if if_commit is None:
+            return read_mutation(members(self._address.call(mutate, request, text=source)))
+        conditional = wire.ConditionalChangeQuery(if_commit=if_commit, body=request)
+        return read_mutation(members(self._address.call(mutate_if, conditional, text=source)))
 
     def put_blob(
         self,
@@ -362,7 +376,6 @@ class RemoteGraph:
         branch: str | None = None,
         message: str | None = None,
     ) -> Commit | None:
-        """Set a blob of an existing entity, as one commit; None if it has these bytes already."""
         return self._set_blob((type_name, id, property), data, branch, message)
 
     def clear_blob(
@@ -374,7 +387,6 @@ class RemoteGraph:
         branch: str | None = None,
         message: str | None = None,
     ) -> Commit | None:
-        """Set an optional blob of an existing entity to null, as one commit; None if it is."""
         return self._set_blob((type_name, id, property), None, branch, message)
 
     def _set_blob(
@@ -386,7 +398,7 @@ class RemoteGraph:
     ) -> Commit | None:
         type_name, id_, property_ = selector
         bare = type_name.partition(":")[2] or type_name
-        if self.entity_at(type_name, id_, branch or self.on) is None:
+        if self.entity_at(type_name, id_, branch or self.branch_name) is None:
             raise NotFound(f"{bare} '{id_}' does not exist", code="entity_not_found", type=bare)
         source = (
             "query put($id: String, $data: String?) "
@@ -396,11 +408,13 @@ class RemoteGraph:
         return self.mutate(source, params, branch=branch, message=message).commit
 
     def recoveries(self) -> list[dict[str, Any]]:
-        """Return the audit of everything recovery ever did, oldest first."""
-        rows: list[dict[str, Any]] = self._address.get("recoveries")["recoveries"]
-        return [{**row, "created_at": read_instant(row["created_at"])} for row in rows]
+        answer = self._address.call(list_recoveries, wire.NoRequest())
+        return [
+            {**members(row), "created_at": read_instant(row.created_at)}
+            for row in answer.recoveries
+        ]
 
-    def load(  # noqa: PLR0913 - everything a load can be told
+    def load(  # noqa: PLR0913 - the arguments of a load
         self,
         data: Any,  # noqa: ANN401 - a path, a file, bytes, or tables by type
         *,
@@ -415,17 +429,10 @@ class RemoteGraph:
         engine: str = LOCAL_ENGINE,
         encoding: str | None = None,
     ) -> LoadResult:
-        """Load data as one commit; see the embedded graph for what it may be."""
         _check_engine(engine)
-        where = branch or self.on
-        facts = {
-            "branch": where,
-            "mode": str(parse_load_mode(mode)),
-            "from": from_,
-            "message": message,
-        }
-        given = {name: value for name, value in facts.items() if value is not None}
-        upload = self._upload(data, where, from_, encoding)
+        name = branch or self.branch_name
+        load_mode = wire.LoadMode(parse_load_mode(mode))
+        upload = self._upload(data, name, from_, encoding)
         if not strict:
             if partial:
                 message_ = "a load of the older grammar takes whole entities"
@@ -433,19 +440,21 @@ class RemoteGraph:
             if vectors_from is not None:
                 message_ = "a load of the older grammar cannot name the model of vectors"
                 raise InvalidInput(message_, code="remote_unsupported")
-            body = {**given, "data": upload.content.decode("utf-8")}
-            return read_load(self._address.post("load", body=body))
-        more = {"partial": "true" if partial else None, "vectors_from": vectors_from}
-        query = (*given.items(), *((n, value) for n, value in more.items() if value is not None))
-        call = RemoteCall(
-            method="POST",
-            path=self._address.path("load", "ndjson"),
-            query=query,
-            content=upload.content,
-            headers={"Content-Type": NDJSON},
+            text = upload.content.decode("utf-8")
+            ingest = wire.IngestRequest(data=text, branch=name, from_=from_, mode=load_mode)
+            return read_load(members(self._address.call(load, ingest)))
+        request = wire.LoadLinesQuery(
+            data=upload.content,
+            branch=name,
+            from_=from_,
+            mode=load_mode,
+            message=message,
+            partial=partial,
+            vectors_from=vectors_from,
         )
         try:
-            return read_load(self._address.transport.json(call))
+            headers = {"Content-Type": NDJSON}
+            return read_load(members(self._address.call(load_lines, request, headers=headers)))
         except ValidationFailed as error:
             raise upload.placed(error) from error
 
@@ -472,13 +481,12 @@ class RemoteGraph:
         message: str | None = None,
         vectors_from: str | None = None,
     ) -> LoadResult:
-        """Load rows of one type as one commit."""
         rows_by_type = {type_name: rows}
         return self.load(
             rows_by_type, mode=mode, branch=branch, message=message, vectors_from=vectors_from
         )
 
-    def merge(  # noqa: PLR0913 - everything a merge can be told
+    def merge(  # noqa: PLR0913 - the arguments of a merge
         self,
         source: str,
         into: str | None = None,
@@ -489,17 +497,16 @@ class RemoteGraph:
         delete_branch: bool = False,
         message: str | None = None,
     ) -> MergeResult:
-        """Merge a branch into another, which then has its history; conflicts change nothing."""
-        body = {
-            "source": source,
-            "target": into or self.on,
-            "delete_branch": delete_branch,
-            "dry_run": dry_run,
-            "strict": strict,
-            "resolve": resolve,
-            "message": message,
-        }
-        return read_merge(self._address.post("branches", "merge", body=body))
+        request = wire.BranchMergeRequest(
+            source=source,
+            target=into or self.branch_name,
+            delete_branch=delete_branch,
+            dry_run=dry_run,
+            strict=strict,
+            resolve=resolve,
+            message=message,
+        )
+        return read_merge(members(self._address.call(merge_branches, request)))
 
     def revert(
         self,
@@ -510,8 +517,14 @@ class RemoteGraph:
         resolve: str | Mapping[str, Any] | None = None,
         message: str | None = None,
     ) -> MergeResult:
-        """Undo what a commit did, as a commit; what others did to the same since is a conflict."""
-        return self._picked("revert", commit, branch, (dry_run, resolve, message))
+        request = wire.PickRequest(
+            commit_id=commit,
+            branch=branch or self.branch_name,
+            dry_run=dry_run,
+            resolve=resolve,
+            message=message,
+        )
+        return read_merge(members(self._address.call(revert, request)))
 
     def cherry_pick(
         self,
@@ -522,8 +535,14 @@ class RemoteGraph:
         resolve: str | Mapping[str, Any] | None = None,
         message: str | None = None,
     ) -> MergeResult:
-        """Do on a branch what a commit did elsewhere, as a commit."""
-        return self._picked("cherry-pick", commit, branch, (dry_run, resolve, message))
+        request = wire.PickRequest(
+            commit_id=commit,
+            branch=branch or self.branch_name,
+            dry_run=dry_run,
+            resolve=resolve,
+            message=message,
+        )
+        return read_merge(members(self._address.call(cherry_pick, request)))
 
     # --- what needs the graph itself
 
@@ -538,17 +557,6 @@ class RemoteGraph:
     recover = _unsupported_remotely("recover")
     repair = _unsupported_remotely("repair")
     verify = _unsupported_remotely("verify")
-
-    def _picked(
-        self, route: str, commit: str, branch: str | None, how: tuple[bool, Any, str | None]
-    ) -> MergeResult:
-        names = ("dry_run", "resolve", "message")
-        body = {
-            "commit_id": commit,
-            "branch": branch or self.on,
-            **dict(zip(names, how, strict=True)),
-        }
-        return read_merge(self._address.post(route, body=body))
 
 
 def _check_engine(engine: str) -> None:
@@ -628,8 +636,8 @@ class _IteratorFile:
         return taken
 
     def readable(self) -> bool:
-        """Tell that this can be read."""
+        """Return True: this can be read."""
         return True
 
     def close(self) -> None:
-        """Do nothing: the connection is closed by whoever opened it."""
+        """Do nothing: the connection is closed where it was opened."""

@@ -1,4 +1,4 @@
-"""This module reads the steps of a migration as the wire has them."""
+"""Decode migration steps of the wire."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ _STEP_CLASSES: Mapping[str, Any] = MappingProxyType(
 )
 
 
-def read_steps(told: Sequence[Mapping[str, Any]]) -> tuple[MigrationStep, ...]:
+def read_steps(members: Sequence[Mapping[str, Any]]) -> tuple[MigrationStep, ...]:
     """Read steps."""
-    return tuple(_read_step(facts) for facts in told)
+    return tuple(_read_step(facts) for facts in members)
 
 
 def _read_step(facts: Mapping[str, Any]) -> MigrationStep:
@@ -63,14 +63,15 @@ def _cardinality(text: str) -> Cardinality:
     return Cardinality(int(low), None if high in ("", "*") else int(high))
 
 
-def _annotations(told: Sequence[Mapping[str, Any]]) -> tuple[Annotation, ...]:
+def _annotations(members: Sequence[Mapping[str, Any]]) -> tuple[Annotation, ...]:
     return tuple(
-        Annotation(one["name"], one["value"], tuple(one.get("kwargs", {}).items())) for one in told
+        Annotation(one["name"], one["value"], tuple(one.get("kwargs", {}).items()))
+        for one in members
     )
 
 
-def _constraint(told: Mapping[str, Any]) -> Constraint:
-    [(word, facts)] = told.items()
+def _constraint(members: Mapping[str, Any]) -> Constraint:
+    [(word, facts)] = members.items()
     match word:
         case "Key":
             return Key(tuple(facts))

@@ -1,17 +1,18 @@
-"""This module is the parts of a remote graph: branches, tags, commits, changes, schema."""
+"""The parts of a remote graph: branches, tags, commits, changes, schema."""
 
 from __future__ import annotations
 
 import os
 import tempfile
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 from urllib.parse import quote
 
 import msgspec
+from msgspec import Struct
 
 from omnigraph.catalog import Catalog, MigrationPlan
 from omnigraph.changes.commit_changes import CommitChangesPage, Limits
@@ -19,7 +20,16 @@ from omnigraph.changes.feed import FeedPage, FeedRequest
 from omnigraph.changes.model import parse_change_filter
 from omnigraph.commit.model import MAIN, Branch, Commit, CommitId, Snapshot, Tag
 from omnigraph.errors import InvalidInput, StorageUnavailable, translate_disk_errors
+from omnigraph.graph.protocol import (
+    BranchesProtocol,
+    ChangesProtocol,
+    CommitsProtocol,
+    SchemaProtocol,
+    TagsProtocol,
+    documented_by,
+)
 from omnigraph.graph.schema import read_schema_text
+from omnigraph.service import wire
 from omnigraph.service.client.decode import (
     RemoteSnapshot,
     read_branch,
@@ -30,11 +40,35 @@ from omnigraph.service.client.decode import (
     read_tag,
 )
 from omnigraph.service.client.transport import RemoteCall, Transport
+from omnigraph.service.operations.branches import (
+    create_branch,
+    create_tag,
+    delete_branch,
+    delete_tag,
+    get_branch,
+    list_branches,
+    list_tags,
+    merge_base,
+)
+from omnigraph.service.operations.changes import (
+    baseline,
+    commit_changes,
+    get_commit,
+    list_commits,
+    poll_changes,
+)
+from omnigraph.service.operations.operation import Operation
+from omnigraph.service.operations.paths import GRAPH_PATH
+from omnigraph.service.operations.queries import snapshot
+from omnigraph.service.operations.schema import apply_schema, plan_schema
+from omnigraph.service.wire.parameters import Location
 from omnigraph.write.progress import ProgressListener
 from omnigraph.write.schema_migration import SchemaResult
 
 RemoteTarget = str | datetime | Snapshot | RemoteSnapshot
 """A branch, tag, commit id, instant, or a snapshot itself."""
+_RequestT = TypeVar("_RequestT", bound=Struct)
+_AnswerT = TypeVar("_AnswerT")
 _SPOOL_BYTES = 8 * 1024 * 1024
 
 
@@ -42,12 +76,12 @@ _SPOOL_BYTES = 8 * 1024 * 1024
 class RemoteAddress:
     """A graph of a server, and the branch it is bound to.
 
-    Without a name the address of the server is that of the graph, as a gateway may publish it.
+    Without a name the address of the server is that of the graph, as behind a gateway.
     """
 
     transport: Transport
     graph: str | None
-    on: str = MAIN
+    branch: str = MAIN
 
     @property
     def uri(self) -> str:
@@ -59,45 +93,85 @@ class RemoteAddress:
         place = () if self.graph is None else ("graphs", self.graph)
         return "".join(f"/{quote(part, safe='')}" for part in (*place, *parts))
 
-    def get(self, *parts: str, query: Sequence[tuple[str, str]] = ()) -> Any:  # noqa: ANN401
-        """Ask for something."""
-        call = RemoteCall(method="GET", path=self.path(*parts), query=tuple(query), reads=True)
-        return self.transport.json(call)
-
-    def post(
+    def request(
         self,
-        *parts: str,
-        body: Any,  # noqa: ANN401 - the wire form of a request
-        reads: bool = False,
+        operation: Operation[Any, _RequestT, Any],
+        request: _RequestT,
+        *,
         text: str | None = None,
-        headers: dict[str, str] | None = None,
-    ) -> Any:  # noqa: ANN401 - the wire form of an answer
-        """Send something; `text` is what errors point into."""
-        call = RemoteCall(
-            method="POST",
-            path=self.path(*parts),
-            json=body,
-            reads=reads,
+        headers: Mapping[str, str] | None = None,
+    ) -> RemoteCall:
+        """Return the HTTP request of an operation; errors point into `text`."""
+        path = (operation.path or "").removeprefix(GRAPH_PATH)
+        query: list[tuple[str, str]] = []
+        sent = dict(headers or {})
+        for parameter in operation.parameters:
+            value = getattr(request, parameter.field)
+            if parameter.location is Location.PATH:
+                path = path.replace(f"{{{parameter.name}}}", quote(value, safe=""))
+            elif parameter.location is Location.HEADER and value is not None:
+                sent[parameter.name] = value
+            elif parameter.location is Location.QUERY:
+                query += [(parameter.name, one) for one in _query_values(value)]
+        body = operation.body
+        content = None
+        if body is not None:
+            content = request if body.field is None else getattr(request, body.field)
+        is_json = content is not None and not isinstance(content, bytes)
+        return RemoteCall(
+            method=operation.method,
+            path=self.path() + path,
+            query=tuple(query),
+            json=msgspec.to_builtins(content) if is_json else None,
+            content=content if isinstance(content, bytes) else None,
+            headers=sent,
+            reads=not operation.writes,
             text=text,
-            headers=headers,
         )
-        return self.transport.json(call)
 
-    def delete(self, *parts: str) -> Any:  # noqa: ANN401 - the wire form of an answer
-        """Delete something."""
-        return self.transport.json(RemoteCall(method="DELETE", path=self.path(*parts)))
+    def call(
+        self,
+        operation: Operation[Any, _RequestT, _AnswerT],
+        request: _RequestT,
+        *,
+        text: str | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> _AnswerT:
+        """Call an operation of the server; return its declared answer."""
+        call = self.request(operation, request, text=text, headers=headers)
+        answer: _AnswerT = self.transport.decoded(call, operation.answer)
+        return answer
 
-    def lines(self, *parts: str, body: Any) -> Iterator[bytes]:  # noqa: ANN401
-        """Yield the lines of an answer as they come."""
-        call = RemoteCall(method="POST", path=self.path(*parts), json=body, reads=True)
-        with self.transport.stream(call) as response:
+    def lines(
+        self, operation: Operation[Any, _RequestT, Any], request: _RequestT
+    ) -> Iterator[bytes]:
+        """Call an operation that streams; yield the lines of its answer as they arrive."""
+        with self.transport.stream(self.request(operation, request)) as response:
             for line in response.iter_lines():
                 if line:
                     yield line.encode()
 
     def state(self, at: RemoteTarget | None) -> dict[str, str]:
-        """Return how a request says which state it is about."""
-        return {"branch": self.on} if at is None else {"snapshot": target_name(at)}
+        """Return the members of a request that name the state to read."""
+        return {"branch": self.branch} if at is None else {"snapshot": target_name(at)}
+
+
+def _query_values(value: object) -> list[str]:
+    match value:
+        case None:
+            return []
+        case bool():
+            return ["true"] if value else []
+        case list():
+            return [str(one) for one in value]
+        case _:
+            return [str(value)]
+
+
+def members(answer: Struct) -> dict[str, Any]:
+    """Return the JSON members of an answer."""
+    values: dict[str, Any] = msgspec.to_builtins(answer)
+    return values
 
 
 def target_name(at: RemoteTarget | int) -> str:
@@ -114,21 +188,16 @@ def target_name(at: RemoteTarget | int) -> str:
             raise InvalidInput(message, code="target_invalid")
 
 
-def _filter_query(
+def filter_members(
     kinds: Sequence[str] | None, types: Sequence[str] | None, ops: Sequence[str] | None
-) -> list[tuple[str, list[str]]]:
+) -> dict[str, Any]:
+    """Return the members of a request that select changes; refuse unknown words."""
     parse_change_filter(kinds, types, ops)
-    named = (("kind", kinds), ("type", types), ("op", ops))
-    return [(name, [str(one) for one in given]) for name, given in named if given]
+    words = (("kind", kinds), ("type", types), ("op", ops))
+    return {name: [str(one) for one in values] for name, values in words if values}
 
 
-def filter_body(
-    kinds: Sequence[str] | None, types: Sequence[str] | None, ops: Sequence[str] | None
-) -> dict[str, list[str]]:
-    """Return which changes are asked for, for a body; refuse words there are none of."""
-    return dict(_filter_query(kinds, types, ops))
-
-
+@documented_by(BranchesProtocol)
 class RemoteBranches:
     """The branches of a graph."""
 
@@ -136,29 +205,26 @@ class RemoteBranches:
         self._address = address
 
     def create(self, name: str, from_: RemoteTarget | None = None) -> Branch:
-        """Create a branch at the state of another branch, tag, commit or time."""
-        at = self._address.on if from_ is None else target_name(from_)
+        at = self._address.branch if from_ is None else target_name(from_)
         where = {"from": at} if from_ is None or at in self.list() else {"snapshot": at}
-        self._address.post("branches", body={"name": name, **where})
+        request = msgspec.convert({"name": name, **where}, wire.BranchCreateRequest)
+        self._address.call(create_branch, request)
         return self.get(name)
 
     def list(self) -> list[str]:
-        """Return the names of all branches, main among them, sorted."""
-        found: list[str] = self._address.get("branches")["branches"]
-        return found
+        return self._address.call(list_branches, wire.NoRequest()).branches
 
     def get(self, name: str) -> Branch:
-        """Return a branch by name."""
-        return read_branch(self._address.get("branches", name))
+        return read_branch(members(self._address.call(get_branch, wire.BranchQuery(branch=name))))
 
     def delete(self, name: str, *, force: bool = False) -> None:
-        """Delete a branch."""
         if force:
             message = "a server deletes no branch that others descend from; delete those first"
             raise InvalidInput(message, code="remote_unsupported")
-        self._address.delete("branches", name)
+        self._address.call(delete_branch, wire.BranchQuery(branch=name))
 
 
+@documented_by(TagsProtocol)
 class RemoteTags:
     """The tags of a graph."""
 
@@ -166,18 +232,18 @@ class RemoteTags:
         self._address = address
 
     def create(self, name: str, at: RemoteTarget | None = None) -> Tag:
-        """Give a commit a name that never moves."""
-        return read_tag(self._address.post("tags", body={"name": name, **self._address.state(at)}))
+        request = wire.TagCreateRequest(name=name, **self._address.state(at))
+        return read_tag(members(self._address.call(create_tag, request)))
 
     def list(self) -> list[Tag]:
-        """Return all tags by name."""
-        return [read_tag(one) for one in self._address.get("tags")["tags"]]
+        answer = self._address.call(list_tags, wire.NoRequest())
+        return [read_tag(members(tag)) for tag in answer.tags]
 
     def delete(self, name: str) -> None:
-        """Forget a tag."""
-        self._address.delete("tags", name)
+        self._address.call(delete_tag, wire.TagQuery(tag=name))
 
 
+@documented_by(CommitsProtocol)
 class RemoteCommits:
     """The history of a graph."""
 
@@ -187,16 +253,14 @@ class RemoteCommits:
     def list(
         self, branch: str | None = None, limit: int | None = None, *, actor: str | None = None
     ) -> list[Commit]:
-        """Return the commits a branch descends from, newest first; with `actor`, only theirs."""
-        query = [("branch", branch or self._address.on)]
-        query += [] if limit is None else [("limit", str(limit))]
-        query += [] if actor is None else [("actor", actor)]
-        found = self._address.get("commits", query=query)["commits"]
-        return [Commit.from_json(one) for one in found]
+        name = branch or self._address.branch
+        request = wire.CommitListQuery(branch=name, limit=limit, actor=actor)
+        answer = self._address.call(list_commits, request)
+        return [Commit.from_json(members(commit)) for commit in answer.commits]
 
     def get(self, id: str) -> Commit:
-        """Return a commit by id, on whatever branch it is."""
-        return Commit.from_json(self._address.get("commits", id))
+        answer = self._address.call(get_commit, wire.CommitQuery(commit_id=id))
+        return Commit.from_json(members(answer))
 
     def changes(
         self,
@@ -208,23 +272,18 @@ class RemoteCommits:
         page_token: str | None = None,
         limits: Limits | None = None,
     ) -> CommitChangesPage:
-        """Return what a commit changed against its first parent, a page of it at a time."""
-        query = _page_query(_filter_query(kinds, types, ops), limits)
-        query += [] if page_token is None else [("page_token", page_token)]
-        return read_commit_page(self._address.get("commits", id, "changes", query=query))
+        request = wire.CommitChangesQuery(
+            commit_id=id,
+            page_token=page_token,
+            limit=None if limits is None else limits.changes,
+            **filter_members(kinds, types, ops),
+        )
+        return read_commit_page(members(self._address.call(commit_changes, request)))
 
     def merge_base(self, one: RemoteTarget, other: RemoteTarget) -> tuple[CommitId, ...]:
-        """Return the best common ancestors of two states."""
-        query = [("one", target_name(one)), ("other", target_name(other))]
-        found = self._address.get("merge-base", query=query)["commit_ids"]
-        return tuple(CommitId(id_) for id_ in found)
-
-
-def _page_query(
-    wanted: Sequence[tuple[str, Sequence[str]]], limits: Limits | None
-) -> list[tuple[str, str]]:
-    query = [(name, one) for name, given in wanted for one in given]
-    return query + ([] if limits is None else [("limit", str(limits.changes))])
+        request = wire.MergeBaseQuery(one=target_name(one), other=target_name(other))
+        answer = self._address.call(merge_base, request)
+        return tuple(CommitId(id_) for id_ in answer.commit_ids)
 
 
 @dataclass(frozen=True)
@@ -259,13 +318,14 @@ class RemoteBaseline:
         }
 
 
+@documented_by(ChangesProtocol)
 class RemoteChanges:
     """What happened on a branch, commit by commit, for a reader that keeps a copy of it."""
 
     def __init__(self, address: RemoteAddress) -> None:
         self._address = address
 
-    def poll(  # noqa: PLR0913 - everything a poll can be told
+    def poll(  # noqa: PLR0913 - the arguments of a poll
         self,
         *,
         branch: str | None = None,
@@ -277,15 +337,17 @@ class RemoteChanges:
         ops: Sequence[str] | None = None,
         limits: Limits | None = None,
     ) -> FeedPage:
-        """Return the next page of changes, and how to go on."""
-        place = {"start": start, "cursor": cursor, "page_token": page_token}
-        FeedRequest(
-            branch=branch or self._address.on, start=start, cursor=cursor, page_token=page_token
+        name = branch or self._address.branch
+        FeedRequest(branch=name, start=start, cursor=cursor, page_token=page_token)
+        request = wire.ChangeFeedQuery(
+            branch=name,
+            start=start,
+            cursor=cursor,
+            page_token=page_token,
+            limit=None if limits is None else limits.changes,
+            **filter_members(kinds, types, ops),
         )
-        query = [("branch", branch or self._address.on)]
-        query += [(name, value) for name, value in place.items() if value is not None]
-        query += _page_query(_filter_query(kinds, types, ops), limits)
-        return read_feed(self._address.get("changes", query=query))
+        return read_feed(members(self._address.call(poll_changes, request)))
 
     def baseline(
         self,
@@ -295,27 +357,26 @@ class RemoteChanges:
         types: Sequence[str] | None = None,
         ops: Sequence[str] | None = None,
     ) -> RemoteBaseline:
-        """Return all entities of the newest state and the cursor that goes on from there.
-
-        All of it is fetched first: only the last line says that the lines are whole.
-        """
-        body = {"branch": branch or self._address.on, **filter_body(kinds, types, ops)}
+        request = wire.ChangeBaselineRequest(
+            branch=branch or self._address.branch, **filter_members(kinds, types, ops)
+        )
         file = tempfile.SpooledTemporaryFile(_SPOOL_BYTES)  # noqa: SIM115 - the baseline holds it
         end, last = 0, b""
-        for line in self._address.lines("changes", "baseline", body=body):
+        for line in self._address.lines(baseline, request):
             end = file.tell()
             with translate_disk_errors(tempfile.gettempdir()):
                 file.write(line + b"\n")
             last = line
-        told = msgspec.json.decode(last) if last else {}
-        if "baseline" not in told:
+        record = msgspec.json.decode(last) if last else {}
+        if "baseline" not in record:
             message = "the baseline broke off before its end; take it again"
             raise StorageUnavailable(message, code="server_unreachable")
-        facts = told["baseline"]
+        facts = record["baseline"]
         commit_id = CommitId(facts["snapshot_commit_id"])
         return RemoteBaseline(commit_id, facts["resume_cursor"], file, end)
 
 
+@documented_by(SchemaProtocol)
 class RemoteSchema:
     """The schema of a graph."""
 
@@ -324,29 +385,24 @@ class RemoteSchema:
 
     def snapshot(self, at: RemoteTarget | None = None) -> RemoteSnapshot:
         """Return the state a branch, tag, commit id or time names."""
-        query = [*self._address.state(at).items(), ("schema", "true")]
-        return RemoteSnapshot.of(self._address.get("snapshot", query=query))
+        request = wire.SnapshotQuery(schema=True, **self._address.state(at))
+        return RemoteSnapshot.of(members(self._address.call(snapshot, request)))
 
     @property
     def source(self) -> str:
-        """The text of the accepted schema."""
         return self.snapshot().schema_source
 
     @property
     def catalog(self) -> Catalog:
-        """What the accepted schema means."""
         return self.snapshot().catalog
 
     def plan(
         self, text: str, *, allow_data_loss: bool = False, at: RemoteTarget | None = None
     ) -> MigrationPlan:
-        """Return the steps from the accepted schema to another, or what stands in the way."""
-        body = {
-            "schema_source": text,
-            "allow_data_loss": allow_data_loss,
-            **self._address.state(at),
-        }
-        return read_plan(self._address.post("schema", "plan", body=body, reads=True, text=text))
+        request = wire.SchemaPlanRequest(
+            schema_source=text, allow_data_loss=allow_data_loss, **self._address.state(at)
+        )
+        return read_plan(members(self._address.call(plan_schema, request, text=text)))
 
     def apply(
         self,
@@ -358,17 +414,15 @@ class RemoteSchema:
         dry_run: bool = False,
         progress: ProgressListener | None = None,
     ) -> SchemaResult:
-        """Make another schema the accepted one, as one commit."""
         source = read_schema_text(text)
-        body = {
-            "schema_source": source,
-            "allow_data_loss": allow_data_loss,
-            "branch": branch or self._address.on,
-            "dry_run": dry_run,
-            "message": message,
-        }
-        return read_schema_result(self._address.post("schema", "apply", body=body, text=source))
+        request = wire.SchemaApplyRequest(
+            schema_source=source,
+            allow_data_loss=allow_data_loss,
+            branch=branch or self._address.branch,
+            dry_run=dry_run,
+            message=message,
+        )
+        return read_schema_result(members(self._address.call(apply_schema, request, text=source)))
 
     def diff(self, old: RemoteTarget, new: RemoteTarget) -> MigrationPlan:
-        """Return the steps from the schema of one state to that of another."""
         return self.plan(self.snapshot(new).schema_source, at=old)

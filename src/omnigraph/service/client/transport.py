@@ -1,7 +1,7 @@
-"""This module speaks HTTP: connections that are kept, what is tried again, errors told alike.
+"""HTTP transport of the client: kept connections, retries, errors.
 
-Something is tried again only where that cannot do it twice: what never reached the server, what it
-refused to begin, and what only reads.
+A request is sent again only where it cannot take effect twice: if it never reached the server, if
+the server refused to start it, or if it only reads.
 """
 
 from __future__ import annotations
@@ -65,16 +65,16 @@ class Transport:
             },
         )
 
-        # Connections of a graph nobody closed go with it.
+        # Close the connections of a graph that was not closed.
         weakref.finalize(self, self._client.close)
 
     def close(self) -> None:
         """Close all connections."""
         self._client.close()
 
-    def json(self, call: RemoteCall) -> Any:  # noqa: ANN401 - any JSON value
-        """Return the answer to a request."""
-        return self._retried(call, lambda: self._decoded(call))
+    def decoded(self, call: RemoteCall, answer: Any) -> Any:  # noqa: ANN401 - as the type says
+        """Return the answer to a request, which has a declared type."""
+        return self._retried(call, lambda: self._decoded(call, answer))
 
     def send(self, call: RemoteCall) -> httpx.Response:
         """Return the whole answer to a request, whatever its body is."""
@@ -91,12 +91,12 @@ class Transport:
         finally:
             response.close()
 
-    def _decoded(self, call: RemoteCall) -> Any:  # noqa: ANN401 - any JSON value
+    def _decoded(self, call: RemoteCall, answer: Any) -> Any:  # noqa: ANN401 - as the type says
         response = self._answered(call)
         try:
-            return msgspec.json.decode(response.content)
+            return msgspec.json.decode(response.content, type=answer)
         except msgspec.DecodeError as error:
-            message = f"{self.base} does not answer as an omnigraph server does"
+            message = f"{self.base} does not answer like an OmniGraph server: {error}"
             raise StorageUnavailable(message, code="server_unknown") from error
 
     def _answered(self, call: RemoteCall) -> httpx.Response:
@@ -126,7 +126,7 @@ class Transport:
                 headers=dict(call.headers or {}),
             )
         except UnicodeEncodeError as error:
-            message = "a text with half of a surrogate pair is no Unicode"
+            message = "a text with half of a surrogate pair is not valid Unicode"
             raise InvalidInput(message, code="text_invalid") from error
 
     def _retried(self, call: RemoteCall, run: Callable[[], _AnswerT]) -> _AnswerT:

@@ -1,4 +1,4 @@
-"""This module turns what people load into the lines a server takes.
+"""Convert the input of a load to the lines that a server takes.
 
 Tables become lines here; whether values fit is for the server to say.
 """
@@ -128,7 +128,7 @@ def _line(kind: str, name: str, row: Mapping[str, Any], properties: Collection[s
         line = {"edge": name, **ends, "data": values}
     try:
         return json.dumps(line, ensure_ascii=False).encode() + b"\n"
-    except UnicodeEncodeError:  # the server tells where the half of a character stands
+    except UnicodeEncodeError:  # the server reports where it is
         return json.dumps(line).encode() + b"\n"
 
 

@@ -56,7 +56,7 @@ def apply(
     options: Mapping[str, str] | None = None,
     observer: StepObserver | None = None,
 ) -> ClusterCommandResult:
-    """Make a cluster what its configuration says."""
+    """Make a cluster what its configuration declares."""
     session = ClusterSession(folder, options)
     desired = session.desired()
     run = None
@@ -131,7 +131,7 @@ class _ApplyRun:
     def _check_digests(self, state: ClusterState) -> None:
         for graph in state.graph_ids:
             if state.graph_digest(graph) not in (None, state.resources[f"graph.{graph}"].digest):
-                message = "what the ledger says about the graph does not fit its digest"
+                message = "the ledger entry of the graph does not match its digest"
                 raise ClusterOperationRefused(
                     "external_blob_policy_digest_mismatch", f"graph.{graph}", message
                 )
@@ -159,7 +159,7 @@ class _ApplyRun:
             failure = f"{word[operation]}_failed"
             if self._failed:
                 self._failed[change.resource] = failure
-                message = "not tried, because an earlier graph could not be changed"
+                message = "skipped, because an earlier graph failed"
                 code = f"{word[operation]}_skipped"
                 self._session.findings.warn(code, change.resource, message)
                 continue
@@ -204,7 +204,7 @@ class _ApplyRun:
         try:
             graph = create_graph(location.uri, text, storage_options=dict(location.options))
         except AlreadyExists as error:
-            message = f"{error.message}; `cluster refresh` takes it into the ledger"
+            message = f"{error.message}; `cluster refresh` adds it to the ledger"
             raise AlreadyExists(message) from error
         version = graph.snapshot().manifest_version
         self._observer(f"{CREATE}: note {change.graph}")
@@ -269,7 +269,7 @@ class _ApplyRun:
         )
 
     def _observations(self) -> dict[str, dict[str, Any]]:
-        """Return a new look at every graph that was moved."""
+        """Read every changed graph again."""
         moved = {c.graph for c in self.changes if c.kind == "schema" and c.is_done}
         schemas = self._schemas()
         return {
@@ -280,7 +280,7 @@ class _ApplyRun:
         }
 
     def _statuses(self, state: ClusterState) -> dict[str, ResourceStatus]:
-        statuses = {a: found for a, found in state.statuses.items() if a in state.resources}
+        statuses = {a: status for a, status in state.statuses.items() if a in state.resources}
         for change in self.changes:
             if change.is_done and change.operation != "delete":
                 statuses[change.resource] = ResourceStatus("applied")
@@ -293,11 +293,11 @@ class _ApplyRun:
         for address in state.resources:
             statuses.setdefault(address, ResourceStatus("applied"))
         unsettled = {f"graph.{graph}" for graph in self._swept.pending}
-        kept = {a: found for a, found in state.statuses.items() if a in unsettled}
+        kept = {a: status for a, status in state.statuses.items() if a in unsettled}
         return {**statuses, **kept}
 
     def _tidy(self) -> None:
-        """Remove the records of what the ledger now says."""
+        """Remove the records of changes that the ledger now has."""
         store = self._session.store
         for operation in self._swept.settled:
             self._observer(f"forget {operation}")
@@ -308,11 +308,11 @@ class _ApplyRun:
     def _tell(self) -> None:
         for change in self.changes:
             if change.disposition == DEFERRED:
-                message = f"{change.operation} is not something apply does: {change.reason}"
+                message = f"{change.operation} is not supported by apply: {change.reason}"
                 code = "apply_unsupported_change"
                 self._session.findings.warn(code, change.resource, message)
             elif change.disposition == BLOCKED:
-                message = f"{change.operation} has to wait: {change.reason}"
+                message = f"{change.operation} is blocked: {change.reason}"
                 code = "apply_dependency_blocked"
                 self._session.findings.warn(code, change.resource, message)
 

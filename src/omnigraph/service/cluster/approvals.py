@@ -18,7 +18,7 @@ APPROVAL_REASON = "deletes the graph and all of its data"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Approval:
-    """One approval; it is good for exactly the change it was given for, once."""
+    """One approval; it is valid for exactly one change, once."""
 
     approval_id: str = field(default_factory=lambda: str(ULID()))
     resource: str
@@ -59,21 +59,21 @@ def valid_approvals(
     findings: ClusterDiagnostics,
 ) -> dict[str, str]:
     """Return the approvals that count for changes, by resource; warn of those that are stale."""
-    wanted = {change.resource: change for change in changes}
-    found: dict[str, str] = {}
+    by_resource = {change.resource: change for change in changes}
+    approvers: dict[str, str] = {}
     for approval in _read_approvals(store):
-        change = wanted.get(approval.resource)
+        change = by_resource.get(approval.resource)
         if change is None or approval.consumed_at is not None:
             continue
         if approval.fits(change, config_digest):
-            found[approval.resource] = approval.approval_id
+            approvers[approval.resource] = approval.approval_id
         else:
             message = (
                 f"approval {approval.approval_id} of {approval.approved_by} was given for another"
                 " configuration; approve it again"
             )
             findings.warn("approval_stale", approval.resource, message)
-    return found
+    return approvers
 
 
 def consume_approval(store: ClusterStore, approval_id: str, operation: str) -> None:
@@ -96,13 +96,13 @@ def add_consumed_approval(
 
 def _read_approvals(store: ClusterStore) -> list[Approval]:
     """Return all approvals, oldest first; what is none is passed over, for it approves nothing."""
-    found = []
+    approvals = []
     for facts in store.records(APPROVALS).values():
         stated = dict(facts or {})
         if stated.pop("schema_version", None) != 1:
             continue
         try:
-            found.append(Approval(**stated))
+            approvals.append(Approval(**stated))
         except TypeError:
             continue
-    return found
+    return approvals

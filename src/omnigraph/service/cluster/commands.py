@@ -50,7 +50,7 @@ def plan(folder: Path, options: Mapping[str, str] | None = None) -> ClusterComma
 
 
 def wire_dependencies(desired: DesiredState) -> list[dict[str, str]]:
-    """Return who depends on whom, in the wire form."""
+    """Return the dependencies between resources, in the wire form."""
     return [{"from": one, "to": other} for one, other in desired.dependencies()]
 
 
@@ -115,7 +115,7 @@ def validate(folder: Path) -> ClusterCommandResult:
     if desired is not None:
         for graph in desired.config.graphs.values():
             if not graph.external_blobs:
-                message = "blobs given as a URI are refused; `external_blobs` allows some"
+                message = "blobs given as a URI are refused; list allowed bases in `external_blobs`"
                 place = f"graphs.{graph.id}"
                 session.findings.warn("external_blob_ingress_default_deny", place, message)
     resources = [] if desired is None else list(desired.resources.values())
@@ -150,7 +150,7 @@ def _approve(
     }
     change = pending.get(resource)
     if change is None:
-        waiting = f"; what does: {', '.join(pending)}" if pending else ""
+        waiting = f"; pending approvals: {', '.join(pending)}" if pending else ""
         message = f"{resource} has no change that needs an approval{waiting}"
         raise ClusterOperationRefused("approval_not_required", resource, message)
     approval = Approval(
@@ -173,7 +173,7 @@ def _approve(
 def force_unlock(
     folder: Path, lock_id: str, options: Mapping[str, str] | None = None
 ) -> ClusterCommandResult:
-    """Remove a lock that was left behind; its id says that it is this one and no other."""
+    """Remove a stale lock; its id must match."""
     session = ClusterSession(folder, options)
     removed = False
     if session.config() is not None:

@@ -72,7 +72,7 @@ class PipelineConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterConfig:
-    """What `cluster.yaml` says."""
+    """The contents of `cluster.yaml`."""
 
     folder: FilePath
     document: YamlDocument
@@ -113,7 +113,7 @@ def read_config(folder: FilePath, findings: ClusterDiagnostics) -> ClusterConfig
         findings.error(code, path, mistake.message, file=CONFIG_FILE, line=mistake.line)
     if not isinstance(document.value, dict):
         if not document.mistakes:
-            message = "the file holds keys: `version`, `graphs` and others"
+            message = "the file must be a mapping with `version`, `graphs` and others"
             findings.error("invalid_cluster_yaml", CONFIG_FILE, message, file=CONFIG_FILE, line=1)
         return None
     return _ClusterConfigDecoder(document, findings).cluster(folder)
@@ -133,9 +133,9 @@ class _ClusterConfigDecoder:
     def cluster(self, folder: FilePath) -> ClusterConfig:
         value = self._document.value
         for key in (key for key in _RESERVED_KEYS if key in value):
-            self._error("future_phase_field", (key,), f"`{key}` means nothing yet; leave it out")
-        known = ("version", "metadata", "storage", "state", "providers", "graphs", "policies")
-        top = self._mapping(value, (), known=(*known, "pipelines", *_RESERVED_KEYS))
+            self._error("future_phase_field", (key,), f"`{key}` is reserved; delete it")
+        names = ("version", "metadata", "storage", "state", "providers", "graphs", "policies")
+        top = self._mapping(value, (), names=(*names, "pipelines", *_RESERVED_KEYS))
         if top.get("version") != 1 or top.get("version") is True:
             message = "`version` must be 1"
             self._error("unsupported_cluster_config_version", ("version",), message)
@@ -156,7 +156,7 @@ class _ClusterConfigDecoder:
     # --- small sections
 
     def _name(self, value: object) -> str | None:
-        name = self._mapping(value, ("metadata",), known=("name",)).get("name")
+        name = self._mapping(value, ("metadata",), names=("name",)).get("name")
         if name is not None and (not isinstance(name, str) or not name.strip()):
             self._error("empty_metadata_name", ("metadata", "name"), "the name is blank")
             return None
@@ -177,13 +177,13 @@ class _ClusterConfigDecoder:
         return root
 
     def _lock(self, value: object) -> bool:
-        state = self._mapping(value, ("state",), known=("backend", "lock"))
+        state = self._mapping(value, ("state",), names=("backend", "lock"))
         if state.get("backend") not in (None, "cluster"):
-            message = "`backend` is `cluster`, or left out"
+            message = "`backend` must be `cluster` or absent"
             self._error("unsupported_state_backend", ("state", "backend"), message)
         lock = state.get("lock", True)
         if not isinstance(lock, bool):
-            self._invalid(("state", "lock"), "`lock` is true or false")
+            self._invalid(("state", "lock"), "`lock` must be true or false")
             return True
         return lock
 
@@ -191,18 +191,18 @@ class _ClusterConfigDecoder:
 
     def _providers(self, value: object) -> dict[str, Mapping[str, str]]:
         place: YamlPath = ("providers", "embedding")
-        section = self._mapping(value, ("providers",), known=("embedding",)).get("embedding")
-        found = {}
+        section = self._mapping(value, ("providers",), names=("embedding",)).get("embedding")
+        providers = {}
         for name, stated in self._named(section, place):
-            found[name] = self._provider(stated, (*place, name))
-        return found
+            providers[name] = self._provider(stated, (*place, name))
+        return providers
 
     def _provider(self, value: object, place: YamlPath) -> Mapping[str, str]:
-        known = ("kind", "provider", "base_url", "model", "api_key")
-        stated = self._mapping(value, place, known=known)
+        names = ("kind", "provider", "base_url", "model", "api_key")
+        stated = self._mapping(value, place, names=names)
         profile = {}
-        for key, given in stated.items():
-            text = self._text(given, (*place, key))
+        for key, stated_value in stated.items():
+            text = self._text(stated_value, (*place, key))
             if text is not None:
                 profile[key] = text
         code = "invalid_embedding_provider"
@@ -223,13 +223,13 @@ class _ClusterConfigDecoder:
                 message = "`api_key` is missing; write ${NAME} of an environment variable"
                 self._error("embedding_api_key_required", place, message)
         elif _REFERENCE.fullmatch(key.strip()) is None:
-            message = "`api_key` is ${NAME} of an environment variable, never the key itself"
+            message = "`api_key` must be ${NAME} of an environment variable, never the key itself"
             self._error("embedding_api_key_inline", (*place, "api_key"), message)
 
     # --- graphs
 
     def _graphs(self, value: object, providers: Mapping[str, object]) -> dict[str, GraphConfig]:
-        found = {}
+        graphs = {}
         for id_, stated in self._named(value, ("graphs",)):
             place: YamlPath = ("graphs", id_)
             if _SERVED_ID.fullmatch(id_) is None or id_ in _RESERVED_GRAPH_IDS:
@@ -240,18 +240,18 @@ class _ClusterConfigDecoder:
                 self._warn("graph_id_not_servable", place, message)
             graph = self._graph(id_, stated, place, providers)
             if graph is not None:
-                found[id_] = graph
-        return found
+                graphs[id_] = graph
+        return graphs
 
     def _graph(
         self, id_: str, value: object, place: YamlPath, providers: Mapping[str, object]
     ) -> GraphConfig | None:
         if isinstance(value, dict) and "streaming" in value:
-            message = "`streaming` is not declared any more; leave it out"
+            message = "`streaming` was removed; delete it"
             self._error("removed_streaming_declaration", (*place, "streaming"), message)
             value = {key: stated for key, stated in value.items() if key != "streaming"}
-        known = ("schema", "queries", "embedding_provider", "external_blobs")
-        stated = self._mapping(value, place, known=known)
+        names = ("schema", "queries", "embedding_provider", "external_blobs")
+        stated = self._mapping(value, place, names=names)
         schema = stated.get("schema")
         if schema is None:
             self._invalid(place, "`schema`, the path of a .pg file, is missing")
@@ -278,12 +278,14 @@ class _ClusterConfigDecoder:
                     yield QueryFiles(text, None, (*place, number))
         elif isinstance(value, dict):
             for name, stated in self._named(value, place):
-                file = self._mapping(stated, (*place, name), known=("file",)).get("file")
+                file = self._mapping(stated, (*place, name), names=("file",)).get("file")
                 text = self._text(file, (*place, name, "file"))
                 if text is not None:
                     yield QueryFiles(text, name, (*place, name))
         else:
-            self._invalid(place, "`queries` is a path, a list of paths, or names with a `file`")
+            self._invalid(
+                place, "`queries` must be a path, a list of paths, or names with a `file`"
+            )
 
     def _reference(
         self, value: object, place: YamlPath, providers: Mapping[str, object]
@@ -306,19 +308,19 @@ class _ClusterConfigDecoder:
     def _external(self, value: object, place: YamlPath) -> tuple[tuple[str, str], ...]:
         if value is None:
             return ()
-        allow = self._mapping(value, place, known=("allow",)).get("allow")
+        allow = self._mapping(value, place, names=("allow",)).get("allow")
         if not isinstance(allow, list) or not allow:
-            message = "`allow` lists bases, each with its scope"
+            message = "`allow` must be a list of bases, each with its scope"
             self._error("invalid_external_blob_policy", place, message)
             return ()
         bases = []
         for number, item in enumerate(allow):
             here = (*place, "allow", number)
-            stated = self._mapping(item, here, known=("base", "scope"))
+            stated = self._mapping(item, here, names=("base", "scope"))
             base = self._text(stated.get("base"), (*here, "base"))
             scope = stated.get("scope")
             if scope not in SCOPES:
-                message = f"`scope` is one of {', '.join(SCOPES)}"
+                message = f"`scope` must be one of {', '.join(SCOPES)}"
                 self._error("invalid_external_blob_policy", (*here, "scope"), message)
             if base is not None:
                 self._base(base, here)
@@ -339,41 +341,41 @@ class _ClusterConfigDecoder:
     # --- policies
 
     def _policies(self, value: object, graphs: Mapping[str, object]) -> dict[str, PolicyConfig]:
-        found = {}
+        policies = {}
         taken: dict[str, str] = {}
         for name, stated in self._named(value, ("policies",)):
             place: YamlPath = ("policies", name)
-            section = self._mapping(stated, place, known=("file", "applies_to"))
+            section = self._mapping(stated, place, names=("file", "applies_to"))
             file = self._text(section.get("file"), (*place, "file"))
             scopes = self._scopes(section.get("applies_to"), (*place, "applies_to"), graphs)
             for scope in scopes:
                 if scope in taken:
-                    message = f"policy '{taken[scope]}' already decides about {scope}"
+                    message = f"policy '{taken[scope]}' already applies to {scope}"
                     self._error("duplicate_policy_binding", (*place, "applies_to"), message)
                 taken.setdefault(scope, name)
             if file is not None:
-                found[name] = PolicyConfig(name, file, scopes)
-        return found
+                policies[name] = PolicyConfig(name, file, scopes)
+        return policies
 
     def _scopes(
         self, value: object, place: YamlPath, graphs: Mapping[str, object]
     ) -> tuple[str, ...]:
         if not isinstance(value, list) or not value:
-            message = "`applies_to` lists what the policy decides about: `cluster`, or graphs"
+            message = "`applies_to` must list `cluster`, or graphs"
             self._error("policy_missing_applies_to", place, message)
             return ()
-        found = []
+        scopes = []
         for number, item in enumerate(value):
             scope = self._scope(item, (*place, number), graphs)
-            if scope in found:
+            if scope in scopes:
                 message = f"{scope} is listed twice"
                 self._error("duplicate_policy_binding", (*place, number), message)
             elif scope is not None:
-                found.append(scope)
-        if CLUSTER in found and len(found) > 1:
-            message = "a policy decides about the cluster or about graphs, not about both"
+                scopes.append(scope)
+        if CLUSTER in scopes and len(scopes) > 1:
+            message = "a policy applies to the cluster or to graphs, not to both"
             self._error("policy_mixed_binding_kinds", place, message)
-        return tuple(sorted(found))
+        return tuple(sorted(scopes))
 
     def _scope(self, value: object, place: YamlPath, graphs: Mapping[str, object]) -> str | None:
         text = self._text(value, place)
@@ -394,38 +396,38 @@ class _ClusterConfigDecoder:
     # --- pipelines
 
     def _pipelines(self, value: object, graphs: Mapping[str, object]) -> dict[str, PipelineConfig]:
-        found = {}
+        pipelines = {}
         for name, stated in self._named(value, ("pipelines",)):
             place: YamlPath = ("pipelines", name)
-            section = self._mapping(stated, place, known=("file", "graph"))
+            section = self._mapping(stated, place, names=("file", "graph"))
             file = self._text(section.get("file"), (*place, "file"))
             graph = self._scope(section.get("graph"), (*place, "graph"), graphs)
             if graph == CLUSTER:
-                message = "a pipeline loads into one graph: `graph: ID`"
+                message = "`graph` must name the graph that the pipeline loads into"
                 self._error("wrong_kind_reference", (*place, "graph"), message)
             elif file is not None and graph is not None:
-                found[name] = PipelineConfig(name, file, graph)
-        return found
+                pipelines[name] = PipelineConfig(name, file, graph)
+        return pipelines
 
     # --- parts of every section
 
-    def _mapping(self, value: object, place: YamlPath, *, known: tuple[str, ...]) -> dict[str, Any]:
+    def _mapping(self, value: object, place: YamlPath, *, names: tuple[str, ...]) -> dict[str, Any]:
         if value is None:
             return {}
         if not isinstance(value, dict):
-            self._invalid(place, f"this holds keys: {', '.join(known)}")
+            self._invalid(place, f"expected a mapping with the keys {', '.join(names)}")
             return {}
         for key in value:
-            if key not in known:
-                message = f"unknown key `{key}`; known are {', '.join(known)}"
+            if key not in names:
+                message = f"unknown key `{key}`; known are {', '.join(names)}"
                 self._invalid((*place, key), message)
-        return {key: stated for key, stated in value.items() if key in known}
+        return {key: stated for key, stated in value.items() if key in names}
 
     def _named(self, value: object, place: YamlPath) -> Iterator[tuple[str, Any]]:
         if value is None:
             return
         if not isinstance(value, dict):
-            self._invalid(place, "this holds names, each with its settings")
+            self._invalid(place, "expected a mapping of names to settings")
             return
         for name, stated in value.items():
             if _ID.fullmatch(name) is None:
@@ -436,7 +438,7 @@ class _ClusterConfigDecoder:
 
     def _text(self, value: object, place: YamlPath) -> str | None:
         if not isinstance(value, str) or not value.strip():
-            self._invalid(place, f"`{place[-1]}` is a text")
+            self._invalid(place, f"`{place[-1]}` must be text")
             return None
         return value
 

@@ -12,7 +12,7 @@ from omnigraph.errors import OmniError
 
 @dataclass(frozen=True, slots=True)
 class ClusterDiagnostic:
-    """One thing to say: its code, what it is about, and where that is written if it is."""
+    """An error or warning: its code, its resource or path, and its file and line, if any."""
 
     code: str
     severity: str
@@ -50,7 +50,7 @@ class ClusterOperationRefused(OmniError):
 
 
 class ClusterDiagnostics:
-    """What was found so far, in the order it was found."""
+    """The diagnostics so far, in order."""
 
     def __init__(self) -> None:
         self.found: list[ClusterDiagnostic] = []
@@ -72,7 +72,7 @@ class ClusterDiagnostics:
         file: str | None = None,
         line: int | None = None,
     ) -> None:
-        """Note an error."""
+        """Record an error."""
         self.found.append(ClusterDiagnostic(code, "error", path, message, file, line))
 
     def warn(
@@ -84,12 +84,12 @@ class ClusterDiagnostics:
         file: str | None = None,
         line: int | None = None,
     ) -> None:
-        """Note something that stops nothing."""
+        """Record a warning."""
         self.found.append(ClusterDiagnostic(code, "warning", path, message, file, line))
 
     @contextmanager
     def catching(self, path: str) -> Iterator[None]:
-        """Note an error that is raised inside, and go on behind the block."""
+        """Record an error that is raised inside, and continue after the block."""
         try:
             yield
         except ClusterOperationRefused as error:
@@ -98,7 +98,7 @@ class ClusterDiagnostics:
             self.error(error.code, path, error.message)
 
     def attempt(self, code: str, path: str, action: Callable[[], None]) -> bool:
-        """Do something; note a failure under a code of its own and return False."""
+        """Run an action; record a failure under the given code and return False."""
         try:
             action()
         except OmniError as error:

@@ -84,14 +84,16 @@ def _observe_graphs(session: ClusterSession, desired: DesiredState, operation: s
     else:
         base = session.read()
         if base.text is not None:
-            message = "there is a ledger already; `cluster refresh` brings it up to date"
+            message = "the cluster has a ledger already; update it with `cluster refresh`"
             raise ClusterOperationRefused("state_already_exists", session.store.state_path, message)
     store, findings = session.store, session.findings
     digests = desired.digests
-    wanted = {id_: (desired.schema(id_), digests[f"schema.{id_}"]) for id_ in desired.config.graphs}
-    swept = recover_intents(store, base.state, wanted, findings)
+    declared = {
+        id_: (desired.schema(id_), digests[f"schema.{id_}"]) for id_ in desired.config.graphs
+    }
+    swept = recover_intents(store, base.state, declared, findings)
     state = swept.state
-    for id_, schema in wanted.items():
+    for id_, schema in declared.items():
         live = inspect_graph(store, id_)
         if live.error is not None:
             findings.error("graph_open_failed", f"graph.{id_}", live.error)
@@ -106,7 +108,7 @@ def _observe_graphs(session: ClusterSession, desired: DesiredState, operation: s
 def _with_observation(
     state: ClusterState, id_: str, live: LiveGraph, schema: tuple[str, str]
 ) -> ClusterState:
-    """Return the state with what a look at a graph showed."""
+    """Return the state with the observation of a graph."""
     address, schema_address = f"graph.{id_}", f"schema.{id_}"
     resources, statuses = dict(state.resources), dict(state.statuses)
     observation = live.observation(address, schema)
@@ -121,12 +123,12 @@ def _with_observation(
         resources[schema_address] = LedgerEntry(observation["schema_digest"])
         resources.setdefault(address, LedgerEntry(""))
         matches = observation["schema_matches_desired"]
-        found = (
+        status = (
             ResourceStatus("applied")
             if matches
             else ResourceStatus("drifted", ("schema_mismatch",))
         )
-        statuses[address] = statuses[schema_address] = found
+        statuses[address] = statuses[schema_address] = status
     observations = {**state.observations, address: observation}
     return replace(state, resources=resources, statuses=statuses, observations=observations)
 

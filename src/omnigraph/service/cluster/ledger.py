@@ -62,7 +62,7 @@ LEDGER_VERSION = 1
 
 
 class LedgerEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What was applied of one resource: its digest, and what belongs to its kind."""
+    """One applied resource: its digest, and the fields of its kind."""
 
     digest: str
     applies_to: tuple[str, ...] | None = None
@@ -123,7 +123,7 @@ class ClusterState:
         }
 
     def graph_digest(self, graph: str) -> str | None:
-        """Return the digest a graph has by what the ledger says about its parts."""
+        """Return the digest of a graph by the ledger entries of its parts."""
         entry = self.resources.get(f"graph.{graph}")
         schema = self.resources.get(f"schema.{graph}")
         if entry is None or schema is None:

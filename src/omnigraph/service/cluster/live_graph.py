@@ -31,7 +31,7 @@ class LiveGraph:
 
     def plan(self, text: str) -> MigrationPlan:
         """Return the steps from the accepted schema to another."""
-        assert self.graph is not None, "only a graph that opens can be asked"
+        assert self.graph is not None, "only a graph that opens can be read"
         return self.graph.schema.plan(text)
 
     def digest(self, text: str | None = None, digest: str | None = None) -> str | None:
@@ -53,11 +53,11 @@ class LiveGraph:
             return False
         return plan.supported and not plan.steps
 
-    def observation(self, address: str, wanted: tuple[str, str] | None) -> dict[str, Any]:
-        """Return what the ledger keeps of this look; `wanted` is a schema and its digest."""
-        text, digest = wanted or (None, None)
-        found = self.digest(text, digest)
-        matches = None if found is None or digest is None else found == digest
+    def observation(self, address: str, declared: tuple[str, str] | None) -> dict[str, Any]:
+        """Return the observation for the ledger; `declared` is a schema and its digest."""
+        text, digest = declared or (None, None)
+        digest_ = self.digest(text, digest)
+        matches = None if digest_ is None or digest is None else digest_ == digest
         return {
             "kind": "graph",
             "address": address,
@@ -65,7 +65,7 @@ class LiveGraph:
             "observed_at": utc_now_text(),
             "exists": self.exists,
             "graph_manifest_version": self.manifest_version,
-            "schema_digest": found,
+            "schema_digest": digest_,
             "desired_schema_digest": digest,
             "schema_matches_desired": matches,
             "error": self.error,

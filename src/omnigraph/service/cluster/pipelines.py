@@ -26,7 +26,7 @@ class _PlaceholderVariables(dict[str, str]):
 
 
 def check_pipeline_file(report: DiagnosticReport, folder: Path, catalog: Catalog | None) -> None:
-    """Report what is wrong with a pipeline file; its sources are not looked at."""
+    """Report the errors of a pipeline file; its sources are not read."""
     pipeline = parse_pipeline(report, folder, environment=_PlaceholderVariables())
     if pipeline is not None and catalog is not None:
         report_types(pipeline, catalog)
@@ -44,21 +44,21 @@ class AppliedPipeline:
 def applied_pipelines(store: ClusterStore) -> list[AppliedPipeline]:
     """Return the pipelines of the applied revision by name."""
     resources = store.read().state.resources
-    found = []
+    pipelines = []
     for name in sorted(resource_names(resources, "pipeline")):
         entry = resources[f"pipeline.{name}"]
         graph = (entry.applies_to or ("",))[0].removeprefix("graph.")
-        found.append(AppliedPipeline(name, graph, entry.digest))
-    return found
+        pipelines.append(AppliedPipeline(name, graph, entry.digest))
+    return pipelines
 
 
 def find_pipeline(store: ClusterStore, name: str) -> AppliedPipeline:
     """Return an applied pipeline by name."""
-    found = {pipeline.name: pipeline for pipeline in applied_pipelines(store)}
-    if name not in found:
-        message = f"the cluster has no pipeline '{name}', but: {', '.join(found) or 'none'}"
+    pipelines = {pipeline.name: pipeline for pipeline in applied_pipelines(store)}
+    if name not in pipelines:
+        message = f"the cluster has no pipeline '{name}'; it has: {', '.join(pipelines) or 'none'}"
         raise NotFound(message, code="pipeline_not_applied", pipeline=name)
-    return found[name]
+    return pipelines[name]
 
 
 def read_pipeline_text(

@@ -58,19 +58,19 @@ def write_intent(store: ClusterStore, intent: ClusterIntent) -> None:
 
 def read_intents(store: ClusterStore) -> list[ClusterIntent]:
     """Return what is written down, oldest first; refuse what cannot be read."""
-    found = []
+    intents = []
     for id_, facts in store.records(RECOVERIES).items():
         intent = _read_intent(id_, facts)
         if intent is None:
-            message = "the record of an interrupted operation cannot be read; look at it"
+            message = "the record of an interrupted operation cannot be read; inspect it"
             path = store.root.child(f"{RECOVERIES}/{id_}.json")
             raise ClusterOperationRefused("recovery_sidecar_read_error", path, message)
-        found.append(intent)
-    return found
+        intents.append(intent)
+    return intents
 
 
 def _read_intent(id_: str, facts: dict[str, Any] | None) -> ClusterIntent | None:
-    """Return what a record says, or None when it says nothing we know."""
+    """Return the contents of a record, or None when they are invalid."""
     stated = dict(facts or {})
     if stated.pop("schema_version", None) != 1 or stated.get("operation_id") != id_:
         return None
@@ -95,7 +95,7 @@ class RecoveredState:
 def recover_intents(
     store: ClusterStore,
     state: ClusterState,
-    wanted: Mapping[str, tuple[str, str]],
+    declared: Mapping[str, tuple[str, str]],
     findings: ClusterDiagnostics,
 ) -> RecoveredState:
     """Settle every record; `wanted` is the schema of each declared graph, with its digest."""
@@ -105,7 +105,7 @@ def recover_intents(
             _settle_delete(store, intent, swept, findings)
             if intent.kind == DELETE
             else _settle_intent(
-                inspect_graph(store, intent.graph_id), intent, swept, (wanted, findings)
+                inspect_graph(store, intent.graph_id), intent, swept, (declared, findings)
             )
         )
         if settled:
@@ -122,7 +122,7 @@ def _settle_intent(
     context: tuple[Mapping[str, tuple[str, str]], ClusterDiagnostics],
 ) -> bool:
     """Settle the record of a creation or a migration; return whether it can be removed."""
-    wanted, findings = context
+    declared, findings = context
     address = f"graph.{intent.graph_id}"
     if live.error is not None:
         _unopened(live, intent, swept, findings)
@@ -130,7 +130,7 @@ def _settle_intent(
     if not live.exists:
         return True
     recorded = swept.state.resources.get(f"schema.{intent.graph_id}")
-    if _is_applied(live, intent, wanted.get(intent.graph_id)):
+    if _is_applied(live, intent, declared.get(intent.graph_id)):
         if recorded is None or recorded.digest != intent.desired_schema_digest:
             _roll_forward(intent, swept)
             message = f"an interrupted {intent.kind} had succeeded and is now in the ledger"
@@ -148,14 +148,14 @@ def _settle_intent(
     return False
 
 
-def _is_applied(live: LiveGraph, intent: ClusterIntent, wanted: tuple[str, str] | None) -> bool:
-    """Return whether a graph has the schema it was meant to get."""
+def _is_applied(live: LiveGraph, intent: ClusterIntent, declared: tuple[str, str] | None) -> bool:
+    """Return whether a graph has the schema of the interrupted change."""
     assert live.schema is not None, "it opens"
     if content_digest(live.schema.encode()) == intent.desired_schema_digest:
         return True
-    if wanted is None or wanted[1] != intent.desired_schema_digest:
+    if declared is None or declared[1] != intent.desired_schema_digest:
         return False
-    return live.digest(*wanted) == intent.desired_schema_digest
+    return live.digest(*declared) == intent.desired_schema_digest
 
 
 def _unopened(
@@ -169,7 +169,9 @@ def _unopened(
         message = f"its creation was interrupted and it does not open: {live.error}"
         findings.error("graph_create_incomplete", address, message)
         return
-    message = f"an interrupted {intent.kind} cannot be settled, it does not open: {live.error}"
+    message = (
+        f"an interrupted {intent.kind} cannot be recovered, the graph does not open: {live.error}"
+    )
     findings.warn("cluster_recovery_pending", address, message)
 
 

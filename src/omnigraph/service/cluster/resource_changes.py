@@ -67,18 +67,22 @@ class ResourceChange:
         return {name: value for name, value in facts.items() if value is not None}
 
 
-def diff_resources(wanted: Mapping[str, LedgerEntry], state: ClusterState) -> list[ResourceChange]:
+def diff_resources(
+    declared: Mapping[str, LedgerEntry], state: ClusterState
+) -> list[ResourceChange]:
     """Return what has to be created, updated and deleted, by address."""
-    found = []
-    for address in sorted({*wanted, *state.resources}):
-        before, after = state.resources.get(address), wanted.get(address)
+    changes = []
+    for address in sorted({*declared, *state.resources}):
+        before, after = state.resources.get(address), declared.get(address)
         if before is None and after is not None:
-            found.append(ResourceChange(resource=address, operation="create", after=after.digest))
+            changes.append(ResourceChange(resource=address, operation="create", after=after.digest))
         elif after is None and before is not None:
-            found.append(ResourceChange(resource=address, operation="delete", before=before.digest))
+            changes.append(
+                ResourceChange(resource=address, operation="delete", before=before.digest)
+            )
         elif before is not None and after is not None and before != after:
-            found.append(_resource_update(address, before, after))
-    return found
+            changes.append(_resource_update(address, before, after))
+    return changes
 
 
 def _resource_update(address: str, before: LedgerEntry, after: LedgerEntry) -> ResourceChange:
@@ -126,12 +130,12 @@ def changes_requiring_approval(changes: list[ResourceChange]) -> list[ResourceCh
 
 def classify_changes(
     changes: list[ResourceChange],
-    wanted: Mapping[str, LedgerEntry],
+    declared: Mapping[str, LedgerEntry],
     state: ClusterState,
     situation: ApplyConditions,
 ) -> list[ResourceChange]:
     """Say of every change whether it is made in this run, and if not, why."""
-    decider = _ChangeClassifier(changes, wanted, state, situation)
+    decider = _ChangeClassifier(changes, declared, state, situation)
     return [decider.decide(change) for change in changes]
 
 
@@ -141,12 +145,12 @@ class _ChangeClassifier:
     def __init__(
         self,
         changes: list[ResourceChange],
-        wanted: Mapping[str, LedgerEntry],
+        declared: Mapping[str, LedgerEntry],
         state: ClusterState,
         situation: ApplyConditions,
     ) -> None:
         self._changes = {change.resource: change for change in changes}
-        self._wanted = wanted
+        self._wanted = declared
         self._state = state
         self._situation = situation
 
@@ -229,9 +233,9 @@ class _ChangeClassifier:
 
 
 def applied_resources(
-    changes: list[ResourceChange], wanted: Mapping[str, LedgerEntry], state: ClusterState
+    changes: list[ResourceChange], declared: Mapping[str, LedgerEntry], state: ClusterState
 ) -> dict[str, LedgerEntry]:
-    """Return what the ledger says of resources once the changes that are made are made."""
+    """Return the ledger entries once the applied changes are made."""
     resources = dict(state.resources)
     for change in changes:
         if not change.is_done:
@@ -239,5 +243,5 @@ def applied_resources(
         if change.operation == "delete":
             del resources[change.resource]
         else:
-            resources[change.resource] = wanted[change.resource]
+            resources[change.resource] = declared[change.resource]
     return resources

@@ -52,7 +52,7 @@ def bundle_scope(applies_to: Sequence[str]) -> BundleScope:
 
 
 def policy_problems(content: bytes, applies_to: Sequence[str]) -> list[tuple[str, int]]:
-    """Return everything that is wrong with a policy file, each with its line."""
+    """Return every problem of a policy file, each with its line."""
     try:
         Policy.parse(content.decode("utf-8"), bundle_scope(applies_to))
     except UnicodeDecodeError:
@@ -64,7 +64,7 @@ def policy_problems(content: bytes, applies_to: Sequence[str]) -> list[tuple[str
 
 @dataclass(frozen=True, slots=True)
 class ClusterResource:
-    """One thing a cluster shall have: what the ledger will say of it, and the file it is from."""
+    """One declared resource: its ledger entry, and the file it is from."""
 
     address: str
     kind: str
@@ -80,15 +80,15 @@ class ClusterResource:
 
 @dataclass(frozen=True, slots=True)
 class DesiredState:
-    """Everything a configuration asks for."""
+    """All resources that a configuration declares."""
 
     config: ClusterConfig
     resources: Mapping[str, ClusterResource] = field(default_factory=dict)
 
     @property
     def entries(self) -> dict[str, LedgerEntry]:
-        """What the ledger will say when all of it is applied."""
-        return {address: found.entry for address, found in sorted(self.resources.items())}
+        """The ledger entries once all resources are applied."""
+        return {address: resource.entry for address, resource in sorted(self.resources.items())}
 
     @property
     def digests(self) -> dict[str, str]:
@@ -105,7 +105,7 @@ class DesiredState:
         return self.resources[f"schema.{graph}"].content.decode("utf-8").removeprefix("\ufeff")
 
     def dependencies(self) -> list[tuple[str, str]]:
-        """Return who depends on whom."""
+        """Return the dependencies between resources."""
         return sorted(_dependencies(self.entries))
 
 
@@ -132,14 +132,14 @@ def _dependencies(entries: Mapping[str, LedgerEntry]) -> Iterator[tuple[str, str
 
 def dependents(address: str, dependencies: list[tuple[str, str]]) -> list[str]:
     """Return everything that depends on a resource, also by way of others."""
-    found: set[str] = set()
+    addresses: set[str] = set()
     waiting = [address]
     while waiting:
         reached = waiting.pop()
-        new = {one for one, other in dependencies if other == reached} - found - {address}
-        found |= new
+        new = {one for one, other in dependencies if other == reached} - addresses - {address}
+        addresses |= new
         waiting += new
-    return sorted(found)
+    return sorted(addresses)
 
 
 def read_desired_state(folder: Path, findings: ClusterDiagnostics) -> DesiredState | None:
@@ -219,20 +219,20 @@ class _ResourceLoader:
         return catalog
 
     def _query_paths(self, graph: GraphConfig, files: QueryFiles) -> list[str]:
-        """Return the files a declaration of queries stands for, relative to the configuration."""
+        """Return the files of a declaration of queries, relative to the configuration."""
         folder = self._config.folder / files.path
         if files.name is not None or not folder.is_dir():
             return [files.path]
         line = self._config.document.line(files.place)
         path = f"graphs.{graph.id}.queries"
         try:
-            names = sorted(found.name for found in folder.iterdir() if found.suffix == ".gq")
+            names = sorted(path_.name for path_ in folder.iterdir() if path_.suffix == ".gq")
         except OSError as error:
             message = f"cannot list {files.path}: {error.strerror}"
             self._findings.error("query_dir_unreadable", path, message, file=CONFIG_FILE, line=line)
             return []
         if not names:
-            message = f"{files.path} holds no .gq file"
+            message = f"{files.path} has no .gq file"
             self._findings.warn("query_dir_empty", path, message, file=CONFIG_FILE, line=line)
         return [str(Path(files.path) / name) for name in names]
 
@@ -277,7 +277,7 @@ class _ResourceLoader:
             ClusterResource(address, "query", LedgerEntry(content_digest(content)), path, content)
         )
         if catalog is None:
-            message = "not checked, because the schema of its graph has mistakes"
+            message = "not checked, because the schema of its graph has errors"
             self._findings.warn("query_typecheck_skipped", address, message, file=path)
             return
         try:

@@ -1,7 +1,7 @@
 """Read what a server serves: the applied revision of a cluster, checked as a whole.
 
-What concerns everybody (the ledger, a content, a policy) refuses the whole cluster. What concerns
-one graph sets that graph aside, with the reason.
+An error of a shared part (the ledger, a content, a policy) refuses the whole cluster. An error of
+one graph quarantines that graph, with the reason.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class AppliedRevision:
 
 
 class ServingRefused(OmniError):
-    """A cluster cannot be served; `findings` says why, completely."""
+    """A cluster cannot be served; `findings` lists every reason."""
 
     def __init__(self, findings: Iterable[ClusterDiagnostic]) -> None:
         self.findings = tuple(findings)
@@ -93,7 +93,7 @@ class ServingRefused(OmniError):
 
 
 def open_store(source: str | os.PathLike[str], options: Mapping[str, str] | None) -> ClusterStore:
-    """Return the storage of a cluster: an address with `://` is it, else a folder says it."""
+    """Return the storage of a cluster: an address with `://`, else that of the configuration."""
     text = os.fspath(source)
     if "://" in text:
         return ClusterStore(locate(text, options))
@@ -111,10 +111,10 @@ def graph_policy(store: ClusterStore, state: ClusterState, graph: str) -> Policy
         ServingRefused: the ledger names a policy whose content is missing or was changed.
     """
     findings = ClusterDiagnostics()
-    found = [p for p in _RevisionReader(store, state, findings).policies() if graph in p.graphs]
+    policies = [p for p in _RevisionReader(store, state, findings).policies() if graph in p.graphs]
     if not findings.ok:
         raise ServingRefused(findings)
-    return Policy.parse(found[0].text, graph=graph) if found else None
+    return Policy.parse(policies[0].text, graph=graph) if policies else None
 
 
 def read_applied_revision(
@@ -172,7 +172,7 @@ class _RevisionReader:
         entry = self._state.resources[address]
         embedding = self._embedding(address, entry)
         if self._state.graph_digest(id_) != entry.digest:
-            message = "what the ledger says about the graph does not fit its digest"
+            message = "the ledger entry of the graph does not match its digest"
             self._findings.error("external_blob_policy_digest_mismatch", address, message)
         sources = {}
         for name, digest in self._state.queries(id_).items():
@@ -192,25 +192,25 @@ class _RevisionReader:
         )
 
     def policies(self) -> list[ServedPolicy]:
-        found = []
+        policies = []
         taken: dict[str, str] = {}
         for name in sorted(resource_names(self._state.resources, "policy")):
             address = f"policy.{name}"
             entry = self._state.resources[address]
             if not entry.applies_to:
-                message = "the ledger does not say what the policy decides about"
+                message = "the ledger does not list the scopes of the policy"
                 self._findings.error("policy_bindings_missing", address, message)
                 continue
             for scope in entry.applies_to:
                 if scope in taken:
-                    message = f"policy '{taken[scope]}' already decides about {scope}"
+                    message = f"policy '{taken[scope]}' already applies to {scope}"
                     self._findings.error("duplicate_policy_binding", address, message)
                 taken[scope] = name
             text = self._payload(address, entry.digest)
             if text is not None:
                 graphs = tuple(resource_names(entry.applies_to, "graph"))
-                found.append(ServedPolicy(name, text, CLUSTER in entry.applies_to, graphs))
-        return found
+                policies.append(ServedPolicy(name, text, CLUSTER in entry.applies_to, graphs))
+        return policies
 
     def _embedding(self, address: str, entry: LedgerEntry) -> Mapping[str, str] | None:
         provider = entry.embedding_provider
@@ -218,22 +218,22 @@ class _RevisionReader:
             return None
         stated = self._state.resources.get(provider)
         if stated is None:
-            message = f"the ledger does not know {provider}"
+            message = f"the ledger has no entry for {provider}"
             self._findings.error("embedding_provider_missing", address, message)
             return None
         if stated.embedding_profile is None:
-            message = "the ledger does not hold the profile of the provider"
+            message = "the ledger has no profile of the provider"
             self._findings.error("embedding_provider_profile_missing", provider, message)
             return None
         if provider_digest(stated.embedding_profile) != stated.digest:
-            message = "the profile of the provider does not fit its digest"
+            message = "the profile of the provider does not match its digest"
             self._findings.error("embedding_provider_digest_mismatch", provider, message)
         return stated.embedding_profile
 
     def _payload(self, address: str, digest: str) -> str | None:
         content = self._store.payload(address, digest)
         if content is None:
-            message = "its content is not there; run `cluster refresh` and `cluster apply`"
+            message = "its stored content is missing; run `cluster refresh` and `cluster apply`"
             self._findings.error("catalog_payload_missing", address, message)
             return None
         if content_digest(content) != digest:

@@ -56,24 +56,24 @@ class ClusterSession:
 
     def desired(self) -> DesiredState | None:
         """Read the configuration and every file it names."""
-        found = read_desired_state(self.folder, self.findings)
-        if found is not None:
-            self._open(found.config)
-        return found
+        state = read_desired_state(self.folder, self.findings)
+        if state is not None:
+            self._open(state.config)
+        return state
 
     def config(self) -> ClusterConfig | None:
         """Read the configuration alone."""
-        found = read_config(self.folder, self.findings)
-        if found is None or not self.findings.ok:
+        config = read_config(self.folder, self.findings)
+        if config is None or not self.findings.ok:
             return None
-        self._open(found)
-        return found
+        self._open(config)
+        return config
 
     def _open(self, config: ClusterConfig) -> None:
         self._store = ClusterStore(locate(config.root, self._options))
 
     def read(self) -> ClusterLedger:
-        """Read the ledger, and who else holds the lock."""
+        """Read the ledger, and the holder of the lock."""
         self.lock = self.store.lock() if self._acquired is None else None
         self.ledger = self.store.read()
         return self.ledger
@@ -82,7 +82,7 @@ class ClusterSession:
     def locked(self, operation: str, config: ClusterConfig) -> Iterator[None]:
         """Hold the lock for as long as the block lasts, unless the configuration wants none."""
         if not config.lock:
-            message = "`state.lock` is false: nothing keeps others from working at the same time"
+            message = "`state.lock` is false: concurrent commands are not prevented"
             self.findings.warn("state_lock_disabled", "state.lock", message)
             yield
             return
@@ -98,11 +98,11 @@ class ClusterSession:
 
     def need_state(self) -> ClusterLedger:
         """Read the ledger, which has to be there."""
-        found = self.read()
-        if found.text is None:
+        ledger = self.read()
+        if ledger.text is None:
             message = "the cluster has no ledger yet; create it with: omnigraph cluster import"
             raise ClusterOperationRefused("state_missing", self.store.state_path, message)
-        return found
+        return ledger
 
     def observations(self) -> dict[str, Any]:
         """Return what is known about ledger and lock, in the wire form."""

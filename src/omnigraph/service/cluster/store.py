@@ -125,15 +125,15 @@ class ClusterStore:
         try:
             facts = json.loads(text)
             version = facts.pop("version")
-            found = ClusterLock(**facts)
-            datetime.fromisoformat(found.created_at)
+            lock = ClusterLock(**facts)
+            datetime.fromisoformat(lock.created_at)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             message = "the lock cannot be read; remove the file if no process uses this cluster"
             raise ClusterOperationRefused("invalid_state_lock", self.lock_path, message) from error
         if version != 1:
             message = f"the lock has version {version}, this program reads 1: upgrade it"
             raise ClusterOperationRefused("unsupported_state_lock_version", self.lock_path, message)
-        return found
+        return lock
 
     def take_lock(self, operation: str) -> ClusterLock:
         """Acquire the lock for an operation, or raise with its holder."""
@@ -154,7 +154,7 @@ class ClusterStore:
         if held.lock_id == mine.lock_id:
             return mine  # only the answer was lost
         message = (
-            f"{held.operation} of process {held.pid} holds the lock since {held.created_at};"
+            f"{held.operation} of process {held.pid} has held the lock since {held.created_at};"
             f" wait for it, or if it is gone: omnigraph cluster force-unlock {held.lock_id}"
         )
         raise ClusterOperationRefused("state_lock_held", self.lock_path, message)
@@ -196,7 +196,7 @@ class ClusterStore:
 
     def records(self, folder: str) -> dict[str, Any]:
         """Return the records of a folder by id, oldest first; one that is not JSON is None."""
-        found: dict[str, Any] = {}
+        records: dict[str, Any] = {}
         for info in sorted(self.objects.list(folder), key=lambda info: info.path):
             name = info.path.rsplit("/", 1)[-1]
             text = self.objects.get(info.path) if name.endswith(".json") else None
@@ -206,11 +206,11 @@ class ClusterStore:
                 facts = json.loads(text)
             except ValueError:
                 facts = None
-            found[name.removesuffix(".json")] = facts if isinstance(facts, dict) else None
-        return found
+            records[name.removesuffix(".json")] = facts if isinstance(facts, dict) else None
+        return records
 
     def put_record(self, folder: str, id_: str, facts: dict[str, Any]) -> None:
-        """Write a record, replacing what it said before."""
+        """Write or replace a record."""
         self.objects.put(f"{folder}/{id_}.json", _pretty(facts))
 
     def delete_record(self, folder: str, id_: str) -> None:

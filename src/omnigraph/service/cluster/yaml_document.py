@@ -25,7 +25,7 @@ class YamlProblem:
 
 @dataclass(frozen=True, slots=True)
 class YamlDocument:
-    """The values of a file, where they stand, and what is wrong with the text."""
+    """The values of a file, their lines, and the errors of the text."""
 
     value: Any
     lines: Mapping[YamlPath, int] = field(default_factory=dict)
@@ -39,7 +39,7 @@ class YamlDocument:
 
 
 def read_yaml(text: str) -> YamlDocument:
-    """Read a text; nothing is raised, mistakes are listed."""
+    """Read a text; nothing is raised, errors are listed."""
     if len(text.encode("utf-8", "replace")) > MAX_YAML_BYTES:
         return _invalid_yaml(f"the file is longer than {MAX_YAML_BYTES:,} bytes", 1)
     try:
@@ -75,7 +75,7 @@ class _YamlNodeReader:
         self.lines.setdefault(path, line)
         if id(node) in self._seen:
             # An alias can repeat itself without end.
-            self._mistake(path, line, "`*` refers to another place; write the value here")
+            self._mistake(path, line, "aliases (`*`) are not supported; write the value here")
             return None
         self._seen.add(id(node))
         if isinstance(node, yaml.MappingNode):
@@ -85,7 +85,7 @@ class _YamlNodeReader:
         return self._scalar(node, path, line)
 
     def _mapping(self, node: yaml.MappingNode, path: YamlPath) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+        members: dict[str, Any] = {}
         for key, value in node.value:
             line = key.start_mark.line + 1
             if not isinstance(key, yaml.ScalarNode):
@@ -93,13 +93,13 @@ class _YamlNodeReader:
                 continue
             name = key.value
             inner = (*path, name)
-            if name in found:
+            if name in members:
                 message = f"`{name}` is given twice, first on line {self.lines[inner]}"
                 self.mistakes.append(YamlProblem(True, inner, line, message))
                 continue
             self.lines[inner] = line
-            found[name] = self.read(value, inner)
-        return found
+            members[name] = self.read(value, inner)
+        return members
 
     def _scalar(self, node: yaml.Node, path: YamlPath, line: int) -> Any:  # noqa: ANN401
         try:

@@ -1,4 +1,4 @@
-"""This module defines how changes are told."""
+"""Bodies of changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""This module reads bodies: what is no JSON, and what is not the JSON that was asked for."""
+"""Decode JSON bodies; report malformed JSON and invalid members."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def decode_optional(body: bytes, shape: type[_BodyT]) -> _BodyT:
     try:
         return decode(body, shape)
     except InvalidInput as error:
-        # Whoever may leave the body out is not told a bad shape from bad JSON.
+        # An optional body has one error code for malformed and invalid JSON.
         raise InvalidInput(error.message, code="body_malformed") from error
 
 
@@ -62,5 +62,5 @@ def _without_nulls(value: object, shape: type) -> object:
 
 
 def _invalid_body(reason: str) -> InvalidInput:
-    message = f"the body has not the shape it should have: {reason}"
+    message = f"invalid request body: {reason}"
     return InvalidInput(message, code="body_invalid")

@@ -1,4 +1,4 @@
-"""This module defines how it is told that something went wrong."""
+"""Bodies of errors."""
 
 from __future__ import annotations
 
@@ -107,14 +107,14 @@ class PreconditionFailureOutput(Struct, kw_only=True):
 
 
 class ChangeFeedGapOutput(Struct, kw_only=True):
-    """Changes that can no longer be told."""
+    """Changes that can no longer be read."""
 
     cursor: str | UnsetType | None = UNSET
     first_unreadable_commit_id: str
 
 
 class ChangeDiffRefusalReason(StrEnum):
-    """Why a commit has no changes to tell."""
+    """Why the changes of a commit cannot be listed."""
 
     PARENTLESS_COMMIT = "parentless_commit"
     SCHEMA_BOUNDARY = "schema_boundary"
@@ -122,7 +122,7 @@ class ChangeDiffRefusalReason(StrEnum):
 
 
 class ChangeDiffRefusalOutput(Struct, kw_only=True):
-    """A commit that has no changes to tell."""
+    """A commit whose changes cannot be listed."""
 
     reason: ChangeDiffRefusalReason
     graph_commit_id: str
@@ -161,7 +161,7 @@ class ErrorOutput(Struct, kw_only=True):
 
 
 class ChangeErrorOutput(Struct, kw_only=True):
-    """What went wrong while telling changes."""
+    """What went wrong on a route of changes."""
 
     error: str
     code: ErrorCode | UnsetType | None = UNSET

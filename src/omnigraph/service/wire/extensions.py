@@ -1,4 +1,4 @@
-"""This module defines the bodies of routes that go beyond the common contract."""
+"""Bodies of operations beyond the common contract."""
 
 from __future__ import annotations
 

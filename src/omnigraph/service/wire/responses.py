@@ -1,4 +1,4 @@
-"""This module defines the bodies of answers."""
+"""Bodies of answers."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ class BranchMergeOutcome(StrEnum):
 
 
 class BranchMergeOutput(Struct, kw_only=True):
-    """What a merge did; whether the source is gone is told when that was asked for."""
+    """What a merge did; `branch_deleted` is set if `delete_branch` was requested."""
 
     source: str
     target: str

@@ -6,9 +6,9 @@ from omnigraph.errors import InvalidInput
 from omnigraph.graph import Graph
 from omnigraph.service.client.graph import RemoteGraph
 
-BY_TOKEN = {"as_actor", "under", "can_name"}
+BY_TOKEN = {"as_actor", "under", "with_policy", "can_name"}
 """Who acts is known from the token, and what that actor may name is for the server to decide."""
-UPKEEP = ["cleanup", "optimize", "recover", "repair", "verify"]
+MAINTENANCE = ["cleanup", "optimize", "recover", "repair", "verify"]
 FILES = ["embed", "export_archive", "export_parquet", "export_parts"]
 
 
@@ -17,10 +17,10 @@ def public(face):
 
 
 def test_what_an_embedded_graph_has_is_there():
-    assert public(Graph) - public(RemoteGraph) - BY_TOKEN == {"on"}  # which each of them has
+    assert public(Graph) - public(RemoteGraph) - BY_TOKEN == {"branch_name"}  # an attribute there
 
 
-@pytest.mark.parametrize("name", [*UPKEEP, *FILES])
+@pytest.mark.parametrize("name", [*MAINTENANCE, *FILES])
 def test_what_needs_the_graph_itself_says_so(name):
     with pytest.raises(InvalidInput, match=f"`{name}` needs the graph itself") as caught:
         getattr(RemoteGraph, name)(None, keep=1, confirm=True)

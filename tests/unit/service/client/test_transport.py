@@ -79,21 +79,21 @@ BUSY = (429, {"Retry-After": "0"}, b'{"error": "too many", "code": "too_many_req
 
 def test_token_goes_with_every_request(scripted):
     server, transport = scripted(OK)
-    assert transport.json(READ) == {"fine": True}
+    assert transport.decoded(READ, dict) == {"fine": True}
     assert server.asked == [("GET", "/x", "Bearer secret")]
 
 
 @pytest.mark.parametrize("call", [READ, WRITE], ids=["read", "write"])
 def test_refusal_to_begin_is_tried_again(scripted, call):
     server, transport = scripted(BUSY, BUSY, OK)
-    assert transport.json(call) == {"fine": True}
+    assert transport.decoded(call, dict) == {"fine": True}
     assert len(server.asked) == 3
 
 
 def test_refusal_to_begin_is_told_when_it_lasts(scripted):
     server, transport = scripted(BUSY, BUSY, BUSY)
     with pytest.raises(og.OmniError) as caught:
-        transport.json(WRITE)
+        transport.decoded(WRITE, dict)
     assert caught.value.code == "too_many_requests"
     assert len(server.asked) == 3
 
@@ -101,20 +101,20 @@ def test_refusal_to_begin_is_told_when_it_lasts(scripted):
 def test_long_waits_are_not_waited_for(scripted):
     server, transport = scripted((429, {"Retry-After": "60"}, b'{"error": "too many"}'))
     with pytest.raises(og.OmniError):
-        transport.json(READ)
+        transport.decoded(READ, dict)
     assert len(server.asked) == 1
 
 
 def test_read_that_broke_off_is_tried_again(scripted):
     server, transport = scripted(HANG_UP, (502, {}, b"bad gateway"), OK)
-    assert transport.json(READ) == {"fine": True}
+    assert transport.decoded(READ, dict) == {"fine": True}
     assert len(server.asked) == 3
 
 
 def test_write_that_broke_off_is_not_sent_again(scripted):
     server, transport = scripted(HANG_UP, OK)
     with pytest.raises(og.OmniError) as caught:
-        transport.json(WRITE)
+        transport.decoded(WRITE, dict)
     assert (caught.value.code, caught.value.category) == ("outcome_unknown", "outcome_unknown")
     assert len(server.asked) == 1
 
@@ -122,7 +122,7 @@ def test_write_that_broke_off_is_not_sent_again(scripted):
 def test_write_is_not_sent_again_after_a_fault_of_the_server(scripted):
     server, transport = scripted((502, {}, b"bad gateway"), OK)
     with pytest.raises(og.OmniError) as caught:
-        transport.json(WRITE)
+        transport.decoded(WRITE, dict)
     assert caught.value.code == "http_502"
     assert len(server.asked) == 1
 
@@ -130,17 +130,17 @@ def test_write_is_not_sent_again_after_a_fault_of_the_server(scripted):
 def test_nobody_there_is_told():
     transport = Transport("http://127.0.0.1:9", None, RetryPolicy(attempts=2, wait=0.2))
     with pytest.raises(StorageUnavailable) as caught:
-        transport.json(WRITE)
+        transport.decoded(WRITE, dict)
     assert caught.value.code == "server_unreachable"
 
 
 def test_answer_that_is_none_of_ours_is_told(scripted):
     _, transport = scripted((200, {}, b"<html>"), (404, {}, b""))
     with pytest.raises(StorageUnavailable) as caught:
-        transport.json(READ)
+        transport.decoded(READ, dict)
     assert caught.value.code == "server_unknown"
     with pytest.raises(og.NotFound):
-        transport.json(READ)
+        transport.decoded(READ, dict)
 
 
 def test_redirects_are_not_followed(scripted):
@@ -156,13 +156,13 @@ def test_errors_of_a_server_that_tells_only_the_contract_are_ours(scripted):
         (412, {}, b'{"error": "x", "precondition_failure": {"expected": "a", "actual": "b"}}'),
     )
     with pytest.raises(og.OmniError) as caught:
-        transport.json(READ)
+        transport.decoded(READ, dict)
     assert (caught.value.code, caught.value.category) == ("unauthorized", "invalid")
     with pytest.raises(og.OmniError) as caught:
-        transport.json(READ)
+        transport.decoded(READ, dict)
     assert type(caught.value).__name__ == "PolicyDenied"
     with pytest.raises(og.PreconditionFailed) as caught:
-        transport.json(WRITE)
+        transport.decoded(WRITE, dict)
     assert (caught.value.expected, caught.value.actual) == ("a", "b")
 
 
@@ -219,6 +219,6 @@ def test_address_that_lists_no_graphs_is_that_of_a_graph(scripted):
 def test_what_is_no_unicode_is_not_sent(call):
     transport = Transport("http://127.0.0.1:1", None)
     with pytest.raises(InvalidInput, match="half of a surrogate pair") as caught:
-        transport.json(call)
+        transport.decoded(call, dict)
     assert caught.value.code == "text_invalid"
     transport.close()

@@ -17,27 +17,27 @@ RULE = GOOD + "rules:\n  - id: r\n    allow: "
 BAD = {
     "empty": ("", ["1: it is empty"]),
     "no YAML": ("version: [1", ["1: expected ',' or ']'"]),
-    "control characters": ("version: \x00", ["1: it holds characters that YAML does not know"]),
+    "control characters": ("version: \x00", ["1: it has characters that YAML does not allow"]),
     "two documents": ("version: 1\n---\nversion: 1", ["2: but found another document"]),
     "deep": ("[" * 5_000, ["1: it is nested too deeply"]),
-    "a list": ("[1]", ["1: a policy is a mapping of keys and values"]),
+    "a list": ("[1]", ["1: a policy must be a mapping of keys and values"]),
     "nothing": ("{}", ["1: a policy lacks `groups`", "1: a policy lacks `version`"]),
-    "version": ("version: 2\ngroups: {}", ["1: `version` of the policy is 1"]),
-    "version as text": ("version: '1'\ngroups: {}", ["1: `version` of the policy is 1"]),
+    "version": ("version: 2\ngroups: {}", ["1: `version` of the policy must be 1"]),
+    "version as text": ("version: '1'\ngroups: {}", ["1: `version` of the policy must be 1"]),
     "unknown key": (GOOD + "rule: []", ["4: a policy has no key `rule`: did you mean `rules`?"]),
     "key twice": (
         GOOD + "groups: {}",
         ["4: a policy has the key `groups` twice"],
     ),
-    "empty group": ("version: 1\ngroups: {team: []}", ["2: group `team` names at least one"]),
-    "group of one": ("version: 1\ngroups: {team: ada}", ["2: group `team` is a list"]),
+    "empty group": ("version: 1\ngroups: {team: []}", ["2: group `team` must name at least one"]),
+    "group of one": ("version: 1\ngroups: {team: ada}", ["2: group `team` must be a list"]),
     "blank actor": (
         "version: 1\ngroups: {team: [' ']}",
-        ["2: each of group `team` is not blank"],
+        ["2: each of group `team` must not be blank"],
     ),
     "number for an actor": (
         "version: 1\ngroups: {team: [7]}",
-        ["2: each of group `team` is text (put it in quotes)"],
+        ["2: each of group `team` must be text (put it in quotes)"],
     ),
     "rule without anything": (
         GOOD + "rules:\n  - {}",
@@ -45,13 +45,13 @@ BAD = {
     ),
     "blank id": (
         RULE.replace("id: r", "id: ''") + "{actors: {group: team}, actions: [read]}",
-        ["5: `id` of a rule is not blank"],
+        ["5: `id` of a rule must not be blank"],
     ),
     "id twice": (
         RULE
         + "{actors: {group: team}, actions: [read]}\n"
         + "  - {id: r, allow: {actors: {group: team}, actions: [read]}}",
-        ["7: rule `r` stands twice"],
+        ["7: rule `r` is declared twice"],
     ),
     "deny": (
         GOOD + "rules:\n  - id: r\n    deny: {}",
@@ -67,19 +67,19 @@ BAD = {
     ),
     "no action": (
         RULE + "{actors: {group: team}, actions: []}",
-        ["6: `actions` of `allow` of rule `r` names at least one"],
+        ["6: `actions` of `allow` of rule `r` must name at least one"],
     ),
     "unknown action": (
         RULE + "{actors: {group: team}, actions: [reads]}",
-        ["6: each of `actions` of `allow` of rule `r` is not `reads`: did you mean `read`?"],
+        ["6: each of `actions` of `allow` of rule `r` cannot be `reads`: did you mean `read`?"],
     ),
     "action of a server": (
         RULE + "{actors: {group: team}, actions: [graph_list]}",
-        ["6: `graph_list` belongs into the policy of a server, not of a graph"],
+        ["6: `graph_list` belongs in the policy of a server, not of a graph"],
     ),
     "unknown scope": (
         RULE + "{actors: {group: team}, actions: [read], branch_scope: all}",
-        ["6: `branch_scope` of `allow` of rule `r` is not `all`"],
+        ["6: `branch_scope` of `allow` of rule `r` cannot be `all`"],
     ),
     "both scopes": (
         RULE
@@ -107,7 +107,7 @@ BAD = {
     ),
     "no types": (
         RULE + "{actors: {group: team}, actions: [read], types: []}",
-        ["6: `types` of `allow` of rule `r` names at least one"],
+        ["6: `types` of `allow` of rule `r` must name at least one"],
     ),
     "mask of a change": (
         RULE
@@ -124,18 +124,18 @@ BAD = {
     ),
     "mask of nothing": (
         RULE + "{actors: {group: team}, actions: [read], types: [Person], mask: {Person: []}}",
-        ["6: `mask` of `Person` of `allow` of rule `r` names at least one"],
+        ["6: `mask` of `Person` of `allow` of rule `r` must name at least one"],
     ),
     "everything at once": (
         "version: 3\ngroups: {team: []}\nprotected_branches: main\nrules:\n  - id: 7\n"
         "    allow:\n      actors: {group: none}\n      actions: [fly]\n      extra: 1\n",
         [
-            "1: `version` of the policy is 1",
-            "2: group `team` names at least one",
-            "3: `protected_branches` is a list",
-            "5: `id` of a rule is text",
+            "1: `version` of the policy must be 1",
+            "2: group `team` must name at least one",
+            "3: `protected_branches` must be a list",
+            "5: `id` of a rule must be text",
             "7: unknown group `none`",
-            "8: each of `actions` of `allow` of rule `` is not `fly`",
+            "8: each of `actions` of `allow` of rule `` cannot be `fly`",
             "9: `allow` of rule `` has no key `extra`",
         ],
     ),
@@ -155,7 +155,7 @@ def test_bad_policy_is_refused_with_all_that_is_wrong(name):
 
 
 def test_action_of_a_graph_is_refused_in_the_policy_of_a_server():
-    with pytest.raises(PolicyInvalid, match="`read` belongs into the policy of a graph"):
+    with pytest.raises(PolicyInvalid, match="`read` belongs in the policy of a graph"):
         Policy.parse(RULE + "{actors: {group: team}, actions: [read]}", scope="server")
 
 
@@ -198,10 +198,10 @@ def test_cases_tell_every_decision_that_differs():
 @pytest.mark.parametrize(
     ("old", "new", "problem"),
     [
-        ("version: 1", "version: 0", "line 1: `version` of the file of policy tests is 1"),
-        ("id: wrong,", "id: reads,", "line 4: case `reads` stands twice"),
-        ("id: wrong,", "id: '',", "line 4: `id` of a case is not blank"),
-        ("action: change", "action: fly", "line 4: `action` of case `wrong` is not `fly`"),
+        ("version: 1", "version: 0", "line 1: `version` of the file of policy tests must be 1"),
+        ("id: wrong,", "id: reads,", "line 4: case `reads` is declared twice"),
+        ("id: wrong,", "id: '',", "line 4: `id` of a case must not be blank"),
+        ("action: change", "action: fly", "line 4: `action` of case `wrong` cannot be `fly`"),
         ("expect: allow }\n  - { id: s", "expect: yes }\n  - { id: s", "line 4: `expect` of case"),
         ("actor: act-bo, ", "", "line 5: a case lacks `actor`"),
         ("actor: act-bo", "actor: act-bo, group: team", "line 5: a case has no key `group`"),

@@ -665,7 +665,7 @@ def test_a_difference_no_step_describes_refuses_the_schema():
     odd = replace(type_, definition=replace(type_.definition, annotations=shuffled))
     found = plan_migration(accepted, AcceptedSchema(DOMAIN, (odd,)))
     assert found.steps == (
-        UnsupportedChange("schema", "the schemas differ in a way no step describes"),
+        UnsupportedChange("schema", "the schemas differ in a way no step covers"),
     )
 
 

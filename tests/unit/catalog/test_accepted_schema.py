@@ -411,7 +411,7 @@ DAMAGES = {
     ),
     "constraints on a node property": (
         put(*T, "constraints", ["index"]),
-        "constraints of node:B.t must stand on node:B",
+        "constraints of node:B.t must be declared on node:B",
     ),
     "an unknown shorthand": (
         put("interfaces", 1, "properties", 0, "constraints", ["odd"]),
