@@ -27,30 +27,6 @@ WORDS = re.compile(
 )
 """Words that are not used."""
 
-NOT_YET_CLEAN = (
-    "src/omnigraph/pipeline",
-    "src/omnigraph/service",
-    "src/omnigraph/server",
-    "src/omnigraph/mcp",
-    "src/omnigraph/graph",
-    "src/omnigraph/write",
-    "src/omnigraph/query",
-    "src/omnigraph/merge",
-    "src/omnigraph/changes",
-    "src/omnigraph/maintain",
-    "src/omnigraph/storage",
-    "src/omnigraph/policy",
-    "src/omnigraph/embed",
-    "src/omnigraph/errors.py",
-    "src/omnigraph/version.py",
-    "docs/guide/pipelines.md",
-    "docs/guide/spark.md",
-    "docs/guide/spark-queries.md",
-    "docs/guide/streaming.md",
-    "docs/spec",
-)
-"""Packages and pages that still use such words; remove an entry when its rewrite is merged."""
-
 EXCEPTIONS = (
     "docs/glossary.md:",  # the page lists the old names
 )
@@ -185,19 +161,14 @@ def main() -> int:
     """Print the findings, or with `--list` all texts that a user may see."""
     parser = argparse.ArgumentParser(description="Check the words of messages and documentation.")
     parser.add_argument("--list", action="store_true", help="Print every user-visible string.")
-    parser.add_argument("--all", action="store_true", help="Include packages not yet clean.")
     arguments = parser.parse_args()
     if arguments.list:
         for text in sorted(set(_texts())):
             if text.role not in ("comment", "page", "docstring"):
                 print(f"{text.path}:{text.line}: {text.role}: {text.text!r}")
         return 0
-    skipped = () if arguments.all else NOT_YET_CLEAN
     wrong = [
-        text
-        for text in sorted(set(findings(_texts())))
-        if not any(Path(text.path).is_relative_to(place) for place in skipped)
-        and not str(text).startswith(EXCEPTIONS)
+        text for text in sorted(set(findings(_texts()))) if not str(text).startswith(EXCEPTIONS)
     ]
     for text in wrong:
         print(text)

@@ -18,7 +18,7 @@ from msgspec import structs
 
 from omnigraph.catalog.migration_steps import WIRE_NAMES as WIRE_NAMES
 from omnigraph.catalog.migration_steps import MigrationStep
-from omnigraph.error_codes import ERROR_CODES, STATUS_BY_CATEGORY, ErrorCode
+from omnigraph.error_codes import ERROR_CODES, STATUS_BY_CATEGORY, ErrorCodeRow
 from omnigraph.lang import Code
 from omnigraph.lang.base_parser import MAX_NESTING
 from omnigraph.lang.diagnostics import MAX_DIAGNOSTICS, MAX_SOURCE_BYTES
@@ -207,7 +207,7 @@ def _route(operation: AnyOperation) -> str:
 
 def errors() -> str:
     """Return a table of error codes for each group."""
-    groups: dict[str, list[ErrorCode]] = {}
+    groups: dict[str, list[ErrorCodeRow]] = {}
     for row in ERROR_CODES.values():
         groups.setdefault(row.group, []).append(row)
     heads = ["code", "category", "status", "meaning"]

@@ -28,7 +28,7 @@ STATUS_BY_CATEGORY: Mapping[Category, int] = MappingProxyType(
 
 
 @dataclass(frozen=True, slots=True)
-class ErrorCode:
+class ErrorCodeRow:
     """One error code.
 
     The first category is the usual one, and `fixed_status` replaces its HTTP status. An error of
@@ -54,9 +54,9 @@ def http_status(code: str, category: Category) -> int:
     return STATUS_BY_CATEGORY[category] if row is None else row.status(category)
 
 
-def _parse_table(table: str) -> dict[str, ErrorCode]:
+def _parse_table(table: str) -> dict[str, ErrorCodeRow]:
     """Read `code | categories [status] | meaning` lines; `# ` starts a group of the docs page."""
-    rows: dict[str, ErrorCode] = {}
+    rows: dict[str, ErrorCodeRow] = {}
     group = ""
     for line in table.replace("\n  ", " ").splitlines():
         if line.startswith("# "):
@@ -68,7 +68,7 @@ def _parse_table(table: str) -> dict[str, ErrorCode]:
             categories = tuple(Category(word) for word in words)
             if code in rows:
                 raise ValueError(f"error code {code} has two rows")
-            rows[code] = ErrorCode(code, about, group, categories, status)
+            rows[code] = ErrorCodeRow(code, about, group, categories, status)
     return rows
 
 
@@ -441,4 +441,4 @@ embedding_provider_digest_mismatch | invalid | The settings of an embedding prov
 """
 
 _BY_CODE = _parse_table(_TABLE)
-ERROR_CODES: Mapping[str, ErrorCode] = MappingProxyType(_BY_CODE)
+ERROR_CODES: Mapping[str, ErrorCodeRow] = MappingProxyType(_BY_CODE)

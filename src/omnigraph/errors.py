@@ -29,7 +29,7 @@ class Category(StrEnum):
 
 
 class OmniError(Exception):
-    """The root of every error this package raises on purpose."""
+    """The root of every error that OmniGraph raises on purpose."""
 
     def __init__(
         self,

@@ -3,4 +3,4 @@
 __version__ = "0.1.0"
 
 INTERNAL_SCHEMA_VERSION = 1
-"""The `omnigraph:internal_schema_version` stamp this package reads and writes."""
+"""The `omnigraph:internal_schema_version` stamp that this release reads and writes."""

@@ -148,7 +148,9 @@ def test_a_scalar_type_is_a_row_that_every_engine_reads(scalar):
 
 
 def test_an_error_code_is_one_row(monkeypatch):
-    row = error_codes.ErrorCode("toy_lost", "The toy is lost.", "Toys", (Category.NOT_FOUND,), 410)
+    row = error_codes.ErrorCodeRow(
+        "toy_lost", "The toy is lost.", "Toys", (Category.NOT_FOUND,), 410
+    )
     monkeypatch.setitem(error_codes._BY_CODE, "toy_lost", row)
     error = OmniError("where is it?", code="toy_lost", category=Category.NOT_FOUND)
     answer = describe_error(error)

@@ -46,7 +46,3 @@ def test_user_visible_strings_are_listed_with_their_role():
     )
     assert "help: 'How to handle entities that already exist.'" in done.stdout
     assert "message: 'no query given: pass either --query FILE or -e TEXT'" in done.stdout
-
-
-def test_the_packages_listed_as_not_clean_exist():
-    assert [place for place in _module().NOT_YET_CLEAN if not (ROOT / place).exists()] == []

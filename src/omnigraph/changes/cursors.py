@@ -89,7 +89,7 @@ def _parse_token(token: str) -> dict[str, Any]:
 
 @contextmanager
 def reject_invalid_token() -> Iterator[None]:
-    """Refuse a token whose facts are not those this module writes."""
+    """Refuse a token whose facts are not those `encode` writes."""
     try:
         yield
     except (ValueError, KeyError, TypeError, AttributeError):

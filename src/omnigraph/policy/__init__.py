@@ -2,7 +2,7 @@
 
 A policy file enters, is compiled to Cedar and asked: an actor, an action, a branch. A decision
 leaves, with the rule that made it and the types it is about. Only permits exist; what no rule
-allows, and actors without a group, are denied. Only this package imports cedarpy.
+allows, and actors without a group, are denied. No other package imports cedarpy.
 """
 
 from omnigraph.policy.bundle import PolicyBundle, PolicyRule

@@ -13,7 +13,7 @@ import msgspec
 from omnigraph.service import wire
 from omnigraph.service.operations import AnyOperation
 from omnigraph.service.operations.operation import NDJSON, OCTETS
-from omnigraph.service.wire.parameters import Location, Parameter, RequestBody
+from omnigraph.service.wire.parameters import ParameterLocation, RequestBody, RequestParameter
 from omnigraph.version import __version__
 
 _REF = "#/components/schemas/{name}"
@@ -75,7 +75,7 @@ class _OpenApiBuilder:
                 *(
                     self._parameter(operation, parameter)
                     for parameter in operation.parameters
-                    if parameter.location is not Location.PATH
+                    if parameter.location is not ParameterLocation.PATH
                 ),
             ],
             "responses": self._responses(operation),
@@ -88,7 +88,7 @@ class _OpenApiBuilder:
             facts["security"] = [{"bearer_token": []}]
         return facts
 
-    def _parameter(self, operation: AnyOperation, parameter: Parameter) -> dict[str, Any]:
+    def _parameter(self, operation: AnyOperation, parameter: RequestParameter) -> dict[str, Any]:
         example = operation.example.get(parameter.name)
         return {
             "name": parameter.name,

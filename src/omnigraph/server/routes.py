@@ -23,7 +23,7 @@ from omnigraph.server.streaming import stream_ndjson
 from omnigraph.service.operations import AnyOperation
 from omnigraph.service.session import GraphSession, ServiceSession
 from omnigraph.service.wire.decode import decode, decode_optional
-from omnigraph.service.wire.parameters import Location, Parameter
+from omnigraph.service.wire.parameters import ParameterLocation, RequestParameter
 
 RouteHandler: TypeAlias = Callable[[RequestContext], Awaitable[Response]]
 OperationHandler: TypeAlias = Callable[[AnyOperation, RequestContext], Awaitable[Response]]
@@ -113,10 +113,10 @@ def to_request(operation: AnyOperation, members: dict[str, Any]) -> Any:  # noqa
         raise InvalidInput(f"invalid parameter: {error}", code="parameter_invalid") from error
 
 
-def _value(parameter: Parameter, context: RequestContext) -> Any:  # noqa: ANN401 - by its type
-    if parameter.location is Location.PATH:
+def _value(parameter: RequestParameter, context: RequestContext) -> Any:  # noqa: ANN401 - by its type
+    if parameter.location is ParameterLocation.PATH:
         return context.path(parameter.name)
-    if parameter.location is Location.HEADER:
+    if parameter.location is ParameterLocation.HEADER:
         if parameter.required:
             return expected_commit(context.request)
         return context.request.headers.get(parameter.name)
@@ -129,8 +129,10 @@ def _value(parameter: Parameter, context: RequestContext) -> Any:  # noqa: ANN40
     return text == "true" if bool in types and text is not None else text
 
 
-def _check_query(parameters: tuple[Parameter, ...], context: RequestContext) -> None:
-    names = [parameter.name for parameter in parameters if parameter.location is Location.QUERY]
+def _check_query(parameters: tuple[RequestParameter, ...], context: RequestContext) -> None:
+    names = [
+        parameter.name for parameter in parameters if parameter.location is ParameterLocation.QUERY
+    ]
     for name in context.request.query_params:
         if name not in names:
             message = f"unknown parameter `{name[:64]}`; valid ones are {', '.join(names)}"

@@ -61,7 +61,7 @@ from omnigraph.service.operations.operation import Operation
 from omnigraph.service.operations.paths import GRAPH_PATH
 from omnigraph.service.operations.queries import snapshot
 from omnigraph.service.operations.schema import apply_schema, plan_schema
-from omnigraph.service.wire.parameters import Location
+from omnigraph.service.wire.parameters import ParameterLocation
 from omnigraph.write.progress import ProgressListener
 from omnigraph.write.schema_migration import SchemaResult
 
@@ -107,11 +107,11 @@ class RemoteAddress:
         sent = dict(headers or {})
         for parameter in operation.parameters:
             value = getattr(request, parameter.field)
-            if parameter.location is Location.PATH:
+            if parameter.location is ParameterLocation.PATH:
                 path = path.replace(f"{{{parameter.name}}}", quote(value, safe=""))
-            elif parameter.location is Location.HEADER and value is not None:
+            elif parameter.location is ParameterLocation.HEADER and value is not None:
                 sent[parameter.name] = value
-            elif parameter.location is Location.QUERY:
+            elif parameter.location is ParameterLocation.QUERY:
                 query += [(parameter.name, one) for one in _query_values(value)]
         body = operation.body
         content = None

@@ -17,8 +17,8 @@ from omnigraph.policy.permissions import PolicyAction
 from omnigraph.service.operations.links import Link
 from omnigraph.service.wire.parameters import (
     NoRequest,
-    Parameter,
     RequestBody,
+    RequestParameter,
     request_body,
     request_parameters,
 )
@@ -118,7 +118,7 @@ class Operation(Generic[_SessionT, _RequestT, _AnswerT]):
         return self.function(session, request)
 
     @property
-    def parameters(self) -> tuple[Parameter, ...]:
+    def parameters(self) -> tuple[RequestParameter, ...]:
         """The members of the request in the path, the query string or the headers."""
         return request_parameters(self.request)
 

@@ -12,7 +12,7 @@ from msgspec import Struct
 _ValueT = TypeVar("_ValueT")
 
 
-class Location(StrEnum):
+class ParameterLocation(StrEnum):
     """A part of an HTTP request."""
 
     PATH = "path"
@@ -25,27 +25,27 @@ class Location(StrEnum):
 class Marker:
     """Where a field is; `schema` is the type to document where the field accepts more."""
 
-    location: Location
+    location: ParameterLocation
     schema: Any = None
 
 
-FromPath: TypeAlias = Annotated[_ValueT, Marker(Location.PATH)]
-FromQuery: TypeAlias = Annotated[_ValueT, Marker(Location.QUERY)]
-FromHeader: TypeAlias = Annotated[_ValueT, Marker(Location.HEADER)]
-FromBody: TypeAlias = Annotated[_ValueT, Marker(Location.BODY)]
-OptionalText: TypeAlias = Annotated[str | None, Marker(Location.QUERY, schema=str)]
+FromPath: TypeAlias = Annotated[_ValueT, Marker(ParameterLocation.PATH)]
+FromQuery: TypeAlias = Annotated[_ValueT, Marker(ParameterLocation.QUERY)]
+FromHeader: TypeAlias = Annotated[_ValueT, Marker(ParameterLocation.HEADER)]
+FromBody: TypeAlias = Annotated[_ValueT, Marker(ParameterLocation.BODY)]
+OptionalText: TypeAlias = Annotated[str | None, Marker(ParameterLocation.QUERY, schema=str)]
 """A query parameter that may be absent, but is never null."""
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
+class RequestParameter:
     """A field of a request that is not in the JSON body."""
 
     field: str
     """The name of the attribute."""
     name: str
     """The name in the path, the query string or the headers."""
-    location: Location
+    location: ParameterLocation
     type: Any
     schema: Any
     required: bool
@@ -69,10 +69,10 @@ class NoRequest(Struct, kw_only=True):
     """The request of an operation without arguments."""
 
 
-def request_parameters(request: type[Struct]) -> tuple[Parameter, ...]:
+def request_parameters(request: type[Struct]) -> tuple[RequestParameter, ...]:
     """Return the fields of a request that are in its path, query string or headers."""
     return tuple(
-        Parameter(
+        RequestParameter(
             field=field.name,
             name=field.encode_name,
             location=marker.location,
@@ -81,7 +81,8 @@ def request_parameters(request: type[Struct]) -> tuple[Parameter, ...]:
             required=field.required,
         )
         for field in msgspec.structs.fields(request)
-        if (marker := _marker(field.type)) is not None and marker.location is not Location.BODY
+        if (marker := _marker(field.type)) is not None
+        and marker.location is not ParameterLocation.BODY
     )
 
 
@@ -91,7 +92,7 @@ def request_body(request: type[Struct]) -> RequestBody | None:
     markers = {field.name: _marker(field.type) for field in fields}
     for field in fields:
         marker = markers[field.name]
-        if marker is not None and marker.location is Location.BODY:
+        if marker is not None and marker.location is ParameterLocation.BODY:
             return RequestBody(field.name, get_args(field.type)[0], field.required)
     if not fields or any(markers.values()):
         return None

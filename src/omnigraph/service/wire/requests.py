@@ -12,9 +12,9 @@ from omnigraph.service.wire.parameters import (
     FromHeader,
     FromPath,
     FromQuery,
-    Location,
     Marker,
     OptionalText,
+    ParameterLocation,
 )
 
 IF_GRAPH_COMMIT = "Omnigraph-If-Graph-Commit"
@@ -212,7 +212,7 @@ class LoadLinesQuery(Struct, kw_only=True):
 
     branch: FromQuery[str | None] = None
     from_: FromQuery[str | None] = field(default=None, name="from")
-    mode: Annotated[str | None, Marker(Location.QUERY, schema=LoadMode | None)] = None
+    mode: Annotated[str | None, Marker(ParameterLocation.QUERY, schema=LoadMode | None)] = None
     message: FromQuery[str | None] = None
     partial: FromQuery[bool | None] = None
     vectors_from: FromQuery[str | None] = None
@@ -248,7 +248,7 @@ class CommitListQuery(Struct, kw_only=True):
     """The history of a branch; `actor` selects the commits of one author."""
 
     branch: FromQuery[str | None] = None
-    limit: Annotated[int | None, Marker(Location.QUERY, schema=WireCount)] = None
+    limit: Annotated[int | None, Marker(ParameterLocation.QUERY, schema=WireCount)] = None
     actor: FromQuery[str | None] = None
 
 
@@ -256,10 +256,10 @@ class ChangesQuery(Struct, kw_only=True):
     """A page of changes, and which of them."""
 
     page_token: OptionalText = None
-    limit: Annotated[int | None, Marker(Location.QUERY, schema=WireCount)] = None
-    kind: Annotated[list[str], Marker(Location.QUERY, schema=list[EntityKindOutput])] = []
+    limit: Annotated[int | None, Marker(ParameterLocation.QUERY, schema=WireCount)] = None
+    kind: Annotated[list[str], Marker(ParameterLocation.QUERY, schema=list[EntityKindOutput])] = []
     type: FromQuery[list[str]] = []
-    op: Annotated[list[str], Marker(Location.QUERY, schema=list[ChangeOpOutput])] = []
+    op: Annotated[list[str], Marker(ParameterLocation.QUERY, schema=list[ChangeOpOutput])] = []
 
 
 class CommitChangesQuery(ChangesQuery, kw_only=True):
