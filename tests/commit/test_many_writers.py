@@ -84,7 +84,7 @@ class Check:
             assert len(set(ids)) == len(ids)
             assert set(ids[2:]) <= self.done, f"{name} shows what nobody was told"
             lineage_id = self.lineage_ids[name]
-            ours = {id_ for id_ in self.done if self.tries[id_]["native"] == lineage_id}
+            ours = {id_ for id_ in self.done if self.tries[id_]["lineage_id"] == lineage_id}
             assert ours <= set(ids), f"{name} lost {sorted(ours - set(ids))}"
         assert set(read_commits([self.graph._manifest.main.state()])) == {
             commit.id for commit in self.chains["main"]
@@ -108,7 +108,9 @@ class Check:
             assert rows[SHIP]["fixed"]["tons"] == counted, f"{name}: an addition was lost"
 
     def nothing_was_acknowledged_on_a_branch_after_its_deletion(self):
-        made = {a["native"]: a for a in self.attempts if a["what"] == "branch" and "native" in a}
+        made = {
+            a["lineage_id"]: a for a in self.attempts if a["what"] == "branch" and "lineage_id" in a
+        }
         removals = [a for a in self.attempts if a["what"] == "unbranch" and a["outcome"] == "done"]
         assert set(self.lineage_ids.values()) <= {None, *made}
         for lineage_id in set(made) - set(self.lineage_ids.values()):
@@ -118,7 +120,8 @@ class Check:
             late = [
                 id_
                 for id_ in self.done
-                if self.tries[id_]["native"] == lineage_id and self.tries[id_]["begun"] > max(ends)
+                if self.tries[id_]["lineage_id"] == lineage_id
+                and self.tries[id_]["begun"] > max(ends)
             ]
             assert not late, f"{late} were acknowledged on {name} after its deletion"
 

@@ -150,7 +150,7 @@ def test_nodes_without_a_key_are_known_by_their_ids(spark, graph):
     ("asked", "code", "told"),
     [
         ({"algorithm": "closeness"}, "analysis_unknown", "one of pagerank, components"),
-        ({"into": "rank"}, "analysis_target_invalid", "as Type.property, not 'rank'"),
+        ({"into": "rank"}, "analysis_target_invalid", "must be Type.property, got 'rank'"),
         ({"into": "Person.age"}, "analysis_target_invalid", "add `age: F64\\? or F32\\?`"),
         ({"into": "Person.name"}, "analysis_target_invalid", "Person.name is String; pagerank"),
         ({"into": "Person.kind", "algorithm": "labels"}, "analysis_target_invalid", "enum"),
@@ -161,7 +161,7 @@ def test_nodes_without_a_key_are_known_by_their_ids(spark, graph):
         (
             {"algorithm": "degrees", "into": "Person.degree", "options": {"direction": "up"}},
             "analysis_option_invalid",
-            "out, in, both, not 'up'",
+            "out, in, both, got 'up'",
         ),
     ],
 )

@@ -212,7 +212,11 @@ def test_a_service_that_fails_is_told_and_a_resumed_run_asks_for_the_rest(
     assert (error.details["provider"], error.details["model"]) == ("openai-compatible", "m")
     assert (error.details["property"], error.details["texts"]) == ("Note.about", 9)
     made = error.details["embedded"]
-    for word in (f"{made} of 9 different texts", "returned HTTP 503", "begin again"):
+    for word in (
+        f"{made} of 9 different texts",
+        "returned HTTP 503",
+        "a resumed run embeds only the remaining texts",
+    ):
         assert word in error.message
     assert "secret-key" not in str(error.to_json())
     assert graph.snapshot().commit_id == head

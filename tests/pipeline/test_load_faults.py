@@ -33,7 +33,7 @@ def test_a_worker_that_dies_leaves_the_graph_as_it_was(spark, graph):
 
     head = graph.snapshot().commit_id
     frame = spark.range(0, 10, 1, 2).mapInArrow(die, "name string")
-    with pytest.raises(SparkFailed, match=r"a worker died.*run it again") as failure:
+    with pytest.raises(SparkFailed, match=r"a worker process died.*run it again") as failure:
         load(graph, [TypeFrame("node:Person", frame)], spark)
     assert failure.value.code == "spark_worker_lost"
     assert graph.snapshot().commit_id == head

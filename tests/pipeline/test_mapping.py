@@ -225,7 +225,7 @@ edges:
     assert found == {
         ("Y401", "pipeline.yaml:4:19"): f"source `gone`: Path does not exist: file:{tmp_path}/gone",
         ("Y402", "pipeline.yaml:9:23"): "source `s` has no column `imoo`",
-        ("Y402", "pipeline.yaml:9:54"): "`array(1)` gives array<int>, but Ship.built is Date?",
+        ("Y402", "pipeline.yaml:9:54"): "`array(1)` has type array<int>, but Ship.built is Date?",
         ("Y402", "pipeline.yaml:10:12"): "source `s` has no column `nme`",
         ("Y402", "pipeline.yaml:11:32"): "source `s` has no column `none`",
         ("Y303", "pipeline.yaml:12:18"): "node `Note`: source `s` has no column `text`",

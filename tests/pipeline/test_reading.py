@@ -289,7 +289,7 @@ def test_wrong_options_are_told_before_anything_runs(spark, parts):
         pipeline.read(spark, parts, "Part", columns=["nothing", "s", "more"])
     with pytest.raises(InvalidInput, match="once"):
         pipeline.read(spark, parts, "Part", columns=["s", "s"])
-    with pytest.raises(NotFound, match="no branch, tag, commit id or time"):
+    with pytest.raises(NotFound, match="does not match any branch, tag, commit ID or timestamp"):
         pipeline.read(spark, parts, "Part", at="nowhere")
     for message, options in {
         "needs the option 'type'": {},
@@ -298,7 +298,7 @@ def test_wrong_options_are_told_before_anything_runs(spark, parts):
             "tag": "a",
             "timestamp": "b",
         },
-        "as 2024-05-01T12:30:00Z, not 'b'": {"type": "Part", "timestamp": "b"},
+        "such as 2024-05-01T12:30:00Z, got 'b'": {"type": "Part", "timestamp": "b"},
         "tag 'a' does not exist": {"type": "Part", "tag": "a"},
         "the option 'where' is JSON": {"type": "Part", "where": "i = 1"},
     }.items():

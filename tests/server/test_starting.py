@@ -100,7 +100,7 @@ def test_a_container_says_by_its_environment_what_to_serve_and_where(tmp_path, m
     assert "[graph_not_found] g" in named.err, "what the command line names comes first"
     monkeypatch.setenv("OMNIGRAPH_BIND", "no address")
     ran = omnigraph("serve", "--unauthenticated")
-    assert (ran.code, "--bind is HOST:PORT" in ran.err) == (2, True)
+    assert (ran.code, "expected HOST:PORT" in ran.err) == (2, True)
 
 
 def test_an_address_that_is_taken_is_told(open_server, tmp_path):

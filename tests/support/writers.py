@@ -170,7 +170,7 @@ def write_branches(worker: Worker, fresh: str) -> None:
             older = worker.graph.commits.list()[:-1][:2][-1].id
             source = worker.chance.choice(["main", *SHARED, older])
             create: Callable[[], Any] = lambda: asdict(branches.create(name, source))  # noqa: E731
-            worker.attempt("branch", lambda: {"native": create()["native"]}, name=name)
+            worker.attempt("branch", lambda: {"lineage_id": create()["lineage_id"]}, name=name)
         case 3 | 4:
             force = worker.chance.random() < 0.5
             worker.attempt("unbranch", lambda: branches.delete(name, force=force), name=name)

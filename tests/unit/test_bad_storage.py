@@ -8,7 +8,7 @@ import pytest
 import omnigraph.graph as og
 from omnigraph.errors import GraphCorrupt, NotFound, OmniError, StorageUnavailable
 from tests.support.failing_storage import can_mount, outcomes
-from tests.support.graphs import NOTE, SCHEMA, dump, insert
+from tests.support.graphs import NOTE, SCHEMA, dump, insert, upsert
 
 WRITES = ("insert", "branch", "tag", "intent", "init")
 BEFORE = {"a": {"text": "x"}}
@@ -164,7 +164,7 @@ def test_entity_whose_data_file_is_damaged_is_a_typed_error(graph, content, says
         fresh.entity_at("Note", "a")
     assert says in caught.value.message
     with pytest.raises(OmniError):
-        insert(fresh, NOTE, {"b": {}})
+        upsert(fresh, NOTE, {"b": {}})
     assert fresh.snapshot().entries()[NOTE].rows == 1
 
 

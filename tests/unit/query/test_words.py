@@ -43,7 +43,7 @@ def load(graph, docs):
 
 def cuts(graph):
     """Return the segments of the version that was asked last."""
-    [key] = graph._engine.words._last._kept.values()
+    [(key, _)] = graph._engine.words._last._values.values()
     return [cut.segment for cut in graph._engine.store.get(key).cuts]
 
 

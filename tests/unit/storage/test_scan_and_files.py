@@ -4,7 +4,6 @@ import lance
 import pyarrow as pa
 import pytest
 
-from omnigraph.storage import staged_writes
 from omnigraph.storage.layout import (
     dataset_schema,
     empty_table,
@@ -16,6 +15,7 @@ from omnigraph.storage.layout import (
 from omnigraph.storage.row_lookup import ROW_ADDRESS
 from omnigraph.storage.scan import count_ids, find_row, scan
 from omnigraph.types import PropertyType, Scalar
+from tests.support import staging
 
 
 def test_row_is_found_by_id(base):
@@ -28,15 +28,15 @@ def test_rows_come_in_the_order_of_their_ids(datasets):
     datasets.create("n", empty_table(dataset_schema("node", [])))
     base = datasets.at("n", 1)
     for ids in (["d", "a"], ["c", "b"]):
-        base = staged_writes.append(base, pa.table([ids], schema=base.schema))
+        base = staging.append(base, pa.table([ids], schema=base.schema))
     batches = scan(base, ["id"], by_id=True)
     assert [id_ for batch in batches for id_ in batch["id"].to_pylist()] == ["a", "b", "c", "d"]
 
 
 def test_rows_and_ids_are_counted(base, table):
     assert count_ids(base) == (5, 5)
-    assert count_ids(staged_writes.append(base, table({"a": ("again", 0)}))) == (6, 5)
-    assert count_ids(staged_writes.delete(base, list("abcde"))) == (0, 0)
+    assert count_ids(staging.append(base, table({"a": ("again", 0)}))) == (6, 5)
+    assert count_ids(staging.delete(base, list("abcde"))) == (0, 0)
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def stored(root):
 
 
 def test_version_refers_to_its_data_and_deletions_and_itself(base, tmp_path):
-    staged = staged_writes.delete(base, ["a"])
+    staged = staging.delete(base, ["a"])
     found = referenced_files(staged)
     assert version_file(int(staged.version)) in found
     assert {path.partition("/")[0] for path in found} == {"_versions", "data", "_deletions"}
@@ -80,7 +80,7 @@ def test_folder_of_large_blobs_belongs_to_its_version(datasets, tmp_path):
     datasets.create("b", empty_table(dataset_schema("node", [blob])))
     base = datasets.at("b", 1)
     content = lance.blob_array([b"small", b"x" * 300_000, b"y" * 5_000_000])
-    staged = staged_writes.append(base, pa.table([["s", "m", "l"], content], schema=base.schema))
+    staged = staging.append(base, pa.table([["s", "m", "l"], content], schema=base.schema))
     blobs = {path for path in stored(tmp_path / "root" / "b") if path.endswith(".blob")}
     assert blobs, "large blobs stand in files of their own"
     assert all(path.startswith(tuple(referenced_folders(staged))) for path in blobs)
