@@ -300,7 +300,7 @@ def test_wrong_options_are_told_before_anything_runs(spark, parts):
         },
         "such as 2024-05-01T12:30:00Z, got 'b'": {"type": "Part", "timestamp": "b"},
         "tag 'a' does not exist": {"type": "Part", "tag": "a"},
-        "the option 'where' is JSON": {"type": "Part", "where": "i = 1"},
+        "the option 'where' must be JSON": {"type": "Part", "where": "i = 1"},
     }.items():
         with pytest.raises(PySparkException, match=message):
             spark.read.format("omnigraph").options(**options).load(parts.uri)
