@@ -13,6 +13,15 @@ ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "omnigraph"
 MODULES = sorted(SOURCE.rglob("*.py"))
 MAX_LINES = 900
+COLUMN_MAPPING = {
+    "physical_columns",
+    "PROPERTY_ID",
+    b"omnigraph.stable_property_id",
+    "_stored_name",
+    "_stored_list",
+    "_stored_filter",
+}
+"""What a module needs in order to find the stored column of a property."""
 HEAVY = ("hypothesis", "pyarrow", "rich")
 
 
@@ -30,6 +39,31 @@ def test_import_contracts_hold():
 def test_every_module_is_documented_short_and_imports_its_own_package_at_the_top():
     problems = [problem for path in MODULES for problem in find_problems(path)]
     assert problems == []
+
+
+def test_only_the_dataset_view_maps_properties_to_stored_columns():
+    users = [
+        path.relative_to(SOURCE).as_posix()
+        for path in MODULES
+        if COLUMN_MAPPING & set(names_in(ast.parse(path.read_text(encoding="utf-8"))))
+    ]
+    mappers = [u for u in users if not u.startswith("dataset_view/") and u != "storage/layout.py"]
+    assert mappers == []
+    assert "dataset_view/version_reader.py" in users
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from omnigraph.storage.layout import physical_columns as columns",
+        "from omnigraph.storage import layout\nlayout.physical_columns(schema)",
+        "field.metadata[PROPERTY_ID]",
+        "view._stored_name(name)",
+        """field.metadata[b"omnigraph.stable_property_id"]""",
+    ],
+)
+def test_a_mapping_of_stored_columns_is_found(text):
+    assert COLUMN_MAPPING & set(names_in(ast.parse(text)))
 
 
 @pytest.mark.parametrize("module", ["omnigraph", "omnigraph.cli.app"])
@@ -97,3 +131,13 @@ def is_first_party_import(node: ast.AST) -> bool:
         case ast.ImportFrom(module=module, level=level):
             return level > 0 or (module or "").split(".")[0] == "omnigraph"
     return False
+
+
+def names_in(tree: ast.Module) -> Iterator[str | bytes]:
+    """Yield the names, attributes, imported names and byte strings of a module."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Name(id=name) | ast.Attribute(attr=name) | ast.alias(name=name):
+                yield name
+            case ast.Constant(value=bytes(value)):
+                yield value

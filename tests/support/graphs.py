@@ -222,9 +222,7 @@ def _apply(base: Any, change: Change) -> Any:
         return staged_writes.add_columns(base, [pa.field(change.column, pa.string())])
     if change.verb == "widen_column":
         wide = pa.field(change.wider, pa.int64())
-        return staged_writes.widen_column(
-            base, change.column, wide, lambda old: old.cast(pa.int64())
-        )
+        return staged_writes.widen_column(base, change.column, wide)
     verb = {
         "insert": staging.append,
         "upsert": staging.upsert,

@@ -9,8 +9,8 @@ import pytest
 
 import omnigraph.graph as og
 from omnigraph.catalog import TypeKind
-from omnigraph.dataset_view import DatasetView, StagedView, stored_names
-from omnigraph.errors import VersionReclaimed
+from omnigraph.dataset_view import DatasetView, StagedView
+from omnigraph.errors import GraphCorrupt, VersionReclaimed
 from omnigraph.storage.index import IndexKind
 from omnigraph.storage.row_lookup import ROW_ADDRESS
 
@@ -54,9 +54,9 @@ def test_columns_are_named_by_the_schema(graph):
     assert people.schema.names == people.column_names
     assert people.rows == 3
     assert view(graph, TypeKind.EDGE, "Knows").system_columns == ("id", "src", "dst")
-    with people.open() as handle:
-        names = stored_names(people.type, handle.schema)
-    assert (names["remark"], names["note"]) == ("note", "note_2")
+    new = pa.table({"remark": ["r"], "note": pa.array([1], pa.int64())})
+    assert people.to_stored(new).column_names == ["note", "note_2"]
+    people.check_columns()
 
 
 def test_conditions_name_columns_and_leave_literals_alone(graph):
@@ -128,6 +128,8 @@ def test_a_column_of_a_newer_schema_is_missing(tmp_path):
     earlier = view(made).at(entry)
     assert earlier.has_column("remark")
     assert not earlier.has_column("note")
+    with pytest.raises(GraphCorrupt):
+        earlier.check_columns()
 
 
 def test_a_version_that_is_gone_is_reported(graph):

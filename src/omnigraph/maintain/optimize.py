@@ -23,7 +23,7 @@ from omnigraph.commit.staged_commit import (
     new_commit_id,
     with_checksums,
 )
-from omnigraph.dataset_view import stored_names
+from omnigraph.dataset_view import StagedView
 from omnigraph.errors import Contention, ExpectedVersionMismatch, OmniError, SchemaMoved
 from omnigraph.maintain.indexes import required_indexes
 from omnigraph.storage.compaction import (
@@ -32,7 +32,7 @@ from omnigraph.storage.compaction import (
     run_compaction,
     stage_compaction,
 )
-from omnigraph.storage.index import IndexTask, add_index, build_segment, index_task, merge_segments
+from omnigraph.storage.index import IndexTask, add_index, build_segment, merge_segments
 from omnigraph.storage.layout import dataset_path
 from omnigraph.write.request import MAINTENANCE_OPERATION, WriteRequest
 
@@ -256,7 +256,7 @@ class _OptimizeRun:
         tasks: dict[str, IndexTask] = {}
         for column, kind in required_indexes(type_, entry.rows):
             metric = vector_metric(type_.definition, column)
-            task = index_task(made, stored_names(type_, made.schema)[column], kind, metric)
+            task = StagedView(type_, made).index_task(column, kind, metric)
             if task is not None:
                 tasks[f"{column}:{kind}"] = task
         if not tasks:

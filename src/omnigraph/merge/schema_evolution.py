@@ -29,7 +29,7 @@ from omnigraph.commit.graph_creation import schema_hash
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import DatasetEntry, Snapshot
 from omnigraph.commit.staged_commit import StagedCommit, StagedDataset, StagedSchema, with_checksums
-from omnigraph.dataset_view import DatasetView
+from omnigraph.dataset_view import DatasetView, needs_reshaping, reshape_dataset
 from omnigraph.merge.conflicts import Conflict, ConflictKind
 from omnigraph.merge.merge_base import find_view
 from omnigraph.merge.schema_merge import MergedSchema, SchemaConflicts, merge_schemas
@@ -42,7 +42,6 @@ from omnigraph.write.checks.existing_rows import (
     check_existing_rows,
 )
 from omnigraph.write.progress import ProgressMeter
-from omnigraph.write.schema_migration import needs_reshaping, reshape_dataset
 
 # ----------------------------------------------------------------------
 # Find what one side changed of types and properties that the other side dropped.

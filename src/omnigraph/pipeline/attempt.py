@@ -20,7 +20,6 @@ from omnigraph.catalog import TypeKind
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import Counts, Snapshot
 from omnigraph.commit.staged_commit import StagedDataset, with_checksums
-from omnigraph.dataset_view import stored_names
 from omnigraph.embed.config import VectorsFrom
 from omnigraph.errors import VersionReclaimed
 from omnigraph.pipeline.buckets import ScratchDir
@@ -45,7 +44,6 @@ from omnigraph.storage.columns import with_column
 from omnigraph.storage.layout import IDS, dataset_path
 from omnigraph.storage.staged_writes import (
     apply_deletions,
-    record_embedding_models,
     replace_fragments,
     stage_fragments,
 )
@@ -55,10 +53,8 @@ from omnigraph.write.committed_state import CommittedState
 from omnigraph.write.embedding_models import (
     check_declared_model,
     check_embedded_model,
-    models_after,
     models_of_other_vectors,
-    recorded_models,
-    replaces_all_vectors,
+    record_models,
     supplies_vectors,
 )
 from omnigraph.write.violations import ViolationCollector
@@ -244,24 +240,19 @@ class CommitBuilder:
         found: dict[str, list[VectorFill]] = {}
         for key, target in self._targets.items():
             properties = properties_to_fill(target, self.job.embed.get(key, ()))
-            known = self._known(target.shape) if properties else {}
             for property_ in properties:
-                before, others = known[property_.name], self._others(target, property_.name, known)
+                before = self._committed.view(target.shape).embedding_model(property_.name)
+                others = self._others(target, property_.name)
                 filling = VectorFill(
                     self._spark, self.job, target, self._whole[key].new, property_, before, others
                 )
                 found.setdefault(key, []).append(filling)
         return found
 
-    def _others(
-        self, target: LoadTarget, name: str, known: Mapping[str, str | None]
-    ) -> set[str | None]:
+    def _others(self, target: LoadTarget, name: str) -> set[str | None]:
         """Return the models of the vectors beside which a property is filled."""
-        shape = target.shape
-        with self._manifest.reading(shape.table_key, self._committed.entry(shape)) as base:
-            column = stored_names(shape.type, base.schema)[name]
-            change = _as_change(target, self.job.vectors_from)
-            return models_of_other_vectors(change, name, known[name], base, column)
+        change = _as_change(target, self.job.vectors_from)
+        return models_of_other_vectors(change, name, self._committed.view(target.shape))
 
     def show_vectors(self, key: str, made: FilledVectors) -> list[tuple[str, int, Any]]:
         """Let the rows of a type have the vectors that were written.
@@ -318,7 +309,7 @@ class CommitBuilder:
         change = _as_change(target, self.job.vectors_from)
         return any(
             supplies_vectors(change, name) and change.supplied_model(name) not in (None, model)
-            for name, model in self._known(target.shape).items()
+            for name, model in self._committed.view(target.shape).embedding_models().items()
         )
 
     def _dataset(self, target: LoadTarget, rows: DatasetFragments) -> StagedDataset:
@@ -400,31 +391,15 @@ class CommitBuilder:
 
     def _marked(self, target: LoadTarget, rows: DatasetFragments) -> int:
         """Return the version that also records which models made its vectors."""
-        shape, staged = target.shape, target.staged
-        known, change = self._known(shape), _as_change(target, self.job.vectors_from)
-        if not known:
+        base, change = self._committed.view(target.shape), _as_change(target, self.job.vectors_from)
+        if not base.embedding_models():
             return rows.version
         check_declared_model(change)
-        for name in staged.made:
+        for name in target.staged.made:
             # Another writer that won may have brought vectors of another model.
-            check_embedded_model(change, name, self._others(target, name, known))
-        made = rows.open()
-        names = stored_names(shape.type, made.schema)
-        entry = self._committed.entry(shape)
-
-        def is_alone(name: str) -> bool:
-            with self._manifest.reading(shape.table_key, entry) as base:
-                return replaces_all_vectors(made, base, names[name], keeps=self.job.partial)
-
-        after = models_after(change, known, entry.rows, is_alone)
-        noted = recorded_models(shape, made, names)
-        marks = {names[n]: model for n, model in after.items() if model != noted[n]}
-        return int(record_embedding_models(made, marks).version) if marks else rows.version
-
-    def _known(self, shape: RowSchema) -> dict[str, str | None]:
-        """Return which models made the vectors that are committed, as far as that is known."""
-        with self._manifest.reading(shape.table_key, self._committed.entry(shape)) as base:
-            return recorded_models(shape, base, stored_names(shape.type, base.schema))
+            check_embedded_model(change, name, self._others(target, name))
+        keeps = self.job.partial
+        return int(record_models(change, rows.view(), base, base.rows, lambda _: keeps).version)
 
 
 def _as_change(target: LoadTarget, vectors_from: VectorsFrom) -> TypeChange:

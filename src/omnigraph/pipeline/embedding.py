@@ -21,14 +21,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from omnigraph.catalog.model import Property
-from omnigraph.dataset_view import stored_names
 from omnigraph.embed import Embedder
 from omnigraph.errors import Category, OmniError
 from omnigraph.pipeline.ledger import LoadTarget
 from omnigraph.pipeline.scan import DatasetFragments, map_numbers
 from omnigraph.pipeline.staging import StagingJob
 from omnigraph.pipeline.texts import EmbeddedTexts, EmbeddingCache, embed_texts, vectors_frame
-from omnigraph.storage.columns import rows_at, write_column
 from omnigraph.storage.datasets import Datasets
 from omnigraph.storage.layout import VECTORS
 from omnigraph.storage.row_lookup import ROW_ADDRESS
@@ -231,11 +229,8 @@ class _VectorColumnWriter:
         self, fragment: int, rows: Iterator[pa.RecordBatch], counts: list[int]
     ) -> dict[str, Any]:
         """Write the column of a fragment: what it has already, and the vectors of rows."""
-        datasets = Datasets(self.whole.location)
-        handle = datasets.open(self.whole.path, self.whole.version)
-        column = stored_names(self.whole.shape.type, handle.schema)[self.name]
-        pieces = self._pieces(fragment, rows, counts)
-        return write_column(datasets, self.whole.path, handle, column, pieces)
+        datasets, pieces = Datasets(self.whole.location), self._pieces(fragment, rows, counts)
+        return self.whole.view().write_column(datasets, self.whole.path, self.name, pieces)
 
     def _pieces(
         self, fragment: int, rows: Iterator[pa.RecordBatch], counts: list[int]
@@ -279,10 +274,9 @@ class _VectorColumnWriter:
         kept = rows.filter(rows["vector"].is_null())
         if kept.num_rows:
             counts[1] += kept.num_rows
-            handle = self.old.open()
-            column = stored_names(self.old.shape.type, handle.schema)[self.name]
-            found = rows_at(handle, kept["old"].to_numpy().astype(np.uint64), [column])
-            vectors = found[column].combine_chunks()
+            addresses = kept["old"].to_numpy().astype(np.uint64)
+            found = self.old.view().rows_at(addresses, [self.name])
+            vectors = found[self.name].combine_chunks()
             yield pa.record_batch({"addr": kept["addr"], "vector": vectors})
 
 

@@ -116,7 +116,7 @@ def _text(filter_: Filter, known: Mapping[str, ScanColumn]) -> str | None:
     column = known.get(path[0]) if len(path) == 1 else None
     if column is None or column.is_blob or column.type.is_list or column.type.dimension:
         return None
-    name = f"`{column.stored}`"
+    name = f"`{column.column}`"
     match filter_:
         case IsNull() | IsNotNull():
             return f"{name} {_NULL[type(filter_)].upper()}"

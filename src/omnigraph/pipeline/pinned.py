@@ -6,10 +6,9 @@ of them read the same rows, whatever is committed in the meantime.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.types import StructField, StructType
@@ -19,13 +18,13 @@ from omnigraph.catalog.model import endpoint_column_names
 from omnigraph.commit.graph_creation import open_graph
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import DatasetEntry, Snapshot
+from omnigraph.dataset_view import DatasetView
 from omnigraph.errors import InvalidInput, NotFound
 from omnigraph.lang import did_you_mean
 from omnigraph.pipeline.columns import arrow_schema, spark_type, to_spark
 from omnigraph.query.entities import find_type
 from omnigraph.storage import Location
-from omnigraph.storage.layout import physical_columns
-from omnigraph.storage.scan import fragment_rows, group_fragments, read_blobs, scan
+from omnigraph.storage.scan import group_fragments
 from omnigraph.types import PropertyType, Scalar
 from omnigraph.types.data_values import blob_text
 
@@ -37,10 +36,10 @@ _TEXT = PropertyType(Scalar.STRING)
 
 @dataclass(frozen=True, slots=True)
 class ScanColumn:
-    """One column: its name, the one it is stored in, and what it holds."""
+    """One column: its name, that of the entity, and what it holds."""
 
     name: str
-    stored: str
+    column: str
     type: PropertyType
     is_property: bool = True
 
@@ -60,11 +59,16 @@ class TableScan:
     """The rows of a type as one snapshot shows them."""
 
     location: Location
-    entity: str
+    entity_type: AcceptedType
     entry: DatasetEntry
     commit_id: str
     columns: tuple[ScanColumn, ...]
     where: str | None = None
+
+    @property
+    def entity(self) -> str:
+        """The type, with its kind."""
+        return self.entity_type.entity
 
     @property
     def schema(self) -> StructType:
@@ -103,26 +107,27 @@ class TableScan:
 
     def parts(self) -> list[list[int]]:
         """Return the fragments to be read together."""
-        with manifest_at(self.location).reading(self.entity, self.entry) as handle:
-            return group_fragments(fragment_rows(handle), PARTITION_ROWS)
+        return group_fragments(self._view().fragment_rows(), PARTITION_ROWS)
 
     def rows(self, fragments: Sequence[int], schema: StructType) -> Iterator[pa.RecordBatch]:
         """Yield the rows of fragments in the schema of Spark."""
         if not fragments:
             return
-        wanted = arrow_schema(schema)
-        stored = [column.stored for column in self.columns]
-        with manifest_at(self.location).reading(self.entity, self.entry) as handle:
-            for batch in scan(handle, stored or ["id"], where=self.where, fragments=fragments):
-                columns = [
-                    _texts(handle, column.stored, batch) if column.is_blob else batch[column.stored]
-                    for column in self.columns
-                ]
-                yield to_spark(columns, wanted)
+        view, arrow = self._view(), arrow_schema(schema)
+        names = [column.column for column in self.columns]
+        for batch in view.scan(names or ["id"], condition=self.where, fragments=fragments):
+            columns = [
+                _texts(view, column.column, batch) if column.is_blob else batch[column.column]
+                for column in self.columns
+            ]
+            yield to_spark(columns, arrow)
+
+    def _view(self) -> DatasetView:
+        return DatasetView(manifest_at(self.location), self.entity_type, self.entry)
 
 
-def _texts(handle: Any, stored: str, batch: pa.RecordBatch) -> pa.Array:  # noqa: ANN401 - Lance's
-    blobs = read_blobs(handle, stored, batch)
+def _texts(view: DatasetView, column: str, batch: pa.RecordBatch) -> pa.Array:
+    blobs = view.read_blobs(column, batch)
     texts = (blob_text(blob) if isinstance(blob, bytes) else blob for blob in blobs)
     return pa.array(texts, pa.string())
 
@@ -130,26 +135,19 @@ def _texts(handle: Any, stored: str, batch: pa.RecordBatch) -> pa.Array:  # noqa
 def pin_table(manifest: Manifest, snapshot: Snapshot, type_name: str) -> TableScan:
     """Pin the rows of a type, with all its columns."""
     type_ = find_type(snapshot, type_name)
-    entry = snapshot.entry(type_.entity)
-    with manifest.reading(type_.entity, entry) as handle:
-        columns = _columns(type_, physical_columns(handle.schema))
+    DatasetView.of(manifest, snapshot, type_).check_columns()
+    properties = type_.definition.properties
+    ends = endpoint_column_names(properties) if type_.kind is TypeKind.EDGE else {}
+    system = {"id": "id", **ends}
+    columns = [ScanColumn(name, end, _TEXT, is_property=False) for end, name in system.items()]
+    columns += [ScanColumn(p.name, p.name, p.type) for p in properties.values()]
     return TableScan(
         location=manifest.location,
-        entity=type_.entity,
-        entry=entry,
+        entity_type=type_,
+        entry=snapshot.entry(type_.entity),
         commit_id=snapshot.commit_id,
         columns=tuple(columns),
     )
-
-
-def _columns(type_: AcceptedType, physical: Mapping[int, str]) -> list[ScanColumn]:
-    ends = endpoint_column_names(type_.definition.properties) if type_.kind is TypeKind.EDGE else {}
-    system = {"id": "id", **ends}
-    found = [ScanColumn(name, stored, _TEXT, is_property=False) for stored, name in system.items()]
-    for property_ in type_.definition.properties.values():
-        stored = physical[type_.property_ids[property_.name]]
-        found.append(ScanColumn(property_.name, stored, property_.type))
-    return found
 
 
 def manifest_at(location: Location) -> Manifest:

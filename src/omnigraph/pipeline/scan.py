@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from omnigraph.dataset_view import StagedView, stored_names
+from omnigraph.dataset_view import StagedView
 from omnigraph.storage.datasets import Datasets
 from omnigraph.storage.location import Location
 from omnigraph.storage.row_lookup import ROW_ADDRESS
@@ -65,16 +65,8 @@ class DatasetFragments:
 
     def read(self, columns: Sequence[str], fragments: Sequence[int]) -> Iterator[pa.Table]:
         """Yield logical columns of fragments, and row addresses."""
-        handle = self.open()
-        names = stored_names(self.shape.type, handle.schema)
-        scanner = handle.scanner(
-            columns=[names[column] for column in columns],
-            fragments=[handle.get_fragment(number) for number in fragments],
-            with_row_address=True,
-            batch_size=_BATCH,
-        )
-        for batch in scanner.to_batches():
-            yield pa.Table.from_batches([batch]).rename_columns([*columns, ROW_ADDRESS])
+        for batch in self.view().scan(columns, fragments=fragments, batch_rows=_BATCH):
+            yield pa.Table.from_batches([batch])
 
 
 @dataclass(frozen=True)

@@ -22,11 +22,11 @@ from ulid import ULID
 
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import Snapshot
-from omnigraph.dataset_view import stored_names
+from omnigraph.dataset_view import StagedView
 from omnigraph.embed import Embedder
 from omnigraph.embed.config import VectorsFrom
 from omnigraph.errors import Category, InvalidInput, NotFound, OmniError, StorageUnavailable
-from omnigraph.storage.layout import POSITIONS, dataset_path, to_physical
+from omnigraph.storage.layout import POSITIONS, dataset_path
 from omnigraph.storage.location import Location, locate
 from omnigraph.storage.object_store import ObjectStore
 from omnigraph.storage.staged_writes import fragment_to_json
@@ -210,9 +210,8 @@ class _RowStager:
         at = None
         if rows.num_rows:
             with self._job.manifest.reading(shape.table_key, self._committed.entry(shape)) as base:
-                names = stored_names(shape.type, base.schema)
-                physical = to_physical(rows.drop_columns(INPUT_POSITION), base.schema, names)
-                fragments = new_fragments(change, rows, physical, base)
+                stored = StagedView(shape.type, base).to_stored(rows.drop_columns(INPUT_POSITION))
+                fragments = new_fragments(change, rows, stored, base)
             files = [f"{path}/data/{file.path}" for made in fragments for file in made.files]
             at = self._positions(rows[INPUT_POSITION], files)
         kind = self._intake.counts(shape.kind)

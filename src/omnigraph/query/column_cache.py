@@ -250,7 +250,7 @@ class TypeTable(DatasetView):
             entry, column = near
             with suppress(VersionReclaimed), self.changes_since(entry, self._limit) as grown:
                 if grown is not None:
-                    return grown.column(column, self._stored_name(name))
+                    return self.extend_column(name, column, grown)
         return self.read_column(name)
 
     @property

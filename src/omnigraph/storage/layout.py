@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from itertools import chain, count
 
 import lance
@@ -103,15 +103,10 @@ def embedding_model(column: pa.Field) -> str | None:
     return None if mark is None else str(mark, "utf-8")
 
 
-def to_physical(rows: pa.Table, schema: pa.Schema, names: Mapping[str, str]) -> pa.Table:
-    """Return rows in the physical schema; `names` maps their columns to physical ones."""
-    fields = []
-    columns = []
-    for name in rows.column_names:
-        field = schema.field(names[name])
-        column = rows[name]
-        fields.append(field)
-        columns.append(_encode_blobs(column, field.type) if is_blob(field) else column)
+def to_stored(rows: pa.Table, fields: Sequence[pa.Field]) -> pa.Table:
+    """Return rows as stored columns, one for each of theirs."""
+    pairs = zip(rows.columns, fields, strict=True)
+    columns = [_encode_blobs(c, field.type) if is_blob(field) else c for c, field in pairs]
     return pa.Table.from_arrays(columns, schema=pa.schema(fields))
 
 

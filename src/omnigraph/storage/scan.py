@@ -34,6 +34,7 @@ def scan(
     by_id: bool = False,
     where: str | None = None,
     fragments: Sequence[int] | None = None,
+    batch_rows: int | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Yield rows with their addresses, optionally sorted by ID; blobs are descriptors.
 
@@ -48,6 +49,7 @@ def scan(
             fragments=None if fragments is None else chosen,
             order_by=["id"] if by_id else None,
             with_row_address=True,
+            batch_size=batch_rows,
         )
         yield from scanner.to_batches()
 

@@ -92,16 +92,26 @@ def add_columns(base: LanceDataset, fields: Iterable[pa.Field]) -> LanceDataset:
         return _stage_merge(base, fragments, LanceSchema.from_pyarrow(schema))
 
 
-def widen_column(
-    base: LanceDataset, column: str, field: pa.Field, convert: Callable[[pa.Array], pa.Array]
-) -> LanceDataset:
-    """Stage a new column computed from an old one; only the new column is written."""
+def widen_column(base: LanceDataset, column: str, field: pa.Field) -> LanceDataset:
+    """Stage a new column with the values of an old one, cast to its type."""
+    return _computed_column(base, column, field, lambda old: old.cast(field.type))
 
-    def widened(batch: pa.RecordBatch) -> pa.RecordBatch:
-        return pa.record_batch([convert(batch[column])], schema=pa.schema([field]))
+
+def fill_column(base: LanceDataset, field: pa.Field, value: pa.Scalar) -> LanceDataset:
+    """Stage a new column with a constant value."""
+    return _computed_column(base, "id", field, lambda ids: pa.repeat(value, len(ids)))
+
+
+def _computed_column(
+    base: LanceDataset, column: str, field: pa.Field, compute: Callable[[pa.Array], pa.Array]
+) -> LanceDataset:
+    """Stage a new column computed from another; only the new column is written."""
+
+    def computed(batch: pa.RecordBatch) -> pa.RecordBatch:
+        return pa.record_batch([compute(batch[column])], schema=pa.schema([field]))
 
     with translate_errors("staging a wider column"):
-        merged = [f.merge_columns(widened, columns=[column]) for f in base.get_fragments()]
+        merged = [f.merge_columns(computed, columns=[column]) for f in base.get_fragments()]
         if not merged:
             return add_columns(base, [field])
         return _stage_merge(base, [metadata for metadata, _ in merged], merged[0][1])
@@ -117,11 +127,6 @@ def record_embedding_models(base: LanceDataset, models: Mapping[str, str | None]
     with translate_errors("marking columns"):
         operation = LanceOperation.UpdateConfig(field_metadata_updates=marks)
         return LanceDataset.commit(base, operation, read_version=base.version, detached=True)
-
-
-def fill_column(base: LanceDataset, field: pa.Field, value: pa.Scalar) -> LanceDataset:
-    """Stage a new column with a constant value; only that column is written."""
-    return widen_column(base, "id", field, lambda ids: pa.repeat(value, len(ids)))
 
 
 def rewrite_columns(base: LanceDataset, columns: Sequence[str]) -> LanceDataset:

@@ -6,7 +6,7 @@ removed as soon as that is not known.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 import numpy as np
@@ -15,10 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.catalog.model import Property
+from omnigraph.dataset_view import StagedView, VersionReader
 from omnigraph.embed.config import same_model
 from omnigraph.embed.embedder import check_model, check_supplied_model, unknown_model_error
-from omnigraph.storage.layout import embedding_model
-from omnigraph.storage.row_lookup import count_in_base_fragments, count_rows
 from omnigraph.write.change_set import RowSchema, TypeChange
 
 
@@ -27,35 +26,14 @@ def vector_properties(shape: RowSchema) -> Iterator[Property]:
     yield from (p for p in shape.properties.values() if p.type.dimension is not None)
 
 
-def recorded_models(
-    shape: RowSchema,
-    handle: Any,  # noqa: ANN401 - a Lance handle
-    names: Mapping[str, str],
-) -> dict[str, str | None]:
-    """Return what a version of a dataset records about each vector property."""
-    return {
-        p.name: embedding_model(handle.schema.field(names[p.name]))
-        for p in vector_properties(shape)
-    }
-
-
-def has_vectors(handle: Any, column: str) -> bool:  # noqa: ANN401 - a Lance handle
-    """Return whether some row of a dataset has a vector."""
-    return count_rows(handle, f"`{column}` IS NOT NULL") > 0
-
-
-def models_of_other_vectors(
-    change: TypeChange,
-    name: str,
-    before: str | None,
-    base: Any,  # noqa: ANN401 - a Lance handle
-    column: str,
-) -> set[str | None]:
+def models_of_other_vectors(change: TypeChange, name: str, base: VersionReader) -> set[str | None]:
     """Return the models of the vectors beside which a change embeds; None is an unknown one."""
-    found = {change.supplied_model(name)} if supplies_vectors(change, name) else set()
-    if not change.replace and (before is not None or has_vectors(base, column)):
-        found.add(before)
-    return found
+    models = {change.supplied_model(name)} if supplies_vectors(change, name) else set()
+    if not change.replace:
+        before = base.embedding_model(name)
+        if before is not None or base.has_vectors(name):
+            models.add(before)
+    return models
 
 
 def check_embedded_model(change: TypeChange, name: str, others: Collection[str | None]) -> None:
@@ -81,39 +59,30 @@ def check_declared_model(change: TypeChange) -> None:
             check_supplied_model(place, property_.embed.model, model, declared=True)
 
 
-def replaces_all_vectors(
-    made: Any,  # noqa: ANN401 - Lance handles
-    base: Any,  # noqa: ANN401
-    column: str,
-    *,
-    keeps: bool,
-) -> bool:
-    """Return whether a change brings every vector a version has.
-
-    `keeps` means that rows of the change may have vectors of committed entities.
-    """
-    if keeps:
-        return not has_vectors(base, column)
-    return not count_in_base_fragments(made, base, f"`{column}` IS NOT NULL")
-
-
-def models_after(
+def record_models(
     change: TypeChange,
-    before: Mapping[str, str | None],
+    staged: StagedView,
+    base: VersionReader,
     rows: int,
-    is_alone: Callable[[str], bool],
-) -> dict[str, str | None]:
-    """Return what is true of each property after a change.
+    keeps: Callable[[str], bool],
+) -> Any:  # noqa: ANN401 - a Lance handle
+    """Return a staged version that records which model made the vectors of each property.
 
-    `rows` is how many rows there were before; `is_alone` returns whether the change brings every
-    vector of a property.
+    `rows` is how many rows the base has; `keeps` returns whether rows of the change may have
+    vectors of committed entities.
 
     Raises:
         OmniError: the vectors given are declared to be of another model than those that stay.
     """
-    return {
-        name: _model_after(change, name, model, rows, is_alone) for name, model in before.items()
+
+    def is_alone(name: str) -> bool:
+        return not (base.has_vectors(name) if keeps(name) else staged.keeps_vectors_of(base, name))
+
+    models = {
+        name: _model_after(change, name, model, rows, is_alone)
+        for name, model in base.embedding_models().items()
     }
+    return staged.record_embedding_models(models)
 
 
 def _model_after(
@@ -123,29 +92,26 @@ def _model_after(
     rows: int,
     is_alone: Callable[[str], bool],
 ) -> str | None:
-    makers = _models_of_change(change, name)
+    """Return the model of all vectors of a property after a change; None if that is unknown."""
+    models: set[str | None] = {change.made[name]} if name in change.made else set()
+    supplied = change.supplied_model(name) if supplies_vectors(change, name) else None
+    if supplies_vectors(change, name):
+        models.add(supplied)
     stays = bool(rows) and not change.replace
-    if not makers:
+    if not models:
         return before if stays else None
-    known = next(iter(makers))
-    if known is None or any(m is None or not same_model(m, known) for m in makers):
+    model = next(iter(models))
+    if model is None or any(m is None or not same_model(m, model) for m in models):
         return None
     if not stays or name in change.alone:
-        return known
-    if before is not None and same_model(before, known):
+        return model
+    if before is not None and same_model(before, model):
         return before
     if is_alone(name):
-        return known
-    given = change.supplied_model(name)
-    if before is not None and given is not None and supplies_vectors(change, name):
-        check_supplied_model(f"{change.shape.name}.{name}", before, given, declared=False)
+        return model
+    if before is not None and supplied is not None:
+        check_supplied_model(f"{change.shape.name}.{name}", before, supplied, declared=False)
     return None
-
-
-def _models_of_change(change: TypeChange, name: str) -> set[str | None]:
-    """Return the models of the vectors that a change brings; None stands for an unknown one."""
-    makers: set[str | None] = {change.made[name]} if name in change.made else set()
-    return makers | ({change.supplied_model(name)} if supplies_vectors(change, name) else set())
 
 
 def supplies_vectors(change: TypeChange, name: str) -> bool:
@@ -168,10 +134,8 @@ def may_keep_vectors(change: TypeChange, name: str) -> bool:
 # Clear vectors that were made from another text than the one beside them.
 #
 # A vector of an `@embed` property that a change does not give was made from the text its entity
-# had.
-# When the change gives another text, the vector is set to null: a required one is made again when
-# the
-# rows are written (`write/row_embeddings.py`), an optional one by the next `embed`.
+# had. When the change gives another text, the vector is set to null: a required one is made again
+# when the rows are written (`write/row_embeddings.py`), an optional one by the next `embed`.
 
 
 Mask = npt.NDArray[np.bool_]
@@ -187,8 +151,8 @@ def embedded_sources(shape: RowSchema) -> Iterator[tuple[Property, str]]:
 def texts_differ(one: pa.ChunkedArray, other: pa.ChunkedArray) -> Mask:
     """Return where two columns of texts differ; null is a text of its own."""
     unequal = pc.fill_null(pc.not_equal(one, other), False)
-    found: Mask = np.asarray(pc.or_(unequal, pc.xor(one.is_null(), other.is_null())), np.bool_)
-    return found
+    mask: Mask = np.asarray(pc.or_(unequal, pc.xor(one.is_null(), other.is_null())), np.bool_)
+    return mask
 
 
 def clear_vectors(rows: pa.Table, name: str, where: Mask) -> pa.Table:

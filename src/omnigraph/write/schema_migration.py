@@ -10,15 +10,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-import pyarrow as pa
-
 from omnigraph.catalog import (
     AcceptedSchema,
     AcceptedType,
     DropMode,
     MigrationPlan,
     MigrationStep,
-    Property,
     SchemaChangeRefused,
     TimeOrderedAllocator,
     TypeKind,
@@ -26,7 +23,6 @@ from omnigraph.catalog import (
     read_catalog,
     resolve_schema,
 )
-from omnigraph.catalog.defaults import default_value
 from omnigraph.catalog.migration_steps import DropProperty, DropType
 from omnigraph.commit.graph_creation import create_datasets, schema_hash
 from omnigraph.commit.manifest import Manifest
@@ -39,114 +35,15 @@ from omnigraph.commit.staged_commit import (
     new_commit_id,
     with_checksums,
 )
-from omnigraph.errors import ExpectedVersionMismatch, InvalidInput, SchemaMoved
+from omnigraph.dataset_view import needs_reshaping, reshape_dataset
+from omnigraph.errors import ExpectedVersionMismatch, SchemaMoved
 from omnigraph.lang import Code, Diagnostic, SchemaError, report_for_text
-from omnigraph.storage import staged_writes
-from omnigraph.storage.layout import (
-    dataset_path,
-    is_blob,
-    physical_columns,
-    property_column,
-    unused_column_name,
-)
-from omnigraph.types.arrow import arrow_type, to_column
+from omnigraph.storage.layout import dataset_path
 from omnigraph.write.change_set import ChangeSet
 from omnigraph.write.checks.existing_rows import MigrationRules, check_existing_rows
 from omnigraph.write.progress import ProgressListener, ProgressMeter
 from omnigraph.write.request import WriteRequest
 from omnigraph.write.transaction import MAX_REPREPARES, publish_with_retry
-
-# ----------------------------------------------------------------------
-# Columns: give the dataset of a type the columns that another schema needs.
-#
-# Columns are only ever added: one for a new property, one for a wider type. What was renamed or
-# dropped keeps its column; only a hard drop rewrites a dataset, without the columns of
-# dropped properties.
-
-
-def needs_reshaping(old: AcceptedType, new: AcceptedType) -> bool:
-    """Return whether a dataset lacks a column for some property of the new state of its type."""
-    before = {id_: old.definition.properties[name] for name, id_ in old.property_ids.items()}
-    for name, property_ in new.definition.properties.items():
-        former = before.get(new.property_ids[name])
-        if former is None or arrow_type(former.type) != arrow_type(property_.type):
-            return True
-    return False
-
-
-def reshape_dataset(base: Any, type_: AcceptedType, *, hard: bool) -> Any:  # noqa: ANN401 - Lance handles
-    """Return a staged version with a column for every property, or the base if it has them.
-
-    With `hard`, columns of dropped properties are left out.
-    """
-    made = _with_new_columns(base, type_)
-    columns = physical_columns(base.schema)
-    for name, property_ in type_.definition.properties.items():
-        column = columns.get(type_.property_ids[name])
-        if column is None and default_value(property_) is not None:
-            made = _stage_default_column(made, type_, property_)
-        elif column is not None and _is_narrow(base.schema.field(column), property_):
-            made = _widened_column(made, type_, property_, column)
-    return _rewrite_without_dropped(made, type_) if hard else made
-
-
-def _with_new_columns(base: Any, type_: AcceptedType) -> Any:  # noqa: ANN401 - Lance handles
-    """Stage columns of nulls, all at once."""
-    columns = physical_columns(base.schema)
-    fields: list[pa.Field] = []
-    for name, property_ in type_.definition.properties.items():
-        if type_.property_ids[name] not in columns and default_value(property_) is None:
-            fields.append(_new_field(base, type_, property_, fields))
-    return staged_writes.add_columns(base, fields) if fields else base
-
-
-def _new_field(
-    base: Any,  # noqa: ANN401 - a Lance handle
-    type_: AcceptedType,
-    property_: Property,
-    others: list[pa.Field],
-) -> pa.Field:
-    name = unused_column_name(
-        property_.name, [*base.schema.names, *(field.name for field in others)]
-    )
-    return property_column(name, property_.type, type_.property_ids[property_.name])
-
-
-def _stage_default_column(base: Any, type_: AcceptedType, property_: Property) -> Any:  # noqa: ANN401 - as above
-    value = to_column([default_value(property_)], property_.type)[0]
-    return staged_writes.fill_column(base, _new_field(base, type_, property_, []), value)
-
-
-def _is_narrow(field: pa.Field, property_: Property) -> bool:
-    return not is_blob(field) and bool(field.type != arrow_type(property_.type))
-
-
-def _widened_column(base: Any, type_: AcceptedType, property_: Property, column: str) -> Any:  # noqa: ANN401
-    wanted = arrow_type(property_.type)
-    field = _new_field(base, type_, property_, [])
-    return staged_writes.widen_column(base, column, field, lambda old: old.cast(wanted))
-
-
-def _rewrite_without_dropped(base: Any, type_: AcceptedType) -> Any:  # noqa: ANN401 - as above
-    marked = physical_columns(base.schema)
-    kept = {marked[id_] for id_ in type_.property_ids.values()}
-    system = [
-        name
-        for name in ("id", "src", "dst")
-        if name in base.schema.names[: _system_column_count(type_)]
-    ]
-    columns = [*system, *(name for name in base.schema.names if name in kept)]
-    if len(columns) == len(base.schema.names):
-        return base
-    if any(is_blob(base.schema.field(name)) for name in columns):
-        message = f"{type_.entity} has blobs and cannot be rewritten; drop without data loss"
-        raise InvalidInput(message, code="hard_drop_unsupported", type=type_.entity)
-    return staged_writes.rewrite_columns(base, columns)
-
-
-def _system_column_count(type_: AcceptedType) -> int:
-    return 3 if type_.kind == "edge" else 1
-
 
 SCHEMA_APPLY_OPERATION = "schema_apply"
 """The operation of commits that change the schema."""

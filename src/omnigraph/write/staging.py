@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -12,12 +13,12 @@ import pyarrow.compute as pc
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import CommitId, Counts
 from omnigraph.commit.staged_commit import StagedCommit, StagedDataset, with_checksums
-from omnigraph.dataset_view import stored_names
+from omnigraph.dataset_view import StagedView
 from omnigraph.embed import Embedder
 from omnigraph.errors import NotFound, StorageUnavailable
 from omnigraph.storage import staged_writes as storage_stage
 from omnigraph.storage.compaction import compact_small_fragments
-from omnigraph.storage.layout import dataset_path, to_physical
+from omnigraph.storage.layout import dataset_path
 from omnigraph.types import Scalar
 from omnigraph.write.change_set import INPUT_POSITION, RowSchema, TypeChange
 from omnigraph.write.committed_state import ROW_ADDRESS, CommittedState
@@ -25,10 +26,8 @@ from omnigraph.write.embedding_models import (
     check_declared_model,
     check_embedded_model,
     may_keep_vectors,
-    models_after,
     models_of_other_vectors,
-    recorded_models,
-    replaces_all_vectors,
+    record_models,
 )
 from omnigraph.write.request import WriteRequest
 from omnigraph.write.resolved_change import ResolvedChange
@@ -102,26 +101,26 @@ def _stage_type(
     shape, entry = image.shape, committed.entry(image.shape)
     adopted = image.change.adopted
     if adopted is not None:
-        made = (entry.physical, adopted.physical, adopted.rows)
-        return StagedDataset(shape.table_key, *entry.key, *made)
+        versions = (entry.physical, adopted.physical)
+        return StagedDataset(shape.table_key, *entry.key, *versions, adopted.rows)
     path = dataset_path(str(shape.kind), *entry.key)
     with manifest.reading(shape.table_key, entry) as base, SpillManager() as spill:
         if image.change.vectors_from is not None:
             check_declared_model(image.change)
         writing = _ResolvedChangeWriter(image, base, request.embedder, spill)
         if image.change.replace:
-            made = storage_stage.overwrite(
-                base, writing.rows(), _external_blob_handling(image.change)
-            )
+            blobs = _external_blob_handling(image.change)
+            staged = storage_stage.overwrite(base, writing.rows(), blobs)
             count = image.rows.num_rows
         else:
             addresses = image.replaced[ROW_ADDRESS].to_pylist()
-            made = storage_stage.replace_rows(base, addresses, writing.fragments())
+            staged = storage_stage.replace_rows(base, addresses, writing.fragments())
             count = entry.rows - len(addresses) + image.rows.num_rows
-        made = compact_small_fragments(writing.marked(made, entry.rows))
-    manifest.datasets.keep(path, made)
-    staged = StagedDataset(shape.table_key, *entry.key, entry.physical, int(made.version), count)
-    return with_checksums(manifest.datasets, staged)
+        staged = compact_small_fragments(writing.with_models(staged, entry.rows))
+    manifest.datasets.keep(path, staged)
+    versions = (entry.physical, int(staged.version))
+    new = StagedDataset(shape.table_key, *entry.key, *versions, count)
+    return with_checksums(manifest.datasets, new)
 
 
 class _ResolvedChangeWriter:
@@ -135,53 +134,40 @@ class _ResolvedChangeWriter:
         spill: SpillManager,
     ) -> None:
         self._image = image
-        self._base = base
+        self._base = StagedView(image.shape.type, base)
         self._embedder = embedder
         self._spill = spill
-        self._names = stored_names(image.shape.type, base.schema)
-        self._known = recorded_models(image.shape, base, self._names)
 
     def rows(self) -> pa.Table:
         """Return the rows as the dataset stores them."""
         rows = fill_required_vectors(self._image, self._others, self._embedder, self._spill)
-        return to_physical(rows.drop_columns(INPUT_POSITION), self._base.schema, self._names)
+        return self._base.to_stored(rows.drop_columns(INPUT_POSITION))
 
     def _others(self, name: str) -> set[str | None]:
-        change, column = self._image.change, self._names[name]
-        return models_of_other_vectors(change, name, self._known[name], self._base, column)
+        return models_of_other_vectors(self._image.change, name, self._base)
 
     def fragments(self) -> Sequence[Any]:
         """Write the rows, unless an attempt that lost its race wrote the same ones before."""
         image, change = self._image, self._image.change
         ids = image.rows["id"]
-        known = change.written_ids is not None and change.written_ids.equals(ids)
-        if change.written is None or not known or any(b.given for b in change.batches):
+        is_same = change.written_ids is not None and change.written_ids.equals(ids)
+        if change.written is None or not is_same or any(b.given for b in change.batches):
             change.written_ids = ids
             rows = self.rows()
             for _, ids in change.shared:
                 rows = rows.filter(pc.invert(pc.is_in(rows["id"], value_set=ids)))
             shared = [fragment for fragment, _ in change.shared]
-            change.written = [*shared, *new_fragments(change, image.rows, rows, self._base)]
+            change.written = [*shared, *new_fragments(change, image.rows, rows, self._base.handle)]
         else:
             for name in change.made:
                 # Another writer that won may have brought vectors of another model.
                 check_embedded_model(change, name, self._others(name))
         return change.written
 
-    def marked(self, made: Any, rows: int) -> Any:  # noqa: ANN401 - Lance handles
+    def with_models(self, staged: Any, rows: int) -> Any:  # noqa: ANN401 - Lance handles
         """Return a staged version that records which models made its vectors."""
-        change = self._image.change
-
-        def is_alone(name: str) -> bool:
-            column = self._names[name]
-            return replaces_all_vectors(
-                made, self._base, column, keeps=may_keep_vectors(change, name)
-            )
-
-        wanted = models_after(change, self._known, rows, is_alone)
-        noted = recorded_models(self._image.shape, made, self._names)
-        marks = {self._names[n]: model for n, model in wanted.items() if model != noted[n]}
-        return storage_stage.record_embedding_models(made, marks) if marks else made
+        change, view = self._image.change, StagedView(self._image.shape.type, staged)
+        return record_models(change, view, self._base, rows, partial(may_keep_vectors, change))
 
 
 def new_fragments(

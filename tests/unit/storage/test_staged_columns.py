@@ -18,7 +18,7 @@ WIDE = property_column("score_wide", PropertyType(Scalar.I64), 8)
 
 
 def widen(base):
-    return staged_writes.widen_column(base, "score", WIDE, lambda old: old.cast(pa.int64()))
+    return staged_writes.widen_column(base, "score", WIDE)
 
 
 def column(handle, name):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -32,11 +32,21 @@ from omnigraph.storage.columns import (
     read_column,
     rows_at,
     rows_where,
+    write_column,
 )
-from omnigraph.storage.index import IndexKind, coverage, index_name, nearest_rows
-from omnigraph.storage.layout import embedding_model, physical_columns
+from omnigraph.storage.datasets import Datasets
+from omnigraph.storage.index import (
+    IndexKind,
+    IndexTask,
+    coverage,
+    index_name,
+    index_task,
+    nearest_rows,
+)
+from omnigraph.storage.layout import embedding_model, physical_columns, to_stored
 from omnigraph.storage.row_lookup import (
     ROW_ADDRESS,
+    count_in_base_fragments,
     count_rows,
     lookup_rows,
     select_in_batches,
@@ -44,7 +54,8 @@ from omnigraph.storage.row_lookup import (
     sql_literals,
 )
 from omnigraph.storage.scan import BlobCell, find_row, fragment_rows, read_blob, read_blobs, scan
-from omnigraph.storage.version_diff import RowAddresses
+from omnigraph.storage.staged_writes import record_embedding_models
+from omnigraph.storage.version_diff import RowAddresses, VersionGrowth
 from omnigraph.types import Scalar
 from omnigraph.types.arrow import BLOB, arrow_type
 
@@ -70,13 +81,6 @@ def blob_properties(type_: AcceptedType) -> list[str]:
     """Return the properties of a type that hold blobs."""
     properties = type_.definition.properties.values()
     return [p.name for p in properties if p.type.scalar is Scalar.BLOB]
-
-
-def stored_names(type_: AcceptedType, schema: pa.Schema) -> dict[str, str]:
-    """Return the stored column of each logical one, for writers that stage rows."""
-    columns = physical_columns(schema)
-    properties = {name: columns[id_] for name, id_ in type_.property_ids.items()}
-    return {**{name: name for name in system_columns(type_)}, **properties}
 
 
 class VersionReader(ABC):
@@ -165,12 +169,19 @@ class VersionReader(ABC):
         by_id: bool = False,
         condition: str | None = None,
         fragments: Sequence[int] | None = None,
+        batch_rows: int | None = None,
     ) -> Iterator[pa.RecordBatch]:
         """Yield entities with row addresses, optionally by ID and only of some fragments."""
         with self.open() as handle:
-            stored = self._stored_list(columns)
-            where = self._stored_filter(condition)
-            for batch in scan(handle, stored, by_id=by_id, where=where, fragments=fragments):
+            batches = scan(
+                handle,
+                self._stored_list(columns),
+                by_id=by_id,
+                where=self._stored_filter(condition),
+                fragments=fragments,
+                batch_rows=batch_rows,
+            )
+            for batch in batches:
                 yield batch.rename_columns([*columns, ROW_ADDRESS])
 
     def fragment_rows(self) -> dict[int, int]:
@@ -242,12 +253,6 @@ class VersionReader(ABC):
         with self.open() as handle:
             return positions_where(handle, self._stored_filter(condition))
 
-    def rows_with_positions(
-        self, condition: str, columns: Sequence[str], limit: int | None = None
-    ) -> pa.Table:
-        """Return entities that satisfy a condition with `_rowoffset`; at most `limit` of them."""
-        return self._with_positions(self._stored_filter(condition), columns, limit)
-
     def lookup_with_positions(
         self, column: str, values: pa.Array, columns: Sequence[str], limit: int | None = None
     ) -> pa.Table:
@@ -259,21 +264,22 @@ class VersionReader(ABC):
         for start in range(0, max(1, len(values)), _PROBE_CHUNK):
             literals = ", ".join(sql_literals(values.slice(start, _PROBE_CHUNK))) or "NULL"
             where = f"`{self._stored_name(column)}` IN ({literals})"
-            parts.append(self._with_positions(where, columns, left))
+            with self.open() as handle:
+                rows = rows_where(handle, where, self._stored_list(columns), left)
+            parts.append(rows.rename_columns([*columns, ROW_OFFSET]))
             left = None if left is None else left - parts[-1].num_rows
             if left is not None and left <= 0:
                 break
         return pa.concat_tables(parts)
 
-    def _with_positions(self, where: str, columns: Sequence[str], limit: int | None) -> pa.Table:
-        with self.open() as handle:
-            rows = rows_where(handle, where, self._stored_list(columns), limit)
-        return rows.rename_columns([*columns, ROW_OFFSET])
-
     def read_column(self, name: str) -> pa.Array:
         """Return one column of all entities, by position."""
         with self.open() as handle:
             return read_column(handle, self._stored_name(name))
+
+    def extend_column(self, name: str, before: pa.Array, growth: VersionGrowth) -> pa.Array:
+        """Return one column of all entities, given that of the version it grew from."""
+        return growth.column(before, self._stored_name(name))
 
     def read_column_chunks(self, columns: Sequence[str], chunk_rows: int) -> Iterator[pa.Table]:
         """Yield all rows of some columns, at least `chunk_rows` at a time."""
@@ -316,9 +322,23 @@ class VersionReader(ABC):
         with self.open() as handle:
             return embedding_model(handle.schema.field(self._stored_name(name)))
 
+    def embedding_models(self) -> dict[str, str | None]:
+        """Return the recorded model of each vector property."""
+        properties = self.type.definition.properties.values()
+        names = [p.name for p in properties if p.type.dimension is not None]
+        return {name: self.embedding_model(name) for name in names}
+
     def has_vectors(self, name: str) -> bool:
         """Return whether some entity has a vector."""
         return self.count(f"`{name}` IS NOT NULL") > 0
+
+    def keeps_vectors_of(self, base: VersionReader, name: str) -> bool:
+        """Return whether fragments that this version shares with another contain a vector."""
+        with self.open() as handle, base.open() as other:
+            return (
+                count_in_base_fragments(handle, other, self._stored_filter(f"`{name}` IS NOT NULL"))
+                > 0
+            )
 
     def embedding_model_by_id(self, property_id: int) -> str | None:
         """Return the model recorded for a property that this version may lack."""
@@ -333,6 +353,16 @@ class VersionReader(ABC):
             return name is not None and count_rows(handle, f"`{name}` IS NOT NULL") > 0
 
     # --- stored columns ------------------------------------------------------------------------
+
+    def to_stored(self, rows: pa.Table) -> pa.Table:
+        """Return rows of a change in the columns that store them, for staging."""
+        with self.open() as handle:
+            fields = [handle.schema.field(self._stored_name(name)) for name in rows.column_names]
+        return to_stored(rows, fields)
+
+    def check_columns(self) -> None:
+        """Raise OmniError if the version was reclaimed or lacks a column."""
+        self._stored_list(self.column_names)
 
     def is_stored_like(self, other: VersionReader, name: str) -> bool:
         """Return whether another version holds a column in the same stored column."""
@@ -361,8 +391,8 @@ class VersionReader(ABC):
         if condition is None or "`" not in condition:
             return condition
 
-        def stored(found: re.Match[str]) -> str:
-            return found[0] if found[1] is None else f"`{self._stored_name(found[1])}`"
+        def stored(match: re.Match[str]) -> str:
+            return match[0] if match[1] is None else f"`{self._stored_name(match[1])}`"
 
         return _LITERAL_OR_COLUMN.sub(stored, condition)
 
@@ -416,6 +446,22 @@ class StagedView(VersionReader):
     def open(self) -> AbstractContextManager[Any]:
         """Return the handle."""
         return nullcontext(self.handle)
+
+    def record_embedding_models(self, models: Mapping[str, str | None]) -> Any:  # noqa: ANN401 - a Lance handle
+        """Return a staged version that records the models of vector properties."""
+        recorded = self.embedding_models()
+        marks = {self._stored_name(n): m for n, m in models.items() if m != recorded[n]}
+        return record_embedding_models(self.handle, marks) if marks else self.handle
+
+    def index_task(self, column: str, kind: IndexKind, metric: Metric) -> IndexTask | None:
+        """Return the task that makes an index cover all fragments; None if it does."""
+        return index_task(self.handle, self._stored_name(column), kind, metric)
+
+    def write_column(
+        self, datasets: Datasets, path: str, name: str, values: Iterable[pa.Array]
+    ) -> dict[str, Any]:
+        """Write a column for all rows of a fragment; return the metadata of the file."""
+        return write_column(datasets, path, self.handle, self._stored_name(name), values)
 
 
 def _renamed(rows: Any, old: str, new: str) -> Any:  # noqa: ANN401 - a batch or a table
