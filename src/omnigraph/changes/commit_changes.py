@@ -138,7 +138,9 @@ def block_changes(
     types = {_type_id(pair.new, new.type): (old, new) for old, new in _type_pairs(manifest, pair)}
     if behind is not None and behind.type_id not in types:
         raise CursorRejected("the commit has no such position")
-    ordered = sorted(types, key=lambda type_id: (_is_edge(types[type_id][1]), type_id))
+    ordered = sorted(
+        types, key=lambda type_id: (types[type_id][1].type.kind is TypeKind.EDGE, type_id)
+    )
     start = ordered.index(behind.type_id) if behind is not None else 0
     try:
         for type_id in ordered[start:]:
@@ -170,10 +172,6 @@ def _type_pairs(
         assert old is not None, "one schema has the same types before and after"
         assert new is not None, "one schema has the same types before and after"
         yield old, new
-
-
-def _is_edge(side: DatasetView) -> bool:
-    return side.type.kind is TypeKind.EDGE
 
 
 def _type_id(snapshot: Snapshot, type_: AcceptedType) -> str:

@@ -18,8 +18,6 @@ from omnigraph.commit.model import MAIN, Snapshot
 from omnigraph.dataset_view import DatasetView
 from omnigraph.types.arrow import to_json
 
-_KINDS = (TypeKind.NODE, TypeKind.EDGE)
-
 
 def diff(
     manifest: Manifest, old: Snapshot, new: Snapshot, scope: ChangeFilter | None = None
@@ -46,7 +44,7 @@ def pair_types(
 
 
 def _types_by_identity(manifest: Manifest, snapshot: Snapshot) -> dict[Any, DatasetView]:
-    types = (type_ for kind in _KINDS for type_ in snapshot.schema.of_kind(kind))
+    types = snapshot.types()
     return {(t.id, t.incarnation): DatasetView.of(manifest, snapshot, t) for t in types}
 
 

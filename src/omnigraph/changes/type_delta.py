@@ -68,7 +68,7 @@ def _compare(
     old: DatasetView | None, new: DatasetView | None, places: _RowLocations, after: str | None
 ) -> Iterator[TypeDelta]:
     before, later = places
-    ids = pa.concat_arrays([_combine_chunks(before["id"]), _combine_chunks(later["id"])]).unique()
+    ids = pa.concat_arrays([before["id"].combine_chunks(), later["id"].combine_chunks()]).unique()
     if after is not None:
         ids = ids.filter(pc.greater(ids, after))
     ids = ids.take(pc.sort_indices(ids))
@@ -110,7 +110,7 @@ def _changed_ids(old: DatasetView, new: DatasetView, steps: VersionHistory) -> p
     try:
         for start, end in ranges:
             before, after = _compare_versions(new.at(start), new.at(end))
-            parts += [_combine_chunks(before["id"]), _combine_chunks(after["id"])]
+            parts += [before["id"].combine_chunks(), after["id"].combine_chunks()]
     except VersionReclaimed:
         return None
     return pa.concat_arrays(parts).unique()
@@ -118,8 +118,7 @@ def _changed_ids(old: DatasetView, new: DatasetView, steps: VersionHistory) -> p
 
 def _compare_versions(old: DatasetView, new: DatasetView) -> _RowLocations:
     with old.open() as earlier, new.open() as later:
-        rows = differing_rows(earlier, later)
-    return rows.old, rows.new
+        return differing_rows(earlier, later)
 
 
 def _all_rows(view: DatasetView | None) -> pa.Table:
@@ -131,8 +130,10 @@ _NO_ROWS = pa.table({"id": pa.array([], pa.string()), ROW_ADDRESS: pa.array([], 
 
 def _find_addresses(found: pa.Table, ids: pa.Array) -> pa.Array:
     """Return where each id was found, null where it was not."""
-    return _combine_chunks(found[ROW_ADDRESS]).take(
-        pc.index_in(ids, value_set=_combine_chunks(found["id"]))
+    return (
+        found[ROW_ADDRESS]
+        .combine_chunks()
+        .take(pc.index_in(ids, value_set=found["id"].combine_chunks()))
     )
 
 
@@ -142,7 +143,7 @@ def _read_rows(view: DatasetView | None, addresses: pa.Array) -> pa.Table:
 
 def _drop_equal(delta: TypeDelta, old: AcceptedType, new: AcceptedType) -> TypeDelta:
     """Leave out entities that are the same on both sides."""
-    where = pc.index_in(delta.after["id"], value_set=_combine_chunks(delta.before["id"]))
+    where = pc.index_in(delta.after["id"], value_set=delta.before["id"].combine_chunks())
     in_both = np.flatnonzero(np.asarray(where.is_valid()))
     theirs = np.asarray(where.drop_null(), np.int64)
     same = same_rows(
@@ -170,7 +171,3 @@ def _drop_rows(rows: pa.Table, places: np.ndarray) -> pa.Table:
     kept = np.ones(rows.num_rows, np.bool_)
     kept[places] = False
     return rows.filter(pa.array(kept))
-
-
-def _combine_chunks(column: pa.ChunkedArray) -> pa.Array:
-    return column.combine_chunks()

@@ -46,7 +46,7 @@ from omnigraph.errors import (
     VersionReclaimed,
 )
 from omnigraph.storage.compare_and_swap import ManifestRow
-from omnigraph.storage.layout import dataset_path, lineage_path
+from omnigraph.storage.layout import lineage_path
 
 MAX_ANCESTOR_LINEAGES = 8
 """Maximum number of lineages besides main that hold inherited history of a branch."""
@@ -198,9 +198,7 @@ def _create_lineage(
         created_at=source.head.created_at,
     )
     rows = [schema_row(head.schema_hash, source.schema_source, source.schema.to_json())]
-    for key, entry in source.entries().items():
-        path = dataset_path(key.partition(":")[0], *entry.key)
-        rows.append(table_row(entry, key, path))
+    rows += [table_row(entry, key, entry.path(key)) for key, entry in source.entries().items()]
     written = {row.object_id for row in rows}
     rows += [row for row in inherited if row.object_id not in written]
     first = head_row(replace(head, row_checksum=update_row_checksum(RowChecksum(0, 0), rows)), 1)

@@ -131,7 +131,7 @@ def _initial_rows(
     )
     rows = [commit_row(commit, None), schema_row(address, source, accepted.to_json())]
     for key, entry in entries.items():
-        path = dataset_path(key.partition(":")[0], entry.type_id, entry.incarnation)
+        path = entry.path(key)
         checksums = manifest.datasets.new_checksums(path, None, entry.physical)
         rows += [table_row(entry, key, path), version_row(entry, key, commit.id, checksums)]
     head = replace(head, row_checksum=update_row_checksum(RowChecksum(0, 0), rows))

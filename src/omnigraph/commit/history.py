@@ -25,7 +25,7 @@ from omnigraph.commit.manifest_rows import (
     read_table,
     read_version,
 )
-from omnigraph.commit.model import Commit, CommitId, DatasetEntry, Snapshot
+from omnigraph.commit.model import Branch, Commit, CommitId, DatasetEntry, Snapshot, Tag
 from omnigraph.errors import GraphCorrupt, NotFound
 
 _PER_COMMIT = ("table_version", "table_tombstone")
@@ -157,19 +157,12 @@ def commit_not_found_error(commit_id: str) -> NotFound:
 
 def _is_reachable(manifest: Manifest, lineage_id: str, commit_id: CommitId) -> bool:
     """Return whether a branch or tag with history in a lineage descends from a commit of it."""
-    for branch in manifest.branches().values():
-        if lineage_id in branch.ancestor_lineages:
-            state = manifest.lineage(branch.lineage_id).state()
-            if commit_id in ancestors(
-                read_commits(manifest.history_states(state)), state.head.commit_id
-            ):
-                return True
-    for tag in manifest.tags().values():
-        if lineage_id in (tag.lineage_id, *tag.ancestor_lineages):
-            commits = read_commits(
-                manifest.history_states(manifest.lineage(tag.lineage_id).state())
-            )
-            if commit_id in ancestors(commits, tag.commit_id):
+    names: list[Branch | Tag] = [*manifest.branches().values(), *manifest.tags().values()]
+    for name in names:
+        if lineage_id in (name.lineage_id, *name.ancestor_lineages):
+            state = manifest.lineage(name.lineage_id).state()
+            start = name.commit_id if isinstance(name, Tag) else state.head.commit_id
+            if commit_id in ancestors(read_commits(manifest.history_states(state)), start):
                 return True
     return False
 
@@ -250,9 +243,9 @@ def missing_history(
     ours, theirs = (
         manifest.history_states(manifest.lineage(s.lineage_id).state()) for s in (source, target)
     )
-    known = {found.row["object_id"] for state in theirs for found in state.rows(HISTORY_ROW_FILTER)}
+    present = {row.row["object_id"] for state in theirs for row in state.rows(HISTORY_ROW_FILTER)}
     rows = history_rows(ours, source.commit_id)
-    return tuple(row for row in rows if row.object_id not in known)
+    return tuple(row for row in rows if row.object_id not in present)
 
 
 def rows_not_in_lineage(

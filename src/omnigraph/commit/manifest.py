@@ -18,12 +18,14 @@ from omnigraph.policy.permissions import TypeScope
 from omnigraph.policy.schema_view import SchemaView
 from omnigraph.storage import Datasets, Location
 from omnigraph.storage.compare_and_swap import ManifestRow
-from omnigraph.storage.layout import BRANCHES, dataset_path
+from omnigraph.storage.layout import BRANCHES
 from omnigraph.storage.lru_cache import LruCache
 
 MAX_LINEAGES = 128
 """Number of branches whose newest state a process caches, about 0.13 MB each."""
 MAX_SCHEMAS = 32
+MAX_VIEWS = 256
+"""Number of cached schemas that are reduced by scopes."""
 
 
 class Manifest:
@@ -41,7 +43,7 @@ class Manifest:
         self.main = Lineage(self.datasets, None)
         self._lineages: LruCache[str, Lineage] = LruCache(MAX_LINEAGES)
         self.snapshots: LruCache[str | None, Snapshot] = LruCache(MAX_LINEAGES)
-        self.views: dict[tuple[str, TypeScope], SchemaView] = {}
+        self.views: LruCache[tuple[str, TypeScope], SchemaView] = LruCache(MAX_VIEWS)
         self._schemas: LruCache[str, tuple[AcceptedSchema, str]] = LruCache(MAX_SCHEMAS)
         self._branches: tuple[int, dict[str, Branch]] = (-1, {})
         self._tags: tuple[int, dict[str, Tag]] = (-1, {})
@@ -181,7 +183,7 @@ class Manifest:
     @contextmanager
     def reading(self, table_key: str, entry: DatasetEntry) -> Iterator[Any]:
         """Yield a Lance handle of the dataset of `node:T` or `edge:E` at a snapshot's version."""
-        path = dataset_path(table_key.partition(":")[0], entry.type_id, entry.incarnation)
+        path = entry.path(table_key)
         try:
             with self.datasets.check_intact(path, entry.physical):
                 yield self.datasets.at(path, entry.physical)
@@ -194,8 +196,7 @@ class Manifest:
         if head.commit_id == snapshot.commit_id and not head.closed:
             return  # cleanup never removes a head
         for table_key, entry in snapshot.entries().items():
-            path = dataset_path(table_key.partition(":")[0], entry.type_id, entry.incarnation)
-            if not self.datasets.has(path, entry.physical):
+            if not self.datasets.has(entry.path(table_key), entry.physical):
                 raise _version_reclaimed_error(table_key, entry)
 
     def schema(self, schema_hash: str, state: LineageState) -> tuple[AcceptedSchema, str]:

@@ -195,22 +195,14 @@ def _row_hash(row: Mapping[str, Any]) -> int:
 
 def _pack_entry(entry: DatasetEntry) -> str:
     """Encode an entry in about 60 characters."""
-    return (
-        f"{entry.type_id:016x}-{entry.incarnation:016x}:"
-        f"{entry.version:x}:{entry.physical:x}:{entry.rows:x}"
-    )
+    return f"{_identity(entry)}:{entry.version:x}:{entry.physical:x}:{entry.rows:x}"
 
 
 def _unpack_entry(text: str) -> DatasetEntry:
-    identity, version, physical, rows = text.split(":")
-    type_id, incarnation = identity.split("-")
-    return DatasetEntry(
-        TypeId(int(type_id, 16)),
-        IncarnationId(int(incarnation, 16)),
-        int(version, 16),
-        int(physical, 16),
-        int(rows, 16),
-    )
+    identity, *numbers = text.split(":")
+    type_id, incarnation = (int(part, 16) for part in identity.split("-"))
+    version, physical, rows = (int(number, 16) for number in numbers)
+    return DatasetEntry(TypeId(type_id), IncarnationId(incarnation), version, physical, rows)
 
 
 # --- datasets ----------------------------------------------------------------------------------

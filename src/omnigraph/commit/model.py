@@ -7,16 +7,32 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any, NewType, TypeVar
+from typing import Any, NewType
 
-from omnigraph.catalog import AcceptedSchema, Catalog, IncarnationId, TypeId, TypeKind
+from omnigraph.catalog import AcceptedSchema, AcceptedType, Catalog, IncarnationId, TypeId, TypeKind
 from omnigraph.errors import GraphCorrupt, InvalidInput, NotFound
 from omnigraph.policy.permissions import ALL_TYPES, TypeScope
+from omnigraph.storage.layout import dataset_path
 
 CommitId = NewType("CommitId", str)
 MAIN = "main"
-_T = TypeVar("_T")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class _DeprecatedAlias:
+    """An attribute under its former name."""
+
+    def __init__(self, new: str) -> None:
+        self._new = new
+
+    def __set_name__(self, owner: type, old: str) -> None:
+        self._message = f"{owner.__name__}.{old} is deprecated; use {self._new}"
+
+    def __get__(self, instance: object, owner: type) -> Any:  # noqa: ANN401 - of any type
+        if instance is None:
+            return self
+        warnings.warn(self._message, DeprecationWarning, stacklevel=2)
+        return getattr(instance, self._new)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +111,10 @@ class DatasetEntry:
         """The identity of the dataset."""
         return (self.type_id, self.incarnation)
 
+    def path(self, table_key: str) -> str:
+        """Return the path of the dataset of `node:T` or `edge:E`."""
+        return dataset_path(table_key.partition(":")[0], *self.key)
+
 
 @dataclass(frozen=True, slots=True)
 class RowChecksum:
@@ -147,15 +167,12 @@ class Snapshot:
     scope: TypeScope = field(default=ALL_TYPES, repr=False)
     whole: Snapshot | None = field(default=None, repr=False, compare=False)
 
+    native = _DeprecatedAlias("lineage_id")
+
     @property
     def commit_id(self) -> CommitId:
         """The commit that produced this state."""
         return self.head.commit_id
-
-    @property
-    def native(self) -> str | None:
-        """Deprecated alias of `lineage_id`."""
-        return _deprecated("Snapshot.native", "lineage_id", self.lineage_id)
 
     @property
     def catalog(self) -> Catalog:
@@ -176,9 +193,18 @@ class Snapshot:
 
     def entries(self) -> dict[str, DatasetEntry]:
         """Return every live dataset by `node:T` or `edge:E`, sorted."""
-        types = [*self.schema.of_kind(TypeKind.NODE), *self.schema.of_kind(TypeKind.EDGE)]
-        keys = sorted(f"{type_.kind}:{type_.name}" for type_ in types)
-        return {key: self.entry(key) for key in keys}
+        return {key: self.entry(key) for key in sorted(type_.entity for type_ in self.types())}
+
+    def types(self) -> list[AcceptedType]:
+        """Return the node types and then the edge types, by name."""
+        return [t for kind in (TypeKind.NODE, TypeKind.EDGE) for t in self.schema.of_kind(kind)]
+
+    def type_of(self, table_key: str) -> AcceptedType:
+        """Return a type that exists, given as `node:T` or `edge:E`."""
+        kind, _, name = table_key.partition(":")
+        type_ = self.schema.find(TypeKind(kind), name)
+        assert type_ is not None, "a snapshot lists the types of its schema"
+        return type_
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,20 +224,9 @@ class Branch:
     ancestor_lineages: tuple[str, ...] = ()
     deleting: bool = False
 
-    @property
-    def native(self) -> str | None:
-        """Deprecated alias of `lineage_id`."""
-        return _deprecated("Branch.native", "lineage_id", self.lineage_id)
-
-    @property
-    def origins(self) -> tuple[str, ...]:
-        """Deprecated alias of `ancestor_lineages`."""
-        return _deprecated("Branch.origins", "ancestor_lineages", self.ancestor_lineages)
-
-    @property
-    def leaving(self) -> bool:
-        """Deprecated alias of `deleting`."""
-        return _deprecated("Branch.leaving", "deleting", self.deleting)
+    native = _DeprecatedAlias("lineage_id")
+    origins = _DeprecatedAlias("ancestor_lineages")
+    leaving = _DeprecatedAlias("deleting")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -225,20 +240,8 @@ class Tag:
     actor: str | None
     created_at: datetime
 
-    @property
-    def native(self) -> str | None:
-        """Deprecated alias of `lineage_id`."""
-        return _deprecated("Tag.native", "lineage_id", self.lineage_id)
-
-    @property
-    def origins(self) -> tuple[str, ...]:
-        """Deprecated alias of `ancestor_lineages`."""
-        return _deprecated("Tag.origins", "ancestor_lineages", self.ancestor_lineages)
-
-
-def _deprecated(old: str, new: str, value: _T) -> _T:
-    warnings.warn(f"{old} is deprecated; use {new}", DeprecationWarning, stacklevel=3)
-    return value
+    native = _DeprecatedAlias("lineage_id")
+    origins = _DeprecatedAlias("ancestor_lineages")
 
 
 # --- names of branches and tags ----------------------------------------------------------------

@@ -29,7 +29,7 @@ from omnigraph.errors import (
     SchemaMoved,
 )
 from omnigraph.storage.error_translation import translate_errors
-from omnigraph.storage.layout import AUDIT, dataset_path
+from omnigraph.storage.layout import AUDIT
 
 STALE_AFTER = timedelta(minutes=10)
 """An intent without a heartbeat for this long belongs to a dead process."""
@@ -183,13 +183,8 @@ def _fence_commit_id(lineage: Lineage, intent: OperationIntent) -> None:
 
 def _delete_staged(manifest: Manifest, intent: OperationIntent) -> None:
     """Delete the manifests of staged versions; cleanup removes the files only they referred to."""
-    paths = []
-    for dataset in intent.staged.datasets:
-        if dataset.physical is not None and dataset.physical != dataset.expected:
-            kind = dataset.table_key.partition(":")[0]
-            folder = dataset_path(kind, dataset.type_id, dataset.incarnation)
-            paths.append(f"{folder}/_versions/d{dataset.physical}.manifest")
-    manifest.objects.delete(paths)
+    staged = (d for d in intent.staged.datasets if d.physical not in (None, d.expected))
+    manifest.objects.delete(f"{d.path}/_versions/d{d.physical}.manifest" for d in staged)
 
 
 def _audit_rows(recovery: RecoveryAction) -> pa.Table:

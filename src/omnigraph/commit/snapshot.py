@@ -8,9 +8,10 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TypeAlias
 
-from omnigraph.catalog import AcceptedSchema, TypeKind
+from omnigraph.catalog import AcceptedSchema
 from omnigraph.commit.history import (
     CommitHistory,
+    DatasetEntries,
     datasets_at_commit,
     datasets_at_commits,
     find_commit,
@@ -105,15 +106,21 @@ def _snapshot_from_history(
     manifest: Manifest, name: str, holder: LineageState, row: CommitRow, version: int
 ) -> Snapshot:
     """Return the state of a commit from the history of a lineage that descends from it."""
-    head = Head(
-        commit_id=row.commit.id,
-        schema_hash=row.commit.schema_hash,
-        datasets=datasets_at_commit(manifest.history_states(holder), row.commit.id),
-        ancestor_lineages=holder.head.ancestor_lineages,
-        created_at=row.commit.created_at,
-    )
-    older = replace(holder, version=version, head=head)
+    datasets = datasets_at_commit(manifest.history_states(holder), row.commit.id)
+    older = replace(_state_at(holder, row.commit, datasets), version=version)
     return _snapshot(manifest, name, holder.lineage.lineage_id, older)
+
+
+def _state_at(holder: LineageState, commit: Commit, datasets: DatasetEntries) -> LineageState:
+    """Return the state that a lineage has at a commit of its history."""
+    head = Head(
+        commit_id=commit.id,
+        schema_hash=commit.schema_hash,
+        datasets=datasets,
+        ancestor_lineages=holder.head.ancestor_lineages,
+        created_at=commit.created_at,
+    )
+    return replace(holder, version=commit.manifest_version, head=head)
 
 
 def first_parent_snapshots(
@@ -124,20 +131,10 @@ def first_parent_snapshots(
     commit_ids: Sequence[CommitId],
 ) -> list[Snapshot]:
     """Return the states of commits on one line of first parents, the oldest first."""
-    snapshots = []
     datasets = (dict(entries) for entries in datasets_at_commits(history, reversed(commit_ids)))
-    for commit_id, entries in zip(commit_ids, datasets, strict=True):
-        commit = history.commits[commit_id].commit
-        head = Head(
-            commit_id=commit_id,
-            schema_hash=commit.schema_hash,
-            datasets=entries,
-            ancestor_lineages=holder.head.ancestor_lineages,
-            created_at=commit.created_at,
-        )
-        state = replace(holder, version=commit.manifest_version, head=head)
-        snapshots.append(_snapshot(manifest, name, holder.lineage.lineage_id, state))
-    return snapshots
+    pairs = zip((history.commits[id_].commit for id_ in commit_ids), datasets, strict=True)
+    states = (_state_at(holder, commit, entries) for commit, entries in pairs)
+    return [_snapshot(manifest, name, holder.lineage.lineage_id, state) for state in states]
 
 
 def snapshot_at_time(manifest: Manifest, instant: datetime, branch_name: str) -> Snapshot:
@@ -170,10 +167,6 @@ def _snapshot(
 # Hidden types are absent from the schema of the snapshot, so no reader can find them.
 
 
-MAX_CACHED_VIEWS = 256
-"""Maximum number of cached reduced schemas."""
-
-
 def apply_scope(manifest: Manifest, snapshot: Snapshot, scope: TypeScope) -> Snapshot:
     """Return a snapshot reduced to a scope."""
     whole = snapshot.whole or snapshot
@@ -182,8 +175,7 @@ def apply_scope(manifest: Manifest, snapshot: Snapshot, scope: TypeScope) -> Sna
     view = _schema_view(
         manifest, whole.head.schema_hash, (whole.schema, whole.schema_source), scope
     )
-    kinds = (TypeKind.NODE, TypeKind.EDGE)
-    visible = {(t.id, t.incarnation) for kind in kinds for t in view.schema.of_kind(kind)}
+    visible = {(t.id, t.incarnation) for t in view.schema.types}
     datasets = {key: entry for key, entry in whole.head.datasets.items() if key in visible}
     return replace(
         whole,
@@ -200,11 +192,9 @@ def apply_scope_to_schema(
 ) -> AcceptedSchema:
     """Return an accepted schema reduced to a scope."""
     accepted = manifest.schema(schema_hash, state)
-    return (
-        accepted[0]
-        if scope.is_everything
-        else _schema_view(manifest, schema_hash, accepted, scope).schema
-    )
+    if scope.is_everything:
+        return accepted[0]
+    return _schema_view(manifest, schema_hash, accepted, scope).schema
 
 
 def apply_scope_to_commit(commit: Commit, scope: TypeScope) -> Commit:
@@ -216,10 +206,4 @@ def _schema_view(
     manifest: Manifest, schema_hash: str, accepted: tuple[AcceptedSchema, str], scope: TypeScope
 ) -> SchemaView:
     key = (schema_hash, scope)
-    view = manifest.views.get(key)
-    if view is None:
-        if len(manifest.views) >= MAX_CACHED_VIEWS:
-            manifest.views.clear()
-        view = reduce_schema(*accepted, scope)
-        manifest.views[key] = view
-    return view
+    return manifest.views.get(key) or manifest.views.put(key, reduce_schema(*accepted, scope))

@@ -54,13 +54,23 @@ class StagedDataset:
         """The identity of the dataset."""
         return (self.type_id, self.incarnation)
 
+    @property
+    def path(self) -> str:
+        """The path of the dataset."""
+        return dataset_path(self.table_key.partition(":")[0], *self.key)
+
+    @property
+    def versions(self) -> set[int]:
+        """The physical versions it refers to."""
+        return {v for v in (self.physical, self.expected) if v is not None}
+
 
 def with_checksums(datasets: Datasets, staged: StagedDataset) -> StagedDataset:
     """Return a staged version with the checksums of the files that it adds."""
     if staged.physical is None:
         return staged
-    path = dataset_path(staged.table_key.partition(":")[0], *staged.key)
-    return replace(staged, checksums=datasets.new_checksums(path, staged.expected, staged.physical))
+    checksums = datasets.new_checksums(staged.path, staged.expected, staged.physical)
+    return replace(staged, checksums=checksums)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +149,7 @@ def written_before(info: ObjectInfo, milliseconds: int) -> bool:
 
 def _all_files_kept(datasets: Datasets, change: StagedDataset, cleanup_cutoff: int) -> bool:
     """Return whether all files that a staged version adds exist and are newer than the cutoff."""
-    path = dataset_path(change.table_key.partition(":")[0], *change.key)
+    path = change.path
     try:
         staged = datasets.open(path, change.physical)
         files, folders = referenced_files(staged), referenced_folders(staged)

@@ -10,15 +10,15 @@ import io
 import json
 import tarfile
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from omnigraph.catalog import TypeKind
 from omnigraph.commit.graph_creation import create_graph, open_graph
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import MAIN, Snapshot
+from omnigraph.dataset_view import DatasetView
 from omnigraph.errors import (
     AlreadyExists,
     GraphCorrupt,
@@ -31,8 +31,7 @@ from omnigraph.maintain.verify import verify
 from omnigraph.storage import ObjectStore
 from omnigraph.storage.layout import BRANCHES, MANIFEST
 from omnigraph.version import __version__
-from omnigraph.write.committed_state import CommittedState
-from omnigraph.write.embedding_models import vector_properties
+from omnigraph.write.inputs.byte_streams import chunks_as_file
 from omnigraph.write.load import LoadOptions, WriteMode, load
 from omnigraph.write.request import WriteRequest
 
@@ -117,20 +116,17 @@ def _write_objects(objects: ObjectStore, archive: tarfile.TarFile) -> None:
         size, chunks = content
         header = tarfile.TarInfo(GRAPH + info.path)
         header.size = size
-        archive.addfile(header, _ArchiveMemberReader(chunks))
+        archive.addfile(header, chunks_as_file(chunks))
 
 
 def _embedding_models(manifest: Manifest, snapshot: Snapshot) -> dict[str, str]:
     """Return the recorded models of vectors by `Type.property`."""
-    committed, models = CommittedState(manifest, snapshot), {}
-    for kind in (TypeKind.NODE, TypeKind.EDGE):
-        for type_ in snapshot.schema.of_kind(kind):
-            shape = committed.row_schema(kind, type_.name)
-            for property_ in vector_properties(shape):
-                model = committed.view(shape).embedding_model(property_.name)
-                if model is not None:
-                    models[f"{type_.name}.{property_.name}"] = model
-    return models
+    return {
+        f"{type_.name}.{name}": model
+        for type_ in snapshot.types()
+        for name, model in DatasetView.of(manifest, snapshot, type_).embedding_models().items()
+        if model is not None
+    }
 
 
 def _write_state(manifest: Manifest, snapshot: Snapshot, archive: tarfile.TarFile) -> int:
@@ -151,27 +147,6 @@ def _add_member(archive: tarfile.TarFile, name: str, data: bytes) -> None:
     header = tarfile.TarInfo(name)
     header.size = len(data)
     archive.addfile(header, io.BytesIO(data))
-
-
-class _ArchiveMemberReader(io.RawIOBase):
-    """A readable file over an iterable of byte chunks."""
-
-    def __init__(self, chunks: Iterable[bytes]) -> None:
-        self._chunks = iter(chunks)
-        self._left = b""
-
-    def read(self, size: int = -1) -> bytes:
-        """Return exactly `size` bytes, fewer only at the end."""
-        parts, missing = [self._left], size - len(self._left)
-        while missing > 0 or size < 0:
-            chunk = next(self._chunks, None)
-            if chunk is None:
-                break
-            parts.append(chunk)
-            missing -= len(chunk)
-        data = b"".join(parts)
-        self._left = data[size:] if size >= 0 else b""
-        return data[:size] if size >= 0 else data
 
 
 def read_archive(manifest: Manifest, path: Path, *, actor: str | None = None) -> ArchiveReport:

@@ -42,8 +42,8 @@ from omnigraph.storage.layout import (
     POSITIONS,
     SCRATCH,
     VECTORS,
-    dataset_path,
     lineage_path,
+    manifests_first,
     parse_version_file,
     referenced_files,
     referenced_folders,
@@ -215,11 +215,8 @@ def _mark(manifest: Manifest, keep: int | None, limits: _RetentionLimits) -> _Re
         _add_versions(marks.requested, datasets, paths)
     for intent in IntentLog(manifest.objects).list():
         for dataset in intent.staged.datasets:
-            kind = dataset.table_key.partition(":")[0]
-            path = dataset_path(kind, dataset.type_id, dataset.incarnation)
-            versions = {v for v in (dataset.physical, dataset.expected) if v is not None}
-            marks.versions[path] |= versions
-            marks.requested[path] |= versions
+            marks.versions[dataset.path] |= dataset.versions
+            marks.requested[dataset.path] |= dataset.versions
     return marks
 
 
@@ -347,8 +344,7 @@ def _sweep_dataset(
     if recent:
         last = max(marks.newest, *(info.modified for info in recent)) + report.floor
         report.removable_at = max(last, report.removable_at or last)
-    # Manifests are removed first: no version can be opened after its files are gone.
-    return sorted((i.path for i in removable), key=lambda path: not path.endswith(".manifest"))
+    return manifests_first(info.path for info in removable)
 
 
 def _required_files(

@@ -25,6 +25,18 @@ class DatasetCleanup:
     error: str | None = None
 
 
+_WIRE_MEMBERS = (
+    "type_key",
+    "bytes_removed",
+    "bytes_kept",
+    "recent_files",
+    "recent_bytes",
+    "old_versions_removed",
+    "error",
+)
+"""The fields of a dataset's report in the wire form."""
+
+
 @dataclass(slots=True)
 class CleanupReport:
     """What cleanup did, or would do.
@@ -75,16 +87,5 @@ class CleanupReport:
             "recent_bytes": self.recent_bytes,
             "recent_removable_at": removable,
             "lineages_removed": self.lineages_removed,
-            "datasets": [
-                {
-                    "type_key": d.type_key,
-                    "bytes_removed": d.bytes_removed,
-                    "bytes_kept": d.bytes_kept,
-                    "recent_files": d.recent_files,
-                    "recent_bytes": d.recent_bytes,
-                    "old_versions_removed": d.old_versions_removed,
-                    "error": d.error,
-                }
-                for d in self.datasets
-            ],
+            "datasets": [{n: getattr(d, n) for n in _WIRE_MEMBERS} for d in self.datasets],
         }

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -40,7 +40,8 @@ def entity_lines(batch: pa.RecordBatch, type_: AcceptedType) -> Iterator[str]:
     ends = _ends(type_).values()
     for data in entity_records(batch, type_):
         between = zip(("from", "to"), [data.pop(name) for name in ends], strict=False)
-        record = {_type_member(type_): type_.name, **dict(between), "data": data}
+        word = "edge" if type_.kind is TypeKind.EDGE else "type"
+        record = {word: type_.name, **dict(between), "data": data}
         yield json.dumps(record, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -78,19 +79,22 @@ def export_parquet(
         path = folder / f"{type_.kind}-{type_.name}.parquet"
         try:
             with translate_disk_errors(path):
-                counts[type_.entity] = _write_parquet(manifest, snapshot, type_, path)
+                batches = entity_batches(manifest, snapshot, type_)
+                counts[type_.entity] = write_parquet(batches, type_, path)
         except OmniError:
             path.unlink(missing_ok=True)
             raise
     return counts
 
 
-def _write_parquet(manifest: Manifest, snapshot: Snapshot, type_: AcceptedType, path: Path) -> int:
-    """Write the entities of a type to a file, if there are any, and return their number."""
+def write_parquet(
+    batches: Iterator[pa.RecordBatch], type_: AcceptedType, file: Path | BinaryIO
+) -> int:
+    """Write entities to a file, if there are any, and return their number."""
     count, writer = 0, None
-    for batch in entity_batches(manifest, snapshot, type_):
+    for batch in batches:
         rows = to_export_columns(batch, type_)
-        writer = writer or pq.ParquetWriter(path, rows.schema)
+        writer = writer or pq.ParquetWriter(file, rows.schema)
         writer.write_table(rows)
         count += rows.num_rows
     if writer is not None:
@@ -127,14 +131,7 @@ def _blob_text(value: bytes | str | None) -> str | None:
 
 
 def _json(column: pa.Array, type_: PropertyType) -> list[Any]:
-    values: list[Any] = (
-        column.to_pylist() if type_.scalar is Scalar.BLOB else to_json(column, type_)
-    )
-    return values
-
-
-def _type_member(type_: AcceptedType) -> str:
-    return "edge" if type_.kind is TypeKind.EDGE else "type"
+    return list(column.to_pylist()) if type_.scalar is Scalar.BLOB else to_json(column, type_)
 
 
 def to_export_columns(batch: pa.RecordBatch, type_: AcceptedType) -> pa.Table:

@@ -86,9 +86,7 @@ def index_status(manifest: Manifest, snapshot: Snapshot) -> list[IndexStatus]:
     """Return the status of every required index, by type and property."""
     statuses = []
     for table_key, entry in snapshot.entries().items():
-        kind, _, name = table_key.partition(":")
-        type_ = snapshot.schema.find(TypeKind(kind), name)
-        assert type_ is not None, "a snapshot lists the types of its schema"
+        type_ = snapshot.type_of(table_key)
         view = DatasetView(manifest, type_, entry)
         for column, index in required_indexes(type_, entry.rows):
             metric = Metric.COSINE

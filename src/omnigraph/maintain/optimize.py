@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from omnigraph.catalog import AcceptedType, TypeKind, vector_metric
+from omnigraph.catalog import AcceptedType, vector_metric
 from omnigraph.commit.intent_log import IntentLog, OperationIntent
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import MAIN, Commit, DatasetEntry, Snapshot
@@ -33,7 +33,6 @@ from omnigraph.storage.compaction import (
     stage_compaction,
 )
 from omnigraph.storage.index import IndexTask, add_index, build_segment, merge_segments
-from omnigraph.storage.layout import dataset_path
 from omnigraph.write.request import MAINTENANCE_OPERATION, WriteRequest
 
 MAX_OPTIMIZE_ROUNDS = 8
@@ -219,10 +218,7 @@ class _OptimizeRun:
 
     def _maintain_type(self, snapshot: Snapshot, table_key: str) -> DatasetMaintenance:
         manifest, entry = self._manifest, snapshot.entry(table_key)
-        kind, _, name = table_key.partition(":")
-        type_ = snapshot.schema.find(TypeKind(kind), name)
-        assert type_ is not None, "a snapshot lists the types of its schema"
-        path = dataset_path(kind, *entry.key)
+        type_, path = snapshot.type_of(table_key), entry.path(table_key)
         report = DatasetMaintenance(table_key, entry.version, path)
         if not entry.rows:
             return report

@@ -15,7 +15,6 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from omnigraph.catalog import AcceptedType
 from omnigraph.commit.manifest import Manifest
@@ -29,7 +28,7 @@ from omnigraph.maintain.export import (
     entity_lines,
     entity_records,
     select_types,
-    to_export_columns,
+    write_parquet,
 )
 from omnigraph.query.entities import find_type
 from omnigraph.storage import Location
@@ -133,15 +132,8 @@ def write_export_part(part: ExportPart) -> int:
 
 
 def _encode_parquet(batches: Iterator[pa.RecordBatch], type_: AcceptedType) -> tuple[bytes, int]:
-    file, rows = io.BytesIO(), 0
-    writer: pq.ParquetWriter | None = None
-    for batch in batches:
-        table = to_export_columns(batch, type_)
-        writer = writer or pq.ParquetWriter(file, table.schema)
-        writer.write_table(table)
-        rows += table.num_rows
-    if writer is not None:
-        writer.close()
+    file = io.BytesIO()
+    rows = write_parquet(batches, type_, file)
     return file.getvalue(), rows
 
 

@@ -26,9 +26,10 @@ from omnigraph.commit.lineage import LineageState
 from omnigraph.commit.manifest import Manifest
 from omnigraph.commit.model import MAIN, DatasetEntry
 from omnigraph.errors import NotFound
+from omnigraph.maintain.recorded_checksums import lineage_states
 from omnigraph.storage.compaction import restore_as_latest
 from omnigraph.storage.layout import (
-    dataset_path,
+    manifests_first,
     parse_version_file,
     referenced_files,
     referenced_folders,
@@ -38,10 +39,7 @@ from omnigraph.storage.layout import (
 
 def purge(manifest: Manifest, paths: Iterable[str], branch: str) -> None:
     """Remove old versions of datasets, by path; `branch` is the one with the schema change."""
-    states = [manifest.main.state()]
-    for lineage_id in sorted(manifest.named_lineages()):
-        with suppress(NotFound):  # it was just deleted
-            states.append(manifest.lineage(lineage_id).state())
+    states = lineage_states(manifest)
     history = read_history(states)
     versions = _PurgeVersions(dataset_paths(states))
     _add_kept_versions(versions, manifest, states, history, branch)
@@ -94,8 +92,7 @@ def _add_kept_versions(
         versions.add(versions.kept, datasets)
     for intent in IntentLog(manifest.objects).list():
         for staged in intent.staged.datasets:
-            path = dataset_path(staged.table_key.partition(":")[0], *staged.key)
-            versions.kept[path] |= {v for v in (staged.physical, staged.expected) if v is not None}
+            versions.kept[staged.path] |= staged.versions
 
 
 def _purge_dataset(
@@ -103,7 +100,7 @@ def _purge_dataset(
 ) -> None:
     listed = [info.path for info in manifest.objects.list(path)]
     if not kept:
-        manifest.objects.delete(_manifests_first(listed))
+        manifest.objects.delete(manifests_first(listed))
         return
     below = {name.removeprefix(f"{path}/") for name in listed}
     versions = {v for v in kept if version_file(v) in below}
@@ -121,7 +118,7 @@ def _purge_dataset(
         for name in below
         if name in removable - needed or any(map(name.startswith, removable_folders - folders))
     ]
-    manifest.objects.delete(_manifests_first(f"{path}/{name}" for name in files))
+    manifest.objects.delete(manifests_first(f"{path}/{name}" for name in files))
 
 
 def _version_files(
@@ -136,8 +133,3 @@ def _version_files(
             files |= referenced_files(handle)
             folders |= referenced_folders(handle)
     return files, folders
-
-
-def _manifests_first(paths: Iterable[str]) -> list[str]:
-    """Sort manifests first, so that a partly removed version cannot be opened."""
-    return sorted(paths, key=lambda path: (not path.endswith(".manifest"), path))

@@ -18,7 +18,7 @@ from omnigraph.commit.recovery import recover
 from omnigraph.commit.snapshot import head_snapshot
 from omnigraph.errors import OmniError
 from omnigraph.storage.compaction import restore_as_latest
-from omnigraph.storage.layout import dataset_path, same_files
+from omnigraph.storage.layout import same_files
 
 
 class RepairAction(StrEnum):
@@ -63,7 +63,7 @@ def repair(manifest: Manifest, *, confirm: bool) -> list[DatasetRepair]:
         finish_branch_deletions(manifest)
     repairs = []
     for table_key, entry in head_snapshot(manifest, MAIN).entries().items():
-        path = dataset_path(table_key.partition(":")[0], *entry.key)
+        path = entry.path(table_key)
         head_version: int | None = None
         try:
             published = manifest.datasets.open(path, entry.physical)

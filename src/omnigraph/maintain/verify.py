@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, TypeAlias
 
 from omnigraph.catalog import IncarnationId, TypeId
@@ -65,10 +65,7 @@ class VerifyReport:
             "commits": self.commits,
             "versions": self.versions,
             **({} if self.files is None else deep),
-            "problems": [
-                {"where": p.where, "message": p.message, "harmless": p.harmless}
-                for p in self.problems
-            ],
+            "problems": [asdict(problem) for problem in self.problems],
         }
 
 

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
+from dataclasses import asdict
 from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import IO, Any
@@ -140,7 +141,7 @@ def run_child_verify(request: Mapping[str, Any]) -> None:
     def note(place: str) -> None:
         nonlocal sent, written
         while sent < len(report.problems):
-            _write_line({"problem": _plain(report.problems[sent])})
+            _write_line({"problem": asdict(report.problems[sent])})
             sent += 1
         if place != written:
             _write_line({"place": place})
@@ -155,10 +156,6 @@ def run_child_verify(request: Mapping[str, Any]) -> None:
     except OmniError as error:
         report.problems.append(IntegrityProblem("manifest", error.message))
     _write_line({"report": report.to_json()})
-
-
-def _plain(problem: IntegrityProblem) -> dict[str, Any]:
-    return {"where": problem.where, "message": problem.message, "harmless": problem.harmless}
 
 
 def _write_line(document: Mapping[str, Any]) -> None:

@@ -7,17 +7,17 @@ change, not the graph.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import replace
 
 from omnigraph.commit.cleanup_lease import is_safe_from_cleanup
 from omnigraph.commit.history import find_commit, missing_history
 from omnigraph.commit.manifest import Manifest
-from omnigraph.commit.model import Commit, Counts, Snapshot
+from omnigraph.commit.model import Commit, Snapshot
 from omnigraph.commit.snapshot import head_snapshot, snapshot_of_commit
 from omnigraph.commit.staged_commit import StagedCommit
 from omnigraph.errors import CleanupBegan, InvalidInput
-from omnigraph.merge.conflicts import Conflict, MergeConflicts, rule_conflicts
+from omnigraph.merge.conflicts import MergeConflicts, rule_conflicts
 from omnigraph.merge.merge_base import CommitGraph
 from omnigraph.merge.merge_changes import MergeChanges, SourceDelta
 from omnigraph.merge.model import MergeOptions, MergeOutcome, MergeResult
@@ -42,14 +42,18 @@ def merge(
     if source.branch == request.branch and source == head_snapshot(manifest, request.branch):
         message = f"a branch cannot be merged into itself: {source.branch}"
         raise InvalidInput(message, code="merge_into_itself", branch=source.branch)
-    merging = _MergeRun(manifest, request, source, options)
+    run = _MergeRun(manifest, request, source, options)
+    result = MergeResult(
+        source=source.branch,
+        target=request.branch,
+        outcome=MergeOutcome.ALREADY_UP_TO_DATE,
+        actor=request.actor,
+    )
     try:
-        made = _publish_merge(manifest, request, merging.bring, merging.complete, options)
+        result = _publish_merge(manifest, request, run.bring, run.complete, options, result)
     except _AlreadyUpToDate:
-        return _merge_result(
-            request, source.branch, MergeOutcome.ALREADY_UP_TO_DATE, _MergeEffect()
-        )
-    return _merge_result(request, source.branch, merging.outcome, made)
+        return result
+    return replace(result, outcome=run.outcome)
 
 
 class _MergeRun:
@@ -170,26 +174,24 @@ def _apply_commit(
             options=options,
         ).changes()
 
-    made = _publish_merge(manifest, request, bring, None, options)
-    if not (made.counts or made.conflicts) and base.head.schema_hash != source.head.schema_hash:
+    result = MergeResult(
+        source=source.commit_id,
+        target=request.branch,
+        outcome=MergeOutcome.ALREADY_UP_TO_DATE,
+        actor=request.actor,
+    )
+    result = _publish_merge(manifest, request, bring, None, options, result)
+    if not (result.counts or result.conflicts) and base.head.schema_hash != source.head.schema_hash:
         message = (
             f"commit {commit.id} changed the schema, which `schema apply` changes; "
             "there are no entities to bring"
         )
         raise InvalidInput(message, code="schema_only", commit=commit.id)
-    outcome = MergeOutcome.MERGED if made.counts else MergeOutcome.ALREADY_UP_TO_DATE
-    return _merge_result(request, source.commit_id, outcome, made)
+    return replace(result, outcome=MergeOutcome.MERGED) if result.counts else result
 
 
 class _AlreadyUpToDate(Exception):
     """The target has everything the source has."""
-
-
-@dataclass(frozen=True, slots=True)
-class _MergeEffect:
-    commit: Commit | None = None
-    counts: Mapping[str, Counts] = field(default_factory=dict)
-    conflicts: tuple[Conflict, ...] = ()
 
 
 def _publish_merge(
@@ -198,14 +200,15 @@ def _publish_merge(
     bring: Callable[[CommittedState], ChangeSet],
     complete: Callable[[StagedCommit], StagedCommit] | None,
     options: MergeOptions,
-) -> _MergeEffect:
-    """Publish the merged changes, or return what would happen; an empty merge is a commit, too."""
+    result: MergeResult,
+) -> MergeResult:
+    """Publish the merged changes and complete the result; an empty merge is a commit, too."""
     try:
         if options.dry_run:
             committed = CommittedState(manifest, head_snapshot(manifest, request.branch))
             images = validate(bring(committed), committed)
             options.decisions.check_used()
-            return _MergeEffect(counts=count_changes(images))
+            return replace(result, counts=count_changes(images))
 
         def prepare(committed: CommittedState) -> ChangeSet:
             changes = bring(committed)
@@ -220,27 +223,13 @@ def _publish_merge(
             always=complete is not None,
             complete=complete,
         )
-        return _MergeEffect(commit, commit.counts if commit is not None else {})
+        return replace(result, commit=commit, counts={} if commit is None else commit.counts)
     except MergeConflicts as error:
         if options.dry_run:
-            return _MergeEffect(conflicts=error.conflicts)
+            return replace(result, conflicts=error.conflicts)
         raise
     except ValidationFailed as error:
         conflicts = rule_conflicts(error.violations)
         if options.dry_run:
-            return _MergeEffect(conflicts=tuple(conflicts))
+            return replace(result, conflicts=tuple(conflicts))
         raise MergeConflicts(conflicts, request.branch) from error
-
-
-def _merge_result(
-    request: WriteRequest, source: str, outcome: MergeOutcome, made: _MergeEffect
-) -> MergeResult:
-    return MergeResult(
-        source=source,
-        target=request.branch,
-        outcome=outcome,
-        commit=made.commit,
-        counts=made.counts,
-        conflicts=made.conflicts,
-        actor=request.actor,
-    )

@@ -19,10 +19,11 @@ from omnigraph.commit.manifest_rows import CommitRow
 from omnigraph.commit.model import CommitId, Snapshot
 from omnigraph.commit.snapshot import snapshot_of_commit
 from omnigraph.dataset_view import DatasetView
-from omnigraph.merge.conflict_rules import MergeVerdict, ThreeWayComparison, classify_rows
-from omnigraph.merge.three_way_rows import AlignedRows, choose_rows, to_target_schema
+from omnigraph.merge.conflict_rules import MergeVerdict, classify_rows
+from omnigraph.merge.three_way_rows import AlignedRows, compare_three_ways, to_target_schema
 from omnigraph.types.arrow import Mask
 from omnigraph.write.change_set import RowSchema
+from omnigraph.write.resolved_change import choose_rows
 
 
 def find_view(manifest: Manifest, snapshot: Snapshot, type_: AcceptedType) -> DatasetView | None:
@@ -92,16 +93,7 @@ def _merge_base_rows(
     base: AlignedRows, one: AlignedRows, other: AlignedRows
 ) -> tuple[AlignedRows, Mask]:
     """Merge two states of entities; return where they cannot be."""
-    verdicts = classify_rows(
-        ThreeWayComparison(
-            in_base=base.present,
-            in_source=one.present,
-            in_target=other.present,
-            source_is_base=one.same(base),
-            target_is_base=other.same(base),
-            source_is_target=one.same(other),
-        )
-    )
+    verdicts = classify_rows(compare_three_ways(base, one, other))
     first = verdicts != MergeVerdict.KEEP_TARGET
     columns = {
         name: choose_rows(first, one.rows[name], other.rows[name]) for name in one.rows.column_names

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.catalog import AcceptedType, TypeKind
+from omnigraph.catalog import AcceptedType
 from omnigraph.changes.type_delta import (
     ENTITY_BATCH,
     TypeDelta,
@@ -93,8 +93,7 @@ class MergeChanges:
         target = self.committed.snapshot
         changes = ChangeSet(findings=ViolationCollector(_NO_FINDINGS_LIMIT))
         conflicts: list[Conflict] = []
-        kinds = (TypeKind.NODE, TypeKind.EDGE)
-        sides = ((self._view(self.source, t), t) for k in kinds for t in target.schema.of_kind(k))
+        sides = ((self._view(self.source, t), t) for t in target.types())
         moved = [(side, t) for side, t in sides if side is not None and self._moved(side, t)]
         # Before anything is read: conflicts show entities.
         check_whole_types_allowed((type_ for _, type_ in moved), self.request, self.committed)

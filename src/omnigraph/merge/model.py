@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -46,7 +46,7 @@ class MergeResult:
             "outcome": str(self.outcome),
             "actor_id": self.actor,
             "commit": None if self.commit is None else self.commit.to_json(),
-            "counts": {key: _counts_json(counts) for key, counts in self.counts.items()},
+            "counts": {key: asdict(counts) for key, counts in self.counts.items()},
             "conflicts": [conflict.to_json() for conflict in self.conflicts],
         }
         if self.branch_deleted is not None:
@@ -54,14 +54,6 @@ class MergeResult:
         if self.branch_delete_error is not None:
             facts["branch_delete_error"] = self.branch_delete_error
         return facts
-
-
-def _counts_json(counts: Counts) -> dict[str, int]:
-    return {
-        "inserted": counts.inserted,
-        "updated": counts.updated,
-        "deleted": counts.deleted,
-    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,7 +33,6 @@ from omnigraph.dataset_view import DatasetView, needs_reshaping, reshape_dataset
 from omnigraph.merge.conflicts import Conflict, ConflictKind
 from omnigraph.merge.merge_base import find_view
 from omnigraph.merge.schema_merge import MergedSchema, SchemaConflicts, merge_schemas
-from omnigraph.storage.layout import dataset_path
 from omnigraph.types.arrow import Mask, same_values, to_column
 from omnigraph.write.change_set import ChangeSet
 from omnigraph.write.checks.existing_rows import (
@@ -54,12 +53,11 @@ def find_dropped_changes(
     merged: AcceptedSchema,
 ) -> Iterator[Conflict]:
     """Yield a conflict for every dropped type and property that a side has changed since."""
-    known: dict[TypeId, DatasetView] = {}
+    earlier: dict[TypeId, DatasetView] = {}
     for base in bases:
-        for kind in (TypeKind.NODE, TypeKind.EDGE):
-            for type_ in base.schema.of_kind(kind):
-                known.setdefault(type_.id, DatasetView.of(manifest, base, type_))
-    for type_id, before in known.items():
+        for type_ in base.types():
+            earlier.setdefault(type_.id, DatasetView.of(manifest, base, type_))
+    for type_id, before in earlier.items():
         for snapshot in sides:
             after = find_view(manifest, snapshot, before.type)
             if after is not None:
@@ -193,8 +191,7 @@ class EvolvedTarget:
         known = self.before.head.datasets.get(dataset.key)
         if known is not None:
             return with_checksums(manifest.datasets, replace(dataset, expected=known.physical))
-        path = dataset_path(dataset.table_key.partition(":")[0], *dataset.key)
-        return replace(dataset, expected=None, location=path)
+        return replace(dataset, expected=None, location=dataset.path)
 
     def _reshaped(self) -> Iterator[StagedDataset]:
         for key, entry in self.after.entries().items():
@@ -255,15 +252,10 @@ def _stage_columns(
             if needs_reshaping(old, new):
                 with manifest.reading(old.entity, entry) as handle:
                     made = reshape_dataset(handle, new, hard=False)
-                manifest.datasets.keep(dataset_path(new.kind, *entry.key), made)
+                manifest.datasets.keep(entry.path(new.entity), made)
                 entry = replace(entry, physical=int(made.version))
         entries[entry.key] = entry
-    dropped = tuple(
-        type_
-        for kind in _KINDS
-        for type_ in target.schema.of_kind(kind)
-        if merged.accepted.by_id(type_.id) is None
-    )
+    dropped = tuple(t for t in target.types() if merged.accepted.by_id(t.id) is None)
     after = _evolved_snapshot(target, merged, entries)
     return EvolvedTarget(target, after, frozenset(added), dropped, tuple(rules))
 

@@ -7,7 +7,7 @@ be strict. What is left undecided is a conflict, or what a reviewer decided abou
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +26,7 @@ from omnigraph.types.arrow import Mask, same_values, to_column
 from omnigraph.types.data_values import from_data
 from omnigraph.write.change_set import RowSchema
 from omnigraph.write.embedding_models import clear_vectors, embedded_sources
+from omnigraph.write.resolved_change import choose_rows
 
 # ----------------------------------------------------------------------
 # Entities of several states, aligned by ID, in the row schema of the target.
@@ -100,11 +101,18 @@ class AlignedRows:
         return same_values(self.rows[name], other.rows[name])
 
 
-def choose_rows(mask: Mask, one: pa.ChunkedArray, other: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return `one` where the mask is true, else `other`, for columns of any type."""
-    both = pa.chunked_array([*one.chunks, *other.chunks], other.type)
-    rows = np.arange(len(mask))
-    return both.take(pa.array(np.where(mask, rows, rows + len(one))))
+def compare_three_ways(
+    base: AlignedRows, source: AlignedRows, target: AlignedRows
+) -> ThreeWayComparison:
+    """Return where entities are, and which sides hold the same."""
+    return ThreeWayComparison(
+        in_base=base.present,
+        in_source=source.present,
+        in_target=target.present,
+        source_is_base=source.same(base),
+        target_is_base=target.same(base),
+        source_is_target=source.same(target),
+    )
 
 
 _ALL_PROPERTIES = ("*",)
@@ -130,13 +138,11 @@ class ThreeWayRows:
 
     def sides(self) -> ThreeWayComparison:
         """Return what the truth table looks at."""
-        return ThreeWayComparison(
-            in_base=self.base.present,
-            in_source=self.source.present,
-            in_target=self.target.present,
-            source_is_base=self.source.same(self.base) & ~self.undecided,
-            target_is_base=self.target.same(self.base) & ~self.undecided,
-            source_is_target=self.source.same(self.target),
+        sides = compare_three_ways(self.base, self.source, self.target)
+        return replace(
+            sides,
+            source_is_base=sides.source_is_base & ~self.undecided,
+            target_is_base=sides.target_is_base & ~self.undecided,
         )
 
 
@@ -311,11 +317,8 @@ class RowCombiner:
         )
 
     def _image(self, side: AlignedRows) -> EntityImage | None:
-        return (
-            dict(entity_images(side.rows, self.shape.type)).popitem()[1]
-            if side.present[0]
-            else None
-        )
+        images = entity_images(side.rows, self.shape.type)
+        return next(images)[1] if side.present[0] else None
 
 
 def _set_column(row: pa.Table, name: str, column: pa.ChunkedArray) -> pa.Table:

@@ -30,7 +30,8 @@ from omnigraph.pipeline.texts import EmbeddedTexts, EmbeddingCache, embed_texts,
 from omnigraph.storage.datasets import Datasets
 from omnigraph.storage.layout import VECTORS
 from omnigraph.storage.row_lookup import ROW_ADDRESS
-from omnigraph.write.row_embeddings import embedded_properties, embedder_for_property, has_text
+from omnigraph.write.embedding_models import embedded_sources
+from omnigraph.write.row_embeddings import embedder_for_property, has_text
 
 _ROWS_PER_BATCH = 8_192
 """Rows of a fragment whose vectors are in memory together."""
@@ -58,7 +59,7 @@ def properties_to_fill(target: LoadTarget, optional: Sequence[str]) -> list[Prop
     """Return the properties of a type for which vectors are to be made and rows lack some."""
     lacks = target.staged.lacks
     found = (
-        p for p in embedded_properties(target.shape) if not p.type.nullable or p.name in optional
+        p for p, _ in embedded_sources(target.shape) if not p.type.nullable or p.name in optional
     )
     return [property_ for property_ in found if lacks.get(property_.name, 0)]
 

@@ -35,14 +35,14 @@ from omnigraph.write.checks.reporter import ViolationReporter
 from omnigraph.write.checks.values import check_values
 from omnigraph.write.coercion import CoercionRules
 from omnigraph.write.committed_state import CommittedState
-from omnigraph.write.embedding_models import vector_properties
+from omnigraph.write.embedding_models import embedded_sources, vector_properties
 from omnigraph.write.external_blobs import ExternalBlobs
 from omnigraph.write.load import WriteMode
 from omnigraph.write.progress import ProgressMeter
 from omnigraph.write.rejected_rows import records_by_position, to_json_line
 from omnigraph.write.resolved_change import complete_rows
 from omnigraph.write.row_builder import RowBuilder
-from omnigraph.write.row_embeddings import embedded_properties, has_text
+from omnigraph.write.row_embeddings import has_text
 from omnigraph.write.spilling import SpillManager
 from omnigraph.write.staging import new_fragments
 from omnigraph.write.violations import MAX_LISTED, Violation, ViolationCollector
@@ -249,10 +249,9 @@ def _count_missing_vectors(
 ) -> tuple[dict[str, int], dict[str, int]]:
     """Count rows without a vector that have a text to make it from, and those that have none."""
     lacks, wordless = {}, {}
-    for property_ in embedded_properties(shape):
-        assert property_.embed is not None, "only such a property is made"
+    for property_, source in embedded_sources(shape):
         empty = rows[property_.name].is_null()
-        words = pc.and_(empty, has_text(rows[property_.embed.source]))
+        words = pc.and_(empty, has_text(rows[source]))
         lacks[property_.name] = pc.sum(words).as_py() or 0
         wordless[property_.name] = (pc.sum(empty).as_py() or 0) - lacks[property_.name]
     return lacks, wordless

@@ -20,7 +20,7 @@ from lance.fragment import FragmentMetadata
 
 from omnigraph.errors import GraphCorrupt
 from omnigraph.storage.error_translation import translate_errors
-from omnigraph.storage.layout import version_file
+from omnigraph.storage.layout import index_segment_ids, referenced_files
 
 _BLOCK = 1 << 20
 _DATA, _INDEXES = "data/", "_indices/"
@@ -55,15 +55,8 @@ def file_checksums(root: Path, names: Iterable[str]) -> dict[str, str]:
 def version_file_names(handle: LanceDataset) -> frozenset[str]:
     """Return the files and index folders that a version on a file system refers to."""
     with translate_errors("listing the files of a version"):
-        names = {version_file(int(handle.version))}
-        names |= {f"{_INDEXES}{uuid}" for uuid in _index_segment_ids(handle)}
-        for fragment in handle.get_fragments():
-            data: list[Any] = fragment.data_files()
-            names |= {f"{_DATA}{file.path}" for file in data}
-            deletions = fragment.deletion_file()
-            if deletions is not None:
-                names.add(deletions)
-    return frozenset(names)
+        folders = {f"{_INDEXES}{uuid}" for uuid in index_segment_ids(handle)}
+    return frozenset(referenced_files(handle) | folders)
 
 
 def expand_file_names(root: Path, names: Iterable[str]) -> frozenset[str]:
@@ -84,11 +77,6 @@ def version_files(handle: LanceDataset) -> frozenset[str]:
     """Return all files of a version on a file system, below its dataset."""
     with translate_errors("listing the files of a version"):
         return expand_file_names(Path(str(handle.uri)), version_file_names(handle))
-
-
-def _index_segment_ids(handle: LanceDataset) -> list[str]:
-    indexes: Any = handle.describe_indices()
-    return [str(segment.uuid) for index in indexes for segment in index.segments]
 
 
 # --- files named by their checksum ---------------------------------------------------------------

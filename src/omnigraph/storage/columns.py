@@ -79,6 +79,12 @@ def rows_where(
             return handle.scanner(**request, use_scalar_index=False).to_table()
 
 
+def live_addresses(fragment: Any) -> npt.NDArray[np.uint64]:  # noqa: ANN401 - a Lance fragment
+    """Return the addresses of the live rows of a fragment, ascending."""
+    rows = fragment.scanner(columns=[], with_row_address=True).to_table()
+    return np.asarray(rows["_rowaddr"].to_numpy())
+
+
 @dataclass(frozen=True)
 class RowAddressMap:
     """The mapping between positions and row addresses of a version."""
@@ -127,8 +133,7 @@ class RowAddressMap:
     def _live_rows(self, number: int) -> npt.NDArray[np.uint64]:
         if number not in self._live:
             with translate_errors("reading row addresses"):
-                scanner = self.fragments[number].scanner(columns=[], with_row_address=True)
-                self._live[number] = scanner.to_table()["_rowaddr"].to_numpy()
+                self._live[number] = live_addresses(self.fragments[number])
         return self._live[number]
 
     @property
@@ -168,8 +173,7 @@ def list_fragments(handle: LanceDataset) -> list[FragmentRows]:
             key = " ".join(file.path for file in fragment.metadata.files)
             offsets = None
             if fragment.num_deletions:
-                scanner = fragment.scanner(columns=[], with_row_address=True)
-                offsets = scanner.to_table()["_rowaddr"].to_numpy().astype(np.uint32)
+                offsets = live_addresses(fragment).astype(np.uint32)
             rows = fragment.physical_rows if offsets is None else len(offsets)
             fragments.append(FragmentRows(key, fragment.fragment_id, rows, offsets))
     return fragments

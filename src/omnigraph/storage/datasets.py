@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -57,10 +58,10 @@ class Datasets:
     def __init__(self, location: Location) -> None:
         self.location = location
         self.objects = ObjectStore(location)
-        self.observe: Callable[[str], None] = _ignore_event
+        self.observe: Callable[[str], None] = lambda step: None
         self.session = lance.Session(metadata_cache_size_bytes=METADATA_BYTES)  # type: ignore[attr-defined]
         self._handles: LruCache[tuple[str, int], lance.LanceDataset] = LruCache(
-            MAX_HANDLES, group=_path_of, group_capacity=MAX_VERSIONS
+            MAX_HANDLES, group=itemgetter(0), group_capacity=MAX_VERSIONS
         )
         self._file_names: LruCache[tuple[str, int], frozenset[str]] = LruCache(MAX_FILE_LISTS)
         self._checksums: LruCache[str, str] = LruCache(MAX_CHECKSUMS)
@@ -179,11 +180,3 @@ class Datasets:
             if error.code != "storage_not_found" or not self.has(path, version):
                 raise
             raise GraphCorrupt(f"a file of {path} is missing", **error.details) from error
-
-
-def _path_of(key: tuple[str, int]) -> str:
-    return key[0]
-
-
-def _ignore_event(step: str) -> None:
-    """Ignore a step."""

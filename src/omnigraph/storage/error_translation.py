@@ -58,7 +58,6 @@ _CORRUPT_TEXTS = (
     "UTF-8",
     "utf-8",
 )
-_QUOTA_TEXTS = ("QuotaExceeded", "quota exceeded")
 _ACCESS_ERRORS = (
     ("the bucket does not exist", "storage_no_bucket", ("NoSuchBucket",)),
     ("no credentials", "storage_denied", ("Failed to get AWS credentials", "/latest/api/token")),

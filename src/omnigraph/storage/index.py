@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any
+from functools import partial
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -86,8 +87,20 @@ def index_task(
 
 def build_segment(base: LanceDataset, task: IndexTask) -> Index:
     """Build a segment that no version refers to yet."""
+    options: dict[str, Any] = {"fragment_ids": list(task.fragments), "replace": True}
+    create: Any = partial(base.create_index_uncommitted, task.column, name=task.name, **options)
     with translate_errors(f"indexing {task.column}"):
-        return _create_segment(base, task.column, task.kind, task.fragments, task.metric)
+        match task.kind:
+            case IndexKind.BTREE:
+                segment = create("BTREE")
+            case IndexKind.TEXT:
+                text = create("INVERTED", with_position=True)
+                segment = replace(base.merge_existing_index_segments([text]), name=task.name)
+            case IndexKind.VECTOR:
+                chosen = (f for f in base.get_fragments() if f.fragment_id in task.fragments)
+                partitions = max(1, int(sum(int(f.count_rows()) for f in chosen) ** 0.5))
+                segment = create("IVF_FLAT", metric=str(task.metric), num_partitions=partitions)
+    return cast(Index, segment)
 
 
 def merge_segments(base: LanceDataset, task: IndexTask, segments: Sequence[Index]) -> Index:
@@ -111,33 +124,6 @@ def add_index(base: LanceDataset, task: IndexTask, new: Index) -> LanceDataset:
         removed = [_removed(segment, new) for segment in old]
         operation = LanceOperation.CreateIndex([new], removed)
         return LanceDataset.commit(base, operation, read_version=base.version, detached=True)
-
-
-def _create_segment(
-    base: LanceDataset, column: str, kind: IndexKind, fragments: Sequence[int], metric: Metric
-) -> Index:
-    name = index_name(column, kind, metric)
-    options: dict[str, Any] = {"fragment_ids": list(fragments), "replace": True}
-    match kind:
-        case IndexKind.BTREE:
-            return base.create_index_uncommitted(column, "BTREE", name=name, **options)
-        case IndexKind.TEXT:
-            segment = base.create_index_uncommitted(
-                column, "INVERTED", name=name, with_position=True, **options
-            )
-            return replace(base.merge_existing_index_segments([segment]), name=name)
-        case IndexKind.VECTOR:
-            rows = sum(
-                int(f.count_rows()) for f in base.get_fragments() if f.fragment_id in fragments
-            )
-            return base.create_index_uncommitted(
-                column,
-                "IVF_FLAT",
-                name=name,
-                metric=str(metric),
-                num_partitions=max(1, int(rows**0.5)),
-                **options,
-            )
 
 
 def uncovered_fragments(base: LanceDataset, name: str) -> list[int]:

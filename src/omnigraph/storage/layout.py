@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import chain, count
+from typing import Any
 
 import lance
 import pyarrow as pa
@@ -166,11 +167,17 @@ def referenced_files(handle: LanceDataset) -> set[str]:
     with translate_errors("listing the files of a version"):
         files = {version_file(int(handle.version))}
         for fragment in handle.get_fragments():
-            files |= {f"data/{file.path}" for file in fragment.metadata.files}
+            data: list[Any] = fragment.data_files()
+            files |= {f"data/{file.path}" for file in data}
             deletions = fragment.deletion_file()
             if deletions is not None:
                 files.add(deletions)
         return files
+
+
+def manifests_first(paths: Iterable[str]) -> list[str]:
+    """Sort files for removal: a version cannot be opened once one of its files is gone."""
+    return sorted(paths, key=lambda path: (not path.endswith(".manifest"), path))
 
 
 def same_files(one: LanceDataset, other: LanceDataset) -> bool:
@@ -179,13 +186,18 @@ def same_files(one: LanceDataset, other: LanceDataset) -> bool:
     return files[0] == files[1]
 
 
+def index_segment_ids(handle: LanceDataset) -> list[str]:
+    """Return the IDs of the index segments of a version."""
+    indexes: Any = handle.describe_indices()
+    return [str(segment.uuid) for index in indexes for segment in index.segments]
+
+
 def referenced_folders(handle: LanceDataset) -> set[str]:
     """Return the folders that a version needs, below its dataset: indexes and large blobs.
 
     Blobs too large for a data file are in a folder with the name of the data file.
     """
     with translate_errors("listing the folders of a version"):
-        segments = [segment for index in handle.describe_indices() for segment in index.segments]
-        indexes = {f"_indices/{segment.uuid}/" for segment in segments}
+        indexes = {f"_indices/{uuid}/" for uuid in index_segment_ids(handle)}
         files = [file.path for f in handle.get_fragments() for file in f.metadata.files]
         return indexes | {f"data/{path.removesuffix('.lance')}/" for path in files}

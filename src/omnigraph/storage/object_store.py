@@ -49,6 +49,7 @@ RESERVE_BYTES = 256 * 1024
 _BULK = 1_000
 """Number of objects that one request deletes."""
 _BLOCK = 5 * 1024 * 1024
+_MISSING = (NotFoundError, FileNotFoundError)
 _LANCE_ONLY_OPTIONS = ("download_retry_count",)
 
 
@@ -102,7 +103,7 @@ class ObjectStore:
                     return False
                 tag = cast(Any, {"e_tag": stored.meta["e_tag"]})
                 obstore.put(self._store, path, new, mode=tag)
-            except (NotFoundError, FileNotFoundError):
+            except _MISSING:
                 return False
             except PreconditionError:
                 # We replaced it if only the response was lost and the request was retried.
@@ -132,7 +133,7 @@ class ObjectStore:
             try:
                 stored = obstore.get(self._store, path)
                 return bytes(stored.bytes()), stored.meta["last_modified"]
-            except (NotFoundError, FileNotFoundError):
+            except _MISSING:
                 return None
 
     def part(self, path: str, start: int, stop: int) -> memoryview:
@@ -145,7 +146,7 @@ class ObjectStore:
         with translate_errors(f"reading {path}"):
             try:
                 stored = obstore.get(self._store, path)
-            except (NotFoundError, FileNotFoundError):
+            except _MISSING:
                 return None
             return stored.meta["size"], (bytes(chunk) for chunk in stored.stream())
 
@@ -160,18 +161,20 @@ class ObjectStore:
 
     def size(self, path: str) -> int | None:
         """Return the size of an object in bytes, or None if it does not exist."""
-        with translate_errors(f"looking for {path}"):
-            try:
-                return obstore.head(self._store, path)["size"]
-            except (NotFoundError, FileNotFoundError):
-                return None
+        info = self._head(path)
+        return None if info is None else info.size
 
     def modified(self, path: str) -> datetime | None:
         """Return the modification time of an object by the store's clock, or None."""
+        info = self._head(path)
+        return None if info is None else info.modified
+
+    def _head(self, path: str) -> ObjectInfo | None:
         with translate_errors(f"looking for {path}"):
             try:
-                return obstore.head(self._store, path)["last_modified"]
-            except (NotFoundError, FileNotFoundError):
+                stored = obstore.head(self._store, path)
+                return ObjectInfo(path, stored["size"], stored["last_modified"])
+            except _MISSING:
                 return None
 
     def now(self) -> datetime:
@@ -212,7 +215,7 @@ class ObjectStore:
             for path in listed:
                 try:
                     obstore.delete(self._store, path)
-                except (NotFoundError, FileNotFoundError):
+                except _MISSING:
                     continue
 
     def hold_reserve(self) -> None:

@@ -16,7 +16,7 @@ import pyarrow as pa
 from lance import LanceDataset
 from lance.fragment import FragmentMetadata
 
-from omnigraph.storage.columns import Positions, RowAddressMap, rows_at
+from omnigraph.storage.columns import Positions, RowAddressMap, live_addresses, rows_at
 from omnigraph.storage.error_translation import translate_errors
 
 RowAddresses: TypeAlias = npt.NDArray[np.uint64]
@@ -24,28 +24,19 @@ Fragment: TypeAlias = Any
 _NO_ADDRESSES: RowAddresses = np.empty(0, np.uint64)
 
 
-@dataclass(frozen=True, slots=True)
-class DifferingRows:
-    """Rows that only one of two versions has: their IDs and addresses."""
+def differing_rows(old: LanceDataset, new: LanceDataset) -> tuple[pa.Table, pa.Table]:
+    """Return IDs and addresses of the rows that only the old and only the new version has.
 
-    old: pa.Table
-    new: pa.Table
-
-
-def differing_rows(old: LanceDataset, new: LanceDataset) -> DifferingRows:
-    """Return the rows only one version has; a rewritten entity is on both sides."""
+    A rewritten entity is on both sides.
+    """
     with translate_errors("comparing versions"):
-        before, after = (
-            {_fragment_key(f): f for f in handle.get_fragments()} for handle in (old, new)
-        )
+        before, after = (_fragments_by_files(handle) for handle in (old, new))
         pairs = [
             (before.get(files), after.get(files)) for files in dict.fromkeys([*before, *after])
         ]
         differing = [_live_in_one(*pair) for pair in pairs if _fragments_differ(*pair)]
-    return DifferingRows(
-        _with_ids(old, (one for one, _ in differing)),
-        _with_ids(new, (other for _, other in differing)),
-    )
+    one, other = zip(*differing, strict=True) if differing else ((), ())
+    return _with_ids(old, one), _with_ids(new, other)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +59,7 @@ def rebase_deletions(
     deletions = RowDeletions([], [], _NO_ADDRESSES)
     addresses = [_NO_ADDRESSES]
     with translate_errors("comparing versions"):
-        before, after, later = (
-            {_fragment_key(f): f for f in handle.get_fragments()} for handle in (base, made, now)
-        )
+        before, after, later = (_fragments_by_files(handle) for handle in (base, made, now))
         changed = [files for files in before if _fragments_differ(before[files], after.get(files))]
         if not all(files in later for files in changed):
             return None
@@ -92,30 +81,28 @@ def added_fragments(
 ) -> list[tuple[FragmentMetadata, pa.Array]]:
     """Return the fragments that only the new version has, ready to be staged, with their IDs."""
     with translate_errors("comparing versions"):
-        before = {_fragment_key(fragment) for fragment in old.get_fragments()}
-        fragments = [f for f in new.get_fragments() if _fragment_key(f) not in before]
+        before, after = (_fragments_by_files(handle) for handle in (old, new))
         # A fragment with number 0 gets a number in the version it is staged for.
         return [
             (replace(f.metadata, id=0), f.to_table(columns=["id"])["id"].combine_chunks())
-            for f in fragments
-            if not f.num_deletions
+            for files, f in after.items()
+            if files not in before and not f.num_deletions
         ]
 
 
 def rewritten_rows(old: LanceDataset, new: LanceDataset) -> int:
     """Return the number of rows replaced by rows in new files; reads only metadata."""
     with translate_errors("comparing versions"):
-        before, after = (
-            {_fragment_key(f): f.physical_rows for f in handle.get_fragments()}
-            for handle in (old, new)
-        )
-    gone = sum(rows for files, rows in before.items() if files not in after)
-    return min(gone, sum(rows for files, rows in after.items() if files not in before))
+        before, after = (_fragments_by_files(handle) for handle in (old, new))
+    gone = (f for files, f in before.items() if files not in after)
+    added = (f for files, f in after.items() if files not in before)
+    return min(sum(int(f.physical_rows) for f in fragments) for fragments in (gone, added))
 
 
-def _fragment_key(fragment: Fragment) -> tuple[str, ...]:
+def _fragments_by_files(handle: LanceDataset) -> dict[tuple[str, ...], Fragment]:
     # The property `path` creates a class on each access, which is slow.
-    return tuple(file._path for file in fragment.metadata.files)
+    fragments = handle.get_fragments()
+    return {tuple(file._path for file in f.metadata.files): f for f in fragments}
 
 
 def _fragments_differ(one: Fragment | None, other: Fragment | None) -> bool:
@@ -133,34 +120,16 @@ def _is_same(one: Fragment, other: Fragment) -> bool:
 
 def _live_in_one(one: Fragment | None, other: Fragment | None) -> tuple[RowAddresses, RowAddresses]:
     """Return the addresses of rows live in only one of two fragments with the same files."""
-    left = _NO_ADDRESSES if one is None else _live_offsets(one)
-    right = _NO_ADDRESSES if other is None else _live_offsets(other)
-    if one is not None and other is not None:
-        here, there = (_mask(offsets, one.physical_rows) for offsets in (left, right))
-        left, right = _set_offsets(here & ~there), _set_offsets(there & ~here)
+    left, right = (None if f is None else _live_mask(f) for f in (one, other))
+    if left is not None and right is not None:
+        left, right = left & ~right, right & ~left
     return _to_addresses(one, left), _to_addresses(other, right)
 
 
-def _live_offsets(fragment: Fragment) -> RowAddresses:
-    """Return the offsets of live rows in a fragment."""
-    if not fragment.num_deletions:
-        return np.arange(fragment.physical_rows, dtype=np.uint64)
-    rows = fragment.scanner(columns=[], with_row_address=True).to_table()
-    return np.asarray(rows["_rowaddr"].to_numpy() & np.uint64(0xFFFFFFFF))
-
-
-def _mask(offsets: RowAddresses, rows: int) -> npt.NDArray[np.bool_]:
-    mask = np.zeros(rows, np.bool_)
-    mask[offsets] = True
-    return mask
-
-
-def _set_offsets(mask: npt.NDArray[np.bool_]) -> RowAddresses:
-    return np.flatnonzero(mask).astype(np.uint64)
-
-
-def _to_addresses(fragment: Fragment | None, offsets: RowAddresses) -> RowAddresses:
-    return _NO_ADDRESSES if fragment is None else offsets + np.uint64(fragment.fragment_id << 32)
+def _to_addresses(fragment: Fragment | None, rows: npt.NDArray[np.bool_] | None) -> RowAddresses:
+    if fragment is None or rows is None:
+        return _NO_ADDRESSES
+    return np.flatnonzero(rows).astype(np.uint64) + np.uint64(fragment.fragment_id << 32)
 
 
 def _with_ids(handle: LanceDataset, parts: Iterable[RowAddresses]) -> pa.Table:
@@ -256,11 +225,11 @@ def find_growth(old: VersionFragments, new: VersionFragments, limit: int) -> Ver
         return VersionGrowth(old, new, positions, first - len(positions), more)
 
 
-def _live_row_count(fragment: Any) -> int:  # noqa: ANN401 - a fragment of Lance
+def _live_row_count(fragment: Fragment) -> int:
     return int(fragment.physical_rows - fragment.num_deletions)
 
 
-def _deleted_positions(old: Any, new: Any) -> Positions | None:  # noqa: ANN401 - as above
+def _deleted_positions(old: Fragment, new: Fragment | None) -> Positions | None:
     """Return the live rows of a fragment that are deleted now; None if deleted rows reappear."""
     if new is None:
         return np.arange(_live_row_count(old))
@@ -272,11 +241,10 @@ def _deleted_positions(old: Any, new: Any) -> Positions | None:  # noqa: ANN401 
     return np.flatnonzero(~after[before])
 
 
-def _live_mask(fragment: Any) -> npt.NDArray[np.bool_]:  # noqa: ANN401 - as above
+def _live_mask(fragment: Fragment) -> npt.NDArray[np.bool_]:
     """Return a mask of the live rows of a fragment."""
     if not fragment.num_deletions:
         return np.ones(fragment.physical_rows, np.bool_)
-    addresses = fragment.scanner(columns=[], with_row_address=True).to_table()["_rowaddr"]
     mask = np.zeros(fragment.physical_rows, np.bool_)
-    mask[addresses.to_numpy() & np.uint64(0xFFFFFFFF)] = True
+    mask[live_addresses(fragment) & np.uint64(0xFFFFFFFF)] = True
     return mask

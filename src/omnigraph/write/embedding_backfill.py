@@ -26,10 +26,10 @@ from omnigraph.query.entities import find_type
 from omnigraph.types import Scalar
 from omnigraph.write.change_set import ChangeSet, RowBatch, RowSchema
 from omnigraph.write.committed_state import CommittedState
+from omnigraph.write.embedding_models import embedded_sources
 from omnigraph.write.progress import ProgressListener, ProgressMeter
 from omnigraph.write.request import WriteRequest, check_whole_types_allowed
 from omnigraph.write.row_embeddings import (
-    embedded_properties,
     embedder_for_property,
     has_text,
     replace_vectors,
@@ -271,20 +271,20 @@ def _target_properties(
     committed: CommittedState, options: EmbedOptions
 ) -> tuple[RowSchema, list[Property]]:
     """Return a type and the properties of it that are to be embedded."""
-    found = find_type(committed.snapshot, options.type_name)
-    shape = committed.row_schema(found.kind, found.name)
-    known = list(embedded_properties(shape))
-    if not known:
+    type_ = find_type(committed.snapshot, options.type_name)
+    shape = committed.row_schema(type_.kind, type_.name)
+    properties = [property_ for property_, _ in embedded_sources(shape)]
+    if not properties:
         message = (
-            f"{found.kind} type {found.name} has no property with @embed: declare one, "
+            f"{type_.kind} type {type_.name} has no property with @embed: declare one, "
             "e.g. `embedding: Vector(256)? @embed(text)`"
         )
-        raise InvalidInput(message, code="nothing_to_embed", type=found.name)
+        raise InvalidInput(message, code="nothing_to_embed", type=type_.name)
     if options.property is None:
-        return shape, known
-    chosen = [target for target in known if target.name == options.property]
+        return shape, properties
+    chosen = [target for target in properties if target.name == options.property]
     if not chosen:
-        hint = did_you_mean(options.property, [target.name for target in known])
-        message = f"{found.name}.{options.property} is not a property with @embed; {hint}"
-        raise InvalidInput(message, code="nothing_to_embed", type=found.name)
+        hint = did_you_mean(options.property, [target.name for target in properties])
+        message = f"{type_.name}.{options.property} is not a property with @embed; {hint}"
+        raise InvalidInput(message, code="nothing_to_embed", type=type_.name)
     return shape, chosen

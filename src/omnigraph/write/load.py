@@ -237,7 +237,7 @@ def replay_changes(manifest: Manifest, request: WriteRequest, changes: ReplayedC
     with SpillManager() as spill:
         rules = CoercionRules(external=ExternalBlobs.below(request.external_blobs))
         intake = RowBuilder(source.schema, spill, rules=rules)
-        read_ndjson(lines_as_file(iter(changes.lines)), intake, ProgressMeter(None, None))
+        read_ndjson(lines_as_file(changes.lines), intake, ProgressMeter(None, None))
         found = intake.finish(strict=False, replace=False)
         found.findings.check()
 

@@ -127,7 +127,7 @@ def complete_rows(batch: RowBatch, shape: RowSchema, committed: CommittedState) 
                 rows[GIVEN_PROPERTIES]
             )
             lacking[name] = pc.and_(lacks, where.is_valid())
-            column = _choose_by_mask(lacking[name], kept[name].take(where), rows[name])
+            column = choose_rows(lacking[name], kept[name].take(where), rows[name])
             rows = rows.set_column(rows.column_names.index(name), name, column)
         for property_, source in embedded_sources(shape):
             if property_.name in lacking:
@@ -137,13 +137,13 @@ def complete_rows(batch: RowBatch, shape: RowSchema, committed: CommittedState) 
     return rows.select([*shape.schema.names, INPUT_POSITION])
 
 
-def _choose_by_mask(
-    mask: pa.ChunkedArray, one: pa.ChunkedArray, other: pa.ChunkedArray
+def choose_rows(
+    mask: Mask | pa.ChunkedArray, one: pa.ChunkedArray, other: pa.ChunkedArray
 ) -> pa.ChunkedArray:
     """Return `one` where the mask is true, else `other`, for columns of any type."""
     both = pa.chunked_array([*one.chunks, *other.chunks], other.type)
     rows = np.arange(len(mask))
-    return both.take(pa.array(np.where(mask.to_numpy(), rows, rows + len(one))))
+    return both.take(pa.array(np.where(np.asarray(mask), rows, rows + len(one))))
 
 
 def _last_by_id(rows: pa.Table) -> pa.Table:
@@ -174,11 +174,9 @@ def changed_ids(images: Mapping[str, ResolvedChange], table_key: str) -> pa.Arra
 # Leave rows out of a change that are exactly what is committed.
 #
 # Values are compared as a difference of two states compares them, so that the counts of a commit
-# are
-# those of its difference. Only rows whose id is committed are read, a few columns at a time:
-# vectors
-# and blobs only of rows that are equal so far, and the bytes of a blob only where its size is
-# equal.
+# are those of its difference. Only rows whose id is committed are read, a few columns at a time:
+# vectors and blobs only of rows that are equal so far, and the bytes of a blob only where its size
+# is equal.
 
 
 PLAIN_BATCH_ROWS = 65_536

@@ -53,6 +53,20 @@ class InputRows:
     forgiving: bool = False
     given: Sequence[frozenset[str]] | frozenset[str] = frozenset()
 
+    @classmethod
+    def from_records(
+        cls,
+        shape: RowSchema,
+        records: Sequence[tuple[int, Mapping[str, Any]]],
+        *,
+        forgiving: bool = False,
+    ) -> InputRows:
+        """Return rows given as values by column, each with its place."""
+        columns = {name: [row.get(name) for _, row in records] for name in shape.schema.names}
+        at = pa.array([at for at, _ in records], pa.int64())
+        given = [frozenset(row) for _, row in records]
+        return cls(columns, at, forgiving=forgiving, given=given)
+
 
 class RowBuilder:
     """What was read so far.

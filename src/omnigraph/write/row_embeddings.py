@@ -6,7 +6,7 @@ embedded for a change that is refused.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 
 import numpy as np
 import numpy.typing as npt
@@ -17,16 +17,12 @@ from omnigraph.catalog.model import Property
 from omnigraph.embed import Embedder, Role
 from omnigraph.embed.embedder import embedder_for_model
 from omnigraph.write.change_set import RowSchema
+from omnigraph.write.embedding_models import embedded_sources
 from omnigraph.write.resolved_change import ResolvedChange
 from omnigraph.write.spilling import SpillManager
 
 EMBED_BATCH_ROWS = 8_192
 """Rows whose texts are embedded together."""
-
-
-def embedded_properties(shape: RowSchema) -> Iterator[Property]:
-    """Yield the properties of a type whose vectors are made from texts."""
-    yield from (p for p in shape.properties.values() if p.embed is not None)
 
 
 def has_text(texts: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
@@ -45,7 +41,7 @@ def fill_required_vectors(
     `others` returns the models of the other vectors of a property, None for an unknown one.
     """
     rows = image.rows
-    for property_ in embedded_properties(image.shape):
+    for property_, _ in embedded_sources(image.shape):
         name = property_.name
         if property_.type.nullable or not rows[name].null_count:
             continue

@@ -305,8 +305,7 @@ class _MigrationRun:
         known = self._made.get(type_.id)
         if known is None:
             [(key, entry)] = create_datasets(self.manifest, [type_]).items()
-            path = dataset_path(type_.kind, *entry.key)
-            new = StagedDataset(key, *entry.key, None, entry.physical, 0, path)
+            new = StagedDataset(key, *entry.key, None, entry.physical, 0, entry.path(key))
             known = with_checksums(self.manifest.datasets, new)
             self._made[type_.id] = known
         return known
@@ -318,7 +317,7 @@ class _MigrationRun:
             return known
         with self.manifest.reading(type_.entity, entry) as base:
             made = reshape_dataset(base, type_, hard=hard)
-        self.manifest.datasets.keep(dataset_path(type_.kind, *entry.key), made)
+        self.manifest.datasets.keep(entry.path(type_.entity), made)
         self.manifest.datasets.observe(f"staged {type_.kind}")
         staged = StagedDataset(
             type_.entity, *entry.key, entry.physical, int(made.version), entry.rows

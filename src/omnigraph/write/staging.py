@@ -18,7 +18,6 @@ from omnigraph.embed import Embedder
 from omnigraph.errors import NotFound, StorageUnavailable
 from omnigraph.storage import staged_writes as storage_stage
 from omnigraph.storage.compaction import compact_small_fragments
-from omnigraph.storage.layout import dataset_path
 from omnigraph.types import Scalar
 from omnigraph.write.change_set import INPUT_POSITION, RowSchema, TypeChange
 from omnigraph.write.committed_state import ROW_ADDRESS, CommittedState
@@ -103,7 +102,6 @@ def _stage_type(
     if adopted is not None:
         versions = (entry.physical, adopted.physical)
         return StagedDataset(shape.table_key, *entry.key, *versions, adopted.rows)
-    path = dataset_path(str(shape.kind), *entry.key)
     with manifest.reading(shape.table_key, entry) as base, SpillManager() as spill:
         if image.change.vectors_from is not None:
             check_declared_model(image.change)
@@ -117,7 +115,7 @@ def _stage_type(
             staged = storage_stage.replace_rows(base, addresses, writing.fragments())
             count = entry.rows - len(addresses) + image.rows.num_rows
         staged = compact_small_fragments(writing.with_models(staged, entry.rows))
-    manifest.datasets.keep(path, staged)
+    manifest.datasets.keep(entry.path(shape.table_key), staged)
     versions = (entry.physical, int(staged.version))
     new = StagedDataset(shape.table_key, *entry.key, *versions, count)
     return with_checksums(manifest.datasets, new)

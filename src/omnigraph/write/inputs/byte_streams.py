@@ -51,7 +51,7 @@ def open_source(
             raw: IO[Any] = stack.enter_context(open_input_file(source))
         else:
             raw = io.BytesIO(source) if isinstance(source, bytes) else source
-        counted = stack.enter_context(_count_bytes(raw, meter))
+        counted = stack.enter_context(chunks_as_file(_count_bytes(raw, meter)))
         unpacked = stack.enter_context(_decompress(counted))
         yield stack.enter_context(_as_utf8(unpacked, encoding))
 
@@ -61,54 +61,61 @@ def check_encoding(name: str | None) -> str | None:
     if name is None:
         return None
     try:
-        found = codecs.lookup(name)
+        codec = codecs.lookup(name)
     except LookupError:
-        found = None
-    if found is None or not found._is_text_encoding:
+        codec = None
+    if codec is None or not codec._is_text_encoding:
         message = f"'{name}' is not a text encoding; use for example utf-8, latin-1 or utf-16"
         raise InvalidInput(message, code="encoding_unknown", encoding=name)
-    return None if found.name == "utf-8" else found.name
+    return None if codec.name == "utf-8" else codec.name
 
 
-def _as_utf8(stream: IO[bytes], encoding: str | None) -> IO[bytes]:
-    known = check_encoding(encoding)
-    return (
-        stream
-        if known is None
-        else io.BufferedReader(_TranscodingReader(stream, known), CHUNK_BYTES)
-    )
+class _ChunkReader(io.RawIOBase):
+    """Chunks of bytes as a file that is read once."""
 
-
-class _TranscodingReader(io.RawIOBase):
-    """Text of another encoding as UTF-8."""
-
-    def __init__(self, stream: IO[bytes], encoding: str) -> None:
+    def __init__(self, chunks: Iterator[bytes]) -> None:
         super().__init__()
-        self._stream = stream
-        self._encoding = encoding
-        self._decoder = codecs.getincrementaldecoder(encoding)()
+        self._chunks = chunks
         self._left = b""
-        self._read = 0
-        self._is_done = False
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:  # noqa: ANN401 - any writable buffer
-        while not self._left and not self._is_done:
-            data = self._stream.read(_TRANSCODE_BYTES)
-            self._is_done = not data
-            try:
-                self._left = self._decoder.decode(data, self._is_done).encode()
-            except UnicodeError as error:
-                at = self._read + getattr(error, "start", 0) + 1
-                reason = getattr(error, "reason", error)
-                raise ValueError(f"not {self._encoding}: {reason} near byte {at}") from error
-            self._read += len(data)
+        while not self._left:
+            chunk = next(self._chunks, None)
+            if chunk is None:
+                return 0
+            self._left = chunk
         count = min(len(buffer), len(self._left))
         buffer[:count] = self._left[:count]
         self._left = self._left[count:]
         return count
+
+
+def chunks_as_file(chunks: Iterable[bytes]) -> io.BufferedReader:
+    """Return chunks as a file; no more of them are held than are being read."""
+    return io.BufferedReader(_ChunkReader(iter(chunks)), CHUNK_BYTES)
+
+
+def _as_utf8(stream: IO[bytes], encoding: str | None) -> IO[bytes]:
+    name = check_encoding(encoding)
+    return stream if name is None else chunks_as_file(_transcode(stream, name))
+
+
+def _transcode(stream: IO[bytes], encoding: str) -> Iterator[bytes]:
+    """Yield text of another encoding as UTF-8."""
+    decoder, start, is_last = codecs.getincrementaldecoder(encoding)(), 0, False
+    while not is_last:
+        data = stream.read(_TRANSCODE_BYTES)
+        is_last = not data
+        try:
+            yield decoder.decode(data, is_last).encode()
+        except UnicodeError as error:
+            at = start + getattr(error, "start", 0) + 1
+            reason = getattr(error, "reason", error)
+            raise ValueError(f"not {encoding}: {reason} near byte {at}") from error
+        start += len(data)
 
 
 @contextmanager
@@ -124,36 +131,17 @@ def open_input_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         yield file
 
 
-class _LinesReader(io.RawIOBase):
-    """Lines as a file that is read once."""
-
-    def __init__(self, lines: Iterator[str]) -> None:
-        super().__init__()
-        self._lines = lines
-        self._rest = b""
-
-    def readable(self) -> bool:
-        """Say that it can be read."""
-        return True
-
-    def readinto(self, buffer: Any) -> int:  # noqa: ANN401 - a writable buffer
-        """Fill a buffer as far as one line goes."""
-        if not self._rest:
-            line = next(self._lines, None)
-            self._rest = b"" if line is None else f"{line}\n".encode()
-        count = min(len(buffer), len(self._rest))
-        buffer[:count] = self._rest[:count]
-        self._rest = self._rest[count:]
-        return count
+def lines_as_file(lines: Iterable[str]) -> IO[bytes]:
+    """Return lines as a file."""
+    return chunks_as_file(f"{line}\n".encode() for line in lines)
 
 
-def lines_as_file(lines: Iterator[str]) -> IO[bytes]:
-    """Return lines as a file; no more of them are held than are being read."""
-    return io.BufferedReader(_LinesReader(lines), CHUNK_BYTES)
-
-
-def _count_bytes(raw: IO[Any], meter: ProgressMeter) -> io.BufferedReader:
-    return io.BufferedReader(_CountingReader(raw, meter), CHUNK_BYTES)
+def _count_bytes(raw: IO[Any], meter: ProgressMeter) -> Iterator[bytes]:
+    """Yield bytes, whatever the file returns, and report them to a meter."""
+    while data := raw.read(CHUNK_BYTES):
+        chunk = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
+        meter.read(len(chunk))
+        yield chunk
 
 
 def read_chunks(stream: IO[bytes]) -> Iterator[bytes]:
@@ -188,29 +176,6 @@ def _decompress(stream: io.BufferedReader) -> IO[bytes]:
     if start.startswith(_ZSTD):
         return cast(IO[bytes], pa.CompressedInputStream(pa.PythonFile(stream), "zstd"))
     return stream
-
-
-class _CountingReader(io.RawIOBase):
-    """Reports what is read to a meter; returns bytes, whatever the file returns."""
-
-    def __init__(self, raw: IO[Any], meter: ProgressMeter) -> None:
-        super().__init__()
-        self._inner = raw
-        self._meter = meter
-        self._left = b""
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:  # noqa: ANN401 - any writable buffer
-        data = self._left or self._inner.read(len(buffer)) or b""
-        if isinstance(data, str):
-            data = data.encode("utf-8", "surrogatepass")
-        self._left = data[len(buffer) :]
-        data = data[: len(buffer)]
-        buffer[: len(data)] = data
-        self._meter.read(len(data))
-        return len(data)
 
 
 # ----------------------------------------------------------------------

@@ -148,24 +148,24 @@ def read_line(line: bytes, catalog: Catalog) -> EntityRecord:
     value = parse_line(line)
     if not isinstance(value, dict):
         raise _syntax(f"expected an object, got {json_kind(value)}")
-    found = [word for word in _KINDS if word in value]
-    if len(found) != 1:
-        both = "found both" if found else "found neither"
+    words = [word for word in _KINDS if word in value]
+    if len(words) != 1:
+        both = "found both" if words else "found neither"
         raise _syntax(f"expected exactly one of `type` and `edge`, {both}")
-    [word] = found
+    [word] = words
     for name in value:
         if name not in _MEMBERS[word]:
             raise _syntax(_unexpected(name))
     record_name = find_named_type(value[word], word, catalog)
-    data = value.get("data", {})
+    return make_record(value, word, record_name, value.get("data", {}))
+
+
+def make_record(value: Mapping[str, Any], word: str, name: str, data: object) -> EntityRecord:
+    """Return the entity of a type; raise InvalidLine when its data or ends are invalid."""
     if not isinstance(data, dict):
         raise _syntax(f"`data` is an object, not {json_kind(data)}")
-    kind = _KINDS[word]
-    if kind is TypeKind.NODE:
-        return EntityRecord(kind, record_name, data)
-    return EntityRecord(
-        kind, record_name, data, endpoint_id(value, "from"), endpoint_id(value, "to")
-    )
+    ends = ("from", "to") if word == "edge" else ()
+    return EntityRecord(_KINDS[word], name, data, *(_endpoint_id(value, end) for end in ends))
 
 
 def unknown_member_message(name: str, kind: TypeKind) -> str:
@@ -215,37 +215,43 @@ def _check_slots(line: bytes) -> None:
 
     if slots(line) <= MAX_STRUCTURAL_CHARS:
         return
-    found = slots(_STRING.sub(b"", line))
-    if found > MAX_STRUCTURAL_CHARS:
+    outside = slots(_STRING.sub(b"", line))
+    if outside > MAX_STRUCTURAL_CHARS:
         message = f"the line has more than {MAX_STRUCTURAL_CHARS} structural characters"
-        raise InvalidLine(ViolationRule.LINE_SLOTS, message, value=found)
+        raise InvalidLine(ViolationRule.LINE_SLOTS, message, value=outside)
 
 
 def _object_without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    members = dict(pairs)
+    if len(members) != len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
         raise _syntax(f"member `{twice[:80]}` is given twice")
-    return found
+    return members
 
 
 def _reject_constant(word: str) -> NoReturn:
     raise _syntax(f"invalid JSON: {word} is not a number")
 
 
+def find_type_name(catalog: Catalog, kind: TypeKind, name: str) -> str | None:
+    """Return the declared name of a type; that of an edge is not case-sensitive."""
+    if kind is TypeKind.NODE:
+        return name if name in catalog.nodes else None
+    edge = catalog.edge(name)
+    return None if edge is None else edge.name
+
+
 def find_named_type(value: Any, word: str, catalog: Catalog) -> str:  # noqa: ANN401 - any JSON value
     """Return the type that `type` or `edge` names; raise InvalidLine when there is none."""
     if not isinstance(value, str):
         raise _syntax(f"`{word}` is the name of a type, not {json_kind(value)}")
-    if word == "type":
-        if value in catalog.nodes:
-            return value
-    elif (edge := catalog.edge(value)) is not None:
-        return edge.name
     kind = _KINDS[word]
-    known = catalog.nodes if kind is TypeKind.NODE else catalog.edges
-    message = unknown_type_message(kind, value, tuple(known))
+    name = find_type_name(catalog, kind, value)
+    if name is not None:
+        return name
+    names = catalog.nodes if kind is TypeKind.NODE else catalog.edges
+    message = unknown_type_message(kind, value, tuple(names))
     raise InvalidLine(ViolationRule.UNKNOWN_TYPE, message, kind=str(kind), type=value[:80])
 
 
@@ -257,8 +263,8 @@ def unknown_type_message(kind: TypeKind, name: str, known: tuple[str, ...]) -> s
     return f"unknown {kind} type `{name[:80]}`{hint}"
 
 
-def endpoint_id(value: Mapping[str, Any], word: str) -> str:
-    """Return the id `from` or `to` gives; raise InvalidLine when it gives none."""
+def _endpoint_id(value: Mapping[str, Any], word: str) -> str:
+    """Return the ID that `from` or `to` gives; raise InvalidLine when it gives none."""
     if word not in value:
         raise InvalidLine(ViolationRule.REQUIRED, f"`{word}` is missing")
     end = value[word]

@@ -10,7 +10,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import IO, Any, TypeAlias
 
@@ -37,6 +37,7 @@ from omnigraph.write.inputs.line_parser import (
     InvalidLine,
     LineIndex,
     OversizedLine,
+    find_type_name,
     line_too_long_message,
     read_line,
     read_line_blocks,
@@ -50,12 +51,10 @@ from omnigraph.write.violations import ViolationRule
 # Vectorised parsing of many lines that begin alike, and so name the same type.
 #
 # What it takes, the grammar would take too, with equal values. Whatever might be wrong is left to
-# the
-# grammar, line by line, which also says what it is:
+# the grammar, line by line, which also says what it is:
 #
 # - A line begins with `{` and ends with `}`, so no value goes over several lines, and as many
-# values
-# as lines means one each.
+#   values as lines means one each.
 # - Arrow refuses members it does not expect and members that are given twice.
 # - Null and missing look the same to it, so lines are left alone where that makes a difference.
 
@@ -128,14 +127,9 @@ class BatchLineParser:
 
     def _shape(self, word: bytes, name: bytes) -> RowSchema | None:
         if (word, name) not in self._shapes:
-            catalog = self._intake.schema.catalog
-            text = name.decode()
-            edge = catalog.edge(text) if word == b"edge" else None
-            shape = None
-            if edge is not None:
-                shape = self._intake.shape(TypeKind.EDGE, edge.name)
-            elif word == b"type" and text in catalog.nodes:
-                shape = self._intake.shape(TypeKind.NODE, text)
+            kind = TypeKind.EDGE if word == b"edge" else TypeKind.NODE
+            declared = find_type_name(self._intake.schema.catalog, kind, name.decode())
+            shape = None if declared is None else self._intake.shape(kind, declared)
             self._shapes[word, name] = shape
         return self._shapes[word, name]
 
@@ -330,22 +324,12 @@ def _add_block(part: _ParsedBlock, builder: RowBuilder) -> None:
 # --- one by one --------------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
-class _ColumnLists:
-    """The rows of one type, as lists of values."""
-
-    shape: RowSchema
-    at: list[int] = field(default_factory=list)
-    columns: dict[str, list[Any]] = field(default_factory=dict)
-    given: list[frozenset[str]] = field(default_factory=list)
-
-
 class _LineByLineReader:
     """Reads lines one by one."""
 
     def __init__(self, builder: RowBuilder) -> None:
         self._intake = builder
-        self._cells: dict[tuple[TypeKind, str], _ColumnLists] = {}
+        self._rows: dict[tuple[TypeKind, str], list[tuple[int, Mapping[str, Any]]]] = {}
 
     def read(self, lines: LineIndex, indices: Iterable[int]) -> None:
         """Read some lines; blank ones are skipped."""
@@ -365,10 +349,10 @@ class _LineByLineReader:
                 self._add(record, at)
 
     def _add(self, record: EntityRecord, at: int) -> None:
-        cells = self._of(record)
-        shape, data = cells.shape, record.data
+        key, data = (record.kind, record.name), record.data
+        shape, rows = self._intake.shape(*key), self._rows.setdefault(key, [])
         for name in data:
-            if name not in cells.columns or name in ("src", "dst"):
+            if name not in shape.schema.names or name in ("src", "dst"):
                 message = f"{shape.name}: {unknown_member_message(name, shape.kind)}"
                 facts = {"property": name[:80], "record": _as_record(record)}
                 self._intake.problem(ViolationRule.UNKNOWN_PROPERTY, message, at, shape, **facts)
@@ -376,29 +360,13 @@ class _LineByLineReader:
             message = f"id of {shape.name}: expected string, got null"
             self._intake.problem(ViolationRule.ID, message, at, shape, record=_as_record(record))
             return
-        cells.at.append(at)
-        for name, column in cells.columns.items():
-            column.append(data.get(name))
-        if shape.kind is TypeKind.EDGE:
-            cells.columns["src"][-1] = record.src
-            cells.columns["dst"][-1] = record.dst
-        if self._intake.partial:
-            cells.given.append(frozenset(data))
-
-    def _of(self, record: EntityRecord) -> _ColumnLists:
-        key = (record.kind, record.name)
-        if key not in self._cells:
-            shape = self._intake.shape(*key)
-            columns: dict[str, list[Any]] = {name: [] for name in shape.schema.names}
-            self._cells[key] = _ColumnLists(shape, columns=columns)
-        return self._cells[key]
+        ends = {"src": record.src, "dst": record.dst} if shape.kind is TypeKind.EDGE else {}
+        rows.append((at, {**data, **ends}))
 
     def raws(self) -> list[tuple[RowSchema, InputRows]]:
         """Return what was read, by type."""
-        return [
-            (c.shape, InputRows(c.columns, pa.array(c.at, pa.int64()), given=c.given))
-            for c in self._cells.values()
-        ]
+        shapes = [(self._intake.shape(*key), rows) for key, rows in self._rows.items()]
+        return [(shape, InputRows.from_records(shape, rows)) for shape, rows in shapes]
 
 
 def _as_record(record: EntityRecord) -> dict[str, Any]:

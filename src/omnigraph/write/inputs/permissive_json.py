@@ -13,8 +13,6 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any
 
-import pyarrow as pa
-
 from omnigraph.catalog import Catalog, TypeKind
 from omnigraph.types import PropertyType, entity_id, json_kind
 from omnigraph.types.data_values import from_data
@@ -31,8 +29,8 @@ from omnigraph.write.inputs.line_parser import (
     MAX_LINE_BYTES,
     EntityRecord,
     InvalidLine,
-    endpoint_id,
     find_named_type,
+    make_record,
 )
 from omnigraph.write.progress import ProgressMeter
 from omnigraph.write.row_builder import InputRows, RowBuilder
@@ -99,7 +97,7 @@ def _reject_constant(word: str) -> Any:  # noqa: ANN401 - never returns
 
 
 def _add_records(part: Iterable[tuple[int, Any]], builder: RowBuilder) -> None:
-    found: dict[tuple[TypeKind, str], list[tuple[int, dict[str, Any]]]] = {}
+    records: dict[tuple[TypeKind, str], list[tuple[int, dict[str, Any]]]] = {}
     for at, value in part:
         try:
             record = _parse_record(value, builder.schema.catalog)
@@ -108,13 +106,10 @@ def _add_records(part: Iterable[tuple[int, Any]], builder: RowBuilder) -> None:
         except InvalidLine as problem:
             builder.problem(problem.rule, problem.message, at, **problem.facts)
         else:
-            found.setdefault((record.kind, record.name), []).append((at, row))
-    for (kind, name), rows in found.items():
-        shape = builder.shape(kind, name)
-        columns = {name: [row.get(name) for _, row in rows] for name in shape.schema.names}
-        at_all = pa.array([at for at, _ in rows], pa.int64())
-        given = [frozenset(row) for _, row in rows]
-        builder.add(shape, [InputRows(columns, at_all, forgiving=True, given=given)])
+            records.setdefault((record.kind, record.name), []).append((at, row))
+    for key, rows in records.items():
+        shape = builder.shape(*key)
+        builder.add(shape, [InputRows.from_records(shape, rows, forgiving=True)])
 
 
 def _parse_record(value: Any, catalog: Catalog) -> EntityRecord:  # noqa: ANN401 - any JSON value
@@ -125,20 +120,13 @@ def _parse_record(value: Any, catalog: Catalog) -> EntityRecord:  # noqa: ANN401
         raise InvalidLine(ViolationRule.SYNTAX, "expected 'type' or 'edge' field")
     name = find_named_type(value[word], word, catalog)
     data = value.get("data")
-    data = {} if data is None else data
-    if not isinstance(data, dict):
-        raise InvalidLine(ViolationRule.SYNTAX, f"`data` is an object, not {json_kind(data)}")
-    if word == "type":
-        return EntityRecord(TypeKind.NODE, name, data)
-    return EntityRecord(
-        TypeKind.EDGE, name, data, endpoint_id(value, "from"), endpoint_id(value, "to")
-    )
+    return make_record(value, word, name, {} if data is None else data)
 
 
 def _record_cells(record: EntityRecord, shape: RowSchema, builder: RowBuilder) -> dict[str, Any]:
     """Return the cells of a record that its type knows."""
-    known = ("id", *shape.properties)
-    row = {name: value for name, value in record.data.items() if name in known}
+    names = ("id", *shape.properties)
+    row = {name: value for name, value in record.data.items() if name in names}
     id_ = row.get("id")
     if record.kind is TypeKind.EDGE:
         if not isinstance(id_, str):
@@ -160,17 +148,17 @@ def _register_respelled_id(
     types = [shape.properties[name].type for name in shape.key]
     try:
         values = [from_data(t, row.get(n)) for n, t in zip(shape.key, types, strict=True)]
-        wanted = entity_id(list(zip(values, types, strict=True)))
+        key_id = entity_id(list(zip(values, types, strict=True)))
     except ValueError:
         return  # The key itself will be reported.
-    if id_ == wanted or not any(
+    if id_ == key_id or not any(
         _is_spelling_of(id_, v, t) for v, t in zip(values, types, strict=True)
     ):
         return
     del row["id"]
-    known = builder.respelled.setdefault(shape.name, {})
-    if known.setdefault(id_, wanted) != wanted:
-        message = f"ambiguous edge endpoint remap: '{id_}' is '{known[id_]}' and '{wanted}'"
+    ids = builder.respelled.setdefault(shape.name, {})
+    if ids.setdefault(id_, key_id) != key_id:
+        message = f"ambiguous edge endpoint remap: '{id_}' is '{ids[id_]}' and '{key_id}'"
         raise InvalidLine(ViolationRule.ID, message)
 
 

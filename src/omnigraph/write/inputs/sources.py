@@ -9,16 +9,14 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
-from omnigraph.catalog import Catalog, TypeKind
+from omnigraph.catalog import TypeKind
 from omnigraph.catalog.model import resolve_endpoint_columns
 from omnigraph.errors import InvalidInput, NotFound
 from omnigraph.lang.diagnostics import did_you_mean
 from omnigraph.types import json_kind
 from omnigraph.write.change_set import RowSchema
 from omnigraph.write.inputs.byte_streams import UnreadableInput
-from omnigraph.write.inputs.line_parser import unknown_member_message
+from omnigraph.write.inputs.line_parser import find_type_name, unknown_member_message
 from omnigraph.write.inputs.ndjson_reader import read_ndjson
 from omnigraph.write.inputs.permissive_json import read_permissive
 from omnigraph.write.inputs.table_reader import memory_table, open_table, read_table, table_files
@@ -47,10 +45,7 @@ def read_records(
             for at, raw in part
             if (row := _row_from_record(raw, at, shape, builder)) is not None
         ]
-        columns = {name: [row.get(name) for _, row in read] for name in shape.schema.names}
-        at = pa.array([at for at, _ in read], pa.int64())
-        given = [frozenset(row) for _, row in read]
-        builder.add(shape, [InputRows(columns, at, given=given)])
+        builder.add(shape, [InputRows.from_records(shape, read)])
         meter.add_rows(len(part))
 
 
@@ -123,10 +118,8 @@ def total_bytes(data: Any) -> int | None:  # noqa: ANN401 - what people gave
 
 
 def _is_table(path: str | os.PathLike[str]) -> bool:
-    found = Path(path)
-    return found.is_dir() or any(
-        suffix.lower() in _TABLE_SUFFIXES for suffix in found.suffixes[-2:]
-    )
+    suffixes = Path(path).suffixes[-2:]
+    return Path(path).is_dir() or any(suffix.lower() in _TABLE_SUFFIXES for suffix in suffixes)
 
 
 def find_named_schema(key: str, builder: RowBuilder) -> RowSchema:
@@ -134,26 +127,18 @@ def find_named_schema(key: str, builder: RowBuilder) -> RowSchema:
     word, colon, name = key.partition(":")
     catalog = builder.schema.catalog
     if not colon:
-        kinds = [kind for kind in _KINDS if _find_type(catalog, kind, key) is not None]
-        name = key
+        kinds, name = [kind for kind in _KINDS if find_type_name(catalog, kind, key)], key
         if len(kinds) > 1:
             message = f"`{key}` is a node type and an edge type; say `node:{key}` or `edge:{key}`"
             raise InvalidInput(message, code="type_ambiguous", type=key)
     else:
-        kinds = [kind for kind in _KINDS if str(kind) == word and _find_type(catalog, kind, name)]
-    found = _find_type(catalog, kinds[0], name) if kinds else None
-    if found is None:
+        kinds = [kind for kind in _KINDS if str(kind) == word]
+    declared = find_type_name(catalog, kinds[0], name) if kinds else None
+    if declared is None:
         hint = did_you_mean(name, [*catalog.nodes, *catalog.edges])
         message = f"unknown type `{key}`" + (f"; {hint}" if hint else "")
         raise NotFound(message, code="unknown_type", type=key)
-    return builder.shape(kinds[0], found)
-
-
-def _find_type(catalog: Catalog, kind: TypeKind, name: str) -> str | None:
-    if kind is TypeKind.NODE:
-        return name if name in catalog.nodes else None
-    edge = catalog.edge(name)
-    return None if edge is None else edge.name
+    return builder.shape(kinds[0], declared)
 
 
 def read_typed_source(
